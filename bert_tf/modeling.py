@@ -1,0 +1,560 @@
+"""The BERT encoder (Devlin et al., 2018, https://arxiv.org/abs/1810.04805).
+
+Shapes:
+- B: batch       S: sequence length     D: hidden size      N: attention heads
+- H: head size, D = N * H               F: feed-forward size
+- V: vocabulary  T: token types         L: layers
+- M: max_position_embeddings
+
+Layers are named so that every variable's path is its name in the released
+checkpoints, for example bert/encoder/layer_0/attention/self/query/kernel.
+Renaming a layer breaks loading. Layers are built where they are made, so all
+variables exist, with these names, before any data is seen.
+
+Dropout takes its randomness as an argument: `dropout_seed`, an int32 [2]
+tensor, or None for no dropout. The same seed gives the same masks.
+"""
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+# Keys of the multilingual and Chinese releases. They describe the pooler that
+# every BERT has, and the original never read them.
+_POOLER_KEYS = frozenset(
+    {
+        "directionality",
+        "pooler_fc_size",
+        "pooler_num_attention_heads",
+        "pooler_num_fc_layers",
+        "pooler_size_per_head",
+        "pooler_type",
+    }
+)
+_SIZES = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "max_position_embeddings",
+    "type_vocab_size",
+)
+
+
+# ---- Configuration ----------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class BertConfig:
+    """Architecture of one BERT, as in the released bert_config.json."""
+
+    vocab_size: int  # V
+    hidden_size: int = 768  # D
+    num_hidden_layers: int = 12  # L
+    num_attention_heads: int = 12  # N
+    intermediate_size: int = 3072  # F
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512  # M
+    type_vocab_size: int = 16  # T; the original's default, releases say 2
+    initializer_range: float = 0.02
+
+    def __post_init__(self):
+        for name in _SIZES:
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(
+                    f"`{name}` must be a positive integer. "
+                    f"Received: {name}={value!r}"
+                )
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                "`hidden_size` must be a multiple of `num_attention_heads`. "
+                f"Received: hidden_size={self.hidden_size}, "
+                f"num_attention_heads={self.num_attention_heads}"
+            )
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            value = getattr(self, name)
+            if not 0 <= value < 1:
+                raise ValueError(
+                    f"`{name}` must be at least 0 and below 1. "
+                    f"Received: {name}={value!r}"
+                )
+        activation(self.hidden_act)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "BertConfig":
+        """Returns the config of a parsed bert_config.json."""
+        known = {field.name for field in dataclasses.fields(cls)}
+        unknown = sorted(set(values) - known - _POOLER_KEYS)
+        if unknown:
+            raise ValueError(
+                f"The BERT config has unknown keys: {', '.join(unknown)}. "
+                f"Known keys: {', '.join(sorted(known))}"
+            )
+        if "vocab_size" not in values:
+            raise ValueError("The BERT config has no `vocab_size`.")
+        return cls(**{k: v for k, v in values.items() if k in known})
+
+    @classmethod
+    def from_json_file(cls, path: str) -> "BertConfig":
+        """Reads a bert_config.json, local or remote."""
+        with tf.io.gfile.GFile(path, "r") as file:
+            text = file.read()
+        try:
+            values = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path} is not JSON: {error}") from error
+        if not isinstance(values, dict):
+            raise ValueError(f"{path} must hold one JSON object.")
+        try:
+            return cls.from_dict(values)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    def to_json(self) -> str:
+        """Returns the text of a bert_config.json."""
+        return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
+
+    def check_sequence_length(self, max_seq_length: int) -> None:
+        """Raises ValueError if the position table has too few rows."""
+        if max_seq_length > self.max_position_embeddings:
+            raise ValueError(
+                "`max_seq_length` is more than the model has positions for. "
+                f"Received: max_seq_length={max_seq_length}, "
+                f"max_position_embeddings={self.max_position_embeddings}"
+            )
+
+    def check_vocab_size(self, size: int, path: str) -> None:
+        """Raises ValueError if a vocabulary of `size` pieces does not fit."""
+        if size != self.vocab_size:
+            raise ValueError(
+                f"{path} does not belong to this BERT config: it has {size} "
+                f"pieces, the config says vocab_size={self.vocab_size}."
+            )
+
+
+# ---- Elementwise functions and small layers ---------------------------------
+
+
+@tf.custom_gradient
+def gelu(x: tf.Tensor) -> tf.Tensor:
+    """The tanh form of GELU, as the original (Hendrycks & Gimpel, 2016).
+
+    The gradient is written out: automatic differentiation of the formula
+    makes twice as many passes over the largest activation of the model.
+    """
+    scale, cubic = math.sqrt(2 / math.pi), 0.044715
+    square = x * x
+    tanh = tf.tanh(scale * x * (1 + cubic * square))
+
+    def gradient(dy):
+        slope = (1 - tanh * tanh) * x * (1 + 3 * cubic * square)
+        return dy * (0.5 + 0.5 * (tanh + scale * slope))
+
+    return 0.5 * x * (1 + tanh), gradient
+
+
+def activation(name: str) -> Callable[[tf.Tensor], tf.Tensor]:
+    """Returns the function that a config calls `name`."""
+    functions = {
+        "gelu": gelu,
+        "gelu_erf": lambda x: tf.nn.gelu(x, approximate=False),
+        "relu": tf.nn.relu,
+        "tanh": tf.tanh,
+        "linear": tf.identity,
+    }
+    if name not in functions:
+        raise ValueError(
+            f"`hidden_act` must be one of {', '.join(functions)}. "
+            f"Received: hidden_act={name!r}"
+        )
+    return functions[name]
+
+
+def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
+    """Zeroes a share `rate` of `x` and scales up the rest."""
+    if seed is None or rate == 0:
+        return x
+    # Comparing raw 32-bit integers saves the conversion to floats. [-2^31, ..)
+    bits = tf.random.stateless_uniform(
+        tf.shape(x), seed, minval=None, maxval=None, dtype=tf.int32
+    )
+    keep = bits >= round(rate * 2**32) - 2**31
+    return x * (tf.cast(keep, x.dtype) * (1 / (1 - rate)))
+
+
+def split_seed(seed: tf.Tensor | None, count: int) -> list[Any]:
+    """Returns `count` independent seeds, or as many Nones."""
+    if seed is None:
+        return [None] * count
+    return tf.unstack(tf.random.split(seed, count))
+
+
+def initializer(config: BertConfig) -> keras.initializers.Initializer:
+    """The original's: normal, cut off at two standard deviations."""
+    return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
+
+
+@tf.custom_gradient
+def embed(table: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
+    """Rows of `table` [V, D] by `ids` [...], with a dense gradient.
+
+    Sparse gradients would have to be merged with the dense one of the tied
+    output layer, and densified for clipping and for the all-reduce.
+    """
+
+    def gradient(dy):
+        rows = tf.shape(table)[0]
+        return tf.math.unsorted_segment_sum(dy, ids, rows), None
+
+    return tf.gather(table, ids), gradient
+
+
+class Dense(keras.layers.Layer):
+    """`x @ kernel + bias`; kernel [in_size, out_size]."""
+
+    def __init__(
+        self, config: BertConfig, in_size: int, out_size: int, **kwargs
+    ):
+        super().__init__(**kwargs)
+        self.shape = (in_size, out_size)
+        self.kernel_initializer = initializer(config)
+
+    def build(self, input_shape=None):
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=self.shape,
+            initializer=self.kernel_initializer,
+        )
+        self.bias = self.add_weight(
+            name="bias", shape=self.shape[1:], initializer="zeros"
+        )
+
+    def call(self, x):  # [..., in_size]
+        return affine(x, self.kernel, self.bias)  # [..., out_size]
+
+
+def affine(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """Returns x @ kernel + bias over the last axis of `x`."""
+    # One large matrix product: tf.matmul of 3-D by 2-D is a batch of them.
+    rows = tf.reshape(x, [-1, x.shape[-1]])
+    y = tf.nn.bias_add(tf.matmul(rows, kernel), bias)
+    return tf.reshape(
+        y, tf.concat([tf.shape(x)[:-1], [y.shape[-1]]], axis=0)
+    )
+
+
+class LayerNorm(keras.layers.Layer):
+    """Layer normalization (Ba et al., 2016), computed in float32."""
+
+    EPSILON = 1e-12
+
+    def __init__(self, size: int, **kwargs):
+        super().__init__(**kwargs)
+        self.size = size
+
+    def build(self, input_shape=None):
+        self.beta = self.add_weight(
+            name="beta", shape=(self.size,), initializer="zeros", autocast=False
+        )
+        self.gamma = self.add_weight(
+            name="gamma", shape=(self.size,), initializer="ones", autocast=False
+        )
+
+    def call(self, x):  # [..., D]
+        y = normalize(
+            tf.cast(x, tf.float32),
+            tf.convert_to_tensor(self.gamma),
+            tf.convert_to_tensor(self.beta),
+            self.EPSILON,
+        )
+        return tf.cast(y, x.dtype)
+
+
+def normalize(x, gamma, beta, epsilon):  # [..., D], [D], [D]
+    """Normalizes the last axis, then scales and shifts it."""
+
+    # The gradient is written out (Ba et al., 2016, equation 4): it needs half
+    # the passes over memory that automatic differentiation makes.
+    @tf.custom_gradient
+    def function(x, gamma, beta):
+        centred = x - tf.reduce_mean(x, axis=-1, keepdims=True)
+        variance = tf.reduce_mean(centred * centred, axis=-1, keepdims=True)
+        scale = tf.math.rsqrt(variance + epsilon)  # [..., 1]
+        unit = centred * scale
+
+        def gradient(dy):
+            d_unit = dy * gamma
+            mean = tf.reduce_mean(d_unit, axis=-1, keepdims=True)
+            slope = tf.reduce_mean(d_unit * unit, axis=-1, keepdims=True)
+            axes = list(range(len(x.shape) - 1))
+            return (
+                scale * (d_unit - mean - unit * slope),
+                tf.reduce_sum(dy * unit, axis=axes),
+                tf.reduce_sum(dy, axis=axes),
+            )
+
+        return unit * gamma + beta, gradient
+
+    return function(x, gamma, beta)
+
+
+# ---- Embeddings -------------------------------------------------------------
+
+
+class Embeddings(keras.layers.Layer):
+    """Sums word, token-type and position embeddings, then normalizes."""
+
+    def __init__(self, config: BertConfig, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config
+        self.norm = LayerNorm(config.hidden_size, name="LayerNorm")
+
+    def build(self, input_shape=None):
+        for name, rows in (
+            ("word_embeddings", self.config.vocab_size),
+            ("token_type_embeddings", self.config.type_vocab_size),
+            ("position_embeddings", self.config.max_position_embeddings),
+        ):
+            table = self.add_weight(
+                name=name,
+                shape=(rows, self.config.hidden_size),
+                initializer=initializer(self.config),
+            )
+            setattr(self, name, table)
+        self.norm.build()
+
+    def call(self, input_ids, segment_ids, dropout_seed):  # [B, S], [B, S]
+        config = self.config
+        words = tf.convert_to_tensor(self.word_embeddings)  # [V, D]
+        x = embed(words, input_ids)  # [B, S, D]
+        # Few token types: a one-hot product is faster than a gather on TPUs.
+        types = tf.one_hot(segment_ids, config.type_vocab_size, dtype=x.dtype)
+        table = tf.convert_to_tensor(self.token_type_embeddings)  # [T, D]
+        flat = tf.reshape(types, [-1, config.type_vocab_size])
+        x += tf.reshape(tf.matmul(flat, table), tf.shape(x))
+        positions = tf.convert_to_tensor(self.position_embeddings)  # [M, D]
+        x += positions[: tf.shape(input_ids)[1]]  # [S, D], for every row
+        return dropout(self.norm(x), config.hidden_dropout_prob, dropout_seed)
+
+
+# ---- Encoder ----------------------------------------------------------------
+
+
+def additive_mask(input_mask: tf.Tensor) -> tf.Tensor:  # [B, S]
+    """Returns 0 for tokens and -10000 for padding, [B, 1, 1, S].
+
+    Added to the scores it makes the softmax of padding exactly zero: float32
+    underflows below exp(-104).
+    """
+    padding = 1 - tf.cast(input_mask, tf.float32)
+    return -10000.0 * padding[:, tf.newaxis, tf.newaxis, :]
+
+
+class SelfAttention(keras.layers.Layer):
+    """Multi-head scaled dot-product attention (Vaswani et al., 2017)."""
+
+    def __init__(self, config: BertConfig, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config
+        size = config.hidden_size
+        self.query = Dense(config, size, size, name="query")
+        self.key = Dense(config, size, size, name="key")
+        self.value = Dense(config, size, size, name="value")
+
+    def build(self, input_shape=None):
+        for layer in (self.query, self.key, self.value):
+            layer.build()
+
+    def call(self, x, mask, dropout_seed):  # [B, S, D], [B, 1, 1, S]
+        config = self.config
+        heads = config.num_attention_heads
+        size = config.hidden_size // heads  # H
+        batch, length = tf.unstack(tf.shape(x)[:2])
+        # One product for the three: D is small beside what fills a processor.
+        parts = (self.query, self.key, self.value)
+        kernel = tf.concat([part.kernel for part in parts], axis=1)  # [D, 3D]
+        bias = tf.concat([part.bias for part in parts], axis=0)  # [3D]
+        y = affine(x, kernel, bias)  # [B, S, 3D]
+        y = tf.reshape(y, [batch, length, 3, heads, size])
+        q, k, v = tf.unstack(tf.transpose(y, [2, 0, 3, 1, 4]))  # [B, N, S, H]
+        # Scaling q costs S * H multiplications, scaling the scores S * S.
+        scores = tf.matmul(q * (1 / math.sqrt(size)), k, transpose_b=True)
+        probs = tf.nn.softmax(tf.cast(scores, tf.float32) + mask)
+        probs = tf.cast(probs, v.dtype)  # [B, N, S, S]
+        # Whole tokens are dropped from attention, as in the original.
+        probs = dropout(probs, config.attention_probs_dropout_prob, dropout_seed)
+        context = tf.transpose(tf.matmul(probs, v), [0, 2, 1, 3])
+        return tf.reshape(context, [batch, length, config.hidden_size])
+
+
+class Residual(keras.layers.Layer):
+    """Dense, dropout, sum with the block's input, layer norm."""
+
+    def __init__(self, config: BertConfig, in_size: int, **kwargs):
+        super().__init__(**kwargs)
+        self.rate = config.hidden_dropout_prob
+        self.dense = Dense(config, in_size, config.hidden_size, name="dense")
+        self.norm = LayerNorm(config.hidden_size, name="LayerNorm")
+
+    def build(self, input_shape=None):
+        self.dense.build()
+        self.norm.build()
+
+    def call(self, y, x, dropout_seed):  # [B, S, in_size], [B, S, D]
+        return self.norm(dropout(self.dense(y), self.rate, dropout_seed) + x)
+
+
+class Attention(keras.layers.Layer):
+    """Self-attention and its output projection."""
+
+    def __init__(self, config: BertConfig, **kwargs):
+        super().__init__(**kwargs)
+        self.self_attention = SelfAttention(config, name="self")
+        self.residual = Residual(config, config.hidden_size, name="output")
+
+    def build(self, input_shape=None):
+        self.self_attention.build()
+        self.residual.build()
+
+    def call(self, x, mask, dropout_seed):  # [B, S, D]
+        seeds = split_seed(dropout_seed, 2)
+        context = self.self_attention(x, mask, seeds[0])
+        return self.residual(context, x, seeds[1])
+
+
+class Intermediate(keras.layers.Layer):
+    """The widening half of the feed-forward network."""
+
+    def __init__(self, config: BertConfig, **kwargs):
+        super().__init__(**kwargs)
+        self.activation = activation(config.hidden_act)
+        self.dense = Dense(
+            config, config.hidden_size, config.intermediate_size, name="dense"
+        )
+
+    def build(self, input_shape=None):
+        self.dense.build()
+
+    def call(self, x):  # [B, S, D]
+        return self.activation(self.dense(x))  # [B, S, F]
+
+
+class TransformerLayer(keras.layers.Layer):
+    """Attention and feed-forward, each with a residual and a norm after it."""
+
+    def __init__(self, config: BertConfig, **kwargs):
+        super().__init__(**kwargs)
+        self.attention = Attention(config, name="attention")
+        self.intermediate = Intermediate(config, name="intermediate")
+        self.residual = Residual(
+            config, config.intermediate_size, name="output"
+        )
+
+    def build(self, input_shape=None):
+        self.attention.build()
+        self.intermediate.build()
+        self.residual.build()
+
+    def call(self, x, mask, dropout_seed):  # [B, S, D]
+        seeds = split_seed(dropout_seed, 2)
+        x = self.attention(x, mask, seeds[0])
+        return self.residual(self.intermediate(x), x, seeds[1])
+
+
+class Encoder(keras.layers.Layer):
+    """A stack of transformer layers."""
+
+    def __init__(self, config: BertConfig, **kwargs):
+        super().__init__(**kwargs)
+        self.layers = [
+            TransformerLayer(config, name=f"layer_{i}")
+            for i in range(config.num_hidden_layers)
+        ]
+
+    def build(self, input_shape=None):
+        for layer in self.layers:
+            layer.build()
+
+    def call(self, x, mask, dropout_seed):  # [B, S, D]
+        outputs = []
+        for layer, seed in zip(
+            self.layers, split_seed(dropout_seed, len(self.layers)), strict=True
+        ):
+            x = layer(x, mask, seed)
+            outputs.append(x)
+        return outputs  # L times [B, S, D]
+
+
+class Pooler(keras.layers.Layer):
+    """A tanh layer over the vector of [CLS]."""
+
+    def __init__(self, config: BertConfig, **kwargs):
+        super().__init__(**kwargs)
+        size = config.hidden_size
+        self.dense = Dense(config, size, size, name="dense")
+
+    def build(self, input_shape=None):
+        self.dense.build()
+
+    def call(self, x):  # [B, S, D]
+        return tf.tanh(self.dense(x[:, 0]))  # [B, D]
+
+
+# ---- BERT -------------------------------------------------------------------
+
+
+class BertOutputs(NamedTuple):
+    """What the encoder returns."""
+
+    sequence: tf.Tensor  # [B, S, D], the last layer's output
+    pooled: tf.Tensor  # [B, D]
+    embeddings: tf.Tensor  # [B, S, D], the first layer's input
+    layers: list[tf.Tensor]  # L times [B, S, D]
+
+
+class Bert(keras.Model):
+    """BERT without a head."""
+
+    def __init__(self, config: BertConfig, name: str = "bert", **kwargs):
+        super().__init__(name=name, **kwargs)
+        self.config = config
+        self.embeddings = Embeddings(config, name="embeddings")
+        self.encoder = Encoder(config, name="encoder")
+        self.pooler = Pooler(config, name="pooler")
+        self.build()
+
+    def build(self, input_shape=None):
+        self.embeddings.build()
+        self.encoder.build()
+        self.pooler.build()
+
+    def call(
+        self,
+        inputs: dict[str, tf.Tensor],
+        dropout_seed: tf.Tensor | None = None,
+    ) -> BertOutputs:
+        """Encodes a batch.
+
+        Args:
+            inputs: int32 `input_ids`, `input_mask` (1 for tokens, 0 for
+                padding) and `segment_ids`, each [B, S]; other keys are
+                ignored.
+            dropout_seed: int32 [2], or None for no dropout.
+        """
+        seeds = split_seed(dropout_seed, 2)
+        mask = additive_mask(inputs["input_mask"])
+        embeddings = self.embeddings(
+            inputs["input_ids"], inputs["segment_ids"], seeds[0]
+        )
+        layers = self.encoder(embeddings, mask, seeds[1])
+        pooled = self.pooler(layers[-1])
+        return BertOutputs(layers[-1], pooled, embeddings, layers)
