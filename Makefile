@@ -1,0 +1,55 @@
+# Each target makes .venv first when there is none.
+#   make quickstart   pre-train, fine-tune, export, predict: six minutes
+#   make test         the tests but the slow ones (PYTEST_FLAGS= for all)
+#   make lint         ruff and mypy
+#   make bench        every benchmark in benchmarks/
+#   make venv         .venv only, with the pinned versions
+#   make clean        removes caches and runs/, keeps .venv
+
+SHELL := /bin/bash
+PYTHON ?= python3
+PYTEST_FLAGS ?= -m "not slow"
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: quickstart test lint bench venv clean
+
+quickstart: venv
+	@$(BIN)/python quickstart/run.py
+
+test: venv
+	@echo "== Running the tests (flags: $(PYTEST_FLAGS))"
+	@$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_FLAGS)
+
+lint: venv
+	@echo "== Checking with ruff"
+	@$(BIN)/ruff check .
+	@echo "== Checking with mypy"
+	@$(BIN)/mypy
+
+bench: venv
+	@for file in benchmarks/*.py; do \
+	  echo "== Running $$file"; $(BIN)/python $$file || exit 1; \
+	done
+
+venv: $(INSTALLED)
+
+# Runs again only when the dependencies or their versions have changed.
+$(INSTALLED): setup.cfg pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; \
+	  sys.exit(f"Python 3.11 or newer is needed. Received: {v}. " \
+	  "Name another: make PYTHON=python3.11") \
+	  if sys.version_info < (3, 11) else print("== Using Python", v)'
+	@test -x $(BIN)/python || { echo "== Creating $(VENV)"; \
+	  $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }; }
+	@echo "== Installing the pinned dependencies (about 3 GB, some minutes)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  -c constraints.txt -e '.[test,dev,viz]'
+	@touch $@
+	@echo "== Installed in $(VENV)"
+
+clean:
+	rm -rf runs build dist .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -1,0 +1,35 @@
+"""What all tests share: two logical CPUs and the folder of real data."""
+
+import os
+import pathlib
+
+# Before TensorFlow is imported: only errors in its log.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# Tests run on the CPU, also where there is a GPU: the values they assert are
+# the CPU's, and several test processes would compete for its memory.
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+
+import bert_tf  # noqa: F401, I001  (sets TF_ENABLE_ONEDNN_OPTS)
+import pytest
+import tensorflow as tf
+
+_ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# Two replicas on one machine. Only possible before TensorFlow starts.
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0],
+    [tf.config.LogicalDeviceConfiguration()] * 2,
+)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> pathlib.Path:
+    """The folder of released vocabularies, GLUE files and the like."""
+    named = os.environ.get("BERT_TF_TEST_DATA")
+    folder = pathlib.Path(named) if named else _ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(
+            f"needs the test data: no folder {folder} "
+            "(BERT_TF_TEST_DATA names another)"
+        )
+    return folder
