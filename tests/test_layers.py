@@ -1,0 +1,192 @@
+"""Imports go one way, and flags end at the scripts' `main`."""
+
+import ast
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+_ROOT = pathlib.Path(__file__).resolve().parent.parent
+_SCRIPTS = sorted(_ROOT.glob("*.py"))
+_SCRIPT_NAMES = {path.stem for path in _SCRIPTS}
+
+# Module -> which modules of ours it may import. A name ending in ".*" stands
+# for all modules below. A new module needs a line here.
+_LAYERS = (
+    # 0: no TensorFlow
+    {
+        "tokenization": set(),
+        "tasks.*": {"tasks.*", "tokenization"},
+        "pretraining_data": {"tokenization"},
+    },
+    # 1: TensorFlow, no BERT
+    {
+        "records": set(),
+        "losses": set(),
+        "optimization": set(),
+        "distribution": set(),
+        "text_ops": {"tokenization"},
+    },
+    # 2
+    {"input_pipeline": {"records"}, "modeling": set()},
+    # 3: checkpoints works on any map from names to variables
+    {"heads": {"modeling"}, "checkpoints": set()},
+    # 4
+    {
+        "training": {"distribution", "checkpoints"},
+        "export": {"heads", "modeling", "text_ops"},
+    },
+)
+# Plumbing of the scripts: below them, above everything else.
+_PLUMBING = {"common_flags"}
+_ALLOWED = {name: own for layer in _LAYERS for name, own in layer.items()}
+
+_TENSORFLOW = {"tensorflow", "tensorflow_text", "keras", "keras_hub"}
+
+
+def _name(path: pathlib.Path) -> str:
+    """`bert_tf/tasks/common.py` -> `tasks.common`."""
+    parts = path.relative_to(_ROOT / "bert_tf").with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+_MODULES = {
+    _name(path): path for path in sorted((_ROOT / "bert_tf").rglob("*.py"))
+}
+
+
+def _tree(path: pathlib.Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def _imports(path: pathlib.Path) -> set[str]:
+    """Dotted names that a file imports, at any depth."""
+    names = set()
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"relative import in {path}"
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return names
+
+
+def _packages(path: pathlib.Path) -> set[str]:
+    return {name.split(".")[0] for name in _imports(path)}
+
+
+def _own_imports(path: pathlib.Path) -> set[str]:
+    """Modules of ours that a file imports, without `bert_tf.`."""
+    own = set()
+    for name in _imports(path):
+        if name == "bert_tf" or not name.startswith("bert_tf."):
+            continue
+        module = name.removeprefix("bert_tf.")
+        while module and module not in _MODULES:  # a class or a function
+            module = module.rpartition(".")[0]
+        if module:
+            own.add(module)
+    return own
+
+
+def _row(module: str) -> str:
+    """The line of the table that a module belongs to."""
+    parent = module.partition(".")[0] + ".*"
+    return parent if parent in _ALLOWED else module
+
+
+@pytest.mark.parametrize("module", [m for m in _MODULES if m])
+def test_module_imports_only_what_its_layer_allows(module):
+    if module in _PLUMBING:
+        return
+    row = _row(module)
+    assert row in _ALLOWED, f"{module} has no line in the table of layers"
+    got = {_row(name) for name in _own_imports(_MODULES[module])}
+    assert got - {module} <= _ALLOWED[row]
+
+
+def test_table_itself_goes_one_way():
+    below: set[str] = set()
+    for layer in _LAYERS:
+        for module, own in layer.items():
+            assert own <= below | set(layer), module
+        below |= set(layer)
+
+
+def test_table_names_only_modules_there_are():
+    assert {_row(module) for module in _MODULES if module} == (
+        set(_ALLOWED) | _PLUMBING
+    )
+
+
+def test_layer_0_names_no_tensorflow():
+    for module, path in _MODULES.items():
+        if _row(module) in _LAYERS[0]:
+            assert not _packages(path) & _TENSORFLOW, module
+
+
+def test_layer_0_loads_no_tensorflow():
+    modules = [name for name in _MODULES if _row(name) in _LAYERS[0]]
+    code = "import sys\n"
+    code += "".join(f"import bert_tf.{name}\n" for name in modules)
+    code += f"print(sorted(set(sys.modules) & {_TENSORFLOW!r}))"
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=_ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert found.stdout.strip() == "[]"
+
+
+def test_text_ops_alone_imports_tensorflow_text():
+    paths = [*_MODULES.values(), *_SCRIPTS]
+    importers = [p.stem for p in paths if "tensorflow_text" in _packages(p)]
+    assert importers == ["text_ops"]
+
+
+def test_nobody_imports_a_script():
+    paths = [*_MODULES.values(), *_SCRIPTS]
+    paths += sorted((_ROOT / "quickstart").glob("*.py"))
+    for path in paths:
+        assert not _packages(path) & _SCRIPT_NAMES, path
+
+
+def test_library_knows_no_flags():
+    for module, path in _MODULES.items():
+        if module in _PLUMBING:
+            continue
+        flags = {name for name in _imports(path) if "absl.flags" in name}
+        assert not flags, module
+        assert "FLAGS" not in {
+            node.id for node in ast.walk(_tree(path))
+            if isinstance(node, ast.Name)
+        }, module
+
+
+def _flag_reads(tree: ast.AST) -> list[int]:
+    """Lines that read `_FLAG.value` or `common_flags.FLAG.value`."""
+    lines = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == "value":
+            of = node.value
+            holder = of.attr if isinstance(of, ast.Attribute) else (
+                of.id if isinstance(of, ast.Name) else ""
+            )
+            if re.fullmatch(r"_?[A-Z][A-Z0-9_]*", holder):
+                lines.append(node.lineno)
+    return lines
+
+
+@pytest.mark.parametrize("path", _SCRIPTS, ids=lambda path: path.stem)
+def test_flags_are_read_only_in_main(path):
+    tree = _tree(path)
+    mains = [
+        node for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name == "main"
+    ]
+    assert len(mains) == 1, "a script has one main"
+    assert _flag_reads(tree) == _flag_reads(mains[0])
