@@ -1,0 +1,496 @@
+"""Splits text into the word pieces of a BERT vocabulary.
+
+The pieces are those of the original's tokenizer, character for character:
+clean the text, put spaces around CJK characters, optionally lower-case and
+strip accents, split at white space and punctuation, then take the longest
+matching piece from the left. `text_ops` runs the same rules in the graph.
+
+    tokenizer = tokenization.FullTokenizer("vocab.txt", do_lower_case=True)
+    tokenizer.tokenize("UNwanted, running")  # un ##want ##ed , runn ##ing
+"""
+
+import re
+import typing
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from etils import epath
+
+UNKNOWN = "[UNK]"
+SPECIAL_TOKENS = ("[PAD]", UNKNOWN, "[CLS]", "[SEP]", "[MASK]")
+
+# A piece that continues a word starts with this.
+SUFFIX_INDICATOR = "##"
+# Longer words become one [UNK].
+MAX_CHARS_PER_WORD = 200
+
+# Words repeat: with this many remembered, English text is almost never split
+# twice. The bound keeps a large corpus from filling the memory.
+_CACHED_WORDS = 1 << 16
+
+_CJK_RANGES = (
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+)
+
+_UNCASED_CHECKPOINTS = (
+    "uncased_L-24_H-1024_A-16",
+    "uncased_L-12_H-768_A-12",
+    "multilingual_L-12_H-768_A-12",
+    "chinese_L-12_H-768_A-12",
+)
+_CASED_CHECKPOINTS = (
+    "cased_L-12_H-768_A-12",
+    "cased_L-24_H-1024_A-16",
+    "multi_cased_L-12_H-768_A-12",
+)
+
+
+class Token(typing.NamedTuple):
+    """A word piece and the characters `text[start:end]` it comes from."""
+
+    piece: str
+    start: int
+    end: int
+
+
+# ---- Vocabulary --------------------------------------------------------------
+
+
+def load_vocab(vocab_file: epath.PathLike) -> dict[str, int]:
+    """Reads a vocabulary of one piece per line; the line number is the id.
+
+    Raises:
+        ValueError: if the file is not UTF-8, has Windows line ends, an empty
+            line or a piece twice, or lacks `[UNK]`.
+    """
+    data = epath.Path(vocab_file).read_bytes()
+    try:
+        lines = data.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"{vocab_file}, line {line}: a vocabulary must be UTF-8 text. "
+            f"Received: byte={data[error.start]:#x}"
+        ) from error
+    if not lines[-1]:  # The newline that ends the last line.
+        lines.pop()
+    vocab: dict[str, int] = {}
+    for index, line in enumerate(lines):
+        # Only the newline is cut before the check: the released Chinese
+        # vocabulary holds U+2028, which is white space and so strips to "".
+        piece = line.strip()
+        problem = _line_problem(line, vocab.get(piece))
+        if problem:
+            raise ValueError(
+                f"{vocab_file}, line {index + 1}: {problem} "
+                f"Received: line={line!r}"
+            )
+        vocab[piece] = index
+    if UNKNOWN not in vocab:
+        raise ValueError(
+            f"{vocab_file} is not a BERT vocabulary: it lacks the piece "
+            f"{UNKNOWN!r}, which stands for unknown words. "
+            f"Received: {len(vocab)} pieces, the first {list(vocab)[:3]}"
+        )
+    return vocab
+
+
+def _line_problem(line: str, earlier: int | None) -> str | None:
+    """Says what is wrong with a line of a vocabulary, if anything is."""
+    if line.endswith("\r"):
+        return (
+            "a vocabulary must have Unix line ends (LF, not CR LF); convert "
+            "it, for example with `dos2unix`."
+        )
+    if line.startswith("\ufeff"):
+        return "a vocabulary must not hold a byte-order mark; save it without."
+    if not line:
+        return "a vocabulary must not hold empty lines."
+    if earlier is not None:
+        return f"this piece is already on line {earlier + 1}."
+    return None
+
+
+def check_casing(
+    vocab: Iterable[str], do_lower_case: bool, vocab_file: epath.PathLike
+) -> None:
+    """Checks `do_lower_case` against the pieces of the vocabulary.
+
+    Lower-casing and stripping accents change no piece of an uncased vocabulary
+    and change a third of a cased one. Names in brackets do not count, nor do
+    pieces without letters; a vocabulary of a script without case fits both.
+
+    Raises:
+        ValueError: if the vocabulary contradicts `do_lower_case`.
+    """
+    words = [
+        piece.removeprefix(SUFFIX_INDICATOR)
+        for piece in vocab
+        if not re.fullmatch(r"\[.+\]|<.+>", piece)
+    ]
+    cased = [word for word in words if word.lower() != word.upper()]
+    changed = [word for word in cased if _lower_and_strip(word) != word]
+    # One in a hundred: users put words of their own into the unused places.
+    if do_lower_case and len(changed) * 100 > len(cased):
+        raise ValueError(
+            f"The vocabulary {vocab_file} is cased: lower-casing and accent "
+            f"stripping change {len(changed)} of its {len(cased)} pieces "
+            f"with letters, for example {changed[:3]}. Set "
+            "`--do_lower_case=False` or give an uncased vocabulary. "
+            f"Received: do_lower_case={do_lower_case}"
+        )
+    if not do_lower_case and cased and not changed:
+        raise ValueError(
+            f"The vocabulary {vocab_file} is uncased: none of its "
+            f"{len(cased)} pieces with letters has an upper-case or accented "
+            "one. Set `--do_lower_case=True` or give a cased vocabulary. "
+            f"Received: do_lower_case={do_lower_case}"
+        )
+
+
+def validate_case_matches_checkpoint(
+    do_lower_case: bool, init_checkpoint: str | None
+) -> None:
+    """Checks `do_lower_case` against the name of a released checkpoint.
+
+    Raises:
+        ValueError: if the folder's name says that the model has other casing.
+    """
+    match = re.match(
+        r".*?([A-Za-z0-9_-]+)/bert_model\.ckpt", init_checkpoint or ""
+    )
+    if match is None:
+        return
+    name = match.group(1)
+    wrong = _CASED_CHECKPOINTS if do_lower_case else _UNCASED_CHECKPOINTS
+    if name in wrong:
+        raise ValueError(
+            f"The checkpoint {name!r} was trained on "
+            f"{'cased' if do_lower_case else 'lower-cased'} text: set "
+            f"`--do_lower_case={not do_lower_case}`. "
+            f"Received: do_lower_case={do_lower_case}, "
+            f"init_checkpoint={init_checkpoint!r}"
+        )
+
+
+# ---- Text --------------------------------------------------------------------
+
+
+def convert_to_unicode(text: str | bytes) -> str:
+    """Returns `text` as `str`; invalid UTF-8 is left out."""
+    if isinstance(text, str):
+        return text
+    if isinstance(text, bytes):
+        return text.decode("utf-8", "ignore")
+    raise ValueError(
+        f"`text` must be str or bytes. Received: text={text!r} "
+        f"(of type {type(text).__name__})"
+    )
+
+
+def printable_text(text: str | bytes) -> str:
+    """Returns `text` in a form to print or log."""
+    return convert_to_unicode(text)
+
+
+def whitespace_tokenize(text: str) -> list[str]:
+    """Splits at runs of white space."""
+    return text.split()
+
+
+def convert_by_vocab(vocab: Mapping, items: Iterable) -> list:
+    """Looks up pieces or ids; a missing one is a KeyError."""
+    return [vocab[item] for item in items]
+
+
+def convert_tokens_to_ids(
+    vocab: Mapping[str, int], tokens: Iterable[str]
+) -> list[int]:
+    """Returns the ids of the pieces."""
+    return convert_by_vocab(vocab, tokens)
+
+
+def convert_ids_to_tokens(
+    inv_vocab: Mapping[int, str], ids: Iterable[int]
+) -> list[str]:
+    """Returns the pieces of the ids."""
+    return convert_by_vocab(inv_vocab, ids)
+
+
+def _is_whitespace(char: str) -> bool:
+    return char in " \t\n\r" or unicodedata.category(char) == "Zs"
+
+
+def _is_control(char: str) -> bool:
+    # Tab and line ends are control characters that count as white space.
+    return char not in "\t\n\r" and unicodedata.category(char) in ("Cc", "Cf")
+
+
+def _is_punctuation(char: str) -> bool:
+    # Every ASCII character that is no letter, digit, space or control counts,
+    # also those that Unicode calls symbols, such as "^", "$" and "`".
+    if char.isascii():
+        return char.isprintable() and not char.isalnum() and char != " "
+    return unicodedata.category(char).startswith("P")
+
+
+def _is_cjk(char: str) -> bool:
+    code = ord(char)
+    return any(first <= code <= last for first, last in _CJK_RANGES)
+
+
+class _CharacterTable(dict):
+    """A table for `str.translate` that applies `rule` once per character."""
+
+    def __init__(self, rule: Callable[[str], str]):
+        super().__init__()
+        self._rule = rule
+
+    def __missing__(self, code: int) -> str:
+        result = self[code] = self._rule(chr(code))
+        return result
+
+
+def _clean(char: str) -> str:
+    """Drops invalid characters, spaces out white space and CJK characters."""
+    if char in "\0\ufffd" or _is_control(char):
+        return ""
+    if _is_whitespace(char):
+        return " "
+    return f" {char} " if _is_cjk(char) else char
+
+
+def _split_punctuation(char: str) -> str:
+    return f" {char} " if _is_punctuation(char) else char
+
+
+def _strip_accent(char: str) -> str:
+    return "" if unicodedata.category(char) == "Mn" else char
+
+
+_CLEAN = _CharacterTable(_clean)
+_SPLIT_PUNCTUATION = _CharacterTable(_split_punctuation)
+_STRIP_ACCENT = _CharacterTable(_strip_accent)
+
+
+def _lower_and_strip(text: str) -> str:
+    """Lower-cases and strips accents."""
+    text = text.lower()
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFD", text).translate(_STRIP_ACCENT)
+
+
+class BasicTokenizer:
+    """Splits text into words and punctuation marks.
+
+    The original lower-cases word by word. Doing it to the whole text is the
+    same: no rule of lower-casing (the final sigma's is the only one that looks
+    around) or of decomposition reaches across white space.
+    """
+
+    def __init__(self, do_lower_case: bool = True):
+        self.do_lower_case = do_lower_case
+        self._widths: dict[str, int] = {}
+
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Returns the words of `text`, normalized."""
+        text = convert_to_unicode(text).translate(_CLEAN)
+        if self.do_lower_case:
+            text = _lower_and_strip(text)
+        return whitespace_tokenize(text.translate(_SPLIT_PUNCTUATION))
+
+    def character_spans(self, text: str) -> list[tuple[int, int]]:
+        """Returns where in `text` each character of its words comes from.
+
+        How many characters one character becomes never depends on its
+        neighbours, so counting is enough to line up the two sides.
+        """
+        spans: list[tuple[int, int]] = []
+        for index, char in enumerate(text):
+            width = self._widths.get(char)
+            if width is None:
+                width = self._widths[char] = sum(map(len, self.tokenize(char)))
+            spans.extend([(index, index + 1)] * width)
+            # A stripped accent belongs to the letter it stands on.
+            if not width and not _strip_accent(char) and spans:
+                start, end = spans[-1]
+                if end == index:
+                    spans[-1] = (start, index + 1)
+        return spans
+
+
+class WordpieceTokenizer:
+    """Splits words into pieces, longest match first."""
+
+    def __init__(
+        self,
+        vocab: Mapping[str, int],
+        unk_token: str = UNKNOWN,
+        max_input_chars_per_word: int = MAX_CHARS_PER_WORD,
+    ):
+        self.vocab = vocab
+        self.unk_token = unk_token
+        self.max_input_chars_per_word = max_input_chars_per_word
+        self._longest = max(map(len, vocab), default=0)
+        self._cache: dict[str, list[str]] = {}
+
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Returns the pieces of words that `BasicTokenizer` produced.
+
+        For example "unaffable" -> ["un", "##aff", "##able"].
+        """
+        pieces: list[str] = []
+        for word in whitespace_tokenize(convert_to_unicode(text)):
+            pieces.extend(self.split(word))
+        return pieces
+
+    def split(self, word: str) -> list[str]:
+        """Returns the pieces of one word; the caller must not change them."""
+        pieces = self._cache.get(word)
+        if pieces is None:
+            pieces = self._split(word) or [self.unk_token]
+            if len(self._cache) >= _CACHED_WORDS:
+                self._cache.clear()
+            self._cache[word] = pieces
+        return pieces
+
+    def _split(self, word: str) -> list[str]:
+        """Returns the pieces of the word, none if it cannot be spelt."""
+        if len(word) > self.max_input_chars_per_word:
+            return []
+        pieces: list[str] = []
+        start, prefix = 0, ""
+        while start < len(word):
+            longest = min(len(word), start + self._longest - len(prefix))
+            for end in range(longest, start, -1):
+                piece = prefix + word[start:end]
+                if piece in self.vocab:
+                    break
+            else:
+                return []
+            pieces.append(piece)
+            start, prefix = end, SUFFIX_INDICATOR
+        return pieces
+
+
+class FullTokenizer:
+    """Splits text into word pieces and finds them in the text.
+
+    Args:
+        vocab_file: the vocabulary, one piece per line.
+        do_lower_case: lower-case and strip accents; must be as in training.
+        keep_special_tokens: keep `[MASK]` and the other special tokens that
+            stand in the text whole. The original takes them apart.
+    """
+
+    def __init__(
+        self,
+        vocab_file: epath.PathLike,
+        do_lower_case: bool = True,
+        keep_special_tokens: bool = False,
+    ):
+        vocab = load_vocab(vocab_file)
+        check_casing(vocab, do_lower_case, vocab_file)
+        self._set_vocab(vocab, do_lower_case, keep_special_tokens)
+
+    @classmethod
+    def from_vocab(
+        cls,
+        vocab: Mapping[str, int],
+        do_lower_case: bool = True,
+        keep_special_tokens: bool = False,
+    ) -> typing.Self:
+        """Makes a tokenizer of a vocabulary that is not in a file."""
+        tokenizer = cls.__new__(cls)
+        tokenizer._set_vocab(dict(vocab), do_lower_case, keep_special_tokens)
+        return tokenizer
+
+    def _set_vocab(
+        self,
+        vocab: dict[str, int],
+        do_lower_case: bool,
+        keep_special_tokens: bool,
+    ) -> None:
+        self.vocab = vocab
+        self.inv_vocab = {index: piece for piece, index in vocab.items()}
+        self.do_lower_case = do_lower_case
+        self.basic_tokenizer = BasicTokenizer(do_lower_case)
+        self.wordpiece_tokenizer = WordpieceTokenizer(vocab)
+        kept = [token for token in SPECIAL_TOKENS if token in vocab]
+        self._special = (
+            re.compile("|".join(map(re.escape, kept)))
+            if keep_special_tokens and kept
+            else None
+        )
+
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Returns the pieces of `text`."""
+        pieces: list[str] = []
+        for _, part, is_special in self._parts(convert_to_unicode(text)):
+            if is_special:
+                pieces.append(part)
+                continue
+            for word in self.basic_tokenizer.tokenize(part):
+                pieces.extend(self.wordpiece_tokenizer.split(word))
+        return pieces
+
+    def tokenize_with_offsets(self, text: str | bytes) -> list[Token]:
+        """Returns the pieces of `text` and the characters they come from.
+
+        Offsets count characters of the `str`. A stripped accent counts to the
+        letter before it; `[UNK]` covers its whole word; pieces of one and the
+        same character (a Hangul syllable) share its offsets.
+        """
+        tokens: list[Token] = []
+        for offset, part, is_special in self._parts(convert_to_unicode(text)):
+            if is_special:
+                tokens.append(Token(part, offset, offset + len(part)))
+                continue
+            spans = self.basic_tokenizer.character_spans(part)
+            position = 0
+            for word in self.basic_tokenizer.tokenize(part):
+                for piece, width in self._pieces_and_widths(word):
+                    start, _ = spans[position]
+                    position += width
+                    _, end = spans[position - 1]
+                    tokens.append(Token(piece, offset + start, offset + end))
+        return tokens
+
+    def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
+        """Returns the ids of the pieces."""
+        return convert_by_vocab(self.vocab, tokens)
+
+    def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
+        """Returns the pieces of the ids."""
+        return convert_by_vocab(self.inv_vocab, ids)
+
+    def _parts(self, text: str) -> Iterator[tuple[int, str, bool]]:
+        """Yields start and text of each part; True if a special token."""
+        position = 0
+        if self._special:
+            for match in self._special.finditer(text):
+                yield position, text[position : match.start()], False
+                yield match.start(), match.group(), True
+                position = match.end()
+        yield position, text[position:], False
+
+    def _pieces_and_widths(self, word: str) -> Iterator[tuple[str, int]]:
+        """Yields each piece of the word and how many characters it spans."""
+        position = 0
+        for piece in self.wordpiece_tokenizer.split(word):
+            if piece == UNKNOWN:
+                width = len(word)
+            elif position:
+                width = len(piece) - len(SUFFIX_INDICATOR)
+            else:
+                width = len(piece)
+            position += width
+            yield piece, width
