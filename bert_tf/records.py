@@ -1,0 +1,488 @@
+"""TFRecord files: one table per record type, their reader and manifest.
+
+The features, their lengths and dtypes are those of the original BERT, so that
+either can read the other's files.
+
+Shapes:
+- B: batch       S: sequence length     P: predictions per sequence
+"""
+
+import collections
+import contextlib
+import dataclasses
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Self, get_type_hints
+
+import numpy as np
+import tensorflow as tf
+
+MANIFEST_VERSION = 1
+
+# The flag that sets each symbolic length, for error messages.
+_LENGTH_FLAGS = {"S": "max_seq_length", "P": "max_predictions_per_seq"}
+_KINDS = {tf.int64: "int64_list", tf.float32: "float_list"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Feature:
+    """One feature of a record type.
+
+    Args:
+        name: The feature's name in the `tf.train.Example`.
+        length: "S" or "P" (given by the caller), a number, or None for a
+            scalar.
+        dtype: tf.int64 or tf.float32, as stored.
+    """
+
+    name: str
+    length: str | int | None
+    dtype: tf.DType
+
+    def shape(self, lengths: Mapping[str, int]) -> tuple[int, ...]:
+        """Shape of the feature in one record."""
+        if self.length is None:
+            return ()
+        if isinstance(self.length, str):
+            return (lengths[self.length],)
+        return (self.length,)
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordType:
+    """The features of one kind of record."""
+
+    name: str
+    features: tuple[Feature, ...]
+
+    def encode(self, values: Mapping[str, Any]) -> bytes:
+        """Serializes one record; equal values give equal bytes."""
+        if values.keys() != {feature.name for feature in self.features}:
+            expected = ", ".join(feature.name for feature in self.features)
+            raise ValueError(
+                f"A {self.name} record has the features {expected}. "
+                f"Received: values={sorted(values)}"
+            )
+        example = tf.train.Example()
+        stored = example.features.feature
+        for feature in self.features:
+            values_list = getattr(stored[feature.name], _KINDS[feature.dtype])
+            # Twice as fast as handing protobuf the array itself.
+            array = np.asarray(values[feature.name])
+            values_list.value.extend(array.ravel().tolist())
+        return example.SerializeToString(deterministic=True)
+
+    def parse(
+        self, serialized: tf.Tensor, lengths: Mapping[str, int]
+    ) -> dict[str, tf.Tensor]:
+        """Parses a batch of records.
+
+        Args:
+            serialized: [B] string.
+            lengths: The value of each symbolic length, such as {"S": 128}.
+
+        Returns:
+            Feature name -> [B, length] or [B]; int32 or float32.
+        """
+        spec = {
+            feature.name: tf.io.FixedLenFeature(
+                feature.shape(lengths), feature.dtype
+            )
+            for feature in self.features
+        }
+        parsed = tf.io.parse_example(serialized, spec)
+        return {
+            # TPUs have no int64 worth using.
+            name: tf.cast(x, tf.int32) if x.dtype == tf.int64 else x
+            for name, x in parsed.items()
+        }
+
+    def check(self, files: Sequence[str], lengths: Mapping[str, int]) -> None:
+        """Compares the first record of every file with what is expected.
+
+        Raises:
+            ValueError: A feature is missing, or of another length or dtype; or
+                a file cannot be read as TFRecords. Names the file.
+        """
+
+        def first(file: tf.Tensor) -> tf.data.Dataset:
+            dataset = tf.data.TFRecordDataset(file).take(1)
+            return dataset.map(lambda record: (file, record))
+
+        # In parallel, since opening a remote file takes tens of milliseconds.
+        dataset = tf.data.Dataset.from_tensor_slices(list(files)).interleave(
+            first, cycle_length=16, num_parallel_calls=16, deterministic=True
+        )
+        try:
+            for file, record in dataset.as_numpy_iterator():
+                self._check_record(file.decode(), record, lengths)
+        except tf.errors.DataLossError as error:
+            raise ValueError(diagnose(files) or error.message) from error
+
+    def _check_record(
+        self, file: str, record: bytes, lengths: Mapping[str, int]
+    ) -> None:
+        stored = _decode(file, record).features.feature
+        for feature in self.features:
+            if feature.name not in stored:
+                raise ValueError(
+                    f"{file} does not hold {self.name} records: the feature "
+                    f"{feature.name} is missing. "
+                    f"Received: features={sorted(stored)}"
+                )
+            kind = stored[feature.name].WhichOneof("kind")
+            if kind != _KINDS[feature.dtype]:
+                raise ValueError(
+                    f"{file}: the feature {feature.name} must be an "
+                    f"{_KINDS[feature.dtype]}. Received: {kind}"
+                )
+            expected = int(np.prod(feature.shape(lengths)))
+            received = len(getattr(stored[feature.name], kind).value)
+            if received != expected:
+                raise ValueError(
+                    _wrong_length(file, feature, received, expected)
+                )
+
+
+def _wrong_length(
+    file: str, feature: Feature, received: int, expected: int
+) -> str:
+    if not isinstance(feature.length, str):
+        return (
+            f"{file}: the feature {feature.name} must hold {expected} values "
+            f"per record. Received: {received}"
+        )
+    what = (
+        f"sequences of {received} tokens"
+        if feature.length == "S"
+        else f"{received} predictions per sequence"
+    )
+    return (
+        f"{file} holds {what} (feature {feature.name}), expected {expected}: "
+        f"give --{_LENGTH_FLAGS[feature.length]}={received} or make the data "
+        "again"
+    )
+
+
+def _decode(file: str, record: bytes) -> tf.train.Example:
+    try:
+        return tf.train.Example.FromString(record)
+    # protobuf's DecodeError, without an import of protobuf of our own.
+    except Exception as error:
+        raise ValueError(
+            f"{file}, record 1: not a tf.train.Example ({error})"
+        ) from error
+
+
+_SEQUENCE = (
+    Feature("input_ids", "S", tf.int64),
+    Feature("input_mask", "S", tf.int64),
+    Feature("segment_ids", "S", tf.int64),
+)
+PRETRAINING = RecordType(
+    "pretraining",
+    (
+        *_SEQUENCE,
+        Feature("masked_lm_positions", "P", tf.int64),
+        Feature("masked_lm_ids", "P", tf.int64),
+        Feature("masked_lm_weights", "P", tf.float32),
+        Feature("next_sentence_labels", 1, tf.int64),
+    ),
+)
+CLASSIFICATION = RecordType(
+    "classification",
+    (
+        *_SEQUENCE,
+        Feature("label_ids", None, tf.int64),
+        Feature("is_real_example", None, tf.int64),
+    ),
+)
+REGRESSION = RecordType(
+    "regression",
+    (
+        *_SEQUENCE,
+        Feature("label_ids", None, tf.float32),
+        Feature("is_real_example", None, tf.int64),
+    ),
+)
+
+
+# ---- Files -----------------------------------------------------------------
+
+
+def expand(patterns: Sequence[str]) -> list[str]:
+    """Lists the files that match globs, in the order of the globs.
+
+    Raises:
+        ValueError: A glob matches nothing, or a file is empty or a folder.
+    """
+    files: list[str] = []
+    for pattern in patterns:
+        # A name may itself hold brackets or stars.
+        exists = bool(pattern) and tf.io.gfile.exists(pattern)
+        matches = [pattern] if exists else sorted(tf.io.gfile.glob(pattern))
+        if not matches:
+            raise ValueError(
+                f"No file matches. Received: {pattern!r}. Give existing files "
+                "or globs, separated by commas"
+            )
+        files += matches
+    for file in files:
+        if tf.io.gfile.isdir(file):
+            raise ValueError(
+                f"{file} is a folder. Give files or a glob, such as {file}/*"
+            )
+        if not tf.io.gfile.stat(file).length:
+            raise ValueError(f"{file} is empty")
+    return files
+
+
+@contextlib.contextmanager
+def _writing(path: str) -> Iterator[None]:
+    """Turns TensorFlow's file errors into an OSError naming the file."""
+    try:
+        yield
+    except tf.errors.OpError as error:
+        raise OSError(f"Cannot write {path}: {error.message}") from error
+
+
+class Writer:
+    """Writes a TFRecord file that appears only when it is complete.
+
+    A context manager: leaving it normally renames the temporary file, leaving
+    it by an exception removes it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]):
+        self.path = os.fspath(path)
+        self.records = 0
+        self._temporary = self.path + ".tmp"
+
+    def __enter__(self) -> Self:
+        with _writing(self.path):
+            self._writer = tf.io.TFRecordWriter(self._temporary)
+        return self
+
+    def write(self, record: bytes) -> None:
+        """Appends one serialized record."""
+        with _writing(self.path):
+            self._writer.write(record)
+        self.records += 1
+
+    def __exit__(self, error_type: type | None, *_: object) -> None:
+        try:
+            with _writing(self.path):
+                self._writer.close()
+                if error_type is None:
+                    tf.io.gfile.rename(
+                        self._temporary, self.path, overwrite=True
+                    )
+        finally:
+            if tf.io.gfile.exists(self._temporary):
+                tf.io.gfile.remove(self._temporary)
+
+
+def count(files: Sequence[str]) -> list[int]:
+    """Counts the records of each file by reading it.
+
+    Raises:
+        ValueError: A file is truncated or corrupt. Names file and record.
+    """
+    counts = []
+    for file in files:
+        dataset = tf.data.TFRecordDataset(file)
+        try:
+            number = dataset.reduce(np.int64(0), lambda n, _: n + 1)
+        except tf.errors.DataLossError as error:
+            raise ValueError(diagnose([file]) or error.message) from error
+        counts.append(int(number))
+    return counts
+
+
+def diagnose(files: Sequence[str]) -> str | None:
+    """Says where the first truncated or corrupt file breaks; None if none."""
+    for file in files:
+        records = tf.data.TFRecordDataset(file).as_numpy_iterator()
+        number = 0
+        try:
+            for _ in records:
+                number += 1
+        except tf.errors.DataLossError as error:
+            return (
+                f"{file}, record {number + 1}: truncated, corrupt or not a "
+                f"TFRecord file ({_reason(error)})"
+            )
+    return None
+
+
+def _reason(error: tf.errors.OpError) -> str:
+    # The first clause, without the name of the op that read it.
+    return str(error.message).partition("[")[0].split("} }}")[-1].strip(" ;\n")
+
+
+# ---- Manifest --------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """One file of a set of records, by its name without the folder."""
+
+    file: str
+    records: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    """What a set of TFRecord files holds and how it was made.
+
+    Args:
+        record_type: The `RecordType`'s name.
+        vocab_sha256: SHA-256 of the vocabulary file.
+        masking: The settings that masked words were chosen by.
+        statistics: Numbers about the records, for people to read.
+        version: Version of this format.
+    """
+
+    record_type: str
+    max_seq_length: int
+    max_predictions_per_seq: int
+    vocab_sha256: str
+    vocab_size: int
+    do_lower_case: bool
+    masking: dict
+    seed: int
+    shards: tuple[Shard, ...]
+    statistics: dict
+    version: int = MANIFEST_VERSION
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes the manifest as JSON, under its name only when complete."""
+        path = os.fspath(path)
+        text = json.dumps(dataclasses.asdict(self), indent=2) + "\n"
+        with _writing(path):
+            with tf.io.gfile.GFile(path + ".tmp", "w") as file:
+                file.write(text)
+            tf.io.gfile.rename(path + ".tmp", path, overwrite=True)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Reads a manifest.
+
+        Raises:
+            ValueError: Not JSON, unknown or missing keys, a newer version, or
+                a value of the wrong type. Names the file.
+        """
+        path = os.fspath(path)
+        with tf.io.gfile.GFile(path) as file:
+            text = file.read()
+        try:
+            values = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path} is not JSON: {error}") from error
+        version = values.get("version") if isinstance(values, dict) else None
+        if isinstance(version, int) and version > MANIFEST_VERSION:
+            raise ValueError(
+                f"{path} is of a newer format than this program's "
+                f"{MANIFEST_VERSION}: install a newer bert-tf or make the "
+                f"data again. Received: version={version}"
+            )
+        _check_keys(path, cls, values)
+        shards = []
+        for shard in values["shards"]:
+            _check_keys(path, Shard, shard)
+            shards.append(Shard(**shard))
+        return cls(**{**values, "shards": tuple(shards)})
+
+
+def _check_keys(path: str, kind: type, values: Any) -> None:
+    if not isinstance(values, dict):
+        raise ValueError(
+            f"{path} is not a manifest of this format. "
+            f"Expected a JSON object, received: {values!r}"
+        )
+    types = get_type_hints(kind)
+    if values.keys() != types.keys():
+        raise ValueError(
+            f"{path} is not a manifest of this format. "
+            f"Unknown keys: {sorted(values.keys() - types.keys())}; "
+            f"missing keys: {sorted(types.keys() - values.keys())}"
+        )
+    for key, value in values.items():
+        expected = list if key == "shards" else types[key]
+        if type(value) is not expected:
+            raise ValueError(
+                f"{path}: {key!r} must be of type {expected.__name__}. "
+                f"Received: {value!r}"
+            )
+
+
+def find_manifest(files: Sequence[str]) -> Manifest | None:
+    """Finds the manifests beside files and merges them.
+
+    A manifest is a file named `manifest.json` or ending in `.manifest.json`
+    in the folder of the files that it lists.
+
+    Returns:
+        A manifest whose shards are `files`, in their order; its masking, seed
+        and statistics are those of the first file's manifest. None if a file
+        is listed by no manifest.
+
+    Raises:
+        ValueError: Two manifests disagree, or list the same file.
+    """
+    folders = {os.path.dirname(file) for file in files}
+    listings = {folder: _listings(folder) for folder in folders}
+    found = []
+    for file in files:
+        folder, name = os.path.split(file)
+        matches = listings[folder][name]
+        if not matches:
+            return None
+        if len(matches) > 1:
+            raise ValueError(
+                f"{file} is listed by both {matches[0].path} and "
+                f"{matches[1].path}: delete the one that is out of date"
+            )
+        found += matches
+    for listing in found:
+        _check_agreement(found[0], listing)
+    return dataclasses.replace(
+        found[0].manifest, shards=tuple(listing.shard for listing in found)
+    )
+
+
+class _Listing(NamedTuple):
+    path: str
+    manifest: Manifest
+    shard: Shard
+
+
+def _listings(folder: str) -> Mapping[str, list[_Listing]]:
+    """Maps each file name to the manifests of the folder that list it."""
+    listings = collections.defaultdict(list)
+    for path in sorted(tf.io.gfile.glob(os.path.join(folder, "*"))):
+        name = os.path.basename(path)
+        if name != "manifest.json" and not name.endswith(".manifest.json"):
+            continue
+        manifest = Manifest.read(path)
+        for shard in manifest.shards:
+            listings[shard.file].append(_Listing(path, manifest, shard))
+    return listings
+
+
+def _check_agreement(first: _Listing, other: _Listing) -> None:
+    for name in (
+        "record_type",
+        "max_seq_length",
+        "max_predictions_per_seq",
+        "vocab_sha256",
+        "do_lower_case",
+    ):
+        values = getattr(first.manifest, name), getattr(other.manifest, name)
+        if values[0] != values[1]:
+            raise ValueError(
+                "Records that are read together must be made alike: "
+                f"{first.path} says {name}={values[0]}, "
+                f"{other.path} says {name}={values[1]}"
+            )
