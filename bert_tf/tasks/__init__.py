@@ -1,0 +1,1 @@
+"""What the data of each task says: files, texts, labels, metrics."""

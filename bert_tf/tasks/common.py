@@ -1,0 +1,251 @@
+"""Examples, and the files that hold them: TSV as GLUE writes it, CSV, JSONL.
+
+Every error names the file and the line.
+"""
+
+import csv
+import dataclasses
+import json
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping
+
+from absl import logging
+from etils import epath
+
+FORMATS = ("tsv", "csv", "jsonl")
+_FORMAT_OF_SUFFIX = {
+    ".csv": "csv",
+    ".json": "jsonl",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+# csv's own limit of 131,072 characters refuses long documents.
+_LONGEST_CSV_FIELD = 2**31 - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    """One text or pair of texts with its label.
+
+    Attributes:
+        guid: Split and line of the file, for example "dev-12".
+        text_a: First text.
+        text_b: Second text; "" for a single-sentence task.
+        label: A class, a score, or None where the task hides it (test).
+    """
+
+    guid: str
+    text_a: str
+    text_b: str = ""
+    label: str | float | None = None
+
+
+def format_of(path: str) -> str:
+    """Returns the format that a file's name promises; TSV if none."""
+    return _FORMAT_OF_SUFFIX.get(pathlib.PurePath(path).suffix.lower(), "tsv")
+
+
+def read_columns(
+    path: str,
+    columns: Mapping[str, str | int],
+    *,
+    file_format: str = "tsv",
+    has_header: bool = True,
+    skip_short_rows: bool = False,
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Reads some columns of a table.
+
+    Args:
+        path: File, local or in a bucket.
+        columns: What the caller calls a column -> its name in the header (or
+            its JSON key), or its number from 0.
+        file_format: One of FORMATS.
+        has_header: Whether the first row names the columns (TSV and CSV).
+        skip_short_rows: Whether rows that lack a column are skipped, and
+            counted in a warning. For files whose faults are known.
+
+    Yields:
+        Line number from 1, and the text of each of `columns`.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file is empty, is not UTF-8, or a row or the header
+            lacks a column.
+    """
+    if file_format == "jsonl":
+        yield from _json_columns(path, columns)
+        return
+    rows = _csv_rows(path) if file_format == "csv" else _tsv_rows(path)
+    positions = None if has_header else _numbers(path, columns)
+    short_lines = []
+    number_of_rows = 0
+    for line, row in _without_blank_end(path, rows):
+        if positions is None:
+            positions = _positions(path, row, columns)
+            continue
+        number_of_rows += 1
+        if len(row) <= max(positions.values()):
+            if skip_short_rows:
+                short_lines.append(line)
+                continue
+            raise ValueError(
+                f"{path}, line {line}: a column is missing. Expected at least "
+                f"{max(positions.values()) + 1} columns. "
+                f"Received: {len(row)} columns, {_shortened(row)}"
+            )
+        yield line, {name: row[at] for name, at in positions.items()}
+    if not number_of_rows:
+        raise ValueError(
+            f"{path}: the file has no rows. Expected at least one row"
+            f"{' under the header' if has_header else ''}."
+        )
+    if short_lines:
+        logging.warning(
+            "%s: skipped %d rows that lack a column, the first at line %d.",
+            path,
+            len(short_lines),
+            short_lines[0],
+        )
+
+
+def _lines(path: str) -> Iterator[tuple[int, str]]:
+    """Yields numbered lines, without a byte-order mark at the start.
+
+    Only a line feed ends a line: texts hold U+2028, U+0085 and such.
+    """
+    if not epath.Path(path).exists():
+        raise FileNotFoundError(f"There is no such file. Received: {path}")
+    with epath.Path(path).open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                yield (
+                    number,
+                    line.decode("utf-8-sig" if number == 1 else "utf-8"),
+                )
+            except UnicodeDecodeError as error:
+                raise ValueError(
+                    f"{path}, line {number}: the text is not UTF-8 "
+                    f"({error.reason} at byte {error.start} of the line). "
+                    "Convert the file to UTF-8."
+                ) from error
+
+
+def _tsv_rows(path: str) -> Iterator[tuple[int, list[str]]]:
+    """Splits at tabs; quotes are plain characters, as in GLUE's files."""
+    for number, line in _lines(path):
+        text = line.removesuffix("\n").removesuffix("\r")
+        yield number, text.split("\t") if text else []
+
+
+def _csv_rows(path: str) -> Iterator[tuple[int, list[str]]]:
+    """Splits at commas; quoted fields may hold commas and line ends."""
+    csv.field_size_limit(_LONGEST_CSV_FIELD)
+    reader = csv.reader((line for _, line in _lines(path)), strict=True)
+    while True:
+        first_line = reader.line_num + 1
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            raise ValueError(
+                f"{path}, line {first_line}: the row is not valid CSV "
+                f"({error}). Put fields with quotes or commas in double "
+                'quotes, and double the quotes inside ("").'
+            ) from error
+        if row is None:
+            return
+        yield first_line, row
+
+
+def _without_blank_end(
+    path: str, rows: Iterable[tuple[int, list[str]]]
+) -> Iterator[tuple[int, list[str]]]:
+    """Drops empty lines at the end of a file; refuses them before it."""
+    blank_line = None
+    for line, row in rows:
+        if not row:
+            blank_line = blank_line or line
+            continue
+        if blank_line is not None:
+            raise ValueError(
+                f"{path}, line {blank_line}: the line is empty. Expected a "
+                "row. Remove the line."
+            )
+        yield line, row
+
+
+def _json_columns(
+    path: str, columns: Mapping[str, str | int]
+) -> Iterator[tuple[int, dict[str, str]]]:
+    number_of_rows = 0
+    for line, text in _lines(path):
+        if not text.strip():
+            continue
+        number_of_rows += 1
+        try:
+            row = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"{path}, line {line}: the line is not JSON ({error.msg}). "
+                "Expected one object per line."
+            ) from error
+        if not isinstance(row, dict):
+            raise ValueError(
+                f"{path}, line {line}: expected a JSON object. "
+                f"Received: {_shortened(row)}"
+            )
+        missing = [str(key) for key in columns.values() if str(key) not in row]
+        if missing:
+            raise ValueError(
+                f"{path}, line {line}: keys are missing: {', '.join(missing)}. "
+                f"Received: keys {', '.join(row) or 'none'}"
+            )
+        yield (
+            line,
+            {name: _plain(row[str(key)]) for name, key in columns.items()},
+        )
+    if not number_of_rows:
+        raise ValueError(
+            f"{path}: the file has no rows. Expected JSON objects."
+        )
+
+
+def _plain(value: object) -> str:
+    """A JSON value as a TSV would hold it: 1 -> "1", true -> "true"."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _numbers(path: str, columns: Mapping[str, str | int]) -> dict[str, int]:
+    names = [at for at in columns.values() if not str(at).isdecimal()]
+    if names:
+        raise ValueError(
+            f"{path} has no header, so its columns go by number, from 0. "
+            f"Received: {', '.join(map(str, names))}"
+        )
+    return {name: int(at) for name, at in columns.items()}
+
+
+def _positions(
+    path: str, header: list[str], columns: Mapping[str, str | int]
+) -> dict[str, int]:
+    """Finds columns in the header, by name or by number."""
+    positions = {}
+    for name, column in columns.items():
+        count = header.count(str(column))
+        if count == 1:
+            positions[name] = header.index(str(column))
+        elif (
+            count == 0 and str(column).isdecimal() and int(column) < len(header)
+        ):
+            positions[name] = int(column)
+        else:
+            problem = "appears twice in" if count > 1 else "is missing from"
+            raise ValueError(
+                f"{path}, line 1: the column {column!r} {problem} the header. "
+                f"Received: {', '.join(header)}"
+            )
+    return positions
+
+
+def _shortened(value: object, length: int = 80) -> str:
+    text = repr(value)
+    return text if len(text) <= length else text[:length] + "…"
