@@ -7,10 +7,10 @@ Variables of the released checkpoints have their released names; those of
 fine-tuned models have the names that the original's scripts gave them.
 """
 
+from bert_tf import modeling
+
 import keras
 import tensorflow as tf
-
-from bert_tf import modeling
 
 
 class _Transform(keras.layers.Layer):

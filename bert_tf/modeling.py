@@ -263,10 +263,16 @@ class LayerNorm(keras.layers.Layer):
 
     def build(self, input_shape=None):
         self.beta = self.add_weight(
-            name="beta", shape=(self.size,), initializer="zeros", autocast=False
+            name="beta",
+            shape=(self.size,),
+            initializer="zeros",
+            autocast=False,
         )
         self.gamma = self.add_weight(
-            name="gamma", shape=(self.size,), initializer="ones", autocast=False
+            name="gamma",
+            shape=(self.size,),
+            initializer="ones",
+            autocast=False,
         )
 
     def call(self, x):  # [..., D]
@@ -388,10 +394,11 @@ class SelfAttention(keras.layers.Layer):
         q, k, v = tf.unstack(tf.transpose(y, [2, 0, 3, 1, 4]))  # [B, N, S, H]
         # Scaling q costs S * H multiplications, scaling the scores S * S.
         scores = tf.matmul(q * (1 / math.sqrt(size)), k, transpose_b=True)
-        probs = tf.nn.softmax(tf.cast(scores, tf.float32) + mask)
-        probs = tf.cast(probs, v.dtype)  # [B, N, S, S]
+        scores = tf.cast(scores, tf.float32) + tf.cast(mask, tf.float32)
+        probs = tf.cast(tf.nn.softmax(scores), v.dtype)  # [B, N, S, S]
         # Whole tokens are dropped from attention, as in the original.
-        probs = dropout(probs, config.attention_probs_dropout_prob, dropout_seed)
+        rate = config.attention_probs_dropout_prob
+        probs = dropout(probs, rate, dropout_seed)
         context = tf.transpose(tf.matmul(probs, v), [0, 2, 1, 3])
         return tf.reshape(context, [batch, length, config.hidden_size])
 

@@ -1,0 +1,344 @@
+"""Checkpoints: explicit names, in the original's TF1 format.
+
+A checkpoint of ours is a checkpoint of the original: the model's variables
+and the optimizer's under their released names, with `global_step`, and beside
+them the position in the data. It is written under a temporary name and then
+renamed, so that a crash leaves no half checkpoint.
+"""
+
+import dataclasses
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bert_tf import optimization
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+GLOBAL_STEP = "global_step"
+RECORDS = "data_position/records"
+SEED = "data_position/seed"
+_NOT_WEIGHTS = re.compile(
+    r"/adam_[mv]$|/lamb_[mv]$|^global_step$|^data_position/"
+)
+_CORRUPT = (
+    tf.errors.DataLossError,
+    tf.errors.OutOfRangeError,
+    tf.errors.NotFoundError,
+    tf.errors.InternalError,
+)
+
+
+# ---- Files ------------------------------------------------------------------
+
+
+def write(prefix: str, tensors: Mapping[str, Any]) -> None:
+    """Writes tensors by name in TF1 format, whole or not at all.
+
+    Args:
+        prefix: path without the endings .index and .data-00000-of-00001.
+        tensors: name -> tensor, variable or array.
+    """
+    temporary = f"{prefix}.tmp{os.getpid()}"
+    names = sorted(tensors)
+    try:
+        tf.raw_ops.SaveV2(
+            prefix=temporary,
+            tensor_names=names,
+            shape_and_slices=[""] * len(names),
+            tensors=[tf.convert_to_tensor(tensors[name]) for name in names],
+        )
+        # The index comes last: without it there is no checkpoint.
+        for ending in (".data-00000-of-00001", ".index"):
+            tf.io.gfile.rename(
+                temporary + ending, prefix + ending, overwrite=True
+            )
+    except BaseException:
+        for path in tf.io.gfile.glob(temporary + "*"):
+            tf.io.gfile.remove(path)
+        raise
+
+
+def read(prefix: str, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Reads tensors by name, checking their checksums."""
+    reader = tf.train.load_checkpoint(prefix)
+    return {name: reader.get_tensor(name) for name in names}
+
+
+def shapes(prefix: str) -> dict[str, tuple[int, ...]]:
+    """Returns the name and shape of every tensor in a checkpoint."""
+    return {n: tuple(s) for n, s in tf.train.list_variables(prefix)}
+
+
+def find(path: str) -> str:
+    """Returns the prefix of the checkpoint that `path` means.
+
+    Args:
+        path: a prefix such as .../bert_model.ckpt, one of its files, or a
+            folder, where the newest checkpoint counts.
+    """
+    if tf.io.gfile.isdir(path):
+        prefix = latest(path)
+        released = os.path.join(path, "bert_model.ckpt")
+        if prefix is None and tf.io.gfile.exists(released + ".index"):
+            prefix = released
+        if prefix is None:
+            raise ValueError(
+                f"The folder {path} holds no checkpoint: neither "
+                "model.ckpt-STEP.index nor bert_model.ckpt.index."
+            )
+        return prefix
+    prefix = re.sub(r"\.(index|data-\d+-of-\d+)$", "", path)
+    if not tf.io.gfile.exists(prefix + ".index"):
+        raise ValueError(
+            f"There is no checkpoint {path}: {prefix}.index does not exist. "
+            "A checkpoint is named by its prefix, such as "
+            ".../bert_model.ckpt, or by its folder."
+        )
+    if not tf.io.gfile.glob(prefix + ".data-*"):
+        raise ValueError(
+            f"The checkpoint {prefix} has an index but no data: "
+            f"{prefix}.data-00000-of-00001 does not exist."
+        )
+    return prefix
+
+
+def numbered(folder: str) -> dict[int, str]:
+    """Returns step -> prefix of the folder's checkpoints, oldest first."""
+    pattern = os.path.join(glob_escape(folder), "model.ckpt-*.index")
+    found = {}
+    for path in tf.io.gfile.glob(pattern):
+        match = re.search(r"model\.ckpt-(\d+)\.index$", path)
+        if match:
+            found[int(match.group(1))] = path.removesuffix(".index")
+    return dict(sorted(found.items()))
+
+
+def glob_escape(path: str) -> str:
+    """Makes a path match itself where a glob is expected."""
+    return re.sub(r"([*?\[\\])", r"[\1]", path)
+
+
+def latest(folder: str) -> str | None:
+    """Returns the prefix of the newest checkpoint in a folder, or None."""
+    found = numbered(folder)
+    return found[max(found)] if found else None
+
+
+# ---- Weights from elsewhere -------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What restoring weights did, by variable name."""
+
+    prefix: str
+    restored: tuple[str, ...]
+    fresh: tuple[str, ...]  # in the model only: they keep their random values
+    unused: tuple[str, ...]  # in the checkpoint only
+
+    def __str__(self):
+        lines = [f"Restored {len(self.restored)} variables of {self.prefix}."]
+        for title, names in (
+            ("Not in the checkpoint, start from random values", self.fresh),
+            ("In the checkpoint, not used by this model", self.unused),
+        ):
+            if names:
+                lines.append(f"{title}: {', '.join(names)}")
+        return "\n".join(lines)
+
+
+def restore_weights(
+    variables: Sequence[keras.Variable],
+    path: str,
+    required: str = "^bert/",
+) -> Report:
+    """Sets variables from a checkpoint, by name.
+
+    Args:
+        variables: of the model.
+        path: as `find` takes it.
+        required: regular expression; variables whose name matches must be in
+            the checkpoint. The others, heads, may start from random values.
+
+    Returns:
+        What was restored and what was not.
+    """
+    prefix = find(path)
+    stored = shapes(prefix)
+    wanted = {v.path: v for v in variables}
+    present = sorted(wanted.keys() & stored.keys())
+    fresh = sorted(wanted.keys() - stored.keys())
+    unused = sorted(
+        n for n in stored.keys() - wanted.keys() if not _NOT_WEIGHTS.search(n)
+    )
+    missing = [name for name in fresh if re.search(required, name)]
+    if missing:
+        raise ValueError(
+            f"{prefix} does not fit this model. "
+            f"In the model only: {', '.join(missing)}. "
+            f"In the checkpoint only: {', '.join(unused) or 'nothing'}. "
+            "Is it another architecture than bert_config_file says?"
+        )
+    _check_shapes(prefix, stored, {n: wanted[n].shape for n in present})
+    for name, value in read(prefix, present).items():
+        wanted[name].assign(value)
+    return Report(prefix, tuple(present), tuple(fresh), tuple(unused))
+
+
+def _check_shapes(prefix, stored, wanted) -> None:
+    wrong = [
+        f"{name} is {list(stored[name])} there and {list(shape)} in the model"
+        for name, shape in wanted.items()
+        if stored[name] != tuple(shape)
+    ]
+    if wrong:
+        raise ValueError(
+            f"{prefix} has other shapes than this model: {'; '.join(wrong)}. "
+            "Use the bert_config.json and vocab.txt that belong to it."
+        )
+
+
+# ---- The state of a run -----------------------------------------------------
+
+
+class TrainState:
+    """Everything that a run needs to go on where it stopped."""
+
+    def __init__(
+        self,
+        model: keras.Model,
+        optimizer: optimization.AdamWeightDecay,
+        seed: int,
+        keep: int = 5,
+        write: bool = True,
+    ):
+        """Takes a model and a built optimizer.
+
+        Args:
+            model: its variables are saved under their paths.
+            optimizer: its slots likewise.
+            seed: of the data order; a run can't be resumed with another.
+            keep: how many checkpoints to keep, as the original.
+            write: whether this process is the one that writes.
+        """
+        self.model = model
+        self.seed = seed
+        self.keep = keep
+        self.write = write
+        self.step = 0
+        self.records = 0  # records consumed, over all epochs
+        self.variables: dict[str, Any] = {
+            v.path: v for v in model.variables
+        } | optimizer.slots
+
+    def save(self, folder: str) -> str:
+        """Writes model.ckpt-STEP and removes the oldest beyond `keep`."""
+        prefix = os.path.join(folder, f"model.ckpt-{self.step}")
+        if not self.write:
+            return prefix
+        tensors = {n: _value(v) for n, v in self.variables.items()}
+        tensors[GLOBAL_STEP] = np.int64(self.step)
+        tensors[RECORDS] = np.int64(self.records)
+        tensors[SEED] = np.int64(self.seed)
+        write(prefix, tensors)
+        prefixes = list(numbered(folder).values())
+        write_state(folder, prefixes[-self.keep :])
+        for old in prefixes[: -self.keep]:
+            remove(old)
+        return prefix
+
+    def resume(self, folder: str) -> bool:
+        """Restores the newest readable checkpoint of a run.
+
+        Returns:
+            Whether there was one.
+        """
+        remove_leftovers(folder)
+        found = list(numbered(folder).values())
+        for prefix in reversed(found):
+            try:
+                self._restore(prefix)
+            except _CORRUPT as error:
+                logging.warning(
+                    "%s can't be read and is passed over: %s",
+                    prefix,
+                    error.message,
+                )
+                continue
+            return True
+        if found:
+            raise ValueError(
+                f"None of the checkpoints in {folder} can be read. Remove "
+                "them to start again, or choose another output_dir."
+            )
+        return False
+
+    def _restore(self, prefix: str) -> None:
+        stored = shapes(prefix)
+        extra = {GLOBAL_STEP, RECORDS, SEED}
+        wanted = self.variables.keys() | extra
+        if wanted != stored.keys():
+            ours = sorted(wanted - stored.keys())
+            theirs = sorted(stored.keys() - wanted)
+            raise ValueError(
+                f"{prefix} is of another run. "
+                f"In this run only: {', '.join(ours) or 'nothing'}. "
+                f"In the checkpoint only: {', '.join(theirs) or 'nothing'}. "
+                "Choose another output_dir, or start from these weights with "
+                "--init_checkpoint."
+            )
+        _check_shapes(
+            prefix, stored, {n: v.shape for n, v in self.variables.items()}
+        )
+        values = read(prefix, sorted(wanted))
+        if int(values[SEED]) != self.seed:
+            raise ValueError(
+                f"{prefix} was made with another seed, so the data would come "
+                f"in another order. Received: seed={self.seed}, in the "
+                f"checkpoint {int(values[SEED])}"
+            )
+        for name, variable in self.variables.items():
+            variable.assign(values[name])
+        self.step = int(values[GLOBAL_STEP])
+        self.records = int(values[RECORDS])
+
+
+def _value(variable: Any) -> tf.Tensor:
+    """The value of a Keras or TensorFlow variable, from one replica."""
+    if isinstance(variable, keras.Variable):
+        variable = variable.value
+    return tf.convert_to_tensor(variable)
+
+
+def write_state(folder: str, prefixes: Sequence[str]) -> None:
+    """Writes the file `checkpoint`, by which TensorFlow finds the newest."""
+    names = [os.path.basename(prefix) for prefix in prefixes]
+    lines = [f'model_checkpoint_path: "{names[-1]}"']
+    lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]
+    path = os.path.join(folder, "checkpoint")
+    temporary = f"{path}.tmp{os.getpid()}"
+    with tf.io.gfile.GFile(temporary, "w") as file:
+        file.write("\n".join(lines) + "\n")
+    tf.io.gfile.rename(temporary, path, overwrite=True)
+
+
+def remove(prefix: str) -> None:
+    """Deletes a checkpoint."""
+    # The index first: without it the rest is no checkpoint.
+    for path in sorted(
+        tf.io.gfile.glob(glob_escape(prefix) + ".*"),
+        key=lambda path: not path.endswith(".index"),
+    ):
+        tf.io.gfile.remove(path)
+
+
+def remove_leftovers(folder: str) -> None:
+    """Deletes what a killed process left half-written."""
+    pattern = os.path.join(glob_escape(folder), "model.ckpt-*.tmp*")
+    for path in tf.io.gfile.glob(pattern):
+        tf.io.gfile.remove(path)

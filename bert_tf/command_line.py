@@ -1,0 +1,148 @@
+"""How every script starts and ends: log lines, one-line errors, flag files."""
+
+import datetime
+import logging as python_logging
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import tensorflow as tf
+from absl import app, flags, logging
+
+# TensorFlow's own file errors say all in one line, as OSError does.
+_FILE_ERRORS = (
+    OSError,
+    tf.errors.NotFoundError,
+    tf.errors.PermissionDeniedError,
+    tf.errors.FailedPreconditionError,
+    tf.errors.ResourceExhaustedError,
+)
+
+
+def run(main: Callable[[list[str]], Any]) -> None:
+    """Runs a script's `main`; the last line of every script.
+
+    A user's mistake ends in one line on stderr and exit code 1. An error that
+    we did not foresee keeps its traceback.
+    """
+
+    def guarded(argv):
+        logging.get_absl_handler().setFormatter(_Formatter())
+        tf.get_logger().setLevel("WARNING")
+        try:
+            _refuse_arguments(argv)
+            return main(argv)
+        except (ValueError, FloatingPointError, *_FILE_ERRORS) as error:
+            if not _foreseen(error, main):
+                raise
+            print(f"error: {_one_line(error)}", file=sys.stderr)
+            return 1
+
+    app.run(guarded)
+
+
+class _Formatter(python_logging.Formatter):
+    """The time, the level if it is more than a note, and the message."""
+
+    def __init__(self):
+        super().__init__("%(asctime)s %(message)s", "%H:%M:%S")
+
+    def format(self, record):
+        if record.levelno < python_logging.WARNING:
+            return super().format(record)
+        time = self.formatTime(record, self.datefmt)
+        return f"{time} {record.levelname}: {record.getMessage()}"
+
+
+def _refuse_arguments(argv: list[str]) -> None:
+    if len(argv) > 1:
+        raise ValueError(
+            f"Only flags are expected, as --name=value. Received: {argv[1]!r}"
+        )
+
+
+def _foreseen(error: BaseException, main: Callable[..., Any]) -> bool:
+    """Whether the error is a check of ours, or of the file system."""
+    if isinstance(error, _FILE_ERRORS):
+        return True
+    last = traceback.extract_tb(error.__traceback__)[-1].filename
+    package = os.path.dirname(os.path.abspath(__file__))
+    return os.path.abspath(last).startswith(package) or last in (
+        main.__code__.co_filename,
+        __file__,
+    )
+
+
+def _one_line(error: BaseException) -> str:
+    text = error.message if isinstance(error, tf.errors.OpError) else str(error)
+    return " ".join(text.split()) or type(error).__name__
+
+
+# ---- The flags of a run, as a flagfile --------------------------------------
+
+
+def write_flagfile(path: str) -> None:
+    """Writes the script's flags so that --flagfile=path repeats the run."""
+    script = os.path.basename(sys.argv[0])
+    now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+    lines = [
+        f"# python {script} --flagfile={path}",
+        f"# {now}",
+        *(f"--{name}={text}" for name, text in sorted(_values().items())),
+    ]
+    temporary = f"{path}.tmp{os.getpid()}"
+    with tf.io.gfile.GFile(temporary, "w") as file:
+        file.write("\n".join(lines) + "\n")
+    tf.io.gfile.rename(temporary, path, overwrite=True)
+
+
+def read_flagfile(path: str) -> dict[str, str]:
+    """Returns the flags that `write_flagfile` wrote, as text by name."""
+    with tf.io.gfile.GFile(path, "r") as file:
+        lines = file.read().splitlines()
+    return dict(
+        line.removeprefix("--").split("=", 1)
+        for line in lines
+        if line.startswith("--")
+    )
+
+
+def check_same_run(path: str, identity: Iterable[str]) -> None:
+    """Compares the flags with those of the run that the folder holds.
+
+    Args:
+        path: the run's flags.txt; nothing is checked if there is none.
+        identity: names of flags that can't change while a run goes on. A
+            change of any other is logged.
+    """
+    if not tf.io.gfile.exists(path):
+        return
+    before, now = read_flagfile(path), _values()
+    changes = {
+        name: f"{name} was {before.get(name)} and is {now.get(name)}"
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name)
+    }
+    fatal = [changes[name] for name in identity if name in changes]
+    if fatal:
+        raise ValueError(
+            f"{os.path.dirname(path)} holds another run: {'; '.join(fatal)}. "
+            "Choose another output_dir, or remove this one to start again."
+        )
+    for change in changes.values():
+        logging.warning("Going on with another flag: %s", change)
+
+
+def _values() -> dict[str, str]:
+    """Name -> text of the script's own flags that have a value."""
+    own = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
+    return {f.name: _text(f) for f in own if f.value is not None}
+
+
+def _text(flag: flags.Flag) -> str:
+    serialized = flag.serialize()  # --name=value, --name or --noname
+    if "=" in serialized:
+        return serialized.split("=", 1)[1]
+    return "false" if serialized.startswith("--no") else "true"

@@ -1,0 +1,184 @@
+"""Flags that the training scripts share: where, how often, on what.
+
+A script adopts them with `flags.adopt_module_key_flags(common_flags)`. They
+are read in `main` only; the functions here are called from there.
+"""
+
+import os
+
+from bert_tf import checkpoints, command_line, distribution
+
+import tensorflow as tf
+from absl import flags, logging
+
+BERT_CONFIG_FILE = flags.DEFINE_string(
+    "bert_config_file",
+    None,
+    "The bert_config.json of the model's architecture.",
+    required=True,
+)
+OUTPUT_DIR = flags.DEFINE_string(
+    "output_dir",
+    None,
+    "Folder for checkpoints and results. The same command with the same "
+    "folder goes on where it stopped.",
+    required=True,
+)
+INIT_CHECKPOINT = flags.DEFINE_string(
+    "init_checkpoint",
+    None,
+    "Checkpoint to start from, such as .../bert_model.ckpt. Not used when "
+    "output_dir already holds checkpoints of this run.",
+)
+SEED = flags.DEFINE_integer(
+    "seed",
+    12345,
+    "Of the initial weights, the data order and dropout.",
+    lower_bound=0,
+    upper_bound=2**31 - 1,
+)
+
+# ---- How often --------------------------------------------------------------
+
+SAVE_CHECKPOINTS_STEPS = flags.DEFINE_integer(
+    "save_checkpoints_steps",
+    1000,
+    "Steps between checkpoints.",
+    lower_bound=1,
+)
+KEEP_CHECKPOINT_MAX = flags.DEFINE_integer(
+    "keep_checkpoint_max", 5, "Newest checkpoints to keep.", lower_bound=1
+)
+LOG_STEPS = flags.DEFINE_integer(
+    "log_steps",
+    None,
+    "Steps between lines on screen, in metrics.jsonl and in TensorBoard. "
+    "By default 10, on TPUs 100.",
+    lower_bound=1,
+)
+ITERATIONS_PER_LOOP = flags.DEFINE_integer(
+    "iterations_per_loop",
+    1000,
+    "At most so many steps run on the device between returns to Python.",
+    lower_bound=1,
+)
+
+# ---- On what ----------------------------------------------------------------
+
+DISTRIBUTION_STRATEGY = flags.DEFINE_enum(
+    "distribution_strategy",
+    None,
+    distribution.STRATEGIES,
+    "What to compute on: one device, all local GPUs, the workers of "
+    "TF_CONFIG, a TPU. By default one device, or a TPU with --use_tpu.",
+)
+DTYPE = flags.DEFINE_enum(
+    "dtype",
+    "float32",
+    distribution.DTYPES,
+    "Number format of activations. Weights and statistics are float32.",
+)
+LOGICAL_CPUS = flags.DEFINE_integer(
+    "logical_cpus",
+    1,
+    "Splits the CPU into so many devices, to try "
+    "--distribution_strategy=mirrored without GPUs.",
+    lower_bound=1,
+)
+DETERMINISTIC_OPS = flags.DEFINE_bool(
+    "deterministic_ops",
+    True,
+    "Uses only kernels that give the same bits each time. On GPUs some are "
+    "slower; without them a resumed run may differ in the last bits.",
+)
+USE_TPU = flags.DEFINE_bool(
+    "use_tpu", False, "The same as --distribution_strategy=tpu."
+)
+TPU_NAME = flags.DEFINE_string(
+    "tpu_name", None, "Name or grpc:// address of the TPU; none on its host."
+)
+TPU_ZONE = flags.DEFINE_string("tpu_zone", None, "Zone of the TPU.")
+GCP_PROJECT = flags.DEFINE_string("gcp_project", None, "Project of the TPU.")
+NUM_TPU_CORES = flags.DEFINE_integer(
+    "num_tpu_cores",
+    None,
+    "If given, the run stops unless the TPU has so many cores.",
+    lower_bound=1,
+)
+MASTER = flags.DEFINE_string(
+    "master", None, "Of TF1. Refused; see --tpu_name and TF_CONFIG."
+)
+
+
+def set_up_distribution() -> tf.distribute.Strategy:
+    """Returns the strategy that the flags ask for."""
+    if MASTER.value:
+        raise ValueError(
+            "--master belonged to TF1 sessions. Give the address of a TPU as "
+            "--tpu_name, or describe the workers in TF_CONFIG and use "
+            "--distribution_strategy=multi_worker_mirrored."
+        )
+    name = DISTRIBUTION_STRATEGY.value
+    if USE_TPU.value and name not in (None, "tpu"):
+        raise ValueError(
+            "--use_tpu means --distribution_strategy=tpu. "
+            f"Received: distribution_strategy={name}"
+        )
+    if DETERMINISTIC_OPS.value:
+        tf.config.experimental.enable_op_determinism()
+    strategy = distribution.set_up(
+        "tpu" if USE_TPU.value else name or "default",
+        DTYPE.value,
+        SEED.value,
+        LOGICAL_CPUS.value,
+        TPU_NAME.value,
+        TPU_ZONE.value,
+        GCP_PROJECT.value,
+    )
+    cores = strategy.num_replicas_in_sync
+    if USE_TPU.value and NUM_TPU_CORES.value not in (None, cores):
+        raise ValueError(
+            f"The TPU has another number of cores. Received: "
+            f"num_tpu_cores={NUM_TPU_CORES.value}, the TPU has {cores}"
+        )
+    return strategy
+
+
+def log_steps() -> int:
+    """Steps between log lines."""
+    on_tpu = USE_TPU.value or DISTRIBUTION_STRATEGY.value == "tpu"
+    return LOG_STEPS.value or (100 if on_tpu else 10)
+
+
+def prepare_output_dir(
+    strategy: tf.distribute.Strategy, identity: tuple[str, ...]
+) -> None:
+    """Makes the folder of a training run and writes its flags.txt.
+
+    Args:
+        strategy: its chief writes.
+        identity: flags that a run in progress can't change.
+    """
+    folder = OUTPUT_DIR.value
+    tf.io.gfile.makedirs(folder)
+    path = os.path.join(folder, "flags.txt")
+    if checkpoints.latest(folder):
+        command_line.check_same_run(path, identity)
+    if distribution.is_chief(strategy):
+        command_line.write_flagfile(path)
+
+
+def restore(state: checkpoints.TrainState) -> None:
+    """Sets the state: 1. go on in output_dir, 2. init_checkpoint, 3. new."""
+    if state.resume(OUTPUT_DIR.value):
+        logging.info(
+            "Going on from step %d in %s.", state.step, OUTPUT_DIR.value
+        )
+    elif INIT_CHECKPOINT.value:
+        report = checkpoints.restore_weights(
+            state.model.variables, INIT_CHECKPOINT.value
+        )
+        for line in str(report).splitlines():
+            logging.info("%s", line)
+    else:
+        logging.info("Starting from random weights.")

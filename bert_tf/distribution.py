@@ -1,0 +1,101 @@
+"""Where a run computes: strategy, number format, seeds."""
+
+import os
+
+import keras
+import tensorflow as tf
+
+STRATEGIES = ("default", "mirrored", "multi_worker_mirrored", "tpu")
+DTYPES = ("float32", "bfloat16")
+
+
+def set_up(
+    strategy: str,
+    dtype: str = "float32",
+    seed: int = 0,
+    logical_cpus: int = 1,
+    tpu_name: str | None = None,
+    tpu_zone: str | None = None,
+    gcp_project: str | None = None,
+) -> tf.distribute.Strategy:
+    """Sets the number format and the seeds, and returns the strategy.
+
+    Call it once, before anything else of TensorFlow: workers connect here,
+    and a device can't be split once it is in use.
+
+    Args:
+        strategy: one of STRATEGIES. `mirrored` takes all local GPUs, or all
+            logical CPUs where there is no GPU. `multi_worker_mirrored` reads
+            the cluster from TF_CONFIG.
+        dtype: one of DTYPES. With bfloat16, weights and statistics stay
+            float32.
+        seed: of the initial weights.
+        logical_cpus: splits the CPU into this many devices, to try a run of
+            several replicas on one machine.
+        tpu_name: name or grpc address of the TPU; None for a local one.
+        tpu_zone: its zone, where the environment does not tell.
+        gcp_project: its project, likewise.
+    """
+    for name, value, allowed in (
+        ("distribution_strategy", strategy, STRATEGIES),
+        ("dtype", dtype, DTYPES),
+    ):
+        if value not in allowed:
+            raise ValueError(
+                f"`{name}` must be one of {', '.join(allowed)}. "
+                f"Received: {name}={value!r}"
+            )
+    policy = "float32" if dtype == "float32" else f"mixed_{dtype}"
+    keras.config.set_dtype_policy(policy)
+    keras.utils.set_random_seed(seed)
+    if logical_cpus > 1:
+        _split_cpu(logical_cpus)
+    if strategy == "mirrored":
+        return tf.distribute.MirroredStrategy(_local_devices())
+    if strategy == "multi_worker_mirrored":
+        if "TF_CONFIG" not in os.environ:
+            raise ValueError(
+                "The strategy multi_worker_mirrored reads the cluster from "
+                "the environment variable TF_CONFIG, which is not set. "
+                "Use mirrored on one machine."
+            )
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    if strategy == "tpu":
+        return _tpu_strategy(tpu_name, tpu_zone, gcp_project)
+    return tf.distribute.get_strategy()
+
+
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
+    """Whether this process writes the run's files."""
+    return strategy.extended.should_checkpoint
+
+
+def _split_cpu(count: int) -> None:
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    wanted = [tf.config.LogicalDeviceConfiguration()] * count
+    current = tf.config.get_logical_device_configuration(cpu)
+    if current is None or len(current) != count:
+        tf.config.set_logical_device_configuration(cpu, wanted)
+
+
+def _local_devices() -> list[str]:
+    devices = tf.config.list_logical_devices("GPU")
+    devices = devices or tf.config.list_logical_devices("CPU")
+    return [device.name for device in devices]
+
+
+def _tpu_strategy(name, zone, project) -> tf.distribute.Strategy:
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
+            tpu=name or "local", zone=zone, project=project
+        )
+        if name:
+            tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    except (ValueError, tf.errors.OpError) as error:
+        raise ValueError(
+            "No TPU was found. On a TPU host leave --tpu_name out and install "
+            "tensorflow-tpu; from elsewhere give its name or grpc address. "
+            f"Received: tpu_name={name!r}. TensorFlow says: {error}"
+        ) from error
+    return tf.distribute.TPUStrategy(resolver)

@@ -1,0 +1,166 @@
+"""tf.data pipelines: seeded and resumable for training, ordered for evaluation.
+
+A pipeline is made in two halves. `train` and `evaluate` give global batches
+of serialized records; `distribute` gives each replica its rows, parsed. So
+the records of a step depend on the seed and the step alone, not on the number
+of replicas or hosts. Every host reads all records, at more than a million a
+second, and parses only its own.
+
+Shapes: B global batch.
+"""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+
+from bert_tf import records
+
+import tensorflow as tf
+
+# Records that are shuffled together. Data generation shuffles globally; this
+# one makes epochs differ. At 1.5 kB a record a block takes 12 MB.
+BLOCK = 8192
+
+
+def train(
+    files: Sequence[str],
+    counts: Sequence[int],
+    batch_size: int,
+    seed: int,
+    start: int = 0,
+) -> tf.data.Dataset:
+    """Endless shuffled batches of serialized records.
+
+    Epoch e reads the files in an order drawn from (seed, e), in blocks, and
+    shuffles block i by (seed, e, i). The last batch of an epoch is filled
+    from the next epoch. To start in the middle, whole files are skipped by
+    their counts, then records.
+
+    Args:
+        files: TFRecord files.
+        counts: number of records in each.
+        batch_size: B.
+        seed: of the order.
+        start: how many records were used before.
+
+    Returns:
+        Dataset of (serialized [B] string, row weights [B] float32, all 1).
+    """
+    total = sum(counts)
+    if len(files) != len(counts) or not total:
+        raise ValueError(
+            "Training needs records, and a count for each file. "
+            f"Received: files={len(files)}, counts={len(counts)}, "
+            f"records={total}"
+        )
+    names = tf.constant(list(files))
+    sizes = tf.constant(list(counts), tf.int64)
+
+    def epoch(number):
+        skip = tf.where(number == start // total, start % total, 0)
+        return _epoch(names, sizes, seed, number, tf.cast(skip, tf.int64))
+
+    dataset = tf.data.Dataset.range(start // total, tf.int64.max)
+    dataset = dataset.flat_map(epoch).rebatch(batch_size, drop_remainder=True)
+    return dataset.map(lambda batch: (batch, tf.ones([batch_size])))
+
+
+def _epoch(files, counts, seed, epoch, start) -> tf.data.Dataset:
+    """Shuffled blocks of one epoch's records from record `start` on."""
+    order = tf.range(tf.size(files))
+    order = tf.random.experimental.stateless_shuffle(order, [seed, epoch])
+    files, counts = tf.gather(files, order), tf.gather(counts, order)
+    block = start // BLOCK
+    # The first file that has records of this block, and how many to skip.
+    ends = tf.cumsum(counts)
+    first = tf.searchsorted(ends, [block * BLOCK], side="right")[0]
+    first = tf.minimum(first, tf.size(files) - 1)
+    skip = block * BLOCK - (ends[first] - counts[first])
+    dataset = tf.data.TFRecordDataset(files[first:], buffer_size=8 << 20)
+    dataset = dataset.skip(skip).batch(BLOCK).enumerate(block)
+
+    def shuffle(index, rows):
+        key = tf.random.fold_in(tf.stack([seed, epoch]), index)
+        rows = tf.random.experimental.stateless_shuffle(rows, key)
+        return tf.cond(
+            index == block, lambda: rows[start - block * BLOCK :], lambda: rows
+        )
+
+    return dataset.map(shuffle)
+
+
+def evaluate(
+    files: Sequence[str], batch_size: int, max_batches: int | None = None
+) -> tf.data.Dataset:
+    """All records once, in order; the last batch is filled with weight 0.
+
+    Returns:
+        Dataset of (serialized [B] string, row weights [B] float32).
+    """
+
+    def fill(batch):
+        missing = batch_size - tf.size(batch)
+        weights = tf.pad(tf.ones(tf.shape(batch)), [[0, missing]])
+        filling = tf.repeat(batch[:1], missing)
+        batch = tf.concat([batch, filling], axis=0)
+        return tf.ensure_shape(batch, [batch_size]), weights
+
+    dataset = tf.data.TFRecordDataset(list(files)).batch(batch_size).map(fill)
+    return dataset if max_batches is None else dataset.take(max_batches)
+
+
+def distribute(
+    strategy: tf.distribute.Strategy,
+    dataset: tf.data.Dataset,
+    record_type: records.RecordType,
+    lengths: Mapping[str, int],
+) -> tf.distribute.DistributedDataset:
+    """Parses global batches and gives each replica its share of the rows.
+
+    Args:
+        strategy: where the batches go.
+        dataset: from `train` or `evaluate`.
+        record_type: what the records hold.
+        lengths: the value of each symbolic length, such as {"S": 128}.
+
+    Returns:
+        Distributed dataset of dicts: the features of `record_type`, and
+        `row_weights` float32 [B / replicas], 0 for filling.
+    """
+    batch_size = dataset.element_spec[0].shape[0]
+    replicas = strategy.num_replicas_in_sync
+    if batch_size is None or batch_size % replicas:
+        raise ValueError(
+            "The batch size must be a multiple of the number of replicas. "
+            f"Received: batch_size={batch_size}, replicas={replicas}"
+        )
+
+    def pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        share = batch_size // context.num_input_pipelines
+        first = share * context.input_pipeline_id
+        local = replicas // context.num_input_pipelines
+        rows = slice(first, first + share)
+
+        def parse(serialized, weights):
+            batch = record_type.parse(serialized[rows], lengths)
+            batch["row_weights"] = weights[rows]
+            return {
+                name: tf.reshape(x, [local, share // local, *x.shape[1:]])
+                for name, x in batch.items()
+            }
+
+        parsed = dataset.map(parse, num_parallel_calls=tf.data.AUTOTUNE)
+        return parsed.unbatch().prefetch(tf.data.AUTOTUNE)
+
+    return strategy.distribute_datasets_from_function(pipeline)
+
+
+@contextlib.contextmanager
+def explained(files: Sequence[str]) -> Iterator[None]:
+    """Turns TensorFlow's report of corrupt data into one with file and record.
+
+    TensorFlow names neither; finding them means reading the files again.
+    """
+    try:
+        yield
+    except tf.errors.DataLossError as error:
+        raise ValueError(records.diagnose(files) or error.message) from error

@@ -1,0 +1,331 @@
+"""The training loop: inner on the device, outer in Python.
+
+It knows no task. An objective says what is minimized, hooks say what happens
+between blocks of steps. One replica and several make the same update from the
+same batch: gradients and losses are sums, divided by weights that are summed
+over all replicas first.
+"""
+
+import dataclasses
+import math
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from bert_tf import optimization
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+Batch = dict[str, tf.Tensor]
+Scalars = dict[str, float]
+Hook = Callable[[int, Scalars], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Objective:
+    """What is trained, as sums over a part of a batch.
+
+    Args:
+        weights: batch -> {loss name: float32 scalar}, what each loss is to be
+            divided by. It is summed over replicas before the forward pass.
+        sums: (model, batch, dropout seed or None) -> {loss name: {metric:
+            float32 scalar}}. The metric "loss" of every loss is minimized;
+            the others are reported, divided by the same weight.
+    """
+
+    weights: Callable[[Batch], dict[str, tf.Tensor]]
+    sums: Callable[
+        [keras.Model, Batch, tf.Tensor | None],
+        dict[str, dict[str, tf.Tensor]],
+    ]
+
+
+# ---- Inner loop: on the device ----------------------------------------------
+
+
+def make_train_steps(
+    strategy: tf.distribute.Strategy,
+    model: keras.Model,
+    optimizer: optimization.AdamWeightDecay,
+    objective: Objective,
+    dataset: tf.distribute.DistributedDataset,
+    seed: int,
+    accumulate: int = 1,
+) -> Callable[[int, int], Scalars]:
+    """Returns a function that trains: (first step, number of steps) -> means.
+
+    Args:
+        strategy: the one under whose scope model and optimizer were made.
+        model: called by the objective only.
+        optimizer: built.
+        objective: what to minimize.
+        dataset: distributed and endless; consumed in order, a batch a step.
+        seed: of dropout. The masks of a step are a function of (seed, step,
+            replica, micro-batch).
+        accumulate: micro-batches per step and replica; they save memory and
+            leave the update the same.
+    """
+    iterator = iter(dataset)
+    variables = optimizer.variables
+
+    def gradients_and_sums(part, totals, dropout_seed):
+        with tf.GradientTape() as tape:
+            sums = objective.sums(model, part, dropout_seed)
+            losses = [
+                tf.math.divide_no_nan(metrics["loss"], totals[name])
+                for name, metrics in sums.items()
+            ]
+            loss = tf.add_n(losses)
+        gradients = tape.gradient(
+            loss, [v.value for v in variables], unconnected_gradients="zero"
+        )
+        return gradients, sums
+
+    def replica_step(step, batch):
+        context = tf.distribute.get_replica_context()
+        counts = {
+            "sequences": tf.reduce_sum(batch["row_weights"]),
+            "tokens": tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32)),
+        }
+        totals, counts = context.all_reduce(
+            tf.distribute.ReduceOp.SUM, (objective.weights(batch), counts)
+        )
+        key = tf.random.fold_in(tf.constant([seed, 0]), step)
+        replica = context.replica_id_in_sync_group
+        # The same for all replicas up to here, different from here on.
+        key = tf.random.fold_in(key, tf.cast(replica, tf.int64))
+        parts = [
+            gradients_and_sums(part, totals, tf.random.fold_in(key, i))
+            for i, part in enumerate(_split(batch, accumulate))
+        ]
+        # One reduction for everything.
+        gradients, sums = context.all_reduce(
+            tf.distribute.ReduceOp.SUM, _add(parts)
+        )
+        report = optimizer.apply(gradients, step)
+        return {"sums": sums, "weights": totals, "counts": counts}, report
+
+    # `count` is a tensor: a Python number would trace the graph again.
+    @tf.function(input_signature=[tf.TensorSpec([], tf.int64)] * 2)
+    def steps(first, count):
+        means, last = _first(
+            strategy, strategy.run(replica_step, (first, next(iterator)))
+        )
+        for step in tf.range(first + 1, first + count):
+            more, last = _first(
+                strategy, strategy.run(replica_step, (step, next(iterator)))
+            )
+            means = tf.nest.map_structure(tf.add, means, more)
+        return means, last
+
+    def train(first: int, count: int) -> Scalars:
+        means, last = steps(
+            tf.constant(first, tf.int64), tf.constant(count, tf.int64)
+        )
+        last = {name: float(value) for name, value in last.items()}
+        return _divide(means["sums"], means["weights"]) | last | _floats(
+            means["counts"]
+        )
+
+    return train
+
+
+def _split(batch: Batch, count: int) -> Iterator[Batch]:
+    """Cuts a replica's batch into `count` equal micro-batches."""
+    rows = batch["row_weights"].shape[0]
+    if rows % count:
+        raise ValueError(
+            "The batch of a replica must be a multiple of the number of "
+            f"micro-batches. Received: rows={rows}, accumulate={count}"
+        )
+    size = rows // count
+    for i in range(count):
+        yield {k: x[i * size : (i + 1) * size] for k, x in batch.items()}
+
+
+def _add(parts: Sequence[Any]) -> Any:
+    """Sums structures of tensors, leaf by leaf."""
+    if len(parts) == 1:
+        return parts[0]
+    return tf.nest.map_structure(lambda *leaves: tf.add_n(leaves), *parts)
+
+
+def _first(strategy, values: Any) -> Any:
+    """One replica's values, where all replicas have the same."""
+    return tf.nest.map_structure(
+        lambda value: strategy.experimental_local_results(value)[0], values
+    )
+
+
+def _divide(sums, weights) -> Scalars:
+    """Divides sums by their weights, and adds up the losses."""
+    scalars: Scalars = {}
+    for name, metrics in sums.items():
+        weight = float(weights[name])
+        for metric, value in metrics.items():
+            mean = float(value) / weight if weight else 0.0
+            scalars[f"{name}_{metric}"] = mean
+    losses = [scalars[f"{name}_loss"] for name in sums]
+    return {"loss": sum(losses)} | scalars
+
+
+def _floats(tensors) -> Scalars:
+    return {name: float(value) for name, value in tensors.items()}
+
+
+# ---- Outer loop: in Python --------------------------------------------------
+
+
+def run(
+    train: Callable[[int, int], Scalars],
+    start: int,
+    stop: int,
+    every: int,
+    save: tuple[int, Hook],
+    hooks: Sequence[tuple[int, Hook]] = (),
+) -> None:
+    """Trains in blocks of at most `every` steps and calls the hooks between.
+
+    Args:
+        train: from `make_train_steps`.
+        start: steps made before.
+        stop: steps to have made at the end.
+        every: longest block. On TPUs 100 to 1000, since each block costs a
+            round trip; elsewhere short blocks cost nothing.
+        save: (period in steps, hook that saves the state). Called after the
+            other hooks, and on SIGTERM.
+        hooks: (period in steps, hook). A hook is due at the multiples of its
+            period and at the end; it takes the step and the block's scalars,
+            with the block's number of `steps` and its `seconds`.
+
+    Raises:
+        FloatingPointError: a loss is not finite. Nothing is saved after that.
+        SystemExit: SIGTERM came; the state is saved.
+    """
+    hooks = [*hooks, save]
+    periods = [every, *(period for period, _ in hooks)]
+    with _Noted(signal.SIGTERM) as terminated:
+        step = start
+        while step < stop:
+            end = min(stop, *((step // n + 1) * n for n in periods))
+            began = time.monotonic()
+            scalars = train(step, end - step)
+            _check_finite(scalars, step, end)
+            scalars["steps"] = end - step
+            scalars["seconds"] = time.monotonic() - began
+            step = end
+            for period, hook in hooks:
+                if step % period == 0 or step == stop:
+                    hook(step, scalars)
+            if terminated.received and step < stop:
+                if step % save[0]:
+                    save[1](step, scalars)
+                logging.warning("SIGTERM: saved step %d; ending.", step)
+                sys.exit(128 + signal.SIGTERM)
+
+
+def _check_finite(scalars: Scalars, step: int, end: int) -> None:
+    bad = [name for name, value in scalars.items() if not math.isfinite(value)]
+    if bad:
+        raise FloatingPointError(
+            f"Not a finite number in steps {step + 1} to {end}: "
+            f"{', '.join(bad)}. Nothing was saved after that. Try a lower "
+            "learning rate or more warm-up steps."
+        )
+
+
+class _Noted:
+    """Notes that a signal came, instead of ending the process."""
+
+    def __init__(self, number: int):
+        self.number = number
+        self.received = False
+
+    def __enter__(self):
+        try:
+            self.previous = signal.signal(self.number, self._receive)
+        except ValueError:  # not the main thread: leave signals alone
+            self.previous = None
+        return self
+
+    def __exit__(self, *_):
+        if self.previous is not None:
+            signal.signal(self.number, self.previous)
+
+    def _receive(self, *_):
+        self.received = True
+
+
+# ---- Evaluation -------------------------------------------------------------
+
+
+def evaluate(
+    strategy: tf.distribute.Strategy,
+    model: keras.Model,
+    objective: Objective,
+    dataset: tf.distribute.DistributedDataset,
+) -> Scalars:
+    """Means of the objective's metrics over a finite dataset."""
+
+    @tf.function
+    def step(batch):
+        def replica(batch):
+            return objective.weights(batch), objective.sums(model, batch, None)
+
+        return strategy.reduce(
+            tf.distribute.ReduceOp.SUM,
+            strategy.run(replica, (batch,)),
+            axis=None,
+        )
+
+    total = None
+    for batch in dataset:
+        values = tf.nest.map_structure(lambda x: np.float64(x), step(batch))
+        # float64: a long evaluation adds up more numbers than float32 holds.
+        total = values if total is None else _sum(total, values)
+    if total is None:
+        raise ValueError("There are no records to evaluate on.")
+    weights, sums = total
+    return _divide(sums, weights)
+
+
+def _sum(left: Any, right: Any) -> Any:
+    return tf.nest.map_structure(lambda a, b: a + b, left, right)
+
+
+def predict(
+    strategy: tf.distribute.Strategy,
+    function: Callable[[Batch], dict[str, tf.Tensor]],
+    dataset: tf.distribute.DistributedDataset,
+) -> Iterator[dict[str, np.ndarray]]:
+    """Applies a function to a finite dataset, batch by batch, in order.
+
+    Args:
+        strategy: where to compute.
+        function: a replica's batch -> {name: [rows, ...]}.
+        dataset: distributed, from `input_pipeline.evaluate`.
+
+    Yields:
+        {name: [rows, ...]} of each global batch, without its filling.
+    """
+
+    @tf.function
+    def step(batch):
+        def replica(batch):
+            return function(batch) | {"row_weights": batch["row_weights"]}
+
+        values = strategy.run(replica, (batch,))
+        return {
+            name: strategy.gather(value, axis=0)
+            for name, value in values.items()
+        }
+
+    for batch in dataset:
+        values = {name: value.numpy() for name, value in step(batch).items()}
+        real = values.pop("row_weights") > 0
+        yield {name: value[real] for name, value in values.items()}
