@@ -102,8 +102,10 @@ class Vocabulary:
             mask_id=vocab["[MASK]"],
             unk_id=vocab[tokenization.UNKNOWN],
             continues=np.array(
-                [piece.startswith(tokenization.SUFFIX_INDICATOR)
-                 for piece in vocab]
+                [
+                    piece.startswith(tokenization.SUFFIX_INDICATOR)
+                    for piece in vocab
+                ]
             ),
         )
 
@@ -357,7 +359,7 @@ def create_instances(
     middle = 1 + first_end - first  # [B, 1]
     end = middle + 1 + second_end - second  # [B, 1]
     in_second = (middle < place) & (place < end)  # [B, S]
-    is_text = in_second | ((0 < place) & (place < middle))  # [B, S]
+    is_text = in_second | ((place > 0) & (place < middle))  # [B, S]
     source = np.where(in_second, second - middle, first) + place - 1
     ids = np.where(
         is_text, corpus.tokens.take(source, mode="clip"), 0
