@@ -28,15 +28,12 @@ MAX_CHARS_PER_WORD = 200
 # twice. The bound keeps a large corpus from filling the memory.
 _CACHED_WORDS = 1 << 16
 
-_CJK_RANGES = (
-    (0x4E00, 0x9FFF),
-    (0x3400, 0x4DBF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B820, 0x2CEAF),
-    (0xF900, 0xFAFF),
-    (0x2F800, 0x2FA1F),
+# The blocks of Chinese characters. Kana and Hangul do not count: they are
+# left to the vocabulary, as the letters of any other script.
+_CJK = re.compile(
+    "[\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002a6df\U0002a700-\U0002b73f"
+    "\U0002b740-\U0002b81f\U0002b820-\U0002ceaf\uf900-\ufaff"
+    "\U0002f800-\U0002fa1f]"
 )
 
 _UNCASED_CHECKPOINTS = (
@@ -241,11 +238,6 @@ def _is_punctuation(char: str) -> bool:
     return unicodedata.category(char).startswith("P")
 
 
-def _is_cjk(char: str) -> bool:
-    code = ord(char)
-    return any(first <= code <= last for first, last in _CJK_RANGES)
-
-
 class _CharacterTable(dict):
     """A table for `str.translate` that applies `rule` once per character."""
 
@@ -258,16 +250,17 @@ class _CharacterTable(dict):
         return result
 
 
-def _clean(char: str) -> str:
+def clean(char: str) -> str:
     """Drops invalid characters, spaces out white space and CJK characters."""
     if char in "\0\ufffd" or _is_control(char):
         return ""
     if _is_whitespace(char):
         return " "
-    return f" {char} " if _is_cjk(char) else char
+    return f" {char} " if _CJK.match(char) else char
 
 
-def _split_punctuation(char: str) -> str:
+def split_punctuation(char: str) -> str:
+    """Spaces out punctuation."""
     return f" {char} " if _is_punctuation(char) else char
 
 
@@ -275,8 +268,8 @@ def _strip_accent(char: str) -> str:
     return "" if unicodedata.category(char) == "Mn" else char
 
 
-_CLEAN = _CharacterTable(_clean)
-_SPLIT_PUNCTUATION = _CharacterTable(_split_punctuation)
+_CLEAN = _CharacterTable(clean)
+_SPLIT_PUNCTUATION = _CharacterTable(split_punctuation)
 _STRIP_ACCENT = _CharacterTable(_strip_accent)
 
 
