@@ -21,56 +21,13 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 
-_ABBREVIATIONS = frozenset(
-    [
-        "mr",
-        "mrs",
-        "ms",
-        "dr",
-        "prof",
-        "st",
-        "jr",
-        "sr",
-        "rev",
-        "gen",
-        "col",
-        "capt",
-        "lt",
-        "sgt",
-        "gov",
-        "sen",
-        "rep",
-        "hon",
-        "vs",
-        "cf",
-        "etc",
-        "al",
-        "inc",
-        "ltd",
-        "co",
-        "corp",
-        "no",
-        "nos",
-        "vol",
-        "pp",
-        "fig",
-        "ca",
-        "approx",
-        "jan",
-        "feb",
-        "mar",
-        "apr",
-        "jun",
-        "jul",
-        "aug",
-        "sep",
-        "sept",
-        "oct",
-        "nov",
-        "dec",
-    ]
+_NO_END = re.compile(
+    r"""(?:[^\W\d_]\.)*[^\W\d_]
+    |mr|mrs|ms|dr|prof|st|jr|sr|rev|gen|col|capt|lt|sgt|gov|sen|rep|hon|vs|cf
+    |etc|al|inc|ltd|co|corp|nos?|vol|pp|fig|ca|approx
+    |jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec""",
+    re.VERBOSE | re.IGNORECASE,
 )
-_INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
 _BOUNDARY = re.compile(
     r"""(\S*?)          # the word before
         ([.!?]+["')\]”’»]*)
@@ -85,10 +42,7 @@ def sentences(paragraph: str) -> Iterator[str]:
     start = 0
     for match in _BOUNDARY.finditer(paragraph):
         word = match[1].lstrip("\"'([“‘«")
-        abbreviated = word.lower() in _ABBREVIATIONS or _INITIALS.fullmatch(
-            word
-        )
-        if match[2][0] == "." and abbreviated:
+        if match[2][0] == "." and _NO_END.fullmatch(word):
             continue
         yield paragraph[start : match.end(2)]
         start = match.end()
