@@ -30,7 +30,7 @@ def make_documents(seed=0, documents=40, sentences=12, tokens=30):
     rng = random.Random(seed)
 
     def sentence():
-        pieces = []
+        pieces: list[str] = []
         for _ in range(rng.randint(1, tokens)):
             first = not pieces or rng.random() < 0.6
             pieces.append(rng.choice(_WORDS if first else _SUFFIXES))
@@ -167,7 +167,7 @@ def _reference_truncate(tokens_a, tokens_b, max_num_tokens, rng):
 
 def _reference_positions(tokens, settings, rng):
     """Where the original would mask `tokens`."""
-    candidates = []
+    candidates: list[list[int]] = []
     for i, token in enumerate(tokens):
         if token in ("[CLS]", "[SEP]"):
             continue
@@ -179,7 +179,7 @@ def _reference_positions(tokens, settings, rng):
     rng.shuffle(candidates)
     number = max(1, round(len(tokens) * settings.masked_lm_prob))
     number = min(settings.max_predictions_per_seq, number)
-    masked = []
+    masked: list[int] = []
     for indexes in candidates:
         if len(masked) >= number:
             break
