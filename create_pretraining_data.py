@@ -17,7 +17,6 @@ import collections
 import contextlib
 import dataclasses
 import hashlib
-import itertools
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ from bert_tf import (
     pretraining_data,
     progress,
     records,
+    text_ops,
     tokenization,
 )
 
@@ -126,24 +126,22 @@ class Reporter:
 
 
 def tokenized_lines(
-    files: Sequence[str], tokenizer: tokenization.FullTokenizer
+    files: Sequence[str], tokenizer: text_ops.BertTokenizer
 ) -> Iterator[pretraining_data.TokenizedLines]:
     """Reads and tokenizes text, reporting how far it is."""
     size = sum(tf.io.gfile.stat(file).length for file in files) / 1e6
     reporter = Reporter(size)
     documents = 0
+    tokenize = tf.function(
+        tokenizer.tokenize, input_signature=[tf.TensorSpec([None], tf.string)]
+    )
     for lines in pretraining_data.read_lines(files):
-        ids = [
-            tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
-            for text in lines.texts
-        ]
-        ends = [not text for text in lines.texts]
+        ids = tokenize(tf.constant(lines.texts))
+        ends = np.array([not text for text in lines.texts])
         yield pretraining_data.TokenizedLines(
-            np.fromiter(itertools.chain.from_iterable(ids), np.int32),
-            np.array([len(line) for line in ids]),
-            np.array(ends),
+            ids.values.numpy(), ids.row_lengths().numpy(), ends
         )
-        documents += sum(ends)
+        documents += ends.sum()
         reporter.add(
             lines.size / 1e6,
             f"Read {{done:,.1f}} of {size:,.1f} MB, {documents:,} documents, "
@@ -220,6 +218,11 @@ def output_files(
     )
 
 
+def sha256(file: str) -> str:
+    """Returns the SHA-256 of a file in hexadecimal."""
+    return hashlib.sha256(epath.Path(file).read_bytes()).hexdigest()
+
+
 def log_summary(totals: Mapping[str, int], seconds: float) -> None:
     """Logs what was read and written."""
     logging.info(
@@ -267,12 +270,10 @@ def main(_):
         short_seq_prob=_SHORT_SEQ_PROB.value,
         dupe_factor=_DUPE_FACTOR.value,
     )
-    tokenizer = tokenization.FullTokenizer(
-        _VOCAB_FILE.value, _DO_LOWER_CASE.value
-    )
-    vocabulary = pretraining_data.Vocabulary.from_vocab(
-        tokenizer.vocab, _VOCAB_FILE.value
-    )
+    vocab_file, do_lower_case = _VOCAB_FILE.value, _DO_LOWER_CASE.value
+    vocab = tokenization.load_vocab(vocab_file)
+    tokenization.check_casing(vocab, do_lower_case, vocab_file)
+    vocabulary = pretraining_data.Vocabulary.from_vocab(vocab, vocab_file)
     inputs = records.expand(_INPUT_FILE.value)
     outputs, manifest_path = output_files(
         _OUTPUT_FILE.value, _OUTPUT_DIR.value, _NUM_SHARDS.value
@@ -280,6 +281,8 @@ def main(_):
     for folder in {os.path.dirname(file) for file in outputs}:
         tf.io.gfile.makedirs(folder or ".")
 
+    tokenizer = text_ops.BertTokenizer(list(vocab), do_lower_case)
+    rng = np.random.default_rng(_RANDOM_SEED.value)
     with contextlib.ExitStack() as stack:
         # Opened first: better to fail before the work than after it.
         writers = [
@@ -288,13 +291,8 @@ def main(_):
         corpus = pretraining_data.build_corpus(
             tokenized_lines(inputs, tokenizer)
         )
-        counts = write_instances(
-            writers,
-            corpus,
-            vocabulary,
-            settings,
-            np.random.default_rng(_RANDOM_SEED.value),
-        )
+        counts = write_instances(writers, corpus, vocabulary, settings, rng)
+
     totals = {
         "documents": corpus.num_documents,
         "sentences": len(corpus.sentences) - 1,
@@ -307,11 +305,9 @@ def main(_):
         record_type=records.PRETRAINING.name,
         max_seq_length=masking.pop("max_seq_length"),
         max_predictions_per_seq=masking.pop("max_predictions_per_seq"),
-        vocab_sha256=hashlib.sha256(
-            epath.Path(_VOCAB_FILE.value).read_bytes()
-        ).hexdigest(),
-        vocab_size=vocabulary.size,
-        do_lower_case=_DO_LOWER_CASE.value,
+        vocab_sha256=sha256(vocab_file),
+        vocab_size=len(vocab),
+        do_lower_case=do_lower_case,
         masking=masking,
         seed=_RANDOM_SEED.value,
         shards=tuple(
