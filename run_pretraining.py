@@ -14,6 +14,7 @@ The same command again, after a crash or a kill, goes on where the newest
 checkpoint stands and ends with the same weights.
 """
 
+import dataclasses
 import os
 
 from bert_tf import (
@@ -137,20 +138,24 @@ OBJECTIVE = training.Objective(weights, sums)
 # ---- Data -------------------------------------------------------------------
 
 
-def check_data(files, config, max_seq_length, max_predictions_per_seq):
-    """Compares data, flags and model before any work.
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """The records, checked."""
 
-    Returns:
-        The sizes of the records, and the records in each file.
-    """
+    files: list[str]
+    counts: list[int]  # records in each file
+    lengths: dict[str, int]
+
+
+def find_data(patterns, config, max_seq_length, max_predictions_per_seq):
+    """Compares data, flags and model before any work."""
+    files = records.expand(patterns)
     manifest = records.find_manifest(files)
     if manifest is None:
-        logging.info("The records have no manifest; counting them.")
         lengths = {
             "S": max_seq_length or 128,
             "P": max_predictions_per_seq or 20,
         }
-        counts = None
     else:
         lengths = {
             "S": max_seq_length or manifest.max_seq_length,
@@ -159,72 +164,100 @@ def check_data(files, config, max_seq_length, max_predictions_per_seq):
         config.check_vocab_size(
             manifest.vocab_size, "The vocabulary of the data"
         )
-        counts = [shard.records for shard in manifest.shards]
     config.check_sequence_length(lengths["S"])
     records.PRETRAINING.check(files, lengths)
-    return lengths, counts or records.count(files)
+    if manifest is None:
+        logging.info("The records have no manifest; counting them.")
+        return Data(files, records.count(files), lengths)
+    return Data(files, [shard.records for shard in manifest.shards], lengths)
 
 
-# ---- Train and evaluate -----------------------------------------------------
+# ---- Train ------------------------------------------------------------------
 
 
-def train(strategy, state, optimizer, files, counts, lengths):
-    """Trains from `state.step` to the last step."""
-    stop = _NUM_TRAIN_STEPS.value
-    if state.step >= stop:
-        logging.info("The run in output_dir has made all %d steps.", stop)
-        return
-    folder, batch_size = common_flags.OUTPUT_DIR.value, _TRAIN_BATCH_SIZE.value
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How to train; the flags of the same names."""
+
+    batch_size: int
+    learning_rate: float
+    num_warmup_steps: int
+    num_train_steps: int
+    accumulate: int
+    seed: int
+    iterations_per_loop: int
+    save_checkpoints_steps: int
+    keep_checkpoint_max: int
+    log_steps: int
+
+    def schedule(self):
+        """The learning rate at each step."""
+        return optimization.linear_warmup_decay(
+            self.learning_rate, self.num_warmup_steps, self.num_train_steps
+        )
+
+
+def train(plan, folder, strategy, model, data):
+    """Trains to the last step, from where the run in `folder` stopped."""
+    is_chief = distribution.is_chief(strategy)
+    with strategy.scope():
+        optimizer = optimization.AdamWeightDecay(plan.schedule())
+        optimizer.build(model.trainable_variables)
+        state = checkpoints.TrainState(
+            model, optimizer, plan.seed, plan.keep_checkpoint_max, is_chief
+        )
+        common_flags.restore(state)
+    if state.step >= plan.num_train_steps:
+        logging.info("The run has made all %d steps.", plan.num_train_steps)
+        return state.step
     batches = input_pipeline.train(
-        files, counts, batch_size, common_flags.SEED.value, state.records
+        data.files, data.counts, plan.batch_size, plan.seed, state.records
     )
     steps = training.make_train_steps(
         strategy,
-        state.model,
+        model,
         optimizer,
         OBJECTIVE,
         input_pipeline.distribute(
-            strategy, batches, records.PRETRAINING, lengths
+            strategy, batches, records.PRETRAINING, data.lengths
         ),
-        common_flags.SEED.value,
-        _ACCUMULATE.value,
+        plan.seed,
+        plan.accumulate,
     )
     first_step, first_record = state.step, state.records
 
     def save(step, _):
         state.step = step
-        state.records = first_record + (step - first_step) * batch_size
+        state.records = first_record + (step - first_step) * plan.batch_size
         state.save(folder)
 
     hooks = []
-    if distribution.is_chief(strategy):
-        meter = progress.Progress(folder, state.step, stop)
-        hooks.append((common_flags.log_steps(), meter))
-    with input_pipeline.explained(files):
+    if is_chief:
+        meter = progress.Progress(folder, state.step, plan.num_train_steps)
+        hooks.append((plan.log_steps, meter))
+    with input_pipeline.explained(data.files):
         training.run(
             steps,
             state.step,
-            stop,
-            common_flags.ITERATIONS_PER_LOOP.value,
-            save=(common_flags.SAVE_CHECKPOINTS_STEPS.value, save),
+            plan.num_train_steps,
+            plan.iterations_per_loop,
+            save=(plan.save_checkpoints_steps, save),
             hooks=hooks,
         )
+    return plan.num_train_steps
 
 
-def evaluate(strategy, state, files, lengths):
-    """Evaluates the model and writes eval_results.txt, as the original."""
-    batches = input_pipeline.evaluate(
-        files, _EVAL_BATCH_SIZE.value, _MAX_EVAL_STEPS.value
-    )
+# ---- Evaluate ---------------------------------------------------------------
+
+
+def evaluate(strategy, model, data, batch_size, max_steps):
+    """Returns the means over the first `max_steps` batches."""
+    batches = input_pipeline.evaluate(data.files, batch_size, max_steps)
     dataset = input_pipeline.distribute(
-        strategy, batches, records.PRETRAINING, lengths
+        strategy, batches, records.PRETRAINING, data.lengths
     )
-    with input_pipeline.explained(files):
-        results = training.evaluate(strategy, state.model, OBJECTIVE, dataset)
-    results["global_step"] = state.step
-    if distribution.is_chief(strategy):
-        path = os.path.join(common_flags.OUTPUT_DIR.value, "eval_results.txt")
-        progress.write_results(path, results)
+    with input_pipeline.explained(data.files):
+        return training.evaluate(strategy, model, OBJECTIVE, dataset)
 
 
 # ---- Main -------------------------------------------------------------------
@@ -232,45 +265,66 @@ def evaluate(strategy, state, files, lengths):
 
 def main(_):
     """The whole run as an outline."""
-    if not _DO_TRAIN.value and not _DO_EVAL.value:
+    do_train, do_eval = _DO_TRAIN.value, _DO_EVAL.value
+    if not do_train and not do_eval:
         raise ValueError(
             "At least one of --do_train and --do_eval must be true."
         )
+    folder = common_flags.OUTPUT_DIR.value
+    plan = Plan(
+        _TRAIN_BATCH_SIZE.value,
+        _LEARNING_RATE.value,
+        _NUM_WARMUP_STEPS.value,
+        _NUM_TRAIN_STEPS.value,
+        _ACCUMULATE.value,
+        common_flags.SEED.value,
+        common_flags.ITERATIONS_PER_LOOP.value,
+        common_flags.SAVE_CHECKPOINTS_STEPS.value,
+        common_flags.KEEP_CHECKPOINT_MAX.value,
+        common_flags.log_steps(),
+    )
     strategy = common_flags.set_up_distribution()
+    if do_train:
+        plan.schedule()  # checks the numbers of steps
+        distribution.check_batch_size(
+            strategy, "train_batch_size", plan.batch_size, plan.accumulate
+        )
+    if do_eval:
+        distribution.check_batch_size(
+            strategy, "eval_batch_size", _EVAL_BATCH_SIZE.value
+        )
     config = modeling.BertConfig.from_json_file(
         common_flags.BERT_CONFIG_FILE.value
     )
-    files = records.expand(_INPUT_FILE.value)
-    lengths, counts = check_data(
-        files, config, _MAX_SEQ_LENGTH.value, _MAX_PREDICTIONS_PER_SEQ.value
+    data = find_data(
+        _INPUT_FILE.value,
+        config,
+        _MAX_SEQ_LENGTH.value,
+        _MAX_PREDICTIONS_PER_SEQ.value,
     )
-    schedule = optimization.linear_warmup_decay(
-        _LEARNING_RATE.value, _NUM_WARMUP_STEPS.value, _NUM_TRAIN_STEPS.value
-    )
-    if _DO_TRAIN.value:
+    if do_train:
         common_flags.prepare_output_dir(strategy, _IDENTITY)
     logging.info(
         "%d records in %d files, %d replicas.",
-        sum(counts),
-        len(files),
+        sum(data.counts),
+        len(data.files),
         strategy.num_replicas_in_sync,
     )
     with strategy.scope():
         model = heads.BertPretrainer(config)
-        optimizer = optimization.AdamWeightDecay(schedule)
-        optimizer.build(model.trainable_variables)
-        state = checkpoints.TrainState(
-            model,
-            optimizer,
-            common_flags.SEED.value,
-            common_flags.KEEP_CHECKPOINT_MAX.value,
-            distribution.is_chief(strategy),
-        )
-        common_flags.restore(state)
-    if _DO_TRAIN.value:
-        train(strategy, state, optimizer, files, counts, lengths)
-    if _DO_EVAL.value:
-        evaluate(strategy, state, files, lengths)
+    if do_train:
+        step = train(plan, folder, strategy, model, data)
+    else:
+        step = common_flags.restore_trained(model)
+    if not do_eval:
+        return
+    results = evaluate(
+        strategy, model, data, _EVAL_BATCH_SIZE.value, _MAX_EVAL_STEPS.value
+    )
+    if distribution.is_chief(strategy):
+        common_flags.make_output_dir()
+        path = os.path.join(folder, "eval_results.txt")
+        progress.write_results(path, results | {"global_step": step})
 
 
 if __name__ == "__main__":

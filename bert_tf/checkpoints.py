@@ -6,10 +6,11 @@ them the position in the data. It is written under a temporary name and then
 renamed, so that a crash leaves no half checkpoint.
 """
 
+import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bert_tf import optimization
@@ -25,12 +26,10 @@ SEED = "data_position/seed"
 _NOT_WEIGHTS = re.compile(
     r"/adam_[mv]$|/lamb_[mv]$|^global_step$|^data_position/"
 )
-_CORRUPT = (
-    tf.errors.DataLossError,
-    tf.errors.OutOfRangeError,
-    tf.errors.NotFoundError,
-    tf.errors.InternalError,
-)
+
+
+class UnreadableError(ValueError):
+    """A checkpoint is truncated, corrupt or not all there."""
 
 
 # ---- Files ------------------------------------------------------------------
@@ -58,20 +57,39 @@ def write(prefix: str, tensors: Mapping[str, Any]) -> None:
                 temporary + ending, prefix + ending, overwrite=True
             )
     except BaseException:
-        for path in tf.io.gfile.glob(temporary + "*"):
+        leftovers = tf.io.gfile.glob(glob_escape(temporary) + "*")
+        if not tf.io.gfile.exists(prefix + ".index"):
+            leftovers += tf.io.gfile.glob(glob_escape(prefix) + ".data-*")
+        for path in leftovers:
             tf.io.gfile.remove(path)
         raise
 
 
 def read(prefix: str, names: Sequence[str]) -> dict[str, np.ndarray]:
     """Reads tensors by name, checking their checksums."""
-    reader = tf.train.load_checkpoint(prefix)
-    return {name: reader.get_tensor(name) for name in names}
+    with _explained(prefix):
+        reader = tf.train.load_checkpoint(prefix)
+        return {name: reader.get_tensor(name) for name in names}
 
 
 def shapes(prefix: str) -> dict[str, tuple[int, ...]]:
     """Returns the name and shape of every tensor in a checkpoint."""
-    return {n: tuple(s) for n, s in tf.train.list_variables(prefix)}
+    with _explained(prefix):
+        return {n: tuple(s) for n, s in tf.train.list_variables(prefix)}
+
+
+@contextlib.contextmanager
+def _explained(prefix: str) -> Iterator[None]:
+    """Turns whatever TensorFlow says of a bad file into UnreadableError."""
+    try:
+        yield
+    # A checksum that does not match comes as a plain OpError, missing bytes
+    # come as an IndexError.
+    except (tf.errors.OpError, IndexError) as error:
+        raise UnreadableError(
+            f"The checkpoint {prefix} can't be read, it is truncated, corrupt "
+            f"or not all there: {getattr(error, 'message', error)}"
+        ) from error
 
 
 def find(path: str) -> str:
@@ -99,7 +117,7 @@ def find(path: str) -> str:
             "A checkpoint is named by its prefix, such as "
             ".../bert_model.ckpt, or by its folder."
         )
-    if not tf.io.gfile.glob(prefix + ".data-*"):
+    if not tf.io.gfile.glob(glob_escape(prefix) + ".data-*"):
         raise ValueError(
             f"The checkpoint {prefix} has an index but no data: "
             f"{prefix}.data-00000-of-00001 does not exist."
@@ -246,7 +264,9 @@ class TrainState:
         tensors[RECORDS] = np.int64(self.records)
         tensors[SEED] = np.int64(self.seed)
         write(prefix, tensors)
-        prefixes = list(numbered(folder).values())
+        # Later ones are unreadable and were passed over; they don't count.
+        found = numbered(folder).items()
+        prefixes = [path for step, path in found if step <= self.step]
         write_state(folder, prefixes[-self.keep :])
         for old in prefixes[: -self.keep]:
             remove(old)
@@ -258,17 +278,14 @@ class TrainState:
         Returns:
             Whether there was one.
         """
-        remove_leftovers(folder)
+        if self.write:
+            remove_leftovers(folder)
         found = list(numbered(folder).values())
         for prefix in reversed(found):
             try:
                 self._restore(prefix)
-            except _CORRUPT as error:
-                logging.warning(
-                    "%s can't be read and is passed over: %s",
-                    prefix,
-                    error.message,
-                )
+            except UnreadableError as error:
+                logging.warning("%s Passing it over.", error)
                 continue
             return True
         if found:

@@ -8,6 +8,7 @@ import os
 
 from bert_tf import checkpoints, command_line, distribution
 
+import keras
 import tensorflow as tf
 from absl import flags, logging
 
@@ -153,23 +154,41 @@ def log_steps() -> int:
 def prepare_output_dir(
     strategy: tf.distribute.Strategy, identity: tuple[str, ...]
 ) -> None:
-    """Makes the folder of a training run and writes its flags.txt.
+    """Makes the folder of a training run, unless it holds another run.
 
     Args:
         strategy: its chief writes.
         identity: flags that a run in progress can't change.
     """
     folder = OUTPUT_DIR.value
-    tf.io.gfile.makedirs(folder)
-    path = os.path.join(folder, "flags.txt")
     if checkpoints.latest(folder):
-        command_line.check_same_run(path, identity)
+        command_line.check_same_run(_flags_file(), identity)
     if distribution.is_chief(strategy):
-        command_line.write_flagfile(path)
+        make_output_dir()
+
+
+def make_output_dir() -> None:
+    """Makes the folder of a run, unless it is there."""
+    try:
+        tf.io.gfile.makedirs(OUTPUT_DIR.value)
+    except tf.errors.OpError as error:
+        raise OSError(
+            f"Cannot make the folder --output_dir={OUTPUT_DIR.value}: "
+            f"{error.message}"
+        ) from error
+
+
+def _flags_file() -> str:
+    return os.path.join(OUTPUT_DIR.value, "flags.txt")
 
 
 def restore(state: checkpoints.TrainState) -> None:
-    """Sets the state: 1. go on in output_dir, 2. init_checkpoint, 3. new."""
+    """Sets the state of a training run, then writes its flags.txt.
+
+    1. Goes on in output_dir, 2. starts from init_checkpoint, 3. from random
+    weights. The flags come last: a run that can't start must not replace
+    those of the run that output_dir holds.
+    """
     if state.resume(OUTPUT_DIR.value):
         logging.info(
             "Going on from step %d in %s.", state.step, OUTPUT_DIR.value
@@ -182,3 +201,28 @@ def restore(state: checkpoints.TrainState) -> None:
             logging.info("%s", line)
     else:
         logging.info("Starting from random weights.")
+    if state.write:
+        command_line.write_flagfile(_flags_file())
+
+
+def restore_trained(model: keras.Model) -> int:
+    """Sets all weights of a model that is not trained any more.
+
+    Returns:
+        The step of output_dir's newest checkpoint; 0 where output_dir has
+        none and the weights come from init_checkpoint.
+    """
+    newest = checkpoints.latest(OUTPUT_DIR.value)
+    path = newest or INIT_CHECKPOINT.value
+    if not path:
+        raise ValueError(
+            "There is no trained model: --output_dir="
+            f"{OUTPUT_DIR.value} holds no checkpoint. Train one with "
+            "--do_train=true, or give one by --init_checkpoint."
+        )
+    report = checkpoints.restore_weights(model.variables, path, required="")
+    logging.info("Using the weights of %s.", report.prefix)
+    if not newest:
+        return 0
+    values = checkpoints.read(newest, [checkpoints.GLOBAL_STEP])
+    return int(values[checkpoints.GLOBAL_STEP])

@@ -59,10 +59,36 @@ def set_up(
                 "the environment variable TF_CONFIG, which is not set. "
                 "Use mirrored on one machine."
             )
-        return tf.distribute.MultiWorkerMirroredStrategy()
+        try:
+            return tf.distribute.MultiWorkerMirroredStrategy()
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(
+                "TF_CONFIG does not describe a cluster, such as "
+                '{"cluster": {"worker": ["host1:port", "host2:port"]}, '
+                '"task": {"type": "worker", "index": 0}}. '
+                f"Received: {os.environ['TF_CONFIG']!r}. "
+                f"TensorFlow says: {error}"
+            ) from error
     if strategy == "tpu":
         return _tpu_strategy(tpu_name, tpu_zone, gcp_project)
     return tf.distribute.get_strategy()
+
+
+def check_batch_size(
+    strategy: tf.distribute.Strategy,
+    flag: str,
+    batch_size: int,
+    accumulate: int = 1,
+) -> None:
+    """Raises ValueError unless replicas and micro-batches share it evenly."""
+    replicas = strategy.num_replicas_in_sync
+    if batch_size % (replicas * accumulate):
+        raise ValueError(
+            f"--{flag} must be a multiple of the number of replicas times "
+            "--gradient_accumulation_steps. "
+            f"Received: {flag}={batch_size}, replicas={replicas}, "
+            f"gradient_accumulation_steps={accumulate}"
+        )
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:

@@ -56,8 +56,9 @@ def train(
     sizes = tf.constant(list(counts), tf.int64)
 
     def epoch(number):
-        skip = tf.where(number == start // total, start % total, 0)
-        return _epoch(names, sizes, seed, number, tf.cast(skip, tf.int64))
+        used = tf.constant(start % total, tf.int64)
+        used = tf.where(number == start // total, used, 0)
+        return _epoch(names, sizes, seed, number, used)
 
     dataset = tf.data.Dataset.range(start // total, tf.int64.max)
     dataset = dataset.flat_map(epoch).rebatch(batch_size, drop_remainder=True)
@@ -76,7 +77,12 @@ def _epoch(files, counts, seed, epoch, start) -> tf.data.Dataset:
     first = tf.minimum(first, tf.size(files) - 1)
     skip = block * BLOCK - (ends[first] - counts[first])
     dataset = tf.data.TFRecordDataset(files[first:], buffer_size=8 << 20)
-    dataset = dataset.skip(skip).batch(BLOCK).enumerate(block)
+    dataset = dataset.skip(skip)
+    # Files cut off between two records look whole, and all later positions
+    # would be wrong.
+    expected = ends[-1] - block * BLOCK
+    dataset = dataset.apply(tf.data.experimental.assert_cardinality(expected))
+    dataset = dataset.batch(BLOCK).enumerate(block)
 
     def shuffle(index, rows):
         key = tf.random.fold_in(tf.stack([seed, epoch]), index)

@@ -1,0 +1,96 @@
+"""Tiny pre-training data and a model to fit, for the tests of training."""
+
+import json
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+from bert_tf import records
+
+import numpy as np
+
+LENGTHS = {"S": 16, "P": 4}
+CONFIG: dict[str, Any] = {
+    "vocab_size": 40,
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "max_position_embeddings": 20,
+    "type_vocab_size": 2,
+    "initializer_range": 0.02,
+}
+WITHOUT_DROPOUT = CONFIG | {
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+
+
+def values(
+    rng: np.random.Generator, sequence: int = 16, predictions: int = 4
+) -> dict[str, Any]:
+    """One record's features: as many real predictions as chance will have."""
+    length = int(rng.integers(sequence // 2, sequence + 1))
+    real = int(rng.integers(0, predictions + 1))
+    tokens = np.arange(sequence) < length
+    slots = np.arange(predictions) < real
+    positions = rng.choice(np.arange(1, length), predictions, replace=False)
+    return {
+        "input_ids": rng.integers(1, 40, sequence) * tokens,
+        "input_mask": tokens * 1,
+        "segment_ids": tokens * (np.arange(sequence) >= length // 2) * 1,
+        "masked_lm_positions": np.sort(positions) * slots,
+        "masked_lm_ids": rng.integers(1, 40, predictions) * slots,
+        "masked_lm_weights": slots.astype(float),
+        "next_sentence_labels": [rng.integers(2)],
+    }
+
+
+def write(
+    folder: pathlib.Path,
+    counts: Sequence[int] = (7, 12, 5),
+    seed: int = 0,
+    **lengths: int,
+) -> list[str]:
+    """Writes files of so many random records and returns their paths."""
+    rng = np.random.default_rng(seed)
+    files = []
+    for number, count in enumerate(counts):
+        path = folder / f"records-{number}.tfrecord"
+        with records.Writer(path) as writer:
+            for _ in range(count):
+                features = values(rng, **lengths)
+                writer.write(records.PRETRAINING.encode(features))
+        files.append(str(path))
+    return files
+
+
+def write_manifest(files: Sequence[str], **changes: Any) -> None:
+    """Writes manifest.json beside the files, with some values changed."""
+    shards = zip(files, records.count(files), strict=True)
+    fields: dict[str, Any] = {
+        "record_type": "pretraining",
+        "max_seq_length": 16,
+        "max_predictions_per_seq": 4,
+        "vocab_sha256": "ab" * 32,
+        "vocab_size": 40,
+        "do_lower_case": True,
+        "masking": {},
+        "seed": 12345,
+        "shards": tuple(
+            records.Shard(pathlib.Path(file).name, count)
+            for file, count in shards
+        ),
+        "statistics": {},
+    }
+    folder = pathlib.Path(files[0]).parent
+    records.Manifest(**fields | changes).write(folder / "manifest.json")
+
+
+def write_config(path: pathlib.Path, **changes: Any) -> str:
+    """Writes a bert_config.json of the tiny model and returns its path."""
+    path.write_text(json.dumps(CONFIG | changes))
+    return str(path)

@@ -1,0 +1,108 @@
+"""Runs the scripts at the root as users do, each in a process of its own.
+
+The processes are forked from one that has imported TensorFlow but not started
+it, which saves each of them that import: several seconds.
+"""
+
+import multiprocessing
+import os
+import pathlib
+import runpy
+import signal
+import sys
+import traceback
+from collections.abc import Mapping
+
+_ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(
+    ["bert_tf.common_flags", "bert_tf.heads", "bert_tf.progress"]
+)
+
+
+class Run:
+    """A script that runs, or has run."""
+
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        script: str,
+        flags: list[str],
+        environment: Mapping[str, str],
+    ):
+        """Starts the script; its output goes to two files in `folder`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._files = [str(folder / name) for name in ("stdout", "stderr")]
+        self._process = _CONTEXT.Process(
+            target=_main,
+            args=(script, flags, dict(environment), *self._files),
+            daemon=True,
+        )
+        self._process.start()
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Sends the process a signal."""
+        pid = self._process.pid
+        assert pid is not None
+        os.kill(pid, number)
+
+    def wait(self, seconds: float = 120) -> int:
+        """Waits for the end and returns the exit code; -9 if killed."""
+        self._process.join(seconds)
+        code = self._process.exitcode
+        if code is None:
+            self.kill()
+            raise TimeoutError(f"still running; stderr:\n{self.stderr}")
+        return code
+
+    @property
+    def running(self) -> bool:
+        return self._process.is_alive()
+
+    @property
+    def stdout(self) -> str:
+        return pathlib.Path(self._files[0]).read_text()
+
+    @property
+    def stderr(self) -> str:
+        return pathlib.Path(self._files[1]).read_text()
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of stderr without TensorFlow's own log."""
+        return [
+            line
+            for line in self.stderr.splitlines()
+            if not line.startswith(("WARNING: All log", "I0000", "W0000"))
+        ]
+
+
+def _main(script, flags, environment, stdout, stderr):
+    for path, number in ((stdout, 1), (stderr, 2)):
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(file, number)
+    os.environ.update(environment)
+    path = str(_ROOT / f"{script}.py")
+    sys.argv = [path, *flags]
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except Exception:
+        traceback.print_exc()
+        sys.exit(1)
+
+
+def start(
+    folder: pathlib.Path, script: str, *flags: str, **environment: str
+) -> Run:
+    """Starts a script; its output is kept in `folder`."""
+    return Run(folder, script, list(flags), environment)
+
+
+def run(
+    folder: pathlib.Path, script: str, *flags: str, **environment: str
+) -> Run:
+    """Runs a script to its end."""
+    started = start(folder, script, *flags, **environment)
+    started.wait()
+    return started
