@@ -1,0 +1,407 @@
+"""Tests of the Python tokenizer against the original's rules."""
+
+import pathlib
+import pickle
+import unicodedata
+
+from bert_tf import tokenization
+from tests import sample_texts
+
+import pytest
+
+RELEASED = {  # Vocabulary -> the do_lower_case that it was released with.
+    "bert_uncased": True,
+    "bert_cased": False,
+    "bert_multi_cased": False,
+    "bert_chinese": True,
+}
+_PIECES = """
+[PAD] [UNK] [CLS] [SEP] [MASK] want ##want ##ed wa un runn ##ing , the quick
+##est fox . caf ##e 博 推 z ##z [ ] mask
+"""
+PIECES = _PIECES.split()
+
+
+@pytest.fixture
+def vocab_file(tmp_path: pathlib.Path) -> pathlib.Path:
+    path = tmp_path / "vocab.txt"
+    path.write_text("".join(piece + "\n" for piece in PIECES), "utf-8")
+    return path
+
+
+# ---- An independent reference: the paper's code, rule by rule ----------------
+
+
+def is_cjk(code: int) -> bool:
+    return (
+        0x4E00 <= code <= 0x9FFF
+        or 0x3400 <= code <= 0x4DBF
+        or 0x20000 <= code <= 0x2A6DF
+        or 0x2A700 <= code <= 0x2CEAF
+        or 0xF900 <= code <= 0xFAFF
+        or 0x2F800 <= code <= 0x2FA1F
+    )
+
+
+def is_punctuation(char: str) -> bool:
+    if char in "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~":
+        return True
+    return unicodedata.category(char)[0] == "P"
+
+
+def reference_words(text: str, do_lower_case: bool) -> list[str]:
+    cleaned = ""
+    for char in text:
+        if char in "\t\n\r" or unicodedata.category(char) == "Zs":
+            cleaned += " "
+        elif char in "\0\ufffd" or unicodedata.category(char) in ("Cc", "Cf"):
+            pass
+        elif is_cjk(ord(char)):
+            cleaned += " " + char + " "
+        else:
+            cleaned += char
+    words = []
+    for token in cleaned.split():
+        if do_lower_case:
+            token = unicodedata.normalize("NFD", token.lower())
+            token = "".join(
+                char for char in token if unicodedata.category(char) != "Mn"
+            )
+        word = ""
+        for char in token:
+            if is_punctuation(char):
+                words += [word, char]
+                word = ""
+            else:
+                word += char
+        words.append(word)
+    return " ".join(words).split()
+
+
+def reference_pieces(word: str, vocab: dict[str, int]) -> list[str]:
+    if len(word) > 200:
+        return ["[UNK]"]
+    pieces: list[str] = []
+    rest = word
+    while rest:
+        prefix = "##" if pieces else ""
+        for size in range(len(rest), 0, -1):
+            if prefix + rest[:size] in vocab:
+                break
+        else:
+            return ["[UNK]"]
+        pieces.append(prefix + rest[:size])
+        rest = rest[size:]
+    return pieces
+
+
+# ---- Words -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (" \tHeLLo!how  \n Are yoU?  ", "hello ! how are you ?"),
+        ("Héllo, Ångström", "hello , angstrom"),
+        ("ah博推zz", "ah 博 推 zz"),
+        ("a\x00b\ufffdc\u200bd\u00ade", "abcde"),
+        ("ὈΔΥΣΣΕΎΣ Σ ΑΣ.", "οδυσσευς σ ας ."),
+        ("İstanbul", "istanbul"),
+        ("각", "\u1100\u1161\u11a8"),
+        ("x^2=y~z", "x ^ 2 = y ~ z"),
+        ("a\u00a0b\u3000c\u2028d", "a b c d"),
+        ("豈", "豈"),  # Compatibility ideograph -> the unified one.
+        ("", ""),
+        ("\u0301", ""),
+    ],
+)
+def test_lower_cased_words(text, words):
+    assert tokenization.BasicTokenizer().tokenize(text) == words.split(" ") * (
+        words != ""
+    )
+
+
+def test_cased_words():
+    tokenizer = tokenization.BasicTokenizer(do_lower_case=False)
+    assert tokenizer.tokenize(" \tHeLLo!how  \n Is Zoë?") == [
+        *["HeLLo", "!", "how", "Is", "Zoë", "?"]
+    ]
+
+
+def test_invalid_utf8_is_left_out():
+    tokenizer = tokenization.BasicTokenizer()
+    assert tokenizer.tokenize(b"a\xffb \xe5\x8d c") == ["ab", "c"]
+    with pytest.raises(ValueError, match="Received: text=3"):
+        tokenizer.tokenize(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("do_lower_case", [True, False])
+@pytest.mark.parametrize(
+    "every_character", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
+def test_words_of_all_characters(do_lower_case, every_character):
+    tokenizer = tokenization.BasicTokenizer(do_lower_case)
+    for char in sample_texts.characters(every_character):
+        text = sample_texts.in_contexts(char)
+        expected = reference_words(text, do_lower_case)
+        assert tokenizer.tokenize(text) == expected, repr(char)
+
+
+@pytest.mark.parametrize("do_lower_case", [True, False])
+def test_words_of_random_texts(do_lower_case):
+    tokenizer = tokenization.BasicTokenizer(do_lower_case)
+    for text in sample_texts.random_texts(seed=1, count=500):
+        assert tokenizer.tokenize(text) == reference_words(text, do_lower_case)
+
+
+@pytest.mark.parametrize(
+    ("char", "space", "control", "punctuation"),
+    [
+        ("\t", True, False, False),
+        ("\r", True, False, False),
+        ("\u00a0", True, False, False),
+        ("\u0005", False, True, False),
+        ("\x7f", False, True, False),
+        ("\u200d", False, True, False),
+        ("A", False, False, False),
+        ("-", False, False, True),
+        ("$", False, False, True),
+        ("`", False, False, True),
+        ("“", False, False, True),
+        ("€", False, False, False),
+    ],
+)
+def test_kinds_of_characters(char, space, control, punctuation):
+    assert tokenization._is_whitespace(char) == space
+    assert tokenization._is_control(char) == control
+    assert tokenization._is_punctuation(char) == punctuation
+
+
+# ---- Pieces ------------------------------------------------------------------
+
+
+def test_full_tokenizer(vocab_file):
+    tokenizer = tokenization.FullTokenizer(vocab_file)
+    pieces = tokenizer.tokenize("UNwantéd,running the quickest")
+    assert pieces == [
+        *["un", "##want", "##ed", ",", "runn", "##ing", "the", "quick", "##est"]
+    ]
+    ids = tokenizer.convert_tokens_to_ids(pieces)
+    assert ids == [9, 6, 7, 12, 10, 11, 13, 14, 15]
+    assert tokenizer.convert_ids_to_tokens(ids) == pieces
+    with pytest.raises(KeyError):
+        tokenizer.convert_tokens_to_ids(["unwanted"])
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("", []),
+        ("unwanted running", ["un", "##want", "##ed", "runn", "##ing"]),
+        ("unwantedX running", ["[UNK]", "runn", "##ing"]),
+        ("want[MASK]", ["[UNK]"]),
+        ("z" * 200, ["z"] + ["##z"] * 199),
+        ("z" * 201, ["[UNK]"]),
+    ],
+)
+def test_wordpiece_tokenizer(text, pieces):
+    vocab = {piece: index for index, piece in enumerate(PIECES)}
+    assert tokenization.WordpieceTokenizer(vocab).tokenize(text) == pieces
+
+
+def test_module_functions():
+    vocab = {"[UNK]": 0, "un": 1, "##ed": 2}
+    ids = tokenization.convert_tokens_to_ids(vocab, ["##ed", "un"])
+    assert ids == [2, 1]
+    inverse = {index: piece for piece, index in vocab.items()}
+    assert tokenization.convert_ids_to_tokens(inverse, ids) == ["##ed", "un"]
+    assert tokenization.whitespace_tokenize(" a\n b ") == ["a", "b"]
+    assert tokenization.printable_text("é".encode()) == "é"
+
+
+def test_special_tokens_are_taken_apart_unless_kept():
+    vocab = {piece: index for index, piece in enumerate(PIECES)}
+    text = "the [MASK]fox [PAD] [MASK"
+    apart = tokenization.FullTokenizer.from_vocab(vocab)
+    assert apart.tokenize("[MASK]") == ["[", "mask", "]"]
+    kept = tokenization.FullTokenizer.from_vocab(
+        vocab, keep_special_tokens=True
+    )
+    assert kept.tokenize(text) == [
+        *["the", "[MASK]", "fox", "[PAD]", "[", "mask"]
+    ]
+    tokens = kept.tokenize_with_offsets(text)
+    assert [text[token.start : token.end] for token in tokens] == [
+        *["the", "[MASK]", "fox", "[PAD]", "[", "MASK"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "slices"),
+    [
+        ("UNwantéd,  running", ["UN", "want", "éd", ",", "runn", "ing"]),
+        ("Cafe\u0301 the", ["Caf", "e\u0301", "the"]),  # The accent belongs.
+        ("the bad 博推", ["the", "bad", "博", "推"]),  # [UNK]: the whole word.
+        ("w\u00adant", ["w\u00adant"]),
+        ("", []),
+    ],
+)
+def test_offsets(text, slices):
+    vocab = {piece: index for index, piece in enumerate(PIECES)}
+    tokenizer = tokenization.FullTokenizer.from_vocab(vocab)
+    tokens = tokenizer.tokenize_with_offsets(text)
+    assert [text[token.start : token.end] for token in tokens] == slices
+    assert [token.piece for token in tokens] == tokenizer.tokenize(text)
+
+
+def test_offsets_of_random_texts_give_the_pieces_back():
+    # Every character is a piece: a slice must hold what the piece came from.
+    vocab = {"[UNK]": 0}
+    for char in sample_texts.characters(every=False):
+        vocab.setdefault(char, len(vocab))
+        vocab.setdefault("##" + char, len(vocab))
+    tokenizer = tokenization.FullTokenizer.from_vocab(vocab)
+    basic = tokenizer.basic_tokenizer
+    for text in sample_texts.random_texts(seed=2, count=200):
+        tokens = tokenizer.tokenize_with_offsets(text)
+        assert [token.piece for token in tokens] == tokenizer.tokenize(text)
+        starts = [token.start for token in tokens]
+        assert starts == sorted(starts)
+        for piece, start, end in tokens:
+            word = "".join(basic.tokenize(text[start:end]))
+            char = piece.removeprefix("##") or piece
+            # Alone, a sigma is never final; marks may have changed places.
+            if piece != "[UNK]" and not unicodedata.combining(char):
+                assert char.replace("ς", "σ") in word.replace("ς", "σ")
+
+
+def test_tokenizer_can_be_sent_to_another_process(vocab_file):
+    tokenizer = tokenization.FullTokenizer(vocab_file)
+    copy = pickle.loads(pickle.dumps(tokenizer))
+    assert copy.tokenize("unwanted") == tokenizer.tokenize("unwanted")
+
+
+def test_remembered_words_are_bounded(monkeypatch):
+    monkeypatch.setattr(tokenization, "_CACHED_WORDS", 2)
+    tokenizer = tokenization.WordpieceTokenizer({"[UNK]": 0, "a": 1, "##b": 2})
+    for text in ["a", "ab", "abb", "b", "ab"]:
+        pieces = tokenizer.tokenize(text)
+        assert pieces == reference_pieces(text, {"a": 1, "##b": 2})
+        assert len(tokenizer._cache) <= 2
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_pieces_of_released_vocabularies(name, shared_data):
+    tokenizer = tokenization.FullTokenizer(
+        shared_data / "vocab" / f"{name}.txt", RELEASED[name]
+    )
+    texts = sample_texts.random_texts(seed=3, count=200)
+    for file in ["blns.txt", "zhwiki_2mb.txt"]:
+        lines = (shared_data / "text" / file).read_text("utf-8").split("\n")
+        texts += lines[:200]
+    for text in texts:
+        words = reference_words(text, RELEASED[name])
+        pieces = [
+            piece
+            for word in words
+            for piece in reference_pieces(word, tokenizer.vocab)
+        ]
+        assert tokenizer.tokenize(text) == pieces
+        tokens = tokenizer.tokenize_with_offsets(text)
+        assert [token.piece for token in tokens] == pieces
+
+
+# ---- Vocabulary files --------------------------------------------------------
+
+
+def test_load_vocab_strips_as_the_original(tmp_path):
+    path = tmp_path / "vocab.txt"
+    # No newline at the end; a line of white space other than the newline.
+    path.write_bytes("[UNK]\n a \n\u2028\n##b".encode())
+    assert tokenization.load_vocab(path) == {
+        "[UNK]": 0,
+        "a": 1,
+        "": 2,
+        "##b": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"a\nb\n", r"lacks the piece '\[UNK\]'.*Received: 2 pieces"),
+        (b"", "Received: 0 pieces"),
+        (b"[UNK]\na\nb\na\n", r"line 4: .* already on line 2\..*line='a'"),
+        (b"[UNK]\na\n\nb\n", "line 3: .*empty lines"),
+        (b"[UNK]\na\n\n", "line 3: .*empty lines"),
+        (b"[UNK]\r\na\r\n", "line 1: .*Unix line ends"),
+        (b"\xef\xbb\xbf[UNK]\na\n", "line 1: .*byte-order mark"),
+        (b"[UNK]\na\n\xff\n", "line 3: .*UTF-8.*byte=0xff"),
+    ],
+)
+def test_load_vocab_refuses(data, problem, tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=problem) as error:
+        tokenization.load_vocab(path)
+    assert str(path) in str(error.value)
+
+
+def test_load_vocab_without_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nothing\.txt"):
+        tokenization.load_vocab(tmp_path / "nothing.txt")
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_casing_of_released_vocabularies(name, shared_data):
+    path = shared_data / "vocab" / f"{name}.txt"
+    tokenization.FullTokenizer(path, RELEASED[name])
+    message = rf"{name}.*Set `--do_lower_case={RELEASED[name]}`"
+    with pytest.raises(ValueError, match=message):
+        tokenization.FullTokenizer(path, not RELEASED[name])
+
+
+@pytest.mark.parametrize(
+    ("pieces", "fits_lower", "fits_cased"),
+    [
+        (["the", "##ing", "[MASK]", "<S>"], True, False),
+        (["the", "The"], False, True),
+        (["cafe", "café"], False, True),
+        # Scripts without case, digits: both will do.
+        (["東", "の", "12", "."], True, True),
+        # A few words of the user's own in an uncased vocabulary.
+        (["URL", *[f"word{n}" for n in range(200)]], True, True),
+    ],
+)
+def test_casing_of_small_vocabularies(pieces, fits_lower, fits_cased):
+    for do_lower_case, fits in [(True, fits_lower), (False, fits_cased)]:
+        if fits:
+            tokenization.check_casing(pieces, do_lower_case, "v.txt")
+        else:
+            with pytest.raises(ValueError, match=r"v\.txt is"):
+                tokenization.check_casing(pieces, do_lower_case, "v.txt")
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "fits_lower", "fits_cased"),
+    [
+        ("gs://b/uncased_L-12_H-768_A-12/bert_model.ckpt", True, False),
+        ("/x/chinese_L-12_H-768_A-12/bert_model.ckpt", True, False),
+        ("cased_L-24_H-1024_A-16/bert_model.ckpt", False, True),
+        ("/x/multi_cased_L-12_H-768_A-12/bert_model.ckpt", False, True),
+        ("/x/my_model/bert_model.ckpt", True, True),
+        ("/x/cased_L-24_H-1024_A-16/model.ckpt-100", True, True),
+        (None, True, True),
+    ],
+)
+def test_casing_by_the_name_of_the_checkpoint(
+    checkpoint, fits_lower, fits_cased
+):
+    check = tokenization.validate_case_matches_checkpoint
+    for do_lower_case, fits in [(True, fits_lower), (False, fits_cased)]:
+        if fits:
+            check(do_lower_case, checkpoint)
+        else:
+            message = f"set `--do_lower_case={not do_lower_case}`"
+            with pytest.raises(ValueError, match=message):
+                check(do_lower_case, checkpoint)
