@@ -1,0 +1,249 @@
+"""Runs create_pretraining_data.py's own main."""
+
+import hashlib
+import random
+import re
+
+from bert_tf import records
+from tests import scripts
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+_LENGTHS = {"S": 32, "P": 5}
+_DOCUMENTS = 12
+
+
+def _word(document, number):
+    return f"{chr(ord('a') + document)}word{number}"
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """A folder with a vocabulary and two text files.
+
+    Every word belongs to one document: the first letter is the document's. In
+    the text it stands in capitals and is split in two pieces.
+    """
+    folder = tmp_path_factory.mktemp("inputs")
+    first = [_word(document, "") for document in range(_DOCUMENTS)]
+    pieces = [*_SPECIAL, *first, *(f"##{number}" for number in range(10)), "."]
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    rng = random.Random(0)
+
+    def sentence(document):
+        numbers = [rng.randrange(10) for _ in range(rng.randint(2, 9))]
+        return " ".join(_word(document, n).title() for n in numbers) + "."
+
+    documents = [
+        "\n".join(sentence(document) for _ in range(rng.randint(1, 30)))
+        for document in range(_DOCUMENTS)
+    ]
+    (folder / "a.txt").write_text("\n\n".join(documents[:5]) + "\n\n\n")
+    # Windows line ends, and no blank line at the end.
+    (folder / "b.txt").write_text("\r\n\r\n".join(documents[5:]))
+    return folder
+
+
+def run(inputs, tmp_path, *flags, **changes):
+    """Runs the script; a change to None leaves the flag out."""
+    values = {
+        "input_file": f"{inputs}/?.txt",
+        "output_dir": tmp_path / "out",
+        "vocab_file": inputs / "vocab.txt",
+        "max_seq_length": 32,
+        "max_predictions_per_seq": 5,
+        "dupe_factor": 3,
+        **changes,
+    }
+    return scripts.run(
+        tmp_path / "log",
+        "create_pretraining_data",
+        *(f"--{k}={v}" for k, v in values.items() if v is not None),
+        *flags,
+    )
+
+
+def read(path):
+    return list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
+
+
+@pytest.fixture(scope="module")
+def made(inputs, tmp_path_factory):
+    """The folder and the lines on screen of a run with three shards."""
+    tmp_path = tmp_path_factory.mktemp("made")
+    done = run(inputs, tmp_path, num_shards=3)
+    assert done.wait() == 0, done.stderr
+    return tmp_path / "out", done.lines
+
+
+class TestRecords:
+    def test_are_read_by_the_originals_spec(self, made):
+        folder, _ = made
+        spec = {
+            "input_ids": tf.io.FixedLenFeature([32], tf.int64),
+            "input_mask": tf.io.FixedLenFeature([32], tf.int64),
+            "segment_ids": tf.io.FixedLenFeature([32], tf.int64),
+            "masked_lm_positions": tf.io.FixedLenFeature([5], tf.int64),
+            "masked_lm_ids": tf.io.FixedLenFeature([5], tf.int64),
+            "masked_lm_weights": tf.io.FixedLenFeature([5], tf.float32),
+            "next_sentence_labels": tf.io.FixedLenFeature([1], tf.int64),
+        }
+        for record in read(folder / "part-00000-of-00003.tfrecord"):
+            features = tf.io.parse_single_example(record, spec)
+            length = tf.reduce_sum(features["input_mask"])
+            assert features["input_ids"][0] == _SPECIAL.index("[CLS]")
+            last = features["input_ids"][length - 1]
+            assert last == _SPECIAL.index("[SEP]")
+
+    def test_hold_the_text(self, inputs, made):
+        folder, _ = made
+        pieces = (inputs / "vocab.txt").read_text().split()
+        text = "".join((inputs / f"{name}.txt").read_text() for name in "ab")
+        text = re.sub(r"[\s.]", "", text.lower())
+        files = sorted(folder.glob("part-*"))
+        serialized = [record for file in files for record in read(file)]
+        batch = records.PRETRAINING.parse(tf.constant(serialized), _LENGTHS)
+        rows = {name: tensor.numpy() for name, tensor in batch.items()}
+        ids = rows["input_ids"]
+        number, slot = np.nonzero(rows["masked_lm_weights"])
+        positions = rows["masked_lm_positions"][number, slot]
+        assert (ids[number, positions] == _SPECIAL.index("[MASK]")).mean() > 0.7
+        ids[number, positions] = rows["masked_lm_ids"][number, slot]
+        for row in range(len(ids)):
+            length = rows["input_mask"][row].sum()
+            tokens = [pieces[i] for i in ids[row, :length]]
+            segments = rows["segment_ids"][row, :length]
+            middle = list(segments).index(1) - 1
+            assert tokens[0] == "[CLS]"
+            assert tokens[middle] == tokens[-1] == "[SEP]"
+            first, second = tokens[1:middle], tokens[middle + 1 : -1]
+            documents = []
+            for segment in (first, second):
+                joined = "".join(segment).replace("##", "").replace(".", "")
+                assert joined in text
+                documents.append({t[0] for t in segment if t[0].isalpha()})
+            # A segment may be so short that it shows no word's beginning.
+            if all(documents):
+                same = documents[0] == documents[1]
+                assert same == (rows["next_sentence_labels"][row, 0] == 0)
+
+    def test_are_described_by_the_manifest(self, inputs, made):
+        folder, _ = made
+        files = sorted(map(str, folder.glob("*.tfrecord")))
+        assert len(files) == 3
+        manifest = records.find_manifest(files)
+        counts = records.count(files)
+        assert [shard.records for shard in manifest.shards] == counts
+        assert max(counts) - min(counts) <= 1
+        vocab = (inputs / "vocab.txt").read_bytes()
+        assert manifest.vocab_sha256 == hashlib.sha256(vocab).hexdigest()
+        assert manifest.vocab_size == 28
+        assert manifest.max_seq_length == 32
+        assert manifest.max_predictions_per_seq == 5
+        assert manifest.do_lower_case is True
+        assert manifest.seed == 12345
+        assert manifest.masking == {
+            "masked_lm_prob": 0.15,
+            "do_whole_word_mask": False,
+            "short_seq_prob": 0.1,
+            "dupe_factor": 3,
+        }
+        statistics = manifest.statistics
+        assert statistics["documents"] == _DOCUMENTS
+        assert statistics["instances"] == sum(counts)
+        assert statistics["unknown_tokens"] == 0
+        total = statistics["real_tokens"] + statistics["padding_tokens"]
+        assert total == 32 * sum(counts)
+        records.PRETRAINING.check(files, _LENGTHS)
+
+    def test_summary(self, made):
+        _, lines = made
+        screen = "\n".join(lines)
+        assert re.search(r"Read 12 documents, \d+ sentences, [\d,]+", screen)
+        assert re.search(r"Wrote \d+ instances: .* % padding", screen)
+        assert re.search(r"of these \d\d\.\d % are \[MASK\]", screen)
+
+    def test_same_seed_same_bytes_in_turn(self, inputs, made, tmp_path):
+        folder, _ = made
+        shards = [read(file) for file in sorted(folder.glob("part-*"))]
+        done = run(
+            inputs,
+            tmp_path,
+            output_dir=None,
+            output_file=f"{tmp_path}/x,{tmp_path}/new/y",
+        )
+        assert done.wait() == 0, done.stderr
+        x, y = read(tmp_path / "x"), read(tmp_path / "new" / "y")
+        count = sum(map(len, shards))
+        assert count == len(x) + len(y)
+        in_turn = [shards[i % 3][i // 3] for i in range(count)]
+        assert in_turn == [(x, y)[i % 2][i // 2] for i in range(count)]
+        manifest = records.Manifest.read(tmp_path / "x.manifest.json")
+        assert [shard.file for shard in manifest.shards] == ["x", "y"]
+        assert not list(tmp_path.rglob("*.tmp"))
+
+    def test_other_seed_other_records(self, inputs, made, tmp_path):
+        folder, _ = made
+        done = run(inputs, tmp_path, "--do_whole_word_mask", random_seed=1)
+        assert done.wait() == 0, done.stderr
+        ours = read(tmp_path / "out" / "part-00000-of-00001.tfrecord")
+        theirs = read(folder / "part-00000-of-00003.tfrecord")
+        assert not set(ours) & set(theirs)
+        manifest = records.Manifest.read(tmp_path / "out" / "manifest.json")
+        assert manifest.masking["do_whole_word_mask"] is True
+        assert manifest.seed == 1
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        "changes, message",
+        [
+            ({"input_file": "{}/x*"}, r"No file matches. Received: '.*/x\*'"),
+            ({"input_file": "{}/empty"}, "/empty is empty"),
+            ({"input_file": "{}"}, "is a folder. Give files or a glob"),
+            ({"input_file": "{}/latin1"}, "/latin1, line 3: .* UTF-8"),
+            ({"input_file": "{}/one"}, "at least two.*documents=1"),
+            ({"vocab_file": "{}/no_mask"}, r"/no_mask lacks \[MASK\]"),
+            ({"vocab_file": "{}/cased"}, "/cased is cased: .*do_lower_case"),
+            ({"vocab_file": "{}/none"}, "No such file.*/none"),
+            ({"max_predictions_per_seq": 30}, "from 1 to 29: .*Received: max"),
+            ({"dupe_factor": 0}, "Received: dupe_factor=0"),
+            ({"output_dir": "{}/one/x"}, "/one is not a directory"),
+            ({"output_dir": None}, "Give either --output_file or --output_dir"),
+            ({"output_file": "{}/x"}, "Give either --output_file or --outp"),
+            ({"output_dir": "{}/other"}, "/other holds other records, such as"),
+        ],
+    )
+    def test_ends_in_one_line(self, inputs, tmp_path, changes, message):
+        pieces = (inputs / "vocab.txt").read_text()
+        files = {
+            "empty": b"",
+            "latin1": "ok\n\ncaf\xe9\n".encode("latin-1"),
+            "one": b"Aword1 aword2.\nAword3.\n",
+            "no_mask": pieces.replace("[MASK]\n", "").encode(),
+            "cased": pieces.replace("aword", "Aword").encode(),
+            "other/part-00000-of-00009.tfrecord": b"x",
+        }
+        (tmp_path / "other").mkdir()
+        for name, content in files.items():
+            (tmp_path / name).write_bytes(content)
+        changes = {
+            name: value and str(value).replace("{}", str(tmp_path))
+            for name, value in changes.items()
+        }
+        done = run(inputs, tmp_path, **changes)
+        assert done.wait() == 1, done.stderr
+        assert re.search(f"^error: .*{message}", done.lines[-1]), done.stderr
+        assert "Traceback" not in done.stderr
+        # Nothing is left under a final or a temporary name.
+        written = {p for p in tmp_path.rglob("*") if p.is_file()}
+        written -= {tmp_path / name for name in files}
+        assert {p.parent.name for p in written} == {"log"}
+
+    def test_unknown_flag(self, inputs, tmp_path):
+        done = run(inputs, tmp_path, "--dupe_facter=3")
+        assert done.wait() == 1
+        assert "Did you mean: dupe_factor" in done.stderr
