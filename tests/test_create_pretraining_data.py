@@ -135,6 +135,7 @@ class TestRecords:
         files = sorted(map(str, folder.glob("*.tfrecord")))
         assert len(files) == 3
         manifest = records.find_manifest(files)
+        assert manifest
         counts = records.count(files)
         assert [shard.records for shard in manifest.shards] == counts
         assert max(counts) - min(counts) <= 1

@@ -1,0 +1,171 @@
+"""Tests of bert_tf/vocabulary.py and of learn_vocabulary.py's main."""
+
+import collections
+import random
+import re
+
+from bert_tf import tokenization, vocabulary
+from tests import scripts
+
+import pytest
+
+_HEAD = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+# Words with shared stems and endings, so that there are pieces to find.
+_STEMS = ["play", "walk", "talk", "jump", "look", "kick", "help", "open"]
+_ENDINGS = ["", "s", "ed", "ing", "er", "ers"]
+
+
+def make_words(seed=0):
+    rng = random.Random(seed)
+    return collections.Counter(
+        rng.choice(_STEMS) + rng.choice(_ENDINGS) for _ in range(5000)
+    )
+
+
+class TestCountWords:
+    def test_splits_as_the_tokenizer(self):
+        lines = ["Don't  PANIC, naïve\u200b one!", "", "Don't 東京"]
+        assert vocabulary.count_words(lines, do_lower_case=True) == {
+            "don": 2, "'": 2, "t": 2, "panic": 1, ",": 1, "naive": 1, "one": 1,
+            "!": 1, "東": 1, "京": 1,
+        }  # fmt: skip
+        cased = vocabulary.count_words(lines, do_lower_case=False)
+        assert cased["PANIC"] == cased["naïve"] == 1
+
+
+class TestLearn:
+    def test_order_of_the_special_tokens(self):
+        pieces = vocabulary.learn(make_words(), 100, num_unused=3)
+        unused = ["[unused0]", "[unused1]", "[unused2]"]
+        assert pieces[:8] == [_HEAD[0], *unused, *_HEAD[1:]]
+        assert len(pieces) == len(set(pieces)) == 100
+
+    def test_default_ids_are_those_of_the_released_vocabularies(self):
+        pieces = vocabulary.learn(make_words(), 200)
+        assert [pieces.index(piece) for piece in _HEAD] == [
+            0,
+            100,
+            101,
+            102,
+            103,
+        ]
+
+    def test_joins_what_is_frequent(self):
+        words = make_words()
+        pieces = vocabulary.learn(words, 1000, num_unused=0)
+        assert {*_STEMS, "##ing", "##ed", "##er"} <= set(pieces)
+        # All words are pieces: there was room.
+        assert set(words) <= set(pieces)
+
+    def test_every_character_is_a_piece(self):
+        words = make_words()
+        pieces = vocabulary.learn(words, 45, num_unused=0)
+        assert {word[0] for word in words} <= set(pieces)
+        assert {f"##{x}" for word in words for x in word[1:]} <= set(pieces)
+        assert len(pieces) == 45
+        assert vocabulary.coverage(pieces, words).unknown == 0
+
+    def test_min_frequency(self):
+        words = {"aa": 10, "bb": 9}
+        pieces = vocabulary.learn(words, 99, min_frequency=10, num_unused=0)
+        assert pieces == [*_HEAD, "a", "b", "##a", "##b", "aa"]
+
+    def test_rare_characters_are_left_out(self):
+        words = {"ab": 50, "ba": 50, "c": 40, "xa": 3, "b" * 201: 1000}
+        pieces = vocabulary.learn(words, 99, max_characters=3, num_unused=0)
+        assert set(pieces) == {*_HEAD, "a", "b", "c", "##a", "##b", "ab", "ba"}
+
+    def test_is_deterministic(self):
+        # Equal frequencies everywhere: the order of joining is all ties.
+        rng = random.Random(0)
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        words = {"".join(rng.choices(letters, k=8)): 5 for _ in range(300)}
+        shuffled = dict(rng.sample(list(words.items()), len(words)))
+        first = vocabulary.learn(words, 400)
+        assert all(vocabulary.learn(shuffled, 400) == first for _ in range(5))
+
+    @pytest.mark.parametrize(
+        "arguments, message",
+        [
+            (({}, 100), "holds no words"),
+            (({"ab": 9}, 7, 2, 5, 1), "Received: vocab_size=7, max_char"),
+        ],
+    )
+    def test_refuses(self, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            vocabulary.learn(*arguments)
+
+
+def test_coverage():
+    pieces = [*_HEAD, "un", "##able", "to"]
+    words = {"unable": 3, "to": 2, "cannot": 5}
+    assert vocabulary.coverage(pieces, words) == vocabulary.Coverage(
+        words=10, pieces=3 * 2 + 2 + 5, unknown=5
+    )
+
+
+class TestMain:
+    def run(self, tmp_path, **changes):
+        values = {
+            "input_file": tmp_path / "text*",
+            "vocab_file": tmp_path / "vocab.txt",
+            "vocab_size": 150,
+            **changes,
+        }
+        return scripts.run(
+            tmp_path / "log",
+            "learn_vocabulary",
+            *(f"--{name}={value}" for name, value in values.items()),
+        )
+
+    @pytest.fixture
+    def words(self, tmp_path):
+        words = make_words()
+        text = [word.title() for word in words.elements()]
+        (tmp_path / "text1").write_text("\n".join(text[:99]) + "\n\n")
+        (tmp_path / "text2").write_text(" ".join(text[99:]) + " ☃")
+        return words + collections.Counter(["☃"])
+
+    def test_writes_a_vocabulary(self, tmp_path, words):
+        done = self.run(tmp_path, max_characters=len(set("".join(words))) - 1)
+        assert done.wait() == 0, done.stderr
+        tokenizer = tokenization.FullTokenizer(tmp_path / "vocab.txt")
+        assert len(tokenizer.vocab) == 150
+        assert tokenizer.vocab["[UNK]"] == 100
+        pieces = tokenizer.tokenize("Talker ☃ helping")
+        assert "".join(pieces).replace("##", "") == "talker[UNK]helping"
+        screen = "\n".join(done.lines)
+        assert f"from {len(words)} different words" in screen
+        share = 100 / words.total()
+        assert re.search(rf"5,001 words, .* {share:.3f} % of the w", screen)
+        assert not list(tmp_path.glob("*.tmp"))
+
+    def test_overwrite(self, tmp_path, words):
+        (tmp_path / "vocab.txt").write_text("mine")
+        done = self.run(tmp_path)
+        assert done.wait() == 1
+        assert re.search("^error: .*vocab.txt exists.*--overw", done.lines[-1])
+        assert (tmp_path / "vocab.txt").read_text() == "mine"
+        done = self.run(tmp_path, overwrite="true")
+        assert done.wait() == 0, done.stderr
+        assert len(tokenization.load_vocab(tmp_path / "vocab.txt")) == 150
+
+    def test_small_text_is_said(self, tmp_path, words):
+        done = self.run(tmp_path, vocab_size=5000)
+        assert done.wait() == 0, done.stderr
+        assert "--vocab_size=5000 is not reached" in done.stderr
+
+    @pytest.mark.parametrize(
+        "changes, message",
+        [
+            ({"vocab_size": 105}, "105, max_characters=1000, num_unused=99"),
+            ({"input_file": "/nowhere/*"}, r"No file matches.*'/nowhere/\*'"),
+            ({"vocab_file": "/nowhere/vocab.txt"}, "/nowhere"),
+        ],
+    )
+    def test_bad_input(self, tmp_path, words, changes, message):
+        done = self.run(tmp_path, **changes)
+        assert done.wait() == 1
+        assert re.search(f"^error: .*{message}", done.lines[-1]), done.stderr
+        assert not (tmp_path / "vocab.txt").exists()
