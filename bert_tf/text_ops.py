@@ -217,24 +217,25 @@ class BertTokenizer(tf.Module):
         start_2 = length_1 + 2
         end_2 = start_2 + length_2
         total = end_2 + tf.cast(length_2 > 0, tf.int32)  # [B, 1]
-        width = max_seq_length
-        if not pad_to_max:
-            width = tf.maximum(tf.reduce_max(total), 0)
-        place = tf.range(width)[tf.newaxis, :]  # [1, S]
-        ids = _shifted(first, 1, width)
+        place = tf.range(max_seq_length)[tf.newaxis, :]  # [1, S]
+        ids = _shifted(first, 1, max_seq_length)
         if second is not None:
-            ids = tf.where(
-                place < start_2, ids, _shifted(second, start_2, width)
-            )
+            ids_2 = _shifted(second, start_2, max_seq_length)
+            ids = tf.where(place < start_2, ids, ids_2)
         ids = tf.where(place == 0, self.cls_id, ids)
         is_sep = (place == start_2 - 1) | (place == end_2)
         ids = tf.where(is_sep, self.sep_id, ids)
         is_used = place < total
-        return {
+        packed = {
             "input_ids": tf.where(is_used, ids, 0),
             "input_mask": tf.cast(is_used, tf.int32),
             "segment_ids": tf.cast(is_used & (place >= start_2), tf.int32),
         }
+        if pad_to_max:
+            return packed
+        # At least [CLS] [SEP], also where there are no rows.
+        longest = tf.maximum(tf.reduce_max(total), 2)
+        return {name: value[:, :longest] for name, value in packed.items()}
 
     def _normalize(self, texts: tf.Tensor) -> tf.Tensor:
         """Returns texts whose words are those of the Python tokenizer."""
@@ -382,10 +383,10 @@ def _truncated(
 
 
 def _shifted(
-    pieces: tf.RaggedTensor, start: tf.Tensor | int, width: tf.Tensor | int
+    pieces: tf.RaggedTensor, start: tf.Tensor | int, width: int
 ) -> tf.Tensor:
-    """Returns the rows [B, S] with their first piece at place `start`."""
-    dense = pieces.to_tensor(shape=[None, width])  # [B, S]
-    place = tf.range(width)[tf.newaxis, :] - start
-    place = tf.broadcast_to(tf.maximum(place, 0), tf.shape(dense))
+    """Returns rows [B, width] that have their first piece at place `start`."""
+    dense = pieces.to_tensor(shape=[None, width])
+    place = tf.maximum(tf.range(width)[tf.newaxis, :] - start, 0)
+    place = tf.broadcast_to(place, tf.shape(dense))
     return tf.gather(dense, place, batch_dims=1)
