@@ -30,6 +30,9 @@ Hook = Callable[[int, Scalars], None]
 class Objective:
     """What is trained, as sums over a part of a batch.
 
+    Both functions are traced without AutoGraph: what depends on tensors needs
+    TensorFlow's own control flow.
+
     Args:
         weights: batch -> {loss name: float32 scalar}, what each loss is to be
             divided by. It is summed over replicas before the forward pass.
@@ -110,16 +113,21 @@ def make_train_steps(
         report = optimizer.apply(gradients, step)
         return {"sums": sums, "weights": totals, "counts": counts}, report
 
+    # A function of its own, so that it is traced once and called twice.
+    # Without AutoGraph, which would double the time to trace it.
+    @tf.function(
+        input_signature=[tf.TensorSpec([], tf.int64)], autograph=False
+    )
+    def one_step(step):
+        results = strategy.run(replica_step, (step, next(iterator)))
+        return _first(strategy, results)
+
     # `count` is a tensor: a Python number would trace the graph again.
     @tf.function(input_signature=[tf.TensorSpec([], tf.int64)] * 2)
     def steps(first, count):
-        means, last = _first(
-            strategy, strategy.run(replica_step, (first, next(iterator)))
-        )
+        means, last = one_step(first)
         for step in tf.range(first + 1, first + count):
-            more, last = _first(
-                strategy, strategy.run(replica_step, (step, next(iterator)))
-            )
+            more, last = one_step(step)
             means = tf.nest.map_structure(tf.add, means, more)
         return means, last
 
@@ -272,7 +280,7 @@ def evaluate(
 ) -> Scalars:
     """Means of the objective's metrics over a finite dataset."""
 
-    @tf.function
+    @tf.function(autograph=False)
     def step(batch):
         def replica(batch):
             return objective.weights(batch), objective.sums(model, batch, None)
@@ -314,7 +322,7 @@ def predict(
         {name: [rows, ...]} of each global batch, without its filling.
     """
 
-    @tf.function
+    @tf.function(autograph=False)
     def step(batch):
         def replica(batch):
             return function(batch) | {"row_weights": batch["row_weights"]}
