@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from bert_tf import optimization
@@ -300,8 +300,8 @@ class TrainState:
         extra = {GLOBAL_STEP, RECORDS, SEED}
         wanted = self.variables.keys() | extra
         if wanted != stored.keys():
-            ours = sorted(wanted - stored.keys())
-            theirs = sorted(stored.keys() - wanted)
+            ours = _without_slots(wanted - stored.keys())
+            theirs = _without_slots(stored.keys() - wanted)
             raise ValueError(
                 f"{prefix} is of another run. "
                 f"In this run only: {', '.join(ours) or 'nothing'}. "
@@ -310,7 +310,7 @@ class TrainState:
                 "--init_checkpoint."
             )
         _check_shapes(
-            prefix, stored, {n: v.shape for n, v in self.variables.items()}
+            prefix, stored, {v.path: v.shape for v in self.model.variables}
         )
         values = read(prefix, sorted(wanted))
         if int(values[SEED]) != self.seed:
@@ -323,6 +323,11 @@ class TrainState:
             variable.assign(values[name])
         self.step = int(values[GLOBAL_STEP])
         self.records = int(values[RECORDS])
+
+
+def _without_slots(names: Set[str]) -> list[str]:
+    """Leaves out the moments of variables that are listed themselves."""
+    return sorted(n for n in names if n.rpartition("/")[0] not in names)
 
 
 def _value(variable: Any) -> tf.Tensor:

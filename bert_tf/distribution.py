@@ -84,10 +84,8 @@ def check_batch_size(
     replicas = strategy.num_replicas_in_sync
     if batch_size % (replicas * accumulate):
         raise ValueError(
-            f"--{flag} must be a multiple of the number of replicas times "
-            "--gradient_accumulation_steps. "
-            f"Received: {flag}={batch_size}, replicas={replicas}, "
-            f"gradient_accumulation_steps={accumulate}"
+            f"--{flag} must be a multiple of {replicas} replicas times "
+            f"{accumulate} micro-batches. Received: {flag}={batch_size}"
         )
 
 

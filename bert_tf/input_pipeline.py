@@ -10,6 +10,7 @@ Shapes: B global batch.
 """
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from bert_tf import records
@@ -162,11 +163,46 @@ def distribute(
 
 @contextlib.contextmanager
 def explained(files: Sequence[str]) -> Iterator[None]:
-    """Turns TensorFlow's report of corrupt data into one with file and record.
+    """Turns TensorFlow's report of bad data into one line that names it.
 
-    TensorFlow names neither; finding them means reading the files again.
+    TensorFlow names neither file nor record; finding them means reading the
+    files again.
     """
     try:
         yield
     except tf.errors.DataLossError as error:
         raise ValueError(records.diagnose(files) or error.message) from error
+    except tf.errors.FailedPreconditionError as error:
+        if "Input dataset was expected" not in error.message:
+            raise
+        raise ValueError(_miscounted(files)) from error
+    except tf.errors.InvalidArgumentError as error:
+        match = _OUT_OF_RANGE.search(error.message)
+        if not match:
+            raise
+        raise ValueError(
+            f"A record of {', '.join(files)} holds the number {match[1]} "
+            f"where the model has room for 0 to {int(match[2]) - 1}. Use the "
+            "bert_config.json that belongs to the vocabulary of the data."
+        ) from error
+
+
+# What a gather and a cross entropy say of an index; on CPUs only.
+_OUT_OF_RANGE = re.compile(
+    r"(?: = |value of )(-?\d+) (?:is not in|which is outside the valid range "
+    r"of) \[0, (\d+)\)"
+)
+
+
+def _miscounted(files: Sequence[str]) -> str:
+    """Says which files hold another number of records than was expected."""
+    manifest = records.find_manifest(files)
+    if manifest is None:
+        return f"Files changed while they were read: {', '.join(files)}"
+    counts = zip(files, manifest.shards, records.count(files), strict=True)
+    wrong = [
+        f"{file} holds {count} records, its manifest says {shard.records}"
+        for file, shard, count in counts
+        if count != shard.records
+    ]
+    return f"{'; '.join(wrong)}. Copy the files again, or make them again."

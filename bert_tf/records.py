@@ -318,7 +318,7 @@ def diagnose(files: Sequence[str]) -> str | None:
 
 def _reason(error: tf.errors.OpError) -> str:
     # The first clause, without the name of the op that read it.
-    return str(error.message).partition("[")[0].split("} }}")[-1].strip(" ;\n")
+    return str(error.message).partition("[")[0].split("}}")[-1].strip(" ;\n")
 
 
 # ---- Manifest --------------------------------------------------------------
@@ -461,10 +461,10 @@ class _Listing(NamedTuple):
 def _listings(folder: str) -> Mapping[str, list[_Listing]]:
     """Maps each file name to the manifests of the folder that list it."""
     listings = collections.defaultdict(list)
-    for path in sorted(tf.io.gfile.glob(os.path.join(folder, "*"))):
-        name = os.path.basename(path)
+    for name in sorted(tf.io.gfile.listdir(folder or ".")):
         if name != "manifest.json" and not name.endswith(".manifest.json"):
             continue
+        path = os.path.join(folder, name)
         manifest = Manifest.read(path)
         for shard in manifest.shards:
             listings[shard.file].append(_Listing(path, manifest, shard))

@@ -115,9 +115,7 @@ def make_train_steps(
 
     # A function of its own, so that it is traced once and called twice.
     # Without AutoGraph, which would double the time to trace it.
-    @tf.function(
-        input_signature=[tf.TensorSpec([], tf.int64)], autograph=False
-    )
+    @tf.function(input_signature=[tf.TensorSpec([], tf.int64)], autograph=False)
     def one_step(step):
         results = strategy.run(replica_step, (step, next(iterator)))
         return _first(strategy, results)
@@ -136,8 +134,10 @@ def make_train_steps(
             tf.constant(first, tf.int64), tf.constant(count, tf.int64)
         )
         last = {name: float(value) for name, value in last.items()}
-        return _divide(means["sums"], means["weights"]) | last | _floats(
-            means["counts"]
+        return (
+            _divide(means["sums"], means["weights"])
+            | last
+            | _floats(means["counts"])
         )
 
     return train
