@@ -287,6 +287,17 @@ class TestManifest:
         found = records.find_manifest(files)
         assert found == manifest(shards=(c, a, b))
 
+    def test_find_in_a_folder_with_brackets(self, tmp_path):
+        folder = tmp_path / "data[1]"
+        folder.mkdir()
+        manifest().write(folder / "manifest.json")
+        assert records.find_manifest([f"{folder}/a.tfrecord"]) == manifest()
+
+    def test_find_in_the_current_folder(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        manifest().write("a.tfrecord.manifest.json")
+        assert records.find_manifest(["a.tfrecord"]) == manifest()
+
     def test_find_returns_none_when_a_file_has_none(self, tmp_path):
         manifest().write(tmp_path / "manifest.json")
         files = [f"{tmp_path}/{name}" for name in ("a.tfrecord", "b")]
