@@ -60,7 +60,7 @@ def test_custom_format_by_name_or_given(tmp_path):
 def test_hold_out_is_the_documented_sample(tmp_path):
     lines = "".join(f"t{i}\t{i % 2}\n" for i in range(50))
     path = _write(tmp_path / "a.tsv", "text\tlabel\n" + lines)
-    task = classification.hold_out(_custom({"train": path}), "", 0.1, seed=7)
+    task = classification.hold_out(_custom({"train": path}), 0.1, seed=7)
     chosen = random.Random(7).sample(range(50), 5)
     dev = [text for text, _, _ in _read(task, "dev")]
     train = [text for text, _, _ in _read(task, "train")]
@@ -68,7 +68,7 @@ def test_hold_out_is_the_documented_sample(tmp_path):
     assert train == [f"t{i}" for i in range(50) if i not in chosen]
     for fraction in (0.001, 0.999):
         with pytest.raises(ValueError, match=r"rows on both sides.*50 rows"):
-            classification.hold_out(task, "", fraction, seed=7)
+            classification.hold_out(task, fraction, seed=7)
 
 
 def test_spam_file(shared_data):

@@ -228,7 +228,7 @@ def test_read_tfds(tmp_path):
         {"sentence1": "é a", "sentence2": "b", "label": 1, "idx": 4},
         {"sentence1": "c", "sentence2": "d", "label": 0, "idx": 2},
     ]
-    _store(tmp_path, "mrpc", {"validation": rows, "test": rows})
+    store(tmp_path, "mrpc", {"validation": rows, "test": rows})
     task = glue.find("mrpc")
     dev = list(classification.read_tfds(task, "dev", str(tmp_path)))
     assert {(e.guid, e.text_a, e.text_b, e.label) for e in dev} == {
@@ -244,8 +244,7 @@ def test_read_tfds(tmp_path):
 
 def test_read_tfds_scores(tmp_path):
     row = {"sentence1": "a", "sentence2": "b", "label": np.float32(2.5)}
-    row["idx"] = 0
-    _store(tmp_path, "stsb", {"train": [row]})
+    store(tmp_path, "stsb", {"train": [row]})
     (found,) = classification.read_tfds(
         glue.find("stsb"), "train", str(tmp_path)
     )
@@ -259,7 +258,7 @@ def test_tasks_and_splits_that_are_not_there(tmp_path):
         next(classification.read(glue.find("ax"), str(tmp_path), "train"))
 
 
-def _store(folder, config, splits):
+def store(folder, config, splits):
     """Prepares a tiny GLUE data set by TFDS' own writer."""
     builder = tfds.builder(f"glue/{config}", data_dir=folder)
     tfds.dataset_builders.store_as_tfds_dataset(
@@ -269,6 +268,7 @@ def _store(folder, config, splits):
         data_dir=folder,
         features=builder.info.features,
         split_datasets={
-            split: list(enumerate(rows)) for split, rows in splits.items()
+            split: [(i, {"idx": i, **row}) for i, row in enumerate(rows)]
+            for split, rows in splits.items()
         },
     )

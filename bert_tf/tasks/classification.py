@@ -9,9 +9,12 @@ import dataclasses
 import math
 import os
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from bert_tf.tasks import common
+
+from absl import logging
+from etils import epath
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,9 +87,10 @@ class Task:
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
     skips_short_rows: bool = False
 
-    def splits_like(self, split: str) -> list[str]:
-        """The split and its mismatched fellow, where the task has them."""
-        return [s for s in (split, f"{split}_mismatched") if s in self.splits]
+    @property
+    def takes_pairs(self) -> bool:
+        """Whether its examples have a second text."""
+        return any(split.text_b is not None for split in self.splits.values())
 
 
 # ---- Tasks of the user's own ------------------------------------------------
@@ -117,7 +121,7 @@ class Columns:
 def custom(
     columns: Columns,
     files: Mapping[str, str],
-    labels: tuple[str, ...] | None,
+    labels: Sequence[str] | None,
     is_regression: bool,
 ) -> Task:
     """Describes a task in files of the user's own.
@@ -150,34 +154,44 @@ def custom(
             "Expected at least two labels, each once. "
             f"Received: labels={','.join(labels)}"
         )
+    # They become the lines of labels.txt.
+    if not all(label.strip() and label.isprintable() for label in labels):
+        raise ValueError(
+            "A label must not be empty or hold line ends. "
+            f"Received: labels={list(labels)}"
+        )
     return Task("custom", tuple(labels), ("accuracy", "macro_f1"), splits)
 
 
-def hold_out(task: Task, data_dir: str, fraction: float, seed: int) -> Task:
-    """Splits the training file into training and dev rows.
+def hold_out(task: Task, fraction: float, seed: int) -> Task:
+    """Splits the training file of a custom task into training and dev rows.
 
     The dev rows are `random.Random(seed).sample(range(n), round(n * fraction))`
-    of the n rows, and `splits["dev"].rows` lists them.
+    of the n rows, counted from 0.
 
     Raises:
         ValueError: The fraction leaves one side without rows.
     """
     train = task.splits["train"]
-    path = os.path.join(data_dir, train.file)
-    number = sum(1 for _ in _columns(path, train, task.skips_short_rows))
+    number = sum(1 for _ in _columns(train.file, train, False))
     size = round(number * fraction)
     if not 0 < size < number:
         raise ValueError(
-            f"The dev fraction must leave rows on both sides of {path}. "
+            f"The dev fraction must leave rows on both sides of {train.file}. "
             f"Received: dev_fraction={fraction}, {number} rows"
         )
     dev = frozenset(random.Random(seed).sample(range(number), size))
-    splits = dict(task.splits)
-    splits["dev"] = dataclasses.replace(train, rows=dev)
-    splits["train"] = dataclasses.replace(
-        train, rows=frozenset(range(number)) - dev
+    parts = {"train": frozenset(range(number)) - dev, "dev": dev}
+    return dataclasses.replace(
+        task,
+        splits={
+            **task.splits,
+            **{
+                split: dataclasses.replace(train, rows=rows)
+                for split, rows in parts.items()
+            },
+        },
     )
-    return dataclasses.replace(task, splits=splits)
 
 
 def _learned_labels(split: Split) -> tuple[str, ...]:
@@ -264,11 +278,30 @@ def read_tfds(
         )
 
 
+def with_mismatched(task: Task, data_dir: str | None, split: str) -> list[str]:
+    """Returns the split, and its mismatched fellow where there is one.
+
+    As in the original, MNLI's mismatched files may be left out.
+    """
+    check_split(task, split)
+    other = task.splits.get(f"{split}_mismatched")
+    if other is None:
+        return [split]
+    if data_dir and not epath.Path(data_dir, other.file).exists():
+        logging.info("%s has no %s; going on without.", data_dir, other.file)
+        return [split]
+    return [split, f"{split}_mismatched"]
+
+
 def check_split(task: Task, split: str) -> None:
     """Raises ValueError if the task has no such split."""
     if split in task.splits:
         return
     way_out = ""
+    if task.name == "custom":
+        way_out = (
+            f" Give --{split}_file{' or --dev_fraction' * (split == 'dev')}."
+        )
     if task.name == "AX":
         way_out = (
             " AX takes a model fine-tuned on MNLI: --do_predict with that "

@@ -209,3 +209,12 @@ def find(name: str, xnli_language: str = "zh") -> classification.Task:
             f"Received: task_name={name}"
         )
     return _BY_KEY[key]
+
+
+def check_server_files(task: classification.Task) -> None:
+    """Raises ValueError if the GLUE server takes no file for the task."""
+    if not task.server_files:
+        raise ValueError(
+            "--glue_server_files is for the tasks of GLUE. "
+            f"Received: task_name={task.name}"
+        )

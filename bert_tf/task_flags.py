@@ -1,0 +1,120 @@
+"""Flags that say what a classifier learns from: a task, or the user's files.
+
+A script adopts them with `flags.adopt_module_key_flags(task_flags)`. They are
+read by `find_task`, which is called from `main`.
+"""
+
+from collections.abc import Sequence
+
+from bert_tf import common_flags
+from bert_tf.tasks import classification, common, glue
+
+from absl import flags
+
+TASK_NAME = flags.DEFINE_string(
+    "task_name", None, f"One of {', '.join(glue.NAMES)}."
+)
+DATA_DIR = flags.DEFINE_string(
+    "data_dir",
+    None,
+    "Folder of the task's files. Without it the task comes from TensorFlow "
+    "Datasets (which keeps them in $TFDS_DATA_DIR).",
+)
+XNLI_LANGUAGE = flags.DEFINE_string(
+    "xnli_language", "zh", "Language of XNLI, as its files name it."
+)
+TRAIN_FILE = flags.DEFINE_string(
+    "train_file", None, "Instead of --task_name: your own training file."
+)
+DEV_FILE = flags.DEFINE_string(
+    "dev_file", None, "Your own file to evaluate on."
+)
+TEST_FILE = flags.DEFINE_string(
+    "test_file", None, "Your own file to predict; its labels are not read."
+)
+DEV_FRACTION = flags.DEFINE_float(
+    "dev_fraction",
+    0.0,
+    "Without --dev_file: share of the training file's rows, drawn by --seed, "
+    "to evaluate on instead of training on them.",
+    lower_bound=0,
+    upper_bound=1,
+)
+FILE_FORMAT = flags.DEFINE_enum(
+    "file_format",
+    None,
+    common.FORMATS,
+    "Format of your own files. tsv: quotes are plain characters. By default "
+    "as the file's name ends (.csv, .json, .jsonl), or tsv.",
+)
+HAS_HEADER = flags.DEFINE_bool(
+    "has_header", True, "Whether the first row of your files names columns."
+)
+TEXT_A_COLUMN = flags.DEFINE_string(
+    "text_a_column", "text", "Column of the text: name, or number from 0."
+)
+TEXT_B_COLUMN = flags.DEFINE_string(
+    "text_b_column", None, "Column of the second text, if there is one."
+)
+LABEL_COLUMN = flags.DEFINE_string(
+    "label_column", "label", "Column of the label: name, or number from 0."
+)
+LABELS = flags.DEFINE_list(
+    "labels",
+    None,
+    "Labels of your own files, comma separated. By default those of "
+    "--train_file, sorted, or those that output_dir was trained with.",
+)
+REGRESSION = flags.DEFINE_bool(
+    "regression", False, "Whether the label of your own files is a score."
+)
+
+
+def find_task(known_labels: Sequence[str] | None) -> classification.Task:
+    """Returns the task that the flags describe, published or the user's.
+
+    Args:
+        known_labels: Labels of the user's files where neither --labels nor a
+            training file tells them.
+    """
+    files = {
+        split: flag.value
+        for split, flag in (
+            ("train", TRAIN_FILE),
+            ("dev", DEV_FILE),
+            ("test", TEST_FILE),
+        )
+        if flag.value
+    }
+    if bool(TASK_NAME.value) == bool(files):
+        raise ValueError(
+            "Give either --task_name or files of your own (--train_file, "
+            f"--dev_file, --test_file). Received: task_name={TASK_NAME.value}"
+            f", files={', '.join(files.values()) or None}"
+        )
+    if files and DATA_DIR.value:
+        raise ValueError(
+            "--data_dir goes with --task_name; give whole paths of your own "
+            f"files. Received: data_dir={DATA_DIR.value}"
+        )
+    if TASK_NAME.value:
+        return glue.find(TASK_NAME.value, XNLI_LANGUAGE.value)
+    labels = LABELS.value or (None if "train" in files else known_labels)
+    columns = classification.Columns(
+        TEXT_A_COLUMN.value,
+        TEXT_B_COLUMN.value,
+        LABEL_COLUMN.value,
+        HAS_HEADER.value,
+        FILE_FORMAT.value,
+    )
+    task = classification.custom(columns, files, labels, REGRESSION.value)
+    if not DEV_FRACTION.value:
+        return task
+    if "dev" in files or "train" not in files:
+        raise ValueError(
+            "--dev_fraction splits --train_file where there is no --dev_file. "
+            f"Received: files={', '.join(files.values())}"
+        )
+    return classification.hold_out(
+        task, DEV_FRACTION.value, common_flags.SEED.value
+    )
