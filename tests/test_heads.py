@@ -1,0 +1,251 @@
+"""The heads, against NumPy."""
+
+import dataclasses
+
+from bert_tf import heads, modeling
+
+import keras
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+
+_TINY = modeling.BertConfig(
+    vocab_size=40,
+    hidden_size=8,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=12,
+    type_vocab_size=2,
+)
+_INPUTS = reference.batch(_TINY)
+
+
+@pytest.fixture(scope="module")
+def pretrainer():
+    model = heads.BertPretrainer(_TINY)
+    reference.random_weights(model.variables)
+    return model
+
+
+@pytest.fixture
+def bfloat16():
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    yield
+    keras.config.set_dtype_policy(before)
+
+
+def _classifier(num_labels, config=_TINY):
+    model = heads.BertClassifier(config, num_labels)
+    reference.random_weights(model.variables)
+    return model
+
+
+def _gradients(model, loss):
+    """Gradients of a loss by variable name."""
+    with tf.GradientTape() as tape:
+        value = loss(model)
+    values = tape.gradient(value, [v.value for v in model.variables])
+    paths = [v.path for v in model.variables]
+    return dict(zip(paths, values, strict=True))
+
+
+def _assert_gradients_are_slopes(model, loss, reference_loss):
+    """Compares with differences of the float64 reference, in a random
+    direction for each variable."""
+    weights = reference.weights_of(model.variables)
+    rng = np.random.default_rng(1)
+    step = 1e-6
+    for path, gradient in _gradients(model, loss).items():
+        assert gradient is not None, path
+        direction = rng.standard_normal(weights[path].shape)
+        up, down = (
+            reference_loss(weights | {path: weights[path] + move})
+            for move in (step * direction, -step * direction)
+        )
+        np.testing.assert_allclose(
+            np.sum(gradient * direction),
+            (up - down) / (2 * step),
+            rtol=1e-4,
+            atol=1e-4,
+            err_msg=path,
+        )
+
+
+class TestBertPretrainer:
+    def test_logits(self, pretrainer):
+        expected = reference.pretrain(
+            _TINY, reference.weights_of(pretrainer.variables), _INPUTS
+        )
+        logits = pretrainer(_INPUTS)
+        assert [tuple(each.shape) for each in logits] == [(3, 4, 40), (3, 2)]
+        for got, values in zip(logits, expected, strict=True):
+            assert got.dtype == tf.float32
+            np.testing.assert_allclose(got, values, rtol=1e-5, atol=2e-5)
+
+    def test_takes_the_positions_of_each_row(self, pretrainer):
+        positions = np.array([[0, 8, 8], [3, 0, 1], [0, 0, 0]], np.int32)
+        words, _ = pretrainer(_INPUTS | {"masked_lm_positions": positions})
+        every = np.tile(np.arange(9, dtype=np.int32), (3, 1))
+        everywhere, _ = pretrainer(_INPUTS | {"masked_lm_positions": every})
+        for row in range(3):
+            np.testing.assert_allclose(
+                words[row],
+                everywhere.numpy()[row, positions[row]],
+                atol=1e-5,
+            )
+
+    def test_names_of_the_heads(self, pretrainer):
+        paths = [v.path for v in pretrainer.variables]
+        assert sorted(p for p in paths if not p.startswith("bert/")) == [
+            "cls/predictions/output_bias",
+            "cls/predictions/transform/LayerNorm/beta",
+            "cls/predictions/transform/LayerNorm/gamma",
+            "cls/predictions/transform/dense/bias",
+            "cls/predictions/transform/dense/kernel",
+            "cls/seq_relationship/output_bias",
+            "cls/seq_relationship/output_weights",
+        ]
+        assert len(set(paths)) == len(paths)
+        assert [v.path for v in pretrainer.trainable_variables] == paths
+
+    def test_words_are_tied(self, pretrainer):
+        # A word's row in the table moves the logits of that word.
+        model = heads.BertPretrainer(_TINY)
+        reference.random_weights(model.variables)
+        unused = ({*range(40)} - set(_INPUTS["input_ids"].ravel())).pop()
+        table = model.bert.embeddings.word_embeddings
+        table.assign(table + np.eye(40)[:, [unused]] * np.ones(8))
+        before, after = pretrainer(_INPUTS)[0], model(_INPUTS)[0]
+        changed = np.abs(after - before).max(axis=(0, 1)) > 1e-6
+        assert list(np.flatnonzero(changed)) == [unused]
+
+    def test_gradients_of_all_variables(self, pretrainer):
+        rng = np.random.default_rng(0)
+        weights = [
+            rng.standard_normal(shape).astype(np.float32)
+            for shape in ((3, 4, 40), (3, 2))
+        ]
+
+        def loss(model):
+            logits = model(_INPUTS)
+            return sum(
+                tf.reduce_sum(tf.nn.log_softmax(x) * w)
+                for x, w in zip(logits, weights, strict=True)
+            )
+
+        def reference_loss(values):
+            logits = reference.pretrain(_TINY, values, _INPUTS)
+            return sum(
+                np.sum(reference.log_softmax(x) * w)
+                for x, w in zip(logits, weights, strict=True)
+            )
+
+        _assert_gradients_are_slopes(pretrainer, loss, reference_loss)
+
+    def test_dropout_is_a_function_of_the_seed(self, pretrainer):
+        first, again, other = (
+            pretrainer(_INPUTS, tf.constant(seed))[0].numpy()
+            for seed in ([1, 2], [1, 2], [1, 3])
+        )
+        np.testing.assert_allclose(first, again, atol=1e-5)
+        assert np.abs(first - other).mean() > 0.1
+
+    def test_bfloat16(self, pretrainer, bfloat16):
+        model = heads.BertPretrainer(_TINY)
+        reference.random_weights(model.variables)
+        assert {v.dtype for v in model.variables} == {"float32"}
+        for got, exact in zip(model(_INPUTS), pretrainer(_INPUTS), strict=True):
+            assert got.dtype == tf.float32
+            # The number has 8 bits: it really was bfloat16.
+            rounded = tf.cast(tf.cast(got, tf.bfloat16), tf.float32)
+            np.testing.assert_array_equal(got, rounded)
+            error = np.linalg.norm(got - exact) / np.linalg.norm(exact)
+            assert 0 < error < 0.03
+
+
+class TestBertClassifier:
+    @pytest.mark.parametrize("num_labels", [1, 2, 5])
+    def test_logits(self, num_labels):
+        model = _classifier(num_labels)
+        logits = model(_INPUTS)
+        assert tuple(logits.shape) == (3, num_labels)
+        assert logits.dtype == tf.float32
+        np.testing.assert_allclose(
+            logits,
+            reference.classify(
+                _TINY, reference.weights_of(model.variables), _INPUTS
+            ),
+            atol=1e-5,
+        )
+
+    def test_names_have_no_prefix(self):
+        # google-research/bert, run_classifier.py, create_model.
+        model = _classifier(3)
+        shapes = {v.path: tuple(v.shape) for v in model.variables}
+        encoder = {v.path for v in modeling.Bert(_TINY).variables}
+        assert shapes.keys() - encoder == {"output_weights", "output_bias"}
+        assert encoder < shapes.keys()
+        assert shapes["output_weights"] == (3, 8)
+        assert shapes["output_bias"] == (3,)
+        assert len(model.trainable_variables) == len(shapes)
+
+    def test_initial_values(self):
+        model = heads.BertClassifier(_TINY, 200)
+        weights = model.output_weights.numpy()
+        assert abs(weights.std() - 0.8796 * 0.02) < 0.001
+        assert np.abs(weights).max() <= 0.04
+        assert not model.output_bias.numpy().any()
+
+    def test_gradients_of_all_variables(self):
+        model = _classifier(3)
+
+        def loss(model):
+            return tf.reduce_sum(tf.nn.log_softmax(model(_INPUTS))[:, 1])
+
+        def reference_loss(values):
+            logits = reference.classify(_TINY, values, _INPUTS)
+            return reference.log_softmax(logits)[:, 1].sum()
+
+        _assert_gradients_are_slopes(model, loss, reference_loss)
+
+    def test_pooled_output_is_dropped_too(self):
+        # Without dropout inside the encoder, what differs is the pooled
+        # output's: each logit is a sum over the kept half, doubled.
+        config = dataclasses.replace(_TINY, attention_probs_dropout_prob=0)
+        model = _classifier(2, config)
+        model.rate = 0.5
+        for layer in model.bert._flatten_layers():
+            if isinstance(layer, modeling.Residual):
+                layer.rate = 0
+        encoder = dataclasses.replace(config, hidden_dropout_prob=0)
+        model.bert.embeddings.config = encoder
+        pooled = model.bert(_INPUTS).pooled.numpy()  # [B, D]
+        weights = model.output_weights.numpy()
+        bias = model.output_bias.numpy()
+        logits = model(_INPUTS, tf.constant([1, 2])).numpy()
+        # All 2^8 masks of a row; exactly one gives its two logits.
+        masks = (np.arange(256)[:, None] >> np.arange(8)) & 1
+        for row, got in zip(pooled, logits, strict=True):
+            possible = (masks * row * 2) @ weights.T + bias
+            hits = np.abs(possible - got).max(axis=1) < 1e-5
+            assert hits.sum() == 1
+            assert 0 < masks[hits].sum() < 8
+
+    def test_bfloat16(self, bfloat16):
+        exact = reference.classify(
+            _TINY, reference.weights_of(_classifier(3).variables), _INPUTS
+        )
+        model = _classifier(3)
+        assert {v.dtype for v in model.variables} == {"float32"}
+        logits = model(_INPUTS)
+        assert logits.dtype == tf.float32
+        error = np.linalg.norm(logits - exact) / np.linalg.norm(exact)
+        assert 0 < error < 0.03
+
+    @pytest.mark.parametrize("num_labels", [0, -1])
+    def test_no_labels(self, num_labels):
+        with pytest.raises(ValueError, match=f"num_labels={num_labels}"):
+            heads.BertClassifier(_TINY, num_labels)

@@ -1,0 +1,117 @@
+"""Losses as sums, against NumPy and SciPy."""
+
+from bert_tf import losses
+
+import numpy as np
+import pytest
+import scipy.special
+import tensorflow as tf
+
+
+def _values(*shape, classes=7, scale=5.0, seed=0):
+    """Logits [..., C], labels and weights [...] with some zeros."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(scale=scale, size=(*shape, classes))
+    labels = rng.integers(0, classes, shape, np.int32)
+    weights = rng.uniform(0, 2, shape) * rng.integers(0, 2, shape)
+    return logits.astype(np.float32), labels, weights.astype(np.float32)
+
+
+def _classification(*values):
+    sums = losses.classification(*map(tf.constant, values))
+    assert {value.dtype for value in sums.values()} == {tf.float32}
+    return {name: value.numpy() for name, value in sums.items()}
+
+
+class TestClassification:
+    @pytest.mark.parametrize("shape", [(6,), (4, 5), (1, 1)])
+    @pytest.mark.parametrize("scale", [1.0, 30.0])
+    def test_sums(self, shape, scale):
+        logits, labels, weights = _values(*shape, scale=scale)
+        log_probs = scipy.special.log_softmax(logits.astype(float), axis=-1)
+        chosen = np.take_along_axis(log_probs, labels[..., None], -1)[..., 0]
+        correct = logits.argmax(axis=-1) == labels
+        sums = _classification(logits, labels, weights)
+        assert sums.keys() == {"loss", "accuracy"}
+        np.testing.assert_allclose(
+            sums["loss"], -(chosen * weights).sum(), rtol=1e-5, atol=1e-6
+        )
+        np.testing.assert_allclose(
+            sums["accuracy"], (correct * weights).sum(), rtol=1e-6
+        )
+
+    def test_accuracy_counts_what_is_right(self):
+        logits = 9 * np.eye(4, dtype=np.float32)
+        labels = np.array([0, 1, 0, 3], np.int32)
+        sums = _classification(logits, labels, np.ones(4, np.float32))
+        assert sums["accuracy"] == 3
+
+    def test_weight_0_leaves_an_entry_out(self):
+        logits, labels, weights = _values(20, classes=3)
+        kept = weights > 0
+        assert 0 < kept.sum() < 20
+        other = np.where(kept, labels, (labels + 1) % 3)
+        whole = _classification(logits, labels, weights)
+        assert whole == _classification(logits, other, weights)
+        part = _classification(logits[kept], labels[kept], weights[kept])
+        np.testing.assert_allclose(whole["loss"], part["loss"], rtol=1e-6)
+        np.testing.assert_allclose(
+            whole["accuracy"], part["accuracy"], rtol=1e-6
+        )
+
+    def test_parts_add_up_to_the_whole(self):
+        values = _values(12, 3)
+        whole = _classification(*values)
+        parts = [
+            _classification(*(value[rows] for value in values))
+            for rows in (slice(0, 5), slice(5, 6), slice(6, 12))
+        ]
+        for name, total in whole.items():
+            np.testing.assert_allclose(
+                sum(part[name] for part in parts), total, rtol=1e-5
+            )
+
+    def test_nothing_adds_nothing(self):
+        logits, labels, weights = _values(0, 3)
+        sums = _classification(logits, labels, weights)
+        assert sums == {"loss": 0, "accuracy": 0}
+
+    def test_large_logits_stay_finite(self):
+        logits = np.array([[1e4, -1e4]] * 2, np.float32)
+        labels = np.array([0, 1], np.int32)
+        sums = _classification(logits, labels, np.ones(2, np.float32))
+        assert sums["loss"] == 2e4
+
+    def test_gradient_is_probability_minus_one_hot(self):
+        logits, labels, weights = _values(5)
+        x = tf.constant(logits)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = losses.classification(
+                x, tf.constant(labels), tf.constant(weights)
+            )["loss"]
+        expected = scipy.special.softmax(logits.astype(float), axis=-1)
+        expected -= np.eye(7)[labels]
+        np.testing.assert_allclose(
+            tape.gradient(loss, x), expected * weights[:, None], atol=1e-6
+        )
+
+
+class TestRegression:
+    def test_sum(self):
+        rng = np.random.default_rng(0)
+        scores, labels, weights = rng.normal(size=(3, 50)).astype(np.float32)
+        sums = losses.regression(*map(tf.constant, (scores, labels, weights)))
+        assert sums.keys() == {"loss"}
+        difference = scores.astype(float) - labels
+        np.testing.assert_allclose(
+            sums["loss"], (weights * difference**2).sum(), rtol=1e-5
+        )
+
+    def test_weight_0_leaves_an_entry_out(self):
+        sums = losses.regression(
+            tf.constant([1.0, 1e9]),
+            tf.constant([3.0, 0.0]),
+            tf.constant([0.5, 0.0]),
+        )
+        assert sums["loss"] == 2

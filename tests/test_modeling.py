@@ -1,0 +1,358 @@
+"""The encoder's configuration, variables and initial weights."""
+
+import dataclasses
+import json
+import math
+import pathlib
+import re
+
+from bert_tf import heads, modeling
+
+import keras
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+
+_MODELS = pathlib.Path(__file__).resolve().parent.parent / "configs" / "models"
+
+_TINY = modeling.BertConfig(
+    vocab_size=50,
+    hidden_size=12,
+    num_hidden_layers=2,
+    num_attention_heads=3,
+    intermediate_size=20,
+    max_position_embeddings=16,
+    type_vocab_size=3,
+)
+
+
+@pytest.fixture
+def zeros(monkeypatch):
+    """Models start from zeros: for tests of shapes, quicker when large."""
+    monkeypatch.setattr(modeling, "initializer", lambda config: "zeros")
+
+
+# ---- Configuration ----------------------------------------------------------
+
+# google-research/bert, README: L, H, A. F is 4 H in all of them.
+_NAMED = {
+    "tiny": (2, 128, 2, 30522),
+    "mini": (4, 256, 4, 30522),
+    "small": (4, 512, 8, 30522),
+    "medium": (8, 512, 8, 30522),
+    "base": (12, 768, 12, 30522),
+    "base_cased": (12, 768, 12, 28996),
+    "base_chinese": (12, 768, 12, 21128),
+    "base_multilingual_cased": (12, 768, 12, 119547),
+    "large": (24, 1024, 16, 30522),
+    "large_cased": (24, 1024, 16, 28996),
+}
+_MINIATURES = {
+    f"uncased_L-{L}_H-{D}_A-{D // 64}": (L, D, D // 64, 30522)
+    for L in (2, 4, 6, 8, 10, 12)
+    for D in (128, 256, 512, 768)
+}
+
+
+class TestConfig:
+    def test_all_released_shapes_are_there(self):
+        assert {path.stem for path in _MODELS.glob("*.json")} == (
+            _NAMED.keys() | _MINIATURES.keys()
+        )
+
+    @pytest.mark.parametrize("name", sorted(_NAMED | _MINIATURES))
+    def test_released_shape(self, name):
+        layers, hidden, attention_heads, vocabulary = (_NAMED | _MINIATURES)[
+            name
+        ]
+        config = modeling.BertConfig.from_json_file(
+            str(_MODELS / f"{name}.json")
+        )
+        assert config == modeling.BertConfig(
+            vocab_size=vocabulary,
+            hidden_size=hidden,
+            num_hidden_layers=layers,
+            num_attention_heads=attention_heads,
+            intermediate_size=4 * hidden,
+            type_vocab_size=2,
+        )
+
+    def test_defaults_are_the_originals(self):
+        # google-research/bert, modeling.py, BertConfig.__init__.
+        assert dataclasses.asdict(modeling.BertConfig(vocab_size=7)) == {
+            "vocab_size": 7,
+            "hidden_size": 768,
+            "num_hidden_layers": 12,
+            "num_attention_heads": 12,
+            "intermediate_size": 3072,
+            "hidden_act": "gelu",
+            "hidden_dropout_prob": 0.1,
+            "attention_probs_dropout_prob": 0.1,
+            "max_position_embeddings": 512,
+            "type_vocab_size": 16,
+            "initializer_range": 0.02,
+        }
+
+    def test_released_files_load(self, shared_data):
+        paths = [
+            *shared_data.glob("tf1_index/*/bert_config.json"),
+            shared_data / "tf1_checkpoint" / "bert_config.json",
+        ]
+        assert len(paths) == 3
+        for path in paths:  # two of them have the keys about the pooler
+            values = json.loads(path.read_text())
+            config = modeling.BertConfig.from_json_file(str(path))
+            known = dataclasses.asdict(config)
+            assert {k: v for k, v in values.items() if k in known} == known
+
+    def test_json_round_trip(self, tmp_path):
+        path = tmp_path / "bert_config.json"
+        path.write_text(_TINY.to_json())
+        assert modeling.BertConfig.from_json_file(str(path)) == _TINY
+
+    def test_byte_order_mark_is_read_over(self, tmp_path):
+        path = tmp_path / "bert_config.json"
+        path.write_text(_TINY.to_json(), encoding="utf-8-sig")
+        assert modeling.BertConfig.from_json_file(str(path)) == _TINY
+
+    @pytest.mark.parametrize(
+        ("changes", "words"),
+        [
+            ({"hidden_sise": 8}, ["hidden_sise", "hidden_size"]),
+            ({"hidden_size": 10}, ["hidden_size=10", "num_attention_heads=3"]),
+            ({"hidden_size": -12}, ["hidden_size=-12"]),
+            ({"hidden_size": 0}, ["hidden_size=0"]),
+            ({"hidden_size": 12.0}, ["hidden_size=12.0"]),
+            ({"hidden_size": None}, ["hidden_size=None"]),
+            ({"vocab_size": "50"}, ["vocab_size='50'"]),
+            ({"vocab_size": [50]}, ["vocab_size=[50]"]),
+            ({"num_hidden_layers": True}, ["num_hidden_layers=True"]),
+            ({"num_attention_heads": 0}, ["num_attention_heads=0"]),
+            ({"intermediate_size": -1}, ["intermediate_size=-1"]),
+            ({"type_vocab_size": 0}, ["type_vocab_size=0"]),
+            ({"max_position_embeddings": 2.5}, ["max_position_embeddings=2.5"]),
+            ({"hidden_dropout_prob": 1}, ["hidden_dropout_prob=1"]),
+            ({"hidden_dropout_prob": "0.1"}, ["hidden_dropout_prob='0.1'"]),
+            ({"hidden_dropout_prob": math.nan}, ["hidden_dropout_prob=nan"]),
+            ({"hidden_dropout_prob": False}, ["hidden_dropout_prob=False"]),
+            (
+                {"attention_probs_dropout_prob": -0.1},
+                ["attention_probs_dropout_prob=-0.1"],
+            ),
+            ({"initializer_range": "small"}, ["initializer_range='small'"]),
+            ({"initializer_range": -0.02}, ["initializer_range=-0.02"]),
+            ({"initializer_range": math.inf}, ["initializer_range=inf"]),
+            ({"hidden_act": "swish"}, ["hidden_act='swish'", "gelu"]),
+            ({"hidden_act": ["gelu"]}, ["hidden_act=['gelu']"]),
+            ({"hidden_act": None}, ["hidden_act=None"]),
+        ],
+        ids=str,
+    )
+    def test_bad_value_is_named(self, tmp_path, changes, words):
+        path = tmp_path / "bert_config.json"
+        path.write_text(json.dumps(dataclasses.asdict(_TINY) | changes))
+        with pytest.raises(ValueError) as caught:
+            modeling.BertConfig.from_json_file(str(path))
+        for word in [str(path), *words]:
+            assert word in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [
+            (b'{"hidden_size": 8}', ["vocab_size"]),
+            (b"{'vocab_size': 8}", ["not JSON", "line 1"]),
+            (b'{"vocab_size": 8', ["not JSON"]),
+            (b"", ["not JSON"]),
+            (b'{"vocab_size": "\xff"}', ["not JSON", "0xff"]),
+            (b"[8]", ["one JSON object"]),
+            (b"8", ["one JSON object"]),
+        ],
+    )
+    def test_bad_file_is_named(self, tmp_path, content, words):
+        path = tmp_path / "bert_config.json"
+        path.write_bytes(content)
+        with pytest.raises(ValueError) as caught:
+            modeling.BertConfig.from_json_file(str(path))
+        for word in [str(path), *words]:
+            assert word in str(caught.value)
+
+    def test_sequence_length_is_checked(self):
+        _TINY.check_sequence_length(16)
+        with pytest.raises(ValueError, match=r"max_seq_length=17.*=16"):
+            _TINY.check_sequence_length(17)
+
+    def test_vocabulary_is_checked(self):
+        _TINY.check_vocab_size(50, "vocab.txt")
+        with pytest.raises(ValueError, match=r"vocab\.txt.* 49 .*=50"):
+            _TINY.check_vocab_size(49, "vocab.txt")
+
+
+# ---- Initial weights --------------------------------------------------------
+
+
+class TestInitialWeights:
+    def test_truncated_normal(self):
+        config = dataclasses.replace(_TINY, initializer_range=0.05)
+        values = modeling.initializer(config)((1000, 400)).numpy() / 0.05
+        assert np.abs(values).max() <= 2
+        # The density of the truncated normal: its standard deviation is
+        # sqrt(1 - 4 phi(2) / (2 Phi(2) - 1)) = 0.8796.
+        assert abs(values.mean()) < 5 * 0.8796 / math.sqrt(values.size)
+        assert abs(values.std() - 0.8796) < 0.005
+        # Not a clipped normal: that would have 2.3 % at each limit.
+        assert (np.abs(values) > 1.999).mean() < 0.001
+
+    def test_each_variable(self):
+        model = modeling.Bert(_TINY)
+        kernels = []
+        for variable in model.variables:
+            value = variable.numpy()
+            kind = variable.path.rpartition("/")[2]
+            if kind in ("beta", "bias"):
+                assert not value.any(), variable.path
+            elif kind == "gamma":
+                assert (value == 1).all(), variable.path
+            else:
+                assert 0 < np.abs(value).max() <= 0.04, variable.path
+                kernels.append(value.ravel()[:20])
+        # 3 tables, 6 kernels a layer, the pooler's: no two are alike.
+        assert len(np.unique(kernels, axis=0)) == 3 + 2 * 6 + 1
+
+    def test_is_a_function_of_the_global_seed(self):
+        weights = []
+        for seed in (1, 1, 2):
+            keras.utils.set_random_seed(seed)
+            model = modeling.Bert(_TINY)
+            weights.append(np.concatenate([
+                v.numpy().ravel() for v in model.variables
+            ]))
+        np.testing.assert_array_equal(weights[0], weights[1])
+        assert (weights[0] != weights[2]).any()
+
+
+# ---- Names and sizes --------------------------------------------------------
+
+
+def _shapes(variables):
+    return {v.path: tuple(v.shape) for v in variables}
+
+
+def _stored_shapes(prefix):
+    return {
+        name: tuple(shape)
+        for name, shape in tf.train.list_variables(str(prefix))
+    }
+
+
+class TestReleasedNames:
+    @pytest.mark.parametrize(
+        "name", ["chinese_L-12_H-768_A-12", "uncased_L-8_H-512_A-8"]
+    )
+    def test_released_index(self, name, shared_data, zeros):
+        folder = shared_data / "tf1_index" / name
+        config = modeling.BertConfig.from_json_file(
+            str(folder / "bert_config.json")
+        )
+        model = heads.BertPretrainer(config)
+        stored = _stored_shapes(folder / "bert_model.ckpt")
+        assert _shapes(model.variables) == stored
+        assert len(model.trainable_variables) == len(stored)
+
+    def test_complete_checkpoint(self, shared_data):
+        folder = shared_data / "tf1_checkpoint"
+        prefix = str(folder / "bert_model.ckpt")
+        config = modeling.BertConfig.from_json_file(
+            str(folder / "bert_config.json")
+        )
+        model = heads.BertPretrainer(config)
+        stored = _stored_shapes(prefix)
+        weights = {
+            name: shape
+            for name, shape in stored.items()
+            if not re.search(r"/adam_[mv]$|^global_step$", name)
+        }
+        assert _shapes(model.variables) == weights
+        assert len(stored) == 3 * len(weights) + 1
+        # Its weights by name, in ours and in the formulas.
+        reader = tf.train.load_checkpoint(prefix)
+        for variable in model.variables:
+            variable.assign(reader.get_tensor(variable.path))
+        inputs = reference.batch(config)
+        expected = reference.pretrain(
+            config, reference.weights_of(model.variables), inputs
+        )
+        for logits, values in zip(model(inputs), expected, strict=True):
+            np.testing.assert_allclose(logits, values, atol=1e-5)
+
+
+def _slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+def _count(name, make=modeling.Bert):
+    config = modeling.BertConfig.from_json_file(str(_MODELS / f"{name}.json"))
+    return make(config).count_params()
+
+
+class TestParameterCounts:
+    # KerasHub states them for the released weights that it has converted:
+    # keras_hub/src/models/bert/bert_presets.py, "params".
+    @pytest.mark.parametrize(
+        ("name", "count"),
+        [
+            ("tiny", 4_385_920),
+            ("small", 28_763_648),
+            ("medium", 41_373_184),
+            ("base", 109_482_240),
+            ("base_cased", 108_310_272),
+            ("base_chinese", 102_267_648),
+            _slow("base_multilingual_cased", 177_853_440),
+            _slow("large", 335_141_888),
+            _slow("large_cased", 333_579_264),
+        ],
+    )
+    def test_encoder(self, name, count, zeros):
+        assert _count(name) == count
+
+    # Turc et al. (2019, arXiv:1908.08962), in millions; with the heads.
+    @pytest.mark.parametrize(
+        ("name", "millions"),
+        [
+            ("tiny", 4.4),
+            ("mini", 11.3),
+            ("small", 29.1),
+            ("medium", 41.7),
+            ("base", 110.1),
+        ],
+    )
+    def test_with_heads(self, name, millions, zeros):
+        count = _count(name, heads.BertPretrainer)
+        assert round(count / 1e6, 1) == millions
+
+    def test_with_heads_exactly(self, zeros):
+        # 109,482,240 of the encoder; a dense layer, a layer norm and V biases
+        # for words; 2 vectors and 2 biases for sentences.
+        D, V = 768, 30522
+        words = D * D + D + 2 * D + V
+        assert _count("base", heads.BertPretrainer) == (
+            109_482_240 + words + 2 * D + 2
+        )
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            name if shape[1] < 512 else _slow(name)
+            for name, shape in sorted(_MINIATURES.items())
+        ],
+    )
+    def test_formula(self, name, zeros):
+        L, D, _, V = _MINIATURES[name]
+        M, T, F = 512, 2, 4 * D
+        attention = 4 * (D * D + D) + 2 * D
+        feed_forward = D * F + F + F * D + D + 2 * D
+        assert _count(name) == (
+            (V + M + T) * D + 2 * D  # embeddings
+            + L * (attention + feed_forward)
+            + D * D + D  # pooler
+        )

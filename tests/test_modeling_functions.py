@@ -1,0 +1,242 @@
+"""The encoder's elementwise functions and dropout, by their formulas."""
+
+import math
+
+from bert_tf import modeling
+
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+
+
+def _uniform(shape, seed=0, low=-3.0, high=3.0):
+    return np.random.default_rng(seed).uniform(low, high, shape)
+
+
+# ---- Elementwise functions --------------------------------------------------
+
+
+class TestGelu:
+    @pytest.mark.parametrize(
+        ("dtype", "tolerance"), [(tf.float64, 1e-14), (tf.float32, 1e-6)]
+    )
+    def test_is_the_tanh_form(self, dtype, tolerance):
+        x = np.linspace(-10, 10, 2001)
+        np.testing.assert_allclose(
+            modeling.gelu(tf.constant(x, dtype)),
+            reference.gelu(x),
+            rtol=0,
+            atol=tolerance,
+        )
+
+    @pytest.mark.parametrize(
+        ("dtype", "tolerance"),
+        # Where tanh is near 1, its float32 rounding of 1e-7 is multiplied by
+        # the slope of its argument, up to 40 here.
+        [(tf.float64, 1e-13), (tf.float32, 5e-6)],
+    )
+    def test_gradient_is_that_of_the_formula(self, dtype, tolerance):
+        x = tf.constant(np.linspace(-10, 10, 2001), tf.float64)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            cube = x + 0.044715 * x**3
+            y = 0.5 * x * (1 + tf.tanh(math.sqrt(2 / math.pi) * cube))
+        expected = tape.gradient(y, x, tf.sin(x))
+        x = tf.cast(x, dtype)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = modeling.gelu(x)
+        np.testing.assert_allclose(
+            tape.gradient(y, x, tf.sin(x)), expected, rtol=0, atol=tolerance
+        )
+
+    def test_gradient_is_the_slope(self):
+        x = tf.constant(_uniform([40]))
+        analytic, numeric = tf.test.compute_gradient(
+            modeling.gelu, [x], delta=1e-5
+        )
+        np.testing.assert_allclose(analytic[0], numeric[0], atol=1e-9)
+
+    def test_bfloat16_stays_bfloat16(self):
+        x = tf.constant([-1.0, 0.5, 2.0], tf.bfloat16)
+        y = modeling.gelu(x)
+        assert y.dtype == tf.bfloat16
+        np.testing.assert_allclose(
+            tf.cast(y, tf.float32),
+            reference.gelu(np.array([-1, 0.5, 2])),
+            rtol=2**-6,
+        )
+
+
+class TestActivation:
+    def test_names(self):
+        x = np.linspace(-4, 4, 81)
+        erf = np.array([math.erf(value / math.sqrt(2)) for value in x])
+        expected = {
+            "gelu": reference.gelu(x),
+            "gelu_erf": x * (1 + erf) / 2,
+            "relu": np.maximum(x, 0),
+            "tanh": np.tanh(x),
+            "linear": x,
+        }
+        for name, values in expected.items():
+            np.testing.assert_allclose(
+                modeling.activation(name)(tf.constant(x)),
+                values,
+                rtol=0,
+                atol=1e-8,  # TensorFlow's erf form holds sqrt(2) in float32
+                err_msg=name,
+            )
+
+
+def _normalize_plainly(x, gamma, beta):
+    mean = tf.reduce_mean(x, axis=-1, keepdims=True)
+    variance = tf.reduce_mean((x - mean) ** 2, axis=-1, keepdims=True)
+    return gamma * (x - mean) / tf.sqrt(variance + 1e-12) + beta
+
+
+class TestNormalize:
+    def _arguments(self, dtype=tf.float64):
+        values = _uniform([2, 3, 7]), _uniform([7], 1), _uniform([7], 2)
+        return [tf.constant(value, dtype) for value in values]
+
+    @pytest.mark.parametrize(
+        ("dtype", "tolerance"), [(tf.float64, 1e-13), (tf.float32, 1e-5)]
+    )
+    def test_value_and_gradients(self, dtype, tolerance):
+        arguments = self._arguments()
+        upstream = tf.constant(_uniform([2, 3, 7], 3))
+        with tf.GradientTape() as tape:
+            tape.watch(arguments)
+            expected = _normalize_plainly(*arguments)
+        slopes = tape.gradient(expected, arguments, upstream)
+        arguments = self._arguments(dtype)
+        with tf.GradientTape() as tape:
+            tape.watch(arguments)
+            y = modeling.normalize(*arguments, 1e-12)
+        got = tape.gradient(y, arguments, tf.cast(upstream, dtype))
+        for left, right in zip([y, *got], [expected, *slopes], strict=True):
+            np.testing.assert_allclose(left, right, rtol=0, atol=tolerance)
+
+    def test_gradient_is_the_slope(self):
+        analytic, numeric = tf.test.compute_gradient(
+            lambda *values: modeling.normalize(*values, 1e-12),
+            self._arguments(),
+            delta=1e-5,
+        )
+        for left, right in zip(analytic, numeric, strict=True):
+            np.testing.assert_allclose(left, right, atol=1e-8)
+
+    def test_epsilon_is_inside_the_root(self):
+        x = tf.constant([[1.0, 3.0]], tf.float64)  # variance 1
+        one, zero = tf.ones([2], tf.float64), tf.zeros([2], tf.float64)
+        np.testing.assert_allclose(
+            modeling.normalize(x, one, zero, 3.0), [[-0.5, 0.5]]
+        )
+
+    def test_layer_has_the_originals_epsilon(self):
+        layer = modeling.LayerNorm(2)
+        layer.build()
+        # A variance of 1e-12: with epsilon 1e-12 the root is of 2e-12.
+        y = layer(tf.constant([[-1e-6, 1e-6]]))
+        np.testing.assert_allclose(y, [[-(0.5**0.5), 0.5**0.5]], rtol=1e-5)
+
+
+class TestEmbed:
+    ids = np.array([[4, 0, 4], [1, 4, 2]], np.int32)  # 4 three times, no 3
+
+    def test_value_and_dense_gradient(self):
+        table = tf.constant(_uniform([5, 3]))
+        upstream = _uniform([2, 3, 3], 1)
+        with tf.GradientTape() as tape:
+            tape.watch(table)
+            rows = modeling.embed(table, tf.constant(self.ids))
+        np.testing.assert_array_equal(rows, table.numpy()[self.ids])
+        expected = np.zeros([5, 3])
+        np.add.at(expected, self.ids, upstream)
+        gradient = tape.gradient(rows, table, tf.constant(upstream))
+        assert isinstance(gradient, tf.Tensor)  # no IndexedSlices
+        np.testing.assert_allclose(gradient, expected, rtol=1e-14)
+
+    def test_in_a_graph(self):
+        @tf.function
+        def gradient(table):
+            with tf.GradientTape() as tape:
+                tape.watch(table)
+                y = modeling.embed(table, tf.constant(self.ids))
+            return tape.gradient(y, table)
+
+        np.testing.assert_array_equal(
+            gradient(tf.ones([5, 2])), [[1, 1], [1, 1], [1, 1], [0, 0], [3, 3]]
+        )
+
+
+class TestAffine:
+    def test_any_number_of_axes(self):
+        kernel, bias = _uniform([4, 5], 1), _uniform([5], 2)
+        for shape in ([3, 4], [2, 3, 4], [2, 1, 3, 4], [0, 3, 4]):
+            x = _uniform(shape)
+            y = modeling.affine(
+                tf.constant(x), tf.constant(kernel), tf.constant(bias)
+            )
+            assert y.shape == (*shape[:-1], 5)
+            np.testing.assert_allclose(y, x @ kernel + bias, rtol=1e-12)
+
+
+# ---- Dropout ----------------------------------------------------------------
+
+
+class TestDropout:
+    x = tf.constant(_uniform([200, 1000], low=1, high=2), tf.float32)
+
+    def _mask(self, rate, seed):
+        return modeling.dropout(self.x, rate, tf.constant(seed)).numpy() != 0
+
+    @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+    def test_rate_and_scale(self, rate):
+        y = modeling.dropout(self.x, rate, tf.constant([1, 2])).numpy()
+        kept = y != 0
+        # Five standard deviations of a binomial distribution.
+        spread = 5 * math.sqrt(rate * (1 - rate) / kept.size)
+        assert abs(kept.mean() - (1 - rate)) < spread
+        scaled = self.x.numpy() * np.float32(1 / (1 - rate))
+        np.testing.assert_array_equal(y[kept], scaled[kept])
+
+    def test_mean_is_preserved(self):
+        y = modeling.dropout(self.x, 0.1, tf.constant([3, 4])).numpy()
+        x = self.x.numpy().astype(np.float64)
+        # Each element adds x (kept / 0.9 - 1), of variance x^2 0.1 / 0.9.
+        spread = 5 * math.sqrt((x**2).sum() / 9) / x.size
+        assert abs(y.mean(dtype=np.float64) - x.mean()) < spread
+
+    def test_same_seed_same_mask(self):
+        first = self._mask(0.1, [5, 6])
+        np.testing.assert_array_equal(first, self._mask(0.1, [5, 6]))
+
+    @pytest.mark.parametrize("other", [[5, 7], [6, 6], [6, 5]])
+    def test_other_seed_independent_mask(self, other):
+        both = self._mask(0.5, [5, 6]) == self._mask(0.5, other)
+        assert abs(both.mean() - 0.5) < 5 * 0.5 / math.sqrt(both.size)
+
+    def test_no_seed_or_no_rate_is_identity(self):
+        assert modeling.dropout(self.x, 0.1, None) is self.x
+        assert modeling.dropout(self.x, 0.0, tf.constant([1, 2])) is self.x
+
+    def test_gradient_goes_where_the_value_went(self):
+        x = self.x[:2]
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = modeling.dropout(x, 0.5, tf.constant([1, 2]))
+        np.testing.assert_array_equal(
+            tape.gradient(y, x), np.where(y.numpy() != 0, 2, 0)
+        )
+
+    def test_bfloat16_has_the_same_mask(self):
+        y = modeling.dropout(
+            tf.cast(self.x, tf.bfloat16), 0.1, tf.constant([5, 6])
+        )
+        assert y.dtype == tf.bfloat16
+        np.testing.assert_array_equal(
+            tf.cast(y, tf.float32).numpy() != 0, self._mask(0.1, [5, 6])
+        )

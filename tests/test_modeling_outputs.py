@@ -1,0 +1,369 @@
+"""The encoder's outputs, against NumPy and KerasHub."""
+
+import dataclasses
+import re
+
+from bert_tf import modeling
+
+import keras
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+
+_TINY = modeling.BertConfig(
+    vocab_size=50,
+    hidden_size=12,
+    num_hidden_layers=2,
+    num_attention_heads=3,
+    intermediate_size=20,
+    max_position_embeddings=16,
+    type_vocab_size=3,
+)
+# One unit in the last place of a float32 between 1 and 2.
+_EPSILON = np.finfo(np.float32).eps
+
+
+@pytest.fixture
+def bfloat16():
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    yield
+    keras.config.set_dtype_policy(before)
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    model = modeling.Bert(_TINY)
+    reference.random_weights(model.variables)
+    return model
+
+
+# ---- Outputs ----------------------------------------------------------------
+
+_SHAPES = [
+    # L, D, N, F
+    (1, 4, 1, 4),
+    (2, 12, 3, 20),
+    (3, 16, 16, 64),
+]
+
+
+class TestAgainstNumpy:
+    @pytest.mark.parametrize("shape", _SHAPES, ids=str)
+    @pytest.mark.parametrize("length", [1, 9, 16])
+    def test_all_outputs(self, shape, length):
+        L, D, N, F = shape
+        config = dataclasses.replace(
+            _TINY,
+            num_hidden_layers=L,
+            hidden_size=D,
+            num_attention_heads=N,
+            intermediate_size=F,
+        )
+        model = modeling.Bert(config)
+        reference.random_weights(model.variables, seed=L)
+        inputs = reference.batch(config, rows=4, length=length)
+        outputs = model(inputs)
+        embeddings, layers, pooled = reference.encode(
+            config, reference.weights_of(model.variables), inputs
+        )
+        assert len(outputs.layers) == L
+        for got, expected in zip(
+            [outputs.embeddings, *outputs.layers, outputs.pooled],
+            [embeddings, *layers, pooled],
+            strict=True,
+        ):
+            assert got.dtype == tf.float32
+            np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5)
+        np.testing.assert_array_equal(outputs.sequence, outputs.layers[-1])
+
+    def test_in_a_graph_of_unknown_shape(self, tiny):
+        spec = tf.TensorSpec([None, None], tf.int32)
+        names = ("input_ids", "input_mask", "segment_ids")
+        graph = tf.function(
+            tiny.call, input_signature=[dict.fromkeys(names, spec)]
+        )
+        for rows, length in ((1, 3), (4, 16)):
+            inputs = reference.batch(_TINY, rows, length)
+            inputs = {name: inputs[name] for name in names}
+            outputs = graph({k: tf.constant(v) for k, v in inputs.items()})
+            expected = tiny(inputs)
+            np.testing.assert_allclose(
+                outputs.sequence, expected.sequence, atol=1e-5
+            )
+            np.testing.assert_allclose(
+                outputs.pooled, expected.pooled, atol=1e-5
+            )
+
+
+def _copy_to_keras_hub(model, backbone):
+    """Copies our weights layer by layer, not relying on any order."""
+    config = model.config
+    D, N = config.hidden_size, config.num_attention_heads
+    weights = {v.path: v.numpy() for v in model.variables}
+
+    def pair(name, names=("kernel", "bias")):
+        return [weights[f"bert/{name}/{end}"] for end in names]
+
+    def norm(name):
+        return pair(f"{name}/LayerNorm", ("gamma", "beta"))
+
+    tables = {
+        "token_embedding": "word",
+        "position_embedding": "position",
+        "segment_embedding": "token_type",
+    }
+    for theirs, ours in tables.items():
+        table = weights[f"bert/embeddings/{ours}_embeddings"]
+        getattr(backbone, theirs).set_weights([table])
+    backbone.embeddings_layer_norm.set_weights(norm("embeddings"))
+    for i, layer in enumerate(backbone.transformer_layers):
+        name = f"encoder/layer_{i}"
+        attention = layer._self_attention_layer
+        for part in ("query", "key", "value"):
+            kernel, bias = pair(f"{name}/attention/self/{part}")
+            getattr(attention, f"{part}_dense").set_weights(
+                [kernel.reshape(D, N, D // N), bias.reshape(N, D // N)]
+            )
+        kernel, bias = pair(f"{name}/attention/output/dense")
+        attention.output_dense.set_weights([kernel.reshape(N, D // N, D), bias])
+        layer._self_attention_layer_norm.set_weights(
+            norm(f"{name}/attention/output")
+        )
+        layer._feedforward_intermediate_dense.set_weights(
+            pair(f"{name}/intermediate/dense")
+        )
+        layer._feedforward_output_dense.set_weights(
+            pair(f"{name}/output/dense")
+        )
+        layer._feedforward_layer_norm.set_weights(norm(f"{name}/output"))
+    backbone.pooled_dense.set_weights(pair("pooler/dense"))
+
+
+class TestAgainstKerasHub:
+    @pytest.mark.parametrize(
+        ("shape", "length"),
+        [((2, 16, 2, 64), 16), ((3, 48, 3, 96), 40), ((1, 768, 12, 3072), 24)],
+        ids=str,
+    )
+    def test_all_outputs(self, shape, length):
+        import keras_hub
+
+        L, D, N, F = shape
+        config = modeling.BertConfig(
+            vocab_size=97,
+            hidden_size=D,
+            num_hidden_layers=L,
+            num_attention_heads=N,
+            intermediate_size=F,
+            max_position_embeddings=40,
+            type_vocab_size=2,
+        )
+        model = modeling.Bert(config)
+        reference.random_weights(model.variables, seed=D)
+        backbone = keras_hub.models.BertBackbone(
+            vocabulary_size=97,
+            num_layers=L,
+            num_heads=N,
+            hidden_dim=D,
+            intermediate_dim=F,
+            max_sequence_length=40,
+        )
+        _copy_to_keras_hub(model, backbone)
+        assert backbone.count_params() == model.count_params()
+        hidden = keras.Model(
+            backbone.inputs,
+            [
+                backbone.embeddings_layer_norm.output,
+                *(layer.output for layer in backbone.transformer_layers),
+                backbone.output["pooled_output"],
+            ],
+        )
+        inputs = reference.batch(config, rows=4, length=length)
+        outputs = model(inputs)
+        expected = hidden(
+            {
+                "token_ids": inputs["input_ids"],
+                "padding_mask": inputs["input_mask"],
+                "segment_ids": inputs["segment_ids"],
+            }
+        )
+        ours = [outputs.embeddings, *outputs.layers, outputs.pooled]
+        assert len(ours) == len(expected)
+        for got, theirs in zip(ours, expected, strict=True):
+            np.testing.assert_allclose(got, theirs, rtol=0, atol=1e-5)
+
+
+# ---- Padding ----------------------------------------------------------------
+
+
+class TestPadding:
+    def _changed(self, inputs):
+        """Other words and segments where there is padding."""
+        other = reference.batch(_TINY, *inputs["input_ids"].shape, seed=1)
+        return inputs | {
+            name: np.where(inputs["input_mask"] == 1, inputs[name], other[name])
+            for name in ("input_ids", "segment_ids")
+        }
+
+    def _assert_content_does_not_matter(self, model):
+        inputs = reference.batch(_TINY)
+        changed = self._changed(inputs)
+        real = inputs["input_mask"] == 1
+        assert (inputs["input_ids"] != changed["input_ids"]).any()
+        first, second = model(inputs), model(changed)
+        np.testing.assert_array_equal(first.pooled, second.pooled)
+        for left, right in zip(first.layers, second.layers, strict=True):
+            left, right = left.numpy(), right.numpy()
+            np.testing.assert_array_equal(left[real], right[real])
+            assert (left[~real] != right[~real]).any()
+
+    def test_content_does_not_matter(self, tiny):
+        # Bit for bit: the weight of padding is zero, not small.
+        self._assert_content_does_not_matter(tiny)
+
+    def test_content_does_not_matter_to_sharp_attention(self):
+        # Scores in the hundreds, as no trained model has them.
+        model = modeling.Bert(_TINY)
+        reference.random_weights(model.variables)
+        for variable in model.variables:
+            if re.search("/(query|key)/kernel$", variable.path):
+                variable.assign(variable * 10)
+        self._assert_content_does_not_matter(model)
+
+    def test_content_does_not_matter_in_bfloat16(self, bfloat16):
+        model = modeling.Bert(_TINY)
+        reference.random_weights(model.variables)
+        self._assert_content_does_not_matter(model)
+
+    @pytest.mark.parametrize("length", [10, 13, 16])
+    def test_length_does_not_matter(self, tiny, length):
+        inputs = reference.batch(_TINY)
+        _, short = inputs["input_ids"].shape
+        longer = {
+            name: np.pad(
+                inputs[name],
+                [(0, 0), (0, length - short)],
+                # Words, not zeros, behind the end.
+                constant_values=0 if name == "input_mask" else 2,
+            )
+            for name in ("input_ids", "input_mask", "segment_ids")
+        }
+        real = inputs["input_mask"] == 1
+        first, second = tiny(inputs), tiny(longer)
+        # Sums of other lengths may be added up in another order: a few units
+        # in the last place of values up to 4, through two layers.
+        tolerance = 16 * _EPSILON
+        np.testing.assert_allclose(
+            second.sequence[:, :short].numpy()[real],
+            first.sequence.numpy()[real],
+            rtol=0,
+            atol=tolerance,
+        )
+        np.testing.assert_allclose(
+            second.pooled, first.pooled, rtol=0, atol=tolerance
+        )
+
+    def test_a_row_does_not_depend_on_the_others(self, tiny):
+        inputs = reference.batch(_TINY)
+        alone = {name: value[1:2] for name, value in inputs.items()}
+        np.testing.assert_allclose(
+            tiny(alone).sequence[0],
+            tiny(inputs).sequence[1],
+            rtol=0,
+            atol=16 * _EPSILON,
+        )
+
+    def test_only_padding_is_finite(self, tiny):
+        # A batch may be filled up with empty rows.
+        inputs = reference.batch(_TINY)
+        inputs["input_mask"] = np.zeros_like(inputs["input_mask"])
+        assert np.isfinite(tiny(inputs).sequence).all()
+
+
+# ---- bfloat16 ---------------------------------------------------------------
+
+
+class TestBfloat16:
+    def test_outputs_are_close(self, tiny, bfloat16):
+        model = modeling.Bert(_TINY)
+        reference.random_weights(model.variables)
+        assert {v.dtype for v in model.variables} == {"float32"}
+        inputs = reference.batch(_TINY)
+        expected, outputs = tiny(inputs), model(inputs)
+        for left, right in zip(
+            [outputs.pooled, *outputs.layers],
+            [expected.pooled, *expected.layers],
+            strict=True,
+        ):
+            assert left.dtype == tf.bfloat16
+            difference = np.abs(tf.cast(left, tf.float32) - right)
+            # bfloat16 has 8 bits: values up to 4 are rounded by up to 2^-7,
+            # in a dozen operations one after another.
+            assert difference.mean() < 2**-6
+            assert difference.max() < 2**-3
+        assert expected.pooled.dtype == tf.float32
+
+    def test_gradients_are_float32_and_close(self, tiny, bfloat16):
+        model = modeling.Bert(_TINY)
+        reference.random_weights(model.variables)
+        inputs = reference.batch(_TINY)
+        gradients = []
+        for each in (tiny, model):
+            with tf.GradientTape() as tape:
+                y = tf.reduce_sum(tf.cast(each(inputs).pooled, tf.float32))
+            values = tape.gradient(y, [v.value for v in each.variables])
+            assert {value.dtype for value in values} == {tf.float32}
+            gradients.append(np.concatenate([np.ravel(v) for v in values]))
+        exact, rounded = gradients
+        error = np.linalg.norm(rounded - exact) / np.linalg.norm(exact)
+        assert 0 < error < 0.05
+
+
+# ---- Dropout ----------------------------------------------------------------
+
+
+class TestDropoutOfTheModel:
+    def test_each_place_has_its_seed_rate_and_shape(self, monkeypatch):
+        config = dataclasses.replace(
+            _TINY, hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.3
+        )
+        seen = []
+        dropout = modeling.dropout
+
+        def spy(x, rate, seed):
+            seen.append((tuple(x.shape), rate, tuple(seed.numpy())))
+            return dropout(x, rate, seed)
+
+        monkeypatch.setattr(modeling, "dropout", spy)
+        modeling.Bert(config)(reference.batch(config), tf.constant([1, 2]))
+        hidden, probs = ((3, 9, 12), 0.2), ((3, 3, 9, 9), 0.3)
+        assert [(shape, rate) for shape, rate, _ in seen] == (
+            [hidden] + 2 * [probs, hidden, hidden]
+        )
+        assert len({seed for _, _, seed in seen}) == len(seen)
+
+    def test_is_a_function_of_the_seed(self, tiny):
+        inputs = reference.batch(_TINY)
+        outputs = {
+            seed: tiny(inputs, seed and tf.constant(seed)).sequence.numpy()
+            for seed in (None, (1, 2), (1, 3), (2, 2))
+        }
+        again = tf.function(tiny)(inputs, tf.constant((1, 2))).sequence
+        np.testing.assert_allclose(again, outputs[1, 2], atol=1e-5)
+        values = list(outputs.values())
+        for i, left in enumerate(values):
+            for right in values[:i]:
+                assert np.abs(left - right).mean() > 0.1
+
+    def test_none_means_none(self, tiny):
+        config = dataclasses.replace(
+            _TINY, hidden_dropout_prob=0, attention_probs_dropout_prob=0
+        )
+        model = modeling.Bert(config)
+        reference.random_weights(model.variables)
+        inputs = reference.batch(_TINY)
+        np.testing.assert_array_equal(
+            model(inputs, tf.constant([1, 2])).sequence, tiny(inputs).sequence
+        )

@@ -1,0 +1,307 @@
+"""The optimizer, against its formula in NumPy float64."""
+
+import contextlib
+import re
+
+from bert_tf import optimization
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+# What the original's regular expressions mean for the kinds of names there
+# are (google-research/bert, optimization.py: LayerNorm, layer_norm, bias).
+_DECAYS = {
+    "bert/embeddings/word_embeddings": True,
+    "bert/embeddings/LayerNorm/gamma": False,
+    "bert/encoder/layer_0/attention/self/query/kernel": True,
+    "bert/encoder/layer_0/attention/self/query/bias": False,
+    "bert/encoder/layer_0/output/LayerNorm/beta": False,
+    "bert/encoder/layer_0/layer_normalization/gamma": False,
+    "model/layer_norm/gamma": False,
+    "cls/predictions/output_bias": False,
+    "cls/seq_relationship/output_weights": True,
+    "output_weights": True,
+    "output_bias": False,
+}
+
+
+def _variable(path, value):
+    """A Keras variable of this path."""
+    *scopes, name = path.split("/")
+    with contextlib.ExitStack() as stack:
+        for scope in scopes:
+            stack.enter_context(keras.name_scope(scope))
+        return keras.Variable(value, name=name, dtype="float32")
+
+
+def _clipped(gradients, limit):
+    norm = np.sqrt(sum(np.sum(g**2) for g in gradients.values()))
+    return {k: g * min(1, limit / norm) for k, g in gradients.items()}, norm
+
+
+def _train(
+    weights,
+    gradients,
+    rates,
+    decays,
+    limit=1.0,
+    weight_decay=0.01,
+    betas=(0.9, 0.999),
+):
+    """The original's formula (Kingma & Ba, 2015, without bias correction;
+    Loshchilov & Hutter, 2017), float64."""
+    beta_1, beta_2 = betas
+    weights = {k: np.float64(w) for k, w in weights.items()}
+    m = {k: np.zeros_like(w) for k, w in weights.items()}
+    v = {k: np.zeros_like(w) for k, w in weights.items()}
+    for rate, gradient in zip(rates, gradients, strict=True):
+        clipped, _ = _clipped(gradient, limit)
+        for k, g in clipped.items():
+            m[k] = beta_1 * m[k] + (1 - beta_1) * g
+            v[k] = beta_2 * v[k] + (1 - beta_2) * g**2
+            update = m[k] / (np.sqrt(v[k]) + 1e-6)
+            if decays[k]:
+                update += weight_decay * weights[k]
+            weights[k] = weights[k] - rate * update
+    return weights, m, v
+
+
+class TestAdamWeightDecay:
+    steps = 100
+
+    def _problem(self, seed=0):
+        rng = np.random.default_rng(seed)
+        weights = {path: rng.normal(size=(3, 4)) for path in _DECAYS}
+        # Norms from 0.01 to 100: some are clipped, some are not. Elements
+        # down to 1e-8, where epsilon counts.
+        gradients = [
+            {
+                path: rng.normal(size=(3, 4))
+                * 10 ** rng.uniform(-6, 0, (3, 4))
+                * 10 ** rng.uniform(-2, 2)
+                for path in _DECAYS
+            }
+            for _ in range(self.steps)
+        ]
+        return weights, gradients
+
+    def _run(self, weights, gradients, **options):
+        schedule = optimization.linear_warmup_decay(1e-2, 10, self.steps)
+        optimizer = optimization.AdamWeightDecay(schedule, **options)
+        variables = [_variable(path, w) for path, w in weights.items()]
+        optimizer.build(variables)
+        apply = tf.function(optimizer.apply)
+        reports = [
+            apply(
+                [tf.constant(g, tf.float32) for g in gradient.values()],
+                tf.constant(step, tf.int64),
+            )
+            for step, gradient in enumerate(gradients)
+        ]
+        return optimizer, reports
+
+    def _rates(self):
+        return [
+            1e-2 * (s / 10 if s < 10 else 1 - s / self.steps)
+            for s in range(self.steps)
+        ]
+
+    @pytest.mark.parametrize(
+        ("betas", "tolerance"),
+        [
+            # float32 holds 0.999 as 0.99900001: what is left to 1 is smaller
+            # by 1.3e-5, so updates are larger by 6e-6.
+            ((0.9, 0.999), 2e-5),
+            # With these numbers only roundings are left: each step rounds
+            # weights of up to 4 by 2^-23.
+            (np.float64(np.float32([0.9, 0.999])), 2e-6),
+        ],
+        ids=["exact", "as float32 holds them"],
+    )
+    def test_equals_the_formula(self, betas, tolerance):
+        weights, gradients = self._problem()
+        optimizer, reports = self._run(weights, gradients)
+        expected, m, v = _train(
+            weights, gradients, self._rates(), _DECAYS, betas=betas
+        )
+        for variable in optimizer.variables:
+            path = variable.path
+            np.testing.assert_allclose(
+                variable,
+                expected[path],
+                rtol=0,
+                atol=tolerance,
+                err_msg=path,
+            )
+            assert np.abs(expected[path] - weights[path]).mean() > 0.01
+            slots = [optimizer.slots[f"{path}/adam_{s}"] for s in "mv"]
+            for slot, values in zip(slots, (m[path], v[path]), strict=True):
+                np.testing.assert_allclose(
+                    slot, values, rtol=1e-4, atol=1e-9, err_msg=path
+                )
+        norms = [_clipped(gradient, 1)[1] for gradient in gradients]
+        assert min(norms) < 1 < max(norms)
+        np.testing.assert_allclose(
+            [report["gradient_norm"] for report in reports], norms, rtol=1e-5
+        )
+        np.testing.assert_allclose(
+            [report["learning_rate"] for report in reports],
+            self._rates(),
+            rtol=1e-5,
+        )
+
+    def test_decay_and_limit_are_arguments(self):
+        weights, gradients = self._problem(1)
+        decays = {path: path != "output_weights" for path in _DECAYS}
+        optimizer, _ = self._run(
+            weights,
+            gradients,
+            weight_decay_rate=0.5,
+            clip_norm=0.1,
+            exclude_from_weight_decay=["^output_weights$"],
+        )
+        expected, _, _ = _train(
+            weights, gradients, self._rates(), decays, 0.1, 0.5
+        )
+        for variable in optimizer.variables:
+            np.testing.assert_allclose(
+                variable, expected[variable.path], rtol=0, atol=2e-5
+            )
+
+    def test_decay_by_name(self):
+        optimizer = optimization.AdamWeightDecay(lambda step: 0.1)
+        assert {name: optimizer.decays(name) for name in _DECAYS} == _DECAYS
+
+    def test_decay_alone(self):
+        # Without a gradient only the decay is left: w (1 - rate 0.01).
+        optimizer = optimization.AdamWeightDecay(lambda step: tf.constant(0.5))
+        variables = [_variable("kernel", [2.0]), _variable("bias", [2.0])]
+        optimizer.build(variables)
+        optimizer.apply([tf.zeros([1])] * 2, tf.constant(0, tf.int64))
+        np.testing.assert_allclose(variables[0], [1.99], rtol=1e-6)
+        np.testing.assert_array_equal(variables[1], [2])
+
+    def test_first_step_is_not_corrected_for_bias(self):
+        # m = 0.1 g and sqrt(v) = 0.0316 g: a step of 3.16 rates, not of 1.
+        optimizer = optimization.AdamWeightDecay(lambda step: tf.constant(1.0))
+        variable = _variable("bias", [0.0])
+        optimizer.build([variable])
+        optimizer.apply([tf.constant([0.5])], tf.constant(0, tf.int64))
+        np.testing.assert_allclose(
+            variable, [-0.05 / (0.5 * 0.001**0.5 + 1e-6)], rtol=1e-5
+        )
+
+    def test_slots_are_named_as_in_checkpoints(self, shared_data):
+        prefix = shared_data / "tf1_checkpoint" / "bert_model.ckpt"
+        stored = {
+            name: tuple(shape)
+            for name, shape in tf.train.list_variables(str(prefix))
+        }
+        is_slot = re.compile(r"/adam_[mv]$")
+        optimizer = optimization.AdamWeightDecay(lambda step: 0.1)
+        optimizer.build([
+            _variable(name, np.zeros(shape))
+            for name, shape in stored.items()
+            if not is_slot.search(name) and name != "global_step"
+        ])
+        slots = {k: tuple(v.shape) for k, v in optimizer.slots.items()}
+        assert slots == {k: v for k, v in stored.items() if is_slot.search(k)}
+
+    def test_gradients_are_one_per_variable(self):
+        optimizer = optimization.AdamWeightDecay(lambda step: tf.constant(0.1))
+        optimizer.build([_variable("kernel", [1.0])])
+        with pytest.raises(ValueError, match="zip"):
+            optimizer.apply([tf.ones([1])] * 2, tf.constant(0, tf.int64))
+
+
+class TestClipByGlobalNorm:
+    def _gradients(self, scale):
+        rng = np.random.default_rng(0)
+        shapes = ([3, 4], [5], [], [2, 2, 2])
+        return [scale * rng.normal(size=s).astype(np.float32) for s in shapes]
+
+    @pytest.mark.parametrize("scale", [1e-3, 0.1, 1.0, 1e3])
+    @pytest.mark.parametrize("limit", [0.5, 1.0, 20.0])
+    def test_equals_tensorflows_and_the_formula(self, scale, limit):
+        gradients = self._gradients(scale)
+        got, norm = optimization.clip_by_global_norm(
+            [tf.constant(g) for g in gradients], limit
+        )
+        theirs, their_norm = tf.clip_by_global_norm(gradients, limit)
+        by_name = dict(enumerate(np.float64(g) for g in gradients))
+        formula, expected_norm = _clipped(by_name, limit)
+        np.testing.assert_allclose(norm, expected_norm, rtol=1e-6)
+        np.testing.assert_allclose(norm, their_norm, rtol=1e-6)
+        for i, left in enumerate(got):
+            np.testing.assert_allclose(left, formula[i], rtol=1e-6)
+            np.testing.assert_allclose(left, theirs[i], rtol=1e-6)
+
+    def test_below_the_limit_bits_are_kept(self):
+        gradients = self._gradients(1e-3)
+        got, _ = optimization.clip_by_global_norm(
+            [tf.constant(g) for g in gradients], 1.0
+        )
+        for left, right in zip(got, gradients, strict=True):
+            np.testing.assert_array_equal(left, right)
+
+    def test_zero_stays_zero(self):
+        (got,), norm = optimization.clip_by_global_norm([tf.zeros([3])], 1.0)
+        np.testing.assert_array_equal(got, np.zeros(3))
+        assert norm == 0
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf])
+    def test_what_is_not_finite_shows_in_the_norm(self, bad):
+        _, norm = optimization.clip_by_global_norm(
+            [tf.constant([1.0, bad]), tf.constant([1.0])], 1.0
+        )
+        assert not np.isfinite(norm)
+
+
+class TestLinearWarmupDecay:
+    @pytest.mark.parametrize(
+        ("warmup", "steps"), [(0, 50), (1, 50), (10, 50), (50, 50), (0, 1)]
+    )
+    def test_closed_form_at_every_step(self, warmup, steps):
+        schedule = optimization.linear_warmup_decay(3e-4, warmup, steps)
+        for step in range(steps + 10):
+            share = step / warmup if step < warmup else 1 - step / steps
+            rate = schedule(tf.constant(step, tf.int64))
+            assert rate.dtype == tf.float32
+            np.testing.assert_allclose(
+                rate, 3e-4 * max(share, 0), rtol=1e-5, atol=1e-12
+            )
+
+    def test_landmarks(self):
+        # The original's numbers: no rate in the first step; after the warm-up
+        # the line from step 0, so it drops from 0.99 to 0.9 of the peak.
+        schedule = optimization.linear_warmup_decay(1.0, 100, 1000)
+        rates = [
+            float(schedule(tf.constant(step, tf.int64)))
+            for step in (0, 50, 99, 100, 550, 999, 1000, 5000)
+        ]
+        expected = [0, 0.5, 0.99, 0.9, 0.45, 0.001, 0, 0]
+        np.testing.assert_allclose(rates, expected, rtol=1e-4)
+        assert rates[-2:] == [0, 0]
+
+    def test_long_runs_keep_their_precision(self):
+        schedule = optimization.linear_warmup_decay(1e-4, 10_000, 1_000_000)
+        for step in (9_999, 10_000, 999_999):
+            share = step / 1e4 if step < 1e4 else 1 - step / 1e6
+            np.testing.assert_allclose(
+                schedule(tf.constant(step, tf.int64)), 1e-4 * share, atol=1e-11
+            )
+
+    @pytest.mark.parametrize(
+        ("warmup", "steps", "words"),
+        [
+            (0, 0, "num_train_steps=0"),
+            (0, -5, "num_train_steps=-5"),
+            (11, 10, "num_warmup_steps=11, num_train_steps=10"),
+            (-1, 10, "num_warmup_steps=-1"),
+        ],
+    )
+    def test_bad_arguments(self, warmup, steps, words):
+        with pytest.raises(ValueError, match=words):
+            optimization.linear_warmup_decay(1e-4, warmup, steps)

@@ -1,0 +1,200 @@
+"""What a run shows: metrics.jsonl, TensorBoard, the screen."""
+
+import json
+import logging
+
+from bert_tf import progress
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from absl import logging as absl_logging
+
+_BLOCK = {
+    "loss": 7.25,
+    "masked_lm_accuracy": 0.125,
+    "learning_rate": 1e-4,
+    "gradient_norm": 3.5,
+    "sequences": 320.0,
+    "tokens": 30_000.0,
+    "steps": 10,
+    "seconds": 4.0,
+}
+# Per second, and without what was only needed to say so.
+_REPORTED = {
+    "loss": 7.25,
+    "masked_lm_accuracy": 0.125,
+    "learning_rate": 1e-4,
+    "gradient_norm": 3.5,
+    "sequences_per_second": 80.0,
+    "tokens_per_second": 7500.0,
+}
+
+
+@pytest.fixture
+def screen(caplog):
+    """The log's messages, as a list that grows."""
+    before = absl_logging.get_verbosity()
+    absl_logging.set_verbosity(absl_logging.INFO)
+    with caplog.at_level(logging.INFO, logger="absl"):
+        yield caplog
+    absl_logging.set_verbosity(before)
+
+
+def _lines(folder):
+    text = (folder / "metrics.jsonl").read_text()
+    assert text == "" or text.endswith("\n")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def _events(folder):
+    """(step, tag) -> value, and the plugins, of all event files."""
+    scalars, plugins = {}, set()
+    for path in sorted(folder.glob("events.out.tfevents.*")):
+        for event in tf.compat.v1.train.summary_iterator(str(path)):
+            for value in event.summary.value:
+                assert (event.step, value.tag) not in scalars
+                scalars[event.step, value.tag] = float(
+                    tf.make_ndarray(value.tensor)
+                )
+                plugins.add(value.metadata.plugin_data.plugin_name)
+    return scalars, plugins
+
+
+class TestProgress:
+    def test_metrics_file(self, tmp_path):
+        report = progress.Progress(str(tmp_path), 0, 100)
+        report(10, _BLOCK)
+        report(20, _BLOCK | {"loss": 6.5, "seconds": 8.0})
+        assert _lines(tmp_path) == [
+            {"step": 10} | _REPORTED,
+            {"step": 20}
+            | _REPORTED
+            | {
+                "loss": 6.5,
+                "sequences_per_second": 40,
+                "tokens_per_second": 3750,
+            },
+        ]
+
+    def test_a_block_is_left_as_it_is(self, tmp_path):
+        block = dict(_BLOCK)
+        progress.Progress(str(tmp_path), 0, 100)(10, block)
+        assert block == _BLOCK
+
+    def test_tensorboard_has_the_same(self, tmp_path):
+        report = progress.Progress(str(tmp_path), 0, 100)
+        report(10, _BLOCK)
+        report(20, _BLOCK | {"loss": 6.1})
+        scalars, plugins = _events(tmp_path)
+        assert plugins == {"scalars"}
+        expected = {
+            (line["step"], name): np.float32(value)
+            for line in _lines(tmp_path)
+            for name, value in line.items()
+            if name != "step"
+        }
+        assert scalars == expected
+        assert len(scalars) == 2 * len(_REPORTED)
+
+    def test_screen(self, tmp_path, screen):
+        progress.Progress(str(tmp_path), 1000, 1250)(
+            1010, _BLOCK | {"seconds": 40.0, "tokens": 1e7}
+        )
+        # 240 steps at 4 seconds each.
+        assert screen.messages == [
+            "step 1,010/1,250  loss 7.2500  masked_lm_accuracy 0.1250  "
+            "learning_rate 1.00e-04  8.0 sequences/s  250,000 tokens/s  "
+            "16:00 left"
+        ]
+
+    def test_last_step_leaves_nothing(self, tmp_path, screen):
+        progress.Progress(str(tmp_path), 90, 100)(100, _BLOCK)
+        assert screen.messages[0].startswith("step 100/100  ")
+        assert screen.messages[0].endswith("  0:00 left")
+
+
+class TestResume:
+    @pytest.fixture
+    def folder(self, tmp_path):
+        """Of a run that reported steps 10 to 40."""
+        report = progress.Progress(str(tmp_path), 0, 100)
+        for step in (10, 20, 30, 40):
+            report(step, _BLOCK)
+        return tmp_path
+
+    def _steps(self, folder):
+        return [line["step"] for line in _lines(folder)]
+
+    def test_goes_on(self, folder):
+        progress.Progress(str(folder), 40, 100)(50, _BLOCK)
+        assert self._steps(folder) == [10, 20, 30, 40, 50]
+
+    @pytest.mark.parametrize("start", [20, 25])
+    def test_later_steps_are_made_again(self, folder, start):
+        report = progress.Progress(str(folder), start, 100)
+        assert self._steps(folder) == [10, 20]
+        report(30, _BLOCK | {"loss": 1.0})
+        assert [line["loss"] for line in _lines(folder)] == [7.25, 7.25, 1.0]
+
+    def test_from_the_beginning(self, folder):
+        progress.Progress(str(folder), 0, 100)
+        assert self._steps(folder) == []
+
+    @pytest.mark.parametrize("half", ['{"step"', "{", '{"step": 5, "loss": 7}'])
+    def test_half_line_goes(self, folder, half):
+        with open(folder / "metrics.jsonl", "a") as file:
+            file.write(half)
+        progress.Progress(str(folder), 40, 100)(50, _BLOCK)
+        assert self._steps(folder) == [10, 20, 30, 40, 50]
+
+    def test_line_that_is_none_of_ours_is_named(self, folder):
+        with open(folder / "metrics.jsonl", "a") as file:
+            file.write("step 50: 7.2\n")
+        with pytest.raises(ValueError, match=r"metrics\.jsonl, line 5.*7\.2"):
+            progress.Progress(str(folder), 40, 100)
+
+    def test_no_temporary_file_is_left(self, folder):
+        progress.Progress(str(folder), 20, 100)(30, _BLOCK)
+        names = {path.name.partition(".")[0] for path in folder.iterdir()}
+        assert names == {"metrics", "events"}
+        assert not list(folder.glob("*.tmp*"))
+
+
+class TestDuration:
+    @pytest.mark.parametrize(
+        ("seconds", "text"),
+        [
+            (0, "0:00"),
+            (0.4, "0:00"),
+            (9, "0:09"),
+            (59.6, "1:00"),
+            (61, "1:01"),
+            (3599.7, "1:00:00"),
+            (3661, "1:01:01"),
+            (86_399, "23:59:59"),
+            (86_400, "1d 0:00:00"),
+            (93_784, "1d 2:03:04"),
+            (10 * 86_400 + 5, "10d 0:00:05"),
+        ],
+    )
+    def test_text(self, seconds, text):
+        assert progress.duration(seconds) == text
+
+
+class TestWriteResults:
+    def test_sorted_as_the_original(self, tmp_path, screen):
+        path = tmp_path / "eval_results.txt"
+        path.write_text("older = 1\n")
+        progress.write_results(
+            str(path), {"loss": 0.5, "eval_accuracy": 1 / 3, "global_step": 7}
+        )
+        lines = [
+            "eval_accuracy = 0.3333333333333333",
+            "global_step = 7",
+            "loss = 0.5",
+        ]
+        assert path.read_text().splitlines() == lines
+        assert [path.name for path in tmp_path.iterdir()] == [path.name]
+        assert [message.strip() for message in screen.messages[1:]] == lines
+        assert str(path) in screen.messages[0]
