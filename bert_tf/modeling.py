@@ -69,7 +69,7 @@ class BertConfig:
     def __post_init__(self):
         for name in _SIZES:
             value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
+            if not _is_a(value, int) or value < 1:
                 raise ValueError(
                     f"`{name}` must be a positive integer. "
                     f"Received: {name}={value!r}"
@@ -82,11 +82,17 @@ class BertConfig:
             )
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             value = getattr(self, name)
-            if not 0 <= value < 1:
+            if not _is_a(value, int | float) or not 0 <= value < 1:
                 raise ValueError(
-                    f"`{name}` must be at least 0 and below 1. "
+                    f"`{name}` must be a number, at least 0 and below 1. "
                     f"Received: {name}={value!r}"
                 )
+        spread = self.initializer_range
+        if not _is_a(spread, int | float) or not 0 < spread < math.inf:
+            raise ValueError(
+                "`initializer_range` must be a positive number. "
+                f"Received: initializer_range={spread!r}"
+            )
         activation(self.hidden_act)
 
     @classmethod
@@ -106,11 +112,11 @@ class BertConfig:
     @classmethod
     def from_json_file(cls, path: str) -> "BertConfig":
         """Reads a bert_config.json, local or remote."""
-        with tf.io.gfile.GFile(path, "r") as file:
+        with tf.io.gfile.GFile(path, "rb") as file:
             text = file.read()
         try:
             values = json.loads(text)
-        except json.JSONDecodeError as error:
+        except ValueError as error:  # of the encoding or of the syntax
             raise ValueError(f"{path} is not JSON: {error}") from error
         if not isinstance(values, dict):
             raise ValueError(f"{path} must hold one JSON object.")
@@ -139,6 +145,11 @@ class BertConfig:
                 f"{path} does not belong to this BERT config: it has {size} "
                 f"pieces, the config says vocab_size={self.vocab_size}."
             )
+
+
+def _is_a(value: Any, kind: Any) -> bool:
+    """Like isinstance, but `true` in a JSON file is no number."""
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 # ---- Elementwise functions and small layers ---------------------------------
@@ -171,7 +182,7 @@ def activation(name: str) -> Callable[[tf.Tensor], tf.Tensor]:
         "tanh": tf.tanh,
         "linear": tf.identity,
     }
-    if name not in functions:
+    if not isinstance(name, str) or name not in functions:
         raise ValueError(
             f"`hidden_act` must be one of {', '.join(functions)}. "
             f"Received: hidden_act={name!r}"
