@@ -73,11 +73,18 @@ def _keep_lines_until(path: str, step: int) -> None:
         return
     with tf.io.gfile.GFile(path, "r") as file:
         lines = file.read().splitlines(keepends=True)
-    kept = [
-        line
-        for line in lines
-        if line.endswith("\n") and json.loads(line)["step"] <= step
-    ]
+    kept = []
+    for number, line in enumerate(lines, 1):
+        if not line.endswith("\n"):
+            continue
+        try:
+            if json.loads(line)["step"] <= step:
+                kept.append(line)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path}, line {number}, is no JSON object with a `step`. "
+                f"Remove it, or move the file away. Received: {line.rstrip()}"
+            ) from error
     temporary = f"{path}.tmp{os.getpid()}"
     with tf.io.gfile.GFile(temporary, "w") as file:
         file.write("".join(kept))
