@@ -18,6 +18,7 @@ _FILE_ERRORS = (
     tf.errors.PermissionDeniedError,
     tf.errors.FailedPreconditionError,
     tf.errors.ResourceExhaustedError,
+    tf.errors.UnimplementedError,  # a path such as s3://, without its plugin
 )
 
 
@@ -67,12 +68,14 @@ def _foreseen(error: BaseException, main: Callable[..., Any]) -> bool:
     """Whether the error is a check of ours, or of the file system."""
     if isinstance(error, _FILE_ERRORS):
         return True
-    last = traceback.extract_tb(error.__traceback__)[-1].filename
-    package = os.path.dirname(os.path.abspath(__file__))
-    return os.path.abspath(last).startswith(package) or last in (
-        main.__code__.co_filename,
-        __file__,
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    package = os.path.dirname(os.path.abspath(__file__)) + os.sep
+    ours = (
+        os.path.abspath(last.filename).startswith(package)
+        or last.filename == main.__code__.co_filename
     )
+    # int("x") in our code has no frame of its own, but is no check of ours.
+    return ours and (last.line or "").startswith("raise ")
 
 
 def _one_line(error: BaseException) -> str:
@@ -101,12 +104,13 @@ def write_flagfile(path: str) -> None:
 def read_flagfile(path: str) -> dict[str, str]:
     """Returns the flags that `write_flagfile` wrote, as text by name."""
     with tf.io.gfile.GFile(path, "r") as file:
-        lines = file.read().splitlines()
-    return dict(
-        line.removeprefix("--").split("=", 1)
-        for line in lines
-        if line.startswith("--")
-    )
+        lines = file.read().split("\n")
+    texts = {}
+    for line in lines:
+        if line.startswith("--"):
+            name, _, text = line.removeprefix("--").partition("=")
+            texts[name] = text
+    return texts
 
 
 def check_same_run(path: str, identity: Iterable[str]) -> None:
@@ -142,7 +146,6 @@ def _values() -> dict[str, str]:
 
 
 def _text(flag: flags.Flag) -> str:
-    serialized = flag.serialize()  # --name=value, --name or --noname
-    if "=" in serialized:
-        return serialized.split("=", 1)[1]
-    return "false" if serialized.startswith("--no") else "true"
+    if flag.boolean:
+        return "true" if flag.value else "false"
+    return flag.serialize().removeprefix(f"--{flag.name}=")
