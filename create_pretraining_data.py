@@ -293,13 +293,7 @@ def main(_):
         )
         counts = write_instances(writers, corpus, vocabulary, settings, rng)
 
-    totals = {
-        "documents": corpus.num_documents,
-        "sentences": len(corpus.sentences) - 1,
-        "tokens": len(corpus.tokens),
-        "unknown_tokens": int((corpus.tokens == vocabulary.unk_id).sum()),
-        **counts,
-    }
+    totals = corpus.statistics(vocabulary) | counts
     masking = dataclasses.asdict(settings)
     records.Manifest(
         record_type=records.PRETRAINING.name,

@@ -189,6 +189,16 @@ class Corpus:
         """Number of documents."""
         return len(self.documents) - 1
 
+    def statistics(self, vocabulary: Vocabulary) -> dict[str, int]:
+        """Counts what the documents hold."""
+        unknown = self.tokens == vocabulary.unk_id
+        return {
+            "documents": self.num_documents,
+            "sentences": len(self.sentences) - 1,
+            "tokens": len(self.tokens),
+            "unknown_tokens": int(unknown.sum()),
+        }
+
 
 def build_corpus(lines: Iterable[TokenizedLines]) -> Corpus:
     """Collects documents; lines without a token are left out."""
@@ -372,9 +382,10 @@ def create_instances(
     counts = np.clip(counts, 1, settings.max_predictions_per_seq)  # [B]
     starts = is_text
     if settings.do_whole_word_mask:
-        starts = is_text & ~(
-            vocabulary.continues[ids] & np.roll(is_text, 1, axis=1)
-        )
+        # A segment may begin inside of a word; that is no part of the word
+        # before the [SEP] (to the original it is).
+        follows_text = np.roll(is_text, 1, axis=1)
+        starts = is_text & ~(vocabulary.continues[ids] & follows_text)
     chosen = choose(is_text, starts, counts.astype(np.int64), rng)  # [B, S]
     masked = replace(ids, chosen, vocabulary, rng)  # [B, S]
 

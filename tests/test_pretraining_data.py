@@ -5,6 +5,7 @@ draws, as the reference for distributions.
 """
 
 import collections
+import dataclasses
 import random
 
 from bert_tf import pretraining_data, tokenization
@@ -246,6 +247,13 @@ class TestBuildCorpus:
         assert list(corpus.sentences) == [0, 2, 3, 4, 7]
         assert list(corpus.documents) == [0, 2, 3, 4]
         assert corpus.num_documents == 3
+        vocabulary = dataclasses.replace(_VOCABULARY, unk_id=9)
+        assert corpus.statistics(vocabulary) == {
+            "documents": 3,
+            "sentences": 4,
+            "tokens": 7,
+            "unknown_tokens": 3,
+        }
 
     def test_nothing(self):
         corpus = pretraining_data.build_corpus([])
@@ -534,6 +542,23 @@ class TestWholeWords:
             for pieces in (pieces_ours, pieces_reference)
         ]
         assert stats.chi2_contingency(table).pvalue > _SIGNIFICANCE
+
+    def test_do_not_reach_over_a_separator(self):
+        # Both segments begin inside of a word, as after truncation.
+        corpus = make_corpus([[["##s0", "w0"], ["##s1", "w1"]]])
+        pairs = np.array([[0, 2, 2, 4, 0]] * 400)
+        settings = pretraining_data.Settings(
+            8, 2, masked_lm_prob=0.1, do_whole_word_mask=True
+        )
+        instances = pretraining_data.create_instances(
+            corpus, pairs, _VOCABULARY, settings, np.random.default_rng(0)
+        )
+        # One token of seven each; joined to a word, two would not fit.
+        assert (instances["masked_lm_weights"] == [1, 0]).all()
+        counts = np.bincount(instances["masked_lm_positions"][:, 0])
+        assert counts[[0, 3]].tolist() == [0, 0]
+        observed = counts[[1, 2, 4, 5]]
+        assert stats.chisquare(observed).pvalue > _SIGNIFICANCE
 
     def test_a_word_that_does_not_fit_is_passed_over(self):
         is_text = np.ones((500, 6), bool)

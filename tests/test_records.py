@@ -3,11 +3,11 @@
 import dataclasses
 import json
 
+from bert_tf import records
+
 import numpy as np
 import pytest
 import tensorflow as tf
-
-from bert_tf import records
 
 LENGTHS = {"S": 8, "P": 3}
 
@@ -236,7 +236,9 @@ class TestFiles:
         (tmp_path / "b").write_bytes(content[: len(content) * 6 // 9 + 20])
         with pytest.raises(ValueError, match="b, record 7: truncated, corr"):
             records.count([good, bad])
-        assert f"{bad}, record 7" in records.diagnose([good, bad])
+        diagnosis = records.diagnose([good, bad])
+        assert diagnosis
+        assert f"{bad}, record 7" in diagnosis
 
     def test_corrupt_file(self, tmp_path):
         with records.Writer(tmp_path / "a") as writer:
