@@ -169,12 +169,18 @@ def prepare_output_dir(
 
 def make_output_dir() -> None:
     """Makes the folder of a run, unless it is there."""
+    folder = OUTPUT_DIR.value
+    if "[" in folder:
+        raise ValueError(
+            "TensorFlow takes the name of a checkpoint for a glob, so it would "
+            "not find those of a folder with a bracket in its name. "
+            f"Received: output_dir={folder!r}"
+        )
     try:
-        tf.io.gfile.makedirs(OUTPUT_DIR.value)
+        tf.io.gfile.makedirs(folder)
     except tf.errors.OpError as error:
         raise OSError(
-            f"Cannot make the folder --output_dir={OUTPUT_DIR.value}: "
-            f"{error.message}"
+            f"Cannot make the folder --output_dir={folder}: {error.message}"
         ) from error
 
 

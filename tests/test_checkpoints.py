@@ -1,0 +1,460 @@
+"""Tests of bert_tf/checkpoints.py."""
+
+import dataclasses
+import logging
+import pathlib
+import re
+
+from bert_tf import checkpoints, heads, modeling, optimization
+
+import numpy as np
+import pretraining_records
+import pytest
+import tensorflow as tf
+
+CONFIG = modeling.BertConfig(**pretraining_records.CONFIG)
+EXTRA = {"global_step", "data_position/records", "data_position/seed"}
+
+
+def make_state(seed=1, keep=5, write=True, **changes):
+    """A model of random weights and moments, made from `seed`."""
+    model = heads.BertPretrainer(dataclasses.replace(CONFIG, **changes))
+    optimizer = optimization.AdamWeightDecay(lambda step: 0.1)
+    optimizer.build(model.trainable_variables)
+    state = checkpoints.TrainState(model, optimizer, 12345, keep, write)
+    rng = np.random.default_rng(seed)
+    for variable in state.variables.values():
+        variable.assign(rng.normal(size=variable.shape))
+    return state
+
+
+def array(variable):
+    return tf.convert_to_tensor(variable).numpy()
+
+
+def values(state):
+    return {n: array(v) for n, v in state.variables.items()}
+
+
+def save(state, folder, step, records=0):
+    state.step, state.records = step, records
+    return state.save(str(folder))
+
+
+def assert_equal(left, right):
+    assert left.keys() == right.keys()
+    for name, value in left.items():
+        np.testing.assert_array_equal(value, right[name], name)
+
+
+def names(folder):
+    return sorted(path.name for path in pathlib.Path(folder).iterdir())
+
+
+def files_of(*steps):
+    endings = ("data-00000-of-00001", "index")
+    found = [f"model.ckpt-{step}.{end}" for step in steps for end in endings]
+    return sorted(["checkpoint", *found])
+
+
+def damage(prefix):
+    """Changes one bit of a checkpoint's data."""
+    path = pathlib.Path(f"{prefix}.data-00000-of-00001")
+    content = bytearray(path.read_bytes())
+    content[0] ^= 1
+    path.write_bytes(content)
+
+
+class TestFormat:
+    def test_names_are_the_originals_and_those_of_the_slots(self, tmp_path):
+        state = make_state()
+        prefix = save(state, tmp_path, 3)
+        stored = checkpoints.shapes(prefix)
+        weights = [v.path for v in state.model.variables]
+        slots = [f"{n}/adam_{letter}" for n in weights for letter in "mv"]
+        assert stored.keys() == {*weights, *slots} | EXTRA
+        assert {
+            "bert/embeddings/word_embeddings",
+            "bert/encoder/layer_0/attention/self/query/kernel/adam_m",
+            "cls/predictions/output_bias",
+            "cls/seq_relationship/output_weights/adam_v",
+        } <= stored.keys()
+
+    def test_tensorflow_reads_it(self, tmp_path):
+        state = make_state()
+        save(state, tmp_path, 3, records=24)
+        # By the folder: the file `checkpoint` is right, too.
+        reader = tf.train.load_checkpoint(str(tmp_path))
+        for name, value in values(state).items():
+            np.testing.assert_array_equal(reader.get_tensor(name), value)
+        step = reader.get_tensor("global_step")
+        assert (step, step.dtype) == (3, np.int64)
+        assert reader.get_tensor("data_position/records") == 24
+
+    def test_tf1_saver_restores_it(self, tmp_path):
+        state = make_state()
+        prefix = save(state, tmp_path, 3)
+        expected = values(state)
+        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+            variables = {
+                name: tf.compat.v1.get_variable(name, value.shape)
+                for name, value in expected.items()
+            }
+            step = tf.compat.v1.train.get_or_create_global_step()
+            tf.compat.v1.train.Saver().restore(session, prefix)
+            assert_equal(session.run(variables), expected)
+            assert session.run(step) == 3
+
+    def test_is_read_where_tf1_wrote_it(self, tmp_path):
+        expected = make_state()
+        weights = {v.path: array(v) for v in expected.model.variables}
+        prefix = str(tmp_path / "model.ckpt-7")
+        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+            for name, value in weights.items():
+                tf.compat.v1.get_variable(name, initializer=value)
+            session.run(tf.compat.v1.global_variables_initializer())
+            tf.compat.v1.train.Saver().save(
+                session, prefix, write_meta_graph=False
+            )
+        state = make_state(seed=2)
+        checkpoints.restore_weights(state.model.variables, str(tmp_path))
+        assert_equal({v.path: array(v) for v in state.model.variables}, weights)
+
+
+class TestSave:
+    def test_resume_restores_everything(self, tmp_path):
+        state = make_state()
+        save(state, tmp_path, 3, records=24)
+        other = make_state(seed=2)
+        assert other.resume(str(tmp_path))
+        assert_equal(values(other), values(state))
+        assert (other.step, other.records) == (3, 24)
+
+    def test_the_newest_are_kept(self, tmp_path):
+        state = make_state(keep=2)
+        for step in (1, 2, 10):
+            save(state, tmp_path, step)
+        assert names(tmp_path) == files_of(2, 10)
+        found = tf.train.get_checkpoint_state(str(tmp_path))
+        assert [
+            pathlib.Path(p).name
+            for p in (
+                found.model_checkpoint_path,
+                *found.all_model_checkpoint_paths,
+            )
+        ] == ["model.ckpt-10", "model.ckpt-2", "model.ckpt-10"]
+        assert checkpoints.latest(str(tmp_path)) == f"{tmp_path}/model.ckpt-10"
+
+    def test_only_the_chief_writes(self, tmp_path):
+        save(make_state(write=False), tmp_path, 1)
+        assert names(tmp_path) == []
+
+    def test_mirrored_variables(self, tmp_path):
+        strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+        with strategy.scope():
+            state = make_state()
+        save(state, tmp_path, 3)
+        with strategy.scope():
+            other = make_state(seed=2)
+        assert other.resume(str(tmp_path))
+        plain = make_state(seed=2)
+        assert plain.resume(str(tmp_path))
+        for name, variable in other.variables.items():
+            # Keras variables hold the distributed one.
+            variable = getattr(variable, "_value", variable)
+            for replica in strategy.experimental_local_results(variable):
+                np.testing.assert_array_equal(
+                    replica, plain.variables[name], name
+                )
+
+    @pytest.mark.parametrize("name", ["a*b", "wh?t"])
+    def test_folder_names_that_look_like_globs(self, tmp_path, name):
+        folder = tmp_path / name
+        folder.mkdir()
+        state = make_state(keep=1)
+        for step in (1, 2):
+            save(state, folder, step)
+        assert names(folder) == files_of(2)
+        (folder / "model.ckpt-3.tmp77.index").write_text("half")
+        assert make_state().resume(str(folder))
+        assert names(folder) == files_of(2)
+        report = checkpoints.restore_weights(
+            make_state().model.variables, str(folder)
+        )
+        assert report.prefix == f"{folder}/model.ckpt-2"
+
+
+class TestFailingSave:
+    """The old checkpoint stays, and nothing half-written beside it."""
+
+    @pytest.mark.parametrize("ending", [".data-00000-of-00001", ".index"])
+    @pytest.mark.parametrize("step", [1, 2])
+    def test_rename(self, tmp_path, monkeypatch, ending, step):
+        state = make_state()
+        save(state, tmp_path, 1)
+        before = values(state)
+        rename = tf.io.gfile.rename
+
+        def fail(source, target, overwrite=False):
+            if target.endswith(ending):
+                raise tf.errors.ResourceExhaustedError(None, None, "disk full")
+            rename(source, target, overwrite)
+
+        monkeypatch.setattr(tf.io.gfile, "rename", fail)
+        with pytest.raises(tf.errors.ResourceExhaustedError):
+            save(state, tmp_path, step)
+        assert names(tmp_path) == files_of(1)
+        other = make_state(seed=2)
+        assert other.resume(str(tmp_path))
+        assert_equal(values(other), before)
+
+    def test_not_a_folder(self, tmp_path):
+        (tmp_path / "file").write_text("x")
+        with pytest.raises(tf.errors.OpError):
+            save(make_state(), tmp_path / "file", 1)
+        assert names(tmp_path) == ["file"]
+
+    def test_killed_in_the_middle(self, tmp_path):
+        state = make_state()
+        save(state, tmp_path, 1)
+        for name in (
+            "model.ckpt-2.tmp42.data-00000-of-00001.tempstate99",
+            "model.ckpt-2.tmp42.data-00000-of-00001",
+            # Between the two renames.
+            "model.ckpt-3.data-00000-of-00001",
+        ):
+            (tmp_path / name).write_text("half")
+        other = make_state(seed=2)
+        assert other.resume(str(tmp_path))
+        assert other.step == 1
+        assert not [name for name in names(tmp_path) if ".tmp" in name]
+        save(other, tmp_path, 3)
+        assert make_state().resume(str(tmp_path))
+
+
+class TestResume:
+    def test_nothing_there(self, tmp_path):
+        state = make_state()
+        before = values(state)
+        assert not state.resume(str(tmp_path))
+        assert not state.resume(str(tmp_path / "none"))
+        assert_equal(values(state), before)
+
+    def test_corrupt_newest_falls_back(self, tmp_path, caplog):
+        state = make_state()
+        save(state, tmp_path, 1, records=8)
+        before = values(state)
+        state = make_state(seed=2)
+        newest = save(state, tmp_path, 2)
+        damage(newest)
+        other = make_state(seed=3)
+        with caplog.at_level(logging.WARNING):
+            assert other.resume(str(tmp_path))
+        assert_equal(values(other), before)
+        assert (other.step, other.records) == (1, 8)
+        assert f"{newest} can't be read" in caplog.text
+        assert "Checksum" in caplog.text
+
+    @pytest.mark.parametrize(
+        "ending, content",
+        [
+            ("data-00000-of-00001", b""),
+            ("data-00000-of-00001", None),
+            ("index", b""),
+            ("index", b"not an index" * 9),
+        ],
+    )
+    def test_unreadable_newest_falls_back(self, tmp_path, ending, content):
+        state = make_state()
+        save(state, tmp_path, 1)
+        path = pathlib.Path(f"{save(state, tmp_path, 2)}.{ending}")
+        if content is None:
+            path.unlink()
+        else:
+            path.write_bytes(content)
+        other = make_state(seed=3)
+        assert other.resume(str(tmp_path))
+        assert other.step == 1
+
+    def test_a_corrupt_one_does_not_drive_out_good_ones(self, tmp_path):
+        state = make_state(keep=1)
+        damage(save(state, tmp_path, 9))
+        save(state, tmp_path, 2)
+        assert names(tmp_path) == files_of(2, 9)
+        found = tf.train.latest_checkpoint(str(tmp_path))
+        assert found == f"{tmp_path}/model.ckpt-2"
+        other = make_state(seed=3)
+        assert other.resume(str(tmp_path))
+        assert other.step == 2
+
+    def test_all_corrupt(self, tmp_path):
+        damage(save(make_state(), tmp_path, 1))
+        message = f"None of the checkpoints in {tmp_path} can be read"
+        with pytest.raises(ValueError, match=message):
+            make_state().resume(str(tmp_path))
+
+    def test_another_seed(self, tmp_path):
+        save(make_state(), tmp_path, 1)
+        state = make_state()
+        state.seed = 7
+        message = r"another seed.*seed=7, in the checkpoint 12345"
+        with pytest.raises(ValueError, match=message):
+            state.resume(str(tmp_path))
+
+    def test_another_shape(self, tmp_path):
+        save(make_state(), tmp_path, 1)
+        message = (
+            r"word_embeddings is \[40, 8\] there and \[44, 8\] in the model"
+        )
+        state = make_state(vocab_size=44)
+        before = values(state)
+        with pytest.raises(ValueError, match=message):
+            state.resume(str(tmp_path))
+        assert_equal(values(state), before)
+
+    def test_another_architecture(self, tmp_path):
+        save(make_state(num_hidden_layers=2), tmp_path, 1)
+        state = make_state()
+        with pytest.raises(ValueError) as error:
+            state.resume(str(tmp_path))
+        text = str(error.value)
+        ours, theirs = text.split("In the checkpoint only: ")
+        assert "In this run only: nothing" in ours
+        assert "bert/encoder/layer_1/attention/self/key/bias, " in theirs
+        assert "adam" not in theirs  # the moments go without saying
+
+    def test_weights_without_a_run(self, tmp_path):
+        state = make_state()
+        weights = {v.path: v.value for v in state.model.variables}
+        checkpoints.write(str(tmp_path / "model.ckpt-1"), weights)
+        message = r"In this run only: .*output_bias/adam_m.* global_step"
+        with pytest.raises(ValueError, match=message):
+            state.resume(str(tmp_path))
+
+
+class TestRestoreWeights:
+    def test_report(self, tmp_path):
+        state = make_state()
+        prefix = save(state, tmp_path, 1)
+        classifier = heads.BertClassifier(CONFIG, 3)
+        report = checkpoints.restore_weights(classifier.variables, prefix)
+        assert report.prefix == prefix
+        encoder = {n for n in values(state) if n.startswith("bert/")}
+        encoder = {n for n in encoder if "/adam_" not in n}
+        assert set(report.restored) == encoder
+        assert report.fresh == ("output_bias", "output_weights")
+        # Neither moments nor the step nor the position are anybody's weights.
+        assert set(report.unused) == {
+            n
+            for n in values(state)
+            if n.startswith("cls/") and "/adam_" not in n
+        }
+        for variable in classifier.bert.variables:
+            np.testing.assert_array_equal(
+                variable, state.variables[variable.path]
+            )
+        first, second, third = str(report).splitlines()
+        assert first == f"Restored {len(encoder)} variables of {prefix}."
+        assert second.endswith("random values: output_bias, output_weights")
+        assert third.startswith("In the checkpoint, not used by this model: ")
+
+    def test_missing_encoder_names_both_lists(self, tmp_path):
+        prefix = str(tmp_path / "model.ckpt-1")
+        weights = {
+            v.path.replace("bert/encoder", "roberta/encoder"): v.value
+            for v in make_state().model.variables
+        }
+        checkpoints.write(prefix, weights)
+        classifier = heads.BertClassifier(CONFIG, 3)
+        before = array(classifier.bert.embeddings.word_embeddings)
+        with pytest.raises(ValueError) as error:
+            checkpoints.restore_weights(classifier.variables, prefix)
+        ours, theirs = str(error.value).split("In the checkpoint only: ")
+        assert "only: bert/encoder/layer_0/attention/output/" in ours
+        assert "output_weights" not in ours
+        assert "roberta/encoder/layer_0/attention/output/" in theirs
+        np.testing.assert_array_equal(
+            classifier.bert.embeddings.word_embeddings, before
+        )
+
+    def test_required_is_the_callers_choice(self, tmp_path):
+        prefix = save(make_state(), tmp_path, 1)
+        classifier = heads.BertClassifier(CONFIG, 3)
+        with pytest.raises(ValueError, match="model only: output_bias, outp"):
+            checkpoints.restore_weights(classifier.variables, prefix, "")
+
+    def test_another_shape(self, tmp_path):
+        prefix = save(make_state(), tmp_path, 1)
+        config = dataclasses.replace(CONFIG, vocab_size=50)
+        model = heads.BertPretrainer(config)
+        message = (
+            r"other shapes.*: bert/embeddings/word_embeddings is \[40, 8\] "
+            r"there and \[50, 8\] in the model; cls/predictions/output_bias "
+            r"is \[40\] there and \[50\]"
+        )
+        with pytest.raises(ValueError, match=message):
+            checkpoints.restore_weights(model.variables, prefix)
+
+    def test_corrupt(self, tmp_path):
+        prefix = save(make_state(), tmp_path, 1)
+        damage(prefix)
+        with pytest.raises(ValueError, match=f"{prefix} can't be read"):
+            checkpoints.restore_weights(make_state().model.variables, prefix)
+
+    def test_original_checkpoint(self, shared_data):
+        folder = shared_data / "tf1_checkpoint"
+        config = modeling.BertConfig.from_json_file(
+            str(folder / "bert_config.json")
+        )
+        model = heads.BertPretrainer(config)
+        report = checkpoints.restore_weights(model.variables, str(folder))
+        assert not report.fresh
+        assert not report.unused
+        assert len(report.restored) == len(model.variables)
+        reader = tf.train.load_checkpoint(str(folder / "bert_model.ckpt"))
+        for variable in model.variables:
+            np.testing.assert_array_equal(
+                variable, reader.get_tensor(variable.path)
+            )
+
+
+class TestFind:
+    @pytest.fixture(name="prefix")
+    def _prefix(self, tmp_path):
+        prefix = str(tmp_path / "bert_model.ckpt")
+        checkpoints.write(prefix, {"a": np.arange(3)})
+        return prefix
+
+    def test_a_prefix_or_one_of_its_files(self, prefix):
+        for ending in ("", ".index", ".data-00000-of-00001"):
+            assert checkpoints.find(prefix + ending) == prefix
+
+    def test_a_folder(self, tmp_path, prefix):
+        assert checkpoints.find(str(tmp_path)) == prefix
+        # A run's own checkpoints come before the one that it started from.
+        for step in (9, 10):
+            path = str(tmp_path / f"model.ckpt-{step}")
+            checkpoints.write(path, {"a": np.arange(3)})
+        assert checkpoints.find(str(tmp_path)) == path
+
+    def test_what_is_not_there(self, tmp_path, prefix):
+        (tmp_path / "empty").mkdir()
+        pathlib.Path(f"{prefix}.data-00000-of-00001").unlink()
+        for path, message in [
+            (tmp_path / "empty", "empty holds no checkpoint: neither"),
+            (tmp_path / "none", "none.index does not exist. A checkpoint is"),
+            (tmp_path / "no" / "folder", "folder.index does not exist"),
+            (prefix, "has an index but no data: .*data-00000-of-00001 does"),
+            ("", "There is no checkpoint"),
+        ]:
+            with pytest.raises(ValueError, match=message):
+                checkpoints.find(str(path))
+
+    def test_numbers_are_numbers(self, tmp_path):
+        for step in (100, 20, 3):
+            checkpoints.write(str(tmp_path / f"model.ckpt-{step}"), {"a": 1})
+        for name in ("model.ckpt-x.index", "model.ckpt-4.tmp7.index"):
+            (tmp_path / name).write_text("")
+        found = checkpoints.numbered(str(tmp_path))
+        assert list(found) == [3, 20, 100]
+        assert re.fullmatch(r".*/model\.ckpt-20", found[20])
