@@ -178,7 +178,7 @@ def splits_to_read(task, data_dir, do_train, do_eval, do_predict):
     return splits
 
 
-def write_records(folder, task, data_dir, splits, tokenizer, max_seq_length):
+def write_records(folder, task, data_dir, splits, encoder):
     """Writes the records of each split: all data is checked before training.
 
     Returns:
@@ -190,13 +190,8 @@ def write_records(folder, task, data_dir, splits, tokenizer, max_seq_length):
             examples = classification.read_tfds(task, split)
         else:
             examples = classification.read(task, data_dir or "", split)
-        data[split] = text_records.write(
-            os.path.join(folder, _RECORD_FILES[split]),
-            examples,
-            tokenizer,
-            task.labels,
-            max_seq_length,
-        )
+        path = os.path.join(folder, _RECORD_FILES[split])
+        data[split] = encoder.write(path, examples, task.labels)
     return data
 
 
@@ -381,8 +376,10 @@ def main(_):
         task,
         data_dir,
         splits,
-        text_ops.BertTokenizer(vocab, _DO_LOWER_CASE.value),
-        _MAX_SEQ_LENGTH.value,
+        text_records.Encoder(
+            text_ops.BertTokenizer(vocab, _DO_LOWER_CASE.value),
+            _MAX_SEQ_LENGTH.value,
+        ),
     )
     with strategy.scope():
         model = heads.BertClassifier(config, len(task.labels or (0,)))

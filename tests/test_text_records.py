@@ -1,0 +1,79 @@
+from bert_tf import records, text_ops, text_records
+from bert_tf.tasks import common
+
+import pytest
+import tensorflow as tf
+
+_VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c"]
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return text_records.Encoder(text_ops.BertTokenizer(_VOCAB, True), 6)
+
+
+def _read(written):
+    dataset = tf.data.TFRecordDataset(written.path).batch(10)
+    (batch,) = [
+        written.record_type.parse(rows, written.lengths) for rows in dataset
+    ]
+    return {name: value.numpy().tolist() for name, value in batch.items()}
+
+
+def test_singles_pairs_and_what_is_cut(encoder, tmp_path, caplog):
+    examples = [
+        common.Example("1", "A b", "", "yes"),
+        common.Example("2", "a", "b", "no"),
+        common.Example("3", "a b c a", "b c", None),
+        common.Example("4", "a b c a b", "", "no"),
+        common.Example("5", "a", " ", "no"),
+    ]
+    path = str(tmp_path / "x.tf_record")
+    with caplog.at_level("INFO"):
+        written = encoder.write(path, iter(examples), ("no", "yes"))
+    assert (written.count, written.record_type) == (5, records.CLASSIFICATION)
+    assert _read(written) == {
+        "input_ids": [
+            [2, 5, 6, 3, 0, 0],
+            [2, 5, 3, 6, 3, 0],
+            [2, 5, 6, 3, 6, 3],
+            [2, 5, 6, 7, 5, 3],
+            [2, 5, 3, 0, 0, 0],
+        ],
+        "input_mask": [
+            [1, 1, 1, 1, 0, 0],
+            [1, 1, 1, 1, 1, 0],
+            [1] * 6,
+            [1] * 6,
+            [1, 1, 1, 0, 0, 0],
+        ],
+        "segment_ids": [
+            [0] * 6,
+            [0, 0, 0, 1, 1, 0],
+            [0, 0, 0, 0, 1, 1],
+            [0] * 6,
+            [0] * 6,
+        ],
+        "label_ids": [1, 0, 0, 0, 0],
+        "is_real_example": [1] * 5,
+    }
+    assert "Wrote 5 examples" in caplog.text
+    assert "2 were longer than 6 tokens" in caplog.text
+
+
+def test_scores(encoder, tmp_path):
+    examples = [common.Example("1", "a", "", 2.5), common.Example("2", "b")]
+    path = str(tmp_path / "x.tf_record")
+    written = encoder.write(path, examples, None)
+    assert written.record_type is records.REGRESSION
+    assert _read(written)["label_ids"] == [2.5, 0.0]
+
+
+def test_an_error_leaves_no_file(encoder, tmp_path):
+    def broken():
+        yield common.Example("1", "a", "", "no")
+        raise ValueError("line 2")
+
+    with pytest.raises(ValueError, match="line 2"):
+        encoder.write(str(tmp_path / "x.tf_record"), broken(), ("no", "yes"))
+    assert not list(tmp_path.iterdir())
