@@ -7,6 +7,8 @@ Variables of the released checkpoints have their released names; those of
 fine-tuned models have the names that the original's scripts gave them.
 """
 
+from typing import Any
+
 from bert_tf import modeling
 
 import keras
@@ -16,7 +18,7 @@ import tensorflow as tf
 class _Transform(keras.layers.Layer):
     """Dense, activation and layer norm before the vocabulary product."""
 
-    def __init__(self, config: modeling.BertConfig, **kwargs):
+    def __init__(self, config: modeling.BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         size = config.hidden_size
         self.activation = modeling.activation(config.hidden_act)
@@ -34,7 +36,7 @@ class _Transform(keras.layers.Layer):
 class MaskedLMHead(keras.layers.Layer):
     """Predicts words with the word embeddings as output weights."""
 
-    def __init__(self, config: modeling.BertConfig, **kwargs):
+    def __init__(self, config: modeling.BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.vocab_size = config.vocab_size
         self.transform = _Transform(config, name="transform")
@@ -57,7 +59,7 @@ class MaskedLMHead(keras.layers.Layer):
 class NextSentenceHead(keras.layers.Layer):
     """Class 0: the second segment follows the first. Class 1: it does not."""
 
-    def __init__(self, config: modeling.BertConfig, **kwargs):
+    def __init__(self, config: modeling.BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.config = config
 
@@ -79,7 +81,7 @@ class NextSentenceHead(keras.layers.Layer):
 class PretrainingHeads(keras.layers.Layer):
     """The two heads of pre-training, under the released name `cls`."""
 
-    def __init__(self, config: modeling.BertConfig, **kwargs):
+    def __init__(self, config: modeling.BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.predictions = MaskedLMHead(config, name="predictions")
         self.seq_relationship = NextSentenceHead(

@@ -233,7 +233,7 @@ class Dense(keras.layers.Layer):
     """`x @ kernel + bias`; kernel [in_size, out_size]."""
 
     def __init__(
-        self, config: BertConfig, in_size: int, out_size: int, **kwargs
+        self, config: BertConfig, in_size: int, out_size: int, **kwargs: Any
     ):
         super().__init__(**kwargs)
         self.shape = (in_size, out_size)
@@ -268,7 +268,7 @@ class LayerNorm(keras.layers.Layer):
 
     EPSILON = 1e-12
 
-    def __init__(self, size: int, **kwargs):
+    def __init__(self, size: int, **kwargs: Any):
         super().__init__(**kwargs)
         self.size = size
 
@@ -330,7 +330,7 @@ def normalize(x, gamma, beta, epsilon):  # [..., D], [D], [D]
 class Embeddings(keras.layers.Layer):
     """Sums word, token-type and position embeddings, then normalizes."""
 
-    def __init__(self, config: BertConfig, **kwargs):
+    def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.config = config
         self.norm = LayerNorm(config.hidden_size, name="LayerNorm")
@@ -379,7 +379,7 @@ def additive_mask(input_mask: tf.Tensor) -> tf.Tensor:  # [B, S]
 class SelfAttention(keras.layers.Layer):
     """Multi-head scaled dot-product attention (Vaswani et al., 2017)."""
 
-    def __init__(self, config: BertConfig, **kwargs):
+    def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.config = config
         size = config.hidden_size
@@ -417,7 +417,7 @@ class SelfAttention(keras.layers.Layer):
 class Residual(keras.layers.Layer):
     """Dense, dropout, sum with the block's input, layer norm."""
 
-    def __init__(self, config: BertConfig, in_size: int, **kwargs):
+    def __init__(self, config: BertConfig, in_size: int, **kwargs: Any):
         super().__init__(**kwargs)
         self.rate = config.hidden_dropout_prob
         self.dense = Dense(config, in_size, config.hidden_size, name="dense")
@@ -434,7 +434,7 @@ class Residual(keras.layers.Layer):
 class Attention(keras.layers.Layer):
     """Self-attention and its output projection."""
 
-    def __init__(self, config: BertConfig, **kwargs):
+    def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.self_attention = SelfAttention(config, name="self")
         self.residual = Residual(config, config.hidden_size, name="output")
@@ -452,7 +452,7 @@ class Attention(keras.layers.Layer):
 class Intermediate(keras.layers.Layer):
     """The widening half of the feed-forward network."""
 
-    def __init__(self, config: BertConfig, **kwargs):
+    def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.activation = activation(config.hidden_act)
         self.dense = Dense(
@@ -469,7 +469,7 @@ class Intermediate(keras.layers.Layer):
 class TransformerLayer(keras.layers.Layer):
     """Attention and feed-forward, each with a residual and a norm after it."""
 
-    def __init__(self, config: BertConfig, **kwargs):
+    def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.attention = Attention(config, name="attention")
         self.intermediate = Intermediate(config, name="intermediate")
@@ -491,7 +491,7 @@ class TransformerLayer(keras.layers.Layer):
 class Encoder(keras.layers.Layer):
     """A stack of transformer layers."""
 
-    def __init__(self, config: BertConfig, **kwargs):
+    def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.layers = [
             TransformerLayer(config, name=f"layer_{i}")
@@ -515,7 +515,7 @@ class Encoder(keras.layers.Layer):
 class Pooler(keras.layers.Layer):
     """A tanh layer over the vector of [CLS]."""
 
-    def __init__(self, config: BertConfig, **kwargs):
+    def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         size = config.hidden_size
         self.dense = Dense(config, size, size, name="dense")
@@ -542,7 +542,7 @@ class BertOutputs(NamedTuple):
 class Bert(keras.Model):
     """BERT without a head."""
 
-    def __init__(self, config: BertConfig, name: str = "bert", **kwargs):
+    def __init__(self, config: BertConfig, name: str = "bert", **kwargs: Any):
         super().__init__(name=name, **kwargs)
         self.config = config
         self.embeddings = Embeddings(config, name="embeddings")

@@ -116,7 +116,7 @@ class TestAdamWeightDecay:
             ((0.9, 0.999), 2e-5),
             # With these numbers only roundings are left: each step rounds
             # weights of up to 4 by 2^-23.
-            (np.float64(np.float32([0.9, 0.999])), 2e-6),
+            ((float(np.float32(0.9)), float(np.float32(0.999))), 2e-6),
         ],
         ids=["exact", "as float32 holds them"],
     )
@@ -219,8 +219,10 @@ class TestAdamWeightDecay:
 class TestClipByGlobalNorm:
     def _gradients(self, scale):
         rng = np.random.default_rng(0)
-        shapes = ([3, 4], [5], [], [2, 2, 2])
-        return [scale * rng.normal(size=s).astype(np.float32) for s in shapes]
+        return [
+            scale * rng.normal(size=size).astype(np.float32)
+            for size in ((3, 4), (5,), (1,), (2, 2, 2))
+        ]
 
     @pytest.mark.parametrize("scale", [1e-3, 0.1, 1.0, 1e3])
     @pytest.mark.parametrize("limit", [0.5, 1.0, 20.0])
