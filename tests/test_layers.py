@@ -15,7 +15,7 @@ _SCRIPT_NAMES = {path.stem for path in _SCRIPTS}
 
 # Module -> which modules of ours it may import. A name ending in ".*" stands
 # for all modules below. A new module needs a line here.
-_LAYERS = (
+_LAYERS: tuple[dict[str, set[str]], ...] = (
     # No TensorFlow
     {
         "tokenization": set(),
@@ -85,7 +85,7 @@ def _tree(path: pathlib.Path) -> ast.Module:
 
 def _imports(path: pathlib.Path) -> set[str]:
     """Dotted names that a file imports, at any depth."""
-    names = set()
+    names: set[str] = set()
     for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
@@ -191,7 +191,7 @@ def _flag_reads(nodes: list[ast.stmt]) -> list[int]:
     for node in itertools.chain.from_iterable(map(ast.walk, nodes)):
         if isinstance(node, ast.Attribute) and node.attr == "value":
             of = node.value
-            holder = getattr(of, "attr", None) or getattr(of, "id", "")
+            holder = str(getattr(of, "attr", "") or getattr(of, "id", ""))
             if re.fullmatch(r"_?[A-Z][A-Z0-9_]*", holder):
                 lines.append(node.lineno)
     return lines

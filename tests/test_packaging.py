@@ -3,6 +3,7 @@
 import configparser
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -19,15 +20,16 @@ def _setup() -> configparser.ConfigParser:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> pathlib.Path:
+def wheel(tmp_path_factory):
     # From a copy: a build leaves folders beside the sources.
     copy = tmp_path_factory.mktemp("copy")
-    subprocess.run(
-        ["cp", "-r", "bert_tf", "setup.cfg", "pyproject.toml", "README.md",
-         "LICENSE", *(path.name for path in _ROOT.glob("*.py")), copy],
-        cwd=_ROOT,
-        check=True,
-    )
+    shutil.copytree(_ROOT / "bert_tf", copy / "bert_tf")
+    for path in (
+        *_ROOT.glob("*.py"),
+        *(_ROOT / n for n in ("setup.cfg", "pyproject.toml", "README.md")),
+        _ROOT / "LICENSE",
+    ):
+        shutil.copy(path, copy)
     out = tmp_path_factory.mktemp("wheel")
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps",
