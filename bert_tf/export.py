@@ -13,8 +13,10 @@ Shapes:
 - B: batch     S: sequence length     C: classes, 1 for a regression
 """
 
+import functools
 import json
 import os
+import pathlib
 import tempfile
 from collections.abc import Sequence
 
@@ -66,7 +68,9 @@ class _ClassifierModule(tf.Module):
 
         # One text_b stands for as many as there are rows. That allows for a
         # default, which a signature keeps and gRPC clients may rely on.
-        def serve_pairs(text_a, text_b=tf.constant([""])):
+        no_text = tf.constant([""])
+
+        def serve_pairs(text_a, text_b=no_text):
             text_b = tf.broadcast_to(text_b, tf.shape(text_a))
             return predict_texts(text_a, text_b)
 
@@ -79,11 +83,10 @@ class _ClassifierModule(tf.Module):
                 }
             )
 
-        self.serve_single = tf.function(predict_texts, input_signature=[_TEXTS])
-        self.serve_pairs = tf.function(
-            serve_pairs, input_signature=[_TEXTS] * 2
-        )
-        self.serve_ids = tf.function(serve_ids, input_signature=[_IDS] * 3)
+        function = functools.partial(tf.function, autograph=False)
+        self.serve_single = function(predict_texts, [_TEXTS])
+        self.serve_pairs = function(serve_pairs, [_TEXTS, _TEXTS])
+        self.serve_ids = function(serve_ids, [_IDS, _IDS, _IDS])
         # What the loaded model does when it is called.
         self.__call__ = self.serve_pairs
 
@@ -107,7 +110,7 @@ def save_classifier(
     do_lower_case: bool,
     labels: Sequence[str] | None,
     max_seq_length: int,
-    takes_pairs: bool = True,
+    takes_pairs: bool,
 ) -> None:
     """Writes the model as a SavedModel, whole or not at all.
 
@@ -145,44 +148,42 @@ def save_classifier(
         "takes_pairs": takes_pairs,
     }
     texts = {
-        "vocab.txt": "".join(f"{piece}\n" for piece in vocab),
+        "vocab.txt": _lines(vocab),
         "bert_config.json": config.to_json(),
         "export.json": json.dumps(description, indent=2) + "\n",
     }
     if labels is not None:
-        texts["labels.txt"] = "".join(f"{label}\n" for label in labels)
+        texts["labels.txt"] = _lines(labels)
     with tempfile.TemporaryDirectory() as folder:
-        for name, text in texts.items():
-            with open(
-                os.path.join(folder, name), "w", encoding="utf-8"
-            ) as file:
-                file.write(text)
+        assets = [pathlib.Path(folder, name) for name in texts]
+        for asset in assets:
+            asset.write_text(texts[asset.name], encoding="utf-8")
         module = _ClassifierModule(
             model,
             text_ops.BertTokenizer(vocab, do_lower_case),
             labels,
             max_seq_length,
-            [os.path.join(folder, name) for name in texts],
+            list(map(str, assets)),
         )
-        text = module.serve_pairs if takes_pairs else module.serve_single
+        serve = module.serve_pairs if takes_pairs else module.serve_single
         _save(
             path,
             module,
-            {"serving_default": text, "serve_ids": module.serve_ids},
+            {"serving_default": serve, "serve_ids": module.serve_ids},
         )
+
+
+def _lines(items: Sequence[str]) -> str:
+    # An empty piece was white space in its file, as U+2028 in the released
+    # Chinese vocabulary. An empty line would be refused.
+    return "".join(f"{item or chr(0x2028)}\n" for item in items)
 
 
 def _save(path: str, module: tf.Module, signatures: dict) -> None:
     """Saves under another name, then renames: no half model is ever found."""
     temporary = f"{path.rstrip('/')}.tmp{os.getpid()}"
     try:
-        tf.saved_model.save(
-            module,
-            temporary,
-            signatures,
-            # Nobody trains an export on: leave out the gradients.
-            tf.saved_model.SaveOptions(experimental_custom_gradients=False),
-        )
+        tf.saved_model.save(module, temporary, signatures)
         tf.io.gfile.rename(temporary, path, overwrite=True)
     except BaseException:
         if tf.io.gfile.exists(temporary):

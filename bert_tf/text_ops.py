@@ -63,7 +63,7 @@ def _table(do_lower_case: bool) -> _Table:
     marks: set[int] = set()
     for code in range(len(rule)):
         char = chr(code)
-        if _is_unassigned(char):
+        if _is_unassigned(char) and not tokenization.is_cjk(char):
             continue
         output = _normalize(char, do_lower_case)
         if do_lower_case:
@@ -92,11 +92,8 @@ def _pad(outputs: list[tuple[int, ...]]) -> np.ndarray:
 
 
 def _is_unassigned(char: str) -> bool:
-    """Says whether no rule but that of CJK ranges can change `char`."""
-    return (
-        unicodedata.category(char) in ("Cn", "Co", "Cs")
-        and tokenization.clean(char) == char
-    )
+    """Says whether no rule but that of the CJK ranges can apply to `char`."""
+    return unicodedata.category(char) in ("Cn", "Co", "Cs")
 
 
 def _combining(code: int) -> int:
@@ -358,11 +355,14 @@ def _without_unreachable(vocab: Sequence[str]) -> list[str]:
     No word holds such characters, so that the Python tokenizer never finds
     these pieces; FastWordpieceTokenizer would, or refuses them.
     """
+    words = tokenization.BasicTokenizer(do_lower_case=False)
+
+    def is_reachable(piece: str) -> bool:
+        piece = piece.removeprefix(tokenization.SUFFIX_INDICATOR)
+        return piece != "" and "".join(words.tokenize(piece)) == piece
+
     return [
-        piece
-        if piece.removeprefix(tokenization.SUFFIX_INDICATOR)
-        and not any(_normalize(x, False) in ((), (_SPACE,)) for x in piece)
-        else f"[unreachable {index}]"
+        piece if is_reachable(piece) else f"[unreachable {index}]"
         for index, piece in enumerate(vocab)
     ]
 

@@ -250,13 +250,18 @@ class _CharacterTable(dict):
         return result
 
 
+def is_cjk(char: str) -> bool:
+    """Says whether the character is a word by itself."""
+    return _CJK.match(char) is not None
+
+
 def clean(char: str) -> str:
     """Drops invalid characters, spaces out white space and CJK characters."""
     if char in "\0\ufffd" or _is_control(char):
         return ""
     if _is_whitespace(char):
         return " "
-    return f" {char} " if _CJK.match(char) else char
+    return f" {char} " if is_cjk(char) else char
 
 
 def split_punctuation(char: str) -> str:

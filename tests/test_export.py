@@ -1,0 +1,334 @@
+"""Tests of exported classifiers, against the model and Python's tokenizer."""
+
+import json
+import os
+import subprocess
+import sys
+
+from bert_tf import export, heads, modeling, tokenization
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+_PIECES = """
+[PAD] [UNK] [CLS] [SEP] [MASK] a film what ##ever good bad cafe , . 博 o ##δος
+"""
+VOCAB = _PIECES.split()
+LABELS = ["no", "yes, médium", "博"]
+MAX_SEQ_LENGTH = 12
+CONFIG = modeling.BertConfig(
+    vocab_size=len(VOCAB),
+    hidden_size=16,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=16,
+    type_vocab_size=2,
+    initializer_range=0.5,  # So that other texts give other results.
+)
+PAIRS = [
+    ("What a film.", ""),
+    ("Whatever", "good, good Café"),
+    ("", "bad"),
+    ("good " * 30, ""),
+    ("good " * 30, "bad " * 7 + "Film"),
+    ("bad\u2028博博 ΟΔΟΣ", "a\u200b \x00film [MASK]"),
+    ("", ""),
+    ("unheard", " \t"),
+]
+TEXTS_A, TEXTS_B = map(list, zip(*PAIRS, strict=True))
+
+
+@pytest.fixture(scope="module")
+def model() -> heads.BertClassifier:
+    tf.keras.utils.set_random_seed(1)
+    return heads.BertClassifier(CONFIG, len(LABELS))
+
+
+def save(
+    path,
+    model,
+    labels=LABELS,
+    takes_pairs=True,
+    max_seq_length=MAX_SEQ_LENGTH,
+    vocab=VOCAB,
+):
+    export.save_classifier(
+        str(path),
+        model,
+        CONFIG,
+        vocab,
+        do_lower_case=True,
+        labels=labels,
+        max_seq_length=max_seq_length,
+        takes_pairs=takes_pairs,
+    )
+
+
+@pytest.fixture(scope="module")
+def saved(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("export") / "pairs"
+    save(path, model)
+    return path
+
+
+@pytest.fixture(scope="module")
+def loaded(saved):
+    return tf.saved_model.load(str(saved))
+
+
+def python_logits(model, text_a, text_b):
+    """Python's tokenizer, a row of its own, the model: [C]."""
+    tokenizer = tokenization.FullTokenizer.from_vocab(
+        {piece: index for index, piece in enumerate(VOCAB)}
+    )
+    first, second = tokenizer.tokenize(text_a), tokenizer.tokenize(text_b)
+    room = MAX_SEQ_LENGTH - (3 if second else 2)
+    while len(first) + len(second) > room:
+        (first if len(first) > len(second) else second).pop()
+    pieces = ["[CLS]", *first, "[SEP]"]
+    segments = [0] * len(pieces)
+    if second:
+        pieces += [*second, "[SEP]"]
+        segments += [1] * (len(second) + 1)
+    inputs = {
+        "input_ids": tokenizer.convert_tokens_to_ids(pieces),
+        "input_mask": [1] * len(pieces),
+        "segment_ids": segments,
+    }
+    row = {name: tf.constant([ids]) for name, ids in inputs.items()}
+    return model(row).numpy()[0]
+
+
+def softmax(logits):
+    exponentials = np.exp(logits - logits.max(-1, keepdims=True))
+    return exponentials / exponentials.sum(-1, keepdims=True)
+
+
+def check(outputs, logits):
+    """Compares what a signature returned with what logits [B, C] mean."""
+    assert set(outputs) == {"label", "probabilities", "logits"}
+    np.testing.assert_allclose(outputs["logits"], logits, atol=1e-5)
+    np.testing.assert_allclose(
+        outputs["probabilities"], softmax(logits), atol=1e-5
+    )
+    labels = [label.decode() for label in outputs["label"].numpy()]
+    assert labels == [LABELS[i] for i in logits.argmax(-1)]
+
+
+# ---- What it predicts --------------------------------------------------------
+
+
+def test_texts_give_what_python_gives(model, loaded):
+    logits = np.array([python_logits(model, *pair) for pair in PAIRS])
+    assert len(set(logits.argmax(-1))) > 1, "the test would see no difference"
+    serve = loaded.signatures["serving_default"]
+    texts = tf.constant(TEXTS_A), tf.constant(TEXTS_B)
+    check(serve(text_a=texts[0], text_b=texts[1]), logits)
+    check(loaded(*texts), logits)
+    for row, (text_a, text_b) in enumerate(PAIRS):
+        one = serve(text_a=tf.constant([text_a]), text_b=tf.constant([text_b]))
+        check(one, logits[row : row + 1])
+
+
+def test_second_text_may_be_left_out(model, saved, loaded):
+    logits = np.array([python_logits(model, text, "") for text in TEXTS_A])
+    check(loaded(tf.constant(TEXTS_A)), logits)
+    # For clients of TensorFlow Serving the signature holds the default.
+    message = saved_model_pb2.SavedModel()
+    message.ParseFromString((saved / "saved_model.pb").read_bytes())
+    signature = message.meta_graphs[0].signature_def["serving_default"]
+    assert list(signature.defaults["text_b"].string_val) == [b""]
+
+
+def test_ids_of_any_batch_and_length(model, loaded):
+    serve = loaded.signatures["serve_ids"]
+    rng = np.random.default_rng(1)
+    for rows, length in [(1, 3), (4, 16), (2, 9)]:
+        mask = np.arange(length) < rng.integers(1, length + 1, [rows, 1])
+        inputs = {
+            "input_ids": rng.integers(0, len(VOCAB), [rows, length]),
+            "input_mask": mask,
+            "segment_ids": rng.integers(0, 2, [rows, length]),
+        }
+        inputs = {
+            name: tf.constant(ids, tf.int32) for name, ids in inputs.items()
+        }
+        check(serve(**inputs), model(inputs).numpy())
+
+
+def test_no_rows(loaded):
+    outputs = loaded.signatures["serving_default"](
+        text_a=tf.constant([], tf.string), text_b=tf.constant([], tf.string)
+    )
+    assert outputs["label"].shape == [0]
+    assert outputs["logits"].shape == [0, 3]
+
+
+def test_single_texts(model, tmp_path):
+    save(tmp_path / "single", model, takes_pairs=False)
+    loaded = tf.saved_model.load(str(tmp_path / "single"))
+    serve = loaded.signatures["serving_default"]
+    assert set(serve.structured_input_signature[1]) == {"text_a"}
+    logits = np.array([python_logits(model, text, "") for text in TEXTS_A])
+    check(serve(text_a=tf.constant(TEXTS_A)), logits)
+    check(serve(tf.constant(TEXTS_A)), logits)
+    pairs = np.array([python_logits(model, *pair) for pair in PAIRS])
+    check(loaded(tf.constant(TEXTS_A), tf.constant(TEXTS_B)), pairs)
+
+
+def test_regression_of_a_model_on_two_replicas(tmp_path):
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    with strategy.scope():
+        model = heads.BertClassifier(CONFIG, 1)
+    save(tmp_path / "scores", model, labels=None)
+    outputs = tf.saved_model.load(str(tmp_path / "scores"))(
+        tf.constant(TEXTS_A), tf.constant(TEXTS_B)
+    )
+    assert set(outputs) == {"score", "logits"}
+    logits = np.array([python_logits(model, *pair) for pair in PAIRS])
+    np.testing.assert_allclose(outputs["logits"], logits, atol=1e-5)
+    np.testing.assert_allclose(outputs["score"], logits[:, 0], atol=1e-5)
+    assert not (tmp_path / "scores" / "assets" / "labels.txt").exists()
+
+
+# ---- What is in the folder ---------------------------------------------------
+
+
+def test_signatures(loaded):
+    inputs = {
+        name: {
+            key: (spec.shape.as_list(), spec.dtype)
+            for key, spec in function.structured_input_signature[1].items()
+        }
+        for name, function in loaded.signatures.items()
+    }
+    ids = ([None, None], tf.int32)
+    assert inputs == {
+        "serving_default": {
+            "text_a": ([None], tf.string),
+            "text_b": ([None], tf.string),
+        },
+        "serve_ids": {
+            "input_ids": ids,
+            "input_mask": ids,
+            "segment_ids": ids,
+        },
+    }
+
+
+def test_assets(saved):
+    assets = {path.name: path for path in (saved / "assets").iterdir()}
+    assert set(assets) == {
+        *("vocab.txt", "labels.txt", "bert_config.json", "export.json")
+    }
+    assert list(tokenization.load_vocab(assets["vocab.txt"])) == VOCAB
+    assert assets["labels.txt"].read_text("utf-8").splitlines() == LABELS
+    config = modeling.BertConfig.from_json_file(str(assets["bert_config.json"]))
+    assert config == CONFIG
+    assert json.loads(assets["export.json"].read_text()) == {
+        "do_lower_case": True,
+        "max_seq_length": MAX_SEQ_LENGTH,
+        "takes_pairs": True,
+    }
+
+
+def test_piece_of_white_space_stays_a_line(tmp_path):
+    # The Chinese vocabulary's U+2028, which `load_vocab` strips.
+    vocab = ["", *VOCAB[1:]]
+    model = heads.BertClassifier(CONFIG, 1)
+    save(tmp_path / "new", model, labels=None, vocab=vocab)
+    path = tmp_path / "new" / "assets" / "vocab.txt"
+    assert list(tokenization.load_vocab(path)) == vocab
+
+
+_STRANGER = """
+import json, sys
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.python.framework import op_def_registry
+
+path, texts_a, texts_b = json.loads(sys.argv[1])
+message = saved_model_pb2.SavedModel()
+with open(path + "/saved_model.pb", "rb") as file:
+    message.ParseFromString(file.read())
+graph = message.meta_graphs[0].graph_def
+ops = {node.op for node in graph.node}
+for function in graph.library.function:
+    ops |= {node.op for node in function.node_def}
+ops -= {function.signature.name for function in graph.library.function}
+# Before tensorflow_text is imported: what the core knows.
+foreign = sorted(op for op in ops if op_def_registry.get(op) is None)
+
+import tensorflow_text
+serve = tf.saved_model.load(path).signatures["serving_default"]
+outputs = serve(text_a=tf.constant(texts_a), text_b=tf.constant(texts_b))
+print(json.dumps({
+    "ops": len(ops),
+    "foreign": foreign,
+    "python": sorted(op for op in ops if "PyFunc" in op),
+    "logits": outputs["logits"].numpy().tolist(),
+    "imports_us": "bert_tf" in sys.modules,
+}))
+"""
+
+
+def test_needs_only_tensorflow_and_the_serving_binary_s_ops(
+    model, saved, tmp_path
+):
+    arguments = json.dumps([str(saved), TEXTS_A, TEXTS_B])
+    done = subprocess.run(
+        [sys.executable, "-c", _STRANGER, arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert not found["imports_us"]
+    assert found["ops"] > 50
+    assert found["foreign"] == ["FastWordpieceTokenizeWithOffsets"]
+    assert found["python"] == []
+    logits = [python_logits(model, *pair) for pair in PAIRS]
+    np.testing.assert_allclose(found["logits"], logits, atol=1e-5)
+
+
+# ---- What it refuses ---------------------------------------------------------
+
+
+def test_target_must_be_new_or_empty(model, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for path in (tmp_path, tmp_path / "file"):
+        with pytest.raises(ValueError, match=f"Received: path={path}"):
+            save(path, model)
+    assert os.listdir(tmp_path) == ["file"]
+    (tmp_path / "empty").mkdir()
+    export.check_target(str(tmp_path / "empty"))
+
+
+def test_failure_leaves_nothing_behind(model, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(tf.io.gfile, "rename", fail)
+    with pytest.raises(OSError, match="disk full"):
+        save(tmp_path / "new", model)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"labels": ["yes", "no"]}, "the model has 3 outputs"),
+        ({"labels": None}, "the model has 3 outputs"),
+        ({"max_seq_length": 17}, "max_seq_length=17.*embeddings=16"),
+        ({"vocab": VOCAB[:-1]}, r"16 pieces.*vocab_size=17"),
+    ],
+)
+def test_arguments_must_fit(changes, problem, model, tmp_path):
+    with pytest.raises(ValueError, match=problem):
+        save(tmp_path / "new", model, **changes)
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,135 @@
+"""Tests of the script, on a checkpoint of random weights."""
+
+import json
+from typing import Any
+
+from bert_tf import checkpoints, heads, modeling
+from tests import scripts
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  (registers the tokenizer's op)
+
+_PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] a film what good bad , . A Bad"
+VOCAB = _PIECES.split()
+CONFIG: dict[str, Any] = {
+    "vocab_size": len(VOCAB),
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 16,
+    "type_vocab_size": 2,
+    "initializer_range": 0.5,
+}
+TEXTS = tf.constant(["a bad film", "What, A film. A film", ""])
+
+
+@pytest.fixture(scope="module")
+def model_dir(tmp_path_factory):
+    """What run_classifier.py leaves, trained on a table of one text each."""
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
+    (folder / "bert_config.json").write_text(json.dumps(CONFIG))
+    (folder / "labels.txt").write_text("ham\nspam\neggs\n")
+    (folder / "flags.txt").write_text(
+        "--do_lower_case=false\n--max_seq_length=6\n--text_a_column=text\n"
+    )
+    model = heads.BertClassifier(modeling.BertConfig.from_dict(CONFIG), 3)
+    prefix = str(folder / "model.ckpt-7")
+    checkpoints.write(prefix, {v.path: v.value for v in model.variables})
+    checkpoints.write_state(str(folder), [prefix])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def of_run(model_dir, tmp_path_factory):
+    """The export of the run."""
+    path = tmp_path_factory.mktemp("of_run") / "1"
+    done = scripts.run(
+        path.parent / "log",
+        "export_saved_model",
+        f"--model_dir={model_dir}",
+        f"--export_dir={path}",
+    )
+    assert done.wait() == 0, done.stderr
+    return path
+
+
+def test_run_tells_all(of_run):
+    serve = tf.saved_model.load(str(of_run)).signatures["serving_default"]
+    outputs = serve(text_a=TEXTS)
+    assert set(outputs) == {"label", "probabilities", "logits"}
+    assert outputs["logits"].shape == [3, 3]
+    assert set(outputs["label"].numpy()) <= {b"ham", b"spam", b"eggs"}
+    description = json.loads((of_run / "assets" / "export.json").read_text())
+    assert description == {
+        "do_lower_case": False,
+        "max_seq_length": 6,
+        "takes_pairs": False,
+    }
+
+
+def test_checkpoint_with_flags_gives_the_same(of_run, model_dir, tmp_path):
+    done = scripts.run(
+        tmp_path / "log",
+        "export_saved_model",
+        f"--init_checkpoint={model_dir}/model.ckpt-7",
+        f"--bert_config_file={model_dir}/bert_config.json",
+        f"--vocab_file={model_dir}/vocab.txt",
+        "--do_lower_case=false",
+        "--max_seq_length=6",
+        "--task_name=MNLI",
+        f"--export_dir={tmp_path}/mnli",
+    )
+    assert done.wait() == 0, done.stderr
+    loaded = tf.saved_model.load(f"{tmp_path}/mnli")
+    outputs = loaded.signatures["serving_default"](
+        text_a=TEXTS, text_b=tf.constant(["", "", ""])
+    )
+    expected = tf.saved_model.load(str(of_run))(TEXTS)
+    np.testing.assert_array_equal(outputs["logits"], expected["logits"])
+    labels = [b"contradiction", b"entailment", b"neutral"]
+    best = outputs["logits"].numpy().argmax(-1)
+    assert outputs["label"].numpy().tolist() == [labels[i] for i in best]
+
+
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        ([], "Give either --model_dir"),
+        (["--model_dir={d}", "--init_checkpoint=x"], "Give either --model_dir"),
+        (["--init_checkpoint={d}/model.ckpt-7"], "With --init_checkpoint give"),
+        (["--model_dir={d}", "--labels=a,b"], "has 3 classes"),
+        (["--model_dir={d}", "--task_name=STS-B"], "has 3 classes"),
+        (["--model_dir={d}", "--labels=a,b", "--regression"], "contradict"),
+        (["--model_dir={d}", "--do_lower_case"], "is cased"),
+        (["--model_dir={d}", "--max_seq_length=17"], "max_seq_length=17"),
+        (["--model_dir={d}/none"], "none"),
+    ],
+)
+def test_one_line_errors(flags, problem, model_dir, tmp_path):
+    done = scripts.run(
+        tmp_path / "log",
+        "export_saved_model",
+        f"--export_dir={tmp_path}/new",
+        *(flag.format(d=model_dir) for flag in flags),
+    )
+    assert done.wait() == 1
+    assert done.lines[-1].startswith("error: ")
+    assert problem in done.lines[-1]
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_target_is_not_overwritten(model_dir, tmp_path):
+    (tmp_path / "mine").write_text("")
+    done = scripts.run(
+        tmp_path / "log",
+        "export_saved_model",
+        f"--export_dir={tmp_path}",
+        f"--model_dir={model_dir}",
+    )
+    assert done.wait() == 1
+    assert f"Received: path={tmp_path}" in done.lines[-1]
