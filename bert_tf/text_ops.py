@@ -66,10 +66,10 @@ def _table(do_lower_case: bool) -> _Table:
         if _is_unassigned(char) and not tokenization.is_cjk(char):
             continue
         output = _normalize(char, do_lower_case)
-        if do_lower_case:
-            moving = {x for x in output if x >= 0 and _combining(x)}
-            marks |= moving
+        moving = {x for x in output if x >= 0 and _combining(x)}
         needs_context = do_lower_case and (code == _SIGMA or bool(moving))
+        if do_lower_case:
+            marks |= moving
         output = tuple(_ITSELF if x == code != _SPACE else x for x in output)
         key = (output, _sigma_kind(char), needs_context)
         rule[code] = rules.setdefault(key, len(rules))
@@ -92,7 +92,7 @@ def _pad(outputs: list[tuple[int, ...]]) -> np.ndarray:
 
 
 def _is_unassigned(char: str) -> bool:
-    """Says whether no rule but that of the CJK ranges can apply to `char`."""
+    """Says whether only the rule of CJK characters can apply to `char`."""
     return unicodedata.category(char) in ("Cn", "Co", "Cs")
 
 
@@ -304,6 +304,7 @@ class BertTokenizer(tf.Module):
         kinds = tf.gather(self._sigma_kind, rules)
         seen = tf.where(kinds != _IGNORED)
         kinds = tf.gather_nd(kinds, seen)
+        # The first and the last are spaces: rolling joins no words.
         is_final = (
             (tf.gather_nd(codes, seen) == _SIGMA)
             & (tf.roll(kinds, 1, 0) == _CASED)
@@ -324,8 +325,10 @@ class BertTokenizer(tf.Module):
         place = tf.minimum(place, tf.size(self._marks) - 1)
         is_mark = tf.gather(self._marks, place) == codes
         mark_class = tf.where(is_mark, tf.gather(self._mark_class, place), 0)
-        run = tf.cumsum(tf.cast(~is_mark, tf.int32))
-        order = tf.argsort(run * 256 + mark_class, stable=True)
+        run = tf.cumsum(tf.cast(~is_mark, tf.int64))
+        # Classes are below 256.
+        key = run * 256 + tf.cast(mark_class, tf.int64)
+        order = tf.argsort(key, stable=True)
         return tf.gather(codes, order)
 
     def _limit_words(self, codes: tf.Tensor) -> tf.Tensor:
