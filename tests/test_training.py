@@ -1,0 +1,610 @@
+"""Tests of bert_tf/training.py.
+
+The loop knows no task, so most tests train a model that is traced quickly.
+"""
+
+import itertools
+import os
+import signal
+import threading
+
+from bert_tf import (
+    heads,
+    input_pipeline,
+    losses,
+    modeling,
+    optimization,
+    records,
+    training,
+)
+
+import keras
+import numpy as np
+import pretraining_records
+import pytest
+import tensorflow as tf
+
+COUNTS = (7, 12, 5)
+BATCH = 8
+ONE = tf.distribute.get_strategy()
+
+
+@pytest.fixture(scope="module", name="two")
+def _two():
+    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+
+@pytest.fixture(scope="module", name="files")
+def _files(tmp_path_factory):
+    return pretraining_records.write(tmp_path_factory.mktemp("data"), COUNTS)
+
+
+class Tiny(keras.Model):
+    """Embeddings that predict words and the next sentence by themselves."""
+
+    def __init__(self, rate):
+        super().__init__(name="tiny")
+        self.rate = rate
+        rng = np.random.default_rng(3)
+        self.table, self.next, self.bias = (
+            keras.Variable(rng.normal(size=shape).astype("float32"), name=name)
+            for name, shape in (
+                ("table", [40, 6]),
+                ("next", [6, 2]),
+                ("output_bias", [40]),
+            )
+        )
+        self.built = True
+
+    def call(self, batch, dropout_seed=None):
+        table = tf.convert_to_tensor(self.table)
+        x = modeling.embed(table, batch["input_ids"])  # [B, S, D]
+        x = modeling.dropout(x, self.rate, dropout_seed)
+        rows = tf.gather(x, batch["masked_lm_positions"], batch_dims=1)
+        words = tf.matmul(rows, table, transpose_b=True) + self.bias
+        return words, tf.matmul(tf.reduce_mean(x, axis=1), self.next)
+
+
+def mask_weights(batch):
+    return batch["masked_lm_weights"] * batch["row_weights"][:, tf.newaxis]
+
+
+def weights(batch):
+    return {
+        "words": tf.reduce_sum(mask_weights(batch)),
+        "next": tf.reduce_sum(batch["row_weights"]),
+    }
+
+
+def sums(model, batch, dropout_seed):
+    words, following = model(batch, dropout_seed)
+    labels = batch["next_sentence_labels"][:, 0]
+    return {
+        "words": losses.classification(
+            words, batch["masked_lm_ids"], mask_weights(batch)
+        ),
+        "next": losses.classification(following, labels, batch["row_weights"]),
+    }
+
+
+OBJECTIVE = training.Objective(weights, sums)
+
+
+class Trainer:
+    """A model and the function that trains it, from the same start always."""
+
+    def __init__(
+        self,
+        files,
+        strategy=ONE,
+        accumulate=1,
+        seed=5,
+        make=lambda: Tiny(0.0),
+        objective=OBJECTIVE,
+        start=0,
+        counts=COUNTS,
+    ):
+        self.strategy = strategy
+        with strategy.scope():
+            keras.utils.set_random_seed(1)
+            self.model = make()
+            self.optimizer = optimization.AdamWeightDecay(
+                optimization.linear_warmup_decay(0.01, 2, 10)
+            )
+            self.optimizer.build(self.model.trainable_variables)
+        dataset = input_pipeline.distribute(
+            strategy,
+            input_pipeline.train(files, counts, BATCH, 7, start * BATCH),
+            records.PRETRAINING,
+            pretraining_records.LENGTHS,
+        )
+        self.train = training.make_train_steps(
+            strategy,
+            self.model,
+            self.optimizer,
+            objective,
+            dataset,
+            seed,
+            accumulate,
+        )
+
+    def arrays(self, replica=0):
+        """Weights and moments of one replica, by name."""
+        variables = {v.path: v.value for v in self.model.variables}
+        variables |= self.optimizer.slots
+        return {
+            name: self.strategy.experimental_local_results(v)[replica].numpy()
+            for name, v in variables.items()
+        }
+
+
+def batches(files, count):
+    """The first global batches, parsed."""
+    dataset = input_pipeline.train(files, COUNTS, BATCH, 7).take(count)
+    return [
+        records.PRETRAINING.parse(rows, pretraining_records.LENGTHS)
+        | {"row_weights": row_weights}
+        for rows, row_weights in dataset
+    ]
+
+
+def assert_same(found, expected, tolerance=0.0):
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(
+            found[name], value, rtol=tolerance, atol=tolerance, err_msg=name
+        )
+
+
+def log_softmax(x):
+    x = x - x.max(axis=-1, keepdims=True)
+    return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
+
+
+class TestOneStep:
+    def test_scalars_by_numpy(self, files):
+        trainer = Trainer(files)
+        (batch,) = batches(files, 1)
+        words, following = (x.numpy() for x in trainer.model(batch))
+        batch = {name: x.numpy() for name, x in batch.items()}
+        ids, labels = batch["masked_lm_ids"], batch["next_sentence_labels"]
+        real = batch["masked_lm_weights"] == 1
+        picked = np.take_along_axis(log_softmax(words), ids[..., None], -1)
+        word_loss = -picked[..., 0][real].mean()
+        picked = np.take_along_axis(log_softmax(following), labels, -1)
+        next_loss = -picked.mean()
+        scalars = trainer.train(0, 1)
+        expected = {
+            "loss": word_loss + next_loss,
+            "words_loss": word_loss,
+            "words_accuracy": (words.argmax(-1) == ids)[real].mean(),
+            "next_loss": next_loss,
+            "next_accuracy": (following.argmax(-1) == labels[:, 0]).mean(),
+            "sequences": BATCH,
+            "tokens": batch["input_mask"].sum(),
+            "learning_rate": 0.0,
+            "gradient_norm": scalars["gradient_norm"],
+        }
+        assert_same(scalars, expected, 1e-6)
+
+    def test_update_by_numpy(self, files):
+        trainer = Trainer(files)
+        model = trainer.model
+        variables = [v.value for v in model.trainable_variables]
+        arrays = {v.path: v.numpy() for v in model.trainable_variables}
+        moments = {name: np.zeros([2, *x.shape]) for name, x in arrays.items()}
+        for step, batch in enumerate(batches(files, 4)):
+            for variable, value in zip(variables, arrays.values(), strict=True):
+                variable.assign(value)
+            with tf.GradientTape() as tape:
+                totals, parts = weights(batch), sums(model, batch, None)
+                loss = sum(parts[n]["loss"] / totals[n] for n in totals)
+            gradients = tape.gradient(loss, variables)
+            gradients = [tf.convert_to_tensor(g).numpy() for g in gradients]
+            norm = np.sqrt(sum((g.astype(float) ** 2).sum() for g in gradients))
+            rate = 0.01 * (step / 2 if step < 2 else 1 - step / 10)
+            for name, gradient in zip(arrays, gradients, strict=True):
+                gradient = gradient / max(norm, 1)
+                m, v = moments[name]
+                m[:] = 0.9 * m + 0.1 * gradient
+                v[:] = 0.999 * v + 0.001 * gradient**2
+                update = m / (np.sqrt(v) + 1e-6)
+                if "bias" not in name:
+                    update += 0.01 * arrays[name]
+                arrays[name] = arrays[name] - rate * update
+        expected = Trainer(files)
+        scalars = expected.train(0, 4)
+        found = expected.arrays()
+        assert_same({n: found[n] for n in arrays}, arrays, 2e-6)
+        for name, (m, v) in moments.items():
+            np.testing.assert_allclose(found[f"{name}/adam_m"], m, atol=1e-6)
+            np.testing.assert_allclose(found[f"{name}/adam_v"], v, atol=1e-6)
+        assert scalars["gradient_norm"] == pytest.approx(norm, rel=1e-5)
+        assert scalars["learning_rate"] == pytest.approx(0.007)
+
+
+class TestSteps:
+    def test_a_block_is_its_steps(self, files):
+        whole, single = Trainer(files), Trainer(files)
+        means = whole.train(0, 4)
+        steps = [single.train(step, 1) for step in range(4)]
+        assert_same(whole.arrays(), single.arrays())
+        # Divided once: a step with more predictions weighs more.
+        counts = [
+            float(tf.reduce_sum(mask_weights(batch)))
+            for batch in batches(files, 4)
+        ]
+        assert len(set(counts)) > 1
+        expected = np.average([s["words_loss"] for s in steps], weights=counts)
+        assert means["words_loss"] == pytest.approx(expected, rel=1e-6)
+        assert means["sequences"] == 4 * BATCH
+        assert means["tokens"] == sum(s["tokens"] for s in steps)
+        assert means["learning_rate"] == steps[-1]["learning_rate"]
+
+    @pytest.mark.parametrize(
+        "replicas, accumulate",
+        [
+            (1, 2),
+            (2, 2),
+            pytest.param(1, 4, marks=pytest.mark.slow),
+            pytest.param(2, 1, marks=pytest.mark.slow),
+            pytest.param(2, 4, marks=pytest.mark.slow),
+        ],
+    )
+    def test_replicas_and_micro_batches_change_nothing(
+        self, files, two, replicas, accumulate
+    ):
+        expected = Trainer(files)
+        trainer = Trainer(files, two if replicas == 2 else ONE, accumulate)
+        for step in range(5):
+            found, wanted = trainer.train(step, 1), expected.train(step, 1)
+            assert found["loss"] == pytest.approx(wanted["loss"], rel=1e-6)
+            assert_same(found, wanted, 1e-5)
+        assert_same(trainer.arrays(), expected.arrays(), 1e-5)
+
+    def test_predictions_are_spread_unevenly(self, files):
+        # Or the test above would not see a mean of means.
+        for batch in batches(files, 5):
+            halves = tf.reshape(batch["masked_lm_weights"], [2, -1])
+            left, right = tf.reduce_sum(halves, axis=1).numpy()
+            if left != right:
+                return
+        pytest.fail("the data is too even")
+
+    def test_all_predictions_on_one_replica(self, tmp_path, two):
+        rng = np.random.default_rng(1)
+        path = tmp_path / "a"
+        rows = [pretraining_records.values(rng) for _ in range(BATCH)]
+        order = take_order(tmp_path, BATCH)
+        with records.Writer(path) as writer:
+            for number, row in enumerate(rows):
+                first = order.index(number) < BATCH // 2
+                row["masked_lm_weights"] = [float(first)] * 4
+                writer.write(records.PRETRAINING.encode(row))
+        results = []
+        for strategy in (ONE, two):
+            trainer = Trainer([str(path)], strategy, counts=[BATCH])
+            results.append((trainer.train(0, 1), trainer.arrays()))
+        (wanted, expected), (found, arrays) = results
+        assert_same(found, wanted, 1e-6)
+        assert_same(arrays, expected, 1e-6)
+
+    def test_bert_on_two_replicas(self, files, two):
+        config = modeling.BertConfig(**pretraining_records.WITHOUT_DROPOUT)
+        results = []
+        for strategy in (ONE, two):
+            trainer = Trainer(
+                files, strategy, make=lambda: heads.BertPretrainer(config)
+            )
+            blocks = [trainer.train(step, 1)["loss"] for step in range(4)]
+            results.append((blocks, trainer.arrays()))
+        (wanted, expected), (found, arrays) = results
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+        assert_same(arrays, expected, 2e-6)
+
+    def test_micro_batches_must_be_equal(self, files):
+        trainer = Trainer(files, accumulate=3)
+        with pytest.raises(ValueError, match="rows=8, accumulate=3"):
+            trainer.train(0, 1)
+
+
+def take_order(folder, count):
+    """The places in the file of the first records of a training run."""
+    path = folder / "order"
+    with records.Writer(path) as writer:
+        for number in range(count):
+            writer.write(b"%d" % number)
+    dataset = input_pipeline.train([str(path)], [count], count, 7)
+    ((rows, _),) = dataset.take(1)
+    return [int(row) for row in rows.numpy()]
+
+
+class Masks(keras.Model):
+    """One variable, whose gradient is the sum of the dropout masks."""
+
+    def __init__(self):
+        super().__init__(name="masks")
+        self.weight = keras.Variable(tf.zeros([4000]), name="weight")
+        self.built = True
+
+    def call(self, dropout_seed):
+        weight = tf.convert_to_tensor(self.weight)
+        return tf.reduce_sum(modeling.dropout(weight, 0.5, dropout_seed))
+
+
+MASKS = training.Objective(
+    lambda batch: {"it": tf.constant(1.0)},
+    lambda model, batch, seed: {"it": {"loss": model(seed)}},
+)
+
+
+def masks(files, step=0, seed=5, **options):
+    """How many of a step's masks keep each element."""
+    trainer = Trainer(
+        files, seed=seed, make=Masks, objective=MASKS, start=step, **options
+    )
+    trainer.train(step, 1)
+    kept = trainer.arrays()["weight/adam_m"]
+    return np.rint(kept / kept[kept > 0].min()).astype(int)
+
+
+class TestDropout:
+    @pytest.mark.parametrize("accumulate", [1, 2])
+    def test_every_replica_and_micro_batch_has_its_own(
+        self, files, two, accumulate
+    ):
+        total = 2 * accumulate
+        kept = masks(files, strategy=two, accumulate=accumulate)
+        shares = np.bincount(kept, minlength=total + 1) / len(kept)
+        # Independent masks: a binomial distribution. Equal ones: 0 and all.
+        expected = {2: [1, 2, 1], 4: [1, 4, 6, 4, 1]}[total]
+        np.testing.assert_allclose(
+            shares, np.array(expected) / 2**total, atol=0.04
+        )
+
+    def test_is_a_function_of_seed_and_step(self, files):
+        first = masks(files)
+        assert masks(files).tolist() == first.tolist()
+        for other in (masks(files, step=1), masks(files, seed=6)):
+            assert 0.4 < np.mean(other == first) < 0.6
+
+    def test_replicas_stay_bit_identical(self, files, two):
+        trainer = Trainer(files, two, make=lambda: Tiny(0.3))
+        trainer.train(0, 6)
+        left, right = trainer.arrays(0), trainer.arrays(1)
+        assert_same(left, right)
+        plain = Trainer(files, two)
+        plain.train(0, 6)
+        assert not np.array_equal(plain.arrays()["table"], left["table"])
+
+    @pytest.mark.slow
+    def test_going_on_gives_the_same_bits(self, files, two):
+        whole = Trainer(files, two, make=lambda: Tiny(0.3))
+        whole.train(0, 5)
+        first = Trainer(files, two, make=lambda: Tiny(0.3))
+        first.train(0, 2)
+        second = Trainer(files, two, make=lambda: Tiny(0.3), start=2)
+        variables = {v.path: v for v in second.model.variables}
+        for name, value in first.arrays().items():
+            (variables | second.optimizer.slots)[name].assign(value)
+        second.train(2, 3)
+        assert_same(second.arrays(), whole.arrays())
+
+
+class Recorder:
+    """Stands for training; notes its blocks and the hooks' calls."""
+
+    def __init__(self, scalars=lambda step: {"loss": 1.0}):
+        self.scalars = scalars
+        self.blocks = []
+        self.calls = []
+
+    def train(self, first, count):
+        self.blocks.append((first, count))
+        return dict(self.scalars(first))
+
+    def hook(self, name):
+        return lambda step, scalars: self.calls.append((name, step))
+
+    def run(self, start, stop, every, save, *hooks):
+        training.run(
+            self.train,
+            start,
+            stop,
+            every,
+            (save, self.hook("save")),
+            [(period, self.hook(f"hook{period}")) for period in hooks],
+        )
+
+
+class TestRun:
+    def test_blocks_end_where_something_is_due(self):
+        recorder = Recorder()
+        recorder.run(0, 12, 5, 4, 6)
+        assert recorder.blocks == [
+            (0, 4),
+            (4, 1),
+            (5, 1),
+            (6, 2),
+            (8, 2),
+            (10, 2),
+        ]
+        assert recorder.calls == [
+            ("save", 4),
+            ("hook6", 6),
+            ("save", 8),
+            ("hook6", 12),
+            ("save", 12),
+        ]
+
+    def test_all_are_due_at_the_end(self):
+        recorder = Recorder()
+        recorder.run(0, 7, 100, 100, 5)
+        assert recorder.blocks == [(0, 5), (5, 2)]
+        assert recorder.calls == [("hook5", 5), ("hook5", 7), ("save", 7)]
+
+    def test_going_on_makes_the_same_blocks(self):
+        whole, part = Recorder(), Recorder()
+        whole.run(0, 20, 6, 4, 5)
+        part.run(8, 20, 6, 4, 5)
+        assert part.blocks == [b for b in whole.blocks if b[0] >= 8]
+        assert part.calls == [c for c in whole.calls if c[1] > 8]
+
+    def test_nothing_left_to_do(self):
+        recorder = Recorder()
+        recorder.run(7, 7, 5, 5, 1)
+        assert (recorder.blocks, recorder.calls) == ([], [])
+
+    def test_hooks_get_the_blocks_scalars(self):
+        seen = []
+        training.run(
+            lambda first, count: {"loss": float(first)},
+            0,
+            5,
+            2,
+            (100, lambda step, scalars: None),
+            [(1000, lambda step, scalars: seen.append((step, scalars)))],
+        )
+        ((step, scalars),) = seen
+        assert (step, scalars["loss"], scalars["steps"]) == (5, 4.0, 1)
+        assert 0 <= scalars["seconds"] < 1
+
+    @pytest.mark.parametrize("value", [float("nan"), float("inf")])
+    def test_not_finite(self, value):
+        recorder = Recorder(
+            lambda step: {"loss": 1.0, "words_loss": value if step == 6 else 0}
+        )
+        message = "Not a finite number in steps 7 to 9: words_loss. Nothing"
+        with pytest.raises(FloatingPointError, match=message):
+            recorder.run(0, 20, 3, 3, 1000)
+        assert recorder.calls == [("save", 3), ("save", 6)]
+
+    def test_sigterm_saves_and_exits(self):
+        recorder = Recorder()
+        before = signal.getsignal(signal.SIGTERM)
+
+        def terminate(step, _):
+            if step == 6:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        with pytest.raises(SystemExit) as error:
+            training.run(
+                recorder.train,
+                0,
+                20,
+                2,
+                (10, recorder.hook("save")),
+                [(2, terminate)],
+            )
+        assert error.value.code == 143
+        assert recorder.blocks[-1] == (4, 2)
+        assert recorder.calls == [("save", 6)]
+        assert signal.getsignal(signal.SIGTERM) is before
+
+    def test_sigterm_in_a_block_waits_for_its_end(self):
+        recorder = Recorder()
+
+        def train(first, count):
+            os.kill(os.getpid(), signal.SIGTERM)
+            return recorder.train(first, count)
+
+        with pytest.raises(SystemExit):
+            training.run(train, 0, 20, 5, (5, recorder.hook("save")))
+        assert recorder.blocks == [(0, 5)]
+        assert recorder.calls == [("save", 5)]  # once, though due as well
+
+    def test_sigterm_at_the_end_changes_nothing(self):
+        recorder = Recorder()
+
+        def terminate(step, _):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        training.run(
+            recorder.train,
+            0,
+            4,
+            4,
+            (9, recorder.hook("save")),
+            [(4, terminate)],
+        )
+        assert recorder.calls == [("save", 4)]
+
+    def test_outside_the_main_thread(self):
+        recorder = Recorder()
+        thread = threading.Thread(target=recorder.run, args=(0, 4, 2, 2))
+        thread.start()
+        thread.join()
+        assert recorder.calls == [("save", 2), ("save", 4)]
+
+
+def whole_data(files):
+    """All records as one batch."""
+    rows = list(itertools.chain(*(tf.data.TFRecordDataset(f) for f in files)))
+    batch = records.PRETRAINING.parse(
+        tf.stack(rows), pretraining_records.LENGTHS
+    )
+    return batch | {"row_weights": tf.ones([len(rows)])}
+
+
+def evaluation(files, strategy, batch_size):
+    return input_pipeline.distribute(
+        strategy,
+        input_pipeline.evaluate(files, batch_size),
+        records.PRETRAINING,
+        pretraining_records.LENGTHS,
+    )
+
+
+class TestEvaluate:
+    @pytest.mark.parametrize("replicas", [1, 2])
+    def test_equals_one_big_batch(self, files, two, replicas):
+        strategy = two if replicas == 2 else ONE
+        with strategy.scope():
+            model = Tiny(0.5)
+        batch = whole_data(files)
+        totals, parts = weights(batch), sums(model, batch, None)
+        expected = {
+            f"{loss}_{metric}": float(value / totals[loss])
+            for loss, metrics in parts.items()
+            for metric, value in metrics.items()
+        }
+        expected["loss"] = expected["words_loss"] + expected["next_loss"]
+        # 24 records in batches of 10: six rows of filling, not counted.
+        found = training.evaluate(
+            strategy, model, OBJECTIVE, evaluation(files, strategy, 10)
+        )
+        assert_same(found, expected, 1e-6)
+
+    def test_needs_records(self, files):
+        dataset = evaluation(files, ONE, 8).take(0)
+        with pytest.raises(ValueError, match="no records to evaluate on"):
+            training.evaluate(ONE, Tiny(0.0), OBJECTIVE, dataset)
+
+
+class TestPredict:
+    @pytest.mark.parametrize("replicas", [1, 2])
+    def test_all_rows_in_order_without_filling(self, files, two, replicas):
+        strategy = two if replicas == 2 else ONE
+        with strategy.scope():
+            model = Tiny(0.5)
+
+        def function(batch):
+            _, following = model(batch)
+            return {"next": following, "ids": batch["input_ids"]}
+
+        parts = list(
+            training.predict(
+                strategy, function, evaluation(files, strategy, 10)
+            )
+        )
+        assert [len(part["ids"]) for part in parts] == [10, 10, 4]
+        batch = whole_data(files)
+        np.testing.assert_array_equal(
+            np.concatenate([part["ids"] for part in parts]), batch["input_ids"]
+        )
+        np.testing.assert_allclose(
+            np.concatenate([part["next"] for part in parts]),
+            model(batch)[1],
+            rtol=1e-5,
+            atol=1e-6,
+        )
