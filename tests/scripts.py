@@ -7,6 +7,7 @@ it, which saves each of them that import: several seconds.
 import multiprocessing
 import os
 import pathlib
+import re
 import runpy
 import signal
 import sys
@@ -20,6 +21,10 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     ["bert_tf.checkpoints", "bert_tf.heads", "bert_tf.progress"]
 )
+
+
+# Such as "I0000 00:00:1795226366.9 7604 port.cc:153] oneDNN custom ...".
+_TENSORFLOWS = re.compile(r"[IWE]\d{4} [\d:.]+ +\d+ |WARNING: All log messages")
 
 
 class Run:
@@ -75,7 +80,7 @@ class Run:
         return [
             line
             for line in self.stderr.splitlines()
-            if not line.startswith(("WARNING: All log", "I0000", "W0000"))
+            if not _TENSORFLOWS.match(line)
         ]
 
 
