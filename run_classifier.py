@@ -178,12 +178,16 @@ def splits_to_read(task, data_dir, do_train, do_eval, do_predict):
     return splits
 
 
-def write_records(folder, task, data_dir, splits, encoder):
+def write_records(strategy, folder, task, data_dir, splits, encoder):
     """Writes the records of each split: all data is checked before training.
 
     Returns:
         Split -> its records.
     """
+    if distribution.is_chief(strategy):
+        common_flags.make_output_dir()
+    else:  # Each worker reads records of its own.
+        folder = tempfile.mkdtemp()
     data = {}
     for split in splits:
         if task.tfds and not data_dir:
@@ -207,6 +211,7 @@ class Run:
     task: classification.Task
     data: Mapping[str, text_records.TextRecords]
     model: heads.BertClassifier
+    files: fine_tuning.ModelFiles
 
     @property
     def is_chief(self):
@@ -228,6 +233,8 @@ def train(run, plan, eval_batch_size):
             run.is_chief,
         )
         common_flags.restore(state)
+    if run.is_chief:
+        run.files.copy_to(run.folder, run.task.labels)
     hooks = []
     if "dev" in run.data:
         best = fine_tuning.Best(run.folder, f"eval_{run.task.metrics[0]}")
@@ -311,7 +318,7 @@ def write_predictions(run, batch_size, glue_server_files):
             logging.info("Wrote the GLUE server's %s.", path)
 
 
-def write_export(run, config, vocab, do_lower_case, max_seq_length):
+def write_export(run, config, vocab, max_seq_length):
     """Writes the SavedModel, in the place of an earlier one of this run."""
     path = os.path.join(run.folder, "export")
     if tf.io.gfile.exists(path):
@@ -321,7 +328,7 @@ def write_export(run, config, vocab, do_lower_case, max_seq_length):
         run.model,
         config,
         vocab,
-        do_lower_case,
+        run.files.do_lower_case,
         run.task.labels,
         max_seq_length,
         run.task.takes_pairs,
@@ -336,9 +343,20 @@ def _suffix(split: str) -> str:
 # ---- Main -------------------------------------------------------------------
 
 
+def check_batch_sizes(replicas, **sizes):
+    """Raises ValueError unless the replicas can share each batch."""
+    for name, size in sizes.items():
+        if size % replicas:
+            raise ValueError(
+                f"--{name} must be a multiple of the number of replicas. "
+                f"Received: {name}={size}, {replicas} replicas"
+            )
+
+
 def main(_):
     """The whole run as an outline."""
     folder = common_flags.OUTPUT_DIR.value
+    init_checkpoint = common_flags.INIT_CHECKPOINT.value
     do_train, do_eval = _DO_TRAIN.value, _DO_EVAL.value
     do_predict, do_export = _DO_PREDICT.value, _DO_EXPORT.value
     if not (do_train or do_eval or do_predict or do_export):
@@ -346,6 +364,8 @@ def main(_):
             "At least one of --do_train, --do_eval, --do_predict and "
             "--do_export must be true."
         )
+    lower, length = _DO_LOWER_CASE.value, _MAX_SEQ_LENGTH.value
+    tokenization.validate_case_matches_checkpoint(lower, init_checkpoint)
     task = task_flags.find_task(fine_tuning.read_labels(folder))
     data_dir = task_flags.DATA_DIR.value
     splits = splits_to_read(task, data_dir, do_train, do_eval, do_predict)
@@ -354,36 +374,25 @@ def main(_):
     if not do_train:
         fine_tuning.check_labels(folder, task.labels)
     files = fine_tuning.ModelFiles(
-        common_flags.BERT_CONFIG_FILE.value,
-        _VOCAB_FILE.value,
-        _DO_LOWER_CASE.value,
+        common_flags.BERT_CONFIG_FILE.value, _VOCAB_FILE.value, lower
     )
     config, vocab = files.load()
-    config.check_sequence_length(_MAX_SEQ_LENGTH.value)
-    tokenization.validate_case_matches_checkpoint(
-        _DO_LOWER_CASE.value, common_flags.INIT_CHECKPOINT.value
-    )
+    config.check_sequence_length(length)
 
     strategy = common_flags.set_up_distribution()
-    is_chief = distribution.is_chief(strategy)
+    check_batch_sizes(
+        strategy.num_replicas_in_sync,
+        train_batch_size=_TRAIN_BATCH_SIZE.value,
+        eval_batch_size=_EVAL_BATCH_SIZE.value,
+        predict_batch_size=_PREDICT_BATCH_SIZE.value,
+    )
     if do_train:
         common_flags.prepare_output_dir(strategy, _IDENTITY)
-    if is_chief:
-        common_flags.make_output_dir()
-        files.copy_to(folder, task.labels)
-    data = write_records(
-        folder if is_chief else tempfile.mkdtemp(),
-        task,
-        data_dir,
-        splits,
-        text_records.Encoder(
-            text_ops.BertTokenizer(vocab, _DO_LOWER_CASE.value),
-            _MAX_SEQ_LENGTH.value,
-        ),
-    )
+    encoder = text_records.Encoder(text_ops.BertTokenizer(vocab, lower), length)
+    data = write_records(strategy, folder, task, data_dir, splits, encoder)
     with strategy.scope():
-        model = heads.BertClassifier(config, len(task.labels or (0,)))
-    run = Run(folder, strategy, task, data, model)
+        model = heads.BertClassifier(config, len(task.labels or ("score",)))
+    run = Run(folder, strategy, task, data, model, files)
     if do_train:
         plan = fine_tuning.Plan(
             batch_size=_TRAIN_BATCH_SIZE.value,
@@ -400,19 +409,16 @@ def main(_):
         train(run, plan, _EVAL_BATCH_SIZE.value)
     if not (do_eval or do_predict or do_export):
         return
-    step = restore_trained(
-        run, common_flags.INIT_CHECKPOINT.value, _USE_CHECKPOINT.value == "best"
-    )
+    use_best = _USE_CHECKPOINT.value == "best"
+    step = restore_trained(run, init_checkpoint, use_best)
     if do_eval:
         write_evaluation(run, _EVAL_BATCH_SIZE.value, step)
     if do_predict:
         write_predictions(
             run, _PREDICT_BATCH_SIZE.value, _GLUE_SERVER_FILES.value
         )
-    if do_export and is_chief:
-        write_export(
-            run, config, vocab, _DO_LOWER_CASE.value, _MAX_SEQ_LENGTH.value
-        )
+    if do_export and run.is_chief:
+        write_export(run, config, vocab, length)
 
 
 if __name__ == "__main__":

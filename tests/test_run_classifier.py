@@ -450,6 +450,13 @@ def _run_here(*arguments):
             "--data_dir goes with --task_name",
         ),
         (
+            [
+                *("--task_name=wnli", "--do_train", "--data_dir={tmp}/wnli"),
+                *("--distribution_strategy=mirrored", "--eval_batch_size=3"),
+            ],
+            "Received: eval_batch_size=3, 2 replicas",
+        ),
+        (
             ["--task_name=wnli", "--do_train", "--data_dir={tmp}/wnli"],
             "too few examples for one training step",
         ),

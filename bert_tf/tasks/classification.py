@@ -262,9 +262,17 @@ def read_tfds(
     import tensorflow_datasets as tfds
 
     names = task.tfds
-    rows = tfds.as_numpy(
-        tfds.load(names.name, split=names.splits[split], data_dir=data_dir)
-    )
+    try:
+        dataset = tfds.load(
+            names.name, split=names.splits[split], data_dir=data_dir
+        )
+    except OSError as error:
+        raise OSError(
+            f"{names.name} could not be had from TensorFlow Datasets. Give "
+            "--data_dir, the folder of the task's files, or prepare the data "
+            f"set in $TFDS_DATA_DIR where there is a network. {error}"
+        ) from error
+    rows = tfds.as_numpy(dataset)
     if split.startswith("test"):
         rows = sorted(rows, key=lambda row: row["idx"])
     for row in rows:
