@@ -60,7 +60,9 @@ def clip_by_global_norm(
     """
     # 2 * l2_loss is the sum of squares, without a squared copy.
     squares = [tf.cast(2 * tf.nn.l2_loss(g), tf.float32) for g in gradients]
-    norm = tf.sqrt(tf.add_n(squares))
+    # Not tf.add_n: it starts from whichever input buffer is free to be reused,
+    # so the order of the sum, and its last bit, would depend on timing.
+    norm = tf.sqrt(tf.reduce_sum(tf.stack(squares)))
     scale = limit / tf.maximum(norm, limit)
     return [g * tf.cast(scale, g.dtype) for g in gradients], norm
 

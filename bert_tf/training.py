@@ -7,6 +7,7 @@ over all replicas first.
 """
 
 import dataclasses
+import functools
 import math
 import signal
 import sys
@@ -83,7 +84,7 @@ def make_train_steps(
                 tf.math.divide_no_nan(metrics["loss"], totals[name])
                 for name, metrics in sums.items()
             ]
-            loss = tf.add_n(losses)
+            loss = functools.reduce(tf.add, losses)
         gradients = tape.gradient(
             loss, [v.value for v in variables], unconnected_gradients="zero"
         )
@@ -157,10 +158,13 @@ def _split(batch: Batch, count: int) -> Iterator[Batch]:
 
 
 def _add(parts: Sequence[Any]) -> Any:
-    """Sums structures of tensors, leaf by leaf."""
-    if len(parts) == 1:
-        return parts[0]
-    return tf.nest.map_structure(lambda *leaves: tf.add_n(leaves), *parts)
+    """Sums structures of tensors, leaf by leaf, always in the same order."""
+
+    def add(left, right):
+        return tf.nest.map_structure(tf.add, left, right)
+
+    # Not tf.add_n: the order of its sum depends on timing.
+    return functools.reduce(add, parts)
 
 
 def _first(strategy, values: Any) -> Any:
