@@ -457,6 +457,27 @@ def _run_here(*arguments):
             "Received: eval_batch_size=3, 2 replicas",
         ),
         (
+            [
+                *("--flagfile={root}/configs/mrpc.flags", "--max_seq_length=9"),
+                "--data_dir={tmp}/none",
+            ],
+            "There is no such file. Received: {tmp}/none/train.tsv",
+        ),
+        (
+            [
+                *("--flagfile={root}/configs/glue.flags", "--max_seq_length=9"),
+                *("--task_name=sst-2", "--data_dir={tmp}/none"),
+            ],
+            "There is no such file. Received: {tmp}/none/train.tsv",
+        ),
+        (
+            [
+                "--flagfile={root}/configs/spam.flags",
+                "--train_file={tmp}/spam",
+            ],
+            "Expected at least two labels, each once. Received: labels=ham",
+        ),
+        (
             ["--task_name=wnli", "--do_train", "--data_dir={tmp}/wnli"],
             "too few examples for one training step",
         ),
@@ -469,11 +490,14 @@ def test_mistakes_end_in_one_line(arguments, message, model, tmp_path, capsys):
         f"{header}\tlabel\n0\ta\tb\tentailment\n1\ta\tb\tperhaps\n"
     )
     (tmp_path / "test.tsv").write_text(f"{header}\n0\ta\tb\n")
+    (tmp_path / "spam").write_text("ham\tsome\nham\ttext\n")
     (tmp_path / "wnli").mkdir()
     (tmp_path / "wnli" / "train.tsv").write_text(
         f"{header}\tlabel\n0\ta\tb\t1\n"
     )
-    given = [argument.format(tmp=tmp_path) for argument in arguments]
+    given = [
+        argument.format(tmp=tmp_path, root=_ROOT) for argument in arguments
+    ]
     code = _run_here(*model, f"--output_dir={tmp_path}/output", *given)
     assert code == 1
     error = capsys.readouterr().err.splitlines()
@@ -496,3 +520,38 @@ def test_a_task_by_name_from_tfds(model, tmp_path):
     )
     results = _results(tmp_path / "output" / "eval_results.txt")
     assert results["global_step"] == int(len(_WORDS) / 4 * 0.5)
+
+
+@pytest.mark.slow
+def test_mnli_both_ways_and_its_diagnostic_set(model, tmp_path):
+    header = "index\tsentence1\tsentence2"
+    rows = "0\tthe cat\ta cat\t{}\n1\tthe dog\ta fish\t{}\n"
+    labels = ("neutral", "entailment")
+    for name in ("train", "dev_matched", "dev_mismatched"):
+        (tmp_path / f"{name}.tsv").write_text(
+            f"{header}\tgold_label\n" + rows.format(*labels) * 2
+        )
+    for name in ("test_matched", "test_mismatched", "diagnostic"):
+        (tmp_path / f"{name}.tsv").write_text(
+            f"{header}\n0\tthe cat\ta cat\n1\tthe dog\ta fish\n"
+        )
+    shared = [f"--data_dir={tmp_path}", "--do_predict", *model]
+    shared += ["--glue_server_files"]
+    run(
+        *(tmp_path, "--task_name=MNLI", "--do_train", "--do_eval", *shared),
+        *("--num_train_epochs=1", f"--output_dir={tmp_path}/mnli"),
+    )
+    mnli = tmp_path / "mnli"
+    matched, mismatched = (
+        _results(mnli / f"eval_results{suffix}.txt")
+        for suffix in ("", "_mismatched")
+    )
+    assert matched == mismatched  # The same rows.
+    server = (mnli / "MNLI-m.tsv").read_text()
+    assert server == (mnli / "MNLI-mm.tsv").read_text()
+    assert _table(mnli / "test_results_mismatched.tsv").shape == (2, 3)
+    run(
+        *(tmp_path, "--task_name=AX", *shared, f"--init_checkpoint={mnli}"),
+        f"--output_dir={tmp_path}/ax",
+    )
+    assert (tmp_path / "ax" / "AX.tsv").read_text() == server

@@ -184,6 +184,17 @@ def test_real_files_have_their_published_sizes(
         assert all((e.label is None) == hidden for e in examples)
 
 
+def test_mismatched_files_may_be_left_out(tmp_path):
+    task = glue.find("mnli")
+    both = ["dev", "dev_mismatched"]
+    assert classification.with_mismatched(task, None, "dev") == both
+    folder = str(tmp_path)
+    assert classification.with_mismatched(task, folder, "dev") == ["dev"]
+    (tmp_path / "dev_mismatched.tsv").write_text("")
+    assert classification.with_mismatched(task, folder, "dev") == both
+    assert classification.with_mismatched(task, folder, "train") == ["train"]
+
+
 def test_names_and_spellings():
     for name in glue.NAMES:
         for spelling in (name, name.lower(), name.replace("-", "")):
