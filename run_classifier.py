@@ -190,10 +190,10 @@ def write_records(strategy, folder, task, data_dir, splits, encoder):
         folder = tempfile.mkdtemp()
     data = {}
     for split in splits:
-        if task.tfds and not data_dir:
-            examples = classification.read_tfds(task, split)
-        else:
+        if data_dir or task.name == classification.CUSTOM:
             examples = classification.read(task, data_dir or "", split)
+        else:
+            examples = classification.read_tfds(task, split)
         path = os.path.join(folder, _RECORD_FILES[split])
         data[split] = encoder.write(path, examples, task.labels)
     return data
@@ -343,16 +343,6 @@ def _suffix(split: str) -> str:
 # ---- Main -------------------------------------------------------------------
 
 
-def check_batch_sizes(replicas, **sizes):
-    """Raises ValueError unless the replicas can share each batch."""
-    for name, size in sizes.items():
-        if size % replicas:
-            raise ValueError(
-                f"--{name} must be a multiple of the number of replicas. "
-                f"Received: {name}={size}, {replicas} replicas"
-            )
-
-
 def main(_):
     """The whole run as an outline."""
     folder = common_flags.OUTPUT_DIR.value
@@ -380,12 +370,14 @@ def main(_):
     config.check_sequence_length(length)
 
     strategy = common_flags.set_up_distribution()
-    check_batch_sizes(
-        strategy.num_replicas_in_sync,
-        train_batch_size=_TRAIN_BATCH_SIZE.value,
-        eval_batch_size=_EVAL_BATCH_SIZE.value,
-        predict_batch_size=_PREDICT_BATCH_SIZE.value,
+    distribution.check_batch_size(
+        strategy,
+        "train_batch_size",
+        _TRAIN_BATCH_SIZE.value,
+        _ACCUMULATE.value,
     )
+    for flag in (_EVAL_BATCH_SIZE, _PREDICT_BATCH_SIZE):
+        distribution.check_batch_size(strategy, flag.name, flag.value)
     if do_train:
         common_flags.prepare_output_dir(strategy, _IDENTITY)
     encoder = text_records.Encoder(text_ops.BertTokenizer(vocab, lower), length)

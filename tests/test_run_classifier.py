@@ -434,6 +434,10 @@ def _run_here(*arguments):
             "the column 'text' is missing from the header. Received: index, s",
         ),
         (
+            ["--task_name=xnli", "--do_eval"],
+            "XNLI is not in TensorFlow Datasets. Give --data_dir",
+        ),
+        (
             ["--task_name=xnli", "--do_eval", "--glue_server_files"],
             "--glue_server_files is for the tasks of GLUE",
         ),
@@ -454,7 +458,7 @@ def _run_here(*arguments):
                 *("--task_name=wnli", "--do_train", "--data_dir={tmp}/wnli"),
                 *("--distribution_strategy=mirrored", "--eval_batch_size=3"),
             ],
-            "Received: eval_batch_size=3, 2 replicas",
+            "Received: eval_batch_size=3",
         ),
         (
             [

@@ -99,6 +99,9 @@ def test_labels_that_make_no_task(tmp_path):
         _custom({"train": path})
     with pytest.raises(ValueError, match=r"each once.*labels=a,b,a"):
         _custom({"train": path}, labels=("a", "b", "a"))
+    path = _write(tmp_path / "b.csv", 'text,label\nx,"a\nb"\ny,c\n')
+    with pytest.raises(ValueError, match="empty or hold a line end"):
+        _custom({"train": path})
     with pytest.raises(ValueError, match=r"not known. Give --labels"):
         _custom({"dev": path})
 

@@ -16,6 +16,9 @@ from bert_tf.tasks import common
 from absl import logging
 from etils import epath
 
+# The name of tasks in files of the user's own.
+CUSTOM = "custom"
+
 
 @dataclasses.dataclass(frozen=True)
 class Split:
@@ -141,7 +144,7 @@ def custom(
         for split, file in files.items()
     }
     if is_regression:
-        return Task("custom", None, ("spearman", "pearson"), splits)
+        return Task(CUSTOM, None, ("spearman", "pearson"), splits)
     if labels is None:
         if "train" not in splits:
             raise ValueError(
@@ -155,12 +158,12 @@ def custom(
             f"Received: labels={','.join(labels)}"
         )
     # They become the lines of labels.txt.
-    if not all(label.strip() and label.isprintable() for label in labels):
+    if not all(label.strip() and "\n" not in label for label in labels):
         raise ValueError(
-            "A label must not be empty or hold line ends. "
+            "A label must not be empty or hold a line end. "
             f"Received: labels={list(labels)}"
         )
-    return Task("custom", tuple(labels), ("accuracy", "macro_f1"), splits)
+    return Task(CUSTOM, tuple(labels), ("accuracy", "macro_f1"), splits)
 
 
 def hold_out(task: Task, fraction: float, seed: int) -> Task:
@@ -180,6 +183,9 @@ def hold_out(task: Task, fraction: float, seed: int) -> Task:
             f"The dev fraction must leave rows on both sides of {train.file}. "
             f"Received: dev_fraction={fraction}, {number} rows"
         )
+    logging.info(
+        "Holding out %d of the %d rows of %s.", size, number, train.file
+    )
     dev = frozenset(random.Random(seed).sample(range(number), size))
     parts = {"train": frozenset(range(number)) - dev, "dev": dev}
     return dataclasses.replace(
@@ -245,7 +251,7 @@ def read_tfds(
     expects.
 
     Args:
-        task: One with a `tfds` row.
+        task: One of glue.py.
         split: As in the table.
         data_dir: Folder of prepared data sets; TFDS' own default if None.
 
@@ -306,7 +312,7 @@ def check_split(task: Task, split: str) -> None:
     if split in task.splits:
         return
     way_out = ""
-    if task.name == "custom":
+    if task.name == CUSTOM:
         way_out = (
             f" Give --{split}_file{' or --dev_fraction' * (split == 'dev')}."
         )
