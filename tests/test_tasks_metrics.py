@@ -71,7 +71,8 @@ def test_undefined_metrics_are_zero_and_said_so(
 def test_bad_input():
     with pytest.raises(ValueError, match=r"Unknown metrics.*Received: bleu"):
         metrics.compute(["bleu"], [1], [1])
-    for labels, predictions in (([], []), ([1, 0], [1]), ([[1]], [[1]])):
+    for shapes in ((0, 0), (2, 1), ((1, 1), (1, 1))):
+        labels, predictions = map(np.zeros, shapes)
         with pytest.raises(ValueError, match="one prediction per label"):
             metrics.compute(["accuracy"], labels, predictions)
     with pytest.raises(ValueError, match="finite"):
