@@ -7,8 +7,9 @@ variables unless the user has set them:
   leaves its oneDNN kernels off; with them a training step takes three
   quarters of the time.
 - ``KERAS_BACKEND=tensorflow``: the code computes with TensorFlow only.
-- ``TF_CPP_MIN_LOG_LEVEL=1``: start-up notes stay off the user's screen;
-  warnings and errors do not.
+- ``TF_CPP_MIN_LOG_LEVEL=1``: TensorFlow's notes stay off the user's screen,
+  its warnings and errors do not. (TensorFlow 2.21 prints the notes of its
+  first second whatever this says.)
 """
 
 import os

@@ -141,8 +141,9 @@ class AdamWeightDecay:
         path = variable.path
         if self.decays(path):
             # Decay acts on the weights from before the step, so it goes first.
-            shrink = 1 - rate * self.weight_decay_rate
-            variable.value.assign(variable.value * shrink)
+            # As a difference: 1 - rate * decay is coarse in float32.
+            decay = (rate * self.weight_decay_rate) * variable.value
+            variable.value.assign_sub(decay)
         # With both powers of beta at zero, TensorFlow's Adam kernel computes
         # the formula above, without bias correction, in one pass over memory.
         tf.raw_ops.ResourceApplyAdam(
