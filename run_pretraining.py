@@ -231,10 +231,9 @@ def train(plan, folder, strategy, model, data):
         state.records = first_record + (step - first_step) * plan.batch_size
         state.save(folder)
 
-    hooks = []
-    if is_chief:
-        meter = progress.Progress(folder, state.step, plan.num_train_steps)
-        hooks.append((plan.log_steps, meter))
+    meter = progress.Progress(
+        folder, state.step, plan.num_train_steps, is_chief
+    )
     with input_pipeline.explained(data.files):
         training.run(
             steps,
@@ -242,7 +241,7 @@ def train(plan, folder, strategy, model, data):
             plan.num_train_steps,
             plan.iterations_per_loop,
             save=(plan.save_checkpoints_steps, save),
-            hooks=hooks,
+            hooks=[(plan.log_steps, meter)],
         )
     return plan.num_train_steps
 

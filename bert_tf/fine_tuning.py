@@ -114,9 +114,10 @@ def train(
         state.step, state.records = step, step * plan.batch_size
         state.save(folder)
 
-    if distribution.is_chief(strategy):
-        meter = progress.Progress(folder, state.step, stop)
-        hooks = [(plan.log_steps, meter), *hooks]
+    meter = progress.Progress(
+        folder, state.step, stop, distribution.is_chief(strategy)
+    )
+    hooks = [(plan.log_steps, meter), *hooks]
     with input_pipeline.explained([data.path]):
         training.run(
             steps,

@@ -63,6 +63,12 @@ def train(
 
     dataset = tf.data.Dataset.range(start // total, tf.int64.max)
     dataset = dataset.flat_map(epoch).rebatch(batch_size, drop_remainder=True)
+    # Else the strategies look for its end at every step, and leave open how
+    # many rows a batch has.
+    endless = tf.data.experimental.assert_cardinality(
+        tf.data.INFINITE_CARDINALITY
+    )
+    dataset = dataset.apply(endless)
     return dataset.map(lambda batch: (batch, tf.ones([batch_size])))
 
 

@@ -21,7 +21,7 @@ class Progress:
     metrics.jsonl, one object a line, and to TensorBoard event files.
     """
 
-    def __init__(self, folder: str, start: int, stop: int):
+    def __init__(self, folder: str, start: int, stop: int, write: bool = True):
         """Takes up the files of an earlier part of the run.
 
         Args:
@@ -29,14 +29,21 @@ class Progress:
                 removed: those steps are made again.
             start: steps made before.
             stop: steps to have made at the end.
+            write: whether this process is the one that writes. The others
+                need the hook as well: they must make the same blocks of steps.
         """
         self.step, self.stop = start, stop
         self.path = os.path.join(folder, "metrics.jsonl")
+        self.write = write
+        if not write:
+            return
         _keep_lines_until(self.path, start)
         self.writer = tf.summary.create_file_writer(folder)
 
     def __call__(self, step: int, scalars: dict[str, float]) -> None:
         """Reports the block of steps that ended at `step`."""
+        if not self.write:
+            return
         scalars = dict(scalars)
         steps, self.step = scalars.pop("steps"), step
         seconds = scalars.pop("seconds")

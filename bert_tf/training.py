@@ -213,7 +213,9 @@ def run(
             other hooks, and on SIGTERM.
         hooks: (period in steps, hook). A hook is due at the multiples of its
             period and at the end; it takes the step and the block's scalars,
-            with the block's number of `steps` and its `seconds`.
+            with the block's number of `steps` and its `seconds`. All workers
+            of a cluster need hooks of the same periods: a reduction of one
+            worker's block finds its partners in the same block of the others.
 
     Raises:
         FloatingPointError: a loss is not finite. Nothing is saved after that.
@@ -287,13 +289,14 @@ def evaluate(
     @tf.function(autograph=False)
     def step(batch):
         def replica(batch):
-            return objective.weights(batch), objective.sums(model, batch, None)
+            values = (
+                objective.weights(batch),
+                objective.sums(model, batch, None),
+            )
+            context = tf.distribute.get_replica_context()
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
 
-        return strategy.reduce(
-            tf.distribute.ReduceOp.SUM,
-            strategy.run(replica, (batch,)),
-            axis=None,
-        )
+        return _first(strategy, strategy.run(replica, (batch,)))
 
     total = None
     for batch in dataset:
