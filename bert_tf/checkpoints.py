@@ -208,7 +208,9 @@ def restore_weights(
     return Report(prefix, tuple(present), tuple(fresh), tuple(unused))
 
 
-def _check_shapes(prefix, stored, wanted) -> None:
+def _check_shapes(
+    prefix: str, stored: Mapping[str, Any], wanted: Mapping[str, Any]
+) -> None:
     wrong = [
         f"{name} is {list(stored[name])} there and {list(shape)} in the model"
         for name, shape in wanted.items()

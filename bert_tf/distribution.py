@@ -108,7 +108,9 @@ def _local_devices() -> list[str]:
     return [device.name for device in devices]
 
 
-def _tpu_strategy(name, zone, project) -> tf.distribute.Strategy:
+def _tpu_strategy(
+    name: str | None, zone: str | None, project: str | None
+) -> tf.distribute.Strategy:
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
             tpu=name or "local", zone=zone, project=project

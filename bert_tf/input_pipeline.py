@@ -72,7 +72,13 @@ def train(
     return dataset.map(lambda batch: (batch, tf.ones([batch_size])))
 
 
-def _epoch(files, counts, seed, epoch, start) -> tf.data.Dataset:
+def _epoch(
+    files: tf.Tensor,
+    counts: tf.Tensor,
+    seed: int,
+    epoch: tf.Tensor,
+    start: tf.Tensor,
+) -> tf.data.Dataset:
     """Shuffled blocks of one epoch's records from record `start` on."""
     order = tf.range(tf.size(files))
     order = tf.random.experimental.stateless_shuffle(order, [seed, epoch])

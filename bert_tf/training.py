@@ -12,7 +12,7 @@ import math
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bert_tf import optimization
@@ -167,14 +167,16 @@ def _add(parts: Sequence[Any]) -> Any:
     return functools.reduce(add, parts)
 
 
-def _first(strategy, values: Any) -> Any:
+def _first(strategy: tf.distribute.Strategy, values: Any) -> Any:
     """One replica's values, where all replicas have the same."""
     return tf.nest.map_structure(
         lambda value: strategy.experimental_local_results(value)[0], values
     )
 
 
-def _divide(sums, weights) -> Scalars:
+def _divide(
+    sums: Mapping[str, Mapping[str, Any]], weights: Mapping[str, Any]
+) -> Scalars:
     """Divides sums by their weights, and adds up the losses."""
     scalars: Scalars = {}
     for name, metrics in sums.items():
@@ -186,7 +188,7 @@ def _divide(sums, weights) -> Scalars:
     return {"loss": sum(losses)} | scalars
 
 
-def _floats(tensors) -> Scalars:
+def _floats(tensors: Mapping[str, Any]) -> Scalars:
     return {name: float(value) for name, value in tensors.items()}
 
 

@@ -97,7 +97,7 @@ class TestTrain:
     def test_start_gives_the_tail_of_the_stream(self, files):
         whole = stream(files, 3 * TOTAL)
         # In a block, at borders of blocks, of epochs, in later epochs.
-        for start in (1, 4, 8, 11, 16, 17, 18, 21, 40):
+        for start in (1, 4, 16, 17, 21, 40):
             assert (
                 stream(files, 3 * TOTAL - start, start=start) == (whole[start:])
             )

@@ -166,7 +166,7 @@ class TestRun:
 
     def test_tensorboard_gets_the_metrics(self, trained):
         (path,) = trained.glob("events.out.tfevents.*")
-        found = {}
+        found: dict[int, dict[str, float]] = {}
         for event in tf.compat.v1.train.summary_iterator(str(path)):
             for value in event.summary.value:
                 number = float(tf.make_ndarray(value.tensor))
