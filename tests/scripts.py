@@ -53,7 +53,7 @@ class Run:
         assert pid is not None
         os.kill(pid, number)
 
-    def wait(self, seconds: float = 120) -> int:
+    def wait(self, seconds: float = 600) -> int:
         """Waits for the end and returns the exit code; -9 if killed."""
         self._process.join(seconds)
         code = self._process.exitcode

@@ -499,7 +499,7 @@ class TestBadInput:
 
 def wait_for(condition, run):
     """Waits until something is there, while the script runs."""
-    end = time.monotonic() + 120
+    end = time.monotonic() + 600
     while not condition():
         assert run.running, f"ended too early:\n{run.stderr}"
         assert time.monotonic() < end, f"did not come:\n{run.stderr}"
@@ -622,7 +622,7 @@ class TestStrategies:
             for i in range(2)
         ]
         for run in runs:
-            assert run.wait(240) == 0, run.stderr
+            assert run.wait() == 0, run.stderr
         assert "2 replicas" in runs[0].stderr
         assert_close(tmp_path / "out", expected, 1e-6)
         # One of them writes.
