@@ -45,7 +45,7 @@ $(INSTALLED): setup.cfg pyproject.toml constraints.txt
 	@test -x $(BIN)/python || { echo "== Creating $(VENV)"; \
 	  $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }; }
 	@echo "== Installing the pinned dependencies (about 3 GB, some minutes)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	@$(BIN)/python -m pip install --disable-pip-version-check \
 	  -c constraints.txt -e '.[test,dev,viz]'
 	@touch $@
 	@echo "== Installed in $(VENV)"

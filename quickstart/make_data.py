@@ -10,9 +10,9 @@ are parsed from the source, and only modules written in C are imported.
   document is a topic, a class with its methods, or a module's functions.
 - `corpus_eval.txt`: documents left out of `corpus.txt`.
 - `train.tsv`, `dev.tsv`, `test.tsv`: columns `area` and `text`. The text is one
-  docstring, the area what its module is for. No text names its own module.
-  Documents of `dev.tsv` and `test.tsv` are held out whole: no sentence of
-  theirs is in another file, and no six words in a row.
+  docstring, the area what its module is for. No text names its own module, and
+  no sentence of `dev.tsv` and `test.tsv`, nor six words in a row of theirs, is
+  in another file.
 - `statistics.json`: how much of each there is.
 """
 
@@ -20,6 +20,7 @@ import ast
 import collections
 import dataclasses
 import importlib
+import importlib.machinery
 import importlib.util
 import inspect
 import itertools
@@ -64,14 +65,13 @@ _SKIPPED = {
     "dist-packages", "ensurepip", "idlelib", "lib2to3", "pydoc_data",
     "site-packages", "test", "tests", "turtledemo",
 }  # fmt: skip
+_C_SUFFIXES = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 # Private modules in C that hold the docstrings of public ones.
 _PRIVATE_IN_C = {"_socket", "_thread"}
 
 _TEST_PER_AREA = 60
 _DEV_PER_AREA = 20
-_TRAIN_PER_AREA = 120
-# Of a document's texts that are held out: one class does not make the test.
-_HELD_OUT_PER_DOCUMENT = 8
+_TRAIN_PER_AREA = 30
 _EVAL_DOCUMENTS = 0.04
 _SHORTEST = 6  # words of an example
 # Texts that have as many words in a row in common count as the same.
@@ -179,7 +179,8 @@ def c_modules() -> Iterator[Document]:
         if private or name in _SKIPPED:
             continue
         spec = importlib.util.find_spec(name)
-        if spec is None or str(spec.origin).endswith(".py"):
+        origin = str(spec.origin) if spec else ""
+        if not origin.endswith(("built-in", *_C_SUFFIXES)):
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -236,25 +237,20 @@ def examples(document: Document) -> list[Example]:
     return found
 
 
-def hold_out(
-    pool: list[Document], per_area: int
-) -> tuple[list[Example], list[Document]]:
-    """Takes documents from the front until each area has its examples.
-
-    Returns:
-        The examples, and the documents that are left.
-    """
-    taken: dict[str, list[Example]] = collections.defaultdict(list)
-    left = []
+def draw(
+    pool: list[Document], per_area: int, rng: random.Random
+) -> list[Example]:
+    """Draws as many examples of each area, in random order."""
+    by_area = collections.defaultdict(list)
     for document in pool:
-        found = examples(document)
-        have = taken[document.area] if document.area else []
-        room = per_area - len(have)
-        if found and room and len(found) <= 3 * _HELD_OUT_PER_DOCUMENT:
-            have += found[: min(room, _HELD_OUT_PER_DOCUMENT)]
-        else:
-            left.append(document)
-    return [e for area in sorted(taken) for e in taken[area]], left
+        for example in examples(document):
+            by_area[example.area].append(example)
+    drawn = []
+    for area in sorted(by_area):
+        rng.shuffle(by_area[area])
+        drawn += by_area[area][:per_area]
+    rng.shuffle(drawn)
+    return drawn
 
 
 def marks(text: tuple[str, ...]) -> set[str]:
@@ -318,9 +314,9 @@ def split(everything: list[Document], seed: int) -> Data:
     pool = sorted(everything, key=lambda document: document.name)
     rng.shuffle(pool)
 
-    test, pool = hold_out(pool, _TEST_PER_AREA)
+    test = draw(pool, _TEST_PER_AREA, rng)
     pool = without(pool, all_marks(row.sentences for row in test))
-    dev, pool = hold_out(pool, _DEV_PER_AREA)
+    dev = draw(pool, _DEV_PER_AREA, rng)
     pool = without(pool, all_marks(row.sentences for row in dev))
 
     size = round(_EVAL_DOCUMENTS * len(pool))
@@ -328,16 +324,7 @@ def split(everything: list[Document], seed: int) -> Data:
     corpus = without(
         pool[size:], all_marks(text for d in corpus_eval for text in d.texts)
     )
-
-    by_area = collections.defaultdict(list)
-    for document in corpus:
-        for example in examples(document):
-            by_area[example.area].append(example)
-    train = []
-    for area in sorted(by_area):
-        rng.shuffle(by_area[area])
-        train += by_area[area][:_TRAIN_PER_AREA]
-    rng.shuffle(train)
+    train = draw(corpus, _TRAIN_PER_AREA, rng)
     return Data(corpus, corpus_eval, train, dev, test)
 
 

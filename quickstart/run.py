@@ -19,8 +19,16 @@ _ROOT = pathlib.Path(__file__).resolve().parent.parent
 _FOLDER = "runs/quickstart"
 _FLAGS = "--flagfile=configs/quickstart"
 
+# What TensorFlow says when it is loaded, whatever its log level.
+_START_UP_NOTES = (
+    "before absl::InitializeLog()",
+    "oneDNN custom operations are on",
+    "Could not find cuda drivers",
+    "failed call to cuInit",
+)
+
 # What is done, its name in the report, and the command that does it.
-_STEPS = (
+STEPS = (
     (
         "Writing texts out of Python's own documentation",
         "texts",
@@ -69,22 +77,33 @@ _STEPS = (
 )
 
 
-def run(number: int, title: str, command: str) -> float:
-    """Runs one step from the repository's root; returns its seconds."""
-    print(f"\n== {number}/{len(_STEPS)} {title}", flush=True)
-    print(f"   python {command}", flush=True)
-    start = time.monotonic()
-    code = subprocess.run(
+def execute(command: str) -> int:
+    """Runs `python COMMAND` at the repository's root; returns its exit code."""
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "1", "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(
         [sys.executable, *command.split()],
         cwd=_ROOT,
-        # Without TensorFlow's start-up notes between our lines.
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
-    ).returncode
+        env={**quiet, **os.environ},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    for line in process.stdout or ():
+        if not any(note in line for note in _START_UP_NOTES):
+            print(line, end="", flush=True)
+    return process.wait()
+
+
+def run(number: int, title: str, command: str) -> float:
+    """Runs one step; returns its seconds. Ends the program if it fails."""
+    print(f"\n== {number}/{len(STEPS)} {title}", flush=True)
+    print(f"   python {command}", flush=True)
+    start = time.monotonic()
+    code = execute(command)
     if code:
         sys.exit(
-            f"error: step {number}, {title.lower()}, ended with exit code "
-            f"{code}; the lines above say why. It can be run alone: "
-            f"{sys.executable} {command}"
+            f"error: step {number} ended with exit code {code}; the lines "
+            f"above say why. It can be run alone: {sys.executable} {command}"
         )
     return time.monotonic() - start
 
@@ -97,15 +116,11 @@ def main() -> None:
         shutil.rmtree(folder)
     seconds = {
         name: run(number, title, command)
-        for number, (title, name, command) in enumerate(_STEPS, 1)
+        for number, (title, name, command) in enumerate(STEPS, 1)
     }
     (folder / "seconds.json").write_text(json.dumps(seconds), encoding="utf-8")
     print("\n== What was measured", flush=True)
-    subprocess.run(
-        [sys.executable, "quickstart/report.py", _FOLDER],
-        cwd=_ROOT,
-        check=True,
-    )
+    sys.exit(execute(f"quickstart/report.py {_FOLDER}"))
 
 
 if __name__ == "__main__":

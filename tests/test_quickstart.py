@@ -1,13 +1,15 @@
-"""The quickstart's data: enough of it, balanced, and nothing leaks."""
+"""The quickstart: its data, where nothing may leak, its report, its run."""
 
 import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
-from quickstart import make_data
+from bert_tf import records
+from quickstart import make_data, report, run
 
 import pytest
 
@@ -152,3 +154,90 @@ def test_same_python_same_files(folder, tmp_path):
     assert sorted(p.name for p in again.iterdir()) == sorted(_FILES)
     for name in _FILES:
         assert (again / name).read_bytes() == (folder / name).read_bytes(), name
+
+
+# ---- The report -------------------------------------------------------------
+
+
+def test_most_frequent_share_counts_only_real_predictions(tmp_path):
+    def record(ids, weights):
+        return records.PRETRAINING.encode(
+            {
+                "input_ids": [1, 2, 3, 4],
+                "input_mask": [1, 1, 1, 1],
+                "segment_ids": [0, 0, 0, 0],
+                "masked_lm_positions": [1, 2, 0],
+                "masked_lm_ids": ids,
+                "masked_lm_weights": weights,
+                "next_sentence_labels": [0],
+            }
+        )
+
+    path = str(tmp_path / "a.tfrecord")
+    with records.Writer(path) as writer:
+        writer.write(record([7, 9, 0], [1.0, 1.0, 0.0]))
+        writer.write(record([7, 0, 0], [1.0, 0.0, 0.0]))
+    assert report.most_frequent_share([path]) == 2 / 3
+
+
+def test_accuracy_is_of_the_most_probable_label(tmp_path):
+    (tmp_path / "train.tsv").write_text("area\ttext\ntext\ta\nfiles\tb\n")
+    (tmp_path / "test.tsv").write_text(
+        'area\ttext\nfiles\t"x\ntext\ty\ntext\tz\nfiles\tw\n'
+    )
+    # Columns: files, text.
+    (tmp_path / "test_results.tsv").write_text(
+        "0.9\t0.1\n0.2\t0.8\n0.6\t0.4\n0.7\t0.3\n"
+    )
+    assert report.test_accuracy(tmp_path, tmp_path) == 0.75
+
+
+# ---- The run ----------------------------------------------------------------
+
+
+def test_flagfiles_open_with_the_command_that_uses_them():
+    commands = {command for _, _, command in run.STEPS}
+    for path in sorted((_ROOT / "configs" / "quickstart").glob("*.flags")):
+        first = path.read_text(encoding="utf-8").splitlines()[0]
+        if path.stem != "fine_tune":  # what two others have in common
+            assert first.removeprefix("# python ") in commands
+
+
+@pytest.mark.slow
+def test_whole_run_with_few_steps(tmp_path):
+    for name in ("bert_tf", "quickstart", "configs"):
+        shutil.copytree(_ROOT / name, tmp_path / name)
+    for path in _ROOT.glob("*.py"):
+        shutil.copy(path, tmp_path)
+    fewer = {
+        "create_pretraining_data": "--dupe_factor=1",
+        "run_pretraining": "--num_train_steps=20\n--num_warmup_steps=2\n"
+        "--save_checkpoints_steps=20\n--log_steps=10",
+        "fine_tune": "--num_train_epochs=1",
+    }
+    for name, flags in fewer.items():
+        path = tmp_path / "configs" / "quickstart" / f"{name}.flags"
+        path.write_text(path.read_text() + flags + "\n")  # the last one counts
+    path = tmp_path / "configs" / "quickstart" / "fine_tune_pretrained.flags"
+    path.write_text(re.sub(r"ckpt-\d+", "ckpt-20", path.read_text()))
+
+    done = subprocess.run(
+        [sys.executable, "quickstart/run.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert not done.returncode, done.stdout[-3000:] + done.stderr[-3000:]
+    folder = tmp_path / "runs" / "quickstart"
+    rows = dict(
+        re.split(r"  +", line.strip())
+        for line in (folder / "report.txt").read_text().splitlines()
+    )
+    assert rows["test, areas: majority"] == "14.3%"
+    assert re.fullmatch(r"[+-]\d+\.\d points", rows["gain from pre-training"])
+    assert (folder / "curves.png").read_bytes()[1:4] == b"PNG"
+    # Three sentences, each with one of the areas.
+    predicted = done.stdout.partition("== 9/9")[2]
+    areas = "|".join(make_data.AREAS)
+    assert len(re.findall(rf"^  ({areas}) +\d+%  ", predicted, re.M)) == 3
