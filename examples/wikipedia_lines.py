@@ -1,6 +1,6 @@
 r"""Turns WikiExtractor text into one sentence per line, for pre-training.
 
-    python benchmarks/wikipedia_lines.py \
+    python examples/wikipedia_lines.py \
         --input=/data/wiki/AA/* --output=/data/wiki.txt --max_mb=60
 
 The input is what WikiExtractor writes: `<doc ...>`, the title, one paragraph
