@@ -33,3 +33,13 @@ def shared_data() -> pathlib.Path:
             "(BERT_TF_TEST_DATA names another)"
         )
     return folder
+
+
+@pytest.fixture(scope="session")
+def two_replicas() -> tf.distribute.Strategy:
+    """Two replicas on the two logical CPUs.
+
+    One strategy for the whole process: each counts its collective operations
+    from the same number, so those of two strategies would be taken for one.
+    """
+    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])

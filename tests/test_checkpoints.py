@@ -149,8 +149,8 @@ class TestSave:
         save(make_state(write=False), tmp_path, 1)
         assert names(tmp_path) == []
 
-    def test_mirrored_variables(self, tmp_path):
-        strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    def test_mirrored_variables(self, tmp_path, two_replicas):
+        strategy = two_replicas
         with strategy.scope():
             state = make_state()
         save(state, tmp_path, 3)

@@ -87,9 +87,8 @@ def test_cluster(monkeypatch, cluster, message):
         distribution.set_up("multi_worker_mirrored")
 
 
-def test_check_batch_size():
-    one = tf.distribute.get_strategy()
-    two = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+def test_check_batch_size(two_replicas):
+    one, two = tf.distribute.get_strategy(), two_replicas
     distribution.check_batch_size(one, "train_batch_size", 7)
     distribution.check_batch_size(two, "train_batch_size", 12, 3)
     for batch_size, accumulate in ((7, 1), (8, 3), (6, 2)):

@@ -179,9 +179,8 @@ def test_single_texts(model, tmp_path):
     check(loaded(tf.constant(TEXTS_A), tf.constant(TEXTS_B)), pairs)
 
 
-def test_regression_of_a_model_on_two_replicas(tmp_path):
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-    with strategy.scope():
+def test_regression_of_a_model_on_two_replicas(tmp_path, two_replicas):
+    with two_replicas.scope():
         model = heads.BertClassifier(CONFIG, 1)
     save(tmp_path / "scores", model, labels=None)
     outputs = tf.saved_model.load(str(tmp_path / "scores"))(

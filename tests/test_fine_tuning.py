@@ -114,7 +114,7 @@ def test_which_checkpoint_is_used(tmp_path):
     assert find(use_best=False) == "run/model.ckpt-4"
 
 
-def test_logits_and_labels_without_the_filling(tmp_path):
+def test_logits_and_labels_without_the_filling(tmp_path, two_replicas):
     rng = np.random.default_rng(0)
     ids = rng.integers(0, 11, (7, 8))
     path = str(tmp_path / "x.tf_record")
@@ -135,7 +135,7 @@ def test_logits_and_labels_without_the_filling(tmp_path):
     found = []
     for strategy in (
         tf.distribute.get_strategy(),
-        tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]),
+        two_replicas,
     ):
         with strategy.scope():
             model = heads.BertClassifier(_CONFIG, 3)

@@ -161,11 +161,6 @@ class TestEvaluate:
         assert len(list(input_pipeline.evaluate(files, 5, 9))) == 4
 
 
-@pytest.fixture(scope="module", name="two_replicas")
-def _two_replicas():
-    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-
-
 class TwoPipelines:
     """Stands for a strategy of two hosts with two replicas each.
 

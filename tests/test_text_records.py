@@ -29,7 +29,7 @@ def test_singles_pairs_and_what_is_cut(encoder, tmp_path, caplog):
         common.Example("5", "a", " ", "no"),
     ]
     path = str(tmp_path / "x.tf_record")
-    with caplog.at_level("INFO"):
+    with caplog.at_level("INFO", logger="absl"):
         written = encoder.write(path, iter(examples), ("no", "yes"))
     assert (written.count, written.record_type) == (5, records.CLASSIFICATION)
     assert _read(written) == {

@@ -29,9 +29,9 @@ BATCH = 8
 ONE = tf.distribute.get_strategy()
 
 
-@pytest.fixture(scope="module", name="two")
-def _two():
-    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+@pytest.fixture(name="two")
+def _two(two_replicas):
+    return two_replicas
 
 
 @pytest.fixture(scope="module", name="files")
