@@ -101,6 +101,12 @@ _NUM_TRAIN_EPOCHS = flags.DEFINE_float(
 _WARMUP_PROPORTION = flags.DEFINE_float(
     "warmup_proportion", 0.1, "Share of the steps that warm up.", 0, 1
 )
+_GROUP_BY_LENGTH = flags.DEFINE_bool(
+    "group_by_length",
+    None,
+    "Whether examples of about one length share a batch, which leaves little "
+    "padding to compute. By default yes, but on TPUs, which need one shape.",
+)
 _USE_CHECKPOINT = flags.DEFINE_enum(
     "use_checkpoint",
     "best",
@@ -119,7 +125,7 @@ _IDENTITY = (
     *("task_name", "data_dir", "xnli_language", "train_file", "dev_fraction"),
     *("file_format", "has_header", "labels", "regression", "label_column"),
     *("text_a_column", "text_b_column", "do_lower_case", "max_seq_length"),
-    *("train_batch_size", "seed"),
+    *("train_batch_size", "group_by_length", "seed"),
 )
 
 
@@ -340,6 +346,19 @@ def _suffix(split: str) -> str:
     return "_mismatched" if split.endswith("_mismatched") else ""
 
 
+def group_by_length(strategy):
+    """Returns what --group_by_length says, or what suits the device."""
+    is_tpu = distribution.is_tpu(strategy)
+    if is_tpu and _GROUP_BY_LENGTH.value:
+        raise ValueError(
+            "--group_by_length gives batches of many shapes, and a TPU would "
+            "compile each: leave it out."
+        )
+    if _GROUP_BY_LENGTH.value is None:
+        return not is_tpu
+    return _GROUP_BY_LENGTH.value
+
+
 # ---- Main -------------------------------------------------------------------
 
 
@@ -397,6 +416,7 @@ def main(_):
             save_checkpoints_steps=common_flags.SAVE_CHECKPOINTS_STEPS.value,
             keep_checkpoint_max=common_flags.KEEP_CHECKPOINT_MAX.value,
             log_steps=common_flags.log_steps(),
+            group_by_length=group_by_length(strategy),
         )
         train(run, plan, _EVAL_BATCH_SIZE.value)
     if not (do_eval or do_predict or do_export):

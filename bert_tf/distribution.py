@@ -94,6 +94,11 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
     return strategy.extended.should_checkpoint
 
 
+def is_tpu(strategy: tf.distribute.Strategy) -> bool:
+    """Whether every shape has to be known when a step is compiled."""
+    return isinstance(strategy, tf.distribute.TPUStrategy)
+
+
 def _split_cpu(count: int) -> None:
     cpu = tf.config.list_physical_devices("CPU")[0]
     wanted = [tf.config.LogicalDeviceConfiguration()] * count

@@ -42,6 +42,8 @@ class Plan:
         save_checkpoints_steps: Steps between checkpoints.
         keep_checkpoint_max: Newest checkpoints to keep.
         log_steps: Steps between lines of progress.
+        group_by_length: Whether batches hold examples of about one length, and
+            no more padding than that leaves.
     """
 
     batch_size: int
@@ -54,6 +56,7 @@ class Plan:
     save_checkpoints_steps: int
     keep_checkpoint_max: int
     log_steps: int
+    group_by_length: bool
 
     def steps(self, examples: int) -> int:
         """Training steps, rounded down as in the original."""
@@ -96,7 +99,12 @@ def train(
         return
     logging.info("Training on %d examples for %d steps.", data.count, stop)
     batches = input_pipeline.train(
-        [data.path], [data.count], plan.batch_size, plan.seed, state.records
+        [data.path],
+        [data.count],
+        plan.batch_size,
+        plan.seed,
+        state.records,
+        plan.group_by_length,
     )
     steps = training.make_train_steps(
         strategy,
@@ -104,7 +112,11 @@ def train(
         optimizer,
         objective,
         input_pipeline.distribute(
-            strategy, batches, data.record_type, data.lengths
+            strategy,
+            batches,
+            data.record_type,
+            data.lengths,
+            trim=plan.group_by_length,
         ),
         plan.seed,
         plan.accumulate,
@@ -160,6 +172,7 @@ def logits_and_labels(
         input_pipeline.evaluate([data.path], batch_size),
         data.record_type,
         data.lengths,
+        trim=not distribution.is_tpu(strategy),
     )
 
     def outputs(batch):

@@ -11,7 +11,7 @@ Shapes: B global batch.
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bert_tf import records
 
@@ -20,6 +20,11 @@ import tensorflow as tf
 # Records that are shuffled together. Data generation shuffles globally; this
 # one makes epochs differ. At 1.5 kB a record a block takes 12 MB.
 BLOCK = 8192
+# Batches whose records are sorted by length together, where asked for.
+_WINDOW = 50
+# Trimmed sequences have a multiple of so many tokens: kernels prefer it, and
+# there are fewer shapes.
+_MULTIPLE = 8
 
 
 def train(
@@ -28,6 +33,7 @@ def train(
     batch_size: int,
     seed: int,
     start: int = 0,
+    group_by_length: bool = False,
 ) -> tf.data.Dataset:
     """Endless shuffled batches of serialized records.
 
@@ -42,6 +48,8 @@ def train(
         batch_size: B.
         seed: of the order.
         start: how many records were used before.
+        group_by_length: whether records of about the same length come in one
+            batch, in batches of random order.
 
     Returns:
         Dataset of (serialized [B] string, row weights [B] float32, all 1).
@@ -59,7 +67,15 @@ def train(
     def epoch(number):
         used = tf.constant(start % total, tf.int64)
         used = tf.where(number == start // total, used, 0)
-        return _epoch(names, sizes, seed, number, used)
+
+        def group(index, rows, key):
+            if not group_by_length:
+                return rows
+            # Batches go on over the borders of blocks and epochs.
+            lead = -(number * total + index * BLOCK) % batch_size
+            return _group_by_length(rows, lead, batch_size, key)
+
+        return _epoch(names, sizes, seed, number, used, group)
 
     dataset = tf.data.Dataset.range(start // total, tf.int64.max)
     dataset = dataset.flat_map(epoch).rebatch(batch_size, drop_remainder=True)
@@ -78,6 +94,7 @@ def _epoch(
     seed: int,
     epoch: tf.Tensor,
     start: tf.Tensor,
+    group: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor],
 ) -> tf.data.Dataset:
     """Shuffled blocks of one epoch's records from record `start` on."""
     order = tf.range(tf.size(files))
@@ -100,11 +117,44 @@ def _epoch(
     def shuffle(index, rows):
         key = tf.random.fold_in(tf.stack([seed, epoch]), index)
         rows = tf.random.experimental.stateless_shuffle(rows, key)
+        rows = group(index, rows, tf.random.fold_in(key, 1))
         return tf.cond(
             index == block, lambda: rows[start - block * BLOCK :], lambda: rows
         )
 
     return dataset.map(shuffle)
+
+
+def _group_by_length(
+    rows: tf.Tensor, lead: tf.Tensor, batch_size: int, key: tf.Tensor
+) -> tf.Tensor:
+    """Orders shuffled rows so that those of a batch have about one length.
+
+    Rows are sorted in windows, so that batches still differ in every epoch.
+
+    Args:
+        rows: [rows] string, serialized.
+        lead: how many of them complete the batch before; they stay in front.
+        batch_size: B.
+        key: draws the order of the batches.
+    """
+    lead = tf.cast(lead, tf.int32)
+    full = (tf.size(rows) - lead) // batch_size * batch_size
+    lead, full = tf.cond(full > 0, lambda: (lead, full), lambda: (0, 0))
+    grouped = rows[lead : lead + full]
+    window = tf.range(full) // (_WINDOW * batch_size)
+    # Padding takes one byte of a record, nearly every other token two or more:
+    # the bytes stand for the tokens, without parsing.
+    lengths = tf.strings.length(grouped)
+    order = tf.argsort(
+        tf.cast(window, tf.int64) * 2**32 + tf.cast(lengths, tf.int64),
+        stable=True,
+    )
+    batches = tf.reshape(tf.gather(grouped, order), [-1, batch_size])
+    batches = tf.random.experimental.stateless_shuffle(batches, key)
+    return tf.concat(
+        [rows[:lead], tf.reshape(batches, [-1]), rows[lead + full :]], axis=0
+    )
 
 
 def evaluate(
@@ -132,6 +182,7 @@ def distribute(
     dataset: tf.data.Dataset,
     record_type: records.RecordType,
     lengths: Mapping[str, int],
+    trim: bool = False,
 ) -> tf.distribute.DistributedDataset:
     """Parses global batches and gives each replica its share of the rows.
 
@@ -140,6 +191,8 @@ def distribute(
         dataset: from `train` or `evaluate`.
         record_type: what the records hold.
         lengths: the value of each symbolic length, such as {"S": 128}.
+        trim: whether to cut off the padding beyond the longest sequence of a
+            batch. Not on TPUs, which need one shape.
 
     Returns:
         Distributed dataset of dicts: the features of `record_type`, and
@@ -161,9 +214,14 @@ def distribute(
 
         def parse(serialized, weights):
             batch = record_type.parse(serialized[rows], lengths)
+            if trim:
+                batch = _trim(batch, record_type)
             batch["row_weights"] = weights[rows]
             return {
-                name: tf.reshape(x, [local, share // local, *x.shape[1:]])
+                # Only the length of trimmed sequences is open.
+                name: tf.reshape(
+                    x, [local, share // local, *(d or -1 for d in x.shape[1:])]
+                )
                 for name, x in batch.items()
             }
 
@@ -171,6 +229,18 @@ def distribute(
         return parsed.unbatch().prefetch(tf.data.AUTOTUNE)
 
     return strategy.distribute_datasets_from_function(pipeline)
+
+
+def _trim(
+    batch: dict[str, tf.Tensor], record_type: records.RecordType
+) -> dict[str, tf.Tensor]:
+    """Cuts off the columns that are padding in every row."""
+    mask = batch["input_mask"]  # [B, S]
+    longest = tf.reduce_max(tf.reduce_sum(mask, axis=1))
+    length = -(-longest // _MULTIPLE) * _MULTIPLE
+    length = tf.minimum(length, tf.shape(mask)[1])
+    per_token = [f.name for f in record_type.features if f.length == "S"]
+    return batch | {name: batch[name][:, :length] for name in per_token}
 
 
 @contextlib.contextmanager

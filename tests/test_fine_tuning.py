@@ -35,6 +35,7 @@ def _plan(batch_size, epochs, warmup_proportion=0.1):
         save_checkpoints_steps=10,
         keep_checkpoint_max=1,
         log_steps=10,
+        group_by_length=False,
     )
 
 

@@ -58,6 +58,110 @@ def stream(files, records_wanted, counts=COUNTS, seed=7, start=0):
     return take(dataset, records_wanted)
 
 
+# A sequence of so many tokens, and which one it is.
+SEQUENCE = records.RecordType(
+    "sequence",
+    (
+        records.Feature("number", None, tf.int64),
+        records.Feature("input_ids", "S", tf.int64),
+        records.Feature("input_mask", "S", tf.int64),
+    ),
+)
+LENGTH = 40
+
+
+def write_sequences(folder, lengths):
+    """Writes one file of sequences, padded to LENGTH."""
+    path = folder / "sequences"
+    with records.Writer(path) as writer:
+        for number, length in enumerate(lengths):
+            mask = np.arange(LENGTH) < length
+            features = {
+                "number": number,
+                "input_ids": 1000 * mask,
+                "input_mask": mask.astype(int),
+            }
+            writer.write(SEQUENCE.encode(features))
+    return str(path)
+
+
+class TestGroupByLength:
+    BATCH = 8
+
+    @pytest.fixture(autouse=True)
+    def _blocks_of_several_batches(self, monkeypatch):
+        monkeypatch.setattr(input_pipeline, "BLOCK", 64)
+        monkeypatch.setattr(input_pipeline, "_WINDOW", 4)
+
+    @pytest.fixture(name="lengths")
+    def _lengths(self):
+        return np.random.default_rng(0).integers(1, LENGTH + 1, 150)
+
+    def batches(self, folder, lengths, steps, start=0, trim=True):
+        path = write_sequences(folder, lengths)
+        dataset = input_pipeline.train(
+            [path], [len(lengths)], self.BATCH, 5, start, group_by_length=True
+        )
+        distributed = input_pipeline.distribute(
+            tf.distribute.get_strategy(),
+            dataset,
+            SEQUENCE,
+            {"S": LENGTH},
+            trim=trim,
+        )
+        return list(itertools.islice(distributed, steps))
+
+    def order(self, *args, **kwargs):
+        found = self.batches(*args, **kwargs)
+        return np.concatenate([batch["number"].numpy() for batch in found])
+
+    def test_every_epoch_holds_every_record_once(self, tmp_path, lengths):
+        found = self.order(tmp_path, lengths, 3 * 150 // self.BATCH)
+        for epoch in range(2):
+            part = found[epoch * 150 : (epoch + 1) * 150]
+            assert sorted(part) == list(range(150))
+
+    def test_goes_on_anywhere(self, tmp_path, lengths):
+        whole = self.order(tmp_path, lengths, 50)
+        for step in (3, 8, 17, 20, 41):
+            rest = self.order(tmp_path, lengths, 50 - step, step * self.BATCH)
+            np.testing.assert_array_equal(rest, whole[step * self.BATCH :])
+
+    def test_saves_padding_in_every_epoch(self, tmp_path, lengths, monkeypatch):
+        monkeypatch.setattr(input_pipeline, "_MULTIPLE", 1)
+        # 150 records are 18 batches and 6 records: the batches of later
+        # epochs begin elsewhere in the order.
+        batches = self.batches(tmp_path, lengths, 56)
+        computed = [batch["input_ids"].shape[1] for batch in batches]
+        random = np.random.default_rng(1).permutation(lengths)
+        at_random = random[:144].reshape(-1, self.BATCH).max(axis=1).mean()
+        for epoch in range(3):
+            part = slice(19 * epoch, 19 * epoch + 18)
+            # Four batches sorted together, of lengths up to 40: 10, 20, 30
+            # and 40 long, where 8 lengths at random have a maximum of 36.
+            assert np.mean(computed[part]) < 0.8 * at_random
+
+    def test_batches_come_in_random_order(self, tmp_path, lengths):
+        batches = self.batches(tmp_path, lengths, 8)
+        computed = [batch["input_ids"].shape[1] for batch in batches]
+        assert computed != sorted(computed)
+
+    def test_cuts_off_padding_only(self, tmp_path, lengths):
+        for batch in self.batches(tmp_path, lengths, 20):
+            numbers = batch["number"].numpy()
+            assert batch["input_ids"].shape[1] % 8 == 0
+            assert (
+                batch["input_mask"].numpy().sum(axis=1).tolist()
+                == lengths[numbers].tolist()
+            )
+            longest = lengths[numbers].max()
+            assert longest <= batch["input_ids"].shape[1] < longest + 8
+
+    def test_one_shape_without_trimming(self, tmp_path, lengths):
+        for batch in self.batches(tmp_path, lengths, 5, trim=False):
+            assert batch["input_ids"].shape == (self.BATCH, LENGTH)
+
+
 class TestTrain:
     def test_each_epoch_holds_every_record_once(self, files):
         found = stream(files, 3 * TOTAL)
