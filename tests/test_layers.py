@@ -22,10 +22,11 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "tasks.*": {"tasks.*", "tokenization"},
         "pretraining_data": {"tokenization"},
         "vocabulary": {"tokenization"},
+        "wire_format": set(),
     },
     # TensorFlow, no BERT
     {
-        "records": set(),
+        "records": {"wire_format"},
         "losses": set(),
         "optimization": set(),
         "distribution": set(),

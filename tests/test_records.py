@@ -119,11 +119,44 @@ class TestRecordType:
         assert parsed["label_ids"].numpy().tolist() == [label, label]
         assert parsed["is_real_example"].numpy().tolist() == [1, 1]
 
-    def test_encode_refuses_other_features(self):
+    @pytest.mark.parametrize("encode", ["encode", "encode_batch"])
+    def test_encode_refuses_other_features(self, encode):
         values = pretraining_values()
         del values["segment_ids"]
         with pytest.raises(ValueError, match=r"segment_ids.*Received"):
-            records.PRETRAINING.encode(values)
+            getattr(records.PRETRAINING, encode)(values)
+
+    @pytest.mark.parametrize("sequence, predictions", [(8, 3), (128, 20)])
+    def test_encode_batch_gives_the_bytes_of_encode(
+        self, sequence, predictions
+    ):
+        rows = [
+            pretraining_values(seed, sequence, predictions)
+            for seed in range(100)
+        ]
+        batch = {name: np.stack([x[name] for x in rows]) for name in rows[0]}
+        encode = records.PRETRAINING.encode
+        assert records.PRETRAINING.encode_batch(batch) == [*map(encode, rows)]
+
+    @pytest.mark.parametrize(
+        "record_type, labels",
+        [
+            (records.CLASSIFICATION, np.array([-1, 0, 300])),
+            (records.REGRESSION, np.array([2.5, -1.0, 0.1])),
+        ],
+    )
+    def test_encode_batch_of_scalars(self, record_type, labels):
+        batch = {
+            "input_ids": np.array([[101, 102], [7, 2**31], [2**40, 0]]),
+            "input_mask": np.ones((3, 2), np.int8),
+            "segment_ids": np.zeros((3, 2), np.int32),
+            "label_ids": labels,
+            "is_real_example": np.ones(3, np.int64),
+        }
+        rows = [{name: x[i] for name, x in batch.items()} for i in range(3)]
+        assert record_type.encode_batch(batch) == [
+            record_type.encode(row) for row in rows
+        ]
 
 
 class TestCheck:
