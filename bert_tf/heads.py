@@ -1,10 +1,15 @@
 """BERT with a head for each kind of task.
 
 Shapes as in modeling.py, and:
-- P: predictions per sequence           C: classes
+- P: predictions per sequence           C: classes     K: choices
 
 Variables of the released checkpoints have their released names; those of
-fine-tuned models have the names that the original's scripts gave them.
+fine-tuned models have the names that the original's scripts gave them. Heads
+that the original does not have are named in the same way, `cls/...`, so that a
+checkpoint's names tell its head.
+
+Every model has the pooler, as the original's: a head over the sequence output
+leaves it untrained.
 """
 
 from typing import Any
@@ -21,9 +26,12 @@ class _Transform(keras.layers.Layer):
     def __init__(self, config: modeling.BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         size = config.hidden_size
-        self.activation = modeling.activation(config.hidden_act)
+        self.activation = modeling.activation(
+            config.transform_act or config.hidden_act
+        )
         self.dense = modeling.Dense(config, size, size, name="dense")
-        self.norm = modeling.LayerNorm(size, name="LayerNorm")
+        epsilon = config.transform_layer_norm_eps or config.layer_norm_eps
+        self.norm = modeling.LayerNorm(size, epsilon, name="LayerNorm")
 
     def build(self, input_shape=None):
         self.dense.build()
@@ -56,26 +64,34 @@ class MaskedLMHead(keras.layers.Layer):
         return tf.reshape(logits, shape)  # [B, P, V]
 
 
-class NextSentenceHead(keras.layers.Layer):
-    """Class 0: the second segment follows the first. Class 1: it does not."""
+class LinearHead(keras.layers.Layer):
+    """`x @ output_weights^T + output_bias`, the original's last layer."""
 
-    def __init__(self, config: modeling.BertConfig, **kwargs: Any):
+    def __init__(
+        self, config: modeling.BertConfig, num_outputs: int, **kwargs: Any
+    ):
         super().__init__(**kwargs)
-        self.config = config
+        if num_outputs < 1:
+            raise ValueError(
+                "A classifier needs at least one label. "
+                f"Received: num_labels={num_outputs}"
+            )
+        self.shape = (num_outputs, config.hidden_size)
+        self.initializer = modeling.initializer(config)
 
     def build(self, input_shape=None):
         self.output_weights = self.add_weight(
             name="output_weights",
-            shape=(2, self.config.hidden_size),
-            initializer=modeling.initializer(self.config),
+            shape=self.shape,
+            initializer=self.initializer,
         )
         self.output_bias = self.add_weight(
-            name="output_bias", shape=(2,), initializer="zeros"
+            name="output_bias", shape=self.shape[:1], initializer="zeros"
         )
 
-    def call(self, pooled):  # [B, D]
-        logits = tf.matmul(pooled, self.output_weights, transpose_b=True)
-        return tf.nn.bias_add(logits, self.output_bias)  # [B, 2]
+    def call(self, x):  # [..., D]
+        kernel = tf.transpose(self.output_weights)
+        return modeling.affine(x, kernel, self.output_bias)  # [..., C]
 
 
 class PretrainingHeads(keras.layers.Layer):
@@ -84,9 +100,8 @@ class PretrainingHeads(keras.layers.Layer):
     def __init__(self, config: modeling.BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.predictions = MaskedLMHead(config, name="predictions")
-        self.seq_relationship = NextSentenceHead(
-            config, name="seq_relationship"
-        )
+        # Class 0: the second segment follows the first. Class 1: it does not.
+        self.seq_relationship = LinearHead(config, 2, name="seq_relationship")
 
     def build(self, input_shape=None):
         self.predictions.build()
@@ -114,12 +129,55 @@ class BertPretrainer(keras.Model):
             dropout_seed: int32 [2], or None for no dropout.
         """
         outputs = self.bert(inputs, dropout_seed)
-        masked = tf.gather(
-            outputs.sequence, inputs["masked_lm_positions"], batch_dims=1
-        )  # [B, P, D]
+        masked = _at(outputs.sequence, inputs["masked_lm_positions"])
         words = self.bert.embeddings.word_embeddings
         logits, next_sentence = self.cls(masked, outputs.pooled, words)
         return tf.cast(logits, tf.float32), tf.cast(next_sentence, tf.float32)
+
+
+def _at(x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+    """Takes vectors of each row of `x` [B, S, D] by position [B, P]."""
+    return tf.gather(x, positions, batch_dims=1)  # [B, P, D]
+
+
+class BertMaskedLM(keras.Model):
+    """BERT with the masked words of pre-training only."""
+
+    def __init__(self, config: modeling.BertConfig):
+        super().__init__(name="masked_lm")
+        self.bert = modeling.Bert(config)
+        self.predictions = MaskedLMHead(config, name="predictions")
+        _build(self.predictions)
+        self.built = True
+
+    def call(self, inputs, dropout_seed=None):
+        """Returns float32 logits [B, P, V]; arguments as of BertPretrainer."""
+        x = self.bert(inputs, dropout_seed).sequence
+        words = self.bert.embeddings.word_embeddings
+        logits = self.predictions(_at(x, inputs["masked_lm_positions"]), words)
+        return tf.cast(logits, tf.float32)
+
+
+class BertNextSentence(keras.Model):
+    """BERT with the next sentences of pre-training only."""
+
+    def __init__(self, config: modeling.BertConfig):
+        super().__init__(name="next_sentence")
+        self.bert = modeling.Bert(config)
+        self.seq_relationship = LinearHead(config, 2, name="seq_relationship")
+        _build(self.seq_relationship)
+        self.built = True
+
+    def call(self, inputs, dropout_seed=None):
+        """Returns float32 logits [B, 2]; arguments as of `Bert`."""
+        pooled = self.bert(inputs, dropout_seed).pooled  # [B, D]
+        return tf.cast(self.seq_relationship(pooled), tf.float32)
+
+
+def _build(head: keras.layers.Layer) -> None:
+    """Makes the variables of a head under the released prefix `cls`."""
+    with keras.name_scope("cls"):
+        head.build()
 
 
 class BertClassifier(keras.Model):
@@ -155,3 +213,72 @@ class BertClassifier(keras.Model):
         pooled = modeling.dropout(pooled, self.rate, seeds[1])
         logits = tf.matmul(pooled, self.output_weights, transpose_b=True)
         return tf.cast(tf.nn.bias_add(logits, self.output_bias), tf.float32)
+
+
+class BertTagger(keras.Model):
+    """BERT with a label for each token (paper, section 5.3)."""
+
+    def __init__(self, config: modeling.BertConfig, num_labels: int):
+        super().__init__(name="tagger")
+        self.rate = config.hidden_dropout_prob
+        self.bert = modeling.Bert(config)
+        self.tagging = LinearHead(config, num_labels, name="tagging")
+        _build(self.tagging)
+        self.built = True
+
+    def call(self, inputs, dropout_seed=None):
+        """Returns float32 logits [B, S, C]; arguments as of `Bert`."""
+        seeds = modeling.split_seed(dropout_seed, 2)
+        x = self.bert(inputs, seeds[0]).sequence  # [B, S, D]
+        x = modeling.dropout(x, self.rate, seeds[1])
+        return tf.cast(self.tagging(x), tf.float32)
+
+
+class BertSpanFinder(keras.Model):
+    """BERT with a start and an end of the answer (paper, section 4.2)."""
+
+    def __init__(self, config: modeling.BertConfig):
+        super().__init__(name="span_finder")
+        self.bert = modeling.Bert(config)
+        self.squad = LinearHead(config, 2, name="squad")
+        _build(self.squad)
+        self.built = True
+
+    def call(self, inputs, dropout_seed=None):
+        """Returns float32 logits of starts and of ends, both [B, S].
+
+        As in the original, no dropout comes between encoder and head.
+        Arguments as of `Bert`.
+        """
+        x = self.bert(inputs, dropout_seed).sequence  # [B, S, D]
+        logits = tf.cast(self.squad(x), tf.float32)  # [B, S, 2]
+        return logits[..., 0], logits[..., 1]
+
+
+class BertMultipleChoice(keras.Model):
+    """BERT with a score for each of K continuations (paper, section 4.4)."""
+
+    def __init__(self, config: modeling.BertConfig):
+        super().__init__(name="multiple_choice")
+        self.rate = config.hidden_dropout_prob
+        self.bert = modeling.Bert(config)
+        self.multiple_choice = LinearHead(config, 1, name="multiple_choice")
+        _build(self.multiple_choice)
+        self.built = True
+
+    def call(self, inputs, dropout_seed=None):
+        """Returns float32 logits [B, K].
+
+        Args:
+            inputs: int32 `input_ids`, `input_mask` and `segment_ids`, each
+                [B, K, S]; other keys are ignored.
+            dropout_seed: int32 [2], or None for no dropout.
+        """
+        seeds = modeling.split_seed(dropout_seed, 2)
+        shape = tf.shape(inputs["input_ids"])
+        names = ("input_ids", "input_mask", "segment_ids")
+        rows = {n: tf.reshape(inputs[n], [-1, shape[2]]) for n in names}
+        pooled = self.bert(rows, seeds[0]).pooled  # [B * K, D]
+        pooled = modeling.dropout(pooled, self.rate, seeds[1])
+        scores = self.multiple_choice(pooled)  # [B * K, 1]
+        return tf.cast(tf.reshape(scores, shape[:2]), tf.float32)

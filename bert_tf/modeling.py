@@ -65,6 +65,11 @@ class BertConfig:
     max_position_embeddings: int = 512  # M
     type_vocab_size: int = 16  # T; the original's default, releases say 2
     initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    # Of the dense layer before the vocabulary product, where they are others
+    # than the encoder's, as in KerasHub.
+    transform_act: str | None = None
+    transform_layer_norm_eps: float | None = None
 
     def __post_init__(self):
         for name in _SIZES:
@@ -87,13 +92,21 @@ class BertConfig:
                     f"`{name}` must be a number, at least 0 and below 1. "
                     f"Received: {name}={value!r}"
                 )
-        spread = self.initializer_range
-        if not _is_a(spread, int | float) or not 0 < spread < math.inf:
-            raise ValueError(
-                "`initializer_range` must be a positive number. "
-                f"Received: initializer_range={spread!r}"
-            )
+        for name in (
+            "initializer_range",
+            "layer_norm_eps",
+            "transform_layer_norm_eps",
+        ):
+            value = getattr(self, name)
+            if name == "transform_layer_norm_eps" and value is None:
+                continue
+            if not _is_a(value, int | float) or not 0 < value < math.inf:
+                raise ValueError(
+                    f"`{name}` must be a positive number. "
+                    f"Received: {name}={value!r}"
+                )
         activation(self.hidden_act)
+        activation(self.transform_act or self.hidden_act)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "BertConfig":
@@ -127,7 +140,9 @@ class BertConfig:
 
     def to_json(self) -> str:
         """Returns the text of a bert_config.json."""
-        return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
+        values = dataclasses.asdict(self).items()
+        said = {name: value for name, value in values if value is not None}
+        return json.dumps(said, indent=2) + "\n"
 
     def check_sequence_length(self, max_seq_length: int) -> None:
         """Raises ValueError if the position table has too few rows."""
@@ -266,11 +281,10 @@ def affine(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
 class LayerNorm(keras.layers.Layer):
     """Layer normalization (Ba et al., 2016), computed in float32."""
 
-    EPSILON = 1e-12
-
-    def __init__(self, size: int, **kwargs: Any):
+    def __init__(self, size: int, epsilon: float, **kwargs: Any):
         super().__init__(**kwargs)
         self.size = size
+        self.epsilon = epsilon
 
     def build(self, input_shape=None):
         self.beta = self.add_weight(
@@ -291,7 +305,7 @@ class LayerNorm(keras.layers.Layer):
             tf.cast(x, tf.float32),
             tf.convert_to_tensor(self.gamma),
             tf.convert_to_tensor(self.beta),
-            self.EPSILON,
+            self.epsilon,
         )
         return tf.cast(y, x.dtype)
 
@@ -333,7 +347,9 @@ class Embeddings(keras.layers.Layer):
     def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.config = config
-        self.norm = LayerNorm(config.hidden_size, name="LayerNorm")
+        self.norm = LayerNorm(
+            config.hidden_size, config.layer_norm_eps, name="LayerNorm"
+        )
 
     def build(self, input_shape=None):
         for name, rows in (
@@ -421,7 +437,9 @@ class Residual(keras.layers.Layer):
         super().__init__(**kwargs)
         self.rate = config.hidden_dropout_prob
         self.dense = Dense(config, in_size, config.hidden_size, name="dense")
-        self.norm = LayerNorm(config.hidden_size, name="LayerNorm")
+        self.norm = LayerNorm(
+            config.hidden_size, config.layer_norm_eps, name="LayerNorm"
+        )
 
     def build(self, input_shape=None):
         self.dense.build()

@@ -249,3 +249,104 @@ class TestBertClassifier:
     def test_no_labels(self, num_labels):
         with pytest.raises(ValueError, match=f"num_labels={num_labels}"):
             heads.BertClassifier(_TINY, num_labels)
+
+
+class TestFurtherHeads:
+    """Each against the linear layer over what the encoder returns."""
+
+    @staticmethod
+    def _parts(model):
+        """Weights, sequence output and pooled output, in float64."""
+        weights = reference.weights_of(model.variables)
+        _, layers, pooled = reference.encode(_TINY, weights, _INPUTS)
+        return weights, layers[-1], pooled
+
+    @staticmethod
+    def _head_names(model):
+        return sorted(
+            v.path for v in model.variables if not v.path.startswith("bert/")
+        )
+
+    def test_tagger(self):
+        model = heads.BertTagger(_TINY, 5)
+        reference.random_weights(model.variables)
+        weights, sequence, _ = self._parts(model)
+        logits = model(_INPUTS)
+        assert tuple(logits.shape) == (3, 9, 5)
+        np.testing.assert_allclose(
+            logits,
+            sequence @ weights["cls/tagging/output_weights"].T
+            + weights["cls/tagging/output_bias"],
+            atol=1e-5,
+        )
+
+    def test_span_finder_has_the_originals_names(self):
+        # google-research/bert, run_squad.py, create_model.
+        model = heads.BertSpanFinder(_TINY)
+        assert self._head_names(model) == [
+            "cls/squad/output_bias",
+            "cls/squad/output_weights",
+        ]
+        reference.random_weights(model.variables)
+        weights, sequence, _ = self._parts(model)
+        logits = sequence @ weights["cls/squad/output_weights"].T
+        logits += weights["cls/squad/output_bias"]
+        starts, ends = model(_INPUTS)
+        np.testing.assert_allclose(starts, logits[..., 0], atol=1e-5)
+        np.testing.assert_allclose(ends, logits[..., 1], atol=1e-5)
+
+    def test_multiple_choice(self):
+        model = heads.BertMultipleChoice(_TINY)
+        reference.random_weights(model.variables)
+        weights, _, pooled = self._parts(model)
+        scores = pooled @ weights["cls/multiple_choice/output_weights"].T
+        scores += weights["cls/multiple_choice/output_bias"]
+        # The rows of the batch as three choices of one question, then one
+        # choice of three questions.
+        names = ("input_ids", "input_mask", "segment_ids")
+        for shape in ((1, 3), (3, 1)):
+            inputs = {n: _INPUTS[n].reshape([*shape, 9]) for n in names}
+            np.testing.assert_allclose(
+                model(inputs), scores.reshape(shape), atol=1e-5
+            )
+
+    def test_each_head_of_pretraining_alone(self, pretrainer):
+        expected = pretrainer(_INPUTS)
+        values = {v.path: v for v in pretrainer.variables}
+        models = (heads.BertMaskedLM(_TINY), heads.BertNextSentence(_TINY))
+        for model, logits in zip(models, expected, strict=True):
+            # The names are those of the two together.
+            for variable in model.variables:
+                variable.assign(values[variable.path])
+            np.testing.assert_allclose(model(_INPUTS), logits, atol=1e-6)
+
+    @pytest.mark.parametrize("kind", ["tagger", "choice"])
+    def test_dropout_comes_before_the_head(self, kind):
+        config = dataclasses.replace(
+            _TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+        )
+        if kind == "tagger":
+            model, inputs = heads.BertTagger(config, 2), _INPUTS
+        else:
+            model = heads.BertMultipleChoice(config)
+            inputs = {n: x[:, None] for n, x in _INPUTS.items()}
+        reference.random_weights(model.variables)
+        same, seed = model(inputs), tf.constant([1, 2])
+        np.testing.assert_allclose(model(inputs, seed), same, atol=1e-6)
+        model.rate = 0.5
+        assert np.abs(model(inputs, seed) - same).max() > 0.1
+
+    def test_transform_may_differ_from_the_encoder(self):
+        config = dataclasses.replace(
+            _TINY, transform_act="relu", transform_layer_norm_eps=1e-2
+        )
+        model = heads.BertMaskedLM(config)
+        reference.random_weights(model.variables)
+        weights, sequence, _ = self._parts(model)
+        x = sequence[np.arange(3)[:, None], _INPUTS["masked_lm_positions"]]
+        name = "cls/predictions/transform"
+        x = np.maximum(reference.dense(x, weights, f"{name}/dense"), 0)
+        x = reference.normalize(x, weights, f"{name}/LayerNorm", 1e-2)
+        logits = x @ weights["bert/embeddings/word_embeddings"].T
+        logits += weights["cls/predictions/output_bias"]
+        np.testing.assert_allclose(model(_INPUTS), logits, atol=2e-5)

@@ -92,7 +92,18 @@ class TestConfig:
             "max_position_embeddings": 512,
             "type_vocab_size": 16,
             "initializer_range": 0.02,
+            # Constants of the original, that other libraries set.
+            "layer_norm_eps": 1e-12,
+            "transform_act": None,
+            "transform_layer_norm_eps": None,
         }
+
+    def test_what_was_not_set_is_not_written(self):
+        config = modeling.BertConfig(vocab_size=7)
+        assert "transform_act" not in json.loads(config.to_json())
+        changed = dataclasses.replace(config, transform_act="gelu_erf")
+        values = json.loads(changed.to_json())
+        assert modeling.BertConfig.from_dict(values) == changed
 
     def test_released_files_load(self, shared_data):
         paths = [
@@ -104,7 +115,10 @@ class TestConfig:
             values = json.loads(path.read_text())
             config = modeling.BertConfig.from_json_file(str(path))
             known = dataclasses.asdict(config)
-            assert {k: v for k, v in values.items() if k in known} == known
+            added = {"layer_norm_eps": 1e-12, "transform_act": None}
+            added["transform_layer_norm_eps"] = None
+            said = {k: v for k, v in values.items() if k in known}
+            assert said | added == known
 
     def test_json_round_trip(self, tmp_path):
         path = tmp_path / "bert_config.json"
@@ -143,6 +157,13 @@ class TestConfig:
             ({"initializer_range": "small"}, ["initializer_range='small'"]),
             ({"initializer_range": -0.02}, ["initializer_range=-0.02"]),
             ({"initializer_range": math.inf}, ["initializer_range=inf"]),
+            ({"layer_norm_eps": 0}, ["layer_norm_eps=0"]),
+            ({"layer_norm_eps": None}, ["layer_norm_eps=None"]),
+            (
+                {"transform_layer_norm_eps": "x"},
+                ["transform_layer_norm_eps='x'"],
+            ),
+            ({"transform_act": "gelu_new"}, ["hidden_act='gelu_new'"]),
             ({"hidden_act": "swish"}, ["hidden_act='swish'", "gelu"]),
             ({"hidden_act": ["gelu"]}, ["hidden_act=['gelu']"]),
             ({"hidden_act": None}, ["hidden_act=None"]),

@@ -138,7 +138,8 @@ class TestNormalize:
         )
 
     def test_layer_has_the_originals_epsilon(self):
-        layer = modeling.LayerNorm(2)
+        epsilon = modeling.BertConfig(vocab_size=7).layer_norm_eps
+        layer = modeling.LayerNorm(2, epsilon)
         layer.build()
         # A variance of 1e-12: with epsilon 1e-12 the root is of 2e-12.
         y = layer(tf.constant([[-1e-6, 1e-6]]))
