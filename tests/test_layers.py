@@ -21,6 +21,8 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "tokenization": set(),
         "tasks.*": {"tasks.*", "tokenization"},
         "pretraining_data": {"tokenization"},
+        "text_files": set(),
+        "corpus": {"text_files"},
         "vocabulary": {"tokenization"},
         "wire_format": set(),
     },
