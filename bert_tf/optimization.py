@@ -1,14 +1,18 @@
-"""AdamWeightDecay, learning-rate schedules and clipping.
+"""Optimizers, learning-rate schedules and clipping.
 
-The numbers are the original's (google-research/bert, optimization.py): no
-bias correction, epsilon outside the root, decoupled weight decay on
-everything but layer norms and biases, linear warm-up and linear decay.
+AdamWeightDecay's numbers are the original's (google-research/bert,
+optimization.py): no bias correction, epsilon outside the root, decoupled
+weight decay on everything but layer norms and biases, linear warm-up and
+linear decay. LAMB is for batches of thousands.
 """
 
+import dataclasses
+import math
 import re
 from collections.abc import Callable, Sequence
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 Schedule = Callable[[tf.Tensor], tf.Tensor]
@@ -16,18 +20,109 @@ Schedule = Callable[[tf.Tensor], tf.Tensor]
 # Matched anywhere in a variable's name, as the original does.
 NO_DECAY = ("LayerNorm", "layer_norm", "bias")
 
+OPTIMIZERS = ("adamw", "lamb")
+SCHEDULES = ("linear", "polynomial", "cosine", "constant")
+CLIPPING = ("global", "per_replica")
+
+
+# ---- Schedules: the step, an int64 scalar -> the rate, a float32 scalar ------
+
 
 def linear_warmup_decay(
-    learning_rate: float, num_warmup_steps: int, num_train_steps: int
+    learning_rate: float,
+    num_warmup_steps: int,
+    num_train_steps: int,
+    end_learning_rate: float = 0.0,
 ) -> Schedule:
-    """Rises linearly from 0, then follows a line to 0 at `num_train_steps`.
+    """Rises linearly from 0, then follows a line to the end.
 
     As in the original, the falling line starts at step 0: after the warm-up
     the rate is learning_rate * (1 - step / num_train_steps).
 
-    Returns:
-        A function from the step, an int64 scalar, to a float32 scalar.
+    Args:
+        learning_rate: where the line starts.
+        num_warmup_steps: how long the rate rises to `learning_rate`.
+        num_train_steps: where the line ends.
+        end_learning_rate: the rate there and after.
     """
+    _check_steps(num_warmup_steps, num_train_steps)
+
+    def decay(step):
+        left = tf.maximum(1 - step / num_train_steps, 0)
+        return end_learning_rate + (learning_rate - end_learning_rate) * left
+
+    return _warmed_up(learning_rate, num_warmup_steps, decay)
+
+
+def polynomial_decay(
+    learning_rate: float,
+    num_warmup_steps: int,
+    num_train_steps: int,
+    power: float = 1.0,
+    end_learning_rate: float = 0.0,
+) -> Schedule:
+    """Rises linearly, then falls as a power of the share of steps left.
+
+    Unlike `linear_warmup_decay` the fall starts where the warm-up ends, so
+    there is no jump. Large-batch recipes use a power of 0.5.
+    """
+    _check_steps(num_warmup_steps, num_train_steps)
+
+    def decay(step):
+        left = 1 - _progress(step, num_warmup_steps, num_train_steps)
+        span = learning_rate - end_learning_rate
+        return end_learning_rate + span * left**power
+
+    return _warmed_up(learning_rate, num_warmup_steps, decay)
+
+
+def cosine_decay(
+    learning_rate: float,
+    num_warmup_steps: int,
+    num_train_steps: int,
+    end_learning_rate: float = 0.0,
+) -> Schedule:
+    """Rises linearly, then falls along half a cosine wave.
+
+    Loshchilov & Hutter, 2017, https://arxiv.org/abs/1608.03983, without
+    restarts.
+    """
+    _check_steps(num_warmup_steps, num_train_steps)
+
+    def decay(step):
+        done = _progress(step, num_warmup_steps, num_train_steps)
+        span = learning_rate - end_learning_rate
+        return end_learning_rate + span * (1 + tf.cos(math.pi * done)) / 2
+
+    return _warmed_up(learning_rate, num_warmup_steps, decay)
+
+
+def constant(
+    learning_rate: float,
+    num_warmup_steps: int,
+    num_train_steps: int,
+    num_cooldown_steps: int = 0,
+    end_learning_rate: float = 0.0,
+) -> Schedule:
+    """Rises linearly, stays, and falls linearly in the last steps."""
+    _check_steps(num_warmup_steps, num_train_steps)
+    if not 0 <= num_cooldown_steps <= num_train_steps - num_warmup_steps:
+        raise ValueError(
+            "Warm-up and cooldown must not take more than all steps. "
+            f"Received: num_warmup_steps={num_warmup_steps}, "
+            f"num_cooldown_steps={num_cooldown_steps}, "
+            f"num_train_steps={num_train_steps}"
+        )
+
+    def decay(step):
+        first = num_train_steps - num_cooldown_steps
+        done = _progress(step, first, num_train_steps)
+        return learning_rate + (end_learning_rate - learning_rate) * done
+
+    return _warmed_up(learning_rate, num_warmup_steps, decay)
+
+
+def _check_steps(num_warmup_steps: int, num_train_steps: int) -> None:
     if num_train_steps < 1:
         raise ValueError(
             "`num_train_steps` must be positive. "
@@ -41,13 +136,24 @@ def linear_warmup_decay(
             f"num_train_steps={num_train_steps}"
         )
 
+
+def _progress(step: tf.Tensor, first: int, last: int) -> tf.Tensor:
+    """The share of the way from step `first` to `last` that is done."""
+    return tf.clip_by_value((step - first) / max(last - first, 1), 0, 1)
+
+
+def _warmed_up(
+    learning_rate: float, num_warmup_steps: int, decay: Schedule
+) -> Schedule:
     def schedule(step):
         step = tf.cast(step, tf.float32)
-        warmup = step / max(num_warmup_steps, 1)
-        decay = tf.maximum(1 - step / num_train_steps, 0)
-        return learning_rate * tf.where(step < num_warmup_steps, warmup, decay)
+        warmup = learning_rate * step / max(num_warmup_steps, 1)
+        return tf.where(step < num_warmup_steps, warmup, decay(step))
 
     return schedule
+
+
+# ---- Clipping ---------------------------------------------------------------
 
 
 def clip_by_global_norm(
@@ -93,6 +199,11 @@ class AdamWeightDecay:
         self.epsilon = epsilon
         self.clip_norm = clip_norm
         self.exclude_from_weight_decay = tuple(exclude_from_weight_decay)
+        # The original weighs g^2 by 1 - beta_2, TensorFlow's kernel by what
+        # float32's beta_2 leaves to 1: less by 1.3e-5, and so is its v. With
+        # rate and epsilon less by the root of that, updates are the original's.
+        taken = float(np.float32(1) - np.float32(beta_2))
+        self._share_of_root_v = math.sqrt(taken / (1 - beta_2))
         self.variables: list[keras.Variable] = []
         self.slots: dict[str, tf.Variable] = {}  # by name in the checkpoint
 
@@ -152,9 +263,9 @@ class AdamWeightDecay:
             v=self.slots[f"{path}/adam_v"].handle,
             beta1_power=0.0,
             beta2_power=0.0,
-            lr=rate,
+            lr=rate * self._share_of_root_v,
             beta1=self.beta_1,
             beta2=self.beta_2,
-            epsilon=self.epsilon,
+            epsilon=self.epsilon * self._share_of_root_v,
             grad=gradient,
         )

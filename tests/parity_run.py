@@ -1,0 +1,69 @@
+"""One small pre-training run, for others to repeat step by step.
+
+Everything follows from seeds: records, first weights, order of the data.
+
+Shapes: B batch, S sequence length, P predictions per sequence.
+"""
+
+import pathlib
+from collections.abc import Iterator
+
+from bert_tf import checkpoints, heads, input_pipeline, modeling
+from tests import pretraining_records, reference
+
+import numpy as np
+import tensorflow as tf
+
+CONFIG = pretraining_records.WITHOUT_DROPOUT | {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+}
+# Three steps an epoch: the model can learn them by heart.
+COUNTS = (7, 12, 5)
+BATCH = 8  # B
+STEPS, WARMUP, LEARNING_RATE = 100, 10, 5e-4
+SEED = 7
+
+FLAGS = (
+    "--do_train=true",
+    f"--train_batch_size={BATCH}",
+    f"--num_train_steps={STEPS}",
+    f"--num_warmup_steps={WARMUP}",
+    f"--learning_rate={LEARNING_RATE}",
+    f"--seed={SEED}",
+    "--max_seq_length=16",
+    "--max_predictions_per_seq=4",
+    "--log_steps=1",
+)
+
+
+def write(folder: pathlib.Path) -> list[str]:
+    """Writes config.json, bert_model.ckpt and records; returns the latter."""
+    pretraining_records.write_config(folder / "config.json", **CONFIG)
+    config = modeling.BertConfig.from_dict(CONFIG)
+    variables = heads.BertPretrainer(config).trainable_variables
+    reference.random_weights(variables, seed=SEED)
+    tensors = {variable.path: variable.value for variable in variables}
+    checkpoints.write(str(folder / "bert_model.ckpt"), tensors)
+    return pretraining_records.write(folder, COUNTS, seed=SEED)
+
+
+def batches(files: list[str]) -> Iterator[dict[str, np.ndarray]]:
+    """Decodes the records that each step gets: [B, S], [B, P] or [B, 1]."""
+    dataset = input_pipeline.train(files, COUNTS, BATCH, SEED).take(STEPS)
+    for serialized, _ in dataset.as_numpy_iterator():
+        rows = [
+            tf.train.Example.FromString(record).features.feature
+            for record in serialized
+        ]
+        yield {
+            name: np.array(
+                [
+                    row[name].int64_list.value or row[name].float_list.value
+                    for row in rows
+                ]
+            )
+            for name in rows[0]
+        }
