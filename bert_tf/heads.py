@@ -128,16 +128,19 @@ class BertPretrainer(keras.Model):
             inputs: what `Bert` takes, and int32 `masked_lm_positions` [B, P].
             dropout_seed: int32 [2], or None for no dropout.
         """
-        outputs = self.bert(inputs, dropout_seed)
-        masked = _at(outputs.sequence, inputs["masked_lm_positions"])
+        masked = inputs["masked_lm_positions"]
+        positions = tf.concat([_first(masked), masked], axis=1)  # [B, 1 + P]
+        outputs = self.bert(inputs, dropout_seed, positions)
         words = self.bert.embeddings.word_embeddings
-        logits, next_sentence = self.cls(masked, outputs.pooled, words)
+        logits, next_sentence = self.cls(
+            outputs.sequence[:, 1:], outputs.pooled, words
+        )
         return tf.cast(logits, tf.float32), tf.cast(next_sentence, tf.float32)
 
 
-def _at(x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-    """Takes vectors of each row of `x` [B, S, D] by position [B, P]."""
-    return tf.gather(x, positions, batch_dims=1)  # [B, P, D]
+def _first(ids: tf.Tensor) -> tf.Tensor:
+    """The position of [CLS] in each row of `ids` [B, ...]: zeros, [B, 1]."""
+    return tf.zeros([tf.shape(ids)[0], 1], tf.int32)
 
 
 class BertMaskedLM(keras.Model):
@@ -152,9 +155,9 @@ class BertMaskedLM(keras.Model):
 
     def call(self, inputs, dropout_seed=None):
         """Returns float32 logits [B, P, V]; arguments as of BertPretrainer."""
-        x = self.bert(inputs, dropout_seed).sequence
-        words = self.bert.embeddings.word_embeddings
-        logits = self.predictions(_at(x, inputs["masked_lm_positions"]), words)
+        masked = inputs["masked_lm_positions"]
+        x = self.bert(inputs, dropout_seed, masked).sequence  # [B, P, D]
+        logits = self.predictions(x, self.bert.embeddings.word_embeddings)
         return tf.cast(logits, tf.float32)
 
 
@@ -170,7 +173,8 @@ class BertNextSentence(keras.Model):
 
     def call(self, inputs, dropout_seed=None):
         """Returns float32 logits [B, 2]; arguments as of `Bert`."""
-        pooled = self.bert(inputs, dropout_seed).pooled  # [B, D]
+        first = _first(inputs["input_ids"])
+        pooled = self.bert(inputs, dropout_seed, first).pooled  # [B, D]
         return tf.cast(self.seq_relationship(pooled), tf.float32)
 
 
@@ -209,7 +213,8 @@ class BertClassifier(keras.Model):
     def call(self, inputs, dropout_seed=None):
         """Returns float32 logits [B, C]; arguments as of `Bert`."""
         seeds = modeling.split_seed(dropout_seed, 2)
-        pooled = self.bert(inputs, seeds[0]).pooled  # [B, D]
+        first = _first(inputs["input_ids"])
+        pooled = self.bert(inputs, seeds[0], first).pooled  # [B, D]
         pooled = modeling.dropout(pooled, self.rate, seeds[1])
         logits = tf.matmul(pooled, self.output_weights, transpose_b=True)
         return tf.cast(tf.nn.bias_add(logits, self.output_bias), tf.float32)
@@ -278,7 +283,8 @@ class BertMultipleChoice(keras.Model):
         shape = tf.shape(inputs["input_ids"])
         names = ("input_ids", "input_mask", "segment_ids")
         rows = {n: tf.reshape(inputs[n], [-1, shape[2]]) for n in names}
-        pooled = self.bert(rows, seeds[0]).pooled  # [B * K, D]
+        first = _first(rows["input_ids"])
+        pooled = self.bert(rows, seeds[0], first).pooled  # [B * K, D]
         pooled = modeling.dropout(pooled, self.rate, seeds[1])
         scores = self.multiple_choice(pooled)  # [B * K, 1]
         return tf.cast(tf.reshape(scores, shape[:2]), tf.float32)

@@ -2,6 +2,7 @@
 
 Shapes:
 - B: batch       S: sequence length     D: hidden size      N: attention heads
+- R: places whose output is read
 - H: head size, D = N * H               F: feed-forward size
 - V: vocabulary  T: token types         L: layers
 - M: max_position_embeddings
@@ -244,6 +245,11 @@ def embed(table: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
     return tf.gather(table, ids), gradient
 
 
+def at(x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+    """Rows of `x` [B, S, D] at `positions` [B, R]: [B, R, D]."""
+    return tf.gather(x, positions, batch_dims=1)
+
+
 class Dense(keras.layers.Layer):
     """`x @ kernel + bias`; kernel [in_size, out_size]."""
 
@@ -273,9 +279,7 @@ def affine(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
     # One large matrix product: tf.matmul of 3-D by 2-D is a batch of them.
     rows = tf.reshape(x, [-1, x.shape[-1]])
     y = tf.nn.bias_add(tf.matmul(rows, kernel), bias)
-    return tf.reshape(
-        y, tf.concat([tf.shape(x)[:-1], [y.shape[-1]]], axis=0)
-    )
+    return tf.reshape(y, tf.concat([tf.shape(x)[:-1], [y.shape[-1]]], axis=0))
 
 
 class LayerNorm(keras.layers.Layer):
@@ -407,27 +411,45 @@ class SelfAttention(keras.layers.Layer):
         for layer in (self.query, self.key, self.value):
             layer.build()
 
-    def call(self, x, mask, dropout_seed):  # [B, S, D], [B, 1, 1, S]
+    def call(self, x, mask, dropout_seed, rows=None):
+        """Returns what each of `rows` gathers from `x`, [B, R, D].
+
+        Args:
+            x: [B, S, D].
+            mask: [B, 1, 1, S], added to the scores.
+            dropout_seed: int32 [2] or None.
+            rows: [B, R, D], those of `x` that attend; None for all.
+        """
         config = self.config
         heads = config.num_attention_heads
         size = config.hidden_size // heads  # H
-        batch, length = tf.unstack(tf.shape(x)[:2])
         # One product for the three: D is small beside what fills a processor.
-        parts = (self.query, self.key, self.value)
-        kernel = tf.concat([part.kernel for part in parts], axis=1)  # [D, 3D]
-        bias = tf.concat([part.bias for part in parts], axis=0)  # [3D]
-        y = affine(x, kernel, bias)  # [B, S, 3D]
-        y = tf.reshape(y, [batch, length, 3, heads, size])
-        q, k, v = tf.unstack(tf.transpose(y, [2, 0, 3, 1, 4]))  # [B, N, S, H]
+        if rows is None:
+            q, k, v = self._project(x, self.query, self.key, self.value)
+        else:
+            (q,) = self._project(rows, self.query)
+            k, v = self._project(x, self.key, self.value)
         # Scaling q costs S * H multiplications, scaling the scores S * S.
         scores = tf.matmul(q * (1 / math.sqrt(size)), k, transpose_b=True)
         scores = tf.cast(scores, tf.float32) + tf.cast(mask, tf.float32)
-        probs = tf.cast(tf.nn.softmax(scores), v.dtype)  # [B, N, S, S]
+        probs = tf.cast(tf.nn.softmax(scores), v.dtype)  # [B, N, R, S]
         # Whole tokens are dropped from attention, as in the original.
         rate = config.attention_probs_dropout_prob
         probs = dropout(probs, rate, dropout_seed)
         context = tf.transpose(tf.matmul(probs, v), [0, 2, 1, 3])
+        batch, length = tf.unstack(tf.shape(context)[:2])
         return tf.reshape(context, [batch, length, config.hidden_size])
+
+    def _project(self, x, *layers):
+        """Applies dense layers in one product, each [B, N, S, H]."""
+        heads = self.config.num_attention_heads
+        kernel = tf.concat([layer.kernel for layer in layers], axis=1)
+        bias = tf.concat([layer.bias for layer in layers], axis=0)
+        y = affine(x, kernel, bias)
+        batch, length = tf.unstack(tf.shape(x)[:2])
+        size = self.config.hidden_size // heads
+        y = tf.reshape(y, [batch, length, len(layers), heads, size])
+        return tf.unstack(tf.transpose(y, [2, 0, 3, 1, 4]))
 
 
 class Residual(keras.layers.Layer):
@@ -461,10 +483,11 @@ class Attention(keras.layers.Layer):
         self.self_attention.build()
         self.residual.build()
 
-    def call(self, x, mask, dropout_seed):  # [B, S, D]
+    def call(self, x, mask, dropout_seed, positions=None):  # [B, S, D]
         seeds = split_seed(dropout_seed, 2)
-        context = self.self_attention(x, mask, seeds[0])
-        return self.residual(context, x, seeds[1])
+        rows = None if positions is None else at(x, positions)
+        context = self.self_attention(x, mask, seeds[0], rows)
+        return self.residual(context, x if rows is None else rows, seeds[1])
 
 
 class Intermediate(keras.layers.Layer):
@@ -500,9 +523,18 @@ class TransformerLayer(keras.layers.Layer):
         self.intermediate.build()
         self.residual.build()
 
-    def call(self, x, mask, dropout_seed):  # [B, S, D]
+    def call(self, x, mask, dropout_seed, positions=None):
+        """Returns the layer's output, [B, S, D] or [B, R, D].
+
+        Args:
+            x: [B, S, D].
+            mask: [B, 1, 1, S], added to the scores.
+            dropout_seed: int32 [2] or None.
+            positions: int32 [B, R], the places whose output is wanted; None
+                for all. The rest is not computed.
+        """
         seeds = split_seed(dropout_seed, 2)
-        x = self.attention(x, mask, seeds[0])
+        x = self.attention(x, mask, seeds[0], positions)
         return self.residual(self.intermediate(x), x, seeds[1])
 
 
@@ -520,14 +552,15 @@ class Encoder(keras.layers.Layer):
         for layer in self.layers:
             layer.build()
 
-    def call(self, x, mask, dropout_seed):  # [B, S, D]
+    def call(self, x, mask, dropout_seed, positions=None):  # [B, S, D]
+        seeds = split_seed(dropout_seed, len(self.layers))
         outputs = []
-        for layer, seed in zip(
-            self.layers, split_seed(dropout_seed, len(self.layers)), strict=True
-        ):
+        for layer, seed in zip(self.layers[:-1], seeds[:-1], strict=True):
             x = layer(x, mask, seed)
             outputs.append(x)
-        return outputs  # L times [B, S, D]
+        # Only there nobody but the caller reads the output.
+        outputs.append(self.layers[-1](x, mask, seeds[-1], positions))
+        return outputs  # L times [B, S, D], the last perhaps [B, R, D]
 
 
 class Pooler(keras.layers.Layer):
@@ -551,10 +584,10 @@ class Pooler(keras.layers.Layer):
 class BertOutputs(NamedTuple):
     """What the encoder returns."""
 
-    sequence: tf.Tensor  # [B, S, D], the last layer's output
+    sequence: tf.Tensor  # [B, S, D] or [B, R, D], the last layer's output
     pooled: tf.Tensor  # [B, D]
     embeddings: tf.Tensor  # [B, S, D], the first layer's input
-    layers: list[tf.Tensor]  # L times [B, S, D]
+    layers: list[tf.Tensor]  # L times [B, S, D]; the last is `sequence`
 
 
 class Bert(keras.Model):
@@ -577,6 +610,7 @@ class Bert(keras.Model):
         self,
         inputs: dict[str, tf.Tensor],
         dropout_seed: tf.Tensor | None = None,
+        positions: tf.Tensor | None = None,
     ) -> BertOutputs:
         """Encodes a batch.
 
@@ -585,12 +619,15 @@ class Bert(keras.Model):
                 padding) and `segment_ids`, each [B, S]; other keys are
                 ignored.
             dropout_seed: int32 [2], or None for no dropout.
+            positions: int32 [B, R], the places whose last-layer output is
+                read, the first to be pooled. By default all. The rest is not
+                computed, which saves most of a layer.
         """
         seeds = split_seed(dropout_seed, 2)
         mask = additive_mask(inputs["input_mask"])
         embeddings = self.embeddings(
             inputs["input_ids"], inputs["segment_ids"], seeds[0]
         )
-        layers = self.encoder(embeddings, mask, seeds[1])
+        layers = self.encoder(embeddings, mask, seeds[1], positions)
         pooled = self.pooler(layers[-1])
         return BertOutputs(layers[-1], pooled, embeddings, layers)

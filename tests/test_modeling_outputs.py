@@ -367,3 +367,44 @@ class TestDropoutOfTheModel:
         np.testing.assert_array_equal(
             model(inputs, tf.constant([1, 2])).sequence, tiny(inputs).sequence
         )
+
+
+class TestPositions:
+    """The last layer where it is read is the last layer."""
+
+    positions = np.array([[0, 3, 3], [0, 8, 0], [0, 1, 2]], np.int32)
+
+    def test_outputs_are_the_whole_layers(self, tiny):
+        inputs = reference.batch(_TINY)
+        weights = reference.weights_of(tiny.variables)
+        _, layers, pooled = reference.encode(_TINY, weights, inputs)
+        outputs = tiny(inputs, positions=tf.constant(self.positions))
+        expected = layers[-1][np.arange(3)[:, np.newaxis], self.positions]
+        np.testing.assert_allclose(outputs.sequence, expected, atol=1e-5)
+        np.testing.assert_allclose(outputs.pooled, pooled, atol=1e-5)
+
+    def test_gradients_are_the_whole_layers(self, tiny):
+        inputs = reference.batch(_TINY)
+        scale = np.random.default_rng(1).normal(size=(3, 3, _TINY.hidden_size))
+
+        def gradients(read):
+            with tf.GradientTape() as tape:
+                sequence, pooled = read()
+                loss = tf.reduce_sum(sequence * scale.astype(np.float32))
+                loss += tf.reduce_sum(pooled * pooled)
+            variables = [v.value for v in tiny.trainable_variables]
+            return tape.gradient(loss, variables)
+
+        def some():
+            outputs = tiny(inputs, positions=tf.constant(self.positions))
+            return outputs.sequence, outputs.pooled
+
+        def every():
+            outputs = tiny(inputs)
+            rows = tf.gather(outputs.sequence, self.positions, batch_dims=1)
+            return rows, outputs.pooled
+
+        for ours, expected in zip(
+            gradients(some), gradients(every), strict=True
+        ):
+            np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-4)
