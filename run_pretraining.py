@@ -25,6 +25,7 @@ from bert_tf import (
     heads,
     input_pipeline,
     losses,
+    manifests,
     modeling,
     optimization,
     progress,
@@ -150,7 +151,7 @@ class Data:
 def find_data(patterns, config, max_seq_length, max_predictions_per_seq):
     """Compares data, flags and model before any work."""
     files = records.expand(patterns)
-    manifest = records.find_manifest(files)
+    manifest = manifests.find(files)
     if manifest is None:
         lengths = {
             "S": max_seq_length or 128,

@@ -13,7 +13,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from bert_tf import records
+from bert_tf import manifests, records
 
 import tensorflow as tf
 
@@ -278,7 +278,7 @@ _OUT_OF_RANGE = re.compile(
 
 def _miscounted(files: Sequence[str]) -> str:
     """Says which files hold another number of records than was expected."""
-    manifest = records.find_manifest(files)
+    manifest = manifests.find(files)
     if manifest is None:
         return f"Files changed while they were read: {', '.join(files)}"
     counts = zip(files, manifest.shards, records.count(files), strict=True)

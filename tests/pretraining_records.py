@@ -5,7 +5,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from bert_tf import records
+from bert_tf import manifests, records
 
 import numpy as np
 
@@ -81,13 +81,13 @@ def write_manifest(files: Sequence[str], **changes: Any) -> None:
         "masking": {},
         "seed": 12345,
         "shards": tuple(
-            records.Shard(pathlib.Path(file).name, count)
+            manifests.Shard(pathlib.Path(file).name, count)
             for file, count in shards
         ),
         "statistics": {},
     }
     folder = pathlib.Path(files[0]).parent
-    records.Manifest(**fields | changes).write(folder / "manifest.json")
+    manifests.Manifest(**fields | changes).write(folder / "manifest.json")
 
 
 def write_config(path: pathlib.Path, **changes: Any) -> str:

@@ -4,7 +4,7 @@ import hashlib
 import random
 import re
 
-from bert_tf import records
+from bert_tf import manifests, records
 from tests import scripts
 
 import numpy as np
@@ -134,7 +134,7 @@ class TestRecords:
         folder, _ = made
         files = sorted(map(str, folder.glob("*.tfrecord")))
         assert len(files) == 3
-        manifest = records.find_manifest(files)
+        manifest = manifests.find(files)
         assert manifest
         counts = records.count(files)
         assert [shard.records for shard in manifest.shards] == counts
@@ -182,7 +182,7 @@ class TestRecords:
         assert count == len(x) + len(y)
         in_turn = [shards[i % 3][i // 3] for i in range(count)]
         assert in_turn == [(x, y)[i % 2][i // 2] for i in range(count)]
-        manifest = records.Manifest.read(tmp_path / "x.manifest.json")
+        manifest = manifests.Manifest.read(tmp_path / "x.manifest.json")
         assert [shard.file for shard in manifest.shards] == ["x", "y"]
         assert not list(tmp_path.rglob("*.tmp"))
 
@@ -193,7 +193,7 @@ class TestRecords:
         ours = read(tmp_path / "out" / "part-00000-of-00001.tfrecord")
         theirs = read(folder / "part-00000-of-00003.tfrecord")
         assert not set(ours) & set(theirs)
-        manifest = records.Manifest.read(tmp_path / "out" / "manifest.json")
+        manifest = manifests.Manifest.read(tmp_path / "out" / "manifest.json")
         assert manifest.masking["do_whole_word_mask"] is True
         assert manifest.seed == 1
 

@@ -21,8 +21,11 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "tokenization": set(),
         "tasks.*": {"tasks.*", "tokenization"},
         "pretraining_data": {"tokenization"},
+        "manifests": set(),
+        "paths": set(),
         "text_files": set(),
-        "corpus": {"text_files"},
+        "text_formats": {"text_files"},
+        "corpus": {"text_files", "text_formats"},
         "vocabulary": {"tokenization"},
         "wire_format": set(),
     },
@@ -37,7 +40,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     },
     # Data, and the model
     {
-        "input_pipeline": {"records"},
+        "input_pipeline": {"manifests", "records"},
         "text_records": {"records", "tasks.*", "text_ops"},
         "modeling": set(),
     },
@@ -61,11 +64,14 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         },
     },
     # What scripts share: the only modules that know flags
-    {"command_line": set()},
+    {
+        "command_line": set(),
+        "text_flags": {"corpus", "paths", "text_files"},
+    },
     {"common_flags": {"checkpoints", "command_line", "distribution"}},
     {"task_flags": {"common_flags", "tasks.*"}},
 )
-_KNOW_FLAGS = {"command_line", "common_flags", "task_flags"}
+_KNOW_FLAGS = {"command_line", "common_flags", "task_flags", "text_flags"}
 _ALLOWED = {name: own for layer in _LAYERS for name, own in layer.items()}
 
 _TENSORFLOW = {"tensorflow", "tensorflow_text", "keras", "keras_hub"}

@@ -33,24 +33,6 @@ def write(path, number, **lengths):
     return str(path)
 
 
-def manifest(**changes):
-    return dataclasses.replace(
-        records.Manifest(
-            record_type="pretraining",
-            max_seq_length=8,
-            max_predictions_per_seq=3,
-            vocab_sha256="ab" * 32,
-            vocab_size=30_522,
-            do_lower_case=True,
-            masking={"masked_lm_prob": 0.15},
-            seed=12345,
-            shards=(records.Shard("a.tfrecord", 5),),
-            statistics={"instances": 5},
-        ),
-        **changes,
-    )
-
-
 class TestRecordType:
     def test_encode_is_read_by_protobuf(self):
         values = pretraining_values()
@@ -281,80 +263,3 @@ class TestFiles:
         (tmp_path / "a").write_bytes(content.replace(b"ddd", b"dxd"))
         with pytest.raises(ValueError, match="a, record 4: truncated, corr"):
             records.count([str(tmp_path / "a")])
-
-
-class TestManifest:
-    def test_read_is_the_inverse_of_write(self, tmp_path):
-        manifest().write(tmp_path / "manifest.json")
-        assert records.Manifest.read(tmp_path / "manifest.json") == manifest()
-        assert [p.name for p in tmp_path.iterdir()] == ["manifest.json"]
-
-    @pytest.mark.parametrize(
-        "changes, message",
-        [
-            ({"version": 2}, "newer format.*Received: version=2"),
-            ({"colour": 1}, r"Unknown keys: \['colour'\]; missing keys: \[\]"),
-            ({"max_seq_length": "8"}, "'max_seq_length' must be of type int"),
-            ({"seed": True}, "'seed' must be of type int. Received: True"),
-            ({"shards": [{"file": "a"}]}, r"missing keys: \['records'\]"),
-            ({"shards": ["a"]}, "not a manifest.*received: 'a'"),
-        ],
-    )
-    def test_read_refuses(self, tmp_path, changes, message):
-        path = tmp_path / "manifest.json"
-        path.write_text(json.dumps(dataclasses.asdict(manifest()) | changes))
-        with pytest.raises(ValueError, match=f"{path}.*{message}"):
-            records.Manifest.read(path)
-
-    @pytest.mark.parametrize("text", ["{", "[]", "{}", ""])
-    def test_read_refuses_what_is_no_manifest(self, tmp_path, text):
-        path = tmp_path / "manifest.json"
-        path.write_text(text)
-        with pytest.raises(ValueError, match=f"{path} is not"):
-            records.Manifest.read(path)
-
-    def test_find_merges_in_the_order_of_the_files(self, tmp_path):
-        b, c = records.Shard("b", 2), records.Shard("c", 3)
-        manifest(shards=(b, c)).write(tmp_path / "manifest.json")
-        a = records.Shard("a", 1)
-        manifest(shards=(a,)).write(tmp_path / "a.manifest.json")
-        files = [f"{tmp_path}/{name}" for name in "cab"]
-        found = records.find_manifest(files)
-        assert found == manifest(shards=(c, a, b))
-
-    def test_find_in_a_folder_with_brackets(self, tmp_path):
-        folder = tmp_path / "data[1]"
-        folder.mkdir()
-        manifest().write(folder / "manifest.json")
-        assert records.find_manifest([f"{folder}/a.tfrecord"]) == manifest()
-
-    def test_find_in_the_current_folder(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        manifest().write("a.tfrecord.manifest.json")
-        assert records.find_manifest(["a.tfrecord"]) == manifest()
-
-    def test_find_returns_none_when_a_file_has_none(self, tmp_path):
-        manifest().write(tmp_path / "manifest.json")
-        files = [f"{tmp_path}/{name}" for name in ("a.tfrecord", "b")]
-        assert records.find_manifest(files[:1]) == manifest()
-        assert records.find_manifest(files) is None
-
-    def test_find_refuses_records_that_differ(self, tmp_path):
-        for name, lower in (("a", True), ("b", False)):
-            shards = (records.Shard(name, 1),)
-            manifest(do_lower_case=lower, shards=shards).write(
-                tmp_path / f"{name}.manifest.json"
-            )
-        message = (
-            "a.manifest.json says do_lower_case=True, "
-            ".*b.manifest.json says do_lower_case=False"
-        )
-        with pytest.raises(ValueError, match=message):
-            records.find_manifest([f"{tmp_path}/a", f"{tmp_path}/b"])
-
-    def test_find_refuses_two_manifests_of_one_file(self, tmp_path):
-        manifest().write(tmp_path / "manifest.json")
-        manifest().write(tmp_path / "old.manifest.json")
-        message = "listed by both .*/manifest.json and .*/old.manifest.json"
-        with pytest.raises(ValueError, match=message):
-            records.find_manifest([f"{tmp_path}/a.tfrecord"])
