@@ -1,52 +1,39 @@
-"""Text files -> documents of sentences, in units that workers read in parallel.
+"""Text -> documents of sentences, in units that workers read side by side.
 
 A unit is about 16 MB of text. A large file is cut into several, each read by
 seeking; small files share one. Documents are whole: a unit has those that
 START in its range of bytes. A compressed file can't be cut, so that one worker
 reads it; `pieces` groups its documents as if it were several units.
 
-Formats:
-- lines: the original's. One sentence per line, a blank line after a document.
-- documents: one document per line.
-- files: one document per file. Blank lines end paragraphs, other line ends are
-  white space, as in books.
-- wikiextractor: what WikiExtractor writes: `<doc ...>`, the title, one
-  paragraph per line, `</doc>`. Titles are left out.
-- jsonl: one JSON object per line; the text is in one of its fields. A line end
-  in it ends a sentence.
-- tfds: a data set of TensorFlow Datasets, such as wikipedia/20230601.en or
-  my_set:train+test; otherwise as jsonl.
+The formats are those of text_formats.py. In all but `lines` sentencex splits
+the sentences. Compared on 2.9 MB of English Wikipedia on one core:
 
-Sentences of all but `lines` are split by sentencex. Compared on 2.9 MB of
-English Wikipedia, one core, and by reading what each makes of abbreviations:
-
-    library                     MB/s  what it does
-    sentencex 1.0.32            55    "U.S. Army", "Dr. Smith", "J. K." and $3.50
-                                      stay whole; 300 languages; by Wikimedia,
-                                      released every few weeks, no dependency
-    blingfire 0.1.8             12    splits after "Dr."; last release in 2021
-    regular expressions          7    English only
-    sentence-splitter 1.4        1.2  splits after "5 p.m."
-    syntok 1.4                   1.1
-    pysbd 0.3.4                  0.2  last release in 2021
-    StateBasedSentenceBreaker    2.1  (tensorflow-text) splits after "U.S.",
-                                      "Dr." and "e.", cuts "$3. 50", and cuts
-                                      UTF-8 characters that hold the byte 0xA0
+    library                    MB/s
+    sentencex 1.0.32           55    leaves "U.S. Army", "Dr. Smith", "J. K.",
+                                     "5 p.m. Mr." and "$3.50" whole; about 300
+                                     languages; kept by Wikimedia; MIT; depends
+                                     on nothing
+    blingfire 0.1.8            12    splits after "Dr."; no release since 2021
+    a regular expression        7    English only, abbreviations by hand
+    StateBasedSentenceBreaker   2.1  (tensorflow-text) splits after "U.S.",
+                                     "Dr." and in "$3.50"; cuts characters whose
+                                     UTF-8 holds the byte 0xA0
+    sentence-splitter 1.4       1.2  splits after "5 p.m." and "(See p."
+    syntok 1.4                  1.1
+    pysbd 0.3.4                 0.2  no release since 2021
 """
 
 import dataclasses
-import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from bert_tf import text_files
+from bert_tf import text_files, text_formats
 
+import sentencex
 from etils import epath
 
-FORMATS = ("lines", "documents", "files", "wikiextractor", "jsonl", "tfds")
+FORMATS = tuple(text_formats.FORMATS)
 UNIT_BYTES = 16 << 20
 
-# So that memory is bounded. A document of this size is a book of 6,000 pages.
-_MAX_DOCUMENT = text_files.MAX_LINE
 # Text takes about a quarter of its size when it is compressed.
 _COMPRESSION = 4
 # Keys are the file's number and the offset in it: 2^24 files of 2^40 bytes.
@@ -168,16 +155,18 @@ def _parts(
     file: str, number: int, input_format: str, unit_bytes: int
 ) -> list[tuple[Part, int]]:
     """Cuts one file; returns the parts and their sizes in bytes."""
-    size = epath.Path(file).stat().length
-    if input_format == "files" or text_files.is_compressed(file):
-        return [(Part(file, number, 0, None), size)]
+    if input_format == "tfds":
+        length, size = text_formats.prepare_tfds(file)
+    else:
+        length = size = epath.Path(file).stat().length
     count = max(1, -(-size // unit_bytes))
-    borders = [size * i // count for i in range(count)]
-    parts = [
-        Part(file, number, start, end)
+    if input_format == "files" or text_files.is_compressed(file):
+        count = 1
+    borders = [length * i // count for i in range(count)]
+    return [
+        (Part(file, number, start, end), size // count)
         for start, end in zip(borders, [*borders[1:], None], strict=True)
     ]
-    return [(part, size // count) for part in parts]
 
 
 # ---- Documents --------------------------------------------------------------
@@ -191,8 +180,42 @@ def read(unit: Unit, reader: Reader) -> Iterator[Document]:
     Raises:
         ValueError: Bad text, or not of the format. Names file and line.
     """
+    for part, text in _texts(unit, reader):
+        sentences = text.paragraphs
+        if reader.input_format != "lines":
+            sentences = _sentences(text.paragraphs, reader.language)
+        key = (part.number << _OFFSET_BITS) + text.offset
+        yield Document(key, sentences, text.size, text.replaced)
+
+
+def paragraphs(unit: Unit, reader: Reader) -> Iterator[str]:
+    """Yields the text of a unit, not split into sentences."""
+    for _, text in _texts(unit, reader):
+        yield from text.paragraphs
+
+
+def _texts(
+    unit: Unit, reader: Reader
+) -> Iterator[tuple[Part, text_formats.Text]]:
     for part in unit.parts:
-        yield from _READERS[reader.input_format](part, reader)
+        source = text_formats.Source(
+            part.file,
+            part.start,
+            part.end,
+            reader.text_field,
+            reader.on_bad_text,
+        )
+        for text in text_formats.read(source, reader.input_format):
+            yield part, text
+
+
+def _sentences(paragraphs: Iterable[str], language: str) -> list[str]:
+    return [
+        sentence
+        for paragraph in paragraphs
+        for part in sentencex.segment(language, paragraph)
+        if (sentence := part.strip())
+    ]
 
 
 def pieces(
@@ -213,66 +236,3 @@ def pieces(
         size += document.size
     if piece:
         yield piece
-
-
-class _Collector:
-    """Gathers the lines of one document."""
-
-    def __init__(self, part: Part):
-        self._part = part
-        self._texts: list[str] = []
-        self._start = self._size = self._replaced = 0
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._texts
-
-    def add(self, line: text_files.Line) -> None:
-        if not self._texts:
-            self._start = line.offset
-        self._texts.append(line.text)
-        self._size += line.size
-        self._replaced += line.replaced
-        if self._size > _MAX_DOCUMENT:
-            raise text_files.error_at(
-                self._part.file,
-                self._start,
-                "the document that begins here is longer than "
-                f"{_MAX_DOCUMENT >> 20} MB. The format `lines` has a blank "
-                "line after each document. Break it, or choose another "
-                "--input_format",
-            )
-
-    def take(self) -> Document:
-        document = Document(
-            (self._part.number << _OFFSET_BITS) + self._start,
-            self._texts,
-            self._size,
-            self._replaced,
-        )
-        self.__init__(self._part)
-        return document
-
-
-def _read_lines(part: Part, reader: Reader) -> Iterator[Document]:
-    document = _Collector(part)
-    # A document starts with the blank line before it, the first with the file.
-    is_owned = not part.start
-    for line in text_files.lines(part.file, reader.on_bad_text, part.start):
-        if part.end is not None and line.offset >= part.end:
-            if not line.text or not is_owned:
-                break
-        if line.text:
-            if is_owned:
-                document.add(line)
-            continue
-        is_owned = True
-        if not document.is_empty:
-            yield document.take()
-    if not document.is_empty:
-        yield document.take()
-
-
-_READERS = {
-    "lines": _read_lines,
-}

@@ -16,9 +16,9 @@ from backports import zstd
 from etils import epath
 
 ON_BAD_TEXT = ("error", "replace")
+REMEDY = ". Convert it, as with iconv, or give --on_bad_text=replace"
 
-# One line at most, so that memory is bounded: twice what any line of text
-# needs that we have seen, a book in one line included.
+# So that memory is bounded. A book in one line is a tenth of it.
 MAX_LINE = 32 << 20
 
 _OPENERS: dict[str, Callable[[Any], Any]] = {
@@ -27,7 +27,7 @@ _OPENERS: dict[str, Callable[[Any], Any]] = {
     ".xz": lzma.open,
     ".zst": zstd.open,
 }
-_BROKEN = (EOFError, zlib.error, lzma.LZMAError, zstd.ZstdError)
+_BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, zstd.ZstdError)
 _BUFFER = 1 << 20
 
 
@@ -95,7 +95,10 @@ def open_bytes(file: str) -> Iterator[io.BufferedReader]:
         try:
             # Lines of a compressed file come twice as fast out of a buffer.
             yield io.BufferedReader(stream, _BUFFER)
-        except (*_BROKEN, gzip.BadGzipFile) as error:
+        except _BROKEN as error:
+            # The system's own errors have a number.
+            if getattr(error, "errno", None) is not None:
+                raise
             raise ValueError(
                 f"{file} is truncated or corrupt, or not what its ending "
                 f"{path.suffix} says: {error}"
@@ -129,14 +132,9 @@ def lines(file: str, on_bad_text: str, start: int = 0) -> Iterator[Line]:
                     "into several. Is the file text, and --input_format what "
                     "it is in?",
                 )
-            text, problem = _decode(raw)
+            text, problem = decode(raw)
             if problem and on_bad_text == "error":
-                raise error_at(
-                    file,
-                    offset,
-                    f"{problem}. Convert the file to UTF-8, for example with "
-                    "iconv, or give --on_bad_text=replace",
-                )
+                raise error_at(file, offset, problem + REMEDY)
             if not offset:
                 text = text.removeprefix("\ufeff")  # a byte order mark
             yield Line(offset, text.strip(), len(raw), bool(problem))
@@ -152,21 +150,19 @@ def _skip_line(stream: io.BufferedReader) -> int:
     return size
 
 
-def _decode(raw: bytes) -> tuple[str, str]:
-    """Returns the text, and what is wrong with it, or ""."""
+def decode(raw: bytes) -> tuple[str, str]:
+    """Returns the text of bytes, and what is wrong with it, or ""."""
     try:
         text, problem = raw.decode("utf-8"), ""
     except UnicodeDecodeError as error:
         text = raw.decode("utf-8", "replace")
         problem = (
-            f"the text must be UTF-8 ({error.reason} at byte {error.start} of "
-            f"the line). Received: byte={raw[error.start]:#x}"
+            f"the text must be UTF-8 ({error.reason}). "
+            f"Received: byte {error.start} is {raw[error.start]:#x}"
         )
     if "\0" in text:
-        problem = problem or (
-            f"a NUL byte at character {text.index(chr(0))} of the line, "
-            "which no text has"
-        )
+        place = text.index("\0")
+        problem = problem or f"no text has a NUL. Received: character {place}"
         text = text.replace("\0", "\ufffd")
     return text, problem
 
