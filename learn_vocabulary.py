@@ -1,4 +1,4 @@
-"""Learns a WordPiece vocabulary from text.
+"""Learns a WordPiece vocabulary from text, or extends one for a domain.
 
     python learn_vocabulary.py \
         --input_file=/data/wiki/*.txt --vocab_file=vocab.txt \
@@ -6,24 +6,33 @@
 
 The text is split into words as every script of this project splits it, so that
 the vocabulary fits. The same text and flags give the same vocabulary.
+
+A released vocabulary for text of a domain: its [unused] rows get the pieces
+that shorten the text most, all other rows stay, so that a released checkpoint
+can be trained on.
+    python learn_vocabulary.py \
+        --input_file=/data/chemistry/*.jsonl.gz --input_format=jsonl \
+        --extend_vocab=uncased_L-12_H-768_A-12/vocab.txt --vocab_file=vocab.txt
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from bert_tf import command_line, pretraining_data, records, vocabulary
+from bert_tf import (
+    command_line,
+    corpus,
+    text_flags,
+    tokenization,
+    vocabulary,
+)
 
-import tensorflow as tf
 from absl import flags, logging
+from etils import epath
+
+flags.adopt_module_key_flags(text_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
-_INPUT_FILE = flags.DEFINE_list(
-    "input_file",
-    None,
-    "Text files or globs, comma separated.",
-    required=True,
-)
 _VOCAB_FILE = flags.DEFINE_string(
     "vocab_file",
     None,
@@ -32,6 +41,9 @@ _VOCAB_FILE = flags.DEFINE_string(
 )
 _OVERWRITE = flags.DEFINE_bool(
     "overwrite", False, "Whether to replace an existing vocab_file."
+)
+_EXTEND_VOCAB = flags.DEFINE_string(
+    "extend_vocab", None, "A vocabulary whose [unused] rows to fill."
 )
 _VOCAB_SIZE = flags.DEFINE_integer(
     "vocab_size", 30522, "Pieces to learn at most.", lower_bound=1
@@ -55,25 +67,67 @@ _MAX_CHARACTERS = flags.DEFINE_integer(
 _NUM_UNUSED = flags.DEFINE_integer(
     "num_unused",
     99,
-    "[unused] rows to reserve for words of your own.",
+    "[unused] rows to reserve for words of your own. Not of --extend_vocab.",
     lower_bound=0,
 )
 
+_SECONDS_BETWEEN_LINES = 10.0
 
-# ---- Read and write ---------------------------------------------------------
+
+# ---- Read, learn, write -----------------------------------------------------
 
 
-def read(files: Sequence[str]) -> Iterator[str]:
-    """Yields the lines of text files."""
-    for lines in pretraining_data.read_lines(files):
-        yield from lines.texts
+def read(units: Sequence[corpus.Unit], reader: corpus.Reader) -> Iterator[str]:
+    """Yields the text, reporting how far it is."""
+    total = sum(unit.size for unit in units) / 1e6
+    logging.info("Reading %.1f MB of text.", total)
+    done, last = 0.0, time.monotonic()
+    for unit in units:
+        yield from corpus.paragraphs(unit, reader)
+        done += unit.size / 1e6
+        if time.monotonic() - last > _SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            logging.info("Read %.1f of %.1f MB.", done, total)
+
+
+def learn(words: Mapping[str, int], num_unused: int) -> list[str]:
+    """Learns as many pieces as the flags say."""
+    logging.info("Learning pieces from %s different words.", f"{len(words):,}")
+    return vocabulary.learn(
+        words,
+        _VOCAB_SIZE.value,
+        _MIN_FREQUENCY.value,
+        _MAX_CHARACTERS.value,
+        num_unused,
+    )
+
+
+def extend(base: Mapping[str, int], words: Mapping[str, int]) -> list[str]:
+    """Fills the [unused] rows of a vocabulary."""
+    report("With the vocabulary as it was", list(base), words)
+    extended = vocabulary.extend(list(base), words, learn(words, 0))
+    new = sum(before != now for before, now in zip(base, extended, strict=True))
+    logging.info("Filled %s [unused] rows.", f"{new:,}")
+    return extended
+
+
+def report(title: str, pieces: Sequence[str], words: Mapping[str, int]) -> None:
+    """Logs how a vocabulary splits the text."""
+    found = vocabulary.coverage(pieces, words)
+    logging.info(
+        "%s: %s words, %.3f pieces per word, %.3f %% of the words are [UNK].",
+        title,
+        f"{found.words:,}",
+        found.pieces / found.words,
+        100 * found.unknown / found.words,
+    )
 
 
 def write(path: str, pieces: Sequence[str]) -> None:
     """Writes a vocabulary, under its name only when it is complete."""
-    with tf.io.gfile.GFile(path + ".tmp", "w") as file:
-        file.write("".join(piece + "\n" for piece in pieces))
-    tf.io.gfile.rename(path + ".tmp", path, overwrite=True)
+    temporary = epath.Path(f"{path}.tmp")
+    temporary.write_bytes("".join(piece + "\n" for piece in pieces).encode())
+    temporary.replace(path)
 
 
 # ---- Main -------------------------------------------------------------------
@@ -84,40 +138,32 @@ def main(_):
     logging.set_verbosity(logging.INFO)
     start = time.monotonic()
     path = _VOCAB_FILE.value
-    if tf.io.gfile.exists(path) and not _OVERWRITE.value:
+    if epath.Path(path).exists() and not _OVERWRITE.value:
         raise ValueError(
             f"{path} exists. Choose another --vocab_file, or replace it by "
             "--overwrite"
         )
-    files = records.expand(_INPUT_FILE.value)
-    size = sum(tf.io.gfile.stat(file).length for file in files)
-    logging.info("Reading %.1f MB of text.", size / 1e6)
-    words = vocabulary.count_words(read(files), _DO_LOWER_CASE.value)
-    logging.info("Learning pieces from %s different words.", f"{len(words):,}")
-    pieces = vocabulary.learn(
-        words,
-        _VOCAB_SIZE.value,
-        _MIN_FREQUENCY.value,
-        _MAX_CHARACTERS.value,
-        _NUM_UNUSED.value,
+    base = None
+    if extend_vocab := _EXTEND_VOCAB.value:
+        base = tokenization.load_vocab(extend_vocab)
+        tokenization.check_casing(base, _DO_LOWER_CASE.value, extend_vocab)
+    words = vocabulary.count_words(
+        read(text_flags.units(), text_flags.reader()), _DO_LOWER_CASE.value
     )
+    if base:
+        pieces = extend(base, words)
+    else:
+        pieces = learn(words, _NUM_UNUSED.value)
+        if len(pieces) < _VOCAB_SIZE.value:
+            logging.warning(
+                "The text has no more pieces that occur %d times: "
+                "--vocab_size=%d is not reached.",
+                _MIN_FREQUENCY.value,
+                _VOCAB_SIZE.value,
+            )
     write(path, pieces)
     logging.info("Wrote %s pieces to %s.", f"{len(pieces):,}", path)
-    if len(pieces) < _VOCAB_SIZE.value:
-        logging.warning(
-            "The text has no more pieces that occur %d times: --vocab_size=%d "
-            "is not reached.",
-            _MIN_FREQUENCY.value,
-            _VOCAB_SIZE.value,
-        )
-    found = vocabulary.coverage(pieces, words)
-    logging.info(
-        "The text: %s words, %.2f pieces per word, %.3f %% of the words are "
-        "[UNK].",
-        f"{found.words:,}",
-        found.pieces / found.words,
-        100 * found.unknown / found.words,
-    )
+    report("The text", pieces, words)
     logging.info("Took %.1f seconds.", time.monotonic() - start)
 
 

@@ -1,4 +1,4 @@
-"""Learns a WordPiece vocabulary from text.
+"""Learns a WordPiece vocabulary from text, or extends one.
 
 The words are those of the tokenizer that will read the vocabulary; the pieces
 come from the `tokenizers` library, which joins the most frequent pair of
@@ -7,9 +7,23 @@ pieces again and again.
 
 import collections
 import dataclasses
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from bert_tf import tokenization
+
+# Different words in memory (300 MB). English Wikipedia has 10 million.
+_MAX_WORDS = 2_000_000
+# Different strings between spaces that are gathered before they are split.
+_MAX_STRINGS = 500_000
+# Copies of a word that are handed over at a time.
+_MAX_COPIES = 10_000
+_UNUSED = re.compile(r"\[unused\d+\]")
+# The pieces that extend a vocabulary are chosen in so many steps: what one
+# saves hangs on those chosen before.
+_STEPS = 20
+# Pieces that a word is worth which is no longer [UNK].
+_KNOWN = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,14 +42,40 @@ class Coverage:
 
 
 def count_words(
-    lines: Iterable[str], do_lower_case: bool
+    texts: Iterable[str], do_lower_case: bool, max_words: int = _MAX_WORDS
 ) -> collections.Counter[str]:
-    """Counts the words of text as the BERT tokenizer finds them."""
+    """Counts the words of text as the BERT tokenizer finds them.
+
+    Args:
+        texts: Lines or paragraphs.
+        do_lower_case: Whether to lower-case and strip accents.
+        max_words: Different words to remember. When there are more the rarest
+            are forgotten, those seen once first.
+    """
     tokenizer = tokenization.BasicTokenizer(do_lower_case)
     words: collections.Counter[str] = collections.Counter()
-    for line in lines:
-        words.update(tokenizer.tokenize(line))
+    for strings in _count_strings(texts):
+        for string, count in strings.items():
+            for word in tokenizer.tokenize(string):
+                words[word] += count
+        rarest = 0
+        while len(words) > max_words:
+            rarest += 1
+            words = collections.Counter(
+                {word: count for word, count in words.items() if count > rarest}
+            )
     return words
+
+
+def _count_strings(texts: Iterable[str]) -> Iterator[collections.Counter[str]]:
+    """Counts what stands between spaces; words repeat, texts do not."""
+    strings: collections.Counter[str] = collections.Counter()
+    for text in texts:
+        strings.update(text.split(" "))
+        if len(strings) > _MAX_STRINGS:
+            yield strings
+            strings = collections.Counter()
+    yield strings
 
 
 def learn(
@@ -102,11 +142,16 @@ def learn(
         continuing_subword_prefix=tokenization.SUFFIX_INDICATOR,
         show_progress=False,
     )
-    tokenizer.train_from_iterator(
-        (f"{word} " * count for word, count in sorted(spelt.items())), trainer
-    )
+    tokenizer.train_from_iterator(_copies(spelt), trainer)
     ids = tokenizer.get_vocab()
     return reserved + sorted(ids, key=lambda piece: ids[piece])
+
+
+def _copies(words: Mapping[str, int]) -> Iterator[str]:
+    """Writes each word as often as it occurs, in strings of bounded size."""
+    for word, count in sorted(words.items()):
+        for done in range(0, count, _MAX_COPIES):
+            yield f"{word} " * min(_MAX_COPIES, count - done)
 
 
 def _spelt_with(
@@ -125,6 +170,95 @@ def _spelt_with(
         if kept.issuperset(word)
         and len(word) <= tokenization.MAX_CHARS_PER_WORD
     }
+
+
+# ---- Extend -----------------------------------------------------------------
+
+
+def extend(
+    pieces: Sequence[str],
+    words: Mapping[str, int],
+    candidates: Iterable[str],
+) -> list[str]:
+    """Fills the [unused] rows of a vocabulary with pieces of other text.
+
+    Those are taken that make the text the shortest, a word that is no longer
+    [UNK] counting as ten pieces.
+
+    Args:
+        pieces: The vocabulary; all rows but the [unused] ones stay.
+        words: Words of the text and how often each occurs.
+        candidates: Pieces learnt from the text.
+
+    Returns:
+        The vocabulary, as long as before. Rows stay [unused] if nothing is
+        left that saves a piece.
+
+    Raises:
+        ValueError: The vocabulary has no [unused] rows.
+    """
+    rows = [row for row, piece in enumerate(pieces) if _UNUSED.fullmatch(piece)]
+    if not rows:
+        raise ValueError(
+            "The vocabulary has no [unused] rows to fill. Learn a new one, "
+            "without --extend_vocab"
+        )
+    extended = list(pieces)
+    step = -(-len(rows) // _STEPS)
+    while rows:
+        saved = _savings(words, set(extended), set(candidates))
+        best = sorted(saved, key=lambda piece: (-saved[piece], piece))[:step]
+        if not best:
+            break
+        for row, piece in zip(rows, best, strict=False):
+            extended[row] = piece
+        rows = rows[len(best) :]
+    return extended
+
+
+def _savings(
+    words: Mapping[str, int], pieces: set[str], candidates: set[str]
+) -> dict[str, int]:
+    """Counts how many pieces fewer the text has with each candidate."""
+    saved: collections.Counter[str] = collections.Counter()
+    candidates = candidates - pieces
+    for word, count in words.items():
+        ends = _ends(word, 0, pieces)
+        if ends is None:
+            for place in range(len(word)):
+                if (piece := _piece(word, place, place + 1)) in candidates:
+                    saved[piece] += count * _KNOWN
+            continue
+        for before, (start, end) in enumerate(
+            zip([0, *ends], ends, strict=False)
+        ):
+            # Only a longer piece than the one that is there is looked at.
+            for longer in range(end + 1, len(word) + 1):
+                if (piece := _piece(word, start, longer)) in candidates:
+                    rest = _ends(word, longer, pieces)
+                    if rest is not None:
+                        now = before + 1 + len(rest)
+                        saved[piece] += count * (len(ends) - now)
+    return {piece: count for piece, count in saved.items() if count > 0}
+
+
+def _ends(word: str, start: int, pieces: set[str]) -> list[int] | None:
+    """Where the pieces of the rest of a word end; None if it is [UNK]."""
+    ends = []
+    while start < len(word):
+        for end in range(len(word), start, -1):
+            if _piece(word, start, end) in pieces:
+                ends.append(end)
+                start = end
+                break
+        else:
+            return None
+    return ends
+
+
+def _piece(word: str, start: int, end: int) -> str:
+    prefix = tokenization.SUFFIX_INDICATOR if start else ""
+    return prefix + word[start:end]
 
 
 def coverage(pieces: Iterable[str], words: Mapping[str, int]) -> Coverage:

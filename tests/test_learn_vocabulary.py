@@ -1,6 +1,8 @@
 """Tests of bert_tf/vocabulary.py and of learn_vocabulary.py's main."""
 
 import collections
+import gzip
+import json
 import random
 import re
 
@@ -32,6 +34,36 @@ class TestCountWords:
         }  # fmt: skip
         cased = vocabulary.count_words(lines, do_lower_case=False)
         assert cased["PANIC"] == cased["naïve"] == 1
+
+    def test_is_the_tokenizer_on_any_text(self):
+        # Cut at spaces only: control characters join, final sigmas end.
+        rng = random.Random(0)
+        characters = "aB ’.\t\u2028\x0b\x85\xad\0Σσά 　東☃"
+        texts = [
+            "".join(rng.choices(characters, k=rng.randint(0, 60)))
+            for _ in range(300)
+        ]
+        tokenizer = tokenization.BasicTokenizer(True)
+        expected = collections.Counter(
+            word for text in texts for word in tokenizer.tokenize(text)
+        )
+        assert vocabulary.count_words(texts, True) == expected
+
+    def test_in_several_steps(self, monkeypatch):
+        words = make_words()
+        texts = [" ".join(words.elements())] * 3 + [""]
+        monkeypatch.setattr(vocabulary, "_MAX_STRINGS", 5)
+        counted = vocabulary.count_words(texts, True)
+        assert counted == {word: 3 * count for word, count in words.items()}
+
+    def test_forgets_the_rarest(self, monkeypatch):
+        monkeypatch.setattr(vocabulary, "_MAX_STRINGS", 0)
+        texts = ["a b b c c c", "d d d d e e"]
+        # "a" goes when "c" comes; "b" and "e" when the second text is read.
+        assert vocabulary.count_words(texts, True, max_words=2) == {
+            "c": 3,
+            "d": 4,
+        }
 
 
 class TestLearn:
@@ -97,6 +129,91 @@ class TestLearn:
             vocabulary.learn(*arguments)
 
 
+    def test_frequent_words_are_handed_over_in_parts(self, monkeypatch):
+        words = make_words()
+        whole = vocabulary.learn(words, 120, num_unused=0)
+        monkeypatch.setattr(vocabulary, "_MAX_COPIES", 7)
+        parts = list(vocabulary._copies(words))
+        assert max(text.count(" ") for text in parts) == 7
+        assert collections.Counter(" ".join(parts).split()) == words
+        assert vocabulary.learn(words, 120, num_unused=0) == whole
+
+
+class TestExtend:
+    base = (
+        *(*_HEAD, "[unused0]", "the", *"abcehopsty", "[unused1]", "[unused7]"),
+        *(f"##{char}" for char in "acehopsty"),
+    )
+
+    def extend(self, words, candidates, base=None):
+        return vocabulary.extend(base or self.base, words, candidates)
+
+    def filled(self, words, candidates):
+        extended = self.extend(words, candidates)
+        return [
+            now
+            for before, now in zip(self.base, extended, strict=True)
+            if before != now
+        ]
+
+    def test_fills_unused_rows_by_what_they_save(self):
+        words = {"hepatocyte": 3, "cat": 5, "the": 99}
+        candidates = ["hepatocyte", "cat", "##yte", "the", "spa"]
+        extended = self.extend(words, candidates)
+        # 27 pieces fewer, 10, and "##yte" saves none any more.
+        rows = [row for row, x in enumerate(self.base) if "unused" in x]
+        assert [extended[row] for row in rows] == [
+            "hepatocyte",
+            "cat",
+            "[unused7]",
+        ]
+        rest = [x for row, x in enumerate(extended) if row not in rows]
+        assert rest == [x for x in self.base if "unused" not in x]
+
+    def test_inner_pieces(self):
+        words = {"cat": 4, "hat": 4, "spat": 4}
+        assert self.filled(words, ["hat", "##pat", "##at"]) == [
+            "##at",
+            "##pat",
+            "hat",
+        ]
+
+    def test_unknown_characters_first(self):
+        words = {"☃": 2, "hepatocyte": 2, "a☃": 1}
+        candidates = ["hepatocyte", "☃", "##☃"]
+        assert self.filled(words, candidates) == ["☃", "hepatocyte", "##☃"]
+        extended = self.extend(words, candidates)
+        assert vocabulary.coverage(extended, words).unknown == 0
+
+    def test_savings_are_what_coverage_counts(self):
+        words = make_words()
+        base = [*_HEAD, *sorted({word[0] for word in words})]
+        base += sorted({f"##{x}" for word in words for x in word[1:]})
+        candidates = set(vocabulary.learn(words, 300, num_unused=0))
+        before = vocabulary.coverage(base, words).pieces
+        savings = vocabulary._savings(words, set(base), candidates)
+        assert len(savings) > 20
+        for piece in candidates - set(base):
+            after = vocabulary.coverage([*base, piece], words).pieces
+            # What makes a word longer elsewhere is not seen by the savings.
+            assert before - after == savings.get(piece, 0)
+
+    def test_is_deterministic(self):
+        words = dict.fromkeys(make_words(), 5)
+        base = [*_HEAD, *(f"[unused{i}]" for i in range(20))]
+        base += sorted({x for word in words for x in word})
+        base += sorted({f"##{x}" for word in words for x in word})
+        candidates = vocabulary.learn(words, 300, num_unused=0)
+        first = self.extend(words, candidates, base)
+        shuffled = random.Random(0).sample(list(words.items()), len(words))
+        assert self.extend(dict(shuffled), candidates[::-1], base) == first
+        assert not any("unused" in piece for piece in first)
+
+    def test_refuses_a_vocabulary_without_rows(self):
+        with pytest.raises(ValueError, match=r"no \[unused\] rows"):
+            self.extend({"a": 1}, ["a"], base=_HEAD)
+
+
 def test_coverage():
     pieces = [*_HEAD, "un", "##able", "to"]
     words = {"unable": 3, "to": 2, "cannot": 5}
@@ -156,9 +273,37 @@ class TestMain:
         assert done.wait() == 0, done.stderr
         assert "--vocab_size=5000 is not reached" in done.stderr
 
+    def test_extends_a_vocabulary(self, tmp_path, words):
+        base = [_HEAD[0], *(f"[unused{i}]" for i in range(9)), *_HEAD[1:]]
+        base += sorted({x for word in words for x in word} - {"☃"})
+        base += [f"##{x}" for x in base[len(_HEAD) + 9 :]]
+        (tmp_path / "base.txt").write_text("\n".join(base) + "\n")
+        (tmp_path / "text3").write_text("☃ " * 999)
+        done = self.run(tmp_path, extend_vocab=tmp_path / "base.txt")
+        assert done.wait() == 0, done.stderr
+        pieces = list(tokenization.load_vocab(tmp_path / "vocab.txt"))
+        assert [x for x in pieces if x in base] == base[:1] + base[10:]
+        assert "☃" in pieces[1:10]
+        screen = "\n".join(done.lines)
+        assert "Filled 9 [unused] rows" in screen
+        share = 100 * 1000 / (words.total() + 999)
+        assert re.search(rf"as it was: .* {share:.3f} % of the w", screen)
+        assert re.search(r"The text: .* 0.000 % of the w", screen)
+
+    def test_reads_all_formats(self, tmp_path, words):
+        lines = [json.dumps({"body": word}) for word in words.elements()]
+        data = gzip.compress("\n".join(lines).encode())
+        (tmp_path / "text.jsonl.gz").write_bytes(data)
+        for name in ("text1", "text2"):
+            (tmp_path / name).unlink()
+        done = self.run(tmp_path, input_format="jsonl", text_field="body")
+        assert done.wait() == 0, done.stderr
+        assert f"from {len(words)} different words" in "\n".join(done.lines)
+
     @pytest.mark.parametrize(
         "changes, message",
         [
+            ({"extend_vocab": "/nowhere/v.txt"}, "/nowhere/v.txt"),
             ({"vocab_size": 105}, "105, max_characters=1000, num_unused=99"),
             ({"input_file": "/nowhere/*"}, r"No file matches.*'/nowhere/\*'"),
             ({"vocab_file": "/nowhere/vocab.txt"}, "/nowhere"),

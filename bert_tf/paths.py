@@ -1,0 +1,47 @@
+"""Finds the files that the user names, local or on gs://."""
+
+import os
+from collections.abc import Sequence
+
+from etils import epath
+
+_MAGIC = frozenset("*?[")
+
+
+def expand(patterns: Sequence[str]) -> list[str]:
+    """Lists the files that match globs, in the order of the globs.
+
+    Raises:
+        ValueError: A glob matches nothing, or a file is empty or a folder.
+    """
+    files: list[str] = []
+    for pattern in patterns:
+        # A name may itself hold brackets or stars.
+        exists = bool(pattern) and epath.Path(pattern).exists()
+        matches = [pattern] if exists else _glob(pattern)
+        if not matches:
+            raise ValueError(
+                f"No file matches. Received: {pattern!r}. Give existing files "
+                "or globs, separated by commas"
+            )
+        files += matches
+    for file in files:
+        path = epath.Path(file)
+        if path.is_dir():
+            raise ValueError(
+                f"{file} is a folder. Give files or a glob, such as {file}/*"
+            )
+        if not path.stat().length:
+            raise ValueError(f"{file} is empty")
+    return files
+
+
+def _glob(pattern: str) -> list[str]:
+    parts = epath.Path(pattern).parts
+    fixed = 0
+    while fixed < len(parts) and not _MAGIC & set(parts[fixed]):
+        fixed += 1
+    if fixed == len(parts):
+        return []
+    folder = epath.Path(*parts[:fixed])
+    return sorted(map(os.fspath, folder.glob("/".join(parts[fixed:]))))
