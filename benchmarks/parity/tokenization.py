@@ -1,0 +1,253 @@
+"""Compares the tokenizers with the original's rules and with transformers'.
+
+    pip install -e '.[parity]'
+    python benchmarks/parity/tokenization.py --data_dir=/data
+
+With a vocabulary in which each character is a piece: every assigned character
+in several contexts, and random strings. With the released ones, in --data_dir:
+the characters again, every line of glue/*/*.tsv and text/*.txt and every
+context, question and answer of squad/*.json.
+
+The table counts texts, and among them those where the tokenizer in Python
+differs from the original's rules, where that in the graph differs from it,
+where the offsets do not give the text back, where transformers' BertTokenizer
+differs, and where no rule explains why. All but the differences to transformers
+must be 0; otherwise the exit code is 1. Takes twenty minutes.
+"""
+
+import collections
+import dataclasses
+import functools
+import itertools
+import json
+import pathlib
+import sys
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bert_tf import text_ops, tokenization  # noqa: E402
+from tests import sample_texts, tokenizer_rules  # noqa: E402
+
+import tensorflow as tf  # noqa: E402
+import transformers  # noqa: E402
+from absl import app, flags  # noqa: E402
+
+_DATA_DIR = flags.DEFINE_string(
+    "data_dir", None, "Folder with vocab, text, glue and squad.", required=True
+)
+_RANDOM_TEXTS = flags.DEFINE_integer(
+    "random_texts", 100_000, "How many random strings."
+)
+
+RELEASED = {  # Vocabulary -> the do_lower_case that it was released with.
+    "bert_uncased": True,
+    "bert_cased": False,
+    "bert_multi_cased": False,
+    "bert_chinese": True,
+}
+_BATCH = 1000
+
+
+# ---- Texts and vocabularies --------------------------------------------------
+
+
+def characters(every: bool) -> list[str]:
+    """The assigned characters in contexts; see `sample_texts.characters`."""
+    return [*map(sample_texts.in_contexts, sample_texts.characters(every))]
+
+
+def files(data_dir: pathlib.Path) -> Iterator[tuple[str, list[str]]]:
+    """Yields the name and the texts of every group of files."""
+    yield "text", _lines(data_dir.glob("text/*.txt"))
+    yield "GLUE", _lines(data_dir.glob("glue/*/*.tsv"))
+    texts: dict[str, None] = {}
+    for path in data_dir.glob("squad/*.json"):
+        for article in json.loads(path.read_text("utf-8"))["data"]:
+            for paragraph in article["paragraphs"]:
+                texts[paragraph["context"]] = None
+                for question in paragraph["qas"]:
+                    texts[question["question"]] = None
+                    for answer in question["answers"]:
+                        texts[answer["text"]] = None
+    yield "SQuAD", list(texts)
+
+
+def _lines(paths: Iterator[pathlib.Path]) -> list[str]:
+    # Not splitlines(), which knows more line ends than files have.
+    return [
+        line
+        for path in sorted(paths)
+        for line in path.read_text("utf-8").split("\n")
+    ]
+
+
+def spelling_vocab(every: bool) -> dict[str, int]:
+    """Each character is a piece: no difference hides behind an [UNK]."""
+    chars = sample_texts.characters(every)
+    pieces = [*tokenization.SPECIAL_TOKENS, *chars]
+    pieces += ["##" + char for char in chars]
+    return {piece: index for index, piece in enumerate(pieces)}
+
+
+# ---- Comparison --------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Counts:
+    """Numbers of texts."""
+
+    texts: int = 0
+    not_the_originals: int = 0
+    not_as_in_the_graph: int = 0
+    wrong_offsets: int = 0
+    not_transformers: int = 0
+    unexplained: int = 0
+    explained: collections.Counter[str] = dataclasses.field(
+        default_factory=collections.Counter
+    )
+    unproven: list[str] = dataclasses.field(default_factory=list)
+
+    def __str__(self):
+        numbers = [
+            self.texts,
+            self.not_the_originals,
+            self.not_as_in_the_graph,
+            self.wrong_offsets,
+            self.not_transformers,
+            self.unexplained,
+        ]
+        rules = ", ".join(f"{k} {n:,}" for k, n in self.explained.most_common())
+        return " | ".join([*(f"{n:>9,}" for n in numbers), rules])
+
+
+class Comparison:
+    """The four tokenizers of one vocabulary."""
+
+    def __init__(self, vocab: Mapping[str, int], do_lower_case: bool):
+        self.ours = tokenization.FullTokenizer.from_vocab(vocab, do_lower_case)
+        self.original = tokenizer_rules.Tokenizer(vocab, do_lower_case)
+        self.theirs = transformers.BertTokenizer(
+            vocab=dict(vocab), do_lower_case=do_lower_case
+        ).backend_tokenizer
+        self.graph = tf.function(
+            text_ops.BertTokenizer(list(vocab), do_lower_case).tokenize,
+            input_signature=[tf.TensorSpec([None], tf.string)],
+        )
+        self._words = functools.lru_cache(1 << 20)(self._join_words)
+
+    def count(self, texts: Sequence[str]) -> Counts:
+        """Tokenizes the texts in all ways."""
+        counts = Counts()
+        for start in range(0, len(texts), _BATCH):
+            batch = list(texts[start : start + _BATCH])
+            in_graph = self.graph(tf.constant(batch)).to_list()
+            theirs = self.theirs.encode_batch(batch, add_special_tokens=False)
+            for text, ids, encoding in zip(
+                batch, in_graph, theirs, strict=True
+            ):
+                self._count(counts, text, ids, encoding.tokens)
+        return counts
+
+    def _count(self, counts, text, ids, theirs):
+        ours = self.ours.tokenize(text)
+        is_original = self.original.pieces(text) == ours
+        is_in_graph = self.ours.convert_tokens_to_ids(ours) == ids
+        offsets_hold = self.offsets_hold(text)
+        is_theirs = theirs == ours
+        rules: tuple[str, ...] = ()
+        if not is_theirs:
+            rules = tokenizer_rules.explain(self.original, text, theirs)
+        is_explained = is_theirs or bool(rules)
+        counts.texts += 1
+        counts.not_the_originals += not is_original
+        counts.not_as_in_the_graph += not is_in_graph
+        counts.wrong_offsets += not offsets_hold
+        counts.not_transformers += not is_theirs
+        counts.unexplained += not is_explained
+        counts.explained.update(rules)
+        if not (is_original and is_in_graph and offsets_hold and is_explained):
+            counts.unproven.append(text)
+
+    def offsets_hold(self, text: str) -> bool:
+        """Says whether every token's slice of the text spells its piece.
+
+        And whether nothing but white space and what the tokenizer leaves out
+        lies between the slices.
+        """
+        tokens = self.ours.tokenize_with_offsets(text)
+        if [token.piece for token in tokens] != self.ours.tokenize(text):
+            return False
+        end = 0
+        is_shared = False
+        for token, after in itertools.zip_longest(tokens, tokens[1:]):
+            if self._words(text[end : token.start]):
+                return False
+            shared = text[after.start : token.end] if after else ""
+            # Only one character of which several pieces were made.
+            if shared and len(self._words(shared)) < 2:
+                return False
+            if not self._spells(text, token, is_shared or bool(shared)):
+                return False
+            is_shared = bool(shared)
+            end = token.end
+        return not self._words(text[end:])
+
+    def _spells(self, text, token, is_shared):
+        """Whether the token's slice of the text gives its piece again."""
+        if token.piece == tokenization.UNKNOWN:
+            return token.start < token.end
+        piece = token.piece.removeprefix("##") or token.piece
+        spelled = self._words(text[token.start : token.end])
+        # Normalization may sort marks, such as those of musical notes, into
+        # another order: slices keep the text's.
+        if spelled and any(map(unicodedata.combining, piece)):
+            return True
+        # Alone, a sigma is never final.
+        piece, spelled = (x.replace("ς", "σ") for x in (piece, spelled))
+        return piece in spelled if is_shared else piece == spelled
+
+    def _join_words(self, text):
+        return "".join(self.ours.basic_tokenizer.tokenize(text))
+
+
+# ---- Main --------------------------------------------------------------------
+
+
+def _cases(data_dir):
+    """Yields each vocabulary with its texts, in groups."""
+    contexts = {"characters": characters(every=True)}
+    strings = {"random": sample_texts.random_texts(11, _RANDOM_TEXTS.value)}
+    spelling = spelling_vocab(every=True)
+    yield "spelling, uncased", spelling, True, contexts | strings
+    yield "spelling, cased", spelling, False, contexts | strings
+    real = dict(files(data_dir))
+    for name, do_lower_case in RELEASED.items():
+        vocab = tokenization.load_vocab(data_dir / "vocab" / f"{name}.txt")
+        yield name, vocab, do_lower_case, contexts | real
+
+
+def main(_):
+    """Prints a row for each vocabulary and group of texts."""
+    print(
+        "vocabulary | texts of | texts | not the original's | not as in the "
+        "graph | wrong offsets | not transformers' | unexplained | explained by"
+    )
+    unproven = 0
+    for name, vocab, do_lower_case, groups in _cases(
+        pathlib.Path(_DATA_DIR.value)
+    ):
+        comparison = Comparison(vocab, do_lower_case)
+        for group, texts in groups.items():
+            counts = comparison.count(texts)
+            print(f"{name:17} | {group:10} | {counts}", flush=True)
+            for text in counts.unproven[:5]:
+                print(f"  for example {text[:200]!a}")
+            unproven += len(counts.unproven)
+    sys.exit(1 if unproven else 0)
+
+
+if __name__ == "__main__":
+    app.run(main)
