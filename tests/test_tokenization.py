@@ -5,7 +5,7 @@ import pickle
 import unicodedata
 
 from bert_tf import tokenization
-from tests import sample_texts
+from tests import sample_texts, tokenizer_rules
 
 import pytest
 
@@ -27,72 +27,6 @@ def vocab_file(tmp_path: pathlib.Path) -> pathlib.Path:
     path = tmp_path / "vocab.txt"
     path.write_text("".join(piece + "\n" for piece in PIECES), "utf-8")
     return path
-
-
-# ---- An independent reference: the paper's code, rule by rule ----------------
-
-
-def is_cjk(code: int) -> bool:
-    return (
-        0x4E00 <= code <= 0x9FFF
-        or 0x3400 <= code <= 0x4DBF
-        or 0x20000 <= code <= 0x2A6DF
-        or 0x2A700 <= code <= 0x2CEAF
-        or 0xF900 <= code <= 0xFAFF
-        or 0x2F800 <= code <= 0x2FA1F
-    )
-
-
-def is_punctuation(char: str) -> bool:
-    if char in "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~":
-        return True
-    return unicodedata.category(char)[0] == "P"
-
-
-def reference_words(text: str, do_lower_case: bool) -> list[str]:
-    cleaned = ""
-    for char in text:
-        if char in "\t\n\r" or unicodedata.category(char) == "Zs":
-            cleaned += " "
-        elif char in "\0\ufffd" or unicodedata.category(char) in ("Cc", "Cf"):
-            pass
-        elif is_cjk(ord(char)):
-            cleaned += " " + char + " "
-        else:
-            cleaned += char
-    words = []
-    for token in cleaned.split():
-        if do_lower_case:
-            token = unicodedata.normalize("NFD", token.lower())
-            token = "".join(
-                char for char in token if unicodedata.category(char) != "Mn"
-            )
-        word = ""
-        for char in token:
-            if is_punctuation(char):
-                words += [word, char]
-                word = ""
-            else:
-                word += char
-        words.append(word)
-    return " ".join(words).split()
-
-
-def reference_pieces(word: str, vocab: dict[str, int]) -> list[str]:
-    if len(word) > 200:
-        return ["[UNK]"]
-    pieces: list[str] = []
-    rest = word
-    while rest:
-        prefix = "##" if pieces else ""
-        for size in range(len(rest), 0, -1):
-            if prefix + rest[:size] in vocab:
-                break
-        else:
-            return ["[UNK]"]
-        pieces.append(prefix + rest[:size])
-        rest = rest[size:]
-    return pieces
 
 
 # ---- Words -------------------------------------------------------------------
@@ -141,17 +75,18 @@ def test_invalid_utf8_is_left_out():
 )
 def test_words_of_all_characters(do_lower_case, every_character):
     tokenizer = tokenization.BasicTokenizer(do_lower_case)
+    reference = tokenizer_rules.Tokenizer({}, do_lower_case)
     for char in sample_texts.characters(every_character):
         text = sample_texts.in_contexts(char)
-        expected = reference_words(text, do_lower_case)
-        assert tokenizer.tokenize(text) == expected, repr(char)
+        assert tokenizer.tokenize(text) == reference.words(text), repr(char)
 
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
 def test_words_of_random_texts(do_lower_case):
     tokenizer = tokenization.BasicTokenizer(do_lower_case)
+    reference = tokenizer_rules.Tokenizer({}, do_lower_case)
     for text in sample_texts.random_texts(seed=1, count=500):
-        assert tokenizer.tokenize(text) == reference_words(text, do_lower_case)
+        assert tokenizer.tokenize(text) == reference.words(text)
 
 
 @pytest.mark.parametrize(
@@ -283,10 +218,11 @@ def test_tokenizer_can_be_sent_to_another_process(vocab_file):
 
 def test_remembered_words_are_bounded(monkeypatch):
     monkeypatch.setattr(tokenization, "_CACHED_WORDS", 2)
-    tokenizer = tokenization.WordpieceTokenizer({"[UNK]": 0, "a": 1, "##b": 2})
+    vocab = {"[UNK]": 0, "a": 1, "##b": 2}
+    tokenizer = tokenization.WordpieceTokenizer(vocab)
+    reference = tokenizer_rules.Tokenizer(vocab, do_lower_case=True)
     for text in ["a", "ab", "abb", "b", "ab"]:
-        pieces = tokenizer.tokenize(text)
-        assert pieces == reference_pieces(text, {"a": 1, "##b": 2})
+        assert tokenizer.tokenize(text) == reference.pieces(text)
         assert len(tokenizer._cache) <= 2
 
 
@@ -295,17 +231,13 @@ def test_pieces_of_released_vocabularies(name, shared_data):
     tokenizer = tokenization.FullTokenizer(
         shared_data / "vocab" / f"{name}.txt", RELEASED[name]
     )
+    reference = tokenizer_rules.Tokenizer(tokenizer.vocab, RELEASED[name])
     texts = sample_texts.random_texts(seed=3, count=200)
     for file in ["blns.txt", "zhwiki_2mb.txt"]:
         lines = (shared_data / "text" / file).read_text("utf-8").split("\n")
         texts += lines[:200]
     for text in texts:
-        words = reference_words(text, RELEASED[name])
-        pieces = [
-            piece
-            for word in words
-            for piece in reference_pieces(word, tokenizer.vocab)
-        ]
+        pieces = reference.pieces(text)
         assert tokenizer.tokenize(text) == pieces
         tokens = tokenizer.tokenize_with_offsets(text)
         assert [token.piece for token in tokens] == pieces
