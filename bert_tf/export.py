@@ -18,11 +18,15 @@ import json
 import os
 import pathlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from bert_tf import heads, modeling, text_ops
 
 import tensorflow as tf
+
+# Name -> tf.function.
+Signatures = Mapping[str, Any]
 
 _TEXTS = tf.TensorSpec([None], tf.string)  # [B]
 _IDS = tf.TensorSpec([None, None], tf.int32)  # [B, S]
@@ -147,6 +151,34 @@ def save_classifier(
         "max_seq_length": max_seq_length,
         "takes_pairs": takes_pairs,
     }
+
+    def make(assets: Sequence[str]) -> tuple[tf.Module, Signatures]:
+        module = _ClassifierModule(
+            model,
+            text_ops.BertTokenizer(vocab, do_lower_case),
+            labels,
+            max_seq_length,
+            assets,
+        )
+        serve = module.serve_pairs if takes_pairs else module.serve_single
+        return module, {
+            "serving_default": serve,
+            "serve_ids": module.serve_ids,
+        }
+
+    save(path, asset_texts(config, vocab, labels, description), make)
+
+
+# ---- What all exports share -------------------------------------------------
+
+
+def asset_texts(
+    config: modeling.BertConfig,
+    vocab: Sequence[str],
+    labels: Sequence[str] | None,
+    description: Mapping[str, Any],
+) -> dict[str, str]:
+    """Returns name -> text of the files that go into the SavedModel."""
     texts = {
         "vocab.txt": _lines(vocab),
         "bert_config.json": config.to_json(),
@@ -154,23 +186,7 @@ def save_classifier(
     }
     if labels is not None:
         texts["labels.txt"] = _lines(labels)
-    with tempfile.TemporaryDirectory() as folder:
-        assets = [pathlib.Path(folder, name) for name in texts]
-        for asset in assets:
-            asset.write_text(texts[asset.name], encoding="utf-8")
-        module = _ClassifierModule(
-            model,
-            text_ops.BertTokenizer(vocab, do_lower_case),
-            labels,
-            max_seq_length,
-            list(map(str, assets)),
-        )
-        serve = module.serve_pairs if takes_pairs else module.serve_single
-        _save(
-            path,
-            module,
-            {"serving_default": serve, "serve_ids": module.serve_ids},
-        )
+    return texts
 
 
 def _lines(items: Sequence[str]) -> str:
@@ -179,7 +195,27 @@ def _lines(items: Sequence[str]) -> str:
     return "".join(f"{item or chr(0x2028)}\n" for item in items)
 
 
-def _save(path: str, module: tf.Module, signatures: dict) -> None:
+def save(
+    path: str,
+    texts: Mapping[str, str],
+    make: Callable[[Sequence[str]], tuple[tf.Module, Signatures]],
+) -> None:
+    """Writes a SavedModel, whole or not at all.
+
+    Args:
+        path: The folder to write.
+        texts: Name -> text of the files that go into it.
+        make: Takes the paths of those files, which the module is to hold as
+            `tf.saved_model.Asset`; returns the module and its signatures.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        assets = [pathlib.Path(folder, name) for name in texts]
+        for asset in assets:
+            asset.write_text(texts[asset.name], encoding="utf-8")
+        _save(path, *make(list(map(str, assets))))
+
+
+def _save(path: str, module: tf.Module, signatures: Signatures) -> None:
     """Saves under another name, then renames: no half model is ever found."""
     temporary = f"{path.rstrip('/')}.tmp{os.getpid()}"
     try:

@@ -225,6 +225,15 @@ REGRESSION = RecordType(
         Feature("is_real_example", None, tf.int64),
     ),
 )
+TAGGING = RecordType(
+    "tagging",
+    (
+        *_SEQUENCE,
+        Feature("label_ids", "S", tf.int64),
+        # 1 at the first piece of each word, in one of its windows.
+        Feature("label_weights", "S", tf.float32),
+    ),
+)
 
 
 # ---- Files -----------------------------------------------------------------

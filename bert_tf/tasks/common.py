@@ -6,6 +6,7 @@ Every error names the file and the line.
 import csv
 import dataclasses
 import json
+import os
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -108,7 +109,7 @@ def read_columns(
         )
 
 
-def _lines(path: str) -> Iterator[tuple[int, str]]:
+def lines(path: str) -> Iterator[tuple[int, str]]:
     """Yields numbered lines, without a byte-order mark at the start.
 
     Only a line feed ends a line: texts hold U+2028, U+0085 and such.
@@ -130,9 +131,17 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
                 ) from error
 
 
+def write_lines(path: str, lines: Iterable[str]) -> None:
+    """Writes a text file that appears under its name when it is complete."""
+    temporary = epath.Path(f"{path}.tmp{os.getpid()}")
+    with temporary.open("wb") as file:
+        file.writelines(f"{line}\n".encode() for line in lines)
+    temporary.replace(path)
+
+
 def _tsv_rows(path: str) -> Iterator[tuple[int, list[str]]]:
     """Splits at tabs; quotes are plain characters, as in GLUE's files."""
-    for number, line in _lines(path):
+    for number, line in lines(path):
         text = line.removesuffix("\n").removesuffix("\r")
         yield number, text.split("\t") if text else []
 
@@ -140,7 +149,7 @@ def _tsv_rows(path: str) -> Iterator[tuple[int, list[str]]]:
 def _csv_rows(path: str) -> Iterator[tuple[int, list[str]]]:
     """Splits at commas; quoted fields may hold commas and line ends."""
     csv.field_size_limit(_LONGEST_CSV_FIELD)
-    reader = csv.reader((line for _, line in _lines(path)), strict=True)
+    reader = csv.reader((line for _, line in lines(path)), strict=True)
     while True:
         first_line = reader.line_num + 1
         try:
@@ -177,7 +186,7 @@ def _json_columns(
     path: str, columns: Mapping[str, str | int]
 ) -> Iterator[tuple[int, dict[str, str]]]:
     number_of_rows = 0
-    for line, text in _lines(path):
+    for line, text in lines(path):
         if not text.strip():
             continue
         number_of_rows += 1

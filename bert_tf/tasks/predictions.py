@@ -3,14 +3,10 @@
 Shapes: B examples, C classes (1 for a score).
 """
 
-import os
-from collections.abc import Iterable
-
-from bert_tf.tasks import classification, metrics
+from bert_tf.tasks import classification, common, metrics
 
 import numpy as np
 import scipy.special
-from etils import epath
 
 # What the human annotators of STS-B could give.
 _STS_B_RANGE = (0.0, 5.0)
@@ -49,7 +45,7 @@ def write_probabilities(path: str, logits: np.ndarray) -> None:
     """
     if logits.shape[1] > 1:
         logits = scipy.special.softmax(logits, axis=1)
-    _write_lines(path, ("\t".join(map(str, row)) for row in logits))
+    common.write_lines(path, ("\t".join(map(str, row)) for row in logits))
 
 
 def write_server_file(
@@ -62,11 +58,4 @@ def write_server_file(
     else:
         predicted = [task.labels[i] for i in logits.argmax(axis=1)]
     rows = (f"{i}\t{label}" for i, label in enumerate(predicted))
-    _write_lines(path, ["index\tprediction", *rows])
-
-
-def _write_lines(path: str, lines: Iterable[str]) -> None:
-    temporary = epath.Path(f"{path}.tmp{os.getpid()}")
-    with temporary.open("wb") as file:
-        file.writelines(f"{line}\n".encode() for line in lines)
-    temporary.replace(path)
+    common.write_lines(path, ["index\tprediction", *rows])

@@ -1,0 +1,113 @@
+"""Sentences -> TFRecords for tagging: a label at the first piece of each word.
+
+Shapes: S sequence length.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from bert_tf import records, text_records
+from bert_tf.tasks import tagging, tagging_inputs
+
+import numpy as np
+from absl import logging
+
+_BATCH_SIZE = 1024
+_Row = dict[str, np.ndarray]
+
+
+class Encoder:
+    """Writes the words of sentences, in windows where they are too many.
+
+    In order of the records, and of the places in each where `label_weights`
+    is 1, stand all words of the file, each once.
+    """
+
+    def __init__(
+        self, word_pieces: tagging_inputs.WordPieces, max_seq_length: int
+    ):
+        """Takes what makes the ids, and S."""
+        self._word_pieces = word_pieces
+        self._length = max_seq_length
+
+    def write(
+        self,
+        path: str,
+        groups: Iterable[Sequence[tagging.Sentence]],
+        labels: Sequence[str],
+    ) -> text_records.TextRecords:
+        """Writes one file.
+
+        Args:
+            path: Of the TFRecord file.
+            groups: Sentences that are read together. Words without a label
+                get label 0.
+            labels: All there are.
+        """
+        label_ids = {label: i for i, label in enumerate(labels)}
+        texts = 0
+
+        def rows() -> Iterator[_Row]:
+            nonlocal texts
+            for sentences in groups:
+                texts += 1
+                yield from self.rows(sentences, label_ids)
+
+        remaining = rows()
+        with records.Writer(path) as writer:
+            while batch := list(itertools.islice(remaining, _BATCH_SIZE)):
+                columns = {n: np.stack([r[n] for r in batch]) for n in batch[0]}
+                writer.write_all(records.TAGGING.encode_batch(columns))
+        logging.info(
+            "Wrote %d texts to %s, in %d windows.",
+            *(texts, path, writer.records),
+        )
+        return text_records.TextRecords(
+            path, writer.records, records.TAGGING, self._length
+        )
+
+    def rows(
+        self,
+        sentences: Sequence[tagging.Sentence],
+        label_ids: Mapping[str, int],
+    ) -> Iterator[_Row]:
+        """Yields the windows of a text."""
+        words = [self._word_pieces(x) for s in sentences for x in s.words]
+        pieces = np.fromiter(itertools.chain.from_iterable(words), np.int64)
+        lengths = [len(ids) for ids in words]
+        firsts = np.cumsum([0, *lengths[:-1]])
+        labels = np.zeros(len(pieces), np.int64)
+        known = [label_ids[x] for s in sentences for x in s.labels]
+        labels[firsts] = known or 0
+        weights = np.zeros(len(pieces), np.float32)
+        weights[firsts] = 1
+        room = self._length - 2
+        cut = tagging_inputs.windows(len(pieces), room)
+        ends = np.append(cut.borders[1:], len(pieces))
+        for start, begin, end in zip(
+            cut.starts, cut.borders, ends, strict=True
+        ):
+            part = slice(start, start + room)
+            own = weights[part].copy()
+            own[: begin - start] = 0
+            own[end - start :] = 0
+            yield self._row(pieces[part], labels[part], own)
+
+    def _row(
+        self, pieces: np.ndarray, labels: np.ndarray, weights: np.ndarray
+    ) -> _Row:
+        size = len(pieces)
+        row: _Row = {
+            name: np.zeros(self._length, np.int64)
+            for name in ("input_ids", "input_mask", "segment_ids", "label_ids")
+        }
+        row["label_weights"] = np.zeros(self._length, np.float32)
+        row["input_ids"][: size + 2] = [
+            self._word_pieces.cls_id,
+            *pieces,
+            self._word_pieces.sep_id,
+        ]
+        row["input_mask"][: size + 2] = 1
+        row["label_ids"][1 : size + 1] = labels
+        row["label_weights"][1 : size + 1] = weights
+        return row

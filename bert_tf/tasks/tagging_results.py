@@ -1,0 +1,200 @@
+"""From predicted labels to scores, reports and files.
+
+Shapes: N words.
+"""
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from bert_tf.tasks import common, tagging
+
+
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """Counts of entities, of one type or of all."""
+
+    correct: int
+    predicted: int
+    labelled: int
+
+    @property
+    def precision(self) -> float:
+        """Share of the predicted that are right; 0 if there are none."""
+        return self.correct / self.predicted if self.predicted else 0.0
+
+    @property
+    def recall(self) -> float:
+        """Share of the labelled that are found; 0 if there are none."""
+        return self.correct / self.labelled if self.labelled else 0.0
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of both."""
+        total = self.predicted + self.labelled
+        return 2 * self.correct / total if total else 0.0
+
+
+def by_sentence(
+    sentences: Sequence[tagging.Sentence], labels: Iterable[str]
+) -> Iterator[list[str]]:
+    """Cuts the labels of a file's words, [N], into those of its sentences."""
+    remaining = iter(labels)
+    for sentence in sentences:
+        # Words come first: at their end zip has taken no label too many.
+        yield [x for _, x in zip(sentence.words, remaining, strict=False)]
+
+
+def score(
+    sentences: Sequence[tagging.Sentence],
+    predicted: Sequence[str],
+    scheme: str,
+) -> dict[str, Score]:
+    """Compares entities: type, start and end must be right.
+
+    Args:
+        sentences: With labels.
+        predicted: [N].
+        scheme: As of tagging.entities.
+
+    Returns:
+        Type -> score, sorted.
+    """
+    correct: Counter[str] = Counter()
+    found: Counter[str] = Counter()
+    labelled: Counter[str] = Counter()
+    for sentence, labels in zip(
+        sentences, by_sentence(sentences, predicted), strict=True
+    ):
+        gold = set(tagging.entities(sentence.labels, scheme))
+        ours = set(tagging.entities(labels, scheme))
+        correct.update(entity.type for entity in gold & ours)
+        found.update(entity.type for entity in ours)
+        labelled.update(entity.type for entity in gold)
+    return {
+        kind: Score(correct[kind], found[kind], labelled[kind])
+        for kind in sorted({*found, *labelled})
+    }
+
+
+def total(scores: Iterable[Score]) -> Score:
+    """Adds up counts: the micro average."""
+    scores = list(scores)
+    return Score(
+        sum(x.correct for x in scores),
+        sum(x.predicted for x in scores),
+        sum(x.labelled for x in scores),
+    )
+
+
+def results(
+    sentences: Sequence[tagging.Sentence],
+    predicted: Sequence[str],
+    scheme: str,
+) -> dict[str, float]:
+    """Returns accuracy over words and, with a scheme, scores of entities."""
+    labels = [label for sentence in sentences for label in sentence.labels]
+    equal = sum(a == b for a, b in zip(labels, predicted, strict=True))
+    values = {"eval_accuracy": equal / len(labels)}
+    if scheme != tagging.NO_SCHEME:
+        overall = total(score(sentences, predicted, scheme).values())
+        values["eval_precision"] = overall.precision
+        values["eval_recall"] = overall.recall
+        values["eval_f1"] = overall.f1
+    return values
+
+
+def metric(scheme: str) -> str:
+    """Returns the result that picks the best checkpoint."""
+    return "eval_accuracy" if scheme == tagging.NO_SCHEME else "eval_f1"
+
+
+def report(scores: Mapping[str, Score]) -> str:
+    """Returns a table: precision, recall and F1 of each type and of all."""
+    width = max(len(name) for name in (*scores, "all"))
+    lines = [f"{'':{width}}  precision  recall      f1  support"]
+    for name, row in (*scores.items(), ("all", total(scores.values()))):
+        lines.append(
+            f"{name:{width}}  {row.precision:9.4f}  {row.recall:6.4f}  "
+            f"{row.f1:6.4f}  {row.labelled:7d}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+# ---- Files ------------------------------------------------------------------
+
+
+def write_columns(
+    path: str,
+    source: str,
+    columns: tagging.Columns,
+    sentences: Sequence[tagging.Sentence],
+    predicted: Sequence[str],
+) -> None:
+    """Copies a file with a column more: the predicted labels.
+
+    All lines stay as they are, also the empty ones.
+    """
+    lines = (line for sentence in sentences for line in sentence.lines)
+    labels = dict(zip(lines, predicted, strict=True))
+
+    def rows() -> Iterator[str]:
+        separator = None
+        for line, text in common.lines(source):
+            text = text.rstrip("\r\n")
+            if not text.strip(" \t"):
+                yield text
+                continue
+            if separator is None:
+                separator = "\t" if "\t" in text else " "
+                if columns.separator:
+                    separator = {"tab": "\t", "space": " "}[columns.separator]
+            # Lines without a word are those that start a document.
+            label = labels.get(line, tagging.OUTSIDE)
+            yield f"{text}{separator}{label}"
+
+    common.write_lines(path, rows())
+
+
+def write_entities(
+    path: str,
+    sentences: Sequence[tagging.Sentence],
+    predicted: Sequence[str],
+    scheme: str,
+) -> None:
+    """Writes a JSON object per sentence.
+
+    `text` are its words with a space between them, `line` its first line in
+    the file; `entities` have a type, their text, and the characters of `text`
+    that they stand at, from `start` to before `end`.
+    """
+
+    def rows() -> Iterator[str]:
+        by_each = by_sentence(sentences, predicted)
+        for sentence, labels in zip(sentences, by_each, strict=True):
+            row = {
+                "line": sentence.lines[0],
+                "text": " ".join(sentence.words),
+                "entities": _entities(sentence, labels, scheme),
+            }
+            yield json.dumps(row, ensure_ascii=False)
+
+    common.write_lines(path, rows())
+
+
+def _entities(
+    sentence: tagging.Sentence, labels: Sequence[str], scheme: str
+) -> list[dict[str, str | int]]:
+    starts = [0]
+    for word in sentence.words:
+        starts.append(starts[-1] + len(word) + 1)
+    return [
+        {
+            "type": entity.type,
+            "start": starts[entity.start],
+            "end": starts[entity.end] - 1,
+            "text": " ".join(sentence.words[entity.start : entity.end]),
+        }
+        for entity in tagging.entities(labels, scheme)
+    ]

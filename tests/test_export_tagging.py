@@ -1,0 +1,289 @@
+"""Tests of exported taggers, against the model and Python's own words."""
+
+import json
+import subprocess
+import sys
+
+from bert_tf import export_tagging, heads, modeling, tagging_records, word_ops
+from bert_tf.tasks import tagging, tagging_inputs
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_PIECES = """
+[PAD] [UNK] [CLS] [SEP] [MASK] a film what ##ever good bad cafe , . 博 o ##δος
+( ) : - @ paris ##s
+"""
+VOCAB = _PIECES.split()
+LABELS = ["B-x", "O", "I-x", "B-médium", "I-médium"]
+MAX_SEQ_LENGTH = 12
+CONFIG = modeling.BertConfig(
+    vocab_size=len(VOCAB),
+    hidden_size=16,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=16,
+    type_vocab_size=2,
+    initializer_range=0.6,  # So that other texts give other results.
+)
+TEXTS = [
+    "What a film, (good) Paris.",
+    "",
+    "Whatever",
+    "good bad Café 博博 a\u2028film Pariss " * 7,
+    " \t",
+    "ΟΔΟΣ ΟΔΟΣ. :-) ... @a\u200b\ufe0f \ufe0f \x00film Paris!",
+    "bad Paris " * 300,
+    "",
+]
+
+
+@pytest.fixture(scope="module")
+def model() -> heads.BertTagger:
+    tf.keras.utils.set_random_seed(3)
+    return heads.BertTagger(CONFIG, len(LABELS))
+
+
+def save(path, model, labels=LABELS, scheme="BIO", max_seq_length=None):
+    export_tagging.save_tagger(
+        str(path),
+        model,
+        CONFIG,
+        VOCAB,
+        do_lower_case=True,
+        labels=labels,
+        scheme=scheme,
+        max_seq_length=max_seq_length or MAX_SEQ_LENGTH,
+    )
+
+
+@pytest.fixture(scope="module")
+def saved(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("export") / "tagger"
+    save(path, model)
+    return path
+
+
+@pytest.fixture(scope="module")
+def loaded(saved):
+    return tf.saved_model.load(str(saved))
+
+
+def label(model, sentence, labels=LABELS):
+    """The records' windows, one at a time: a label for each word."""
+    vocab = {piece: i for i, piece in enumerate(VOCAB)}
+    encoder = tagging_records.Encoder(
+        tagging_inputs.WordPieces(vocab, do_lower_case=True), MAX_SEQ_LENGTH
+    )
+    found = []
+    for row in encoder.rows([sentence], {}) if sentence.words else ():
+        batch = {
+            name: tf.constant(row[name], tf.int32)[tf.newaxis]
+            for name in ("input_ids", "input_mask", "segment_ids")
+        }
+        best = model(batch).numpy()[0].argmax(-1)
+        found += [labels[i] for i in best[row["label_weights"] > 0]]
+    assert len(found) == len(sentence.words)
+    return found
+
+
+def entities(model, text, scheme="BIO", labels=LABELS):
+    """What Python finds in raw text: type, start, end, text."""
+    spans = tagging_inputs.split_text(text)
+    found = label(model, tagging_inputs.sentence_of_text(text), labels)
+    rows = []
+    for entity in tagging.entities(found, scheme):
+        start, end = spans[entity.start][0], spans[entity.end - 1][1]
+        rows.append((entity.type, start, end, text[start:end]))
+    return rows
+
+
+def rows(outputs):
+    """The entities of each text, from padded outputs."""
+    columns = [outputs[x].numpy() for x in ("type", "start", "end", "text")]
+    return [
+        [
+            (kind.decode(), int(start), int(end), text.decode())
+            for kind, start, end, text in zip(
+                *(column[i, :count] for column in columns), strict=True
+            )
+        ]
+        for i, count in enumerate(outputs["count"])
+    ]
+
+
+def test_raw_text_gives_what_python_gives(model, loaded):
+    expected = [entities(model, text) for text in TEXTS]
+    assert len({x[0] for row in expected for x in row}) == 2
+    assert any(" " in x[3] for row in expected for x in row), "of more words"
+    serve = loaded.signatures["serving_default"]
+    assert rows(serve(text=tf.constant(TEXTS))) == expected
+    for text, row in zip(TEXTS, expected, strict=True):
+        assert rows(serve(text=tf.constant([text]))) == [row]
+    ragged = loaded(tf.constant(TEXTS))
+    assert ragged["start"].to_list() == [[x[1] for x in r] for r in expected]
+    assert [[x.decode() for x in r] for r in ragged["type"].to_list()] == [
+        [x[0] for x in r] for r in expected
+    ]
+
+
+def test_words_that_are_split_already(model, loaded):
+    outputs = loaded.signatures["serve_words"](text=tf.constant(TEXTS))
+    names = outputs["label"].numpy()
+    for i, text in enumerate(TEXTS):
+        words = tuple(text.split())
+        sentence = tagging.Sentence(words, (), (1,) * len(words), 0)
+        labels = label(model, sentence)
+        given = [x.decode() for x in names[i]]
+        assert given[: len(words)] == labels
+        assert not any(given[len(words) :])
+        found = [x[0] for x in rows(outputs)[i]]
+        assert found == [x.type for x in tagging.entities(labels, "BIO")]
+
+
+def test_no_texts(loaded):
+    outputs = loaded.signatures["serving_default"](
+        text=tf.constant([], tf.string)
+    )
+    assert outputs["count"].shape == [0]
+    assert outputs["type"].shape[0] == 0
+
+
+def test_invalid_bytes_are_left_out(loaded):
+    serve = loaded.signatures["serving_default"]
+    good = b"What a film, (good) Paris. bad Paris"
+    bad = good.replace(b" a ", b" \xffa ")
+    assert rows(serve(text=tf.constant([bad]))) == rows(
+        serve(text=tf.constant([good]))
+    )
+
+
+def test_words_are_those_of_python_for_any_characters():
+    splitter = word_ops.WordSplitter()
+    rng = np.random.default_rng(2)
+    characters = list("ab.,(@$ \t\u3000\u2028é博“!?\u0301\x01\U0001f600")
+    texts = [
+        "".join(characters[i] for i in rng.integers(0, len(characters), n))
+        for n in rng.integers(0, 30, 500)
+    ]
+    words = splitter.split(tf.constant(texts), split_punctuation=True)
+    found = list(
+        zip(
+            words.rows.numpy(),
+            words.starts.numpy(),
+            words.ends.numpy(),
+            (x.decode() for x in words.texts.numpy()),
+            strict=True,
+        )
+    )
+    assert found == [
+        (i, start, end, text[start:end])
+        for i, text in enumerate(texts)
+        for start, end in tagging_inputs.split_text(text)
+    ]
+    words = splitter.split(tf.constant(texts), split_punctuation=False)
+    assert [x.decode() for x in words.texts.numpy()] == [
+        word for text in texts for word in text.split()
+    ]
+
+
+@pytest.mark.parametrize("scheme", [*tagging.SCHEMES, tagging.NO_SCHEME])
+def test_entities_in_the_graph_are_those_of_python(scheme):
+    prefixes = tagging.SCHEMES.get(scheme, tagging.SCHEMES["BIO"]).prefixes
+    labels = ["O", *(f"{p}-{t}" for p in prefixes for t in "xy")]
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(0, 8, 300)
+    ids = [rng.integers(0, len(labels), n) for n in lengths]
+    decoder = export_tagging.Decoder(labels, scheme)
+    for some in (ids, ids[:1], []):
+        first, last = decoder.find(
+            tf.constant(np.concatenate([np.zeros(0), *some]), tf.int32),
+            tf.constant(np.repeat(np.arange(len(some)), lengths[: len(some)])),
+        )
+        expected, offset = [], 0
+        for row in some:
+            for x in tagging.entities([labels[i] for i in row], scheme):
+                expected.append((offset + x.start, offset + x.end - 1))
+            offset += len(row)
+        found = zip(first.numpy(), last.numpy(), strict=True)
+        assert list(found) == expected
+
+
+_STRANGER = """
+import json, sys
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.python.framework import op_def_registry
+
+with open(sys.argv[1]) as file:
+    path, texts = json.load(file)
+message = saved_model_pb2.SavedModel()
+with open(path + "/saved_model.pb", "rb") as file:
+    message.ParseFromString(file.read())
+graph = message.meta_graphs[0].graph_def
+ops = {node.op for node in graph.node}
+for function in graph.library.function:
+    ops |= {node.op for node in function.node_def}
+ops -= {function.signature.name for function in graph.library.function}
+# Before tensorflow_text is imported: what the core knows.
+foreign = sorted(op for op in ops if op_def_registry.get(op) is None)
+
+import tensorflow_text
+model = tf.saved_model.load(path)
+rows = []
+for i in range(0, len(texts), 100):
+    found = model(tf.constant(texts[i : i + 100]))
+    found = [found[name].to_list() for name in ("type", "start", "end", "text")]
+    rows += [list(zip(*row)) for row in zip(*found)]
+print(json.dumps({
+    "ops": len(ops),
+    "foreign": foreign,
+    "python": sorted(op for op in ops if "PyFunc" in op),
+    "rows": [
+        [(a.decode(), b, c, d.decode()) for a, b, c, d in row] for row in rows
+    ],
+    "imports_us": "bert_tf" in sys.modules,
+}))
+"""
+
+
+def in_another_process(folder, path, texts):
+    """The entities of texts, found where our package is not."""
+    (folder / "request.json").write_text(json.dumps([str(path), texts]))
+    done = subprocess.run(
+        [sys.executable, "-c", _STRANGER, str(folder / "request.json")],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert not found["imports_us"]
+    assert found["ops"] > 50
+    assert found["foreign"] == ["FastWordpieceTokenizeWithOffsets"]
+    assert found["python"] == []
+    return [[tuple(x) for x in row] for row in found["rows"]]
+
+
+def test_needs_only_tensorflow_and_the_serving_binary_s_ops(
+    model, saved, tmp_path
+):
+    found = in_another_process(tmp_path, saved, TEXTS)
+    assert found == [entities(model, text) for text in TEXTS]
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"labels": LABELS[:2]}, "the model has 5 outputs"),
+        ({"scheme": "IO"}, "Received: label='B-x'"),
+        ({"max_seq_length": 17}, "max_seq_length=17.*embeddings=16"),
+    ],
+)
+def test_arguments_must_fit(changes, problem, model, tmp_path):
+    with pytest.raises(ValueError, match=problem):
+        save(tmp_path / "new", model, **changes)
+    assert not (tmp_path / "new").exists()
