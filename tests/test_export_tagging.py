@@ -42,7 +42,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def model() -> heads.BertTagger:
-    tf.keras.utils.set_random_seed(3)
+    tf.keras.utils.set_random_seed(1)
     return heads.BertTagger(CONFIG, len(LABELS))
 
 

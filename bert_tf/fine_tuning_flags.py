@@ -1,0 +1,148 @@
+"""Flags that the fine-tuning scripts share: the model, the run, its batches.
+
+A script adopts them with `flags.adopt_module_key_flags(fine_tuning_flags)`.
+They are read in `main` only; the functions here are called from there.
+"""
+
+from bert_tf import (
+    common_flags,
+    distribution,
+    fine_tuning,
+    optimization_flags,
+    tokenization,
+)
+from bert_tf.interop import tf1
+
+import tensorflow as tf
+from absl import flags
+
+# ---- The model --------------------------------------------------------------
+
+VOCAB_FILE = flags.DEFINE_string(
+    "vocab_file",
+    None,
+    "The model's vocabulary. By default what comes with init_checkpoint, or "
+    "that of the run in output_dir.",
+)
+DO_LOWER_CASE = flags.DEFINE_bool(
+    "do_lower_case", True, "True for uncased models, False for cased ones."
+)
+
+# ---- The run ----------------------------------------------------------------
+
+DO_TRAIN = flags.DEFINE_bool("do_train", False, "Whether to train.")
+DO_EVAL = flags.DEFINE_bool(
+    "do_eval",
+    False,
+    "Whether to evaluate on the dev set; with --do_train after each epoch.",
+)
+DO_PREDICT = flags.DEFINE_bool(
+    "do_predict", False, "Whether to predict the test set."
+)
+DO_EXPORT = flags.DEFINE_bool(
+    "do_export", False, "Whether to write a SavedModel to output_dir/export."
+)
+TRAIN_BATCH_SIZE = flags.DEFINE_integer(
+    "train_batch_size", 32, "Examples per step, over all replicas.", 1
+)
+EVAL_BATCH_SIZE = flags.DEFINE_integer(
+    "eval_batch_size", 8, "Examples per step, over all replicas.", 1
+)
+PREDICT_BATCH_SIZE = flags.DEFINE_integer(
+    "predict_batch_size", 8, "Examples per step, over all replicas.", 1
+)
+ACCUMULATE = flags.DEFINE_integer(
+    "gradient_accumulation_steps",
+    1,
+    "Micro-batches per step: less memory, the same update.",
+    1,
+)
+NUM_TRAIN_EPOCHS = flags.DEFINE_float(
+    "num_train_epochs", 3.0, "Passes over the training set.", 0
+)
+WARMUP_PROPORTION = flags.DEFINE_float(
+    "warmup_proportion", 0.1, "Share of the steps that warm up.", 0, 1
+)
+GROUP_BY_LENGTH = flags.DEFINE_bool(
+    "group_by_length",
+    None,
+    "Whether examples of about one length share a batch, which leaves little "
+    "padding to compute. By default yes, but on TPUs, which need one shape.",
+)
+USE_CHECKPOINT = flags.DEFINE_enum(
+    "use_checkpoint",
+    "best",
+    ("best", "last"),
+    "What to evaluate, predict and export with after training: the epoch "
+    "with the best dev score (ties to the earlier), or the last.",
+)
+
+
+def check_something_to_do() -> None:
+    """Raises ValueError if no flag asks for any work."""
+    if not any(x.value for x in (DO_TRAIN, DO_EVAL, DO_PREDICT, DO_EXPORT)):
+        raise ValueError(
+            "At least one of --do_train, --do_eval, --do_predict and "
+            "--do_export must be true."
+        )
+
+
+def load_files() -> fine_tuning.ModelFiles:
+    """Reads config and vocabulary, and checks them against each other."""
+    lower = DO_LOWER_CASE.value
+    tokenization.validate_case_matches_checkpoint(
+        lower, common_flags.INIT_CHECKPOINT.value
+    )
+    return fine_tuning.ModelFiles.load(
+        common_flags.model_file(
+            common_flags.BERT_CONFIG_FILE.value, tf1.CONFIG
+        ),
+        common_flags.model_file(VOCAB_FILE.value, tf1.VOCAB),
+        lower,
+        common_flags.open_init_checkpoint(),
+    )
+
+
+def set_up_distribution() -> tf.distribute.Strategy:
+    """Returns the strategy; all batch sizes fit it."""
+    strategy = common_flags.set_up_distribution()
+    distribution.check_batch_size(
+        strategy,
+        TRAIN_BATCH_SIZE.name,
+        TRAIN_BATCH_SIZE.value,
+        ACCUMULATE.value,
+    )
+    for flag in (EVAL_BATCH_SIZE, PREDICT_BATCH_SIZE):
+        distribution.check_batch_size(strategy, flag.name, flag.value)
+    return strategy
+
+
+def plan(strategy: tf.distribute.Strategy) -> fine_tuning.Plan:
+    """Returns how to train."""
+    return fine_tuning.Plan(
+        batch_size=TRAIN_BATCH_SIZE.value,
+        learning_rate=optimization_flags.LEARNING_RATE.value,
+        num_train_epochs=NUM_TRAIN_EPOCHS.value,
+        warmup_proportion=WARMUP_PROPORTION.value,
+        accumulate=ACCUMULATE.value,
+        seed=common_flags.SEED.value,
+        iterations_per_loop=common_flags.ITERATIONS_PER_LOOP.value,
+        save_checkpoints_steps=common_flags.SAVE_CHECKPOINTS_STEPS.value,
+        keep_checkpoint_max=common_flags.KEEP_CHECKPOINT_MAX.value,
+        log_steps=common_flags.log_steps(),
+        group_by_length=group_by_length(strategy),
+        recipe=optimization_flags.recipe(),
+    )
+
+
+def group_by_length(strategy: tf.distribute.Strategy) -> bool:
+    """Returns what --group_by_length says, or what suits the device."""
+    is_tpu = distribution.is_tpu(strategy)
+    if is_tpu and GROUP_BY_LENGTH.value:
+        raise ValueError(
+            "--group_by_length gives batches of many shapes, and a TPU would "
+            "compile each: leave it out."
+        )
+    if GROUP_BY_LENGTH.value is None:
+        return not is_tpu
+    return GROUP_BY_LENGTH.value

@@ -1,0 +1,466 @@
+"""Fine-tunes BERT to label words: entities, parts of speech, chunks.
+
+Files are CoNLL's: a word and its label on each line, an empty line after each
+sentence. The entities of WNUT-17:
+    python run_ner.py --do_train=true --do_eval=true --do_predict=true \
+        --train_file=wnut17train.conll --dev_file=emerging.dev.conll \
+        --test_file=emerging.test.annotated \
+        --vocab_file=$BERT_BASE_DIR/vocab.txt \
+        --bert_config_file=$BERT_BASE_DIR/bert_config.json \
+        --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \
+        --max_seq_length=128 --train_batch_size=32 --learning_rate=5e-5 \
+        --num_train_epochs=3.0 --output_dir=/tmp/wnut_output/
+
+Each word's label is predicted at its first piece (paper, section 5.3). What
+is longer than --max_seq_length is read in windows that overlap by half, and
+each word's label comes from the window that shows most on both its sides.
+
+Written to output_dir are eval_results.txt and eval_report.txt (with a line
+for each type); of --do_predict test_predictions.conll (the test file with one
+column more), test_entities.jsonl (with the entities' characters),
+test_results.txt and test_report.txt.
+
+The same command again, after a crash or a kill, goes on where the newest
+checkpoint stands and ends with the same weights.
+"""
+
+import dataclasses
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+
+from bert_tf import (
+    checkpoints,
+    command_line,
+    common_flags,
+    distribution,
+    export_tagging,
+    fine_tuning,
+    fine_tuning_flags,
+    heads,
+    input_pipeline,
+    losses,
+    optimization_flags,
+    progress,
+    tagging_records,
+    text_records,
+    training,
+)
+from bert_tf.tasks import common, tagging, tagging_inputs, tagging_results
+
+import numpy as np
+import tensorflow as tf
+from absl import flags, logging
+
+flags.adopt_module_key_flags(common_flags)
+flags.adopt_module_key_flags(optimization_flags)
+flags.adopt_module_key_flags(fine_tuning_flags)
+
+# ---- Flags ------------------------------------------------------------------
+
+_TRAIN_FILE = flags.DEFINE_string("train_file", None, "To train on.")
+_DEV_FILE = flags.DEFINE_string("dev_file", None, "To evaluate on.")
+_TEST_FILE = flags.DEFINE_string("test_file", None, "To predict.")
+_TEST_HAS_LABELS = flags.DEFINE_bool(
+    "test_has_labels",
+    True,
+    "Whether the test file has labels, against which predictions are scored.",
+)
+_TOKEN_COLUMN = flags.DEFINE_integer(
+    "token_column", 0, "Column of the words, from 0; -1 is the last."
+)
+_LABEL_COLUMN = flags.DEFINE_integer(
+    "label_column", -1, "Column of the labels, from 0; -1 is the last."
+)
+_SEPARATOR = flags.DEFINE_enum(
+    "separator",
+    None,
+    tagging.SEPARATORS,
+    "What stands between columns. By default tabs, if the first line has one, "
+    "or else spaces.",
+)
+_SCHEME = flags.DEFINE_enum(
+    "scheme",
+    None,
+    (*tagging.SCHEMES, tagging.NO_SCHEME),
+    "How labels spell entities; none where each word is labelled for itself. "
+    "By default what the labels look like; IOB1 must be named.",
+)
+_LABELS = flags.DEFINE_list(
+    "labels",
+    None,
+    "All labels, comma separated. By default those of --train_file, sorted, "
+    "or those that output_dir was trained with.",
+)
+_CONTEXT = flags.DEFINE_enum(
+    "context",
+    "sentence",
+    tagging.CONTEXTS,
+    "What the model reads at a time. Documents start at -DOCSTART- lines.",
+)
+_MAX_SEQ_LENGTH = flags.DEFINE_integer(
+    "max_seq_length", 128, "Pieces of a window.", lower_bound=4
+)
+
+# What a run in progress can't change.
+_IDENTITY = (
+    *("train_file", "token_column", "label_column", "separator", "scheme"),
+    *("labels", "context", "do_lower_case", "max_seq_length"),
+    *("train_batch_size", "group_by_length", "seed"),
+)
+
+
+# ---- Objective: sums, to be divided by weights summed over all replicas -----
+
+
+def word_weights(batch):
+    """1 at the first piece of each word, [B, S]."""
+    return batch["label_weights"] * batch["row_weights"][:, tf.newaxis]
+
+
+def weights(batch):
+    """What the loss is divided by: the number of words."""
+    return {"label": tf.reduce_sum(word_weights(batch))}
+
+
+def sums(model, batch, dropout_seed):
+    """Loss and accuracy sums of one replica's batch."""
+    logits = model(batch, dropout_seed)  # [B, S, C]
+    return {
+        "label": losses.classification(
+            logits, batch["label_ids"], word_weights(batch)
+        )
+    }
+
+
+OBJECTIVE = training.Objective(weights, sums)
+
+
+# ---- Data -------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """One file of sentences."""
+
+    path: str
+    columns: tagging.Columns
+    sentences: Sequence[tagging.Sentence]
+
+
+def read_splits(do_train, do_eval, do_predict):
+    """Reads the files that the run needs: split -> what is in it."""
+    splits = {}
+    for name, wanted, flag in (
+        ("train", do_train, _TRAIN_FILE),
+        ("dev", do_eval, _DEV_FILE),
+        ("test", do_predict, _TEST_FILE),
+    ):
+        if not wanted:
+            continue
+        if not flag.value:
+            raise ValueError(f"Give --{flag.name}, the {name} set.")
+        has_labels = name != "test" or _TEST_HAS_LABELS.value
+        columns = tagging.Columns(
+            _TOKEN_COLUMN.value,
+            _LABEL_COLUMN.value if has_labels else None,
+            _SEPARATOR.value,
+        )
+        sentences = tagging.read(flag.value, columns)
+        splits[name] = Split(flag.value, columns, sentences)
+    return splits
+
+
+def find_labels(folder, splits):
+    """Returns the labels and their scheme, which fit all files."""
+    labels = _LABELS.value
+    if not labels and "train" in splits:
+        labels = tagging.known_labels(splits["train"].sentences)
+    labels = labels or fine_tuning.read_labels(folder)
+    if not labels:
+        raise ValueError(
+            "The labels are not known. Give --labels in the order of training, "
+            "or --do_train and --train_file to learn them from."
+        )
+    labels = tuple(labels)
+    if len(labels) < 2 or len(set(labels)) < len(labels):
+        raise ValueError(
+            "Expected at least two labels, each once. "
+            f"Received: labels={','.join(labels)}"
+        )
+    scheme = _SCHEME.value or tagging.detect_scheme(labels)
+    tagging.check_scheme(labels, scheme)
+    logging.info("The scheme of the %d labels: %s.", len(labels), scheme)
+    for split in splits.values():
+        tagging.check(split.path, split.sentences, labels, scheme)
+    return labels, scheme
+
+
+def check_labels(folder, source, labels):
+    """Raises ValueError if the model to start from has other labels."""
+    fine_tuning.check_labels(folder, labels)
+    shape = source.shapes.get("cls/tagging/output_bias") if source else None
+    if shape is None:
+        return
+    trained = source.labels or ()
+    if trained != labels and (trained or shape != (len(labels),)):
+        raise ValueError(
+            f"{source.path} was trained with {shape[0]} labels"
+            f"{': ' * bool(trained)}{', '.join(trained)}. Give the same by "
+            "--labels, or start from a model without a tagging head. "
+            f"Received: labels={','.join(labels)}"
+        )
+
+
+def write_records(strategy, folder, splits, labels, encoder):
+    """Writes the records of each split: all data is checked before training.
+
+    Returns:
+        Split -> its records.
+    """
+    if distribution.is_chief(strategy):
+        common_flags.make_output_dir()
+    else:  # Each worker reads records of its own.
+        folder = tempfile.mkdtemp()
+    return {
+        name: encoder.write(
+            os.path.join(folder, f"{name}.tf_record"),
+            tagging_inputs.group(split.sentences, _CONTEXT.value),
+            labels,
+        )
+        for name, split in splits.items()
+    }
+
+
+# ---- Train ------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What every part of the run needs."""
+
+    folder: str
+    strategy: tf.distribute.Strategy
+    splits: Mapping[str, Split]
+    data: Mapping[str, text_records.TextRecords]
+    labels: tuple[str, ...]
+    scheme: str
+    model: heads.BertTagger
+    files: fine_tuning.ModelFiles
+
+    @property
+    def is_chief(self):
+        """Whether this process writes the run's files."""
+        return distribution.is_chief(self.strategy)
+
+
+def train(run, plan, eval_batch_size):
+    """Trains; with a dev set, evaluates each epoch and keeps the best."""
+    examples = run.data["train"].count
+    with run.strategy.scope():
+        optimizer = plan.make_optimizer(examples, run.model.bert.config)
+        optimizer.build(run.model.trainable_variables)
+        state = checkpoints.TrainState(
+            run.model,
+            optimizer,
+            plan.seed,
+            plan.keep_checkpoint_max,
+            run.is_chief,
+        )
+        common_flags.restore(state)
+    hooks = []
+    if run.is_chief:
+        run.files.write(run.folder, run.labels)
+    if "dev" in run.data:
+        best = fine_tuning.Best(run.folder, tagging_results.metric(run.scheme))
+        if not state.step and run.is_chief:
+            best.clear()
+
+        def evaluate_dev():
+            return evaluate(run, "dev", eval_batch_size)[0]
+
+        hooks.append(
+            fine_tuning.after_epoch(
+                plan,
+                examples,
+                evaluate_dev,
+                best if run.is_chief else None,
+                run.model,
+            )
+        )
+    fine_tuning.train(
+        plan,
+        run.folder,
+        run.strategy,
+        state,
+        optimizer,
+        OBJECTIVE,
+        run.data["train"],
+        hooks,
+    )
+
+
+# ---- Evaluate and predict ---------------------------------------------------
+
+
+def predict(run, split, batch_size):
+    """Labels the words of one split.
+
+    Returns:
+        The label of each word, in the order of the file, and the mean loss.
+    """
+    data = run.data[split]
+    dataset = input_pipeline.distribute(
+        run.strategy,
+        input_pipeline.evaluate([data.path], batch_size),
+        data.record_type,
+        data.lengths,
+        trim=not distribution.is_tpu(run.strategy),
+    )
+
+    def outputs(batch):
+        logits = run.model(batch)  # [B, S, C]
+        entropy = losses.cross_entropy(
+            tf.reshape(logits, [-1, len(run.labels)]),
+            tf.reshape(batch["label_ids"], [-1]),
+        )
+        is_word = batch["label_weights"] > 0
+        entropy = tf.reshape(entropy, tf.shape(is_word))
+        best = tf.argmax(logits, axis=-1, output_type=tf.int32)
+        # Workers trim to different lengths, and can gather equal ones only.
+        end = data.max_seq_length - tf.shape(best)[1]
+        return {
+            "labels": tf.pad(
+                tf.where(is_word, best, -1),
+                [[0, 0], [0, end]],
+                constant_values=-1,
+            ),
+            "losses": tf.reduce_sum(tf.where(is_word, entropy, 0), axis=1),
+        }
+
+    with input_pipeline.explained([data.path]):
+        parts = list(training.predict(run.strategy, outputs, dataset))
+    labels = np.concatenate([part["labels"] for part in parts])
+    labels = labels[labels >= 0]
+    total = sum(part["losses"].sum(dtype=np.float64) for part in parts)
+    return [run.labels[i] for i in labels], float(total / len(labels))
+
+
+def evaluate(run, split, batch_size):
+    """Returns the results on one split, and the label of each word."""
+    predicted, loss = predict(run, split, batch_size)
+    sentences = run.splits[split].sentences
+    if run.splits[split].columns.label is None:
+        return {}, predicted
+    results = tagging_results.results(sentences, predicted, run.scheme)
+    return results | {"eval_loss": loss}, predicted
+
+
+def write_results(run, split, name, results, predicted, step):
+    """Writes the results of one split, and the report of its types."""
+    results |= {"loss": results["eval_loss"], "global_step": step}
+    path = os.path.join(run.folder, f"{name}_results.txt")
+    progress.write_results(path, results)
+    scores = tagging_results.score(
+        run.splits[split].sentences, predicted, run.scheme
+    )
+    report = tagging_results.report(scores)
+    path = os.path.join(run.folder, f"{name}_report.txt")
+    common.write_lines(path, report.splitlines())
+    logging.info("%s\n%s", path, report)
+
+
+def write_evaluation(run, batch_size, step):
+    """Writes eval_results.txt and eval_report.txt."""
+    results, predicted = evaluate(run, "dev", batch_size)
+    if run.is_chief:
+        write_results(run, "dev", "eval", results, predicted, step)
+
+
+def write_predictions(run, batch_size, step):
+    """Writes the labels of the test set, and scores them if it can."""
+    results, predicted = evaluate(run, "test", batch_size)
+    if not run.is_chief:
+        return
+    split = run.splits["test"]
+    path = os.path.join(run.folder, "test_predictions.conll")
+    tagging_results.write_columns(
+        path, split.path, split.columns, split.sentences, predicted
+    )
+    logging.info("Wrote %d predictions to %s.", len(predicted), path)
+    path = os.path.join(run.folder, "test_entities.jsonl")
+    tagging_results.write_entities(path, split.sentences, predicted, run.scheme)
+    if results:
+        write_results(run, "test", "test", results, predicted, step)
+
+
+def write_export(run, max_seq_length):
+    """Writes the SavedModel, in the place of an earlier one of this run."""
+    path = os.path.join(run.folder, "export")
+    if tf.io.gfile.exists(path):
+        tf.io.gfile.rmtree(path)
+    export_tagging.save_tagger(
+        path,
+        run.model,
+        run.files.config,
+        run.files.pieces(),
+        run.files.do_lower_case,
+        run.labels,
+        run.scheme,
+        max_seq_length,
+    )
+    logging.info("Wrote the SavedModel %s.", path)
+
+
+# ---- Main -------------------------------------------------------------------
+
+
+def main(_):
+    """The whole run as an outline."""
+    folder = common_flags.OUTPUT_DIR.value
+    init_checkpoint = common_flags.INIT_CHECKPOINT.value
+    do_train = fine_tuning_flags.DO_TRAIN.value
+    do_eval = fine_tuning_flags.DO_EVAL.value
+    do_predict = fine_tuning_flags.DO_PREDICT.value
+    do_export = fine_tuning_flags.DO_EXPORT.value
+    fine_tuning_flags.check_something_to_do()
+    files = fine_tuning_flags.load_files()
+    length = _MAX_SEQ_LENGTH.value
+    files.config.check_sequence_length(length)
+    splits = read_splits(do_train, do_eval, do_predict)
+    labels, scheme = find_labels(folder, splits)
+    check_labels(folder, common_flags.open_init_checkpoint(), labels)
+
+    strategy = fine_tuning_flags.set_up_distribution()
+    if do_train:
+        common_flags.prepare_output_dir(strategy, _IDENTITY)
+    vocab = {piece: i for i, piece in enumerate(files.pieces())}
+    word_pieces = tagging_inputs.WordPieces(vocab, files.do_lower_case)
+    encoder = tagging_records.Encoder(word_pieces, length)
+    data = write_records(strategy, folder, splits, labels, encoder)
+    with strategy.scope():
+        model = heads.BertTagger(files.config, len(labels))
+    run = Run(folder, strategy, splits, data, labels, scheme, model, files)
+    if do_train:
+        plan = fine_tuning_flags.plan(strategy)
+        train(run, plan, fine_tuning_flags.EVAL_BATCH_SIZE.value)
+    if not (do_eval or do_predict or do_export):
+        return
+    source = fine_tuning.trained_checkpoint(
+        folder,
+        init_checkpoint,
+        fine_tuning_flags.USE_CHECKPOINT.value == "best",
+        "tagging",
+    )
+    with strategy.scope():
+        step = fine_tuning.restore(model, source)
+    if do_eval:
+        write_evaluation(run, fine_tuning_flags.EVAL_BATCH_SIZE.value, step)
+    if do_predict:
+        write_predictions(run, fine_tuning_flags.PREDICT_BATCH_SIZE.value, step)
+    if do_export and run.is_chief:
+        write_export(run, length)
+
+
+if __name__ == "__main__":
+    command_line.run(main)
