@@ -37,11 +37,13 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "distribution": set(),
         "progress": set(),
         "text_ops": {"tokenization"},
+        "word_ops": {"tasks.*"},
     },
     # Data, and the model
     {
         "input_pipeline": {"manifests", "records"},
         "text_records": {"records", "tasks.*", "text_ops"},
+        "tagging_records": {"records", "tasks.*", "text_records"},
         "modeling": set(),
     },
     # checkpoints works on any map from names to variables
@@ -49,6 +51,14 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     {
         "training": {"checkpoints", "distribution", "optimization"},
         "export": {"heads", "modeling", "text_ops"},
+        "export_tagging": {
+            "export",
+            "heads",
+            "modeling",
+            "tasks.*",
+            "text_ops",
+            "word_ops",
+        },
     },
     {
         "fine_tuning": {
