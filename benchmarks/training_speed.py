@@ -1,0 +1,322 @@
+"""Times a pre-training step here, in transformers and in KerasHub.
+
+    pip install -e '.[parity]'
+    python benchmarks/training_speed.py --models=mini,small,base
+
+The same model, batch, length and number of masked words for all, float32,
+dropout on, random text without padding. Every side runs in a process of its
+own, as its users run it, the sides in turn:
+
+- ours: run_pretraining.py's step, records read from a file
+- transformers: BertForPreTraining and AdamW of PyTorch
+- keras_hub: BertBackbone, MaskedLMHead and a dense layer for the next
+  sentence, compiled as Keras does by default; then with oneDNN switched on
+
+Prints sequences per second (the median of the rounds), the ratios, and the
+share of the processor's matrix-product speed that ours reaches for the
+operations that are needed.
+"""
+
+import collections
+import importlib
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import numpy as np  # noqa: E402
+from absl import app, flags  # noqa: E402
+
+SIDES = ("ours", "transformers", "keras_hub", "keras_hub_onednn")
+
+_MODELS = flags.DEFINE_list("models", ["mini"], "Of configs/models.")
+_SIDES = flags.DEFINE_list("sides", list(SIDES), "Who takes part.")
+_ROUNDS = flags.DEFINE_integer("rounds", 3, "Times that each side runs.")
+_SECONDS = flags.DEFINE_float("seconds", 10.0, "Of steps in every round.")
+_LENGTH = flags.DEFINE_integer("length", 128, "S.")
+_PREDICTIONS = flags.DEFINE_integer("predictions", 20, "P.")
+_BATCH = flags.DEFINE_integer("batch", 0, "B; by default 32, for base 8.")
+_RUN = flags.DEFINE_string("run", None, "Internal: the side to run.")
+
+WARM_UP = 2  # steps
+
+
+def config_of(model: str) -> dict:
+    """Reads configs/models/MODEL.json."""
+    path = ROOT / "configs" / "models" / f"{model}.json"
+    return json.loads(path.read_text())
+
+
+def batch_size(model: str) -> int:
+    """Returns B."""
+    return _BATCH.value or (8 if model == "base" else 32)
+
+
+def rows(config: dict, count: int) -> dict[str, np.ndarray]:
+    """Makes random features of full length."""
+    rng = np.random.default_rng(0)
+    S, P, V = _LENGTH.value, _PREDICTIONS.value, config["vocab_size"]
+    positions = np.stack(
+        [np.sort(rng.permutation(np.arange(1, S))[:P]) for _ in range(count)]
+    )
+    return {
+        "input_ids": rng.integers(5, V, (count, S)),
+        "input_mask": np.ones([count, S], int),
+        "segment_ids": np.tile(np.arange(S) // (S // 2), [count, 1]),
+        "masked_lm_positions": positions,
+        "masked_lm_ids": rng.integers(5, V, (count, P)),
+        "masked_lm_weights": np.ones([count, P], np.float32),
+        "next_sentence_labels": rng.integers(0, 2, (count, 1)),
+    }
+
+
+def timed(step, seconds: float) -> float:
+    """Returns the seconds of one step, after a warm-up."""
+    step(WARM_UP)
+    start = time.perf_counter()
+    step(1)
+    count = max(2, round(seconds / (time.perf_counter() - start)))
+    start = time.perf_counter()
+    step(count)
+    return (time.perf_counter() - start) / count
+
+
+# ---- The sides --------------------------------------------------------------
+
+
+def ours(config: dict, batch: int) -> float:
+    """run_pretraining.py's own objective, loop and input."""
+    import run_pretraining
+    from bert_tf import (
+        heads,
+        input_pipeline,
+        modeling,
+        optimization,
+        records,
+        training,
+    )
+
+    import tensorflow as tf
+
+    features = rows(config, 4 * batch)
+    strategy = tf.distribute.get_strategy()
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "records")
+        with records.Writer(path) as writer:
+            for values in zip(*features.values(), strict=True):
+                record = dict(zip(features, values, strict=True))
+                writer.write(records.PRETRAINING.encode(record))
+        model = heads.BertPretrainer(modeling.BertConfig(**config))
+        optimizer = optimization.AdamWeightDecay(
+            optimization.linear_warmup_decay(1e-4, 100, 10000)
+        )
+        optimizer.build(model.trainable_variables)
+        dataset = input_pipeline.distribute(
+            strategy,
+            input_pipeline.train([path], [4 * batch], batch, seed=1),
+            records.PRETRAINING,
+            {"S": _LENGTH.value, "P": _PREDICTIONS.value},
+        )
+        train = training.make_train_steps(
+            strategy, model, optimizer, run_pretraining.OBJECTIVE, dataset, 1
+        )
+        done = 0
+
+        def step(count):
+            nonlocal done
+            train(done, count)
+            done += count
+
+        return timed(step, _SECONDS.value)
+
+
+def transformers(config: dict, batch: int) -> float:
+    """BertForPreTraining in PyTorch."""
+    import torch
+    import transformers as library
+
+    torch.set_num_threads(os.cpu_count() or 1)
+    known = library.BertConfig(**config)
+    model = library.BertForPreTraining(known).train()
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-4, weight_decay=0.01)
+    schedule = library.get_linear_schedule_with_warmup(optimizer, 100, 10000)
+    features = rows(config, batch)
+    labels = np.full([batch, _LENGTH.value], -100)
+    np.put_along_axis(
+        labels, features["masked_lm_positions"], features["masked_lm_ids"], 1
+    )
+    inputs = {
+        "input_ids": torch.tensor(features["input_ids"]),
+        "attention_mask": torch.tensor(features["input_mask"]),
+        "token_type_ids": torch.tensor(features["segment_ids"]),
+        "labels": torch.tensor(labels),
+        "next_sentence_label": torch.tensor(features["next_sentence_labels"]),
+    }
+
+    def step(count):
+        for _ in range(count):
+            model(**inputs).loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+            optimizer.zero_grad()
+
+    return timed(step, _SECONDS.value)
+
+
+def keras_hub(config: dict, batch: int) -> float:
+    """BertBackbone, MaskedLMHead and model.fit."""
+    import keras
+    import keras_hub as library
+    import tensorflow as tf
+
+    backbone = library.models.BertBackbone(
+        vocabulary_size=config["vocab_size"],
+        num_layers=config["num_hidden_layers"],
+        num_heads=config["num_attention_heads"],
+        hidden_dim=config["hidden_size"],
+        intermediate_dim=config["intermediate_size"],
+        dropout=config["hidden_dropout_prob"],
+        max_sequence_length=config["max_position_embeddings"],
+    )
+    places = keras.Input((_PREDICTIONS.value,), dtype="int32", name="places")
+    outputs = backbone.output
+    words = library.layers.MaskedLMHead(
+        token_embedding=backbone.token_embedding,
+        intermediate_activation="gelu",
+        name="words",
+    )(outputs["sequence_output"], places)
+    sentence = keras.layers.Dense(2, name="sentence")(outputs["pooled_output"])
+    model = keras.Model({**backbone.input, "places": places}, [words, sentence])
+    model.compile(
+        keras.optimizers.AdamW(1e-4, weight_decay=0.01, global_clipnorm=1.0),
+        [keras.losses.SparseCategoricalCrossentropy(from_logits=True)] * 2,
+    )
+    features = rows(config, batch)
+    inputs = {
+        "token_ids": features["input_ids"],
+        "padding_mask": features["input_mask"],
+        "segment_ids": features["segment_ids"],
+        "places": features["masked_lm_positions"],
+    }
+    labels = (features["masked_lm_ids"], features["next_sentence_labels"])
+    dataset = tf.data.Dataset.from_tensors((inputs, labels)).repeat()
+
+    def step(count):
+        model.fit(dataset, steps_per_epoch=count, verbose=0)
+
+    return timed(step, _SECONDS.value)
+
+
+def ceiling() -> float:
+    """Returns the fastest matrix product of a few shapes, in FLOP/s."""
+    importlib.import_module("bert_tf")
+    import tensorflow as tf
+
+    best = 0.0
+    for m, k, n in ((4096, 256, 1024), (4096, 512, 2048), (1024, 768, 3072)):
+        a, b = tf.random.normal([m, k]), tf.random.normal([k, n])
+        product = tf.function(tf.matmul)
+        product(a, b)
+        for _ in range(5):
+            start = time.perf_counter()
+            for _ in range(5):
+                product(a, b).numpy()
+            seconds = (time.perf_counter() - start) / 5
+            best = max(best, 2 * m * k * n / seconds)
+    return best
+
+
+# ---- What is needed ---------------------------------------------------------
+
+
+def needed_flops(config: dict) -> float:
+    """Multiplications and additions of one sequence's training step.
+
+    Those of the matrix products; of the last layer, those for the places that
+    are read. The backward pass takes twice the forward pass.
+    """
+    D, F = config["hidden_size"], config["intermediate_size"]
+    S, P, L = _LENGTH.value, _PREDICTIONS.value, config["num_hidden_layers"]
+
+    def layer(rows):
+        keys_and_values = 2 * S * 2 * D * D
+        attention = 2 * 2 * rows * S * D
+        return keys_and_values + attention + 2 * rows * (2 * D * D + 2 * D * F)
+
+    encoder = (L - 1) * layer(S) + layer(P + 1)
+    heads = 2 * D * D + 2 * P * (D * D + D * config["vocab_size"])
+    return 3.0 * (encoder + heads)
+
+
+# ---- Main -------------------------------------------------------------------
+
+
+def run(side: str, model: str) -> float:
+    """Runs one side in a process of its own."""
+    environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3")
+    if side == "keras_hub_onednn":
+        environment["TF_ENABLE_ONEDNN_OPTS"] = "1"
+    names = ("seconds", "length", "predictions", "batch")
+    values = [f"--{name}={flags.FLAGS[name].value}" for name in names]
+    done = subprocess.run(
+        [
+            *(sys.executable, __file__),
+            *(f"--run={side}", f"--models={model}", *values),
+        ],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(f"{side} failed:\n{done.stderr[-3000:]}")
+    return float(done.stdout.split()[-1])
+
+
+def main(argv):
+    """Runs all sides in turn and prints the table."""
+    del argv
+    if _RUN.value == "ceiling":
+        print(ceiling())
+        return
+    if _RUN.value:
+        model = _MODELS.value[0]
+        function = globals()[_RUN.value.removesuffix("_onednn")]
+        print(function(config_of(model), batch_size(model)))
+        return
+    print(f"{os.cpu_count()} cores; {_ROUNDS.value} rounds, sides in turn")
+    for model in _MODELS.value:
+        config, batch = config_of(model), batch_size(model)
+        found = collections.defaultdict(list)
+        for _ in range(_ROUNDS.value):
+            found["ceiling"].append(run("ceiling", model))
+            for side in _SIDES.value:
+                found[side].append(batch / run(side, model))
+        median = {side: statistics.median(v) for side, v in found.items()}
+        top = median.pop("ceiling")
+        print(f"{model}: batch {batch} x {_LENGTH.value}", flush=True)
+        for side, rate in median.items():
+            values = " ".join(f"{value:.2f}" for value in found[side])
+            print(
+                f"  {side:17} {rate:8.2f} sequences/s  ({values})  "
+                f"ours / this {median.get('ours', rate) / rate:5.2f}"
+            )
+        share = median.get("ours", 0) * needed_flops(config) / top
+        print(
+            f"  matrix products: {top / 1e9:.0f} GFLOP/s; ours needs "
+            f"{needed_flops(config) / 1e9:.2f} GFLOP a sequence: "
+            f"{100 * share:.0f} % of that speed",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    app.run(main)
