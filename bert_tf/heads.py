@@ -107,7 +107,7 @@ class PretrainingHeads(keras.layers.Layer):
         self.predictions.build()
         self.seq_relationship.build()
 
-    def call(self, x, pooled, words):  # [B, P, D], [B, D], [V, D]
+    def call(self, x, pooled, words):  # [B, P, D], [..., D], [V, D]
         return self.predictions(x, words), self.seq_relationship(pooled)
 
 
@@ -126,15 +126,19 @@ class BertPretrainer(keras.Model):
 
         Args:
             inputs: what `Bert` takes, and int32 `masked_lm_positions` [B, P].
+                Where rows hold K sequences also `cls_positions` [B, K]: there
+                are logits for each, [B, K, 2].
             dropout_seed: int32 [2], or None for no dropout.
         """
         masked = inputs["masked_lm_positions"]
-        positions = tf.concat([_first(masked), masked], axis=1)  # [B, 1 + P]
+        firsts = inputs.get("cls_positions", _first(masked))  # [B, K]
+        positions = tf.concat([firsts, masked], axis=1)  # [B, K + P]
         outputs = self.bert(inputs, dropout_seed, positions)
+        pooled, K = outputs.pooled, firsts.shape[1]
+        if "cls_positions" in inputs:
+            pooled = self.bert.pooler(outputs.sequence[:, :K])  # [B, K, D]
         words = self.bert.embeddings.word_embeddings
-        logits, next_sentence = self.cls(
-            outputs.sequence[:, 1:], outputs.pooled, words
-        )
+        logits, next_sentence = self.cls(outputs.sequence[:, K:], pooled, words)
         return tf.cast(logits, tf.float32), tf.cast(next_sentence, tf.float32)
 
 

@@ -6,15 +6,17 @@ the records of a step depend on the seed and the step alone, not on the number
 of replicas or hosts. Every host reads all records, at more than a million a
 second, and parses only its own.
 
-Shapes: B global batch.
+Shapes: B global batch, S sequence length, P predictions per row.
 """
 
 import contextlib
+import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from bert_tf import manifests, records
+from bert_tf import manifests, masking, records
 
+import numpy as np
 import tensorflow as tf
 
 # Records that are shuffled together. Data generation shuffles globally; this
@@ -177,12 +179,84 @@ def evaluate(
     return dataset if max_batches is None else dataset.take(max_batches)
 
 
+# What masking takes and what it gives.
+_NEEDED_TO_MASK = ("input_ids", "input_mask", "word_starts", "sequence_ids")
+_MASKED = {
+    "input_ids": tf.int32,
+    "masked_lm_positions": tf.int32,
+    "masked_lm_ids": tf.int32,
+    "masked_lm_weights": tf.float32,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class DynamicMasks:
+    """Masks words as records are read, another time others.
+
+    The masks of a row depend on the seed, the step and the number of the row
+    in the global batch: not on the replicas or hosts, nor on where a resumed
+    run began.
+
+    Args:
+        settings: what to choose and how to hide it.
+        seed: of the draws.
+        first_step: steps made before the first batch.
+    """
+
+    settings: masking.Masking
+    seed: int
+    first_step: int = 0
+
+    def apply(
+        self, batch: Mapping[str, tf.Tensor], number: tf.Tensor, row: int
+    ) -> dict[str, tf.Tensor]:
+        """Masks rows of a global batch.
+
+        Args:
+            batch: features of unmasked records, [rows, ...].
+            number: int64, which batch it is, from 0.
+            row: which of the global batch the first of them is.
+
+        Returns:
+            Features of masked records.
+        """
+        names = [name for name in _NEEDED_TO_MASK if name in batch]
+
+        def mask(number, *arrays):
+            S = arrays[0].shape[1]
+            # Philox counts in blocks of four numbers: a token's.
+            generator = np.random.Philox(
+                key=np.array([self.seed, self.first_step + number], np.uint64),
+                counter=row * S * masking.NUMBERS // 4,
+            )
+            masked = masking.mask(
+                dict(zip(names, arrays, strict=True)),
+                self.settings,
+                np.random.Generator(generator),
+            )
+            return [masked[name] for name in _MASKED]
+
+        arrays = tf.numpy_function(
+            mask,
+            [number, *(batch[name] for name in names)],
+            list(_MASKED.values()),
+        )
+        masked = dict(zip(_MASKED, arrays, strict=True))
+        rows, S = batch["input_ids"].shape
+        for name, array in masked.items():
+            P = self.settings.max_predictions_per_seq
+            array.set_shape([rows, S if name == "input_ids" else P])
+        rest = {n: x for n, x in batch.items() if n != "word_starts"}
+        return rest | masked
+
+
 def distribute(
     strategy: tf.distribute.Strategy,
     dataset: tf.data.Dataset,
     record_type: records.RecordType,
     lengths: Mapping[str, int],
     trim: bool = False,
+    masks: DynamicMasks | None = None,
 ) -> tf.distribute.DistributedDataset:
     """Parses global batches and gives each replica its share of the rows.
 
@@ -193,10 +267,12 @@ def distribute(
         lengths: the value of each symbolic length, such as {"S": 128}.
         trim: whether to cut off the padding beyond the longest sequence of a
             batch. Not on TPUs, which need one shape.
+        masks: how to mask, where the records hold text without masks.
 
     Returns:
-        Distributed dataset of dicts: the features of `record_type`, and
-        `row_weights` float32 [B / replicas], 0 for filling.
+        Distributed dataset of dicts: the features of `record_type`, with
+        masks those of masked records, and `row_weights` float32
+        [B / replicas], 0 for filling.
     """
     batch_size = dataset.element_spec[0].shape[0]
     replicas = strategy.num_replicas_in_sync
@@ -212,10 +288,13 @@ def distribute(
         local = replicas // context.num_input_pipelines
         rows = slice(first, first + share)
 
-        def parse(serialized, weights):
+        def parse(number, data):
+            serialized, weights = data
             batch = record_type.parse(serialized[rows], lengths)
             if trim:
                 batch = _trim(batch, record_type)
+            if masks is not None:
+                batch = masks.apply(batch, number, first)
             batch["row_weights"] = weights[rows]
             return {
                 # Only the length of trimmed sequences is open.
@@ -225,7 +304,8 @@ def distribute(
                 for name, x in batch.items()
             }
 
-        parsed = dataset.map(parse, num_parallel_calls=tf.data.AUTOTUNE)
+        numbered = tf.data.Dataset.zip(tf.data.Dataset.counter(), dataset)
+        parsed = numbered.map(parse, num_parallel_calls=tf.data.AUTOTUNE)
         return parsed.unbatch().prefetch(tf.data.AUTOTUNE)
 
     return strategy.distribute_datasets_from_function(pipeline)

@@ -369,7 +369,8 @@ class Embeddings(keras.layers.Layer):
             setattr(self, name, table)
         self.norm.build()
 
-    def call(self, input_ids, segment_ids, dropout_seed):  # [B, S], [B, S]
+    def call(self, input_ids, segment_ids, dropout_seed, position_ids=None):
+        """Returns [B, S, D]; all ids are [B, S]."""
         config = self.config
         words = tf.convert_to_tensor(self.word_embeddings)  # [V, D]
         x = embed(words, input_ids)  # [B, S, D]
@@ -379,7 +380,10 @@ class Embeddings(keras.layers.Layer):
         flat = tf.reshape(types, [-1, config.type_vocab_size])
         x += tf.reshape(tf.matmul(flat, table), tf.shape(x))
         positions = tf.convert_to_tensor(self.position_embeddings)  # [M, D]
-        x += positions[: tf.shape(input_ids)[1]]  # [S, D], for every row
+        if position_ids is None:
+            x += positions[: tf.shape(input_ids)[1]]  # [S, D], for every row
+        else:
+            x += embed(positions, position_ids)
         return dropout(self.norm(x), config.hidden_dropout_prob, dropout_seed)
 
 
@@ -394,6 +398,13 @@ def additive_mask(input_mask: tf.Tensor) -> tf.Tensor:  # [B, S]
     """
     padding = 1 - tf.cast(input_mask, tf.float32)
     return -10000.0 * padding[:, tf.newaxis, tf.newaxis, :]
+
+
+def block_diagonal_mask(sequence_ids: tf.Tensor) -> tf.Tensor:  # [B, S]
+    """Like `additive_mask`, -10000 for the other sequences: [B, 1, S, S]."""
+    queries = sequence_ids[:, tf.newaxis, :, tf.newaxis]
+    keys = sequence_ids[:, tf.newaxis, tf.newaxis, :]
+    return -10000.0 * tf.cast(queries != keys, tf.float32)
 
 
 class SelfAttention(keras.layers.Layer):
@@ -416,7 +427,7 @@ class SelfAttention(keras.layers.Layer):
 
         Args:
             x: [B, S, D].
-            mask: [B, 1, 1, S], added to the scores.
+            mask: [B, 1, 1, S] or [B, 1, R, S], added to the scores.
             dropout_seed: int32 [2] or None.
             rows: [B, R, D], those of `x` that attend; None for all.
         """
@@ -528,7 +539,8 @@ class TransformerLayer(keras.layers.Layer):
 
         Args:
             x: [B, S, D].
-            mask: [B, 1, 1, S], added to the scores.
+            mask: [B, 1, 1, S], or a row for each place whose output is wanted,
+                added to the scores.
             dropout_seed: int32 [2] or None.
             positions: int32 [B, R], the places whose output is wanted; None
                 for all. The rest is not computed.
@@ -558,6 +570,8 @@ class Encoder(keras.layers.Layer):
         for layer, seed in zip(self.layers[:-1], seeds[:-1], strict=True):
             x = layer(x, mask, seed)
             outputs.append(x)
+        if positions is not None and mask.shape[2] != 1:
+            mask = tf.gather(mask, positions, axis=2, batch_dims=1)
         # Only there nobody but the caller reads the output.
         outputs.append(self.layers[-1](x, mask, seeds[-1], positions))
         return outputs  # L times [B, S, D], the last perhaps [B, R, D]
@@ -574,8 +588,8 @@ class Pooler(keras.layers.Layer):
     def build(self, input_shape=None):
         self.dense.build()
 
-    def call(self, x):  # [B, S, D]
-        return tf.tanh(self.dense(x[:, 0]))  # [B, D]
+    def call(self, x):  # [..., D], vectors of [CLS]
+        return tf.tanh(self.dense(x))  # [..., D]
 
 
 # ---- BERT -------------------------------------------------------------------
@@ -616,18 +630,26 @@ class Bert(keras.Model):
 
         Args:
             inputs: int32 `input_ids`, `input_mask` (1 for tokens, 0 for
-                padding) and `segment_ids`, each [B, S]; other keys are
-                ignored.
+                padding) and `segment_ids`, each [B, S]. Where rows hold
+                several sequences also `sequence_ids`, their numbers from 1 (0
+                for padding), and `position_ids`, which start anew in each.
+                Other keys are ignored.
             dropout_seed: int32 [2], or None for no dropout.
             positions: int32 [B, R], the places whose last-layer output is
                 read, the first to be pooled. By default all. The rest is not
                 computed, which saves most of a layer.
         """
         seeds = split_seed(dropout_seed, 2)
-        mask = additive_mask(inputs["input_mask"])
+        if "sequence_ids" in inputs:
+            mask = block_diagonal_mask(inputs["sequence_ids"])
+        else:
+            mask = additive_mask(inputs["input_mask"])
         embeddings = self.embeddings(
-            inputs["input_ids"], inputs["segment_ids"], seeds[0]
+            inputs["input_ids"],
+            inputs["segment_ids"],
+            seeds[0],
+            inputs.get("position_ids"),
         )
         layers = self.encoder(embeddings, mask, seeds[1], positions)
-        pooled = self.pooler(layers[-1])
+        pooled = self.pooler(layers[-1][:, 0])
         return BertOutputs(layers[-1], pooled, embeddings, layers)

@@ -5,6 +5,7 @@ either can read the other's files.
 
 Shapes:
 - B: batch       S: sequence length     P: predictions per sequence
+- K: sequences that a record holds at most, where they are packed
 """
 
 import contextlib
@@ -18,8 +19,15 @@ from bert_tf import wire_format
 import numpy as np
 import tensorflow as tf
 
-# The flag that sets each symbolic length, for error messages.
-_LENGTH_FLAGS = {"S": "max_seq_length", "P": "max_predictions_per_seq"}
+# For error messages: what each symbolic length says, and the way out.
+_LENGTHS = {
+    "S": ("sequences of {} tokens", "give --max_seq_length={}"),
+    "P": ("{} predictions per sequence", "give --max_predictions_per_seq={}"),
+    "K": (
+        "up to {} sequences per record",
+        "copy the manifest that belongs to the records",
+    ),
+}
 _KINDS = {tf.int64: "int64_list", tf.float32: "float_list"}
 
 
@@ -29,8 +37,8 @@ class Feature:
 
     Args:
         name: The feature's name in the `tf.train.Example`.
-        length: "S" or "P" (given by the caller), a number, or None for a
-            scalar.
+        length: "S", "P" or "K" (given by the caller), a number, or None for
+            a scalar.
         dtype: tf.int64 or tf.float32, as stored.
     """
 
@@ -172,14 +180,10 @@ def _wrong_length(
             f"{file}: the feature {feature.name} must hold {expected} values "
             f"per record. Received: {received}"
         )
-    what = (
-        f"sequences of {received} tokens"
-        if feature.length == "S"
-        else f"{received} predictions per sequence"
-    )
+    what, way_out = _LENGTHS[feature.length]
     return (
-        f"{file} holds {what} (feature {feature.name}), expected {expected}: "
-        f"give --{_LENGTH_FLAGS[feature.length]}={received} or make the data "
+        f"{file} holds {what.format(received)} (feature {feature.name}), "
+        f"expected {expected}: {way_out.format(received)} or make the data "
         "again"
     )
 
@@ -199,16 +203,41 @@ _SEQUENCE = (
     Feature("input_mask", "S", tf.int64),
     Feature("segment_ids", "S", tf.int64),
 )
-PRETRAINING = RecordType(
-    "pretraining",
-    (
-        *_SEQUENCE,
-        Feature("masked_lm_positions", "P", tf.int64),
-        Feature("masked_lm_ids", "P", tf.int64),
-        Feature("masked_lm_weights", "P", tf.float32),
-        Feature("next_sentence_labels", 1, tf.int64),
-    ),
+_PREDICTIONS = (
+    Feature("masked_lm_positions", "P", tf.int64),
+    Feature("masked_lm_ids", "P", tf.int64),
+    Feature("masked_lm_weights", "P", tf.float32),
 )
+# 1 where a token begins a word: what a reader needs to choose words.
+_WORDS = (Feature("word_starts", "S", tf.int64),)
+_NEXT_SENTENCE = (Feature("next_sentence_labels", 1, tf.int64),)
+_PACKED = (
+    # Which sequence of the record a token belongs to, from 1; 0 for padding.
+    Feature("sequence_ids", "S", tf.int64),
+    # They start anew in every sequence.
+    Feature("position_ids", "S", tf.int64),
+    Feature("cls_positions", "K", tf.int64),
+    Feature("next_sentence_labels", "K", tf.int64),
+    Feature("next_sentence_weights", "K", tf.float32),
+)
+PRETRAINING = RecordType(
+    "pretraining", (*_SEQUENCE, *_PREDICTIONS, *_NEXT_SENTENCE)
+)
+# All that pre-training reads: masked or to be masked by the reader, one
+# sequence in a record or several.
+PRETRAINING_TYPES = {
+    record_type.name: record_type
+    for record_type in (
+        PRETRAINING,
+        RecordType(
+            "pretraining_unmasked", (*_SEQUENCE, *_WORDS, *_NEXT_SENTENCE)
+        ),
+        RecordType("pretraining_packed", (*_SEQUENCE, *_PREDICTIONS, *_PACKED)),
+        RecordType(
+            "pretraining_packed_unmasked", (*_SEQUENCE, *_WORDS, *_PACKED)
+        ),
+    )
+}
 CLASSIFICATION = RecordType(
     "classification",
     (
