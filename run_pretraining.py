@@ -24,16 +24,16 @@ from bert_tf import (
     distribution,
     heads,
     input_pipeline,
-    losses,
     manifests,
+    masking,
     modeling,
     optimization,
+    pretraining,
     progress,
     records,
     training,
 )
 
-import tensorflow as tf
 from absl import flags, logging
 
 flags.adopt_module_key_flags(common_flags)
@@ -102,40 +102,6 @@ _IDENTITY = (
 )
 
 
-# ---- Objective: sums, to be divided by weights summed over all replicas -----
-
-
-def _mask_weights(batch):
-    """1 for real predictions of real rows, else 0, [B, P]."""
-    return batch["masked_lm_weights"] * batch["row_weights"][:, tf.newaxis]
-
-
-def weights(batch):
-    """What each loss is divided by."""
-    return {
-        "masked_lm": tf.reduce_sum(_mask_weights(batch)),
-        "next_sentence": tf.reduce_sum(batch["row_weights"]),
-    }
-
-
-def sums(model, batch, dropout_seed):
-    """Loss and accuracy sums of one replica's batch."""
-    words, next_sentence = model(batch, dropout_seed)  # [B, P, V], [B, 2]
-    return {
-        "masked_lm": losses.classification(
-            words, batch["masked_lm_ids"], _mask_weights(batch)
-        ),
-        "next_sentence": losses.classification(
-            next_sentence,
-            batch["next_sentence_labels"][:, 0],
-            batch["row_weights"],
-        ),
-    }
-
-
-OBJECTIVE = training.Objective(weights, sums)
-
-
 # ---- Data -------------------------------------------------------------------
 
 
@@ -145,7 +111,19 @@ class Data:
 
     files: list[str]
     counts: list[int]  # records in each file
+    record_type: records.RecordType
     lengths: dict[str, int]
+    objective: str  # what is learnt of two segments: "nsp", "sop" or "none"
+    masking: masking.Masking | None  # if words are masked while reading
+
+    def batches(self, strategy, dataset, seed, first_step=0):
+        """Gives each replica its share of batches of records, masked."""
+        masks = None
+        if self.masking is not None:
+            masks = input_pipeline.DynamicMasks(self.masking, seed, first_step)
+        return input_pipeline.distribute(
+            strategy, dataset, self.record_type, self.lengths, masks=masks
+        )
 
 
 def find_data(patterns, config, max_seq_length, max_predictions_per_seq):
@@ -153,24 +131,53 @@ def find_data(patterns, config, max_seq_length, max_predictions_per_seq):
     files = records.expand(patterns)
     manifest = manifests.find(files)
     if manifest is None:
+        # As the original made them, which had no manifest.
         lengths = {
             "S": max_seq_length or 128,
             "P": max_predictions_per_seq or 20,
         }
-    else:
-        lengths = {
-            "S": max_seq_length or manifest.max_seq_length,
-            "P": max_predictions_per_seq or manifest.max_predictions_per_seq,
-        }
-        config.check_vocab_size(
-            manifest.vocab_size, "The vocabulary of the data"
-        )
-    config.check_sequence_length(lengths["S"])
-    records.PRETRAINING.check(files, lengths)
-    if manifest is None:
+        config.check_sequence_length(lengths["S"])
+        records.PRETRAINING.check(files, lengths)
         logging.info("The records have no manifest; counting them.")
-        return Data(files, records.count(files), lengths)
-    return Data(files, [shard.records for shard in manifest.shards], lengths)
+        counts = records.count(files)
+        return Data(files, counts, records.PRETRAINING, lengths, "nsp", None)
+    if manifest.record_type not in records.PRETRAINING_TYPES:
+        raise ValueError(
+            f"{files[0]} does not hold pre-training records: its manifest "
+            f"says record_type={manifest.record_type}. Make them with "
+            "create_pretraining_data.py"
+        )
+    for name, value in (
+        ("max_seq_length", max_seq_length),
+        ("max_predictions_per_seq", max_predictions_per_seq),
+    ):
+        said = getattr(manifest, name)
+        if value is not None and value != said:
+            raise ValueError(
+                f"--{name}={value} contradicts the manifest of {files[0]}, "
+                f"which says {name}={said}. Leave the flag out, or make the "
+                "data again"
+            )
+    config.check_vocab_size(manifest.vocab_size, "The vocabulary of the data")
+    lengths = {
+        "S": manifest.max_seq_length,
+        "P": manifest.max_predictions_per_seq,
+        "K": manifest.sequences_per_row,
+    }
+    config.check_sequence_length(lengths["S"])
+    record_type = records.PRETRAINING_TYPES[manifest.record_type]
+    record_type.check(files, lengths)
+    masks = None
+    if manifest.dynamic_masking:
+        masks = masking.Masking(**manifest.masking)
+    return Data(
+        files,
+        [shard.records for shard in manifest.shards],
+        record_type,
+        lengths,
+        manifest.objective,
+        masks,
+    )
 
 
 # ---- Train ------------------------------------------------------------------
@@ -203,7 +210,7 @@ def train(plan, folder, strategy, model, data):
     is_chief = distribution.is_chief(strategy)
     with strategy.scope():
         optimizer = optimization.AdamWeightDecay(plan.schedule())
-        optimizer.build(model.trainable_variables)
+        optimizer.build(pretraining.trained_variables(model, data.objective))
         state = checkpoints.TrainState(
             model, optimizer, plan.seed, plan.keep_checkpoint_max, is_chief
         )
@@ -218,10 +225,8 @@ def train(plan, folder, strategy, model, data):
         strategy,
         model,
         optimizer,
-        OBJECTIVE,
-        input_pipeline.distribute(
-            strategy, batches, records.PRETRAINING, data.lengths
-        ),
+        pretraining.objective(data.objective),
+        data.batches(strategy, batches, plan.seed, state.step),
         plan.seed,
         plan.accumulate,
     )
@@ -250,14 +255,13 @@ def train(plan, folder, strategy, model, data):
 # ---- Evaluate ---------------------------------------------------------------
 
 
-def evaluate(strategy, model, data, batch_size, max_steps):
+def evaluate(strategy, model, data, batch_size, max_steps, seed):
     """Returns the means over the first `max_steps` batches."""
     batches = input_pipeline.evaluate(data.files, batch_size, max_steps)
-    dataset = input_pipeline.distribute(
-        strategy, batches, records.PRETRAINING, data.lengths
-    )
+    dataset = data.batches(strategy, batches, seed)
+    objective = pretraining.objective(data.objective)
     with input_pipeline.explained(data.files):
-        return training.evaluate(strategy, model, OBJECTIVE, dataset)
+        return training.evaluate(strategy, model, objective, dataset)
 
 
 # ---- Main -------------------------------------------------------------------
@@ -310,6 +314,11 @@ def main(_):
         len(data.files),
         strategy.num_replicas_in_sync,
     )
+    if data.objective == "none":
+        logging.info(
+            "The data has no task of two segments: bert/pooler and "
+            "cls/seq_relationship are saved with the rest, but not trained."
+        )
     with strategy.scope():
         model = heads.BertPretrainer(config)
     if do_train:
@@ -319,7 +328,12 @@ def main(_):
     if not do_eval:
         return
     results = evaluate(
-        strategy, model, data, _EVAL_BATCH_SIZE.value, _MAX_EVAL_STEPS.value
+        strategy,
+        model,
+        data,
+        _EVAL_BATCH_SIZE.value,
+        _MAX_EVAL_STEPS.value,
+        plan.seed,
     )
     if distribution.is_chief(strategy):
         common_flags.make_output_dir()

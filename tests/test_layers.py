@@ -20,7 +20,11 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     {
         "tokenization": set(),
         "tasks.*": {"tasks.*", "tokenization"},
-        "pretraining_data": {"tokenization"},
+        "cutting": set(),
+        "masking": set(),
+        "packing": set(),
+        "pretraining_data": {"cutting", "masking", "tokenization"},
+        "pretraining_features": {"masking", "packing", "pretraining_data"},
         "manifests": set(),
         "paths": set(),
         "text_files": set(),
@@ -41,7 +45,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     },
     # Data, and the model
     {
-        "input_pipeline": {"manifests", "records"},
+        "input_pipeline": {"manifests", "masking", "records"},
         "text_records": {"records", "tasks.*", "text_ops"},
         "tagging_records": {"records", "tasks.*", "text_records"},
         "modeling": set(),
@@ -61,6 +65,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         },
     },
     {
+        "pretraining": {"losses", "training"},
         "fine_tuning": {
             "checkpoints",
             "distribution",
