@@ -17,13 +17,13 @@ import os
 from collections.abc import Mapping
 
 from bert_tf import (
-    checkpoints,
     command_line,
     export,
     fine_tuning,
     heads,
     tokenization,
 )
+from bert_tf.interop import opened
 from bert_tf.tasks import classification, glue
 
 import tensorflow as tf
@@ -51,9 +51,15 @@ _INIT_CHECKPOINT = flags.DEFINE_string(
     "init_checkpoint", None, "The fine-tuned checkpoint; or --model_dir."
 )
 _BERT_CONFIG_FILE = flags.DEFINE_string(
-    "bert_config_file", None, "The model's bert_config.json."
+    "bert_config_file",
+    None,
+    "The model's bert_config.json; by default what comes with the checkpoint.",
 )
-_VOCAB_FILE = flags.DEFINE_string("vocab_file", None, "Its vocabulary.")
+_VOCAB_FILE = flags.DEFINE_string(
+    "vocab_file",
+    None,
+    "Its vocabulary; by default what comes with the checkpoint.",
+)
 _DO_LOWER_CASE = flags.DEFINE_bool(
     "do_lower_case", None, "As in training; by default true."
 )
@@ -91,24 +97,18 @@ def read_run(model_dir: str) -> Mapping[str, str]:
     return command_line.read_flagfile(path)
 
 
-def check_sources(
-    model_dir: str,
-    init_checkpoint: str,
-    bert_config_file: str | None,
-    vocab_file: str | None,
-) -> None:
-    """Raises ValueError unless weights, config and vocabulary are given."""
+def own_file(model_dir: str, name: str) -> str | None:
+    """Returns a file of a run; None if there is no run."""
+    return os.path.join(model_dir, name) if model_dir else None
+
+
+def check_sources(model_dir: str, init_checkpoint: str) -> None:
+    """Raises ValueError unless there is one source of weights."""
     if bool(model_dir) == bool(init_checkpoint):
         raise ValueError(
             "Give either --model_dir, the folder of a run, or "
             f"--init_checkpoint. Received: model_dir={model_dir}, "
             f"init_checkpoint={init_checkpoint}"
-        )
-    if init_checkpoint and not (bert_config_file and vocab_file):
-        raise ValueError(
-            "With --init_checkpoint give --bert_config_file and --vocab_file "
-            f"too. Received: bert_config_file={bert_config_file}, "
-            f"vocab_file={vocab_file}"
         )
 
 
@@ -144,17 +144,14 @@ def takes_pairs(
     return bool(run.get("text_b_column")) or not run
 
 
-def check_head(prefix: str, labels: tuple[str, ...] | None) -> None:
+def check_head(
+    source: opened.Checkpoint, labels: tuple[str, ...] | None
+) -> None:
     """Raises ValueError unless the checkpoint has one class per label."""
-    shape = checkpoints.shapes(prefix).get("output_weights")
-    if shape is None:
-        raise ValueError(
-            f"{prefix} is not fine-tuned: it has no classifier "
-            "(output_weights). Give the checkpoint of a fine-tuned model."
-        )
+    shape = source.shapes["output_weights"]
     if shape[0] != len(labels or ("",)):
         raise ValueError(
-            f"{prefix} has {shape[0]} classes. Give as many --labels, or "
+            f"{source.path} has {shape[0]} classes. Give as many --labels, or "
             "--regression for a score. Received: "
             f"labels={','.join(labels) if labels else None}"
         )
@@ -168,9 +165,7 @@ def main(_):
     model_dir = _MODEL_DIR.value or ""
     init_checkpoint = _INIT_CHECKPOINT.value or ""
     export.check_target(_EXPORT_DIR.value)
-    check_sources(
-        model_dir, init_checkpoint, _BERT_CONFIG_FILE.value, _VOCAB_FILE.value
-    )
+    check_sources(model_dir, init_checkpoint)
     run = read_run(model_dir)
     do_lower_case = _DO_LOWER_CASE.value
     if do_lower_case is None:
@@ -185,22 +180,22 @@ def main(_):
     if pairs is None:
         pairs = takes_pairs(task, run)
 
-    config, vocab = fine_tuning.ModelFiles(
-        _BERT_CONFIG_FILE.value or os.path.join(model_dir, "bert_config.json"),
-        _VOCAB_FILE.value or os.path.join(model_dir, "vocab.txt"),
-        do_lower_case,
-    ).load()
     tokenization.validate_case_matches_checkpoint(
         do_lower_case, init_checkpoint
     )
-    if model_dir:
-        use_best = _USE_CHECKPOINT.value == "best"
-        prefix = fine_tuning.trained_checkpoint(model_dir, None, use_best)
-    else:
-        prefix = checkpoints.find(init_checkpoint)
-    check_head(prefix, labels)
+    source = fine_tuning.trained_checkpoint(
+        model_dir, init_checkpoint, _USE_CHECKPOINT.value == "best"
+    )
+    files = fine_tuning.ModelFiles.load(
+        _BERT_CONFIG_FILE.value or own_file(model_dir, "bert_config.json"),
+        _VOCAB_FILE.value or own_file(model_dir, "vocab.txt"),
+        do_lower_case,
+        source,
+    )
+    config, vocab = files.config, files.pieces()
+    check_head(source, labels)
     model = heads.BertClassifier(config, len(labels or ("",)))
-    fine_tuning.restore(model, prefix)
+    fine_tuning.restore(model, source)
     export.save_classifier(
         _EXPORT_DIR.value,
         model,

@@ -51,7 +51,10 @@ flags.adopt_module_key_flags(task_flags)
 # ---- Flags: the model -------------------------------------------------------
 
 _VOCAB_FILE = flags.DEFINE_string(
-    "vocab_file", None, "The model's vocabulary.", required=True
+    "vocab_file",
+    None,
+    "The model's vocabulary. By default what comes with init_checkpoint, or "
+    "that of the run in output_dir.",
 )
 _DO_LOWER_CASE = flags.DEFINE_bool(
     "do_lower_case", True, "True for uncased models, False for cased ones."
@@ -240,7 +243,7 @@ def train(run, plan, eval_batch_size):
         )
         common_flags.restore(state)
     if run.is_chief:
-        run.files.copy_to(run.folder, run.task.labels)
+        run.files.write(run.folder, run.task.labels)
     hooks = []
     if "dev" in run.data:
         best = fine_tuning.Best(run.folder, f"eval_{run.task.metrics[0]}")
@@ -279,11 +282,11 @@ def train(run, plan, eval_batch_size):
 
 def restore_trained(run, init_checkpoint, use_best):
     """Sets the model to fine-tuned weights, and returns their step."""
-    prefix = fine_tuning.trained_checkpoint(
+    source = fine_tuning.trained_checkpoint(
         run.folder, init_checkpoint, use_best
     )
     with run.strategy.scope():
-        return fine_tuning.restore(run.model, prefix)
+        return fine_tuning.restore(run.model, source)
 
 
 # ---- Evaluate and predict ---------------------------------------------------
@@ -382,10 +385,15 @@ def main(_):
         glue.check_server_files(task)
     if not do_train:
         fine_tuning.check_labels(folder, task.labels)
-    files = fine_tuning.ModelFiles(
-        common_flags.BERT_CONFIG_FILE.value, _VOCAB_FILE.value, lower
+    files = fine_tuning.ModelFiles.load(
+        common_flags.model_file(
+            common_flags.BERT_CONFIG_FILE.value, "bert_config.json"
+        ),
+        common_flags.model_file(_VOCAB_FILE.value, "vocab.txt"),
+        lower,
+        common_flags.open_init_checkpoint(),
     )
-    config, vocab = files.load()
+    config, vocab = files.config, files.pieces()
     config.check_sequence_length(length)
 
     strategy = common_flags.set_up_distribution()

@@ -26,7 +26,6 @@ from bert_tf import (
     input_pipeline,
     manifests,
     masking,
-    modeling,
     optimization,
     pretraining,
     progress,
@@ -297,9 +296,7 @@ def main(_):
         distribution.check_batch_size(
             strategy, "eval_batch_size", _EVAL_BATCH_SIZE.value
         )
-    config = modeling.BertConfig.from_json_file(
-        common_flags.BERT_CONFIG_FILE.value
-    )
+    config = common_flags.find_config()
     data = find_data(
         _INPUT_FILE.value,
         config,

@@ -10,8 +10,8 @@ import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from typing import Any, Protocol
 
 from bert_tf import optimization
 
@@ -78,6 +78,11 @@ def shapes(prefix: str) -> dict[str, tuple[int, ...]]:
         return {n: tuple(s) for n, s in tf.train.list_variables(prefix)}
 
 
+def is_weight(name: str) -> bool:
+    """Says whether a tensor is the model's, not the optimizer's or a step."""
+    return not _NOT_WEIGHTS.search(name)
+
+
 @contextlib.contextmanager
 def _explained(prefix: str) -> Iterator[None]:
     """Turns whatever TensorFlow says of a bad file into UnreadableError."""
@@ -100,16 +105,7 @@ def find(path: str) -> str:
             folder, where the newest checkpoint counts.
     """
     if tf.io.gfile.isdir(path):
-        prefix = latest(path)
-        released = os.path.join(path, "bert_model.ckpt")
-        if prefix is None and tf.io.gfile.exists(released + ".index"):
-            prefix = released
-        if prefix is None:
-            raise ValueError(
-                f"The folder {path} holds no checkpoint: neither "
-                "model.ckpt-STEP.index nor bert_model.ckpt.index."
-            )
-        return prefix
+        return latest(path) or _only(path)
     prefix = re.sub(r"\.(index|data-\d+-of-\d+)$", "", path)
     if not tf.io.gfile.exists(prefix + ".index"):
         raise ValueError(
@@ -123,6 +119,26 @@ def find(path: str) -> str:
             f"{prefix}.data-00000-of-00001 does not exist."
         )
     return prefix
+
+
+def _only(folder: str) -> str:
+    """Returns the prefix of bert_model.ckpt, or of the only checkpoint."""
+    pattern = os.path.join(glob_escape(folder), "*.index")
+    found = [p.removesuffix(".index") for p in tf.io.gfile.glob(pattern)]
+    released = os.path.join(folder, "bert_model.ckpt")
+    if released in found:
+        return released
+    if not found:
+        raise ValueError(
+            f"The folder {folder} holds no checkpoint: neither "
+            "model.ckpt-STEP.index nor bert_model.ckpt.index."
+        )
+    if len(found) > 1:
+        raise ValueError(
+            f"The folder {folder} holds several checkpoints. Name one of "
+            f"them: {', '.join(sorted(found))}."
+        )
+    return found[0]
 
 
 def numbered(folder: str) -> dict[int, str]:
@@ -150,17 +166,37 @@ def latest(folder: str) -> str | None:
 # ---- Weights from elsewhere -------------------------------------------------
 
 
+class Source(Protocol):
+    """A checkpoint of any format, as bert_tf/interop opens them."""
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Shapes of its weights, by our names."""
+
+    @property
+    def left_over(self) -> Sequence[str]:
+        """Names that mean nothing to us."""
+
+    @property
+    def read(self) -> Callable[[Sequence[str]], Mapping[str, np.ndarray]]:
+        """Returns tensors by name."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Report:
     """What restoring weights did, by variable name."""
 
-    prefix: str
+    path: str
     restored: tuple[str, ...]
     fresh: tuple[str, ...]  # in the model only: they keep their random values
     unused: tuple[str, ...]  # in the checkpoint only
 
     def __str__(self):
-        lines = [f"Restored {len(self.restored)} variables of {self.prefix}."]
+        lines = [f"Restored {len(self.restored)} variables of {self.path}."]
         for title, names in (
             ("Not in the checkpoint, start from random values", self.fresh),
             ("In the checkpoint, not used by this model", self.unused),
@@ -170,42 +206,43 @@ class Report:
         return "\n".join(lines)
 
 
+# A head over the sequence output needs no pooler, and some files have none.
+ENCODER = "^bert/(?!pooler/)"
+
+
 def restore_weights(
     variables: Sequence[keras.Variable],
-    path: str,
-    required: str = "^bert/",
+    source: Source,
+    required: str = ENCODER,
 ) -> Report:
     """Sets variables from a checkpoint, by name.
 
     Args:
         variables: of the model.
-        path: as `find` takes it.
+        source: the checkpoint, opened.
         required: regular expression; variables whose name matches must be in
             the checkpoint. The others, heads, may start from random values.
 
     Returns:
         What was restored and what was not.
     """
-    prefix = find(path)
-    stored = shapes(prefix)
+    stored = source.shapes
     wanted = {v.path: v for v in variables}
     present = sorted(wanted.keys() & stored.keys())
     fresh = sorted(wanted.keys() - stored.keys())
-    unused = sorted(
-        n for n in stored.keys() - wanted.keys() if not _NOT_WEIGHTS.search(n)
-    )
+    unused = sorted({*stored.keys(), *source.left_over} - wanted.keys())
     missing = [name for name in fresh if re.search(required, name)]
     if missing:
         raise ValueError(
-            f"{prefix} does not fit this model. "
+            f"{source.path} does not fit this model. "
             f"In the model only: {', '.join(missing)}. "
             f"In the checkpoint only: {', '.join(unused) or 'nothing'}. "
             "Is it another architecture than bert_config_file says?"
         )
-    _check_shapes(prefix, stored, {n: wanted[n].shape for n in present})
-    for name, value in read(prefix, present).items():
+    _check_shapes(source.path, stored, {n: wanted[n].shape for n in present})
+    for name, value in source.read(present).items():
         wanted[name].assign(value)
-    return Report(prefix, tuple(present), tuple(fresh), tuple(unused))
+    return Report(source.path, tuple(present), tuple(fresh), tuple(unused))
 
 
 def _check_shapes(

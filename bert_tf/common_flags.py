@@ -6,7 +6,8 @@ are read in `main` only; the functions here are called from there.
 
 import os
 
-from bert_tf import checkpoints, command_line, distribution
+from bert_tf import checkpoints, command_line, distribution, modeling
+from bert_tf.interop import formats, model_files, opened, tf1
 
 import keras
 import tensorflow as tf
@@ -15,8 +16,8 @@ from absl import flags, logging
 BERT_CONFIG_FILE = flags.DEFINE_string(
     "bert_config_file",
     None,
-    "The bert_config.json of the model's architecture.",
-    required=True,
+    "The bert_config.json of the model's architecture. By default the config "
+    "that comes with init_checkpoint, or that of the run in output_dir.",
 )
 OUTPUT_DIR = flags.DEFINE_string(
     "output_dir",
@@ -28,8 +29,10 @@ OUTPUT_DIR = flags.DEFINE_string(
 INIT_CHECKPOINT = flags.DEFINE_string(
     "init_checkpoint",
     None,
-    "Checkpoint to start from, such as .../bert_model.ckpt. Not used when "
-    "output_dir already holds checkpoints of this run.",
+    "Checkpoint to start from: of the original or ours, such as "
+    ".../bert_model.ckpt, the folder of a Hugging Face model, the folder or "
+    "the name of a KerasHub preset. Not used when output_dir already holds "
+    "checkpoints of this run.",
 )
 SEED = flags.DEFINE_integer(
     "seed",
@@ -188,8 +191,29 @@ def _flags_file() -> str:
     return os.path.join(OUTPUT_DIR.value, "flags.txt")
 
 
+def open_init_checkpoint() -> opened.Checkpoint | None:
+    """Opens what the run starts from, unless it goes on or has nothing."""
+    if not INIT_CHECKPOINT.value or checkpoints.latest(OUTPUT_DIR.value):
+        return None
+    return formats.open_checkpoint(INIT_CHECKPOINT.value)
+
+
+def find_config() -> modeling.BertConfig:
+    """Returns the config of the model that the run starts from."""
+    path = model_file(BERT_CONFIG_FILE.value, tf1.CONFIG)
+    return model_files.find_config(path, open_init_checkpoint())
+
+
+def model_file(given: str | None, name: str) -> str | None:
+    """Returns the file that a flag names, or that output_dir's run left."""
+    own = os.path.join(OUTPUT_DIR.value, name)
+    if not given and checkpoints.latest(OUTPUT_DIR.value):
+        return own if tf.io.gfile.exists(own) else None
+    return given or None
+
+
 def restore(state: checkpoints.TrainState) -> None:
-    """Sets the state of a training run, then writes its flags.txt.
+    """Sets the state of a training run, then writes its flags and config.
 
     1. Goes on in output_dir, 2. starts from init_checkpoint, 3. from random
     weights. The flags come last: a run that can't start must not replace
@@ -201,7 +225,8 @@ def restore(state: checkpoints.TrainState) -> None:
         )
     elif INIT_CHECKPOINT.value:
         report = checkpoints.restore_weights(
-            state.model.variables, INIT_CHECKPOINT.value
+            state.model.variables,
+            formats.open_checkpoint(INIT_CHECKPOINT.value),
         )
         for line in str(report).splitlines():
             logging.info("%s", line)
@@ -209,6 +234,10 @@ def restore(state: checkpoints.TrainState) -> None:
         logging.info("Starting from random weights.")
     if state.write:
         command_line.write_flagfile(_flags_file())
+        opened.write_text(
+            os.path.join(OUTPUT_DIR.value, tf1.CONFIG),
+            state.model.bert.config.to_json(),
+        )
 
 
 def restore_trained(model: keras.Model) -> int:
@@ -226,9 +255,10 @@ def restore_trained(model: keras.Model) -> int:
             f"{OUTPUT_DIR.value} holds no checkpoint. Train one with "
             "--do_train=true, or give one by --init_checkpoint."
         )
-    report = checkpoints.restore_weights(model.variables, path, required="")
-    logging.info("Using the weights of %s.", report.prefix)
+    source = formats.open_checkpoint(path)
+    checkpoints.restore_weights(model.variables, source, required="")
+    logging.info("Using the weights of %s.", source.path)
     if not newest:
         return 0
-    values = checkpoints.read(newest, [checkpoints.GLOBAL_STEP])
+    values = source.read([checkpoints.GLOBAL_STEP])
     return int(values[checkpoints.GLOBAL_STEP])

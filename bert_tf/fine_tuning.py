@@ -17,6 +17,7 @@ from bert_tf import (
     tokenization,
     training,
 )
+from bert_tf.interop import formats, model_files, opened, tf1
 
 import keras
 import numpy as np
@@ -24,7 +25,6 @@ import tensorflow as tf
 from absl import logging
 
 _RESULTS = "results.json"
-_LABELS = "labels.txt"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -228,7 +228,7 @@ class Best:
         prefix = os.path.join(self.folder, f"model.ckpt-{step}")
         checkpoints.write(prefix, tensors)
         self.results = {**results, checkpoints.GLOBAL_STEP: step}
-        _write_text(
+        opened.write_text(
             os.path.join(self.folder, _RESULTS),
             json.dumps(self.results, indent=2) + "\n",
         )
@@ -246,21 +246,14 @@ def _read_results(folder: str) -> dict[str, float] | None:
         return json.loads(file.read())
 
 
-def _write_text(path: str, text: str) -> None:
-    temporary = f"{path}.tmp{os.getpid()}"
-    with tf.io.gfile.GFile(temporary, "w") as file:
-        file.write(text)
-    tf.io.gfile.rename(temporary, path, overwrite=True)
-
-
 def trained_checkpoint(
     output_dir: str, init_checkpoint: str | None, use_best: bool
-) -> str:
-    """Finds the fine-tuned weights to evaluate, predict or export with.
+) -> opened.Checkpoint:
+    """Opens the fine-tuned weights to evaluate, predict or export with.
 
     Args:
         output_dir: Of a run: its best or newest checkpoint comes first.
-        init_checkpoint: Taken where output_dir holds none.
+        init_checkpoint: Of any format. Taken where output_dir holds none.
         use_best: Whether the best is preferred to the newest.
 
     Raises:
@@ -274,31 +267,32 @@ def trained_checkpoint(
     elif newest:
         prefix = newest
     elif init_checkpoint:
-        prefix = checkpoints.find(init_checkpoint)
+        prefix = init_checkpoint
     else:
         raise ValueError(
             f"There is no fine-tuned model in {output_dir}. Train one with "
             "--do_train=true, or give one by --init_checkpoint."
         )
-    if "output_weights" not in checkpoints.shapes(prefix):
+    source = formats.open_checkpoint(prefix)
+    if "output_weights" not in source.shapes:
         raise ValueError(
-            f"{prefix} is not fine-tuned: it has no classifier "
+            f"{source.path} is not fine-tuned: it has no classifier "
             "(output_weights). Train it with --do_train=true."
         )
-    return prefix
+    return source
 
 
-def restore(model: keras.Model, prefix: str) -> int:
+def restore(model: keras.Model, source: opened.Checkpoint) -> int:
     """Sets all weights of the model from a fine-tuned checkpoint.
 
     Returns:
         Its step; 0 if it does not say.
     """
-    checkpoints.restore_weights(model.variables, prefix, required="")
-    logging.info("Using the weights of %s.", prefix)
-    if checkpoints.GLOBAL_STEP not in checkpoints.shapes(prefix):
+    checkpoints.restore_weights(model.variables, source, required="")
+    logging.info("Using the weights of %s.", source.path)
+    if checkpoints.GLOBAL_STEP not in source.state:
         return 0
-    values = checkpoints.read(prefix, [checkpoints.GLOBAL_STEP])
+    values = source.read([checkpoints.GLOBAL_STEP])
     return int(values[checkpoints.GLOBAL_STEP])
 
 
@@ -307,37 +301,53 @@ def restore(model: keras.Model, prefix: str) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class ModelFiles:
-    """The files that belong to a model's weights."""
+    """What belongs to a model's weights.
 
-    bert_config_file: str
-    vocab_file: str
+    Attributes:
+        config: The model's architecture.
+        vocab: The text of its vocab.txt.
+        do_lower_case: Whether it reads lower-cased text.
+    """
+
+    config: modeling.BertConfig
+    vocab: str
     do_lower_case: bool
 
-    def load(self) -> tuple[modeling.BertConfig, list[str]]:
-        """Returns the config and the vocabulary, checked against another."""
-        config = modeling.BertConfig.from_json_file(self.bert_config_file)
-        vocab = tokenization.load_vocab(self.vocab_file)
-        config.check_vocab_size(len(vocab), self.vocab_file)
-        tokenization.check_casing(vocab, self.do_lower_case, self.vocab_file)
-        return config, list(vocab)
+    @classmethod
+    def load(
+        cls,
+        bert_config_file: str | None,
+        vocab_file: str | None,
+        do_lower_case: bool,
+        source: opened.Checkpoint | None = None,
+    ) -> "ModelFiles":
+        """Reads the files, or what a checkpoint brings where one is None."""
+        config = model_files.find_config(bert_config_file, source)
+        files = cls(
+            config, model_files.find_vocab(vocab_file, source), do_lower_case
+        )
+        name = vocab_file or f"The vocabulary of {source and source.path}"
+        pieces = files.pieces()
+        config.check_vocab_size(len(pieces), name)
+        tokenization.check_casing(pieces, do_lower_case, name)
+        return files
 
-    def copy_to(self, folder: str, labels: Sequence[str] | None) -> None:
-        """Copies the files, and writes labels.txt if there are labels."""
-        for name, source in (
-            ("bert_config.json", self.bert_config_file),
-            ("vocab.txt", self.vocab_file),
-        ):
-            with tf.io.gfile.GFile(source) as file:
-                text = file.read()
-            _write_text(os.path.join(folder, name), text)
+    def pieces(self) -> list[str]:
+        """The pieces of the vocabulary by id."""
+        return list(tokenization.parse_vocab(self.vocab, "The vocabulary"))
+
+    def write(self, folder: str, labels: Sequence[str] | None) -> None:
+        """Writes the files, and labels.txt if there are labels."""
+        texts = {tf1.CONFIG: self.config.to_json(), tf1.VOCAB: self.vocab}
         if labels:
-            path = os.path.join(folder, _LABELS)
-            _write_text(path, "".join(f"{label}\n" for label in labels))
+            texts[tf1.LABELS] = "".join(f"{label}\n" for label in labels)
+        for name, text in texts.items():
+            opened.write_text(os.path.join(folder, name), text)
 
 
 def read_labels(folder: str) -> tuple[str, ...] | None:
     """Returns the labels that a run wrote; None if there are none."""
-    path = os.path.join(folder, _LABELS)
+    path = os.path.join(folder, tf1.LABELS)
     if not tf.io.gfile.exists(path):
         return None
     with tf.io.gfile.GFile(path) as file:

@@ -60,6 +60,19 @@ class Token(typing.NamedTuple):
 # ---- Vocabulary --------------------------------------------------------------
 
 
+def read_vocab(vocab_file: epath.PathLike) -> str:
+    """Returns the text of a vocabulary; ValueError if it is not UTF-8."""
+    data = epath.Path(vocab_file).read_bytes()
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"{vocab_file}, line {line}: a vocabulary must be UTF-8 text. "
+            f"Received: byte={data[error.start]:#x}"
+        ) from error
+
+
 def load_vocab(vocab_file: epath.PathLike) -> dict[str, int]:
     """Reads a vocabulary of one piece per line; the line number is the id.
 
@@ -67,15 +80,12 @@ def load_vocab(vocab_file: epath.PathLike) -> dict[str, int]:
         ValueError: if the file is not UTF-8, has Windows line ends, an empty
             line or a piece twice, or lacks `[UNK]`.
     """
-    data = epath.Path(vocab_file).read_bytes()
-    try:
-        lines = data.decode("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"{vocab_file}, line {line}: a vocabulary must be UTF-8 text. "
-            f"Received: byte={data[error.start]:#x}"
-        ) from error
+    return parse_vocab(read_vocab(vocab_file), vocab_file)
+
+
+def parse_vocab(text: str, vocab_file: epath.PathLike) -> dict[str, int]:
+    """Reads the text of a vocabulary; `vocab_file` is for the errors."""
+    lines = text.split("\n")
     if not lines[-1]:  # The newline that ends the last line.
         lines.pop()
     vocab: dict[str, int] = {}

@@ -6,6 +6,7 @@ import pathlib
 import re
 
 from bert_tf import checkpoints, heads, modeling, optimization
+from bert_tf.interop import formats
 
 import numpy as np
 import pretraining_records
@@ -65,6 +66,12 @@ def damage(prefix):
     path.write_bytes(content)
 
 
+def restore(variables, path, *required):
+    """Restores weights as the scripts do."""
+    source = formats.open_checkpoint(str(path))
+    return checkpoints.restore_weights(variables, source, *required)
+
+
 class TestFormat:
     def test_names_are_the_originals_and_those_of_the_slots(self, tmp_path):
         state = make_state()
@@ -117,7 +124,7 @@ class TestFormat:
                 session, prefix, write_meta_graph=False
             )
         state = make_state(seed=2)
-        checkpoints.restore_weights(state.model.variables, str(tmp_path))
+        restore(state.model.variables, str(tmp_path))
         assert_equal({v.path: array(v) for v in state.model.variables}, weights)
 
 
@@ -178,10 +185,8 @@ class TestSave:
         (folder / "model.ckpt-3.tmp77.index").write_text("half")
         assert make_state().resume(str(folder))
         assert names(folder) == files_of(2)
-        report = checkpoints.restore_weights(
-            make_state().model.variables, str(folder)
-        )
-        assert report.prefix == f"{folder}/model.ckpt-2"
+        report = restore(make_state().model.variables, str(folder))
+        assert report.path == f"{folder}/model.ckpt-2"
 
 
 class TestFailingSave:
@@ -337,8 +342,8 @@ class TestRestoreWeights:
         state = make_state()
         prefix = save(state, tmp_path, 1)
         classifier = heads.BertClassifier(CONFIG, 3)
-        report = checkpoints.restore_weights(classifier.variables, prefix)
-        assert report.prefix == prefix
+        report = restore(classifier.variables, prefix)
+        assert report.path == prefix
         encoder = {n for n in values(state) if n.startswith("bert/")}
         encoder = {n for n in encoder if "/adam_" not in n}
         assert set(report.restored) == encoder
@@ -368,7 +373,7 @@ class TestRestoreWeights:
         classifier = heads.BertClassifier(CONFIG, 3)
         before = array(classifier.bert.embeddings.word_embeddings)
         with pytest.raises(ValueError) as error:
-            checkpoints.restore_weights(classifier.variables, prefix)
+            restore(classifier.variables, prefix)
         ours, theirs = str(error.value).split("In the checkpoint only: ")
         assert "only: bert/encoder/layer_0/attention/output/" in ours
         assert "output_weights" not in ours
@@ -381,7 +386,7 @@ class TestRestoreWeights:
         prefix = save(make_state(), tmp_path, 1)
         classifier = heads.BertClassifier(CONFIG, 3)
         with pytest.raises(ValueError, match="model only: output_bias, outp"):
-            checkpoints.restore_weights(classifier.variables, prefix, "")
+            restore(classifier.variables, prefix, "")
 
     def test_another_shape(self, tmp_path):
         prefix = save(make_state(), tmp_path, 1)
@@ -393,13 +398,13 @@ class TestRestoreWeights:
             r"is \[40\] there and \[50\]"
         )
         with pytest.raises(ValueError, match=message):
-            checkpoints.restore_weights(model.variables, prefix)
+            restore(model.variables, prefix)
 
     def test_corrupt(self, tmp_path):
         prefix = save(make_state(), tmp_path, 1)
         damage(prefix)
         with pytest.raises(ValueError, match=f"{prefix} can't be read"):
-            checkpoints.restore_weights(make_state().model.variables, prefix)
+            restore(make_state().model.variables, prefix)
 
     def test_original_checkpoint(self, shared_data):
         folder = shared_data / "tf1_checkpoint"
@@ -407,7 +412,7 @@ class TestRestoreWeights:
             str(folder / "bert_config.json")
         )
         model = heads.BertPretrainer(config)
-        report = checkpoints.restore_weights(model.variables, str(folder))
+        report = restore(model.variables, str(folder))
         assert not report.fresh
         assert not report.unused
         assert len(report.restored) == len(model.variables)

@@ -100,7 +100,7 @@ def test_checkpoint_with_flags_gives_the_same(of_run, model_dir, tmp_path):
     [
         ([], "Give either --model_dir"),
         (["--model_dir={d}", "--init_checkpoint=x"], "Give either --model_dir"),
-        (["--init_checkpoint={d}/model.ckpt-7"], "With --init_checkpoint give"),
+        (["--init_checkpoint={d}/model.ckpt-7"], "The labels are not known"),
         (["--model_dir={d}", "--labels=a,b"], "has 3 classes"),
         (["--model_dir={d}", "--task_name=STS-B"], "has 3 classes"),
         (["--model_dir={d}", "--labels=a,b", "--regression"], "contradict"),

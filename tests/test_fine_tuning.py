@@ -75,9 +75,9 @@ def test_best_keeps_the_highest_and_the_earlier(tmp_path):
     # A run that goes on knows what the one before it kept.
     again = fine_tuning.Best(folder, "f1")
     assert not again.offer(15, {"f1": 0.7}, model)
-    prefix = fine_tuning.trained_checkpoint(folder, None, use_best=True)
+    source = fine_tuning.trained_checkpoint(folder, None, use_best=True)
     other = _model()
-    assert fine_tuning.restore(other, prefix) == 9
+    assert fine_tuning.restore(other, source) == 9
     np.testing.assert_array_equal(other.output_bias, [9, 9])
     again.clear()
     assert not (tmp_path / "best").exists()
@@ -93,7 +93,7 @@ def test_which_checkpoint_is_used(tmp_path):
     def find(use_best=True, init=None):
         return fine_tuning.trained_checkpoint(
             str(tmp_path / "run"), init and str(tmp_path / init), use_best
-        ).removeprefix(f"{tmp_path}/")
+        ).path.removeprefix(f"{tmp_path}/")
 
     (tmp_path / "run").mkdir()
     with pytest.raises(ValueError, match=r"no fine-tuned model in .*run"):
@@ -166,11 +166,11 @@ def test_labels(tmp_path):
     folder = str(tmp_path)
     assert fine_tuning.read_labels(folder) is None
     fine_tuning.check_labels(folder, ("a", "b"))
-    vocab = tmp_path / "v.txt"
-    vocab.write_text("x\n")
-    (tmp_path / "c.json").write_text("{}")
-    files = fine_tuning.ModelFiles(f"{folder}/c.json", str(vocab), True)
-    files.copy_to(folder, ("a b", "c"))
+    files = fine_tuning.ModelFiles(_CONFIG, "x\n", True)
+    files.write(folder, ("a b", "c"))
+    assert (tmp_path / "vocab.txt").read_text() == "x\n"
+    config = str(tmp_path / "bert_config.json")
+    assert modeling.BertConfig.from_json_file(config) == _CONFIG
     assert (tmp_path / "labels.txt").read_text() == "a b\nc\n"
     assert fine_tuning.read_labels(folder) == ("a b", "c")
     fine_tuning.check_labels(folder, ["a b", "c"])

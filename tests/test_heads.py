@@ -313,7 +313,10 @@ class TestFurtherHeads:
     def test_each_head_of_pretraining_alone(self, pretrainer):
         expected = pretrainer(_INPUTS)
         values = {v.path: v for v in pretrainer.variables}
-        models = (heads.BertMaskedLM(_TINY), heads.BertNextSentence(_TINY))
+        models: list[keras.Model] = [
+            heads.BertMaskedLM(_TINY),
+            heads.BertNextSentence(_TINY),
+        ]
         for model, logits in zip(models, expected, strict=True):
             # The names are those of the two together.
             for variable in model.variables:

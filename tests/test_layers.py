@@ -52,6 +52,10 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     },
     # checkpoints works on any map from names to variables
     {"heads": {"modeling"}, "checkpoints": {"optimization"}},
+    # Checkpoints of other libraries
+    {
+        "interop.*": {"interop.*", "checkpoints", "modeling", "tokenization"},
+    },
     {
         "training": {"checkpoints", "distribution", "optimization"},
         "export": {"heads", "modeling", "text_ops"},
@@ -70,6 +74,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "checkpoints",
             "distribution",
             "input_pipeline",
+            "interop.*",
             "modeling",
             "optimization",
             "progress",
@@ -83,7 +88,15 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "command_line": set(),
         "text_flags": {"corpus", "paths", "text_files"},
     },
-    {"common_flags": {"checkpoints", "command_line", "distribution"}},
+    {
+        "common_flags": {
+            "checkpoints",
+            "command_line",
+            "distribution",
+            "interop.*",
+            "modeling",
+        }
+    },
     {"task_flags": {"common_flags", "tasks.*"}},
 )
 _KNOW_FLAGS = {"command_line", "common_flags", "task_flags", "text_flags"}

@@ -1,0 +1,331 @@
+"""Folders of Hugging Face's transformers: config.json and the weights."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from bert_tf import checkpoints, modeling, tokenization
+from bert_tf.interop import huggingface_names as table
+from bert_tf.interop import names, opened
+
+import numpy as np
+import safetensors
+import tensorflow as tf
+from safetensors import numpy as safetensors_numpy
+
+CONFIG = "config.json"
+_WEIGHTS = "model.safetensors"
+_INDEX = "model.safetensors.index.json"
+_TORCH = "pytorch_model.bin"
+FILES = (_WEIGHTS, _INDEX, _TORCH)
+_VOCAB = "vocab.txt"
+_TOKENIZER = "tokenizer.json"
+_TOKENIZER_CONFIG = "tokenizer_config.json"
+_PAD = tokenization.SPECIAL_TOKENS[0]
+
+_Shapes = dict[str, tuple[int, ...]]
+_Reader = Callable[[str], np.ndarray]
+
+
+# ---- Reading ----------------------------------------------------------------
+
+
+def open_checkpoint(folder: str) -> opened.Checkpoint:
+    """Opens a folder with a config.json and weights."""
+    values = opened.read_json(folder, CONFIG)
+    try:
+        config = table.to_config(values)
+        stored, read_stored = _open_weights(folder)
+        today = table.canonical(stored)
+        head = table.find_head(values, today)
+    except checkpoints.UnreadableError:
+        raise
+    except ValueError as error:
+        path = os.path.join(folder, CONFIG)
+        raise ValueError(f"{path}: {error}") from error
+    _check_tied(folder, today, read_stored)
+    if "cls.predictions.bias" not in today:
+        bias = today.pop("cls.predictions.decoder.bias", None)
+        today |= {"cls.predictions.bias": bias} if bias else {}
+    rows = {
+        row.ours: row
+        for row in table.table(head, config.num_hidden_layers)
+        if row.theirs in today
+    }
+    shapes = {
+        name: stored[today[row.theirs]][:: -1 if row.transposed else 1]
+        for name, row in rows.items()
+    }
+    used = {row.theirs for row in rows.values()} | table.TIED.keys()
+    left_over = sorted(today[name] for name in today.keys() - used)
+    _check_layers(left_over, config, folder)
+    names.check(config, shapes, folder)
+
+    def read(wanted: Sequence[str]) -> dict[str, np.ndarray]:
+        arrays = {}
+        for name in wanted:
+            value = read_stored(today[rows[name].theirs])
+            value = np.asarray(value, np.float32)
+            arrays[name] = value.T if rows[name].transposed else value
+        return arrays
+
+    return opened.Checkpoint(
+        path=folder,
+        format="hf",
+        shapes=shapes,
+        read=read,
+        config=config,
+        vocab=_read_vocab(folder),
+        do_lower_case=_lower_cases(folder),
+        labels=_labels(values),
+        left_over=tuple(left_over),
+    )
+
+
+def _check_layers(
+    left_over: Sequence[str], config: modeling.BertConfig, folder: str
+) -> None:
+    layers = [name for name in left_over if "encoder.layer." in name]
+    if layers:
+        raise ValueError(
+            f"{folder}: the tensors are not those of config.json: it says "
+            f"num_hidden_layers={config.num_hidden_layers}, and there is "
+            f"{layers[0]}."
+        )
+
+
+def _check_tied(
+    folder: str, today: Mapping[str, str], read_stored: _Reader
+) -> None:
+    """Raises ValueError where a second copy is another tensor."""
+    for copy, original in table.TIED.items():
+        if copy not in today or original not in today:
+            continue
+        second, first = read_stored(today[copy]), read_stored(today[original])
+        if not np.array_equal(second, first):
+            raise ValueError(
+                f"{folder}: {copy} is another tensor than {original}. "
+                "The output layer of BERT is the table of word embeddings: "
+                "a model without tied weights can't be read."
+            )
+
+
+def _labels(values: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Returns the names of the classes, unless they are but numbers."""
+    by_id = values.get("id2label") or {}
+    labels = [by_id[key] for key in sorted(by_id, key=int)]
+    numbered = [f"LABEL_{i}" for i in range(len(labels))]
+    return None if labels == numbered else tuple(labels)
+
+
+def _open_weights(folder: str) -> tuple[_Shapes, _Reader]:
+    """Returns the shapes of the stored tensors, and what reads one."""
+    if tf.io.gfile.exists(os.path.join(folder, _WEIGHTS)):
+        return _open_safetensors(folder, [_WEIGHTS])
+    if tf.io.gfile.exists(os.path.join(folder, _INDEX)):
+        files = opened.read_json(folder, _INDEX).get("weight_map", {})
+        return _open_safetensors(folder, sorted(set(files.values())))
+    if tf.io.gfile.exists(os.path.join(folder, _TORCH)):
+        return _open_torch(os.path.join(folder, _TORCH))
+    raise ValueError(
+        f"There are no weights beside it, none of {', '.join(FILES)}."
+    )
+
+
+def _open_safetensors(
+    folder: str, files: Sequence[str]
+) -> tuple[_Shapes, _Reader]:
+    shapes, handles = {}, {}
+    for name in files:
+        path = os.path.join(folder, name)
+        if not tf.io.gfile.exists(path):
+            raise checkpoints.UnreadableError(
+                f"{folder} is not all there: {_INDEX} names {name}, and there "
+                "is no such file. Download it again."
+            )
+        try:
+            # It is mapped into memory: a copy may go once it is open.
+            with _local(path) as local:
+                handle = safetensors.safe_open(local, "np")
+        except safetensors.SafetensorError as error:
+            size = tf.io.gfile.stat(path).length
+            raise checkpoints.UnreadableError(
+                f"{path} can't be read, it is truncated or corrupt, such as a "
+                f"download that was cut off: {error}. "
+                f"Received: {size} bytes"
+            ) from error
+        for key in handle.keys():  # noqa: SIM118 (it is no dict)
+            shapes[key] = tuple(handle.get_slice(key).get_shape())
+            handles[key] = handle
+
+    def read(name: str) -> np.ndarray:
+        return handles[name].get_tensor(name)
+
+    return shapes, read
+
+
+def _open_torch(path: str) -> tuple[_Shapes, _Reader]:
+    try:
+        import torch
+    except ImportError as error:
+        raise ValueError(
+            f"{path} can only be read where PyTorch is installed: pip install "
+            "torch. Files that end in .safetensors need nothing."
+        ) from error
+    try:
+        with tf.io.gfile.GFile(path, "rb") as file:
+            # Nothing but tensors is unpickled: the file can run no code.
+            tensors = torch.load(file, map_location="cpu", weights_only=True)
+    # PyTorch says of a bad file whatever its unpickler stumbles over.
+    except Exception as error:
+        raise checkpoints.UnreadableError(
+            f"{path} can't be read, it is truncated, corrupt or holds more "
+            f"than tensors: {error}"
+        ) from error
+
+    def read(name: str) -> np.ndarray:
+        return tensors[name].float().numpy()
+
+    return {n: tuple(x.shape) for n, x in tensors.items()}, read
+
+
+@contextlib.contextmanager
+def _local(path: str) -> Iterator[str]:
+    """Yields the path of a file on this machine, a copy if it is remote."""
+    if "://" not in path:
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = os.path.join(folder, os.path.basename(path))
+        tf.io.gfile.copy(path, copy)
+        yield copy
+
+
+# ---- The vocabulary ---------------------------------------------------------
+
+
+def _read_vocab(folder: str) -> str | None:
+    text = opened.read_text(os.path.join(folder, _VOCAB))
+    if text is not None:
+        return text
+    ids = opened.read_json(folder, _TOKENIZER).get("model", {}).get("vocab", {})
+    lines = sorted(ids, key=lambda piece: ids[piece])
+    return "".join(f"{piece}\n" for piece in lines) or None
+
+
+def _lower_cases(folder: str) -> bool | None:
+    said = opened.read_json(folder, _TOKENIZER_CONFIG).get("do_lower_case")
+    if said is None:
+        tokenizer = opened.read_json(folder, _TOKENIZER)
+        said = (tokenizer.get("normalizer") or {}).get("lowercase")
+    return said
+
+
+def _write_tokenizer(
+    folder: str, vocab: str, do_lower_case: bool, max_length: int
+) -> None:
+    """Writes vocab.txt and what AutoTokenizer looks for."""
+    # Of use here only, and slow to import.
+    import tokenizers
+    from tokenizers import (
+        decoders,
+        models,
+        normalizers,
+        pre_tokenizers,
+        processors,
+    )
+
+    opened.write_text(os.path.join(folder, _VOCAB), vocab)
+    ids = {piece: i for i, piece in enumerate(opened.pieces(vocab))}
+    tokenizer = tokenizers.Tokenizer(
+        models.WordPiece(
+            ids,
+            unk_token=tokenization.UNKNOWN,
+            max_input_chars_per_word=tokenization.MAX_CHARS_PER_WORD,
+        )
+    )
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=do_lower_case)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    special = [t for t in tokenization.SPECIAL_TOKENS if t in ids]
+    tokenizer.add_special_tokens(special)
+    tokenizer.post_processor = processors.BertProcessing(
+        ("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"])
+    )
+    opened.write_text(
+        os.path.join(folder, _TOKENIZER), tokenizer.to_str(pretty=True)
+    )
+    tokens = {f"{t[1:-1].lower()}_token": t for t in special}
+    opened.write_json(os.path.join(folder, "special_tokens_map.json"), tokens)
+    opened.write_json(
+        os.path.join(folder, _TOKENIZER_CONFIG),
+        {
+            **tokens,
+            "do_lower_case": do_lower_case,
+            "model_max_length": max_length,
+            "strip_accents": None,
+            "tokenize_chinese_chars": True,
+            "tokenizer_class": "BertTokenizer",
+        },
+    )
+
+
+# ---- Writing ----------------------------------------------------------------
+
+
+def write(
+    folder: str, source: opened.Checkpoint, config: modeling.BertConfig
+) -> set[str]:
+    """Writes a folder that transformers loads.
+
+    Args:
+        folder: an empty one.
+        source: what to write. Its names make one head.
+        config: its architecture.
+
+    Returns:
+        Which of the source's weights were written.
+    """
+    head = names.find_head(source.shapes, source.path)
+    rows = [
+        row
+        for row in table.table(head, config.num_hidden_layers)
+        if row.ours in source.shapes
+        and (row.ours not in names.POOLER or table.has_pooler(head))
+    ]
+    values = source.read([row.ours for row in rows])
+    tensors = {
+        row.theirs: np.ascontiguousarray(
+            values[row.ours].T if row.transposed else values[row.ours]
+        )
+        for row in rows
+    }
+    data = safetensors_numpy.save(tensors, metadata={"format": "pt"})
+    with tf.io.gfile.GFile(os.path.join(folder, _WEIGHTS), "wb") as file:
+        file.write(data)
+    described = table.from_config(config, head, _classes(source, head))
+    pieces = opened.pieces(source.vocab or "")
+    if _PAD in pieces:
+        described["pad_token_id"] = pieces.index(_PAD)
+    opened.write_json(os.path.join(folder, CONFIG), described)
+    if source.vocab is not None:
+        _write_tokenizer(
+            folder,
+            source.vocab,
+            bool(source.do_lower_case),
+            config.max_position_embeddings,
+        )
+    return {row.ours for row in rows}
+
+
+def _classes(source: opened.Checkpoint, head: str) -> Sequence[str] | None:
+    """Returns the names of the classes; None for a score or no classes."""
+    if source.labels or head not in ("classification", "tagging"):
+        return source.labels
+    (bias,) = (n for n in names.HEADS[head] if n.endswith("output_bias"))
+    (count,) = source.shapes[bias]
+    if head == "classification" and count == 1:
+        return None
+    return [f"LABEL_{i}" for i in range(count)]

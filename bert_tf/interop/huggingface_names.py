@@ -1,0 +1,267 @@
+"""The names and the numerics of Hugging Face's BERT.
+
+Shapes as in names.py. A kernel is [in, out] with us and [out, in] there.
+
+`transformers` calls "gelu" the erf form. Checkpoints that were converted from
+the original's, which computes the tanh form, say so all the same; loading
+keeps what the file says.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from bert_tf import modeling
+from bert_tf.interop import names
+
+# Theirs -> ours. The first name of each of ours is the one to write.
+ACTIVATIONS = {
+    "gelu_new": "gelu",
+    "gelu_pytorch_tanh": "gelu",
+    "gelu_fast": "gelu",
+    "gelu": "gelu_erf",
+    "gelu_python": "gelu_erf",
+    "relu": "relu",
+    "tanh": "tanh",
+    "linear": "linear",
+}
+
+# Architecture -> head, and whether it has a pooler.
+ARCHITECTURES = {
+    "BertModel": ("encoder", True),
+    "BertForPreTraining": ("pretraining", True),
+    "BertForMaskedLM": ("masked_lm", False),
+    "BertForNextSentencePrediction": ("next_sentence", True),
+    "BertForSequenceClassification": ("classification", True),
+    "BertForTokenClassification": ("tagging", False),
+    "BertForQuestionAnswering": ("span", False),
+    "BertForMultipleChoice": ("multiple_choice", True),
+}
+BY_HEAD = {head: name for name, (head, _) in ARCHITECTURES.items()}
+
+
+def _dense(ours: str, theirs: str) -> tuple[names.Row, ...]:
+    return (
+        names.Row(f"{ours}/kernel", f"{theirs}.weight", transposed=True),
+        names.Row(f"{ours}/bias", f"{theirs}.bias"),
+    )
+
+
+def _norm(ours: str, theirs: str) -> tuple[names.Row, ...]:
+    return (
+        names.Row(f"{ours}/gamma", f"{theirs}.weight"),
+        names.Row(f"{ours}/beta", f"{theirs}.bias"),
+    )
+
+
+def _output(ours: str, theirs: str) -> tuple[names.Row, ...]:
+    return (
+        names.Row(f"{ours}output_weights", f"{theirs}.weight"),
+        names.Row(f"{ours}output_bias", f"{theirs}.bias"),
+    )
+
+
+_OURS, _THEIRS = "bert/encoder/layer_{}", "bert.encoder.layer.{}"
+_ENCODER = (
+    *(
+        names.Row(f"bert/embeddings/{n}", f"bert.embeddings.{n}.weight")
+        for n in (
+            "word_embeddings",
+            "token_type_embeddings",
+            "position_embeddings",
+        )
+    ),
+    *_norm("bert/embeddings/LayerNorm", "bert.embeddings.LayerNorm"),
+    *_dense(f"{_OURS}/attention/self/query", f"{_THEIRS}.attention.self.query"),
+    *_dense(f"{_OURS}/attention/self/key", f"{_THEIRS}.attention.self.key"),
+    *_dense(f"{_OURS}/attention/self/value", f"{_THEIRS}.attention.self.value"),
+    *_dense(
+        f"{_OURS}/attention/output/dense", f"{_THEIRS}.attention.output.dense"
+    ),
+    *_norm(
+        f"{_OURS}/attention/output/LayerNorm",
+        f"{_THEIRS}.attention.output.LayerNorm",
+    ),
+    *_dense(f"{_OURS}/intermediate/dense", f"{_THEIRS}.intermediate.dense"),
+    *_dense(f"{_OURS}/output/dense", f"{_THEIRS}.output.dense"),
+    *_norm(f"{_OURS}/output/LayerNorm", f"{_THEIRS}.output.LayerNorm"),
+)
+_POOLER = _dense("bert/pooler/dense", "bert.pooler.dense")
+_TRANSFORM = "cls.predictions.transform"
+_PREDICTIONS = (
+    *_dense("cls/predictions/transform/dense", f"{_TRANSFORM}.dense"),
+    *_norm("cls/predictions/transform/LayerNorm", f"{_TRANSFORM}.LayerNorm"),
+    names.Row("cls/predictions/output_bias", "cls.predictions.bias"),
+)
+_SENTENCES = _output("cls/seq_relationship/", "cls.seq_relationship")
+_HEADS: Mapping[str, tuple[names.Row, ...]] = {
+    "encoder": (),
+    "pretraining": _PREDICTIONS + _SENTENCES,
+    "masked_lm": _PREDICTIONS,
+    "next_sentence": _SENTENCES,
+    "classification": _output("", "classifier"),
+    "tagging": _output("cls/tagging/", "classifier"),
+    "span": _output("cls/squad/", "qa_outputs"),
+    "multiple_choice": _output("cls/multiple_choice/", "classifier"),
+}
+
+# The output layer of masked words is the word embeddings: stored twice.
+TIED = {
+    "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+}
+# Buffers of older files: 0, 1, 2, ...
+_BUFFERS = re.compile(r"\.position_ids$|\.token_type_ids$")
+
+
+def table(head: str, num_layers: int) -> list[names.Row]:
+    """Returns the rows of a model with a head, the pooler's included."""
+    return names.expand((*_ENCODER, *_POOLER, *_HEADS[head]), num_layers)
+
+
+def has_pooler(head: str) -> bool:
+    """Says whether transformers builds the pooler of a model with a head."""
+    return ARCHITECTURES[BY_HEAD[head]][1]
+
+
+def canonical(stored: Iterable[str]) -> dict[str, str]:
+    """Returns today's name -> the stored one; buffers are left out.
+
+    Files of a bare BertModel lack `bert.`; those of TF1 times call the layer
+    norm's weights gamma and beta.
+    """
+    today = {}
+    for name in stored:
+        if _BUFFERS.search(name):
+            continue
+        new = re.sub(r"^(?=(embeddings|encoder|pooler)\.)", "bert.", name)
+        new = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", new)
+        new = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", new)
+        today[new] = name
+    return today
+
+
+def find_head(values: Mapping[str, Any], found: Iterable[str]) -> str:
+    """Returns the head of a file by its config.json and its names.
+
+    Raises:
+        ValueError: There is a classifier, and nothing says of what.
+    """
+    found = set(found)
+    architectures = values.get("architectures") or []
+    heads = {ARCHITECTURES[n][0] for n in architectures if n in ARCHITECTURES}
+    if len(heads) == 1:
+        return heads.pop()
+    if any(name.startswith("classifier.") for name in found):
+        raise ValueError(
+            "The file holds a classifier, and config.json does not say of "
+            "what: set its `architectures` to one of "
+            f"{', '.join(sorted(ARCHITECTURES))}. "
+            f"Received: architectures={architectures}"
+        )
+    for head in ("pretraining", "masked_lm", "next_sentence", "span"):
+        if {row.theirs for row in _HEADS[head]} <= found:
+            return head
+    return "encoder"
+
+
+def to_config(values: Mapping[str, Any]) -> modeling.BertConfig:
+    """Returns our config for the values of a config.json.
+
+    Raises:
+        ValueError: It describes no BERT, or one that computes otherwise.
+    """
+    _check_is_bert(values)
+    act = values.get("hidden_act", "gelu")
+    if act not in ACTIVATIONS:
+        raise ValueError(
+            f"`hidden_act` must be one of {', '.join(ACTIVATIONS)}. "
+            f"Received: hidden_act={act!r}"
+        )
+    # What transformers takes where a config.json does not say.
+    defaults = {"vocab_size": 30522, "type_vocab_size": 2}
+    known = modeling.BertConfig.__dataclass_fields__
+    return modeling.BertConfig(
+        **defaults
+        | {k: v for k, v in values.items() if k in known}
+        | {"hidden_act": ACTIVATIONS[act]}
+    )
+
+
+def _check_is_bert(values: Mapping[str, Any]) -> None:
+    architectures = values.get("architectures") or []
+    kind = values.get("model_type", "bert")
+    strangers = [n for n in architectures if not n.startswith("Bert")]
+    if kind != "bert" or strangers:
+        raise ValueError(
+            "Only BERT can be read, and this is another encoder. Received: "
+            f"architectures={', '.join(architectures) or None}, "
+            f"model_type={kind}"
+        )
+    for name, usual in (
+        ("position_embedding_type", "absolute"),
+        ("is_decoder", False),
+        ("add_cross_attention", False),
+        ("pruned_heads", {}),
+    ):
+        if values.get(name, usual) not in (usual, None):
+            raise ValueError(
+                f"This BERT computes otherwise than the original: `{name}` "
+                f"must be {usual!r}. Received: {name}={values[name]!r}"
+            )
+
+
+def from_config(
+    config: modeling.BertConfig, head: str, labels: Iterable[str] | None
+) -> dict[str, Any]:
+    """Returns the values of a config.json.
+
+    Args:
+        config: ours.
+        head: a key of names.HEADS.
+        labels: names of the classes; None for a regression, or no classes.
+    """
+    act = next(n for n, own in ACTIVATIONS.items() if own == config.hidden_act)
+    values = {
+        "architectures": [BY_HEAD[head]],
+        "attention_probs_dropout_prob": config.attention_probs_dropout_prob,
+        "classifier_dropout": None,
+        "hidden_act": act,
+        "hidden_dropout_prob": config.hidden_dropout_prob,
+        "hidden_size": config.hidden_size,
+        "initializer_range": config.initializer_range,
+        "intermediate_size": config.intermediate_size,
+        "layer_norm_eps": config.layer_norm_eps,
+        "max_position_embeddings": config.max_position_embeddings,
+        "model_type": "bert",
+        "num_attention_heads": config.num_attention_heads,
+        "num_hidden_layers": config.num_hidden_layers,
+        "pad_token_id": 0,
+        "tie_word_embeddings": True,
+        "type_vocab_size": config.type_vocab_size,
+        "vocab_size": config.vocab_size,
+    }
+    if head in ("classification", "tagging"):
+        own = list(labels or ["LABEL_0"])
+        values["id2label"] = {str(i): label for i, label in enumerate(own)}
+        values["label2id"] = {label: i for i, label in enumerate(own)}
+    if head == "classification":
+        values["problem_type"] = (
+            "single_label_classification" if labels else "regression"
+        )
+    return values
+
+
+def differences(config: modeling.BertConfig, head: str) -> list[str]:
+    """Says in sentences what transformers will compute otherwise."""
+    act = config.transform_act or config.hidden_act
+    epsilon = config.transform_layer_norm_eps or config.layer_norm_eps
+    same = (act, epsilon) == (config.hidden_act, config.layer_norm_eps)
+    if same or "cls/predictions/output_bias" not in names.HEADS[head]:
+        return []
+    return [
+        "The head of masked words computes with "
+        f"transform_act={act}, transform_layer_norm_eps={epsilon}; "
+        "transformers has one activation and one epsilon for the whole model, "
+        "and its logits will differ."
+    ]

@@ -1,0 +1,98 @@
+"""The config and the vocabulary of a run: given, or brought by a checkpoint.
+
+What is given must agree with what the checkpoint brings.
+"""
+
+import dataclasses
+import re
+
+from bert_tf import modeling, tokenization
+from bert_tf.interop import opened
+
+# What a run may set as it likes: they change training, not the model.
+_FREE = {
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "initializer_range",
+}
+_UNUSED = re.compile(r"\[unused\d+\]")
+
+
+def find_config(
+    path: str | None, source: opened.Checkpoint | None
+) -> modeling.BertConfig:
+    """Returns the config in a file, or the checkpoint's if there is no file.
+
+    Args:
+        path: of a bert_config.json, or None.
+        source: the checkpoint that the run starts from, or None.
+
+    Raises:
+        ValueError: There is neither, or they are of different models.
+    """
+    brought = source.config if source else None
+    if path is None:
+        if brought is None:
+            raise ValueError(
+                "The model's architecture is not known: give "
+                "--bert_config_file, or a checkpoint that has its config "
+                "beside it."
+            )
+        return brought
+    given = modeling.BertConfig.from_json_file(path)
+    if source is None or brought is None:
+        return given
+    theirs = dataclasses.asdict(brought)
+    different = [
+        f"{name} is {value} there and {theirs[name]} in the checkpoint's config"
+        for name, value in dataclasses.asdict(given).items()
+        if name not in _FREE and value != theirs[name]
+    ]
+    if different:
+        raise ValueError(
+            f"{path} is not the config of {source.path}: "
+            f"{'; '.join(different)}. Leave out --bert_config_file to use the "
+            "checkpoint's own."
+        )
+    return given
+
+
+def find_vocab(path: str | None, source: opened.Checkpoint | None) -> str:
+    """Returns the text of a vocabulary, or of the checkpoint's.
+
+    Words of the user's own may stand in the checkpoint's unused places.
+
+    Args:
+        path: of a vocab.txt, or None.
+        source: the checkpoint that the run starts from, or None.
+
+    Raises:
+        ValueError: There is neither, or they have other pieces.
+    """
+    brought = source.vocab if source else None
+    if path is None:
+        if brought is None:
+            raise ValueError(
+                "The vocabulary is not known: give --vocab_file, or a "
+                "checkpoint that has it beside it."
+            )
+        return brought
+    given = tokenization.read_vocab(path)
+    if source is not None and brought is not None:
+        _check_same(given, path, brought, source.path)
+    return given
+
+
+def _check_same(given: str, path: str, brought: str, owner: str) -> None:
+    ours, theirs = opened.pieces(given), opened.pieces(brought)
+    if len(ours) != len(theirs):
+        raise ValueError(
+            f"{path} is not the vocabulary of {owner}: it has {len(ours)} "
+            f"pieces, and the checkpoint's has {len(theirs)}."
+        )
+    for i, (own, their) in enumerate(zip(ours, theirs, strict=True)):
+        if own != their and not _UNUSED.fullmatch(their):
+            raise ValueError(
+                f"{path} is not the vocabulary of {owner}: line {i + 1} is "
+                f"{own!r}, and the checkpoint's is {their!r}."
+            )

@@ -1,0 +1,89 @@
+"""A checkpoint of any format, opened: what is in it, under our names."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bert_tf import modeling
+
+import numpy as np
+import tensorflow as tf
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """A BERT in a file. Reading it keeps the source's numerics.
+
+    Attributes:
+        path: of its file or folder, or the name of a preset.
+        format: "tf1", "hf" or "keras_hub".
+        shapes: name -> shape of its weights.
+        read: returns the named tensors; weights are float32.
+        config: with the activation and the epsilon that the source computes
+            with; None if it does not come with the weights.
+        vocab: text of its vocab.txt, or None.
+        do_lower_case: whether the model reads lower-cased text, or None where
+            the source does not say.
+        labels: names of the classes, or None.
+        state: names of what only training needs: moments, steps.
+        left_over: foreign names that mean nothing here.
+    """
+
+    path: str
+    format: str
+    shapes: Mapping[str, tuple[int, ...]]
+    read: Callable[[Sequence[str]], dict[str, np.ndarray]]
+    config: modeling.BertConfig | None = None
+    vocab: str | None = None
+    do_lower_case: bool | None = None
+    labels: tuple[str, ...] | None = None
+    state: tuple[str, ...] = ()
+    left_over: tuple[str, ...] = ()
+
+
+def read_text(path: str) -> str | None:
+    """Returns the text of a file; None if there is none."""
+    if not tf.io.gfile.exists(path) or tf.io.gfile.isdir(path):
+        return None
+    with tf.io.gfile.GFile(path, "rb") as file:
+        data = file.read()
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text: {error}") from error
+
+
+def read_json(folder: str, name: str) -> dict[str, Any]:
+    """Returns the object in a JSON file; an empty one if there is no file."""
+    path = os.path.join(folder, name)
+    text = read_text(path)
+    if text is None:
+        return {}
+    try:
+        values = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise ValueError(f"{path} must hold one JSON object.")
+    return values
+
+
+def write_text(path: str, text: str) -> None:
+    """Writes a text file, whole or not at all."""
+    temporary = f"{path}.tmp{os.getpid()}"
+    with tf.io.gfile.GFile(temporary, "w") as file:
+        file.write(text)
+    tf.io.gfile.rename(temporary, path, overwrite=True)
+
+
+def write_json(path: str, values: Mapping[str, Any]) -> None:
+    """Writes a JSON file, whole or not at all."""
+    write_text(path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+
+
+def pieces(vocab: str) -> list[str]:
+    """Returns the pieces of the text of a vocab.txt, by id."""
+    # Not splitlines: the released Chinese vocabulary has U+2028 as a piece.
+    return vocab.removesuffix("\n").split("\n")

@@ -1,0 +1,105 @@
+"""The original's checkpoints: our own format.
+
+The original computes GELU in its tanh form and normalizes with epsilon 1e-12;
+a bert_config.json beside the checkpoint may say otherwise.
+"""
+
+import os
+import re
+from collections.abc import Collection
+
+from bert_tf import checkpoints, modeling
+from bert_tf.interop import names, opened
+
+import tensorflow as tf
+
+PREFIX = "bert_model.ckpt"
+CONFIG = "bert_config.json"
+VOCAB = "vocab.txt"
+LABELS = "labels.txt"
+
+_WORDS = "bert/embeddings/word_embeddings"
+# Names of the encoders that are taken for BERT.
+_OTHERS = {
+    "ALBERT": re.compile(r"(^|/)bert/encoder/transformer/group_\d+/"),
+    "ELECTRA": re.compile(r"(^|/)(electra|discriminator_predictions)/"),
+}
+
+
+def scope(found: Collection[str], path: str) -> str:
+    """Returns what stands before `bert/` in a checkpoint's names.
+
+    Raises:
+        ValueError: The names are those of another encoder.
+    """
+    for architecture, pattern in _OTHERS.items():
+        if any(pattern.search(name) for name in found):
+            raise ValueError(
+                f"{path} is no BERT: by its names it is {architecture}."
+            )
+    scopes = {
+        name.removesuffix(_WORDS) for name in found if name.endswith(_WORDS)
+    }
+    if len(scopes) > 1:
+        raise ValueError(
+            f"{path} holds more than one BERT, under the prefixes "
+            f"{', '.join(map(repr, sorted(scopes)))}."
+        )
+    return scopes.pop() if scopes else ""
+
+
+def open_checkpoint(prefix: str) -> opened.Checkpoint:
+    """Opens a TF1 checkpoint and the files beside it."""
+    stored = checkpoints.shapes(prefix)
+    before = scope(stored, prefix)
+    ours = {name.removeprefix(before): name for name in stored}
+    weights = {
+        n: stored[s] for n, s in ours.items() if checkpoints.is_weight(n)
+    }
+
+    def read(wanted):
+        values = checkpoints.read(prefix, [ours[name] for name in wanted])
+        return {name: values[ours[name]] for name in wanted}
+
+    folder = os.path.dirname(prefix)
+    config = None
+    path = os.path.join(folder, CONFIG)
+    if tf.io.gfile.exists(path):
+        config = modeling.BertConfig.from_json_file(path)
+        names.check(config, weights, prefix)
+    labels = opened.read_text(os.path.join(folder, LABELS))
+    return opened.Checkpoint(
+        path=prefix,
+        format="tf1",
+        shapes=weights,
+        read=read,
+        config=config,
+        vocab=opened.read_text(os.path.join(folder, VOCAB)),
+        labels=tuple(opened.pieces(labels)) if labels else None,
+        state=tuple(sorted(ours.keys() - weights.keys())),
+    )
+
+
+def write(
+    folder: str, source: opened.Checkpoint, config: modeling.BertConfig
+) -> set[str]:
+    """Writes bert_model.ckpt, bert_config.json, vocab.txt and labels.txt.
+
+    Args:
+        folder: an empty one.
+        source: what to write, with the state of its training.
+        config: its architecture.
+
+    Returns:
+        Which of the source's weights were written: all.
+    """
+    tensors = source.read([*source.shapes, *source.state])
+    checkpoints.write(os.path.join(folder, PREFIX), tensors)
+    texts = {CONFIG: config.to_json()}
+    if source.vocab is not None:
+        texts[VOCAB] = source.vocab
+    if source.labels:
+        texts[LABELS] = "".join(f"{label}\n" for label in source.labels)
+    for name, text in texts.items():
+        opened.write_text(os.path.join(folder, name), text)
+    return set(source.shapes)

@@ -1,0 +1,188 @@
+"""Converts BERT checkpoints between the original's format and others.
+
+A released checkpoint for Hugging Face's transformers:
+    python convert_checkpoint.py --output_format=hf --output_path=/tmp/hf \
+        --input_checkpoint=uncased_L-12_H-768_A-12/bert_model.ckpt
+
+A Hugging Face model for our scripts, or for the original's:
+    python convert_checkpoint.py --output_format=tf1 --output_path=/tmp/tf1 \
+        --input_checkpoint=/models/bert-base-uncased
+
+The input is a checkpoint of the original or ours, the folder of a Hugging Face
+model, the folder or the name of a KerasHub preset. The output is a folder, with
+config and vocabulary; it appears when it is complete.
+"""
+
+import dataclasses
+import os
+
+from bert_tf import command_line, tokenization
+from bert_tf.interop import formats, model_files, names
+
+import tensorflow as tf
+from absl import flags, logging
+
+# ---- Flags ------------------------------------------------------------------
+
+_INPUT_CHECKPOINT = flags.DEFINE_string(
+    "input_checkpoint", None, "What to convert; see above.", required=True
+)
+_OUTPUT_FORMAT = flags.DEFINE_enum(
+    "output_format",
+    None,
+    formats.FORMATS,
+    "tf1: the original's and ours. hf: Hugging Face. keras_hub: KerasHub.",
+    required=True,
+)
+_OUTPUT_PATH = flags.DEFINE_string(
+    "output_path", None, "The new folder to write.", required=True
+)
+_BERT_CONFIG_FILE = flags.DEFINE_string(
+    "bert_config_file",
+    None,
+    "The model's bert_config.json, where the input brings no config.",
+)
+_VOCAB_FILE = flags.DEFINE_string(
+    "vocab_file", None, "Its vocabulary, where the input brings none."
+)
+_DO_LOWER_CASE = flags.DEFINE_bool(
+    "do_lower_case",
+    None,
+    "Whether the model reads lower-cased text. By default what the input "
+    "says; where it does not, what the vocabulary looks like.",
+)
+_STRIP_OPTIMIZER = flags.DEFINE_bool(
+    "strip_optimizer",
+    False,
+    "Whether to leave out the moments and the step of training, two thirds "
+    "of a checkpoint. Only TF1 checkpoints can hold them.",
+)
+_HEAD = flags.DEFINE_enum(
+    "head",
+    None,
+    tuple(names.HEADS),
+    "The head to write. By default what the input has.",
+)
+_LABELS = flags.DEFINE_list(
+    "labels",
+    None,
+    "Names of the classes, in the order of training. By default those that "
+    "the input brings.",
+)
+
+
+# ---- What belongs to the weights --------------------------------------------
+
+
+def complete(source, bert_config_file, vocab_file, do_lower_case, labels):
+    """Returns the source with what the flags say of it."""
+    config = model_files.find_config(bert_config_file, source)
+    names.check(config, source.shapes, source.path)
+    changes: dict[str, object] = {"config": config}
+    if vocab_file or source.vocab:
+        vocab = model_files.find_vocab(vocab_file, source)
+        name = vocab_file or f"The vocabulary of {source.path}"
+        pieces = tokenization.parse_vocab(vocab, name)
+        config.check_vocab_size(len(pieces), name)
+        if do_lower_case is None:
+            do_lower_case = source.do_lower_case
+        if do_lower_case is None:
+            do_lower_case = looks_uncased(pieces)
+        changes |= {"vocab": vocab, "do_lower_case": do_lower_case}
+    if labels:
+        check_labels(labels, source)
+        changes["labels"] = tuple(labels)
+    return dataclasses.replace(source, **changes)
+
+
+def looks_uncased(pieces):
+    """Says whether lower-casing changes hardly any piece."""
+    try:
+        tokenization.check_casing(pieces, True, "")
+    except ValueError:
+        return False
+    return True
+
+
+def check_labels(labels, source):
+    """Raises ValueError unless there is one label for each class."""
+    head = names.find_head(source.shapes, source.path)
+    if head not in ("classification", "tagging"):
+        raise ValueError(
+            f"{source.path} has no classes: its head is {head}. Leave out "
+            "--labels."
+        )
+    (bias,) = (n for n in names.HEADS[head] if n.endswith("output_bias"))
+    (count,) = source.shapes[bias]
+    if count != len(labels):
+        raise ValueError(
+            f"{source.path} has {count} classes. "
+            f"Received: labels={','.join(labels)}"
+        )
+
+
+# ---- Report -----------------------------------------------------------------
+
+
+def describe(source):
+    """Logs what was found."""
+    config = source.config
+    logging.info(
+        "%s: %s, %s, L=%d, D=%d, V=%d, %s, layer_norm_eps=%g, %d weights%s.",
+        source.path,
+        source.format,
+        names.find_head(source.shapes, source.path),
+        config.num_hidden_layers,
+        config.hidden_size,
+        config.vocab_size,
+        config.hidden_act,
+        config.layer_norm_eps,
+        len(source.shapes),
+        f" and {len(source.state)} of training" if source.state else "",
+    )
+
+
+def report(path, written):
+    """Logs what was written, what was not, and the size."""
+    for note in written.notes:
+        logging.warning("%s", note)
+    if written.left_out:
+        logging.info("Left out: %s", ", ".join(written.left_out))
+    size = sum(
+        tf.io.gfile.stat(os.path.join(folder, name)).length
+        for folder, _, files in tf.io.gfile.walk(path)
+        for name in files
+    )
+    logging.info(
+        "Wrote %d weights to %s, %.1f MB.",
+        len(written.weights),
+        path,
+        size / 1e6,
+    )
+
+
+# ---- Main -------------------------------------------------------------------
+
+
+def main(_):
+    """The whole conversion as an outline."""
+    path, output_format = _OUTPUT_PATH.value, _OUTPUT_FORMAT.value
+    formats.check_target(path)
+    source = formats.open_checkpoint(_INPUT_CHECKPOINT.value)
+    if _HEAD.value:
+        source = formats.with_head(source, _HEAD.value)
+    source = complete(
+        source,
+        _BERT_CONFIG_FILE.value,
+        _VOCAB_FILE.value,
+        _DO_LOWER_CASE.value,
+        _LABELS.value,
+    )
+    describe(source)
+    if _STRIP_OPTIMIZER.value or output_format != "tf1":
+        source = dataclasses.replace(source, state=())
+    report(path, formats.write(path, output_format, source))
+
+
+if __name__ == "__main__":
+    command_line.run(main)
