@@ -1,0 +1,123 @@
+"""Models of random weights and their files, for the tests of interop."""
+
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+from bert_tf import checkpoints, heads, modeling
+from bert_tf.interop import formats, names
+from tests import reference
+
+import keras
+import numpy as np
+
+_PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on a mat ##s . , dog"
+VOCAB = [*_PIECES.split(), *(f"w{i}" for i in range(25))]
+SMALL: dict[str, Any] = {
+    "vocab_size": len(VOCAB),
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "max_position_embeddings": 20,
+    "type_vocab_size": 2,
+}
+WIDE = SMALL | {
+    "hidden_size": 768,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+}
+NUM_LABELS = 3
+# Absolute, in float32.
+TOLERANCE = 1e-5
+
+
+def model(head: str, config: modeling.BertConfig) -> keras.Model:
+    """Our model with a head."""
+    plain: dict[str, Any] = {
+        "encoder": modeling.Bert,
+        "pretraining": heads.BertPretrainer,
+        "masked_lm": heads.BertMaskedLM,
+        "next_sentence": heads.BertNextSentence,
+        "span": heads.BertSpanFinder,
+        "multiple_choice": heads.BertMultipleChoice,
+    }
+    labelled: dict[str, Any] = {
+        "classification": heads.BertClassifier,
+        "tagging": heads.BertTagger,
+    }
+    if head in plain:
+        return plain[head](config)
+    return labelled[head](config, NUM_LABELS)
+
+
+def random_model(head: str, config: modeling.BertConfig) -> keras.Model:
+    """Our model with random weights."""
+    made = model(head, config)
+    rng = np.random.default_rng(0)
+    for variable in made.variables:
+        kind = variable.path.rpartition("/")[2]
+        value = rng.normal(0, spread(kind, variable.shape[0]), variable.shape)
+        if variable.path.endswith("gamma"):
+            value = rng.uniform(0.5, 1.5, variable.shape)
+        variable.assign(value)
+    return made
+
+
+def spread(kind: str, in_size: int) -> float:
+    """Standard deviation at which activations have the size of trained ones.
+
+    Much smaller, and the two forms of GELU could not be told apart.
+    """
+    small = kind.endswith("embeddings") or kind.startswith("output_")
+    return 0.02 if small else in_size**-0.5
+
+
+def config_of(made: keras.Model) -> modeling.BertConfig:
+    return getattr(made, "bert", made).config
+
+
+def write_tf1(
+    folder: pathlib.Path,
+    made: keras.Model,
+    labels: Sequence[str] = (),
+    vocab: Sequence[str] = VOCAB,
+) -> str:
+    """Writes a model as the original would, and returns the folder."""
+    folder.mkdir(exist_ok=True)
+    weights = {v.path: v.value for v in made.variables}
+    checkpoints.write(str(folder / "bert_model.ckpt"), weights)
+    (folder / "bert_config.json").write_text(config_of(made).to_json())
+    for name, lines in (("vocab.txt", vocab), ("labels.txt", labels)):
+        if lines:
+            text = "".join(f"{line}\n" for line in lines)
+            (folder / name).write_text(text, encoding="utf-8")
+    return str(folder)
+
+
+def load(path: str) -> tuple[keras.Model, str]:
+    """Our model with the weights of a checkpoint, and its head."""
+    source = formats.open_checkpoint(path)
+    head = names.find_head(source.shapes, source.path)
+    assert source.config is not None
+    made = model(head, source.config)
+    checkpoints.restore_weights(made.variables, source)
+    return made, head
+
+
+def batch(config: modeling.BertConfig) -> dict[str, np.ndarray]:
+    """Rows with padding of several lengths, two segments, all positions."""
+    inputs = reference.batch(config, rows=3, length=11)
+    every = np.tile(np.arange(11, dtype=np.int32), (3, 1))
+    return inputs | {"masked_lm_positions": every}
+
+
+def assert_equal(path: str, other: str) -> None:
+    """Two checkpoints hold the same tensors, bit for bit."""
+    left, right = map(formats.open_checkpoint, (path, other))
+    assert left.shapes == right.shapes
+    wanted = list(left.shapes)
+    values, others = left.read(wanted), right.read(wanted)
+    for name in wanted:
+        np.testing.assert_array_equal(values[name], others[name], name)

