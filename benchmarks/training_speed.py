@@ -93,12 +93,12 @@ def timed(step, seconds: float) -> float:
 
 def ours(config: dict, batch: int) -> float:
     """run_pretraining.py's own objective, loop and input."""
-    import run_pretraining
     from bert_tf import (
         heads,
         input_pipeline,
         modeling,
         optimization,
+        pretraining,
         records,
         training,
     )
@@ -124,8 +124,9 @@ def ours(config: dict, batch: int) -> float:
             records.PRETRAINING,
             {"S": _LENGTH.value, "P": _PREDICTIONS.value},
         )
+        objective = pretraining.objective("nsp")
         train = training.make_train_steps(
-            strategy, model, optimizer, run_pretraining.OBJECTIVE, dataset, 1
+            strategy, model, optimizer, objective, dataset, 1
         )
         done = 0
 
