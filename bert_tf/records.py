@@ -263,6 +263,20 @@ TAGGING = RecordType(
         Feature("label_weights", "S", tf.float32),
     ),
 )
+# SQuAD's windows, to train on and to predict.
+SPAN = RecordType(
+    "span",
+    (
+        Feature("unique_ids", None, tf.int64),
+        *_SEQUENCE,
+        Feature("start_positions", None, tf.int64),
+        Feature("end_positions", None, tf.int64),
+        Feature("is_impossible", None, tf.int64),
+    ),
+)
+SPAN_QUESTION = RecordType(
+    "span question", (Feature("unique_ids", None, tf.int64), *_SEQUENCE)
+)
 
 
 # ---- Files -----------------------------------------------------------------

@@ -48,6 +48,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "input_pipeline": {"manifests", "masking", "records"},
         "text_records": {"records", "tasks.*", "text_ops"},
         "tagging_records": {"records", "tasks.*", "text_records"},
+        "squad_records": {"records", "tasks.*", "text_records"},
         "modeling": set(),
     },
     # checkpoints works on any map from names to variables

@@ -1,0 +1,81 @@
+"""Questions -> TFRecords of windows, in the original's features.
+
+Shapes: W windows of a question.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from bert_tf import records, text_records
+from bert_tf.tasks import squad, squad_windows
+
+import numpy as np
+from absl import logging
+
+# The original counts from here.
+_FIRST_UNIQUE_ID = 1_000_000_000
+# Windows that are serialized together.
+_BATCH_SIZE = 1024
+
+Columns = Mapping[str, np.ndarray]
+
+
+def write_to_train(
+    path: str, cutter: squad_windows.Cutter, questions: Iterable[squad.Question]
+) -> text_records.TextRecords:
+    """Writes one file to train on; each question has one answer or none."""
+
+    def features() -> Iterator[Columns]:
+        for question in questions:
+            windows = cutter.cut(question)
+            yield cutter.features(windows) | cutter.labels(windows)
+
+    return _write(path, cutter, records.SPAN, features())
+
+
+def write_to_predict(
+    path: str, cutter: squad_windows.Cutter, questions: Sequence[squad.Question]
+) -> tuple[text_records.TextRecords, list[squad_windows.Windows]]:
+    """Writes one file to predict; returns the windows of each question too."""
+    all_windows = [cutter.cut(question) for question in questions]
+    features = map(cutter.features, all_windows)
+    return _write(path, cutter, records.SPAN_QUESTION, features), all_windows
+
+
+def _write(
+    path: str,
+    cutter: squad_windows.Cutter,
+    record_type: records.RecordType,
+    features: Iterable[Columns],
+) -> text_records.TextRecords:
+    questions = 0
+    with records.Writer(path) as writer:
+
+        def write(waiting: Sequence[Columns]) -> None:
+            columns = {
+                name: np.concatenate([part[name] for part in waiting])
+                for name in waiting[0]
+            }
+            first = _FIRST_UNIQUE_ID + writer.records
+            columns["unique_ids"] = first + np.arange(len(columns["input_ids"]))
+            writer.write_all(record_type.encode_batch(columns))
+
+        waiting: list[Columns] = []
+        rows = 0
+        for part in features:
+            questions += 1
+            waiting.append(part)
+            rows += len(part["input_ids"])
+            if rows >= _BATCH_SIZE:
+                write(waiting)
+                waiting, rows = [], 0
+        if waiting:
+            write(waiting)
+    logging.info(
+        "Wrote %d windows of %d questions to %s.",
+        writer.records,
+        questions,
+        path,
+    )
+    return text_records.TextRecords(
+        path, writer.records, record_type, cutter.layout.max_seq_length
+    )

@@ -1,0 +1,253 @@
+"""SQuAD 1.1 and 2.0: questions about contexts, from their JSON files.
+
+Every error names the file and the question.
+"""
+
+import dataclasses
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from absl import logging
+from etils import epath
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """A slice of the context.
+
+    Attributes:
+        text: What it says.
+        start: Its first character in the context; None if the file does not
+            tell, which only training needs.
+    """
+
+    text: str
+    start: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """One question about one context.
+
+    Attributes:
+        key: The question's id in the file.
+        text: The question.
+        context: What holds the answer; one string for all its questions.
+        answers: By one or more people; none if they are not known, or if the
+            context has no answer.
+        is_impossible: Whether the file says that there is no answer.
+    """
+
+    key: str
+    text: str
+    context: str
+    answers: tuple[Answer, ...] = ()
+    is_impossible: bool = False
+
+
+# ---- Reading ----------------------------------------------------------------
+
+
+def read(path: str) -> list[Question]:
+    """Reads the questions of a file, in its order.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is not of SQuAD's format, an id comes twice, a context
+            is empty, or there is no question.
+    """
+    file = epath.Path(path)
+    if not file.exists():
+        raise FileNotFoundError(f"There is no such file. Received: {path}")
+    try:
+        content = json.loads(file.read_bytes())
+    except ValueError as error:  # Not JSON, or not UTF-8.
+        raise ValueError(f"{path} is not a JSON file: {error}") from error
+    questions: dict[str, Question] = {}
+    for number, article in enumerate(_field(path, content, "data", list), 1):
+        where = f"{path}, article {number}"
+        paragraphs = _field(where, article, "paragraphs", list)
+        for index, paragraph in enumerate(paragraphs, 1):
+            place = f"{where}, paragraph {index}"
+            for question in _questions(path, place, paragraph):
+                if question.key in questions:
+                    raise ValueError(
+                        f"{path}, question {question.key}: the id comes twice."
+                    )
+                questions[question.key] = question
+    if not questions:
+        raise ValueError(f"{path} holds no question.")
+    return list(questions.values())
+
+
+def _questions(path: str, place: str, paragraph: Any) -> list[Question]:
+    context = _field(place, paragraph, "context", str)
+    questions = []
+    for qa in _field(place, paragraph, "qas", list):
+        key = _field(place, qa, "id", str)
+        where = f"{path}, question {key}"
+        if not context.strip():
+            raise ValueError(f"{where}: the context is empty.")
+        answers = []
+        # Questions to be predicted may come without.
+        for answer in _field(where, qa, "answers", list, []):
+            text = _field(where, answer, "text", str)
+            start = _field(where, answer, "answer_start", int, None)
+            answers.append(Answer(text, start))
+        questions.append(
+            Question(
+                key,
+                _field(where, qa, "question", str),
+                context,
+                tuple(answers),
+                _field(where, qa, "is_impossible", bool, False),
+            )
+        )
+    return questions
+
+
+_NEEDED = object()
+
+
+def _field(
+    where: str, item: Any, key: str, kind: type, default: Any = _NEEDED
+) -> Any:
+    """Returns a value of a JSON object, checked; the default if it has none."""
+    if not isinstance(item, dict):
+        raise ValueError(
+            f"{where}: expected a JSON object with {key!r}, as in SQuAD's "
+            f"files. Received: a value of type {type(item).__name__}"
+        )
+    if key not in item:
+        if default is not _NEEDED:
+            return default
+        raise ValueError(
+            f"{where}: {key!r} is missing. Received: keys "
+            f"{', '.join(item) or 'none'}"
+        )
+    # JSON's true and false are integers to Python.
+    if type(item[key]) is not kind:
+        raise ValueError(
+            f"{where}: {key!r} must be of type {kind.__name__}. "
+            f"Received: {repr(item[key])[:80]}"
+        )
+    return item[key]
+
+
+# ---- What training needs ----------------------------------------------------
+
+
+def with_one_answer(
+    path: str,
+    questions: Sequence[Question],
+    version_2_with_negative: bool,
+    verbose: bool = False,
+) -> list[Question]:
+    """Returns the questions with the one answer that training learns.
+
+    It is the first of the file's answers. Where the text does not stand at its
+    `answer_start`, as a few times in the published files, the nearest place
+    where it does is taken, however its white space looks there.
+
+    Args:
+        path: Of the questions, for errors.
+        questions: As read.
+        version_2_with_negative: Whether a question may have no answer.
+        verbose: Whether warnings name all questions, not the first alone.
+
+    Raises:
+        ValueError: A question lacks an answer, or the answer is not in the
+            context.
+    """
+    results = []
+    several: list[str] = []
+    moved: list[str] = []
+    for question in questions:
+        where = f"{path}, question {question.key}"
+        if version_2_with_negative and question.is_impossible:
+            results.append(dataclasses.replace(question, answers=()))
+            continue
+        if not question.answers:
+            raise ValueError(
+                f"{where}: there is no answer to learn. If questions without "
+                "an answer are meant to be in the file, each says "
+                '"is_impossible": true, and the run '
+                "--version_2_with_negative=true."
+            )
+        if len(question.answers) > 1:
+            several.append(question.key)
+        answer = _located(where, question.context, question.answers[0])
+        if answer.start != question.answers[0].start:
+            moved.append(question.key)
+        results.append(
+            dataclasses.replace(
+                question, answers=(answer,), is_impossible=False
+            )
+        )
+    for keys, what in (
+        (several, "have several answers; the first is learned"),
+        (moved, "have an answer that stands not at its answer_start but near"),
+    ):
+        if keys:
+            logging.warning(
+                "%s: %d questions %s: %s%s.",
+                path,
+                len(keys),
+                what,
+                ", ".join(keys if verbose else keys[:1]),
+                "" if verbose or len(keys) == 1 else " and others",
+            )
+    return results
+
+
+def _located(where: str, context: str, answer: Answer) -> Answer:
+    """Returns the answer as the slice of the context that it is."""
+    words = answer.text.split()
+    if not words:
+        raise ValueError(f"{where}: the answer is empty.")
+    if answer.start is None:
+        raise ValueError(f"{where}: the answer has no 'answer_start'.")
+    end = answer.start + len(answer.text)
+    if answer.start < 0 or end > len(context):
+        raise ValueError(
+            f"{where}: the answer is out of range; the context has "
+            f"{len(context)} characters. Received: "
+            f"answer_start={answer.start}, text={answer.text[:80]!r}"
+        )
+    if context[answer.start : end] == answer.text:
+        return answer
+    pattern = r"\s+".join(map(re.escape, words))
+    places = [match.span() for match in re.finditer(pattern, context)]
+    if not places:
+        found = context[answer.start : end]
+        raise ValueError(
+            f"{where}: the answer is not in the context. Expected "
+            f"{answer.text[:80]!r}. Received: {found[:80]!r} at "
+            f"answer_start={answer.start}"
+        )
+    wanted = answer.start
+    start, end = min(places, key=lambda place: abs(place[0] - wanted))
+    return Answer(context[start:end], start)
+
+
+def check_scorable(
+    path: str, questions: Sequence[Question], version_2_with_negative: bool
+) -> bool:
+    """Says whether predictions can be scored: whether there are answers.
+
+    Raises:
+        ValueError: Some questions have answers and some have none, which only
+            the rules of SQuAD 2.0 can score.
+    """
+    missing = [q.key for q in questions if not q.answers]
+    if len(missing) == len(questions):
+        return False
+    if missing and not version_2_with_negative:
+        raise ValueError(
+            f"{path}, question {missing[0]}: there is no answer, as for "
+            f"{len(missing)} of {len(questions)} questions. Files of SQuAD 2.0 "
+            "need --version_2_with_negative=true."
+        )
+    return True
