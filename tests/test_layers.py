@@ -49,6 +49,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "text_records": {"records", "tasks.*", "text_ops"},
         "tagging_records": {"records", "tasks.*", "text_records"},
         "squad_records": {"records", "tasks.*", "text_records"},
+        "offset_ops": {"text_ops"},
         "modeling": set(),
     },
     # checkpoints works on any map from names to variables
@@ -68,6 +69,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "text_ops",
             "word_ops",
         },
+        "export_span": {"export", "heads", "modeling", "offset_ops", "tasks.*"},
     },
     {
         "pretraining": {"losses", "training"},
