@@ -1,0 +1,215 @@
+"""Splits much text into the ids of word pieces, by NumPy.
+
+Words repeat: of a million words of English only a few tens of thousands are
+different. This tokenizer finds the words of a batch of texts as runs of bytes,
+identifies each by a 64-bit hash, and asks the Python tokenizer for the pieces
+of those alone that it has not seen. It needs no TensorFlow, whose import takes
+seconds and 600 MB of every worker process.
+
+Shapes:
+- B: bytes of all texts     W: words     T: texts     N: pieces of all texts
+"""
+
+import array
+from collections.abc import Mapping, Sequence
+
+from bert_tf import tokenization
+
+import numpy as np
+
+# Bytes of text at a time: few enough for the arrays to stay in the cache.
+_BATCH_BYTES = 1 << 18
+
+# A chance of 3e-6 that two of ten million words have the same hash.
+_MULTIPLIER = 0x9E3779B97F4A7C15
+_SLOT_BITS = 20
+# What is remembered is forgotten at this many words (about 300 MB).
+_MAX_WORDS = 1 << 20
+
+# JSON can hold half a surrogate pair: to the Python tokenizer a character.
+_ENCODING = ("utf-8", "surrogatepass")
+
+# The only letter whose lower case depends on what is beyond punctuation.
+_SIGMA = "Σ"
+
+
+class BulkTokenizer:
+    """Gives the ids that `tokenization.FullTokenizer` gives.
+
+    Text is cut at ASCII white space and around ASCII punctuation, where the
+    rules of cleaning, lower-casing and decomposition never reach across (but
+    for the capital sigma). What lies between is a word, or, with characters
+    beyond ASCII, a few; the Python tokenizer says which.
+
+    Args:
+        vocab: Piece -> id.
+        do_lower_case: Lower-case and strip accents; must be as in training.
+    """
+
+    def __init__(self, vocab: Mapping[str, int], do_lower_case: bool):
+        self._reference = tokenization.FullTokenizer.from_vocab(
+            vocab, do_lower_case
+        )
+        self._is_word, self._is_mark = _byte_classes()
+        rng = np.random.default_rng(0)
+        self._values = rng.integers(2**64, size=256, dtype=np.uint64)
+        if do_lower_case:
+            upper = np.arange(ord("A"), ord("Z") + 1)
+            self._values[upper] = self._values[upper + 32]
+        self._powers = _powers(_MULTIPLIER, _BATCH_BYTES)
+        self._inverses = _powers(pow(_MULTIPLIER, -1, 2**64), _BATCH_BYTES)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._numbers: dict[int, int] = {}  # hash -> number of the word
+        self._pieces = array.array("i")
+        self._ends = array.array("q", [0])  # in `_pieces`, by number
+        # The first word of each slot, found without a search.
+        self._slot_hash = np.zeros(1 << _SLOT_BITS, np.uint64)
+        self._slot_number = np.zeros(1 << _SLOT_BITS, np.int64)
+
+    def tokenize(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the ids of all pieces [N] int32, and how many by text [T]."""
+        ids: list[np.ndarray] = []
+        lengths: list[np.ndarray] = []
+        batch: list[bytes] = []
+        size = 0
+        for text in texts:
+            encoded = text.encode(*_ENCODING)
+            alone = _SIGMA in text or len(encoded) >= _BATCH_BYTES
+            if batch and (alone or size + len(encoded) >= _BATCH_BYTES):
+                _append(self._tokenize_batch(batch), ids, lengths)
+                batch, size = [], 0
+            if alone:
+                _append(self._tokenize_alone(text), ids, lengths)
+            else:
+                batch.append(encoded)
+                size += len(encoded) + 1
+        if batch:
+            _append(self._tokenize_batch(batch), ids, lengths)
+        if not ids:
+            return np.zeros(0, np.int32), np.zeros(0, np.int64)
+        return np.concatenate(ids), np.concatenate(lengths)
+
+    def _tokenize_alone(self, text: str) -> tuple[np.ndarray, np.ndarray]:
+        ids = self._ids(text)
+        return np.array(ids, np.int32), np.array([len(ids)])
+
+    def _ids(self, text: str) -> list[int]:
+        tokenizer = self._reference
+        if text.isascii() and text.isalnum():
+            # One word: there is nothing to clean or to cut.
+            text = text.lower() if tokenizer.do_lower_case else text
+            pieces = tokenizer.wordpiece_tokenizer.split(text)
+        else:
+            pieces = tokenizer.tokenize(text)
+        return tokenizer.convert_tokens_to_ids(pieces)
+
+    def _tokenize_batch(
+        self, texts: list[bytes]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        # The line ends keep the words of two texts apart.
+        joined = b"\n".join(texts) + b"\n"
+        data = np.frombuffer(joined, np.uint8)  # [B]
+        starts, ends = self._find_words(data)  # [W]
+        numbers = self._number(
+            joined, starts, ends, self._hash(data, starts, ends)
+        )
+        piece_ends = np.frombuffer(self._ends, np.int64)
+        pieces = np.frombuffer(self._pieces, np.int32)
+        first = piece_ends[numbers]  # [W]
+        counts = piece_ends[numbers + 1] - first  # [W]
+        total = np.zeros(len(numbers) + 1, np.int64)
+        np.cumsum(counts, out=total[1:])
+        place = np.arange(total[-1]) + np.repeat(first - total[:-1], counts)
+        sizes = np.fromiter(map(len, texts), np.int64, len(texts)) + 1
+        words = np.searchsorted(starts, np.cumsum(sizes))  # before each end
+        return pieces[place], np.diff(total[words], prepend=0)
+
+    def _find_words(self, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns where words start and end: runs, or single marks."""
+        is_word = self._is_word[data]  # [B]
+        is_mark = self._is_mark[data]  # [B]
+        starts, ends = is_word.copy(), is_word.copy()
+        starts[1:] &= ~is_word[:-1]
+        ends[:-1] &= ~is_word[1:]
+        return (
+            np.flatnonzero(starts | is_mark),
+            np.flatnonzero(ends | is_mark) + 1,
+        )
+
+    def _hash(
+        self, data: np.ndarray, starts: np.ndarray, ends: np.ndarray
+    ) -> np.ndarray:
+        """Hashes each word: the sum of value(byte) * multiplier^place."""
+        sums = np.zeros(len(data) + 1, np.uint64)
+        values = self._values[data]
+        values *= self._powers[: len(data)]
+        np.cumsum(values, out=sums[1:])
+        # By the inverse the place counts from the word's start. Zero stands
+        # for an empty slot; no word has it but by the chance above.
+        return (sums[ends] - sums[starts]) * self._inverses[starts]
+
+    def _number(
+        self,
+        joined: bytes,
+        starts: np.ndarray,
+        ends: np.ndarray,
+        hashes: np.ndarray,
+    ) -> np.ndarray:
+        """Returns the numbers of the words, giving one to each new word."""
+        if len(self._numbers) > _MAX_WORDS:
+            self._forget()
+        slots = hashes >> np.uint64(64 - _SLOT_BITS)
+        numbers = self._slot_number[slots]  # [W]
+        others = np.flatnonzero(self._slot_hash[slots] != hashes)
+        unique, first, inverse = np.unique(
+            hashes[others], return_index=True, return_inverse=True
+        )
+        found = np.empty(len(unique), np.int64)
+        for index, (key, place) in enumerate(
+            zip(unique.tolist(), others[first].tolist(), strict=True)
+        ):
+            number = self._numbers.get(key)
+            if number is None:
+                word = joined[starts[place] : ends[place]]
+                number = self._add(key, word.decode(*_ENCODING))
+            found[index] = number
+        numbers[others] = found[inverse]
+        return numbers
+
+    def _add(self, key: int, word: str) -> int:
+        number = self._numbers[key] = len(self._numbers)
+        self._pieces.extend(self._ids(word))
+        self._ends.append(len(self._pieces))
+        slot = key >> (64 - _SLOT_BITS)
+        if not self._slot_hash[slot]:
+            self._slot_hash[slot] = key
+            self._slot_number[slot] = number
+        return number
+
+
+def _append(
+    result: tuple[np.ndarray, np.ndarray],
+    ids: list[np.ndarray],
+    lengths: list[np.ndarray],
+) -> None:
+    ids.append(result[0])
+    lengths.append(result[1])
+
+
+def _byte_classes() -> tuple[np.ndarray, np.ndarray]:
+    """Says of each byte whether it belongs to a word, or is a mark."""
+    is_mark = np.zeros(256, bool)
+    is_space = np.zeros(256, bool)
+    is_space[[ord(char) for char in " \t\n\r"]] = True
+    for code in range(128):
+        is_mark[code] = tokenization.split_punctuation(chr(code)) != chr(code)
+    # Control characters vanish and so join what is around them.
+    return ~(is_mark | is_space), is_mark
+
+
+def _powers(base: int, count: int) -> np.ndarray:
+    factors = np.full(count, base, np.uint64)
+    factors[0] = 1
+    return np.cumprod(factors)

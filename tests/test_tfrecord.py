@@ -1,0 +1,41 @@
+"""TensorFlow reads what is written without it, and writes the same."""
+
+from bert_tf import tfrecord
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+
+@pytest.fixture(scope="module")
+def serialized():
+    rng = np.random.default_rng(0)
+    return [rng.bytes(size) for size in (0, 1, 700, 700, 70_000, 3)]
+
+
+def test_writes_what_tensorflow_writes(serialized, tmp_path):
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    with tfrecord.Writer(ours) as writer:
+        writer.write_all(serialized[:2])
+        writer.write_all(iter(serialized[2:]))
+    assert writer.records == len(serialized)
+    with tf.io.TFRecordWriter(str(theirs)) as other:
+        for record in serialized:
+            other.write(record)
+    assert ours.read_bytes() == theirs.read_bytes()
+    assert sorted(tmp_path.iterdir()) == [ours, theirs]
+
+
+def test_appears_when_it_is_complete(serialized, tmp_path):
+    path = tmp_path / "x"
+    with tfrecord.Writer(path) as writer:
+        writer.write_all(serialized)
+        assert not path.exists()
+    assert path.exists()
+
+
+def test_error_leaves_nothing(serialized, tmp_path):
+    with pytest.raises(KeyError), tfrecord.Writer(tmp_path / "x") as writer:
+        writer.write_all(serialized)
+        raise KeyError
+    assert not list(tmp_path.iterdir())
