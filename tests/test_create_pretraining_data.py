@@ -1,8 +1,17 @@
 """Runs create_pretraining_data.py's own main."""
 
+import gzip
 import hashlib
+import json
+import os
+import pathlib
 import random
 import re
+import resource
+import signal
+import subprocess
+import sys
+import time
 
 from bert_tf import manifests, records
 from tests import scripts
@@ -11,6 +20,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+_SCRIPT = str(
+    pathlib.Path(__file__).resolve().parent.parent
+    / "create_pretraining_data.py"
+)
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 _LENGTHS = {"S": 32, "P": 5}
 _DOCUMENTS = 12
@@ -47,8 +60,8 @@ def inputs(tmp_path_factory):
     return folder
 
 
-def run(inputs, tmp_path, *flags, **changes):
-    """Runs the script; a change to None leaves the flag out."""
+def flags_of(inputs, tmp_path, changes):
+    """The flags; a change to None leaves a flag out."""
     values = {
         "input_file": f"{inputs}/?.txt",
         "output_dir": tmp_path / "out",
@@ -58,16 +71,30 @@ def run(inputs, tmp_path, *flags, **changes):
         "dupe_factor": 3,
         **changes,
     }
+    return [f"--{k}={v}" for k, v in values.items() if v is not None]
+
+
+def run(inputs, tmp_path, *flags, **changes):
+    """Runs the script."""
     return scripts.run(
         tmp_path / "log",
         "create_pretraining_data",
-        *(f"--{k}={v}" for k, v in values.items() if v is not None),
+        *flags_of(inputs, tmp_path, changes),
         *flags,
     )
 
 
 def read(path):
     return list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
+
+
+def contents(folder):
+    """Name -> bytes of the files of a folder and those below it."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -138,53 +165,57 @@ class TestRecords:
         assert manifest
         counts = records.count(files)
         assert [shard.records for shard in manifest.shards] == counts
-        assert max(counts) - min(counts) <= 1
         vocab = (inputs / "vocab.txt").read_bytes()
         assert manifest.vocab_sha256 == hashlib.sha256(vocab).hexdigest()
         assert manifest.vocab_size == 28
         assert manifest.max_seq_length == 32
         assert manifest.max_predictions_per_seq == 5
         assert manifest.do_lower_case is True
+        assert manifest.objective == "nsp"
         assert manifest.seed == 12345
-        assert manifest.masking == {
-            "masked_lm_prob": 0.15,
-            "do_whole_word_mask": False,
-            "short_seq_prob": 0.1,
-            "dupe_factor": 3,
-        }
+        assert manifest.masking["policy"] == "token"
+        assert manifest.masking["masked_lm_prob"] == 0.15
+        assert manifest.made_of["dupe_factor"] == 3
         statistics = manifest.statistics
         assert statistics["documents"] == _DOCUMENTS
         assert statistics["instances"] == sum(counts)
         assert statistics["unknown_tokens"] == 0
         total = statistics["real_tokens"] + statistics["padding_tokens"]
         assert total == 32 * sum(counts)
+        assert sum(statistics["lengths"].values()) == sum(counts)
         records.PRETRAINING.check(files, _LENGTHS)
 
     def test_summary(self, made):
         _, lines = made
         screen = "\n".join(lines)
+        assert re.search(r"Tokenized 0.0 of 0.0 MB, 12 documents", screen)
         assert re.search(r"Read 12 documents, \d+ sentences, [\d,]+", screen)
-        assert re.search(r"Wrote \d+ instances: .* % padding", screen)
-        assert re.search(r"of these \d\d\.\d % are \[MASK\]", screen)
+        assert re.search(r"Wrote \d+ instances in \d+ rows, 3 files", screen)
+        assert re.search(r"of these \d\d\.\d% are \[MASK\]", screen)
 
-    def test_same_seed_same_bytes_in_turn(self, inputs, made, tmp_path):
+    def test_nothing_but_records_and_manifest_is_left(self, made):
         folder, _ = made
-        shards = [read(file) for file in sorted(folder.glob("part-*"))]
+        names = [f"part-0000{i}-of-00003.tfrecord" for i in range(3)]
+        assert sorted(os.listdir(folder)) == ["manifest.json", *names]
+
+    def test_named_files_hold_the_same_as_a_folders(
+        self, inputs, made, tmp_path
+    ):
+        folder, _ = made
+        names = ["x", "new/y", "z"]
         done = run(
             inputs,
             tmp_path,
             output_dir=None,
-            output_file=f"{tmp_path}/x,{tmp_path}/new/y",
+            output_file=",".join(f"{tmp_path}/{name}" for name in names),
         )
         assert done.wait() == 0, done.stderr
-        x, y = read(tmp_path / "x"), read(tmp_path / "new" / "y")
-        count = sum(map(len, shards))
-        assert count == len(x) + len(y)
-        in_turn = [shards[i % 3][i // 3] for i in range(count)]
-        assert in_turn == [(x, y)[i % 2][i // 2] for i in range(count)]
+        shards = sorted(folder.glob("*.tfrecord"))
+        for name, shard in zip(names, shards, strict=True):
+            assert (tmp_path / name).read_bytes() == shard.read_bytes()
         manifest = manifests.Manifest.read(tmp_path / "x.manifest.json")
-        assert [shard.file for shard in manifest.shards] == ["x", "y"]
-        assert not list(tmp_path.rglob("*.tmp"))
+        assert [shard.file for shard in manifest.shards] == ["x", "y", "z"]
+        assert not list(tmp_path.rglob("*.work"))
 
     def test_other_seed_other_records(self, inputs, made, tmp_path):
         folder, _ = made
@@ -194,8 +225,145 @@ class TestRecords:
         theirs = read(folder / "part-00000-of-00003.tfrecord")
         assert not set(ours) & set(theirs)
         manifest = manifests.Manifest.read(tmp_path / "out" / "manifest.json")
-        assert manifest.masking["do_whole_word_mask"] is True
+        assert manifest.masking["policy"] == "whole_word"
         assert manifest.seed == 1
+
+    def test_packed_and_masked_later(self, inputs, tmp_path):
+        done = run(
+            inputs,
+            tmp_path,
+            "--pack",
+            "--dynamic_masking",
+            objective="sop",
+            masking="span",
+            max_seq_length=64,
+        )
+        assert done.wait() == 0, done.stderr
+        manifest = manifests.Manifest.read(tmp_path / "out" / "manifest.json")
+        assert manifest.objective == "sop"
+        assert manifest.dynamic_masking is True
+        assert manifest.sequences_per_row == 8
+        statistics = manifest.statistics
+        assert statistics["rows"] < statistics["instances"]
+        assert sum(s.records for s in manifest.shards) == statistics["rows"]
+
+    def test_compressed_documents(self, inputs, tmp_path):
+        lines = [
+            json.dumps({"body": f"Aword{i}. Aword1 aword2. Aword{i} aword4."})
+            for i in range(9)
+        ]
+        (tmp_path / "x.jsonl.gz").write_bytes(
+            gzip.compress("\n".join(lines).encode())
+        )
+        done = run(
+            inputs,
+            tmp_path,
+            input_file=tmp_path / "x.jsonl.gz",
+            input_format="jsonl",
+            text_field="body",
+        )
+        assert done.wait() == 0, done.stderr
+        manifest = manifests.Manifest.read(tmp_path / "out" / "manifest.json")
+        assert manifest.statistics["documents"] == 9
+        assert manifest.statistics["sentences"] == 27
+
+    def test_needs_no_tensorflow(self, inputs, tmp_path):
+        # Its import would take 600 MB of every worker.
+        code = (
+            "import runpy, sys\n"
+            "sys.argv = sys.argv[1:]\n"
+            "try:\n"
+            "    runpy.run_path(sys.argv[0], run_name='__main__')\n"
+            "except SystemExit as end:\n"
+            "    assert not end.code, end.code\n"
+            "assert 'tensorflow' not in sys.modules\n"
+        )
+        flags = flags_of(inputs, tmp_path, {})
+        subprocess.run(
+            [sys.executable, "-c", code, _SCRIPT, *flags], check=True
+        )
+
+
+class TestGoesOn:
+    def test_same_command_again(self, inputs, made, tmp_path):
+        folder, _ = made
+        before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+        done = run(inputs, tmp_path, output_dir=folder, num_shards=3)
+        assert done.wait() == 0, done.stderr
+        assert re.search("This is done: .*/manifest.json", done.lines[-1])
+        after = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+        assert after == before
+
+    def test_other_flags_again(self, inputs, made, tmp_path):
+        folder, _ = made
+        done = run(
+            inputs, tmp_path, output_dir=folder, num_shards=3, dupe_factor=4
+        )
+        assert done.wait() == 1
+        message = "is of another run: dupe_factor was 3 and is 4. Remove it"
+        assert message in done.lines[-1]
+
+    def test_disk_full(self, inputs, made, tmp_path):
+        folder, _ = made
+        shards = sorted(folder.glob("*.tfrecord"))
+        sizes = [shard.stat().st_size for shard in shards]
+        # One can't be finished; those before it are.
+        limit = max(sizes) - 1
+        finished = sizes.index(max(sizes))
+        command = [
+            sys.executable,
+            _SCRIPT,
+            *flags_of(inputs, tmp_path, {"num_shards": 3}),
+        ]
+        full = subprocess.run(
+            command,
+            preexec_fn=lambda: resource.setrlimit(
+                resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY)
+            ),
+            capture_output=True,
+            text=True,
+        )
+        assert full.returncode == 1, full.stderr
+        assert re.search(
+            f"error: Cannot write all: .*The {finished} finished shards stay "
+            r"valid.* Free space on the disk of .*/out/\.work, then run",
+            full.stderr,
+        )
+        for shard in shards[:finished]:
+            ours = tmp_path / "out" / shard.name
+            assert ours.read_bytes() == shard.read_bytes()
+        done = run(inputs, tmp_path, num_shards=3)
+        assert done.wait() == 0, done.stderr
+        assert contents(tmp_path / "out") == contents(folder)
+
+    @pytest.mark.slow
+    def test_killed_and_started_again(self, inputs, tmp_path):
+        changes = {"num_shards": 4, "dupe_factor": 60}
+        done = run(inputs, tmp_path, **changes, output_dir=tmp_path / "whole")
+        assert done.wait() == 0, done.stderr
+        command = [
+            sys.executable,
+            _SCRIPT,
+            "--num_workers=2",
+            *flags_of(inputs, tmp_path, changes),
+        ]
+        rng = random.Random(0)
+        kills = 0
+        # The shortest takes until a process has started its work.
+        for _ in range(40):
+            process = subprocess.Popen(command, start_new_session=True)
+            try:
+                process.wait(rng.uniform(0.4, 2.5))
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                kills += 1
+            if process.returncode == 0:
+                break
+            time.sleep(0.1)
+        assert process.returncode == 0
+        assert kills
+        assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
 class TestBadInput:
@@ -206,22 +374,29 @@ class TestBadInput:
             ({"input_file": "{}/empty"}, "/empty is empty"),
             ({"input_file": "{}"}, "is a folder. Give files or a glob"),
             ({"input_file": "{}/latin1"}, "/latin1, line 3: .* UTF-8"),
-            ({"input_file": "{}/one"}, "at least two.*documents=1"),
+            ({"input_file": "{}/one"}, "at least two.*sop .*documents=1"),
+            ({"input_file": "{}/blank"}, "holds no words.*Received: 0 docum"),
             ({"vocab_file": "{}/no_mask"}, r"/no_mask lacks \[MASK\]"),
             ({"vocab_file": "{}/cased"}, "/cased is cased: .*do_lower_case"),
             ({"vocab_file": "{}/none"}, "No such file.*/none"),
             ({"max_predictions_per_seq": 30}, "from 1 to 29: .*Received: max"),
             ({"dupe_factor": 0}, "Received: dupe_factor=0"),
-            ({"output_dir": "{}/one/x"}, "/one is not a directory"),
+            ({"num_shards": 1000}, "too few for so many files. Received: 1000"),
+            ({"output_dir": "{}/one/x"}, "Not a directory: .*/one/x"),
             ({"output_dir": None}, "Give either --output_file or --output_dir"),
             ({"output_file": "{}/x"}, "Give either --output_file or --outp"),
             ({"output_dir": "{}/other"}, "/other holds other records, such as"),
+            (
+                {"masking": "span", "do_whole_word_mask": "true"},
+                "--do_whole_word_mask means --masking=whole_word",
+            ),
         ],
     )
     def test_ends_in_one_line(self, inputs, tmp_path, changes, message):
         pieces = (inputs / "vocab.txt").read_text()
         files = {
             "empty": b"",
+            "blank": b"\n\n  \n",
             "latin1": "ok\n\ncaf\xe9\n".encode("latin-1"),
             "one": b"Aword1 aword2.\nAword3.\n",
             "no_mask": pieces.replace("[MASK]\n", "").encode(),
@@ -243,6 +418,25 @@ class TestBadInput:
         written = {p for p in tmp_path.rglob("*") if p.is_file()}
         written -= {tmp_path / name for name in files}
         assert {p.parent.name for p in written} == {"log"}
+
+    def test_one_document_is_enough_for_one_segment(self, inputs, tmp_path):
+        (tmp_path / "one").write_text("Aword1 aword2.\nAword3.\n")
+        done = run(
+            inputs, tmp_path, input_file=tmp_path / "one", objective="none"
+        )
+        assert done.wait() == 0, done.stderr
+
+    def test_bad_text_is_replaced(self, inputs, tmp_path):
+        text = (inputs / "a.txt").read_bytes() + b"\n\nAword\xff1.\n\0\n"
+        (tmp_path / "bad").write_bytes(text)
+        done = run(
+            inputs,
+            tmp_path,
+            input_file=tmp_path / "bad",
+            on_bad_text="replace",
+        )
+        assert done.wait() == 0, done.stderr
+        assert "in 2 lines bad text was replaced" in "\n".join(done.lines)
 
     def test_unknown_flag(self, inputs, tmp_path):
         done = run(inputs, tmp_path, "--dupe_facter=3")

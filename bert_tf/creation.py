@@ -1,0 +1,293 @@
+"""Text -> pre-training records in three phases, for any amount of text.
+
+1. Tokenize: the text is read in pieces of about 16 MB, whose documents become
+   the ids of word pieces.
+2. Sequences: each piece is cut into sequences, `dupe_factor` times. Every
+   sequence draws a 64-bit key at random.
+3. Shards: the keys, in order, are the global shuffle. A shard is the sequences
+   whose keys lie in a range, taken from all pieces, masked and encoded.
+
+The functions here are pure: what they return depends on their arguments alone,
+so that it does not matter which process calls them, and when. `creation_run`
+calls them on one machine, `beam` on a cluster.
+"""
+
+import collections
+import dataclasses
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from bert_tf import (
+    bulk_tokenization,
+    corpus,
+    pretraining_data,
+    pretraining_features,
+    wire_format,
+)
+
+import numpy as np
+
+# What a generator is for; the first numbers of its seed.
+_FOR_PARTNER, _FOR_KEYS, _FOR_SHARD = range(3)
+
+# Sequences made into records at a time; few enough for the processor's cache.
+_SEQUENCES = 1024
+# Tokens of the sequences that are in memory at a time (phase 3).
+_SLICE_TOKENS = 1 << 23
+# Tokens of the text that a sequence takes on average, as a share of what it can
+# hold: half of the second segments of next sentences are not its own.
+_FILLED = {"nsp": 0.74, "sop": 0.95, "none": 0.95}
+# Sequences per shard that a text must give, so that surely none is empty.
+_FEWEST = 16
+
+# What counts of sequences by their lengths are named: this and a length, the
+# most tokens that they have.
+LENGTH = "length_"
+_LENGTHS = 16
+
+# A unit's number, and a piece's in it.
+Piece = tuple[int, int]
+
+
+def _generator(*seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+# ---- Phase 1 ----------------------------------------------------------------
+
+
+def tokenize_documents(
+    documents: Sequence[corpus.Document],
+    tokenizer: bulk_tokenization.BulkTokenizer,
+    vocabulary: pretraining_data.Vocabulary,
+) -> pretraining_data.Corpus:
+    """Tokenizes documents; sentences without words are left out.
+
+    Args:
+        documents: Of one piece, as `corpus.pieces` yields them.
+        tokenizer: Splits sentences.
+        vocabulary: Of the tokenizer.
+    """
+    texts = [text for document in documents for text in document.sentences]
+    tokens, lengths = tokenizer.tokenize(texts)
+    before = pretraining_data.borders(
+        lengths > 0
+    )  # sentences with words before each
+    sizes = np.array([len(doc.sentences) for doc in documents], np.int64)
+    ends = pretraining_data.borders(sizes)
+    sentences = np.diff(before[ends])  # of each document
+    filled = sentences > 0
+    keys = np.array([document.key for document in documents], np.uint64)
+    return pretraining_data.Corpus(
+        tokens=tokens,
+        word_starts=~vocabulary.continues[tokens],
+        sentences=pretraining_data.borders(lengths[lengths > 0]),
+        documents=pretraining_data.borders(sentences[filled]),
+        keys=keys[filled],
+    )
+
+
+def count_documents(
+    documents: Sequence[corpus.Document],
+    tokenized: pretraining_data.Corpus,
+    vocabulary: pretraining_data.Vocabulary,
+) -> dict[str, int]:
+    """Counts what a piece holds."""
+    filled = len(tokenized.keys)
+    return {
+        "documents": filled,
+        "empty_documents": len(documents) - filled,
+        "sentences": len(tokenized.sentences) - 1,
+        "tokens": len(tokenized.tokens),
+        "unknown_tokens": int(
+            np.count_nonzero(tokenized.tokens == vocabulary.unk_id)
+        ),
+        "replaced_lines": sum(document.replaced for document in documents),
+        "bytes": sum(document.size for document in documents),
+    }
+
+
+# ---- Phase 2 ----------------------------------------------------------------
+
+
+def partner(
+    piece: Piece, pieces: Sequence[Piece], seed: int, repetition: int
+) -> Piece | None:
+    """Draws the piece whose documents the random second segments come from.
+
+    Args:
+        piece: The one that is cut.
+        pieces: All that hold documents.
+        seed: Of the run.
+        repetition: From 0 to `dupe_factor` - 1.
+
+    Returns:
+        Another piece, None if there is no other.
+    """
+    others = [other for other in pieces if other != piece]
+    if not others:
+        return None
+    rng = _generator(_FOR_PARTNER, seed, *piece, repetition)
+    return others[rng.integers(len(others))]
+
+
+def sequences_of_piece(
+    piece: Piece,
+    documents: pretraining_data.Corpus,
+    others: pretraining_data.Corpus | None,
+    settings: pretraining_data.Settings,
+    seed: int,
+    repetition: int,
+) -> tuple[np.ndarray, pretraining_data.Sequences]:
+    """Cuts a piece into sequences, each with a random key.
+
+    Args:
+        piece: The piece.
+        documents: Of the piece.
+        others: Documents of its partner, if it has one.
+        settings: How to cut.
+        seed: Of the run.
+        repetition: From 0 to `dupe_factor` - 1.
+
+    Returns:
+        Keys [r] uint64 in ascending order, and their sequences.
+    """
+    sequences = pretraining_data.create_sequences(
+        documents, others, settings, seed, repetition
+    )
+    rng = _generator(_FOR_KEYS, seed, *piece, repetition)
+    keys = rng.integers(2**64, size=len(sequences.labels), dtype=np.uint64)
+    order = np.argsort(keys, kind="stable")
+    return keys[order], sequences.take(order)
+
+
+# ---- Phase 3 ----------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """How the keys are divided among shards.
+
+    Args:
+        shards: Number of shards.
+        slices: Parts of a shard that are in memory one after another.
+    """
+
+    shards: int
+    slices: int
+
+    def borders(self, keys: np.ndarray) -> np.ndarray:
+        """Where each slice of all shards starts in sorted keys, and the end."""
+        number = self.shards * self.slices
+        # A slice is an equal share of all keys, by their upper 32 bits.
+        slices = (keys >> np.uint64(32)) * np.uint64(number) >> np.uint64(32)
+        return np.searchsorted(slices, np.arange(number + 1, dtype=np.uint64))
+
+
+def layout(
+    tokens: int,
+    settings: pretraining_data.Settings,
+    shards: int | None,
+    shard_bytes: int,
+) -> Layout:
+    """Divides the keys so that memory stays bounded.
+
+    Args:
+        tokens: Of the whole text, once.
+        settings: Say how much a record takes up.
+        shards: Number of shards, if it is given.
+        shard_bytes: Size of a shard otherwise.
+    """
+    if shards is None:
+        S, P = settings.max_seq_length, settings.max_predictions_per_seq
+        # Nearly all ids take two bytes; masks and segments one each. 200 is
+        # for the names of the features.
+        record = 4 * S + 7 * P + 200
+        total = record * expected_sequences(tokens, settings)
+        shards = max(1, round(total / shard_bytes))
+    slices = math.ceil(tokens * settings.dupe_factor / shards / _SLICE_TOKENS)
+    return Layout(shards, max(1, slices))
+
+
+def expected_sequences(
+    tokens: int, settings: pretraining_data.Settings
+) -> float:
+    """Says about how many sequences so many tokens are cut into."""
+    taken = _FILLED[settings.objective] * settings.max_tokens
+    return tokens * settings.dupe_factor / taken
+
+
+def check(
+    counts: Mapping[str, int],
+    settings: pretraining_data.Settings,
+    layout: Layout,
+) -> None:
+    """Checks what phase 1 has counted.
+
+    Raises:
+        ValueError: There is too little text for the settings.
+    """
+    if not counts["documents"]:
+        raise ValueError(
+            "The text holds no words. Is it in --input_format? "
+            f"Received: {counts['empty_documents']} documents without words"
+        )
+    if settings.objective == "nsp" and counts["documents"] < 2:
+        raise ValueError(
+            "The next-sentence task takes half of its second segments from "
+            "another document, so the text must hold at least two. Is it in "
+            "--input_format (with `lines` a blank line ends a document)? "
+            "Or use --objective=sop or --objective=none. "
+            f"Received: documents={counts['documents']}"
+        )
+    expected = expected_sequences(counts["tokens"], settings)
+    if layout.shards > 1 and expected < _FEWEST * layout.shards:
+        raise ValueError(
+            f"The text gives about {expected:.0f} sequences, too few for so "
+            f"many files. Received: {layout.shards} files"
+        )
+
+
+def shard_records(
+    shard: int,
+    slices: Iterable[tuple[np.ndarray, pretraining_data.Sequences]],
+    vocabulary: pretraining_data.Vocabulary,
+    settings: pretraining_data.Settings,
+    seed: int,
+) -> Iterator[tuple[list[bytes], collections.Counter[str]]]:
+    """Masks and encodes a shard.
+
+    Args:
+        shard: Number of the shard.
+        slices: Keys and sequences of each slice, those of the pieces one
+            after another, repetition by repetition.
+        vocabulary: Of the tokenizer.
+        settings: How to mask.
+        seed: Of the run.
+
+    Yields:
+        Serialized records and what is counted of them, a batch at a time.
+    """
+    rng = _generator(_FOR_SHARD, seed, shard)
+    for keys, sequences in slices:
+        order = np.argsort(keys, kind="stable")
+        for start in range(0, len(order), _SEQUENCES):
+            batch = sequences.take(order[start : start + _SEQUENCES])
+            features = pretraining_features.features(
+                batch, vocabulary, settings, rng
+            )
+            counts = pretraining_features.statistics(features, vocabulary)
+            counts.update(
+                _count_lengths(batch.lengths, settings.max_seq_length)
+            )
+            yield wire_format.encode(features), counts
+
+
+def _count_lengths(lengths: np.ndarray, longest: int) -> dict[str, int]:
+    width = math.ceil(longest / _LENGTHS)
+    numbers = np.bincount(-(-lengths // width))
+    return {
+        f"{LENGTH}{min(i * width, longest)}": int(number)
+        for i, number in enumerate(numbers)
+        if number
+    }

@@ -1,0 +1,167 @@
+"""Where data creation writes, and what it says of what it wrote."""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf import creation, creation_files, manifests, pretraining_data
+
+from etils import epath
+
+
+@dataclasses.dataclass(frozen=True)
+class Output:
+    """Where the shards go.
+
+    Args:
+        files: The shards, if they are named.
+        folder: For shards with names of ours otherwise.
+        num_shards: How many there are in the folder; None: by their size.
+        shard_bytes: About the size of a shard.
+    """
+
+    files: tuple[str, ...] = ()
+    folder: str = ""
+    num_shards: int | None = None
+    shard_bytes: int = 100 * 10**6
+
+    @property
+    def manifest(self) -> str:
+        """The path of the manifest."""
+        if self.files:
+            return f"{self.files[0]}.manifest.json"
+        return os.path.join(self.folder, "manifest.json")
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Returns what decides the bytes of the shards, by names of flags."""
+        return {
+            "output_file": [os.path.basename(file) for file in self.files],
+            "num_shards": self.num_shards,
+            "shard_bytes": self.shard_bytes,
+        }
+
+    @property
+    def folders(self) -> set[str]:
+        """The folders that all is written to."""
+        return {os.path.dirname(file) for file in self.files} or {self.folder}
+
+    @property
+    def work_folder(self) -> str:
+        """The path of the working folder."""
+        if self.files:
+            return f"{self.files[0]}.work"
+        return os.path.join(self.folder, ".work")
+
+    def layout(
+        self, tokens: int, settings: pretraining_data.Settings
+    ) -> creation.Layout:
+        """Divides the sequences of so many tokens of text among the shards."""
+        shards = len(self.files) or self.num_shards
+        return creation.layout(tokens, settings, shards, self.shard_bytes)
+
+    def paths(self, shards: int) -> list[str]:
+        """The paths of all shards."""
+        return list(self.files) or [
+            os.path.join(
+                self.folder, f"part-{shard:05d}-of-{shards:05d}.tfrecord"
+            )
+            for shard in range(shards)
+        ]
+
+    def is_done(self, fingerprint: Mapping[str, Any]) -> bool:
+        """Whether the output holds all that a run would make.
+
+        Raises:
+            ValueError: It holds records of another run. Names what differs.
+        """
+        manifest = epath.Path(self.manifest)
+        if manifest.exists():
+            before = manifests.Manifest.read(manifest).made_of
+            differences = creation_files.differing(before, fingerprint)
+            if differences:
+                raise ValueError(
+                    f"{manifest} is of another run: {differences}. Remove it "
+                    "with its records, or choose another output"
+                )
+            return True
+        folder = epath.Path(self.folder)
+        if self.files or epath.Path(self.work_folder).exists():
+            return False
+        # Users read *.tfrecord: none of another run may stand among them.
+        others = sorted(map(os.fspath, folder.glob("*.tfrecord")))
+        if others:
+            raise ValueError(
+                f"The folder {folder} holds other records, such as "
+                f"{others[0]}: remove them or choose another --output_dir"
+            )
+        return False
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What a run has made.
+
+    Args:
+        files: The shards.
+        records: Of each shard.
+        counts: What was read and written.
+    """
+
+    files: list[str]
+    records: list[int]
+    counts: dict[str, int]
+
+    def shards(self) -> tuple[manifests.Shard, ...]:
+        """What the manifest says of the shards."""
+        return tuple(
+            manifests.Shard(os.path.basename(file), records)
+            for file, records in zip(self.files, self.records, strict=True)
+        )
+
+    def statistics(self) -> dict[str, Any]:
+        """What the manifest says of the records."""
+        lengths = {
+            name.removeprefix(creation.LENGTH): count
+            for name, count in self.counts.items()
+            if name.startswith(creation.LENGTH)
+        }
+        others = {
+            name: count
+            for name, count in self.counts.items()
+            if not name.startswith(creation.LENGTH)
+        }
+        # Of sequences, by the most tokens that they have.
+        return others | {
+            "lengths": dict(sorted(lengths.items(), key=lambda x: int(x[0])))
+        }
+
+    def summary(self) -> list[str]:
+        """What the user is told at the end."""
+        counts = self.counts
+        tokens, real = counts["tokens"], counts["real_tokens"]
+        rows, instances = counts["rows"], counts["instances"]
+        padding = counts["padding_tokens"] / (real + counts["padding_tokens"])
+        lines = [
+            f"Read {counts['documents']:,} documents, "
+            f"{counts['sentences']:,} sentences, {tokens:,} tokens "
+            f"({counts['unknown_tokens'] / tokens:.2%} [UNK]).",
+            f"Wrote {instances:,} instances in {rows:,} rows, "
+            f"{len(self.files):,} files: {real / instances:.1f} tokens each, "
+            f"{padding:.1%} padding, {counts['random_next'] / instances:.1%} "
+            "with a random or swapped second segment.",
+        ]
+        if counts["empty_documents"] or counts["replaced_lines"]:
+            lines.append(
+                f"{counts['empty_documents']:,} documents were empty; in "
+                f"{counts['replaced_lines']:,} lines bad text was replaced."
+            )
+        if predictions := counts.get("predictions", 0):
+            masked = counts["predictions_masked"] / predictions
+            unchanged = counts["predictions_unchanged"] / predictions
+            lines.append(
+                f"Chose {predictions / real:.1%} of the tokens to predict; of "
+                f"these {masked:.1%} are [MASK], {unchanged:.1%} unchanged, "
+                f"{1 - masked - unchanged:.1%} random."
+            )
+        return lines

@@ -1,0 +1,407 @@
+"""Data creation on one machine: tasks, restart, progress.
+
+A task is a unit, a repetition of a piece or a shard. Its result is files; a
+task whose files are there is not run again. Which process runs a task, and
+when, changes no byte of them.
+"""
+
+import collections
+import dataclasses
+import errno
+import functools
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import bert_tf
+from bert_tf import (
+    bulk_tokenization,
+    corpus,
+    creation,
+    creation_files,
+    creation_output,
+    manifests,
+    pretraining_data,
+    tfrecord,
+    tokenization,
+    workers,
+)
+
+import numpy as np
+from absl import logging
+from etils import epath
+
+# A quota and a limit of the file system are as good as full.
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What to make, and of what.
+
+    Args:
+        units: Of the input.
+        reader: How they are read.
+        vocab_file: The vocabulary.
+        do_lower_case: Lower-case and strip accents.
+        settings: What sequences and masks are like.
+        seed: Of all random choices.
+        folder: For the work; its files are removed at the end.
+    """
+
+    units: tuple[corpus.Unit, ...]
+    reader: corpus.Reader
+    vocab_file: str
+    do_lower_case: bool
+    settings: pretraining_data.Settings
+    seed: int
+    folder: str
+
+    @property
+    def vocabulary(self) -> pretraining_data.Vocabulary:
+        """What masking needs to know of the vocabulary."""
+        return _vocabulary(self.vocab_file)
+
+    @property
+    def tokenizer(self) -> bulk_tokenization.BulkTokenizer:
+        """Splits sentences."""
+        return _tokenizer(self.vocab_file, self.do_lower_case)
+
+    @property
+    def work(self) -> creation_files.WorkFolder:
+        """The working folder's files."""
+        return creation_files.WorkFolder(self.folder, self.vocabulary.size)
+
+    def fingerprint(self, output: creation_output.Output) -> dict[str, Any]:
+        """Returns what decides the bytes of the shards, by names of flags."""
+        files = {part.file for unit in self.units for part in unit.parts}
+        reader = dataclasses.asdict(self.reader)
+        # Text that is good is the same either way.
+        del reader["on_bad_text"]
+        return {
+            "input_file": {
+                "files": len(files),
+                "bytes": sum(unit.size for unit in self.units),
+                "sha256": hashlib.sha256(repr(self.units).encode()).hexdigest(),
+            },
+            "vocab_file": creation_files.sha256(self.vocab_file),
+            "do_lower_case": self.do_lower_case,
+            "random_seed": self.seed,
+            "created_by": bert_tf.__version__,
+            **reader,
+            **dataclasses.asdict(self.settings),
+            **output.fingerprint(),
+        }
+
+
+# Once in each process.
+@functools.cache
+def _vocabulary(vocab_file: str) -> pretraining_data.Vocabulary:
+    return pretraining_data.Vocabulary.from_vocab(
+        tokenization.load_vocab(vocab_file), vocab_file
+    )
+
+
+@functools.cache
+def _tokenizer(
+    vocab_file: str, do_lower_case: bool
+) -> bulk_tokenization.BulkTokenizer:
+    return bulk_tokenization.BulkTokenizer(
+        tokenization.load_vocab(vocab_file), do_lower_case
+    )
+
+
+# ---- Tasks ------------------------------------------------------------------
+
+
+def _tokenize(job: Job, unit: corpus.Unit) -> Iterator[workers.Counts]:
+    """Phase 1 of a unit."""
+    vocabulary, tokenizer = job.vocabulary, job.tokenizer
+    counts = []
+    documents = corpus.read(unit, job.reader)
+    for number, piece in enumerate(corpus.pieces(documents)):
+        tokenized = creation.tokenize_documents(piece, tokenizer, vocabulary)
+        job.work.save_documents((unit.index, number), tokenized)
+        counts.append(creation.count_documents(piece, tokenized, vocabulary))
+        yield counts[-1]
+    job.work.save_counts(f"tokens-{unit.index}", counts)
+    yield {"files_bytes": unit.size}
+
+
+def _cut(
+    job: Job,
+    pieces: Sequence[creation.Piece],
+    layout: creation.Layout,
+    piece: creation.Piece,
+    repetition: int,
+) -> Iterator[workers.Counts]:
+    """Phase 2 of a repetition of a piece."""
+    partner = creation.partner(piece, pieces, job.seed, repetition)
+    keys, sequences = creation.sequences_of_piece(
+        piece,
+        job.work.load_documents(piece),
+        job.work.load_documents(partner) if partner else None,
+        job.settings,
+        job.seed,
+        repetition,
+    )
+    borders = layout.borders(keys)
+    job.work.save_sequences(piece, repetition, keys, sequences, borders)
+    yield {"parts": 1, "sequences": len(keys)}
+
+
+def _write(
+    job: Job,
+    pieces: Sequence[creation.Piece],
+    layout: creation.Layout,
+    shard: int,
+    file: str,
+) -> Iterator[workers.Counts]:
+    """Phase 3 of a shard."""
+    first = shard * layout.slices
+    slices = (
+        _slice(job, pieces, number)
+        for number in range(first, first + layout.slices)
+    )
+    total: collections.Counter[str] = collections.Counter()
+    with tfrecord.Writer(file) as writer:
+        for serialized, counts in creation.shard_records(
+            shard, slices, job.vocabulary, job.settings, job.seed
+        ):
+            writer.write_all(serialized)
+            total.update(counts)
+            yield counts
+        if not writer.records:
+            raise ValueError(
+                f"The text gives too few sequences: {file} would be empty. "
+                f"Received: {layout.shards} files"
+            )
+    total["records"] = writer.records
+    job.work.save_counts(f"shard-{shard}", total)
+
+
+def _slice(
+    job: Job, pieces: Sequence[creation.Piece], number: int
+) -> tuple[np.ndarray, pretraining_data.Sequences]:
+    keys, sequences = zip(
+        *(
+            job.work.load_slice(piece, repetition, number)
+            for piece in pieces
+            for repetition in range(job.settings.dupe_factor)
+        ),
+        strict=True,
+    )
+    return (
+        np.concatenate(keys),
+        pretraining_data.Sequences.concatenate(sequences),
+    )
+
+
+# ---- The run ----------------------------------------------------------------
+
+
+def run(
+    job: Job, output: creation_output.Output, pool: workers.Workers
+) -> creation_output.Result:
+    """Makes all shards, or those that are missing.
+
+    Raises:
+        ValueError: The text or the settings do not allow it; or the working
+            folder is of another run.
+        OSError: A file cannot be read or written. Finished files stay.
+    """
+    for folder in output.folders:
+        epath.Path(folder).mkdir(parents=True, exist_ok=True)
+    job.work.begin(job.fingerprint(output))
+    files: list[str] = []
+    try:
+        pieces, counts = _tokenize_all(job, pool)
+        layout = output.layout(counts["tokens"], job.settings)
+        _check(job, counts, layout)
+        files = output.paths(layout.shards)
+        _cut_all(job, pool, pieces, layout)
+        return _write_all(job, pool, pieces, layout, files, counts)
+    except OSError as error:
+        if error.errno not in _DISK_FULL:
+            raise
+        raise OSError(_disk_full(job, files, error)) from error
+
+
+def finish(
+    job: Job, output: creation_output.Output, result: creation_output.Result
+) -> None:
+    """Writes the manifest, then removes the working folder's files."""
+    write_manifest(job, output, result)
+    job.work.remove()
+
+
+def write_manifest(
+    job: Job, output: creation_output.Output, result: creation_output.Result
+) -> None:
+    """Writes the manifest."""
+    settings = job.settings
+    vocabulary = job.vocabulary
+    masking = pretraining_data.masking_of(settings, vocabulary)
+    manifests.Manifest(
+        record_type=settings.record_type,
+        max_seq_length=settings.max_seq_length,
+        max_predictions_per_seq=settings.max_predictions_per_seq,
+        vocab_sha256=creation_files.sha256(job.vocab_file),
+        vocab_size=vocabulary.size,
+        do_lower_case=job.do_lower_case,
+        objective=settings.objective,
+        masking=dataclasses.asdict(masking),
+        dynamic_masking=settings.dynamic_masking,
+        sequences_per_row=(
+            settings.max_sequences_per_row if settings.pack else 1
+        ),
+        seed=job.seed,
+        shards=result.shards(),
+        statistics=result.statistics(),
+        made_of=job.fingerprint(output),
+    ).write(output.manifest)
+
+
+def _tokenize_all(
+    job: Job, pool: workers.Workers
+) -> tuple[list[creation.Piece], collections.Counter[str]]:
+    """Phase 1; returns the pieces that hold documents, and all counts."""
+    missing = [
+        unit
+        for unit in job.units
+        if job.work.load_counts(f"tokens-{unit.index}") is None
+    ]
+    _log_kept("units of text", len(job.units) - len(missing))
+    reporter = workers.Reporter(
+        "Tokenized {files_bytes:,.1f} of {total:,.1f} MB, {documents:,} "
+        "documents, {rate:.1f} MB/s",
+        "files_bytes",
+        sum(unit.size for unit in missing),
+        scale=1e-6,
+    )
+    try:
+        pool.run(
+            [functools.partial(_tokenize, job, unit) for unit in missing],
+            reporter,
+        )
+        reporter.finish()
+    except ValueError:
+        # Bad text, most often. Nothing is lost where nothing was done.
+        if job.work.is_empty:
+            job.work.remove()
+        raise
+    pieces, counts = [], collections.Counter[str]()
+    for unit in job.units:
+        for number, part in enumerate(
+            job.work.load_counts(f"tokens-{unit.index}")
+        ):
+            counts.update(part)
+            if part["documents"]:
+                pieces.append((unit.index, number))
+    return pieces, counts
+
+
+def _check(
+    job: Job, counts: Mapping[str, int], layout: creation.Layout
+) -> None:
+    try:
+        creation.check(counts, job.settings, layout)
+    except ValueError:
+        # Other flags are needed, for which this work is of no use.
+        job.work.remove()
+        raise
+
+
+def _cut_all(
+    job: Job,
+    pool: workers.Workers,
+    pieces: Sequence[creation.Piece],
+    layout: creation.Layout,
+) -> None:
+    """Phase 2."""
+    parts = [
+        (piece, repetition)
+        for piece in pieces
+        for repetition in range(job.settings.dupe_factor)
+    ]
+    missing = [part for part in parts if not job.work.has_sequences(*part)]
+    _log_kept("parts with sequences", len(parts) - len(missing))
+    reporter = workers.Reporter(
+        "Cut {parts:,.0f} of {total:,.0f} parts into {sequences:,} sequences, "
+        "{rate:.1f} parts/s",
+        "parts",
+        len(missing),
+    )
+    pool.run(
+        [
+            functools.partial(_cut, job, pieces, layout, *part)
+            for part in missing
+        ],
+        reporter,
+    )
+    reporter.finish()
+
+
+def _write_all(
+    job: Job,
+    pool: workers.Workers,
+    pieces: Sequence[creation.Piece],
+    layout: creation.Layout,
+    files: Sequence[str],
+    counts: collections.Counter[str],
+) -> creation_output.Result:
+    """Phase 3."""
+    missing = [
+        (shard, file)
+        for shard, file in enumerate(files)
+        if job.work.load_counts(f"shard-{shard}") is None
+        or not epath.Path(file).exists()
+    ]
+    _log_kept("shards", len(files) - len(missing))
+    expected = creation.expected_sequences(counts["tokens"], job.settings)
+    reporter = workers.Reporter(
+        "Wrote {instances:,.0f} of about {total:,.0f} instances, "
+        "{rate:,.0f} instances/s",
+        "instances",
+        expected * len(missing) / len(files),
+    )
+    pool.run(
+        [
+            functools.partial(_write, job, pieces, layout, *part)
+            for part in missing
+        ],
+        reporter,
+    )
+    reporter.finish()
+    shards = [
+        job.work.load_counts(f"shard-{shard}") for shard in range(len(files))
+    ]
+    records = [shard.pop("records") for shard in shards]
+    for shard in shards:
+        counts.update(shard)
+    return creation_output.Result(list(files), records, dict(counts))
+
+
+# ---- What the user is told ---------------------------------------------------
+
+
+def _log_kept(what: str, number: int) -> None:
+    if number:
+        logging.info("Going on with %s finished %s.", f"{number:,}", what)
+
+
+def _disk_full(job: Job, files: Sequence[str], error: OSError) -> str:
+    sizes = [
+        epath.Path(file).stat().length
+        for shard, file in enumerate(files)
+        if job.work.load_counts(f"shard-{shard}") is not None
+    ]
+    needed = ""
+    if sizes:
+        missing = (len(files) - len(sizes)) * sum(sizes) / len(sizes)
+        needed = f" About {missing / 1e6:,.0f} MB are still needed."
+    return (
+        f"Cannot write all: {error}. The {len(sizes)} finished shards stay "
+        f"valid.{needed} Free space on the disk of {job.folder}, then run the "
+        "same command again: it goes on from here"
+    )
