@@ -304,7 +304,7 @@ def as_counter(rows):
     )
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     pass
 
 
@@ -320,7 +320,7 @@ class StoppingPool:
                 report(counts)
                 self._left -= 1
                 if not self._left:
-                    raise Stopped
+                    raise StoppedError
 
 
 class TestGoesOn:
@@ -331,7 +331,7 @@ class TestGoesOn:
             try:
                 _, ours = run(folder, tmp_path, pool=StoppingPool(3))
                 break
-            except Stopped:
+            except StoppedError:
                 stops += 1
                 assert stops < 100
         assert stops > 5
@@ -339,7 +339,7 @@ class TestGoesOn:
         assert not list(tmp_path.rglob("*.tmp"))
 
     def test_not_with_other_settings(self, folder, tmp_path):
-        with pytest.raises(Stopped):
+        with pytest.raises(StoppedError):
             run(folder, tmp_path, pool=StoppingPool(3))
         other = dataclasses.replace(_SETTINGS, dupe_factor=9)
         message = "run: dupe_factor was 3 and is 9; num_shards was 4 and is 5"
