@@ -34,9 +34,6 @@ _FOR_PARTNER, _FOR_KEYS, _FOR_SHARD = range(3)
 _SEQUENCES = 1024
 # Tokens of the sequences that are in memory at a time (phase 3).
 _SLICE_TOKENS = 1 << 23
-# Tokens of the text that a sequence takes on average, as a share of what it can
-# hold: half of the second segments of next sentences are not its own.
-_FILLED = {"nsp": 0.74, "sop": 0.95, "none": 0.95}
 # Sequences per shard that a text must give, so that surely none is empty.
 _FEWEST = 16
 
@@ -91,9 +88,15 @@ def count_documents(
     documents: Sequence[corpus.Document],
     tokenized: pretraining_data.Corpus,
     vocabulary: pretraining_data.Vocabulary,
+    settings: pretraining_data.Settings,
+    seed: int,
 ) -> dict[str, int]:
-    """Counts what a piece holds."""
+    """Counts what a piece holds, and what one repetition makes of it."""
     filled = len(tokenized.keys)
+    # With itself as a partner, since there may be one document only.
+    sequences = pretraining_data.create_sequences(
+        tokenized, tokenized, settings, seed, repetition=0
+    )
     return {
         "documents": filled,
         "empty_documents": len(documents) - filled,
@@ -104,6 +107,8 @@ def count_documents(
         ),
         "replaced_lines": sum(document.replaced for document in documents),
         "bytes": sum(document.size for document in documents),
+        "sequences_once": len(sequences),
+        "sequence_tokens_once": int(sequences.lengths.sum()),
     }
 
 
@@ -185,7 +190,7 @@ class Layout:
 
 
 def layout(
-    tokens: int,
+    counts: Mapping[str, int],
     settings: pretraining_data.Settings,
     shards: int | None,
     shard_bytes: int,
@@ -193,28 +198,43 @@ def layout(
     """Divides the keys so that memory stays bounded.
 
     Args:
-        tokens: Of the whole text, once.
+        counts: What phase 1 has counted, in all.
         settings: Say how much a record takes up.
         shards: Number of shards, if it is given.
         shard_bytes: Size of a shard otherwise.
     """
     if shards is None:
-        S, P = settings.max_seq_length, settings.max_predictions_per_seq
-        # Nearly all ids take two bytes; masks and segments one each. 200 is
-        # for the names of the features.
-        record = 4 * S + 7 * P + 200
-        total = record * expected_sequences(tokens, settings)
+        total = _expected_rows(counts, settings) * _record_bytes(settings)
         shards = max(1, round(total / shard_bytes))
-    slices = math.ceil(tokens * settings.dupe_factor / shards / _SLICE_TOKENS)
-    return Layout(shards, max(1, slices))
+    tokens = counts["sequence_tokens_once"] * settings.dupe_factor
+    return Layout(shards, max(1, math.ceil(tokens / shards / _SLICE_TOKENS)))
 
 
 def expected_sequences(
-    tokens: int, settings: pretraining_data.Settings
+    counts: Mapping[str, int], settings: pretraining_data.Settings
+) -> int:
+    """Says about how many sequences there will be."""
+    return counts["sequences_once"] * settings.dupe_factor
+
+
+def _expected_rows(
+    counts: Mapping[str, int], settings: pretraining_data.Settings
 ) -> float:
-    """Says about how many sequences so many tokens are cut into."""
-    taken = _FILLED[settings.objective] * settings.max_tokens
-    return tokens * settings.dupe_factor / taken
+    if not settings.pack:
+        return expected_sequences(counts, settings)
+    tokens = counts["sequence_tokens_once"] * settings.dupe_factor
+    return tokens / settings.max_seq_length
+
+
+def _record_bytes(settings: pretraining_data.Settings) -> int:
+    """Size of a record: nearly all ids take two bytes, most others one."""
+    S, P = settings.max_seq_length, settings.max_predictions_per_seq
+    # The ids, the mask, the segments; the features' names.
+    size = 4 * S + 200
+    size += S if settings.dynamic_masking else 7 * P
+    if settings.pack:
+        size += 2 * S + 7 * settings.max_sequences_per_row
+    return size
 
 
 def check(
@@ -240,10 +260,10 @@ def check(
             "Or use --objective=sop or --objective=none. "
             f"Received: documents={counts['documents']}"
         )
-    expected = expected_sequences(counts["tokens"], settings)
+    expected = expected_sequences(counts, settings)
     if layout.shards > 1 and expected < _FEWEST * layout.shards:
         raise ValueError(
-            f"The text gives about {expected:.0f} sequences, too few for so "
+            f"The text gives about {expected:,} sequences, too few for so "
             f"many files. Received: {layout.shards} files"
         )
 

@@ -54,11 +54,11 @@ class Output:
         return os.path.join(self.folder, ".work")
 
     def layout(
-        self, tokens: int, settings: pretraining_data.Settings
+        self, counts: Mapping[str, int], settings: pretraining_data.Settings
     ) -> creation.Layout:
-        """Divides the sequences of so many tokens of text among the shards."""
+        """Divides the sequences of what phase 1 has counted among shards."""
         shards = len(self.files) or self.num_shards
-        return creation.layout(tokens, settings, shards, self.shard_bytes)
+        return creation.layout(counts, settings, shards, self.shard_bytes)
 
     def paths(self, shards: int) -> list[str]:
         """The paths of all shards."""

@@ -10,7 +10,7 @@ import dataclasses
 import errno
 import functools
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import bert_tf
@@ -122,7 +122,11 @@ def _tokenize(job: Job, unit: corpus.Unit) -> Iterator[workers.Counts]:
     for number, piece in enumerate(corpus.pieces(documents)):
         tokenized = creation.tokenize_documents(piece, tokenizer, vocabulary)
         job.work.save_documents((unit.index, number), tokenized)
-        counts.append(creation.count_documents(piece, tokenized, vocabulary))
+        counts.append(
+            creation.count_documents(
+                piece, tokenized, vocabulary, job.settings, job.seed
+            )
+        )
         yield counts[-1]
     job.work.save_counts(f"tokens-{unit.index}", counts)
     yield {"files_bytes": unit.size}
@@ -216,8 +220,13 @@ def run(
     files: list[str] = []
     try:
         pieces, counts = _tokenize_all(job, pool)
-        layout = output.layout(counts["tokens"], job.settings)
-        _check(job, counts, layout)
+        layout = output.layout(counts, job.settings)
+        try:
+            creation.check(counts, job.settings, layout)
+        except ValueError:
+            # Other flags are needed, for which this work is of no use.
+            job.work.remove()
+            raise
         files = output.paths(layout.shards)
         _cut_all(job, pool, pieces, layout)
         return _write_all(job, pool, pieces, layout, files, counts)
@@ -301,17 +310,6 @@ def _tokenize_all(
     return pieces, counts
 
 
-def _check(
-    job: Job, counts: Mapping[str, int], layout: creation.Layout
-) -> None:
-    try:
-        creation.check(counts, job.settings, layout)
-    except ValueError:
-        # Other flags are needed, for which this work is of no use.
-        job.work.remove()
-        raise
-
-
 def _cut_all(
     job: Job,
     pool: workers.Workers,
@@ -358,7 +356,7 @@ def _write_all(
         or not epath.Path(file).exists()
     ]
     _log_kept("shards", len(files) - len(missing))
-    expected = creation.expected_sequences(counts["tokens"], job.settings)
+    expected = creation.expected_sequences(counts, job.settings)
     reporter = workers.Reporter(
         "Wrote {instances:,.0f} of about {total:,.0f} instances, "
         "{rate:,.0f} instances/s",

@@ -139,7 +139,13 @@ class TestTokenizeDocuments:
         assert got.sentences.tolist() == [0, 3, 4, 6]
         assert got.documents.tolist() == [0, 2, 3]
         assert got.keys.tolist() == [9, 4]
-        assert creation.count_documents(documents, got, vocabulary) == {
+        settings = dataclasses.replace(
+            _SETTINGS, objective="none", short_seq_prob=0
+        )
+        counts = creation.count_documents(
+            documents, got, vocabulary, settings, seed=1
+        )
+        assert counts == {
             "documents": 2,
             "empty_documents": 2,
             "sentences": 3,
@@ -147,6 +153,8 @@ class TestTokenizeDocuments:
             "unknown_tokens": 1,
             "replaced_lines": 1,
             "bytes": 15,
+            "sequences_once": 2,
+            "sequence_tokens_once": 4 + 2 + 2 + 2,
         }
 
     def test_nothing(self, tokenizer, vocabulary):
@@ -197,17 +205,20 @@ class TestLayout:
 
     def test_slices_bound_what_is_in_memory(self):
         settings = pretraining_data.Settings(dupe_factor=10)
-        one = creation.layout(4 * 10**9, settings, 1, 0)
-        assert one.shards == 1
-        assert 4 * 10**10 / one.slices <= 1 << 23
-        assert creation.layout(1000, settings, 1, 0).slices == 1
+        for tokens, slices in ((1000, 1), (10 * 2**23, 100), (2**33, 10240)):
+            counts = {"sequence_tokens_once": tokens}
+            layout = creation.layout(counts, settings, 1, 0)
+            assert layout == creation.Layout(1, slices)
 
     def test_size_of_shards(self):
         # Wikipedia and books at dupe_factor 10, in shards of 100 MB.
         settings = pretraining_data.Settings(dupe_factor=10)
-        layout = creation.layout(3_300_000_000, settings, None, 100 * 10**6)
-        assert 2500 < layout.shards < 3500
-        assert layout.slices == 2
+        counts = {
+            "sequences_once": 36_000_000,
+            "sequence_tokens_once": 4_000_000_000,
+        }
+        layout = creation.layout(counts, settings, None, 100 * 10**6)
+        assert layout == creation.Layout(3067, 2)
 
 
 # ---- A whole run ------------------------------------------------------------
@@ -271,16 +282,26 @@ class TestRun:
         assert abs(runs - mean) < 4 * deviation
 
     @pytest.mark.parametrize("objective", pretraining_data.OBJECTIVES)
-    def test_expects_about_as_many_as_there_are(
-        self, folder, tmp_path, objective
+    @pytest.mark.parametrize("pack", [False, True])
+    @pytest.mark.parametrize("dynamic_masking", [False, True])
+    def test_expects_about_what_there_is(
+        self, folder, tmp_path, objective, pack, dynamic_masking
     ):
         settings = dataclasses.replace(
-            _SETTINGS, objective=objective, max_seq_length=64
+            _SETTINGS,
+            objective=objective,
+            pack=pack,
+            dynamic_masking=dynamic_masking,
+            max_seq_length=128,
+            max_predictions_per_seq=20,
         )
-        result, _ = run(folder, tmp_path, settings)
-        tokens = result.counts["tokens"]
-        expected = creation.expected_sequences(tokens, settings)
-        assert result.counts["instances"] == pytest.approx(expected, rel=0.3)
+        result, _ = run(folder, tmp_path, settings, shards=1)
+        expected = creation.expected_sequences(result.counts, settings)
+        assert result.counts["instances"] == pytest.approx(expected, rel=0.1)
+        size = (tmp_path / "part-00000-of-00001.tfrecord").stat().st_size
+        layout = creation.layout(result.counts, settings, None, size // 10)
+        # These pieces take one byte each, those of a real vocabulary two.
+        assert 9 <= layout.shards <= 16
 
     def test_lengths_are_counted(self, made):
         result, _ = made
