@@ -32,7 +32,7 @@ from bert_tf import (
     fine_tuning,
     heads,
     losses,
-    optimization,
+    optimization_flags,
     progress,
     task_flags,
     text_ops,
@@ -46,6 +46,7 @@ import tensorflow as tf
 from absl import flags, logging
 
 flags.adopt_module_key_flags(common_flags)
+flags.adopt_module_key_flags(optimization_flags)
 flags.adopt_module_key_flags(task_flags)
 
 # ---- Flags: the model -------------------------------------------------------
@@ -94,9 +95,6 @@ _ACCUMULATE = flags.DEFINE_integer(
     1,
     "Micro-batches per step: less memory, the same update.",
     1,
-)
-_LEARNING_RATE = flags.DEFINE_float(
-    "learning_rate", 5e-5, "Peak learning rate of Adam.", 0
 )
 _NUM_TRAIN_EPOCHS = flags.DEFINE_float(
     "num_train_epochs", 3.0, "Passes over the training set.", 0
@@ -232,7 +230,7 @@ def train(run, plan, eval_batch_size):
     """Trains; with a dev set, evaluates each epoch and keeps the best."""
     examples = run.data["train"].count
     with run.strategy.scope():
-        optimizer = optimization.AdamWeightDecay(plan.schedule(examples))
+        optimizer = plan.make_optimizer(examples, run.model.bert.config)
         optimizer.build(run.model.trainable_variables)
         state = checkpoints.TrainState(
             run.model,
@@ -376,6 +374,7 @@ def main(_):
             "At least one of --do_train, --do_eval, --do_predict and "
             "--do_export must be true."
         )
+    recipe = optimization_flags.recipe()
     lower, length = _DO_LOWER_CASE.value, _MAX_SEQ_LENGTH.value
     tokenization.validate_case_matches_checkpoint(lower, init_checkpoint)
     task = task_flags.find_task(fine_tuning.read_labels(folder))
@@ -415,7 +414,7 @@ def main(_):
     if do_train:
         plan = fine_tuning.Plan(
             batch_size=_TRAIN_BATCH_SIZE.value,
-            learning_rate=_LEARNING_RATE.value,
+            learning_rate=optimization_flags.LEARNING_RATE.value,
             num_train_epochs=_NUM_TRAIN_EPOCHS.value,
             warmup_proportion=_WARMUP_PROPORTION.value,
             accumulate=_ACCUMULATE.value,
@@ -425,6 +424,7 @@ def main(_):
             keep_checkpoint_max=common_flags.KEEP_CHECKPOINT_MAX.value,
             log_steps=common_flags.log_steps(),
             group_by_length=group_by_length(strategy),
+            recipe=recipe,
         )
         train(run, plan, _EVAL_BATCH_SIZE.value)
     if not (do_eval or do_predict or do_export):

@@ -26,9 +26,10 @@ from bert_tf import (
     input_pipeline,
     manifests,
     masking,
-    optimization,
+    optimization_flags,
     pretraining,
     progress,
+    recipes,
     records,
     training,
 )
@@ -36,6 +37,7 @@ from bert_tf import (
 from absl import flags, logging
 
 flags.adopt_module_key_flags(common_flags)
+flags.adopt_module_key_flags(optimization_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
@@ -72,9 +74,6 @@ _EVAL_BATCH_SIZE = flags.DEFINE_integer(
     8,
     "Sequences per evaluation step, over all replicas.",
     lower_bound=1,
-)
-_LEARNING_RATE = flags.DEFINE_float(
-    "learning_rate", 5e-5, "Peak learning rate of Adam.", lower_bound=0
 )
 _NUM_TRAIN_STEPS = flags.DEFINE_integer(
     "num_train_steps", 100000, "Training steps.", lower_bound=1
@@ -196,10 +195,11 @@ class Plan:
     save_checkpoints_steps: int
     keep_checkpoint_max: int
     log_steps: int
+    recipe: recipes.Recipe
 
     def schedule(self):
         """The learning rate at each step."""
-        return optimization.linear_warmup_decay(
+        return self.recipe.schedule(
             self.learning_rate, self.num_warmup_steps, self.num_train_steps
         )
 
@@ -208,7 +208,9 @@ def train(plan, folder, strategy, model, data):
     """Trains to the last step, from where the run in `folder` stopped."""
     is_chief = distribution.is_chief(strategy)
     with strategy.scope():
-        optimizer = optimization.AdamWeightDecay(plan.schedule())
+        optimizer = plan.recipe.make_optimizer(
+            plan.schedule(), model.bert.config.num_hidden_layers
+        )
         optimizer.build(pretraining.trained_variables(model, data.objective))
         state = checkpoints.TrainState(
             model, optimizer, plan.seed, plan.keep_checkpoint_max, is_chief
@@ -276,7 +278,7 @@ def main(_):
     folder = common_flags.OUTPUT_DIR.value
     plan = Plan(
         _TRAIN_BATCH_SIZE.value,
-        _LEARNING_RATE.value,
+        optimization_flags.LEARNING_RATE.value,
         _NUM_WARMUP_STEPS.value,
         _NUM_TRAIN_STEPS.value,
         _ACCUMULATE.value,
@@ -285,6 +287,7 @@ def main(_):
         common_flags.SAVE_CHECKPOINTS_STEPS.value,
         common_flags.KEEP_CHECKPOINT_MAX.value,
         common_flags.log_steps(),
+        optimization_flags.recipe(),
     )
     strategy = common_flags.set_up_distribution()
     if do_train:

@@ -24,7 +24,7 @@ GLOBAL_STEP = "global_step"
 RECORDS = "data_position/records"
 SEED = "data_position/seed"
 _NOT_WEIGHTS = re.compile(
-    r"/adam_[mv]$|/lamb_[mv]$|^global_step$|^data_position/"
+    r"/adam_[mv]$|/lamb_[mv]$|^global_step$|^data_position/|^loss_scale/"
 )
 
 
@@ -269,7 +269,7 @@ class TrainState:
     def __init__(
         self,
         model: keras.Model,
-        optimizer: optimization.AdamWeightDecay,
+        optimizer: optimization.Optimizer,
         seed: int,
         keep: int = 5,
         write: bool = True,

@@ -80,7 +80,8 @@ DTYPE = flags.DEFINE_enum(
     "dtype",
     "float32",
     distribution.DTYPES,
-    "Number format of activations. Weights and statistics are float32.",
+    "Number format of activations. Weights and statistics are float32. "
+    "float16 needs GPUs, and scales the loss.",
 )
 LOGICAL_CPUS = flags.DEFINE_integer(
     "logical_cpus",

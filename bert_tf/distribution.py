@@ -6,7 +6,7 @@ import keras
 import tensorflow as tf
 
 STRATEGIES = ("default", "mirrored", "multi_worker_mirrored", "tpu")
-DTYPES = ("float32", "bfloat16")
+DTYPES = ("float32", "bfloat16", "float16")
 
 
 def set_up(
@@ -27,8 +27,8 @@ def set_up(
         strategy: one of STRATEGIES. `mirrored` takes all local GPUs, or all
             logical CPUs where there is no GPU. `multi_worker_mirrored` reads
             the cluster from TF_CONFIG.
-        dtype: one of DTYPES. With bfloat16, weights and statistics stay
-            float32.
+        dtype: one of DTYPES. Weights and statistics are always float32.
+            float16 needs GPUs, and an optimizer that scales the loss.
         seed: of the initial weights.
         logical_cpus: splits the CPU into this many devices, to try a run of
             several replicas on one machine.
@@ -45,6 +45,11 @@ def set_up(
                 f"`{name}` must be one of {', '.join(allowed)}. "
                 f"Received: {name}={value!r}"
             )
+    if dtype == "float16" and not tf.config.list_physical_devices("GPU"):
+        raise ValueError(
+            "float16 needs a GPU. TPUs and CPUs have bfloat16, which needs no "
+            f"loss scaling either. Received: dtype={dtype!r}"
+        )
     policy = "float32" if dtype == "float32" else f"mixed_{dtype}"
     keras.config.set_dtype_policy(policy)
     keras.utils.set_random_seed(seed)

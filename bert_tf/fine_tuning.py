@@ -13,6 +13,7 @@ from bert_tf import (
     modeling,
     optimization,
     progress,
+    recipes,
     text_records,
     tokenization,
     training,
@@ -44,6 +45,7 @@ class Plan:
         log_steps: Steps between lines of progress.
         group_by_length: Whether batches hold examples of about one length, and
             no more padding than that leaves.
+        recipe: Optimizer and schedule.
     """
 
     batch_size: int
@@ -57,6 +59,7 @@ class Plan:
     keep_checkpoint_max: int
     log_steps: int
     group_by_length: bool
+    recipe: recipes.Recipe = dataclasses.field(default_factory=recipes.Recipe)
 
     def steps(self, examples: int) -> int:
         """Training steps, rounded down as in the original."""
@@ -77,8 +80,15 @@ class Plan:
     def schedule(self, examples: int) -> optimization.Schedule:
         """The learning rate, warmed up as in the original."""
         steps = self.steps(examples)
-        return optimization.linear_warmup_decay(
-            self.learning_rate, int(steps * self.warmup_proportion), steps
+        warmup = int(steps * self.warmup_proportion)
+        return self.recipe.schedule(self.learning_rate, warmup, steps)
+
+    def make_optimizer(
+        self, examples: int, config: modeling.BertConfig
+    ) -> optimization.Optimizer:
+        """The optimizer of the recipe, to be built."""
+        return self.recipe.make_optimizer(
+            self.schedule(examples), config.num_hidden_layers
         )
 
 
@@ -87,7 +97,7 @@ def train(
     folder: str,
     strategy: tf.distribute.Strategy,
     state: checkpoints.TrainState,
-    optimizer: optimization.AdamWeightDecay,
+    optimizer: optimization.Optimizer,
     objective: training.Objective,
     data: text_records.TextRecords,
     hooks: Sequence[tuple[int, training.Hook]] = (),

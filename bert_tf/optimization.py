@@ -6,10 +6,12 @@ weight decay on everything but layer norms and biases, linear warm-up and
 linear decay. LAMB is for batches of thousands.
 """
 
-import dataclasses
 import math
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
+
+from bert_tf import loss_scaling
 
 import keras
 import numpy as np
@@ -20,8 +22,6 @@ Schedule = Callable[[tf.Tensor], tf.Tensor]
 # Matched anywhere in a variable's name, as the original does.
 NO_DECAY = ("LayerNorm", "layer_norm", "bias")
 
-OPTIMIZERS = ("adamw", "lamb")
-SCHEDULES = ("linear", "polynomial", "cosine", "constant")
 CLIPPING = ("global", "per_replica")
 
 
@@ -147,7 +147,7 @@ def _warmed_up(
 ) -> Schedule:
     def schedule(step):
         step = tf.cast(step, tf.float32)
-        warmup = learning_rate * step / max(num_warmup_steps, 1)
+        warmup = learning_rate * (step / max(num_warmup_steps, 1))
         return tf.where(step < num_warmup_steps, warmup, decay(step))
 
     return schedule
@@ -173,14 +173,19 @@ def clip_by_global_norm(
     return [g * tf.cast(scale, g.dtype) for g in gradients], norm
 
 
-class AdamWeightDecay:
-    """Adam with decoupled weight decay and without bias correction.
+# ---- Optimizers -------------------------------------------------------------
 
-    One step, for every variable w with gradient g:
-        m = beta_1 * m + (1 - beta_1) * g
-        v = beta_2 * v + (1 - beta_2) * g^2
-        w = w - rate * (m / (sqrt(v) + epsilon) + weight_decay_rate * w)
+
+class Optimizer:
+    """What optimizers share: two moments per variable, decay, clipping.
+
+    Attributes:
+        variables: those that it updates.
+        slots: the moments, by their names in checkpoints.
+        loss_scale: multiplies the loss of a float16 run; else None.
     """
+
+    slot_names: tuple[str, str]
 
     def __init__(
         self,
@@ -191,7 +196,31 @@ class AdamWeightDecay:
         epsilon: float = 1e-6,
         clip_norm: float = 1.0,
         exclude_from_weight_decay: Sequence[str] = NO_DECAY,
+        clipping: str = "global",
+        rate_of: Callable[[str], float] = lambda name: 1.0,
+        loss_scale: loss_scaling.LossScale | None = None,
     ):
+        """Takes the numbers of the formula.
+
+        Args:
+            schedule: the learning rate.
+            weight_decay_rate: of the variables that `decays` says.
+            beta_1: share of the first moment that is kept.
+            beta_2: share of the second moment that is kept.
+            epsilon: added to the root of the second moment.
+            clip_norm: longest joint norm of the gradients.
+            exclude_from_weight_decay: patterns of names, matched anywhere.
+            clipping: "global" clips the gradient of the whole batch.
+                "per_replica" clips each replica's before they are averaged,
+                as the original did on TPUs.
+            rate_of: name of a variable -> factor of its learning rate.
+            loss_scale: of float16 runs.
+        """
+        if clipping not in CLIPPING:
+            raise ValueError(
+                f"`clipping` must be one of {', '.join(CLIPPING)}. "
+                f"Received: clipping={clipping!r}"
+            )
         self.schedule = schedule
         self.weight_decay_rate = weight_decay_rate
         self.beta_1 = beta_1
@@ -199,11 +228,9 @@ class AdamWeightDecay:
         self.epsilon = epsilon
         self.clip_norm = clip_norm
         self.exclude_from_weight_decay = tuple(exclude_from_weight_decay)
-        # The original weighs g^2 by 1 - beta_2, TensorFlow's kernel by what
-        # float32's beta_2 leaves to 1: less by 1.3e-5, and so is its v. With
-        # rate and epsilon less by the root of that, updates are the original's.
-        taken = float(np.float32(1) - np.float32(beta_2))
-        self._share_of_root_v = math.sqrt(taken / (1 - beta_2))
+        self.clipping = clipping
+        self.rate_of = rate_of
+        self.loss_scale = loss_scale
         self.variables: list[keras.Variable] = []
         self.slots: dict[str, tf.Variable] = {}  # by name in the checkpoint
 
@@ -211,7 +238,7 @@ class AdamWeightDecay:
         """Makes the moments; call it where the model was made."""
         self.variables = list(variables)
         for variable in self.variables:
-            for slot in ("adam_m", "adam_v"):
+            for slot in self.slot_names:
                 name = f"{variable.path}/{slot}"
                 # Aggregation NONE: replicas assign equal values by themselves,
                 # which, unlike a merge call, may happen inside a loop.
@@ -221,12 +248,30 @@ class AdamWeightDecay:
                     name=name,
                     aggregation=tf.VariableAggregation.NONE,
                 )
+        if self.loss_scale is not None:
+            self.slots |= self.loss_scale.build()
 
     def decays(self, name: str) -> bool:
         """Whether the variable of this name is subject to weight decay."""
         return self.weight_decay_rate != 0 and not any(
             re.search(p, name) for p in self.exclude_from_weight_decay
         )
+
+    def clip_own(
+        self, gradients: Sequence[tf.Tensor], replicas: int
+    ) -> list[tf.Tensor]:
+        """Clips a replica's share of the gradients, if that is asked for.
+
+        Args:
+            gradients: of this replica's rows; those of all replicas are to be
+                summed. With as many predictions on each, `replicas` times as
+                much is the gradient of the mean over its own rows.
+            replicas: how many there are.
+        """
+        if self.clipping == "global":
+            return list(gradients)
+        limit = self.clip_norm / replicas
+        return clip_by_global_norm(gradients, limit)[0]
 
     def apply(
         self, gradients: Sequence[tf.Tensor], step: tf.Tensor
@@ -240,15 +285,53 @@ class AdamWeightDecay:
             step: int64 scalar, the number of steps made before this one.
 
         Returns:
-            `learning_rate` and `gradient_norm`, float32 scalars.
+            `learning_rate` and `gradient_norm`, float32 scalars, and what the
+            loss scale adds.
         """
-        gradients, norm = clip_by_global_norm(gradients, self.clip_norm)
+        clipped, norm = clip_by_global_norm(gradients, self.clip_norm)
+        if self.clipping == "global":
+            gradients = clipped
         rate = self.schedule(step)
-        for variable, gradient in zip(self.variables, gradients, strict=True):
-            self._update(variable, gradient, rate)
-        return {"learning_rate": rate, "gradient_norm": norm}
 
-    def _update(self, variable, gradient, rate):
+        def update():
+            for variable, gradient in zip(
+                self.variables, gradients, strict=True
+            ):
+                factor = self.rate_of(variable.path)
+                own = rate if factor == 1 else rate * factor
+                self._update(variable, gradient, own, step)
+
+        report = {"learning_rate": rate, "gradient_norm": norm}
+        if self.loss_scale is None:
+            update()
+            return report
+        return report | self.loss_scale.guard(norm, update)
+
+    def _update(self, variable, gradient, rate, step):
+        """Updates one variable and its moments."""
+        raise NotImplementedError
+
+
+class AdamWeightDecay(Optimizer):
+    """Adam with decoupled weight decay and without bias correction.
+
+    One step, for every variable w with gradient g:
+        m = beta_1 * m + (1 - beta_1) * g
+        v = beta_2 * v + (1 - beta_2) * g^2
+        w = w - rate * (m / (sqrt(v) + epsilon) + weight_decay_rate * w)
+    """
+
+    slot_names = ("adam_m", "adam_v")
+
+    def __init__(self, schedule: Schedule, **options: Any):
+        super().__init__(schedule, **options)
+        # The original weighs g^2 by 1 - beta_2, TensorFlow's kernel by what
+        # float32's beta_2 leaves to 1: less by 1.3e-5, and so is its v. With
+        # rate and epsilon less by the root of that, updates are the original's.
+        taken = float(np.float32(1) - np.float32(self.beta_2))
+        self._share_of_root_v = math.sqrt(taken / (1 - self.beta_2))
+
+    def _update(self, variable, gradient, rate, step):
         path = variable.path
         if self.decays(path):
             # Decay acts on the weights from before the step, so it goes first.
@@ -269,3 +352,41 @@ class AdamWeightDecay:
             epsilon=self.epsilon * self._share_of_root_v,
             grad=gradient,
         )
+
+
+class Lamb(Optimizer):
+    """LAMB (You et al., 2019, https://arxiv.org/abs/1904.00962).
+
+    Algorithm 2, for every variable w with gradient g at step t = 1, 2, ...:
+        m = beta_1 * m + (1 - beta_1) * g
+        v = beta_2 * v + (1 - beta_2) * g^2
+        r = (m / (1 - beta_1^t)) / (sqrt(v / (1 - beta_2^t)) + epsilon)
+        u = r + weight_decay_rate * w
+        w = w - rate * |w| / |u| * u
+    The ratio |w| / |u| is 1 where either norm is 0. NVIDIA's code does the
+    same. That of ALBERT leaves out the correction of m and v by 1 - beta^t,
+    and sets the ratio to 1 for layer norms and biases.
+    """
+
+    slot_names = ("lamb_m", "lamb_v")
+
+    def _update(self, variable, gradient, rate, step):
+        path, weights = variable.path, variable.value
+        m, v = (self.slots[f"{path}/{name}"] for name in self.slot_names)
+        m.assign(self.beta_1 * m + (1 - self.beta_1) * gradient)
+        v.assign(self.beta_2 * v + (1 - self.beta_2) * tf.square(gradient))
+        m_hat = m / self._share(self.beta_1, step)
+        v_hat = v / self._share(self.beta_2, step)
+        update = m_hat / (tf.sqrt(v_hat) + self.epsilon)
+        if self.decays(path):
+            update += self.weight_decay_rate * weights
+        norm, update_norm = tf.norm(weights), tf.norm(update)
+        ratio = tf.where(
+            (norm > 0) & (update_norm > 0), norm / update_norm, 1.0
+        )
+        weights.assign_sub(rate * ratio * update)
+
+    def _share(self, beta, step):
+        """1 - beta^t, the sum of the weights of all gradients so far."""
+        t = tf.cast(step, tf.float32) + 1
+        return -tf.math.expm1(t * math.log(beta))

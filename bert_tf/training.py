@@ -55,7 +55,7 @@ class Objective:
 def make_train_steps(
     strategy: tf.distribute.Strategy,
     model: keras.Model,
-    optimizer: optimization.AdamWeightDecay,
+    optimizer: optimization.Optimizer,
     objective: Objective,
     dataset: tf.distribute.DistributedDataset,
     seed: int,
@@ -85,6 +85,8 @@ def make_train_steps(
                 for name, metrics in sums.items()
             ]
             loss = functools.reduce(tf.add, losses)
+            if optimizer.loss_scale is not None:
+                loss *= optimizer.loss_scale.scale
         gradients = tape.gradient(
             loss, [v.value for v in variables], unconnected_gradients="zero"
         )
@@ -103,15 +105,27 @@ def make_train_steps(
         replica = context.replica_id_in_sync_group
         # The same for all replicas up to here, different from here on.
         key = tf.random.fold_in(key, tf.cast(replica, tf.int64))
-        parts = [
-            gradients_and_sums(part, totals, tf.random.fold_in(key, i))
-            for i, part in enumerate(_split(batch, accumulate))
-        ]
+        gradients, sums = _add_up(
+            lambda i, part: gradients_and_sums(
+                part, totals, tf.random.fold_in(key, i)
+            ),
+            batch,
+            accumulate,
+        )
+        if optimizer.loss_scale is not None:
+            # A power of two: nothing is rounded.
+            scale = tf.convert_to_tensor(optimizer.loss_scale.scale)
+            gradients = [gradient / scale for gradient in gradients]
+        gradients = optimizer.clip_own(
+            gradients, strategy.num_replicas_in_sync
+        )
         # One reduction for everything.
         gradients, sums = context.all_reduce(
-            tf.distribute.ReduceOp.SUM, _add(parts)
+            tf.distribute.ReduceOp.SUM, (gradients, sums)
         )
         report = optimizer.apply(gradients, step)
+        if "skipped_steps" in report:
+            counts["skipped_steps"] = report.pop("skipped_steps")
         return {"sums": sums, "weights": totals, "counts": counts}, report
 
     # A function of its own, so that it is traced once and called twice.
@@ -144,27 +158,48 @@ def make_train_steps(
     return train
 
 
-def _split(batch: Batch, count: int) -> Iterator[Batch]:
-    """Cuts a replica's batch into `count` equal micro-batches."""
+def _add_up(
+    function: Callable[[Any, Batch], Any], batch: Batch, count: int
+) -> Any:
+    """Sums what `function` returns for `count` equal parts of a batch.
+
+    Args:
+        function: (number of the part, part) -> structure of tensors.
+        batch: a replica's.
+        count: how many micro-batches, computed one after the other: only one
+            needs memory at a time.
+    """
     rows = batch["row_weights"].shape[0]
     if rows % count:
         raise ValueError(
             "The batch of a replica must be a multiple of the number of "
             f"micro-batches. Received: rows={rows}, accumulate={count}"
         )
-    size = rows // count
-    for i in range(count):
-        yield {k: x[i * size : (i + 1) * size] for k, x in batch.items()}
+    if count == 1:
+        return function(tf.constant(0), batch)
+    parts = {
+        # Only the length of trimmed sequences is open.
+        name: tf.reshape(
+            x, [count, rows // count, *(d or -1 for d in x.shape[1:])]
+        )
+        for name, x in batch.items()
+    }
 
+    def compute(i):
+        return function(i, {name: x[i] for name, x in parts.items()})
 
-def _add(parts: Sequence[Any]) -> Any:
-    """Sums structures of tensors, leaf by leaf, always in the same order."""
+    def add(i, total):
+        return i + 1, tf.nest.map_structure(tf.add, total, compute(i))
 
-    def add(left, right):
-        return tf.nest.map_structure(tf.add, left, right)
-
-    # Not tf.add_n: the order of its sum depends on timing.
-    return functools.reduce(add, parts)
+    total = compute(tf.constant(0))
+    # A loop: parts beside each other in the graph would run at the same time.
+    _, total = tf.while_loop(
+        lambda i, total: i < count,
+        add,
+        (tf.constant(1), total),
+        parallel_iterations=1,
+    )
+    return total
 
 
 def _first(strategy: tf.distribute.Strategy, values: Any) -> Any:

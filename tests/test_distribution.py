@@ -58,7 +58,8 @@ def test_bfloat16_keeps_weights_in_float32():
     "strategy, dtype, message",
     [
         ("horovod", "float32", r"one of default, .*_strategy='horovod'"),
-        ("default", "float16", r"one of float32, bfl.*dtype='float16'"),
+        ("default", "float8", r"one of float32, bfl.*dtype='float8'"),
+        ("default", "float16", r"float16 needs a GPU.*dtype='float16'"),
     ],
 )
 def test_unknown_names(strategy, dtype, message):

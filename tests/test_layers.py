@@ -67,7 +67,9 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     {
         "records": {"wire_format"},
         "losses": set(),
-        "optimization": set(),
+        "loss_scaling": set(),
+        "optimization": {"loss_scaling"},
+        "recipes": {"loss_scaling", "optimization"},
         "distribution": set(),
         "progress": set(),
         "text_ops": {"tokenization"},
@@ -83,7 +85,11 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "modeling": set(),
     },
     # checkpoints works on any map from names to variables
-    {"heads": {"modeling"}, "checkpoints": {"optimization"}},
+    {
+        "devices": {"modeling"},
+        "heads": {"modeling"},
+        "checkpoints": {"optimization"},
+    },
     # Checkpoints of other libraries
     {
         "interop.*": {"interop.*", "checkpoints", "modeling", "tokenization"},
@@ -111,6 +117,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "modeling",
             "optimization",
             "progress",
+            "recipes",
             "text_records",
             "tokenization",
             "training",
@@ -130,9 +137,18 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "modeling",
         }
     },
-    {"task_flags": {"common_flags", "tasks.*"}},
+    {
+        "optimization_flags": {"common_flags", "optimization", "recipes"},
+        "task_flags": {"common_flags", "tasks.*"},
+    },
 )
-_KNOW_FLAGS = {"command_line", "common_flags", "task_flags", "text_flags"}
+_KNOW_FLAGS = {
+    "command_line",
+    "common_flags",
+    "optimization_flags",
+    "task_flags",
+    "text_flags",
+}
 _ALLOWED = {name: own for layer in _LAYERS for name, own in layer.items()}
 
 _TENSORFLOW = {"tensorflow", "tensorflow_text", "keras", "keras_hub"}

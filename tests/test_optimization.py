@@ -194,6 +194,131 @@ class TestAdamWeightDecay:
             optimizer.apply([tf.ones([1])] * 2, tf.constant(0, tf.int64))
 
 
+class TestLamb:
+    def _formula(self, weights, gradients, rates, limit=1.0, decay=0.01):
+        """You et al., 2019, algorithm 2, float64."""
+        weights = {k: np.float64(w) for k, w in weights.items()}
+        m = {k: np.zeros_like(w) for k, w in weights.items()}
+        v = {k: np.zeros_like(w) for k, w in weights.items()}
+        for t, (rate, gradient) in enumerate(
+            zip(rates, gradients, strict=True), 1
+        ):
+            clipped, _ = _clipped(gradient, limit)
+            for k, g in clipped.items():
+                m[k] = 0.9 * m[k] + 0.1 * g
+                v[k] = 0.999 * v[k] + 0.001 * g**2
+                m_hat = m[k] / (1 - 0.9**t)
+                v_hat = v[k] / (1 - 0.999**t)
+                update = m_hat / (np.sqrt(v_hat) + 1e-6)
+                update += decay * weights[k] * _DECAYS[k]
+                ratio = np.linalg.norm(weights[k]) / np.linalg.norm(update)
+                if not np.any(weights[k]) or not np.any(update):
+                    ratio = 1
+                weights[k] = weights[k] - rate * ratio * update
+        return weights, m, v
+
+    def test_equals_the_formula(self):
+        problem = TestAdamWeightDecay()
+        weights, gradients = problem._problem()
+        zero = "cls/predictions/output_bias"  # its norm is 0 at the start
+        weights[zero] = np.zeros_like(weights[zero])
+        optimizer = optimization.Lamb(
+            optimization.linear_warmup_decay(1e-2, 10, problem.steps)
+        )
+        variables = [_variable(path, w) for path, w in weights.items()]
+        optimizer.build(variables)
+        apply = tf.function(optimizer.apply)
+        for step, gradient in enumerate(gradients):
+            apply(
+                [tf.constant(g, tf.float32) for g in gradient.values()],
+                tf.constant(step, tf.int64),
+            )
+        expected, m, v = self._formula(weights, gradients, problem._rates())
+        for variable in variables:
+            path = variable.path
+            np.testing.assert_allclose(
+                variable, expected[path], rtol=0, atol=1e-5, err_msg=path
+            )
+            # What starts at 0 moves by a step of ratio 1, then by its norm.
+            least = 1e-4 if path == zero else 0.01
+            assert np.abs(expected[path] - weights[path]).mean() > least
+            for slot, values in (("lamb_m", m), ("lamb_v", v)):
+                np.testing.assert_allclose(
+                    optimizer.slots[f"{path}/{slot}"],
+                    values[path],
+                    rtol=1e-4,
+                    atol=1e-9,
+                )
+
+    def test_first_step_is_as_long_as_rate_times_weights(self):
+        # Whatever the gradient: that is what lets batches grow.
+        for size in (1e-3, 1e3):
+            optimizer = optimization.Lamb(lambda step: tf.constant(0.1))
+            variable = _variable("kernel", [3.0, -4.0])
+            optimizer.build([variable])
+            optimizer.apply(
+                [tf.constant([size, -size])], tf.constant(0, tf.int64)
+            )
+            moved = variable.numpy() - [3.0, -4.0]
+            assert np.linalg.norm(moved) == pytest.approx(0.5, rel=1e-5)
+
+
+def test_layers_learn_at_their_own_rates():
+    names = ["bert/encoder/layer_0/kernel", "output_weights"]
+    optimizer = optimization.AdamWeightDecay(
+        lambda step: tf.constant(0.1),
+        weight_decay_rate=0.5,
+        rate_of=lambda name: 0.25 if "layer_0" in name else 1.0,
+    )
+    variables = [_variable(name, [2.0]) for name in names]
+    optimizer.build(variables)
+    gradients = [tf.constant([0.5]), tf.constant([0.5])]
+    optimizer.apply(gradients, tf.constant(0, tf.int64))
+    moved = [float(2 - v.numpy()[0]) for v in variables]
+    # The decay as well: a frozen layer must not shrink.
+    assert moved[0] == pytest.approx(moved[1] / 4, rel=1e-5)
+    assert moved[1] > 0
+
+
+class TestClipping:
+    def _optimizer(self, **options):
+        optimizer = optimization.AdamWeightDecay(
+            lambda step: tf.constant(0.0), **options
+        )
+        optimizer.build([_variable("a", [0.0]), _variable("b", [0.0, 0.0])])
+        return optimizer
+
+    def test_per_replica_is_the_mean_of_clipped_gradients(self):
+        optimizer = self._optimizer(clipping="per_replica", clip_norm=1.0)
+        # What two replicas found, each over its own rows: norms 5 and 0.5.
+        own = [([3.0], [4.0, 0.0]), ([0.3], [0.0, 0.4])]
+        shares = [
+            optimizer.clip_own([tf.constant(g) / 2 for g in gradients], 2)
+            for gradients in own
+        ]
+        total = [a + b for a, b in zip(*shares, strict=True)]
+        np.testing.assert_allclose(total[0], [(0.6 + 0.3) / 2], rtol=1e-6)
+        np.testing.assert_allclose(total[1], [0.4, 0.2], rtol=1e-6)
+
+    def test_the_sum_is_not_clipped_again(self):
+        for clipping, expected in (("per_replica", 3.0), ("global", 0.6)):
+            optimizer = self._optimizer(clipping=clipping)
+            gradients = [tf.constant([3.0]), tf.constant([4.0, 0.0])]
+            report = optimizer.apply(gradients, tf.constant(0, tf.int64))
+            moment = optimizer.slots["a/adam_m"].numpy()
+            np.testing.assert_allclose(moment, [0.1 * expected], rtol=1e-5)
+            assert float(report["gradient_norm"]) == pytest.approx(5)
+
+    def test_global_leaves_shares_alone(self):
+        gradients = [tf.constant([30.0]), tf.constant([4.0, 0.0])]
+        (left, _) = self._optimizer().clip_own(gradients, 2)
+        np.testing.assert_array_equal(left, [30.0])
+
+    def test_unknown(self):
+        with pytest.raises(ValueError, match="clipping='value'"):
+            optimization.AdamWeightDecay(lambda step: 0.1, clipping="value")
+
+
 class TestClipByGlobalNorm:
     def _gradients(self, scale):
         rng = np.random.default_rng(0)

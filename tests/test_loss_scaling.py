@@ -1,0 +1,126 @@
+"""Tests of bert_tf/loss_scaling.py."""
+
+from bert_tf import checkpoints, loss_scaling, optimization
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+
+def optimizer(variables, **options):
+    made = optimization.AdamWeightDecay(
+        lambda step: tf.constant(0.1),
+        loss_scale=loss_scaling.LossScale(**options),
+    )
+    made.build(variables)
+    return made
+
+
+def state(made):
+    return {name: slot.numpy().tolist() for name, slot in made.slots.items()}
+
+
+def test_scale_follows_overflows_and_quiet_steps():
+    variable = keras.Variable([1.0], name="kernel")
+    made = optimizer([variable], initial=8.0, period=3)
+    apply = tf.function(made.apply)
+    scales, skipped, weights = [], [], []
+    for step, gradient in enumerate([1, np.inf, 1, 1, 1, 1, np.nan, 1]):
+        report = apply(
+            [tf.constant([gradient], tf.float32)], tf.constant(step, tf.int64)
+        )
+        scales.append(float(report["loss_scale"]))
+        skipped.append(int(report["skipped_steps"]))
+        weights.append(float(variable.numpy()[0]))
+        assert np.isfinite(report["gradient_norm"])
+    # Halved after a skipped step, doubled after three good ones in a row.
+    assert scales == [8, 8, 4, 4, 4, 8, 8, 4]
+    assert skipped == [0, 1, 0, 0, 0, 0, 1, 0]
+    assert np.equal(weights[1:], weights[:-1]).tolist() == [
+        bool(s) for s in skipped[1:]
+    ]
+
+
+def test_a_skipped_step_leaves_the_moments():
+    made = optimizer([keras.Variable([1.0], name="kernel")])
+    made.apply([tf.constant([0.5])], tf.constant(0, tf.int64))
+    before = state(made)
+    made.apply([tf.constant([np.inf])], tf.constant(1, tf.int64))
+    after = state(made)
+    for slot in ("kernel/adam_m", "kernel/adam_v"):
+        assert after[slot] == before[slot]
+    assert after[loss_scaling.SCALE] == before[loss_scaling.SCALE] / 2
+    assert after[loss_scaling.GOOD_STEPS] == 0
+
+
+def test_what_no_scale_helps_shows():
+    # With nothing left to halve the loop has to see it, and stops the run.
+    made = optimizer([keras.Variable([1.0], name="kernel")], initial=1.0)
+    report = made.apply([tf.constant([np.nan])], tf.constant(0, tf.int64))
+    assert np.isnan(report["gradient_norm"])
+
+
+def test_all_replicas_skip_together(two_replicas):
+    with two_replicas.scope():
+        variable = keras.Variable([1.0, 2.0], name="kernel")
+        made = optimizer([variable])
+
+    @tf.function
+    def step(number):
+        def replica():
+            context = tf.distribute.get_replica_context()
+            index = tf.cast(context.replica_id_in_sync_group, tf.float32)
+            # Only the second replica overflows, and only in the first step.
+            first = tf.cast(number == 0, tf.float32)
+            own = tf.ones([2]) / (1 - index * first)
+            total = context.all_reduce(tf.distribute.ReduceOp.SUM, own)
+            return made.apply([total], number)
+
+        return two_replicas.run(replica)
+
+    def values():
+        return [
+            [x.numpy() for x in two_replicas.experimental_local_results(v)]
+            for v in (variable.value, *made.slots.values())
+        ]
+
+    for number, moves in ((0, False), (1, True)):
+        step(tf.constant(number, tf.int64))
+        for left, right in values():
+            np.testing.assert_array_equal(left, right)
+        assert (values()[0][0][0] != 1) == moves
+    scale = made.slots[loss_scaling.SCALE]
+    assert float(two_replicas.experimental_local_results(scale)[1]) == 2**14
+
+
+def test_state_is_in_the_checkpoint(tmp_path):
+    def make():
+        model = keras.Model()
+        model.kernel = keras.Variable([1.0], name="kernel")
+        made = optimizer([model.kernel])
+        return made, checkpoints.TrainState(model, made, seed=1)
+
+    made, saved = make()
+    for number, gradient in enumerate((np.inf, 1.0, 1.0)):
+        made.apply([tf.constant([gradient])], tf.constant(number, tf.int64))
+    saved.step = 3
+    saved.save(str(tmp_path))
+    other, restored = make()
+    assert restored.resume(str(tmp_path))
+    assert state(other) == state(made)
+    assert state(other)[loss_scaling.GOOD_STEPS] == 2
+
+
+@pytest.mark.parametrize("value, expected", [(1e-7, True), (0.0, False)])
+def test_small_gradients_survive(value, expected):
+    # What the scaling is for: 1e-7 times 1e-2 is nothing in float16.
+    scale = loss_scaling.LossScale().initial
+    x = tf.constant(1.0, tf.float16)
+    for factor, survives in ((1.0, False), (scale, expected)):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = tf.cast(x * tf.cast(0.01, tf.float16), tf.float32)
+            loss = loss * value * factor
+        gradient = tf.cast(tape.gradient(loss, x), tf.float32) / factor
+        assert (float(gradient) > 0) == survives
