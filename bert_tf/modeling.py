@@ -550,11 +550,48 @@ class TransformerLayer(keras.layers.Layer):
         return self.residual(self.intermediate(x), x, seeds[1])
 
 
+def recomputed(
+    function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+    x: tf.Tensor,
+    seed: tf.Tensor | None,
+) -> tf.Tensor:
+    """Returns function(x, seed), computed again in the backward pass.
+
+    Between the passes only `x` is kept (Chen et al., 2016,
+    https://arxiv.org/abs/1604.06174).
+    """
+
+    @tf.custom_gradient
+    def compute(x):
+        def gradient(dy, variables=()):
+            # Not before the gradient comes: without this dependency the second
+            # pass could run right after the first.
+            with tf.control_dependencies([dy]):
+                again = tf.identity(x)
+                own = None if seed is None else tf.identity(seed)
+            with tf.GradientTape() as tape:
+                tape.watch(again)
+                y = function(again, own)
+            sources = [again, *variables]
+            dx, *rest = tape.gradient(y, sources, output_gradients=dy)
+            return dx, rest
+
+        return function(x, seed), gradient
+
+    return compute(x)
+
+
 class Encoder(keras.layers.Layer):
-    """A stack of transformer layers."""
+    """A stack of transformer layers.
+
+    Attributes:
+        remat: Whether the backward pass computes what is inside a layer again,
+            with the same dropout, instead of keeping it.
+    """
 
     def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
+        self.remat = False
         self.layers = [
             TransformerLayer(config, name=f"layer_{i}")
             for i in range(config.num_hidden_layers)
@@ -568,13 +605,22 @@ class Encoder(keras.layers.Layer):
         seeds = split_seed(dropout_seed, len(self.layers))
         outputs = []
         for layer, seed in zip(self.layers[:-1], seeds[:-1], strict=True):
-            x = layer(x, mask, seed)
+            x = self._run(layer, x, mask, seed)
             outputs.append(x)
         if positions is not None and mask.shape[2] != 1:
             mask = tf.gather(mask, positions, axis=2, batch_dims=1)
         # Only there nobody but the caller reads the output.
-        outputs.append(self.layers[-1](x, mask, seeds[-1], positions))
+        outputs.append(
+            self._run(self.layers[-1], x, mask, seeds[-1], positions)
+        )
         return outputs  # L times [B, S, D], the last perhaps [B, R, D]
+
+    def _run(self, layer, x, mask, seed, positions=None):
+        if not self.remat:
+            return layer(x, mask, seed, positions)
+        return recomputed(
+            lambda x, seed: layer(x, mask, seed, positions), x, seed
+        )
 
 
 class Pooler(keras.layers.Layer):

@@ -1,0 +1,235 @@
+"""What devices can do, and what training a BERT asks of them.
+
+Shapes as in modeling.py; read rows: those of the last layer that a head reads.
+"""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+
+from bert_tf import modeling
+
+import tensorflow as tf
+
+_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    """One kind of accelerator, by its maker's data sheet.
+
+    Attributes:
+        name: A part of the name by which TensorFlow knows it.
+        flops: Peak of matrix products without sparsity, in FLOP/s, by dtype.
+            float32 as TensorFlow computes it: in TF32 where there is TF32, in
+            bfloat16 on TPUs.
+        memory: Bytes.
+        bandwidth: Of the memory, in bytes/s.
+        link: To the others of its node or pod, in bytes/s each way.
+    """
+
+    name: str
+    flops: Mapping[str, float]
+    memory: float
+    bandwidth: float
+    link: float
+
+
+def _row(name, half, single, memory, bandwidth, link):
+    """TFLOP/s of 16-bit and of float32 products, GB, GB/s, GB/s."""
+    flops = {"float32": single, "bfloat16": half, "float16": half}
+    return Device(
+        name,
+        {dtype: 1e12 * value for dtype, value in flops.items()},
+        memory * 1e9,
+        bandwidth * 1e9,
+        link * 1e9,
+    )
+
+
+# The first name that is found in the device's counts.
+DEVICES = (
+    _row("H200", 989, 494, 141, 4800, 450),
+    _row("H100 PCIe", 756, 378, 80, 2000, 64),
+    _row("H100", 989, 494, 80, 3350, 450),
+    _row("A100-SXM4-40GB", 312, 156, 40, 1555, 300),
+    _row("A100-PCIE-40GB", 312, 156, 40, 1555, 32),
+    _row("A100", 312, 156, 80, 2039, 300),
+    _row("A10G", 70, 35, 24, 600, 32),
+    _row("A10", 125, 62.5, 24, 600, 32),
+    _row("L40S", 362, 183, 48, 864, 32),
+    _row("L4", 121, 60, 24, 300, 32),
+    _row("V100", 125, 15.7, 32, 900, 150),
+    _row("T4", 65, 8.1, 16, 320, 16),
+    _row("TPU v2", 46, 46, 16, 700, 62),
+    _row("TPU v3", 123, 123, 32, 900, 81),
+    _row("TPU v4", 275, 275, 32, 1228, 300),
+    _row("TPU v5e", 197, 197, 16, 819, 200),
+    _row("TPU v5 lite", 197, 197, 16, 819, 200),
+    _row("TPU v5p", 459, 459, 95, 2765, 600),
+    _row("TPU v6e", 918, 918, 32, 1640, 448),
+)
+
+
+def find(name: str) -> Device | None:
+    """Returns the row of a device, by TensorFlow's name of it."""
+    for device in DEVICES:
+        if device.name.lower() in name.lower():
+            return device
+    return None
+
+
+def local() -> Device | None:
+    """Returns what this process computes on; None for CPUs and unknown ones.
+
+    TPUs don't tell which they are.
+    """
+    gpus = tf.config.list_physical_devices("GPU")
+    if not gpus:
+        return None
+    details = tf.config.experimental.get_device_details(gpus[0])
+    return find(details.get("device_name", ""))
+
+
+# ---- Work -------------------------------------------------------------------
+
+
+def parameters(config: modeling.BertConfig) -> int:
+    """How many weights the pre-training model has."""
+    V, D, F = config.vocab_size, config.hidden_size, config.intermediate_size
+    rows = V + config.type_vocab_size + config.max_position_embeddings
+    embeddings = rows * D + 2 * D
+    layer = 4 * (D * D + D) + 2 * D * F + F + D + 4 * D
+    heads = (D * D + D) + (D * D + 3 * D + V) + (2 * D + 2)
+    return embeddings + config.num_hidden_layers * layer + heads
+
+
+def training_flops(
+    config: modeling.BertConfig,
+    sequences: float,
+    tokens: float,
+    pairs: float,
+    predictions: float,
+) -> float:
+    """Multiplications and additions that training needs.
+
+    Those of the matrix products of real tokens: padding is not counted, nor
+    what rematerialization computes again, nor the last layer where nobody
+    reads it. The backward pass takes twice the forward pass.
+
+    Args:
+        config: the model's.
+        sequences: how many.
+        tokens: how many in all.
+        pairs: sum of the squares of the sequences' tokens, for attention.
+        predictions: masked words in all; 0 for a classifier.
+    """
+    D, F = config.hidden_size, config.intermediate_size
+    keys_and_values = 2 * tokens * 2 * D * D
+    read = sequences + predictions  # [CLS] and the masked words
+
+    def layer(rows, pairs):
+        return 2 * rows * (2 * D * D + 2 * D * F) + 4 * pairs * D
+
+    full = keys_and_values + layer(tokens, pairs)
+    last = keys_and_values + layer(read, read * pairs / max(tokens, 1))
+    heads = 2 * sequences * D * D
+    heads += 2 * predictions * (D * D + D * config.vocab_size)
+    return 3.0 * ((config.num_hidden_layers - 1) * full + last + heads)
+
+
+# ---- Memory -----------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """Bytes that a replica needs to train.
+
+    Attributes:
+        state: Weights and moments.
+        gradients: At their most: before, while and after they are clipped.
+        activations: What the forward pass keeps for the backward pass.
+        working: What the largest operation needs beside that.
+    """
+
+    state: float
+    gradients: float
+    activations: float
+    working: float
+
+    @property
+    def total(self) -> float:
+        """All of it: the peak of a step."""
+        # Activations are gone when gradients are clipped.
+        passes = self.gradients / 2 + self.activations + self.working
+        return self.state + max(passes, self.gradients)
+
+
+def training_memory(
+    config: modeling.BertConfig,
+    batch: int,
+    seq: int,
+    predictions: int,
+    dtype: str = "float32",
+    remat: bool = False,
+) -> Memory:
+    """Estimates what a replica needs to pre-train on a micro-batch.
+
+    It counts the tensors that modeling.py keeps; what the framework needs for
+    itself comes on top. tests/test_devices.py says how near it comes.
+
+    Args:
+        config: the model's.
+        batch: B, sequences at a time.
+        seq: S.
+        predictions: P; 0 for a classifier.
+        dtype: of the activations.
+        remat: whether layers are computed again in the backward pass.
+    """
+    D, F, V = config.hidden_size, config.intermediate_size, config.vocab_size
+    N, L = config.num_attention_heads, config.num_hidden_layers
+    size = _BYTES[dtype]
+    tokens, read = batch * seq, batch * (predictions + 1)
+
+    def layer(rows):
+        # Keys and values; of the rows: query, context, output of attention and
+        # of the layer, two dropout masks; in float32 two normalized sums.
+        vectors = tokens * 2 * D * size + rows * D * (7 * size + 2 * 4)
+        # Softmax in float32, its dropout mask and product.
+        scores = rows * seq * N * (4 + 2 * size)
+        # Input, tanh, square and output of gelu.
+        return vectors + scores + rows * F * 4 * size
+
+    embeddings = tokens * D * (2 * size + 4)
+    head = batch * predictions * (V * (size + 2 * 4) + D * (3 * size + 4))
+    kept = (L - 1) * layer(tokens) + layer(read)
+    if remat:
+        kept = (L - 1) * tokens * D * size + layer(tokens if L > 1 else read)
+    working = max(
+        tokens * (2 * F + 4 * D) * size + 2 * tokens * seq * N * 4,
+        batch * predictions * V * 4,
+    )
+    weights = 4 * parameters(config)
+    return Memory(3 * weights, 2 * weights, embeddings + head + kept, working)
+
+
+def available_memory() -> float:
+    """Bytes that this machine, or its control group, has free for us."""
+    with open("/proc/meminfo") as file:
+        lines = dict(line.split(":") for line in file)
+    free = [int(lines["MemAvailable"].split()[0]) * 1024]
+    limit, used = (
+        _read_number(f"/sys/fs/cgroup/memory.{name}")
+        for name in ("max", "current")
+    )
+    if limit is not None and used is not None:
+        free.append(limit - used)
+    return float(min(free))
+
+
+def _read_number(path: str) -> int | None:
+    if not os.path.exists(path):
+        return None
+    with open(path) as file:
+        text = file.read().strip()
+    return int(text) if text.isdigit() else None

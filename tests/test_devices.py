@@ -1,0 +1,144 @@
+"""Tests of bert_tf/devices.py."""
+
+import pathlib
+
+from bert_tf import devices, heads, modeling
+
+import numpy as np
+import peak_memory
+import pytest
+
+_CONFIGS = pathlib.Path(__file__).parent.parent / "configs" / "models"
+
+
+def config(name):
+    return modeling.BertConfig.from_json_file(str(_CONFIGS / f"{name}.json"))
+
+
+class TestTable:
+    @pytest.mark.parametrize(
+        "name, row, memory",
+        [
+            ("NVIDIA H200", "H200", 141e9),
+            ("NVIDIA H100 80GB HBM3", "H100", 80e9),
+            ("NVIDIA H100 PCIe", "H100 PCIe", 80e9),
+            ("NVIDIA A100-SXM4-40GB", "A100-SXM4-40GB", 40e9),
+            ("NVIDIA A100-SXM4-80GB", "A100", 80e9),
+            ("NVIDIA A10G", "A10G", 24e9),
+            ("Tesla V100-SXM2-32GB", "V100", 32e9),
+            ("Tesla T4", "T4", 16e9),
+            ("NVIDIA L4", "L4", 24e9),
+            ("TPU v5p", "TPU v5p", 95e9),
+        ],
+    )
+    def test_names_that_tensorflow_gives(self, name, row, memory):
+        found = devices.find(name)
+        assert found is not None
+        assert (found.name, found.memory) == (row, memory)
+
+    def test_unknown(self):
+        assert devices.find("Radeon VII") is None
+
+    def test_numbers_are_of_one_kind(self):
+        for device in devices.DEVICES:
+            assert device.flops["bfloat16"] >= device.flops["float32"] > 1e12
+            assert 1e10 < device.memory < 1e12
+            assert 1e11 < device.bandwidth < 1e13
+            assert 1e10 < device.link < 1e12
+            # Matrix products need many operations for each byte.
+            assert device.flops["bfloat16"] / device.bandwidth > 50
+
+
+@pytest.mark.parametrize("name", ["tiny", "mini"])
+def test_parameters_are_the_models(name):
+    model = heads.BertPretrainer(config(name))
+    expected = sum(int(np.prod(v.shape)) for v in model.variables)
+    assert devices.parameters(config(name)) == expected
+
+
+def test_parameters_of_the_paper():
+    # 110 and 340 million; the paper rounds.
+    assert devices.parameters(config("base")) == pytest.approx(110e6, rel=0.01)
+    large = devices.parameters(config("large"))
+    assert large == pytest.approx(340e6, rel=0.015)
+
+
+class TestFlops:
+    def test_six_times_weights_and_tokens(self):
+        # The rule of Kaplan et al., 2020, for wide layers and short texts:
+        # 6 FLOPs per weight of the layers and token.
+        large = config("large")
+        flops = devices.training_flops(large, 1, 16, 16 * 16, 0)
+        weights = 23 * 12 * 1024**2 + 2 * 1024**2  # and the last layer's k, v
+        assert flops == pytest.approx(6 * weights * 16, rel=0.05)
+
+    def test_of_base_by_hand(self):
+        # One sequence of 128 tokens with 20 predictions, forward, in GFLOP:
+        # 11 layers: 11 * 128 * (24 * 768^2 + 4 * 128 * 768) = 20.4849
+        # the last: k, v 0.3020; 21 * (20 * 768^2 + 4 * 128 * 768) = 0.2560
+        # heads: 768^2 * 2 + 20 * 2 * (768^2 + 768 * 30522) = 0.9624
+        flops = devices.training_flops(config("base"), 1, 128, 128**2, 20)
+        expected = 3 * (20.4849 + 0.3020 + 0.2560 + 0.9624) * 1e9
+        assert flops == pytest.approx(expected, rel=1e-4)
+
+    def test_adds_up(self):
+        base = config("base")
+        one = devices.training_flops(base, 1, 100, 100**2, 15)
+        ten = devices.training_flops(base, 10, 1000, 10 * 100**2, 150)
+        assert ten == pytest.approx(10 * one)
+
+    def test_nothing(self):
+        assert devices.training_flops(config("tiny"), 0, 0, 0, 0) == 0
+
+
+class TestMemory:
+    def test_state_is_weights_and_two_moments(self):
+        base = config("base")
+        memory = devices.training_memory(base, 1, 128, 20)
+        assert memory.state == 12 * devices.parameters(base)
+
+    def test_grows_with_what_it_depends_on(self):
+        base = config("base")
+        sizes = [
+            devices.training_memory(base, *sizes).total
+            for sizes in ((8, 128, 20), (16, 128, 20), (16, 512, 80))
+        ]
+        assert sizes == sorted(sizes)
+        whole = devices.training_memory(base, 64, 128, 20)
+        for smaller in (
+            devices.training_memory(base, 64, 128, 20, "bfloat16"),
+            devices.training_memory(base, 64, 128, 20, remat=True),
+        ):
+            assert smaller.activations < 0.6 * whole.activations
+            assert smaller.state == whole.state
+
+    def test_what_is_free(self):
+        assert 1e8 < devices.available_memory() < 1e13
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(
+        "hidden, layers, vocab, batch, length, predictions",
+        # Measured 424, 651 and 903 MB: estimates 1.12, 1.04, 1.06 times that.
+        [
+            (128, 2, 30522, 32, 128, 20),
+            (256, 4, 8000, 32, 128, 20),
+            (256, 4, 8000, 8, 512, 77),
+        ],
+    )
+    def test_as_measured(
+        self, hidden, layers, vocab, batch, length, predictions
+    ):
+        values = {
+            "vocab_size": vocab,
+            "hidden_size": hidden,
+            "num_hidden_layers": layers,
+            "num_attention_heads": hidden // 64,
+            "intermediate_size": 4 * hidden,
+            "type_vocab_size": 2,
+        }
+        sizes = (batch, length, predictions)
+        measured = peak_memory.of_a_step(values, *sizes, remat=False)
+        estimate = devices.training_memory(
+            modeling.BertConfig(**values), *sizes
+        )
+        assert estimate.total == pytest.approx(measured, rel=0.25)
