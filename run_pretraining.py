@@ -26,6 +26,7 @@ from bert_tf import (
     input_pipeline,
     manifests,
     masking,
+    micro_batches,
     optimization_flags,
     pretraining,
     progress,
@@ -189,7 +190,7 @@ class Plan:
     learning_rate: float
     num_warmup_steps: int
     num_train_steps: int
-    accumulate: int
+    accumulate: int | None  # None to find what fits into memory
     seed: int
     iterations_per_loop: int
     save_checkpoints_steps: int
@@ -222,14 +223,19 @@ def train(plan, folder, strategy, model, data):
     batches = input_pipeline.train(
         data.files, data.counts, plan.batch_size, plan.seed, state.records
     )
+    dataset = data.batches(strategy, batches, plan.seed, state.step)
+    objective = pretraining.objective(data.objective)
+    accumulate = plan.accumulate or find_accumulate(
+        plan, strategy, model, optimizer, data, dataset
+    )
     steps = training.make_train_steps(
         strategy,
         model,
         optimizer,
-        pretraining.objective(data.objective),
-        data.batches(strategy, batches, plan.seed, state.step),
+        objective,
+        dataset,
         plan.seed,
-        plan.accumulate,
+        accumulate,
     )
     first_step, first_record = state.step, state.records
 
@@ -251,6 +257,26 @@ def train(plan, folder, strategy, model, data):
             hooks=[(plan.log_steps, meter)],
         )
     return plan.num_train_steps
+
+
+def find_accumulate(plan, strategy, model, optimizer, data, dataset):
+    """Returns into how many micro-batches memory makes us cut a batch."""
+    replicas = strategy.num_replicas_in_sync
+    if distribution.is_cpu(strategy):
+        fits = micro_batches.estimated(
+            model.bert.config,
+            data.lengths["S"],
+            data.lengths["P"],
+            replicas,
+            plan.recipe.dtype,
+            model.bert.encoder.remat,
+        )
+    else:
+        objective = pretraining.objective(data.objective)
+        fits = micro_batches.tried(
+            strategy, model, optimizer, objective, dataset
+        )
+    return micro_batches.choose(plan.batch_size // replicas, fits)
 
 
 # ---- Evaluate ---------------------------------------------------------------
@@ -276,12 +302,13 @@ def main(_):
             "At least one of --do_train and --do_eval must be true."
         )
     folder = common_flags.OUTPUT_DIR.value
+    accumulate = common_flags.micro_batches(_ACCUMULATE.value)
     plan = Plan(
         _TRAIN_BATCH_SIZE.value,
         optimization_flags.LEARNING_RATE.value,
         _NUM_WARMUP_STEPS.value,
         _NUM_TRAIN_STEPS.value,
-        _ACCUMULATE.value,
+        accumulate,
         common_flags.SEED.value,
         common_flags.ITERATIONS_PER_LOOP.value,
         common_flags.SAVE_CHECKPOINTS_STEPS.value,
@@ -293,7 +320,7 @@ def main(_):
     if do_train:
         plan.schedule()  # checks the numbers of steps
         distribution.check_batch_size(
-            strategy, "train_batch_size", plan.batch_size, plan.accumulate
+            strategy, "train_batch_size", plan.batch_size, accumulate or 1
         )
     if do_eval:
         distribution.check_batch_size(
@@ -321,6 +348,7 @@ def main(_):
         )
     with strategy.scope():
         model = heads.BertPretrainer(config)
+    model.bert.encoder.remat = common_flags.REMAT.value
     if do_train:
         step = train(plan, folder, strategy, model, data)
     else:

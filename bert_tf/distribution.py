@@ -99,6 +99,12 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
     return strategy.extended.should_checkpoint
 
 
+def is_cpu(strategy: tf.distribute.Strategy) -> bool:
+    """Whether memory is the machine's own, and can't be tried out."""
+    has_gpus = bool(tf.config.list_logical_devices("GPU"))
+    return not has_gpus and not is_tpu(strategy)
+
+
 def is_tpu(strategy: tf.distribute.Strategy) -> bool:
     """Whether every shape has to be known when a step is compiled."""
     return isinstance(strategy, tf.distribute.TPUStrategy)

@@ -75,22 +75,6 @@ def make_train_steps(
             leave the update the same.
     """
     iterator = iter(dataset)
-    variables = optimizer.variables
-
-    def gradients_and_sums(part, totals, dropout_seed):
-        with tf.GradientTape() as tape:
-            sums = objective.sums(model, part, dropout_seed)
-            losses = [
-                tf.math.divide_no_nan(metrics["loss"], totals[name])
-                for name, metrics in sums.items()
-            ]
-            loss = functools.reduce(tf.add, losses)
-            if optimizer.loss_scale is not None:
-                loss *= optimizer.loss_scale.scale
-        gradients = tape.gradient(
-            loss, [v.value for v in variables], unconnected_gradients="zero"
-        )
-        return gradients, sums
 
     def replica_step(step, batch):
         context = tf.distribute.get_replica_context()
@@ -105,9 +89,14 @@ def make_train_steps(
         replica = context.replica_id_in_sync_group
         # The same for all replicas up to here, different from here on.
         key = tf.random.fold_in(key, tf.cast(replica, tf.int64))
-        gradients, sums = _add_up(
+        gradients, sums = add_up(
             lambda i, part: gradients_and_sums(
-                part, totals, tf.random.fold_in(key, i)
+                model,
+                optimizer,
+                objective,
+                part,
+                totals,
+                tf.random.fold_in(key, i),
             ),
             batch,
             accumulate,
@@ -158,7 +147,34 @@ def make_train_steps(
     return train
 
 
-def _add_up(
+def gradients_and_sums(
+    model: keras.Model,
+    optimizer: optimization.Optimizer,
+    objective: Objective,
+    part: Batch,
+    totals: Mapping[str, tf.Tensor],
+    dropout_seed: tf.Tensor,
+) -> tuple[list[tf.Tensor], dict[str, dict[str, tf.Tensor]]]:
+    """Returns a micro-batch's gradients and its objective's sums.
+
+    The gradients are those of the sum of the losses, each divided by its total
+    and all multiplied by the optimizer's loss scale, where it has one.
+    """
+    with tf.GradientTape() as tape:
+        sums = objective.sums(model, part, dropout_seed)
+        losses = [
+            tf.math.divide_no_nan(metrics["loss"], totals[name])
+            for name, metrics in sums.items()
+        ]
+        loss = functools.reduce(tf.add, losses)
+        if optimizer.loss_scale is not None:
+            loss *= optimizer.loss_scale.scale
+    variables = [v.value for v in optimizer.variables]
+    gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
+    return gradients, sums
+
+
+def add_up(
     function: Callable[[Any, Batch], Any], batch: Batch, count: int
 ) -> Any:
     """Sums what `function` returns for `count` equal parts of a batch.

@@ -108,6 +108,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "export_span": {"export", "heads", "modeling", "offset_ops", "tasks.*"},
     },
     {
+        "micro_batches": {"devices", "modeling", "optimization", "training"},
         "pretraining": {"losses", "training"},
         "fine_tuning": {
             "checkpoints",
@@ -141,10 +142,21 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "optimization_flags": {"common_flags", "optimization", "recipes"},
         "task_flags": {"common_flags", "tasks.*"},
     },
+    {
+        "fine_tuning_flags": {
+            "common_flags",
+            "distribution",
+            "fine_tuning",
+            "interop.*",
+            "optimization_flags",
+            "tokenization",
+        },
+    },
 )
 _KNOW_FLAGS = {
     "command_line",
     "common_flags",
+    "fine_tuning_flags",
     "optimization_flags",
     "task_flags",
     "text_flags",
