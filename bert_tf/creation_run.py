@@ -280,7 +280,6 @@ def _tokenize_all(
         for unit in job.units
         if job.work.load_counts(f"tokens-{unit.index}") is None
     ]
-    _log_kept("units of text", len(job.units) - len(missing))
     reporter = workers.Reporter(
         "Tokenized {files_bytes:,.1f} of {total:,.1f} MB, {documents:,} "
         "documents, {rate:.1f} MB/s",
@@ -289,11 +288,8 @@ def _tokenize_all(
         scale=1e-6,
     )
     try:
-        pool.run(
-            [functools.partial(_tokenize, job, unit) for unit in missing],
-            reporter,
-        )
-        reporter.finish()
+        tasks = [functools.partial(_tokenize, job, unit) for unit in missing]
+        _run_tasks(pool, tasks, len(job.units), reporter)
     except ValueError:
         # Bad text, most often. Nothing is lost where nothing was done.
         if job.work.is_empty:
@@ -310,6 +306,20 @@ def _tokenize_all(
     return pieces, counts
 
 
+def _run_tasks(
+    pool: workers.Workers,
+    tasks: Sequence[workers.Task],
+    number: int,
+    reporter: workers.Reporter,
+) -> None:
+    """Runs the tasks of a phase that are left of a number of them."""
+    if len(tasks) < number:
+        done = number - len(tasks)
+        logging.info("%d of %d tasks of this phase were done.", done, number)
+    pool.run(tasks, reporter)
+    reporter.finish()
+
+
 def _cut_all(
     job: Job,
     pool: workers.Workers,
@@ -323,21 +333,16 @@ def _cut_all(
         for repetition in range(job.settings.dupe_factor)
     ]
     missing = [part for part in parts if not job.work.has_sequences(*part)]
-    _log_kept("parts with sequences", len(parts) - len(missing))
     reporter = workers.Reporter(
         "Cut {parts:,.0f} of {total:,.0f} parts into {sequences:,} sequences, "
         "{rate:.1f} parts/s",
         "parts",
         len(missing),
     )
-    pool.run(
-        [
-            functools.partial(_cut, job, pieces, layout, *part)
-            for part in missing
-        ],
-        reporter,
-    )
-    reporter.finish()
+    tasks = [
+        functools.partial(_cut, job, pieces, layout, *part) for part in missing
+    ]
+    _run_tasks(pool, tasks, len(parts), reporter)
 
 
 def _write_all(
@@ -355,7 +360,6 @@ def _write_all(
         if job.work.load_counts(f"shard-{shard}") is None
         or not epath.Path(file).exists()
     ]
-    _log_kept("shards", len(files) - len(missing))
     expected = creation.expected_sequences(counts, job.settings)
     reporter = workers.Reporter(
         "Wrote {instances:,.0f} of about {total:,.0f} instances, "
@@ -363,14 +367,11 @@ def _write_all(
         "instances",
         expected * len(missing) / len(files),
     )
-    pool.run(
-        [
-            functools.partial(_write, job, pieces, layout, *part)
-            for part in missing
-        ],
-        reporter,
-    )
-    reporter.finish()
+    tasks = [
+        functools.partial(_write, job, pieces, layout, *part)
+        for part in missing
+    ]
+    _run_tasks(pool, tasks, len(files), reporter)
     shards = [
         job.work.load_counts(f"shard-{shard}") for shard in range(len(files))
     ]
@@ -378,14 +379,6 @@ def _write_all(
     for shard in shards:
         counts.update(shard)
     return creation_output.Result(list(files), records, dict(counts))
-
-
-# ---- What the user is told ---------------------------------------------------
-
-
-def _log_kept(what: str, number: int) -> None:
-    if number:
-        logging.info("Going on with %s finished %s.", f"{number:,}", what)
 
 
 def _disk_full(job: Job, files: Sequence[str], error: OSError) -> str:

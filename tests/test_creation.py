@@ -250,10 +250,11 @@ class TestRun:
             )
             for unit in job.units
         }
-        expected = collections.Counter()
+        expected: collections.Counter[tuple] = collections.Counter()
         for piece, documents in pieces.items():
             for repetition in range(settings.dupe_factor):
                 other = creation.partner(piece, list(pieces), 1, repetition)
+                assert other
                 sequences = pretraining_data.create_sequences(
                     documents, pieces[other], settings, 1, repetition
                 )
