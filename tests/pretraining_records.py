@@ -1,11 +1,17 @@
 """Tiny pre-training data and a model to fit, for the tests of training."""
 
+import dataclasses
 import json
 import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from bert_tf import manifests, records
+from bert_tf import (
+    manifests,
+    pretraining_data,
+    pretraining_features,
+    records,
+)
 
 import numpy as np
 
@@ -65,6 +71,60 @@ def write(
                 features = values(rng, **lengths)
                 writer.write(records.PRETRAINING.encode(features))
         files.append(str(path))
+    return files
+
+
+# Of as many pieces as the model knows.
+VOCABULARY = pretraining_data.Vocabulary(40, 2, 3, 4, 1, np.arange(40) > 30)
+
+
+def make_sequences(
+    settings: pretraining_data.Settings, documents: int = 40, seed: int = 0
+) -> pretraining_data.Sequences:
+    """Cuts random text."""
+    rng = np.random.default_rng(seed)
+    sentences = rng.integers(1, 12, (documents, 5))
+    tokens = rng.integers(5, 40, sentences.sum(), dtype=np.int32)
+    corpus = pretraining_data.Corpus(
+        tokens,
+        ~VOCABULARY.continues[tokens],
+        pretraining_data.borders(sentences.ravel()),
+        5 * np.arange(documents + 1),
+        np.arange(documents, dtype=np.uint64),
+    )
+    return pretraining_data.create_sequences(corpus, None, settings, seed, 0)
+
+
+def write_made(
+    folder: pathlib.Path, settings: pretraining_data.Settings
+) -> list[str]:
+    """Writes records of random text, with a manifest."""
+    record_type = records.PRETRAINING_TYPES[settings.record_type]
+    files = []
+    for number in range(2):
+        rows = pretraining_features.features(
+            make_sequences(settings, seed=number),
+            VOCABULARY,
+            settings,
+            np.random.default_rng(number),
+        )
+        path = folder / f"made-{number}.tfrecord"
+        with records.Writer(path) as writer:
+            writer.write_all(record_type.encode_batch(rows))
+        files.append(str(path))
+    masks = pretraining_data.masking_of(settings, VOCABULARY)
+    write_manifest(
+        files,
+        record_type=settings.record_type,
+        max_seq_length=settings.max_seq_length,
+        max_predictions_per_seq=settings.max_predictions_per_seq,
+        objective=settings.objective,
+        masking=dataclasses.asdict(masks),
+        dynamic_masking=settings.dynamic_masking,
+        sequences_per_row=(
+            settings.max_sequences_per_row if settings.pack else 1
+        ),
+    )
     return files
 
 

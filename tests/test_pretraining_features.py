@@ -78,7 +78,7 @@ class TestFeatures:
         counts = rows["masked_lm_weights"].sum(axis=1)
         assert counts.max() <= 9
         # A sequence of one long word has none, as in the original.
-        assert np.mean(counts == 0) < (0.01 if policy != "token" else 1e-9)
+        assert np.mean(counts == 0) < (0.05 if policy != "token" else 1e-9)
 
     @pytest.mark.parametrize("dynamic", [False, True])
     @pytest.mark.parametrize("pack", [False, True])
