@@ -1,0 +1,455 @@
+"""Fine-tunes BERT to answer questions from a text: SQuAD 1.1 and 2.0.
+
+SQuAD 1.1:
+    python run_squad.py --do_train=true --do_predict=true \
+        --train_file=$SQUAD_DIR/train-v1.1.json \
+        --predict_file=$SQUAD_DIR/dev-v1.1.json \
+        --vocab_file=$BERT_BASE_DIR/vocab.txt \
+        --bert_config_file=$BERT_BASE_DIR/bert_config.json \
+        --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \
+        --train_batch_size=12 --learning_rate=3e-5 --num_train_epochs=2.0 \
+        --max_seq_length=384 --doc_stride=128 --output_dir=/tmp/squad_base/
+SQuAD 2.0, where some questions have no answer: with
+--version_2_with_negative=true and --null_score_diff_threshold=auto.
+
+Written to output_dir are predictions.json, nbest_predictions.json and, for
+version 2.0, null_odds.json, as by the original; and eval_results.txt, with
+exact match and F1 by the official rules, where --predict_file has answers.
+
+The same command again, after a crash or a kill, goes on where the newest
+checkpoint stands and ends with the same weights.
+"""
+
+import dataclasses
+import itertools
+import os
+import random
+import tempfile
+from collections.abc import Mapping, Sequence
+
+from bert_tf import (
+    checkpoints,
+    command_line,
+    common_flags,
+    distribution,
+    export_span,
+    fine_tuning,
+    fine_tuning_flags,
+    heads,
+    input_pipeline,
+    losses,
+    optimization_flags,
+    progress,
+    squad_records,
+    text_records,
+    tokenization,
+    training,
+)
+from bert_tf.interop import opened
+from bert_tf.tasks import squad, squad_answers, squad_windows
+
+import numpy as np
+import tensorflow as tf
+from absl import flags, logging
+
+flags.adopt_module_key_flags(common_flags)
+flags.adopt_module_key_flags(optimization_flags)
+flags.adopt_module_key_flags(fine_tuning_flags)
+
+# ---- Flags ------------------------------------------------------------------
+
+_TRAIN_FILE = flags.DEFINE_string(
+    "train_file", None, "To train on, such as SQuAD's train-v1.1.json."
+)
+_PREDICT_FILE = flags.DEFINE_string(
+    "predict_file",
+    None,
+    "Questions to answer, such as SQuAD's dev-v1.1.json; answers may be left "
+    "out. --do_eval and --do_predict both read it.",
+)
+_MAX_SEQ_LENGTH = flags.DEFINE_integer(
+    "max_seq_length",
+    384,
+    "Pieces of a window: of the question and of a part of the context.",
+)
+_DOC_STRIDE = flags.DEFINE_integer(
+    "doc_stride", 128, "Pieces from one window of a context to the next."
+)
+_MAX_QUERY_LENGTH = flags.DEFINE_integer(
+    "max_query_length", 64, "Pieces of a question; longer ones are cut."
+)
+_VERSION_2_WITH_NEGATIVE = flags.DEFINE_bool(
+    "version_2_with_negative",
+    False,
+    "Whether some questions have no answer, as in SQuAD 2.0.",
+)
+_NULL_SCORE_DIFF_THRESHOLD = flags.DEFINE_string(
+    "null_score_diff_threshold",
+    "0.0",
+    "The answer is none where none scores so much more than the best answer. "
+    "auto: what gives the best F1 on --predict_file; for a file without "
+    "answers, what the last file with answers gave in output_dir.",
+)
+_N_BEST_SIZE = flags.DEFINE_integer(
+    "n_best_size",
+    20,
+    "Answers to list in nbest_predictions.json; so many starts and ends of "
+    "each window are tried.",
+    lower_bound=1,
+)
+_MAX_ANSWER_LENGTH = flags.DEFINE_integer(
+    "max_answer_length", 30, "Most pieces of an answer.", lower_bound=1
+)
+_VERBOSE_LOGGING = flags.DEFINE_bool(
+    "verbose_logging",
+    False,
+    "Whether warnings about the data name every question they are about.",
+)
+
+# What a run in progress can't change.
+_IDENTITY = (
+    *("train_file", "do_lower_case", "max_seq_length", "doc_stride"),
+    *("max_query_length", "version_2_with_negative", "train_batch_size"),
+    *("group_by_length", "seed"),
+)
+
+
+# ---- Objective: sums, to be divided by weights summed over all replicas -----
+
+
+def weights(batch):
+    """What the loss is divided by: the number of windows."""
+    return {"span": tf.reduce_sum(batch["row_weights"])}
+
+
+def sums(model, batch, dropout_seed):
+    """Loss and accuracy sums of one replica's batch."""
+    rows = batch["row_weights"]  # [B]
+    loss, metrics = 0.0, {}
+    for name, logits in zip(
+        ("start", "end"), model(batch, dropout_seed), strict=True
+    ):
+        # The original leaves the padding in; without it a loss does not depend
+        # on how far its batch is padded.
+        logits = tf.where(batch["input_mask"] > 0, logits, -1e9)  # [B, S]
+        labels = batch[f"{name}_positions"]  # [B]
+        entropy = losses.cross_entropy(logits, labels)
+        best = tf.argmax(logits, axis=-1, output_type=labels.dtype)
+        loss += tf.reduce_sum(rows * entropy) / 2
+        metrics[f"{name}_accuracy"] = tf.reduce_sum(
+            rows * tf.cast(best == labels, tf.float32)
+        )
+    return {"span": {"loss": loss, **metrics}}
+
+
+OBJECTIVE = training.Objective(weights, sums)
+
+
+# ---- Data -------------------------------------------------------------------
+
+
+def read_train_file(path, version_2_with_negative, verbose, seed):
+    """Reads what to train on, in an order drawn as in the original."""
+    if not path:
+        raise ValueError(
+            "--do_train needs --train_file, such as SQuAD's train-v1.1.json."
+        )
+    questions = squad.with_one_answer(
+        path, squad.read(path), version_2_with_negative, verbose
+    )
+    random.Random(seed).shuffle(questions)
+    return questions
+
+
+def read_predict_file(path, version_2_with_negative, do_eval):
+    """Reads the questions to answer, and says if answers can be scored."""
+    if not path:
+        raise ValueError(
+            "--do_eval and --do_predict need --predict_file, such as SQuAD's "
+            "dev-v1.1.json."
+        )
+    questions = squad.read(path)
+    is_scorable = squad.check_scorable(path, questions, version_2_with_negative)
+    if do_eval and not is_scorable:
+        raise ValueError(
+            f"--do_eval needs answers, and {path} has none. Leave out "
+            "--do_eval, or give another --predict_file."
+        )
+    return questions, is_scorable
+
+
+def write_records(strategy, folder, cutter, to_train, to_answer):
+    """Writes the windows of all questions: all is checked before training.
+
+    Returns:
+        "train" and "predict" -> their records, and the windows to predict.
+    """
+    if distribution.is_chief(strategy):
+        common_flags.make_output_dir()
+    else:  # Each worker reads records of its own.
+        folder = tempfile.mkdtemp()
+    data = {}
+    windows: list[squad_windows.Windows] = []
+    if to_train:
+        path = os.path.join(folder, "train.tf_record")
+        data["train"] = squad_records.write_to_train(path, cutter, to_train)
+    if to_answer:
+        path = os.path.join(folder, "eval.tf_record")
+        data["predict"], windows = squad_records.write_to_predict(
+            path, cutter, to_answer
+        )
+    return data, windows
+
+
+# ---- Train ------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What every part of the run needs."""
+
+    folder: str
+    strategy: tf.distribute.Strategy
+    data: Mapping[str, text_records.TextRecords]
+    windows: Sequence[squad_windows.Windows]  # of the questions to answer
+    is_scorable: bool
+    model: heads.BertSpanFinder
+    files: fine_tuning.ModelFiles
+    layout: squad_windows.Layout
+    search: squad_answers.Search
+    threshold: float | None  # None: to be tuned, or for SQuAD 1.1
+
+    @property
+    def is_chief(self):
+        """Whether this process writes the run's files."""
+        return distribution.is_chief(self.strategy)
+
+
+def train(run, plan, do_eval, eval_batch_size):
+    """Trains; with --do_eval, evaluates each epoch and keeps the best."""
+    examples = run.data["train"].count
+    with run.strategy.scope():
+        optimizer = plan.make_optimizer(examples, run.model.bert.config)
+        optimizer.build(run.model.trainable_variables)
+        state = checkpoints.TrainState(
+            run.model,
+            optimizer,
+            plan.seed,
+            plan.keep_checkpoint_max,
+            run.is_chief,
+        )
+        common_flags.restore(state)
+    if run.is_chief:
+        run.files.write(run.folder, None)
+    hooks = []
+    if do_eval:
+        best = fine_tuning.Best(run.folder, "f1")
+        if not state.step and run.is_chief:
+            best.clear()
+        hooks.append(
+            fine_tuning.after_epoch(
+                plan,
+                examples,
+                lambda: score(run, answer(run, eval_batch_size))[0],
+                best if run.is_chief else None,
+                run.model,
+            )
+        )
+    fine_tuning.train(
+        plan,
+        run.folder,
+        run.strategy,
+        state,
+        optimizer,
+        OBJECTIVE,
+        run.data["train"],
+        hooks,
+    )
+
+
+# ---- Evaluate and predict ---------------------------------------------------
+
+
+def logits_of_windows(run, batch_size):
+    """Yields the logits of starts and ends of each window, both [S]."""
+    data = run.data["predict"]
+    dataset = input_pipeline.distribute(
+        run.strategy,
+        input_pipeline.evaluate([data.path], batch_size),
+        data.record_type,
+        data.lengths,
+        trim=not distribution.is_tpu(run.strategy),
+    )
+
+    def outputs(batch):
+        starts, ends = run.model(batch)
+        # Workers trim to different lengths, and gather equal ones only.
+        padding = [[0, 0], [0, data.max_seq_length - tf.shape(starts)[1]]]
+        return {
+            "starts": tf.pad(starts, padding),
+            "ends": tf.pad(ends, padding),
+        }
+
+    with input_pipeline.explained([data.path]):
+        for part in training.predict(run.strategy, outputs, dataset):
+            yield from zip(part["starts"], part["ends"], strict=True)
+
+
+def answer(run, batch_size):
+    """Answers the questions of the predict file: id -> answer."""
+    logits = logits_of_windows(run, batch_size)
+    answers = {}
+    for windows in run.windows:
+        own = itertools.islice(logits, len(windows.starts))
+        starts, ends = map(np.stack, zip(*own, strict=True))  # [W, S]
+        answers[windows.question.key] = squad_answers.find(
+            windows, starts, ends, run.search
+        )
+    return answers
+
+
+def score(run, answers):
+    """Returns the results by the official rules, and the threshold used."""
+    return squad_answers.score(
+        [windows.question for windows in run.windows],
+        answers,
+        run.search.version_2_with_negative,
+        run.threshold,
+    )
+
+
+def _threshold_file(run):
+    return os.path.join(run.folder, "null_score_diff_threshold.txt")
+
+
+def known_threshold(run):
+    """Returns the threshold that is given or was tuned; None for SQuAD 1.1."""
+    if not run.search.version_2_with_negative or run.threshold is not None:
+        return run.threshold
+    if not tf.io.gfile.exists(_threshold_file(run)):
+        raise ValueError(
+            "--null_score_diff_threshold=auto needs questions with answers: "
+            "run --do_eval on such a --predict_file first, or give a number."
+        )
+    with tf.io.gfile.GFile(_threshold_file(run)) as file:
+        return float(file.read())
+
+
+def write_answers(run, batch_size, do_predict, step):
+    """Answers all questions, scores the answers if it can, writes both."""
+    if not run.is_scorable:
+        known_threshold(run)  # An error before the work, not after it.
+    answers = answer(run, batch_size)
+    if not run.is_chief:
+        return
+    if run.is_scorable:
+        results, threshold = score(run, answers)
+        path = os.path.join(run.folder, "eval_results.txt")
+        progress.write_results(path, results | {"global_step": step})
+        if threshold != run.threshold:
+            opened.write_text(_threshold_file(run), f"{threshold!r}\n")
+    else:
+        threshold = known_threshold(run)
+    if do_predict:
+        squad_answers.write(run.folder, answers, threshold)
+        logging.info("Wrote %d predictions to %s.", len(answers), run.folder)
+
+
+def write_export(run):
+    """Writes the SavedModel, in the place of an earlier one of this run."""
+    path = os.path.join(run.folder, "export")
+    if tf.io.gfile.exists(path):
+        tf.io.gfile.rmtree(path)
+    export_span.save_span_finder(
+        path,
+        run.model,
+        run.files.config,
+        run.files.pieces(),
+        run.files.do_lower_case,
+        run.layout,
+        run.search,
+        known_threshold(run),
+    )
+    logging.info("Wrote the SavedModel %s.", path)
+
+
+# ---- Main -------------------------------------------------------------------
+
+
+def parse_threshold(text, version_2_with_negative):
+    """Returns the threshold; None if it is to be tuned, or for SQuAD 1.1."""
+    if text == "auto" or not version_2_with_negative:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(
+            "--null_score_diff_threshold must be a number or auto. "
+            f"Received: null_score_diff_threshold={text}"
+        ) from None
+
+
+def main(_):
+    """The whole run as an outline."""
+    folder = common_flags.OUTPUT_DIR.value
+    do_train = fine_tuning_flags.DO_TRAIN.value
+    do_eval = fine_tuning_flags.DO_EVAL.value
+    do_predict = fine_tuning_flags.DO_PREDICT.value
+    do_export = fine_tuning_flags.DO_EXPORT.value
+    version_2 = _VERSION_2_WITH_NEGATIVE.value
+    fine_tuning_flags.check_something_to_do()
+    files = fine_tuning_flags.load_files()
+    layout = squad_windows.Layout(
+        _MAX_SEQ_LENGTH.value, _DOC_STRIDE.value, _MAX_QUERY_LENGTH.value
+    )
+    files.config.check_sequence_length(layout.max_seq_length)
+    search = squad_answers.Search(
+        _N_BEST_SIZE.value, _MAX_ANSWER_LENGTH.value, version_2
+    )
+    threshold = parse_threshold(_NULL_SCORE_DIFF_THRESHOLD.value, version_2)
+    to_train, to_answer, is_scorable = [], [], False
+    if do_train:
+        verbose, seed = _VERBOSE_LOGGING.value, common_flags.SEED.value
+        to_train = read_train_file(_TRAIN_FILE.value, version_2, verbose, seed)
+    if do_eval or do_predict:
+        to_answer, is_scorable = read_predict_file(
+            _PREDICT_FILE.value, version_2, do_eval
+        )
+
+    strategy = fine_tuning_flags.set_up_distribution()
+    if do_train:
+        common_flags.prepare_output_dir(strategy, _IDENTITY)
+    vocab = {piece: i for i, piece in enumerate(files.pieces())}
+    tokenizer = tokenization.FullTokenizer.from_vocab(
+        vocab, files.do_lower_case
+    )
+    cutter = squad_windows.Cutter(tokenizer, layout)
+    data, windows = write_records(strategy, folder, cutter, to_train, to_answer)
+    with strategy.scope():
+        model = heads.BertSpanFinder(files.config)
+    run = Run(
+        *(folder, strategy, data, windows, is_scorable),
+        *(model, files, layout, search, threshold),
+    )
+    if do_train:
+        plan = fine_tuning_flags.plan(strategy)
+        train(run, plan, do_eval, fine_tuning_flags.EVAL_BATCH_SIZE.value)
+    if not (do_eval or do_predict or do_export):
+        return
+    source = fine_tuning.trained_checkpoint(
+        folder,
+        common_flags.INIT_CHECKPOINT.value,
+        fine_tuning_flags.USE_CHECKPOINT.value == "best",
+        "span",
+    )
+    with strategy.scope():
+        step = fine_tuning.restore(model, source)
+    if do_eval or do_predict:
+        batch_size = fine_tuning_flags.PREDICT_BATCH_SIZE.value
+        write_answers(run, batch_size, do_predict, step)
+    if do_export and run.is_chief:
+        write_export(run)
+
+
+if __name__ == "__main__":
+    command_line.run(main)

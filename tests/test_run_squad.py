@@ -1,0 +1,363 @@
+"""Runs the script's own main, on tiny data made here and on real questions."""
+
+import json
+import pathlib
+import runpy
+import shutil
+import sys
+
+from bert_tf import (
+    checkpoints,
+    common_flags,
+    fine_tuning_flags,
+    optimization_flags,
+)
+from bert_tf.tasks import squad, squad_metrics
+from tests import scripts
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from absl import flags
+from absl.testing import flagsaver
+
+_ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Imported before any run in this process, which must not define them anew.
+_FLAG_MODULES = (common_flags, fine_tuning_flags, optimization_flags)
+_LINE = "the cat dog bird fish runs sleeps eats red blue green old new big"
+_WORDS = _LINE.split()
+_CONFIG = {
+    "vocab_size": 8 + len(_WORDS),
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 32,
+    "type_vocab_size": 2,
+}
+
+
+def run(folder, *arguments, **environment):
+    """Runs the script in a process of its own, which must succeed."""
+    done = scripts.run(folder / "log", "run_squad", *arguments, **environment)
+    assert done.wait() == 0, done.stderr
+    return done
+
+
+def _model(folder):
+    """Writes a vocabulary and a config; returns flags of a quick run."""
+    marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "?", ",", "##s"]
+    (folder / "vocab.txt").write_text("\n".join([*marks, *_WORDS]) + "\n")
+    (folder / "bert_config.json").write_text(json.dumps(_CONFIG))
+    return [
+        f"--vocab_file={folder}/vocab.txt",
+        f"--bert_config_file={folder}/bert_config.json",
+        *("--max_seq_length=16", "--max_query_length=4", "--doc_stride=4"),
+        *("--train_batch_size=8", "--eval_batch_size=8"),
+        "--learning_rate=0.01",
+    ]
+
+
+def _store(path, number, impossible=0, answered=True):
+    """Writes questions "cat?" whose answer is the word after "cat"."""
+    rng = np.random.default_rng(number)
+    paragraphs = []
+    for i in range(number):
+        words = [str(word) for word in rng.choice(_WORDS[2:], 20)]
+        if i >= impossible:
+            words[rng.integers(18)] = "Cat"
+        context = ", ".join(words[:10]) + " \n" + " ".join(words[10:])
+        qa = {"id": f"q{i}", "question": "Cat?", "is_impossible": False}
+        if i < impossible:
+            qa |= {"answers": [], "is_impossible": True}
+        else:
+            text = words[words.index("Cat") + 1]
+            start = context.index(text, context.index("Cat"))
+            qa["answers"] = [{"text": text, "answer_start": start}]
+        if not answered:
+            del qa["answers"]
+        paragraphs.append({"context": context, "qas": [qa]})
+    content = {"version": "x", "data": [{"paragraphs": paragraphs}]}
+    path.write_text(json.dumps(content))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """Flags of a tiny model and its files."""
+    folder = tmp_path_factory.mktemp("model")
+    _store(folder / "train.json", 30)
+    _store(folder / "dev.json", 9)
+    _store(folder / "train2.json", 30, impossible=8)
+    _store(folder / "dev2.json", 11, impossible=4)
+    _store(folder / "test2.json", 5, impossible=2, answered=False)
+    return folder, _model(folder)
+
+
+@pytest.fixture(scope="module")
+def trained(model, tmp_path_factory):
+    """Version 1.1, with everything that follows training."""
+    files, shared = model
+    folder = tmp_path_factory.mktemp("output")
+    arguments = [
+        *("--do_train", "--do_eval", "--do_predict", "--do_export"),
+        f"--train_file={files}/train.json",
+        f"--predict_file={files}/dev.json",
+        *(*shared, "--num_train_epochs=2", "--save_checkpoints_steps=5"),
+        f"--output_dir={folder}",
+    ]
+    done = run(folder, *arguments)
+    return folder, arguments, done
+
+
+def _results(folder):
+    lines = (folder / "eval_results.txt").read_text().splitlines()
+    assert lines == sorted(lines)
+    return {
+        name: float(value)
+        for name, value in (line.split(" = ") for line in lines)
+    }
+
+
+def _json(folder, name):
+    return json.loads((folder / f"{name}.json").read_text())
+
+
+def test_version_1_1(trained, model):
+    folder, _, done = trained
+    questions = squad.read(str(model[0] / "dev.json"))
+    predictions = _json(folder, "predictions")
+    assert list(predictions) == [question.key for question in questions]
+    for question in questions:
+        assert predictions[question.key] in question.context
+    n_best = _json(folder, "nbest_predictions")
+    for key, text in predictions.items():
+        assert n_best[key][0]["text"] == text
+        assert sum(x["probability"] for x in n_best[key]) == pytest.approx(1)
+    assert not (folder / "null_odds.json").exists()
+    results = _results(folder)
+    step = results.pop("global_step")
+    expected = squad_metrics.evaluate(questions, predictions)
+    assert results == pytest.approx(expected)
+    kept = _json(folder / "best", "results")
+    assert kept == pytest.approx({**expected, "global_step": step})
+    assert f"global_step = {int(step)}" in done.stderr
+
+
+def test_export_answers_as_predicted(trained, model):
+    import tensorflow_text  # noqa: F401 (registers the tokenizer's op)
+
+    folder, _, _ = trained
+    questions = squad.read(str(model[0] / "dev.json"))
+    outputs = tf.saved_model.load(str(folder / "export"))(
+        tf.constant([question.text for question in questions]),
+        tf.constant([question.context for question in questions]),
+    )
+    found = [text.decode() for text in outputs["answer"].numpy()]
+    assert found == list(_json(folder, "predictions").values())
+
+
+def test_version_2_0_and_its_threshold(model, tmp_path):
+    files, shared = model
+    output = tmp_path / "output"
+    shared = [
+        *(*shared, "--version_2_with_negative", f"--output_dir={output}"),
+        "--null_score_diff_threshold=auto",
+    ]
+    run(
+        tmp_path,
+        *("--do_train", "--do_predict", f"--train_file={files}/train2.json"),
+        *(f"--predict_file={files}/dev2.json", "--num_train_epochs=1"),
+        *shared,
+    )
+    results = _results(output)
+    assert {"best_f1", "HasAns_f1", "NoAns_exact"} <= results.keys()
+    assert results["f1"] == pytest.approx(results["best_f1"])
+    odds, predictions = _json(output, "null_odds"), _json(output, "predictions")
+    text = (output / "null_score_diff_threshold.txt").read_text()
+    assert float(text) == results["best_f1_thresh"]
+    for key, value in odds.items():
+        assert (predictions[key] == "") == (value > float(text))
+    # Questions without answers: the threshold is that of the dev set.
+    done = run(
+        tmp_path,
+        *("--do_predict", f"--predict_file={files}/test2.json", *shared),
+    )
+    odds, predictions = _json(output, "null_odds"), _json(output, "predictions")
+    assert len(odds) == 5
+    for key, value in odds.items():
+        assert (predictions[key] == "") == (value > float(text))
+    assert "Wrote 5 predictions" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_killed_run_ends_with_the_same_weights(trained, tmp_path):
+    folder, arguments, _ = trained
+    again = tmp_path / "again"
+    shutil.copytree(folder, again)
+    newest = max(checkpoints.numbered(str(again)))
+    checkpoints.remove(f"{again}/model.ckpt-{newest}")
+    run(tmp_path, *arguments[:-1], f"--output_dir={again}")
+    names = list(checkpoints.shapes(f"{folder}/model.ckpt-{newest}"))
+    expected = checkpoints.read(f"{folder}/model.ckpt-{newest}", names)
+    found = checkpoints.read(f"{again}/model.ckpt-{newest}", names)
+    for name in names:
+        np.testing.assert_array_equal(found[name], expected[name], name)
+    for name in ("predictions", "nbest_predictions"):
+        assert _json(again, name) == _json(folder, name)
+
+
+# ---- Mistakes ---------------------------------------------------------------
+
+
+def _run_here(*arguments):
+    """Runs the script in this process: quicker, for runs that end at once."""
+    path = str(_ROOT / "run_squad.py")
+    argv, sys.argv = sys.argv, [path, *arguments]
+    before = set(flags.FLAGS)
+    try:
+        with flagsaver.flagsaver():
+            runpy.run_path(path, run_name="__main__")
+    except SystemExit as exit_:
+        return exit_.code
+    finally:
+        sys.argv = argv
+        # The next run defines them again.
+        flags.FLAGS.remove_flag_values(set(flags.FLAGS) - before)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "At least one of --do_train"),
+        (["--do_train"], "--do_train needs --train_file"),
+        (["--do_predict"], "need --predict_file"),
+        (
+            ["--do_eval", "--predict_file={files}/none.json"],
+            "There is no such file. Received: {files}/none.json",
+        ),
+        (
+            ["--do_train", "--train_file={files}/train2.json"],
+            "train2.json, question q0: there is no answer to learn",
+        ),
+        (
+            ["--do_eval", "--predict_file={files}/dev2.json"],
+            "dev2.json, question q0: there is no answer, as for 4 of 11",
+        ),
+        (
+            [
+                *("--do_eval", "--predict_file={files}/test2.json"),
+                "--version_2_with_negative",
+            ],
+            "--do_eval needs answers, and {files}/test2.json has none",
+        ),
+        (
+            ["--do_predict", "--max_seq_length=7"],
+            "max_seq_length=7, max_query_length=4",
+        ),
+        (
+            ["--do_predict", "--max_seq_length=33"],
+            "max_seq_length=33, max_position_embeddings=32",
+        ),
+        (
+            [
+                *("--do_predict", "--version_2_with_negative"),
+                "--null_score_diff_threshold=high",
+            ],
+            "must be a number or auto. Received: null_score_diff_threshold=hig",
+        ),
+        (
+            ["--do_predict", "--predict_file={files}/dev.json"],
+            "There is no fine-tuned model in {output}. Train one",
+        ),
+        (
+            [
+                "--flagfile={root}/configs/squad.flags",
+                *("--max_seq_length=9", "--train_file={files}/none.json"),
+                *("--max_query_length=3", "--predict_file={files}/dev.json"),
+            ],
+            "There is no such file. Received: {files}/none.json",
+        ),
+        (
+            [
+                "--flagfile={root}/configs/squad2.flags",
+                *("--max_seq_length=9", "--train_file={files}/none.json"),
+                *("--max_query_length=3", "--predict_file={files}/dev.json"),
+            ],
+            "There is no such file. Received: {files}/none.json",
+        ),
+    ],
+)
+def test_mistakes_end_in_one_line(arguments, message, model, tmp_path, capsys):
+    files, shared = model
+    places = {"files": files, "output": tmp_path / "output", "root": _ROOT}
+    given = [argument.format(**places) for argument in arguments]
+    code = _run_here(*shared, f"--output_dir={places['output']}", *given)
+    assert code == 1
+    error = capsys.readouterr().err.splitlines()
+    assert error[-1].startswith("error: ")
+    assert message.format(**places) in error[-1]
+    assert not any("Traceback" in line for line in error)
+
+
+def test_a_checkpoint_without_the_head(model, tmp_path, capsys):
+    files, shared = model
+    prefix = str(tmp_path / "bert_model.ckpt")
+    checkpoints.write(prefix, {"output_weights": np.zeros([2, 8], np.float32)})
+    code = _run_here(
+        *(*shared, "--do_predict", f"--predict_file={files}/dev.json"),
+        *(f"--init_checkpoint={prefix}", f"--output_dir={tmp_path}/output"),
+    )
+    assert code == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "is not fine-tuned: it has no span head" in error
+    assert "cls/squad/output_weights" in error
+
+
+# ---- Real questions ---------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_real_questions(shared_data, tmp_path):
+    import tensorflow_text  # noqa: F401 (registers the tokenizer's op)
+
+    # The first article to train on, a thousand questions of others to answer.
+    path = shared_data / "squad" / "dev-v2.0.json"
+    articles = json.loads(path.read_text())["data"]
+    questions = 0
+    test = []
+    for article in articles[1:]:
+        for paragraph in article["paragraphs"]:
+            if questions < 1000:
+                questions += len(paragraph["qas"])
+                test.append({"paragraphs": [paragraph]})
+    for name, data in (("train", articles[:1]), ("test", test)):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"data": data}))
+    config = _CONFIG | {"vocab_size": 30522, "max_position_embeddings": 192}
+    (tmp_path / "bert_config.json").write_text(json.dumps(config))
+    output = tmp_path / "output"
+    run(
+        tmp_path,
+        *("--do_train", "--do_predict", "--do_export"),
+        *(f"--train_file={tmp_path}/train.json", "--num_train_epochs=1"),
+        *(f"--predict_file={tmp_path}/test.json", "--predict_batch_size=64"),
+        *("--version_2_with_negative", "--null_score_diff_threshold=auto"),
+        f"--vocab_file={shared_data}/vocab/bert_uncased.txt",
+        f"--bert_config_file={tmp_path}/bert_config.json",
+        *("--max_seq_length=192", "--learning_rate=0.001"),
+        f"--output_dir={output}",
+    )
+    predictions = _json(output, "predictions")
+    asked = squad.read(str(tmp_path / "test.json"))
+    assert len(asked) == len(predictions) >= 1000
+    results = _results(output)
+    scores = squad_metrics.evaluate_2(asked, predictions)
+    assert {name: results[name] for name in scores} == pytest.approx(scores)
+    serve = tf.saved_model.load(str(output / "export"))
+    for start in range(0, len(asked), 100):
+        rows = asked[start : start + 100]
+        outputs = serve(
+            tf.constant([question.text for question in rows]),
+            tf.constant([question.context for question in rows]),
+        )
+        answers = [text.decode() for text in outputs["answer"].numpy()]
+        assert answers == [predictions[question.key] for question in rows]
