@@ -185,6 +185,22 @@ def splits_to_read(task, data_dir, do_train, do_eval, do_predict):
     return splits
 
 
+def read_examples(task, data_dir, split):
+    """Reads one split, from files or from TensorFlow Datasets."""
+    if data_dir or task.name == classification.CUSTOM:
+        return classification.read(task, data_dir or "", split)
+    return classification.read_tfds(task, split)
+
+
+def check_data(task, data_dir, splits):
+    """Reads all examples, and so finds labels and columns that don't fit."""
+    if task.labels:
+        logging.info("Labels: %s.", ", ".join(task.labels))
+    for split in splits:
+        count = sum(1 for _ in read_examples(task, data_dir, split))
+        logging.info("Data: %d %s examples.", count, split)
+
+
 def write_records(strategy, folder, task, data_dir, splits, encoder):
     """Writes the records of each split: all data is checked before training.
 
@@ -197,10 +213,7 @@ def write_records(strategy, folder, task, data_dir, splits, encoder):
         folder = tempfile.mkdtemp()
     data = {}
     for split in splits:
-        if data_dir or task.name == classification.CUSTOM:
-            examples = classification.read(task, data_dir or "", split)
-        else:
-            examples = classification.read_tfds(task, split)
+        examples = read_examples(task, data_dir, split)
         path = os.path.join(folder, _RECORD_FILES[split])
         data[split] = encoder.write(path, examples, task.labels)
     return data
@@ -404,6 +417,19 @@ def main(_):
     )
     for flag in (_EVAL_BATCH_SIZE, _PREDICT_BATCH_SIZE):
         distribution.check_batch_size(strategy, flag.name, flag.value)
+    if common_flags.CHECK_ONLY.value:
+        check_data(task, data_dir, splits)
+        with strategy.scope():
+            model = heads.BertClassifier(config, len(task.labels or ("score",)))
+        common_flags.check_only(
+            strategy,
+            model,
+            _IDENTITY,
+            _TRAIN_BATCH_SIZE.value,
+            _ACCUMULATE.value,
+            {"S": length},
+        )
+        return
     if do_train:
         common_flags.prepare_output_dir(strategy, _IDENTITY)
     encoder = text_records.Encoder(text_ops.BertTokenizer(vocab, lower), length)

@@ -333,7 +333,8 @@ def main(_):
         _MAX_SEQ_LENGTH.value,
         _MAX_PREDICTIONS_PER_SEQ.value,
     )
-    if do_train:
+    check_only = common_flags.CHECK_ONLY.value
+    if do_train and not check_only:
         common_flags.prepare_output_dir(strategy, _IDENTITY)
     logging.info(
         "%d records in %d files, %d replicas.",
@@ -349,6 +350,16 @@ def main(_):
     with strategy.scope():
         model = heads.BertPretrainer(config)
     model.bert.encoder.remat = common_flags.REMAT.value
+    if check_only:
+        common_flags.check_only(
+            strategy,
+            model,
+            _IDENTITY,
+            plan.batch_size,
+            accumulate,
+            data.lengths,
+        )
+        return
     if do_train:
         step = train(plan, folder, strategy, model, data)
     else:

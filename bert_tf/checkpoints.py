@@ -226,6 +226,19 @@ def restore_weights(
     Returns:
         What was restored and what was not.
     """
+    report = compare(variables, source, required)
+    wanted = {v.path: v for v in variables}
+    for name, value in source.read(report.restored).items():
+        wanted[name].assign(value)
+    return report
+
+
+def compare(
+    variables: Sequence[keras.Variable],
+    source: Source,
+    required: str = ENCODER,
+) -> Report:
+    """Says what `restore_weights` would do, or raises what it would raise."""
     stored = source.shapes
     wanted = {v.path: v for v in variables}
     present = sorted(wanted.keys() & stored.keys())
@@ -240,8 +253,6 @@ def restore_weights(
             "Is it another architecture than bert_config_file says?"
         )
     _check_shapes(source.path, stored, {n: wanted[n].shape for n in present})
-    for name, value in source.read(present).items():
-        wanted[name].assign(value)
     return Report(source.path, tuple(present), tuple(fresh), tuple(unused))
 
 

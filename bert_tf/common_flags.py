@@ -4,9 +4,17 @@ A script adopts them with `flags.adopt_module_key_flags(common_flags)`. They
 are read in `main` only; the functions here are called from there.
 """
 
+import math
 import os
+from collections.abc import Mapping
 
-from bert_tf import checkpoints, command_line, distribution, modeling
+from bert_tf import (
+    checkpoints,
+    command_line,
+    devices,
+    distribution,
+    modeling,
+)
 from bert_tf.interop import formats, model_files, opened, tf1
 
 import keras
@@ -40,6 +48,13 @@ SEED = flags.DEFINE_integer(
     "Of the initial weights, the data order and dropout.",
     lower_bound=0,
     upper_bound=2**31 - 1,
+)
+
+CHECK_ONLY = flags.DEFINE_bool(
+    "check_only",
+    False,
+    "Whether to stop before any work, when vocabulary, config, checkpoint, "
+    "data, labels, batch and paths have been looked at. Writes nothing.",
 )
 
 # ---- How often --------------------------------------------------------------
@@ -141,6 +156,8 @@ def set_up_distribution() -> tf.distribute.Strategy:
             "--use_tpu means --distribution_strategy=tpu. "
             f"Received: distribution_strategy={name}"
         )
+    if TPU_NAME.value not in (None, "local"):
+        _check_remote(OUTPUT_DIR, INIT_CHECKPOINT)
     if DETERMINISTIC_OPS.value:
         tf.config.experimental.enable_op_determinism()
     strategy = distribution.set_up(
@@ -173,6 +190,17 @@ def micro_batches(accumulate: int) -> int | None:
     return None
 
 
+def _check_remote(*paths: flags.FlagHolder) -> None:
+    """Raises ValueError unless the hosts of a remote TPU can read the paths."""
+    for path in paths:
+        if path.value and "://" not in path.value:
+            raise ValueError(
+                "The hosts of a TPU elsewhere can't read local files: put them "
+                "in a bucket, such as gs://bucket/folder. Received: "
+                f"{path.name}={path.value}, tpu_name={TPU_NAME.value}"
+            )
+
+
 def log_steps() -> int:
     """Steps between log lines."""
     on_tpu = USE_TPU.value or DISTRIBUTION_STRATEGY.value == "tpu"
@@ -188,11 +216,14 @@ def prepare_output_dir(
         strategy: its chief writes.
         identity: flags that a run in progress can't change.
     """
-    folder = OUTPUT_DIR.value
-    if checkpoints.latest(folder):
-        command_line.check_same_run(_flags_file(), identity)
+    _check_output_dir(identity)
     if distribution.is_chief(strategy):
         make_output_dir()
+
+
+def _check_output_dir(identity: tuple[str, ...]) -> None:
+    if checkpoints.latest(OUTPUT_DIR.value):
+        command_line.check_same_run(_flags_file(), identity)
 
 
 def make_output_dir() -> None:
@@ -263,6 +294,72 @@ def restore(state: checkpoints.TrainState) -> None:
             os.path.join(OUTPUT_DIR.value, tf1.CONFIG),
             state.model.bert.config.to_json(),
         )
+
+
+def check_only(
+    strategy: tf.distribute.Strategy,
+    model: keras.Model,
+    identity: tuple[str, ...],
+    batch_size: int,
+    accumulate: int | None,
+    lengths: Mapping[str, int],
+) -> None:
+    """Looks at what is left to look at before training, and says what it is.
+
+    Args:
+        strategy: the run's.
+        model: the one to train, with random weights.
+        identity: flags that a run in progress can't change.
+        batch_size: sequences per step, over all replicas.
+        accumulate: micro-batches per step; None if it is to be found.
+        lengths: of sequences, "S", and of their predictions, "P", if any.
+    """
+    _check_output_dir(identity)
+    newest = checkpoints.latest(OUTPUT_DIR.value)
+    source = open_init_checkpoint()
+    if newest:
+        logging.info("Checkpoint: would go on from %s.", newest)
+    elif source:
+        report = checkpoints.compare(model.variables, source)
+        logging.info("Checkpoint: %s, format %s.", source.path, source.format)
+        for line in str(report).splitlines():
+            logging.info("Would be: %s", line)
+    else:
+        logging.info("Checkpoint: none, would start from random weights.")
+    parameters = sum(math.prod(v.shape) for v in model.trainable_variables)
+    logging.info("Model: %.1f million parameters.", parameters / 1e6)
+    rows = batch_size // strategy.num_replicas_in_sync // (accumulate or 1)
+    logging.info(
+        "Devices: %d replicas of %d sequences at a time, %s.",
+        strategy.num_replicas_in_sync,
+        rows,
+        DTYPE.value,
+    )
+
+    def memory(rows):
+        return devices.training_memory(
+            model.bert.config,
+            rows,
+            lengths["S"],
+            lengths.get("P", 0),
+            DTYPE.value,
+            REMAT.value,
+        ).total
+
+    logging.info(
+        "Memory: about %.1f GB per replica, and the framework's own.",
+        memory(rows) / 1e9,
+    )
+    device = devices.local()
+    if device is not None:
+        fits = devices.largest(memory, device.memory)
+        logging.info(
+            "Memory: %s has %.0f GB, enough for about %d sequences at a time.",
+            device.name,
+            device.memory / 1e9,
+            fits,
+        )
+    logging.info("Found nothing that would stop this run. Nothing was written.")
 
 
 def restore_trained(model: keras.Model) -> int:

@@ -5,7 +5,7 @@ Shapes as in modeling.py; read rows: those of the last layer that a head reads.
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from bert_tf import modeling
 
@@ -211,6 +211,20 @@ def training_memory(
     )
     weights = 4 * parameters(config)
     return Memory(3 * weights, 2 * weights, embeddings + head + kept, working)
+
+
+def largest(memory: Callable[[int], float], available: float) -> int:
+    """Returns for how many rows the memory suffices; 0 if not for one."""
+    rows = 0
+    step = 1
+    while memory(rows + step) <= available:
+        rows += step
+        step *= 2
+    while step > 1:
+        step //= 2
+        if memory(rows + step) <= available:
+            rows += step
+    return rows
 
 
 def available_memory() -> float:

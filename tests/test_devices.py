@@ -142,3 +142,12 @@ class TestMemory:
             modeling.BertConfig(**values), *sizes
         )
         assert estimate.total == pytest.approx(measured, rel=0.25)
+
+
+class TestLargest:
+    @pytest.mark.parametrize("available", [0, 1, 2, 7, 8, 10, 1000])
+    def test_as_many_as_fit(self, available):
+        assert devices.largest(float, available) == available
+
+    def test_not_even_one(self):
+        assert devices.largest(lambda rows: 5.0 + rows, 5.5) == 0

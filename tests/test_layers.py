@@ -133,6 +133,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "common_flags": {
             "checkpoints",
             "command_line",
+            "devices",
             "distribution",
             "interop.*",
             "modeling",
@@ -278,7 +279,8 @@ def test_library_knows_no_flags():
         flags = {name for name in _imports(path) if "absl.flags" in name}
         assert not flags, module
         assert "FLAGS" not in {
-            node.id for node in ast.walk(_tree(path))
+            node.id
+            for node in ast.walk(_tree(path))
             if isinstance(node, ast.Name)
         }, module
 

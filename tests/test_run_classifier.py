@@ -358,6 +358,29 @@ def _write_tf1_checkpoint(prefix):
     return values
 
 
+def test_check_only_says_what_it_found_and_writes_nothing(
+    model, mrpc, trained, tmp_path
+):
+    found = run(
+        tmp_path,
+        "--task_name=MRPC",
+        *("--do_train=true", "--do_eval=true", "--check_only"),
+        f"--data_dir={mrpc[0]}",
+        f"--init_checkpoint={checkpoints.latest(str(trained[0]))}",
+        f"--output_dir={tmp_path / 'output'}",
+        *model,
+    )
+    for text in (
+        "Labels: 0, 1",
+        "12 train examples",
+        "7 dev examples",
+        "Would be: Restored ",
+        "Found nothing that would stop this run",
+    ):
+        assert text in found.stderr
+    assert not (tmp_path / "output").exists()
+
+
 def test_init_checkpoint_of_the_original(model, mrpc, tmp_path):
     prefix = str(tmp_path / "bert_model.ckpt")
     values = _write_tf1_checkpoint(prefix)

@@ -366,6 +366,19 @@ BAD = {
         ["--use_tpu", "--distribution_strategy=mirrored"],
         "--use_tpu means --distribution_strategy=tpu. Received: ",
     ),
+    "a TPU elsewhere and a folder here": (
+        ["--use_tpu", "--tpu_name=grpc://10.0.0.2:8470"],
+        "The hosts of a TPU elsewhere can't read local files: put them in a "
+        "bucket, such as gs://bucket/folder. Received: output_dir={out}",
+    ),
+    "another size, seen before any work": (
+        [
+            "--check_only",
+            "--bert_config_file={data}/wide.json",
+            "--init_checkpoint={trained}",
+        ],
+        "bert/embeddings/LayerNorm/beta is [8] there and [12] in the model",
+    ),
     "no TPU": (["--use_tpu"], "No TPU was found. On a TPU host leave"),
     "no cluster": (
         ["--distribution_strategy=multi_worker_mirrored"],
@@ -419,6 +432,32 @@ def contents(folder):
         for path in folder.iterdir()
         if path.is_file()
     }
+
+
+class TestCheckOnly:
+    def test_says_what_it_found_and_writes_nothing(
+        self, setting, trained, tmp_path
+    ):
+        output = tmp_path / "out"
+        run = setting.run(
+            output, "--check_only", f"--init_checkpoint={trained}"
+        )
+        assert run.wait() == 0, run.stderr
+        for text in (
+            "Would be: Restored ",
+            "1 replicas of 8 sequences at a time, float32",
+            "Memory: about 0.0 GB per replica",
+            "Found nothing that would stop this run",
+        ):
+            assert text in run.stderr
+        assert not output.exists()
+
+    def test_a_run_to_go_on_with(self, setting, trained):
+        before = contents(trained)
+        run = setting.run(trained, "--check_only", "--num_train_steps=4")
+        assert run.wait() == 0, run.stderr
+        assert f"would go on from {trained}/model.ckpt-2" in run.stderr
+        assert contents(trained) == before
 
 
 class TestBadInput:
