@@ -304,11 +304,17 @@ BAD = {
         "There is no checkpoint {data}/none: {data}/none.index does not exist",
     ),
     "checkpoint of another shape": (
-        ["--init_checkpoint={trained}", "--bert_config_file={data}/wide.json"],
+        [
+            "--init_checkpoint={data}/bare",
+            "--bert_config_file={data}/wide.json",
+        ],
         "word_embeddings is [40, 8] there and [40, 12] in the model",
     ),
     "checkpoint of another architecture": (
-        ["--init_checkpoint={trained}", "--bert_config_file={data}/deep.json"],
+        [
+            "--init_checkpoint={data}/bare",
+            "--bert_config_file={data}/deep.json",
+        ],
         "does not fit this model. In the model only: bert/encoder/layer_1/",
     ),
     "another run: length": (
@@ -375,9 +381,13 @@ BAD = {
         [
             "--check_only",
             "--bert_config_file={data}/wide.json",
-            "--init_checkpoint={trained}",
+            "--init_checkpoint={data}/bare",
         ],
-        "bert/embeddings/LayerNorm/beta is [8] there and [12] in the model",
+        "word_embeddings is [40, 8] there and [40, 12] in the model",
+    ),
+    "another config than the checkpoint's": (
+        ["--init_checkpoint={trained}", "--bert_config_file={data}/wide.json"],
+        "hidden_size is 12 there and 8 in the checkpoint's config",
     ),
     "no TPU": (["--use_tpu"], "No TPU was found. On a TPU host leave"),
     "no cluster": (
@@ -400,9 +410,13 @@ BAD = {
 
 
 @pytest.fixture(scope="module", name="bad_files")
-def _bad_files(setting):
+def _bad_files(setting, trained):
     """Puts files that are wrong in one way beside the good ones."""
     folder = setting.folder
+    # A checkpoint without its config.
+    (folder / "bare").mkdir()
+    for path in trained.glob("model.ckpt-2.*"):
+        (folder / "bare" / path.name).write_bytes(path.read_bytes())
     content = pathlib.Path(setting.files[0]).read_bytes()
     size = len(content) // 7
     (folder / "empty").write_bytes(b"")
