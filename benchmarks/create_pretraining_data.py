@@ -1,0 +1,379 @@
+"""Measures the creation of pre-training data.
+
+    python benchmarks/create_pretraining_data.py \
+        --text=enwiki_AA.txt --vocab_file=vocab.txt
+
+--text is what WikiExtractor writes, 103 MB in the figures of the README. The
+sections, which --sections chooses from:
+
+- speed: instances by CPU-second, beside the original's algorithm in plain
+  Python, on the same text and settings (dupe_factor 5, 128 tokens, 20
+  predictions).
+- tokenization: MB/s, and on how many sentences the ids differ from those of
+  the Python tokenizer, which must be 0.
+- memory: peak memory and time on 6, 60 and 103 MB, and the exponent of the
+  time. What follows for 16 GB on 96 cores.
+- workers: the SHA-256 of all shards with 1, 2 and 4 workers, which must be
+  the same, and the peak memory of a worker.
+- kills: killed ten times at random, the SHA-256 is the same.
+
+Takes about ten minutes on two cores; says how many the machine has. CPU-seconds
+are counted without the imports of the programs (0.3 s of ours, 4 s of
+TensorFlow for the other).
+"""
+
+import functools
+import hashlib
+import math
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bert_tf import (  # noqa: E402
+    bulk_tokenization,
+    corpus,
+    creation_output,
+    creation_run,
+    pretraining_data,
+    tokenization,
+    workers,
+)
+
+from absl import app, flags  # noqa: E402
+
+_TEXT = flags.DEFINE_string(
+    "text", None, "WikiExtractor output.", required=True
+)
+_VOCAB_FILE = flags.DEFINE_string(
+    "vocab_file", None, "An uncased English vocabulary.", required=True
+)
+_SECTIONS = flags.DEFINE_multi_enum(
+    "sections",
+    ["speed", "tokenization", "memory", "workers", "kills"],
+    ["speed", "tokenization", "memory", "workers", "kills"],
+    "What to measure.",
+)
+_MEGABYTES = flags.DEFINE_integer(
+    "megabytes", 6, "Of text, for all sections but memory."
+)
+
+_DUPE_FACTOR = 5
+_DOCUMENTED = 1070  # instances by second, as measured with the original
+_KILLS = 10
+
+
+def cut(text: str, megabytes: float, folder: str) -> str:
+    """Writes the first megabytes of a text, up to the end of a document."""
+    path = os.path.join(folder, f"wiki_{megabytes}.txt")
+    with open(text, "rb") as source:
+        data = source.read(int(megabytes * 1e6))
+    end = data.rindex(b"</doc>") + len(b"</doc>\n")
+    pathlib.Path(path).write_bytes(data[:end])
+    return path
+
+
+@functools.cache
+def sentences(path: str) -> list[str]:
+    """The sentences, and "" after each document."""
+    reader = corpus.Reader("wikiextractor")
+    return [
+        sentence
+        for unit in corpus.plan([path], "wikiextractor")
+        for document in corpus.read(unit, reader)
+        for sentence in (*document.sentences, "")
+    ]
+
+
+def command(path: str, output: str, *more: str) -> list[str]:
+    """The command that makes data of a text."""
+    return [
+        sys.executable,
+        str(ROOT / "create_pretraining_data.py"),
+        f"--input_file={path}",
+        "--input_format=wikiextractor",
+        f"--vocab_file={_VOCAB_FILE.value}",
+        f"--output_dir={output}",
+        f"--dupe_factor={_DUPE_FACTOR}",
+        "--shard_size_mb=20",
+        *more,
+    ]
+
+
+def sha256(folder: str) -> str:
+    """One hash of all shards."""
+    digest = hashlib.sha256()
+    for path in sorted(pathlib.Path(folder).glob("*.tfrecord")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+# ---- Sections ---------------------------------------------------------------
+
+
+def speed(text: str, folder: str) -> None:
+    """Instances by CPU-second, ours and the published algorithm's."""
+    lines = sentences(cut(text, _MEGABYTES.value, folder))
+    path = os.path.join(folder, "lines.txt")
+    pathlib.Path(path).write_text("\n".join(lines))
+    size = os.path.getsize(path) / 1e6
+    ours = min(
+        seconds_of_ours(path, os.path.join(folder, f"speed_{i}"))
+        for i in range(3)
+    )
+    seconds, instances = ours
+    print(f"text: {size:.2f} MB, one sentence per line")
+    print(
+        f"ours: {instances:,} instances, {seconds:.2f} CPU-seconds, "
+        f"{instances / seconds:,.0f} by CPU-second"
+    )
+    # Imported here: it would count as memory of the other sections.
+    from benchmarks import published_creation
+    from tests import tokenizer_rules
+
+    vocab = tokenization.load_vocab(_VOCAB_FILE.value)
+    tokenizer = tokenizer_rules.Tokenizer(vocab, do_lower_case=True)
+    settings = published_creation.Settings(dupe_factor=_DUPE_FACTOR)
+    start = time.process_time()
+    theirs = published_creation.create(
+        lines, tokenizer, settings, os.path.join(folder, "published")
+    )
+    seconds_theirs = time.process_time() - start
+    rate = theirs / seconds_theirs
+    print(
+        f"published algorithm: {theirs:,} instances, {seconds_theirs:.2f} "
+        f"CPU-seconds, {rate:,.0f} by CPU-second "
+        f"(the original itself was measured at {_DOCUMENTED:,})"
+    )
+    print(
+        f"ratio: {instances / seconds / rate:.1f}; to the documented "
+        f"{_DOCUMENTED:,}: {instances / seconds / _DOCUMENTED:.1f}"
+    )
+
+
+def seconds_of_ours(path: str, output: str) -> tuple[float, int]:
+    """CPU-seconds and instances of all three phases, in this process."""
+    where = creation_output.Output(folder=output, shard_bytes=20 * 10**6)
+    creation_run._tokenizer.cache_clear()  # Nothing remembered of other runs.
+    job = creation_run.Job(
+        units=tuple(corpus.plan([path], "lines")),
+        reader=corpus.Reader("lines"),
+        vocab_file=_VOCAB_FILE.value,
+        do_lower_case=True,
+        settings=pretraining_data.Settings(dupe_factor=_DUPE_FACTOR),
+        seed=12345,
+        folder=where.work_folder,
+    )
+    start = time.process_time()
+    with workers.Workers(1, []) as pool:
+        result = creation_run.run(job, where, pool)
+    creation_run.finish(job, where, result)
+    return time.process_time() - start, result.counts["instances"]
+
+
+def tokenize(text: str, folder: str) -> None:
+    """MB/s of tokenization, and differences from the reference."""
+    lines = sentences(cut(text, _MEGABYTES.value, folder))
+    size = sum(len(line.encode()) for line in lines) / 1e6
+    vocab = tokenization.load_vocab(_VOCAB_FILE.value)
+    bulk = bulk_tokenization.BulkTokenizer(vocab, do_lower_case=True)
+    seconds = []
+    for _ in range(2):
+        start = time.process_time()
+        ids, lengths = bulk.tokenize(lines)
+        seconds.append(time.process_time() - start)
+    reference = tokenization.FullTokenizer.from_vocab(vocab)
+    start = time.process_time()
+    theirs = [
+        reference.convert_tokens_to_ids(reference.tokenize(line))
+        for line in lines
+    ]
+    slow = time.process_time() - start
+    flat, place, different = ids.tolist(), 0, 0
+    for expected, length in zip(theirs, lengths.tolist(), strict=True):
+        different += flat[place : place + length] != expected
+        place += length
+    print(
+        f"{size:.2f} MB in {len(lines):,} sentences: "
+        f"{size / seconds[0]:.1f} MB/s with every word new, "
+        f"{size / seconds[1]:.1f} MB/s with every word known; "
+        f"Python reference {size / slow:.1f} MB/s"
+    )
+    print(f"different sentences: {different}")
+
+
+def memory(text: str, folder: str) -> None:
+    """Peak memory and time by size of the text."""
+    whole = os.path.getsize(text) / 1e6
+    sizes, seconds = [], []
+    for megabytes in (6, 60, whole):
+        path = text if megabytes == whole else cut(text, megabytes, folder)
+        output = os.path.join(folder, f"memory_{megabytes:.0f}")
+        size = os.path.getsize(path) / 1e6
+        with Peak(command(path, output, "--num_workers=1")) as peak:
+            pass
+        written = sum(
+            file.stat().st_size for file in pathlib.Path(output).iterdir()
+        )
+        print(
+            f"{size:6.1f} MB: {peak.cpu:6.1f} CPU-seconds, peak "
+            f"{peak.megabytes:.0f} MB of memory, {written / 1e6:.0f} MB "
+            "of records"
+        )
+        sizes.append(size)
+        seconds.append(peak.cpu)
+    print(f"exponent of the time: {exponent(sizes, seconds):.2f}")
+    extrapolate(seconds[-1] / sizes[-1], written / 1e6 / sizes[-1])
+
+
+class Peak:
+    """Runs a command; its CPU-seconds and the peak of its memory."""
+
+    def __init__(self, arguments: Sequence[str]):
+        self._process = subprocess.Popen(
+            arguments, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+
+    def __enter__(self) -> "Peak":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _, status, usage = os.wait4(self._process.pid, 0)
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        if self._process.returncode:
+            raise RuntimeError(f"The command failed: {self._process.args}")
+        self.cpu = usage.ru_utime + usage.ru_stime
+        self.megabytes = usage.ru_maxrss / 1e3
+
+
+def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
+    """The slope of log(seconds) by log(size), least squares."""
+    x = [math.log(size) for size in sizes]
+    y = [math.log(value) for value in seconds]
+    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
+    above = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True))
+    return above / sum((a - mean_x) ** 2 for a in x)
+
+
+def extrapolate(seconds_by_mb: float, written_by_mb: float) -> None:
+    """Says what 16 GB on 96 cores would take."""
+    megabytes, cores = 16_000, 96
+    hours = seconds_by_mb * megabytes / cores / 3600
+    records = written_by_mb * megabytes / 1e3
+    print(
+        f"16 GB on {cores} cores would take {hours * 60:.1f} minutes and "
+        f"write {records:.0f} GB of records, {records / hours / 3600:.2f} "
+        "GB/s: the disk breaks first"
+    )
+
+
+def worker_counts(text: str, folder: str) -> None:
+    """The same bytes with any number of workers; their peak memory."""
+    path = cut(text, 5 * _MEGABYTES.value, folder)
+    hashes = set()
+    for number in (1, 2, 4):
+        output = os.path.join(folder, f"workers_{number}")
+        start = time.monotonic()
+        process = subprocess.Popen(
+            command(path, output, f"--num_workers={number}"),
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        peak = watch(process)
+        seconds = time.monotonic() - start
+        hashes.add(sha256(output))
+        print(
+            f"{number} workers: {seconds:.1f} s, peak {peak:.0f} MB in one "
+            f"process, SHA-256 {sha256(output)[:16]}"
+        )
+    print(f"different outputs: {len(hashes) - 1}")
+
+
+def watch(process: subprocess.Popen) -> float:
+    """Waits for a session of processes; the peak memory of the largest."""
+    peak = 0.0
+    while process.poll() is None:
+        for status in pathlib.Path("/proc").glob("[0-9]*/status"):
+            try:
+                if os.getsid(int(status.parent.name)) != process.pid:
+                    continue
+                for line in status.read_text().splitlines():
+                    if line.startswith("VmHWM:"):
+                        peak = max(peak, int(line.split()[1]) * 1024 / 1e6)
+            except (OSError, ValueError):
+                continue  # It has ended.
+        time.sleep(0.1)
+    if process.returncode:
+        raise RuntimeError(f"The command failed: {process.args}")
+    return peak
+
+
+def kills(text: str, folder: str) -> None:
+    """Killed ten times, the same bytes."""
+    path = cut(text, _MEGABYTES.value, folder)
+    whole = os.path.join(folder, "whole")
+    start = time.monotonic()
+    subprocess.run(
+        command(path, whole, "--num_workers=2"),
+        check=True,
+        stderr=subprocess.DEVNULL,
+    )
+    seconds = time.monotonic() - start
+    rng = random.Random(0)
+    output = os.path.join(folder, "killed")
+    killed = finished = 0
+    while killed < _KILLS:
+        process = subprocess.Popen(
+            command(path, output, "--num_workers=2"),
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            process.wait(rng.uniform(0.3, 0.8) * seconds)
+            # It was done: again from the beginning.
+            finished += sha256(output) == sha256(whole)
+            output += "_again"
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            killed += 1
+    subprocess.run(
+        command(path, output, "--num_workers=2"),
+        check=True,
+        stderr=subprocess.DEVNULL,
+    )
+    print(
+        f"killed {killed} times in runs of {seconds:.1f} s, finished "
+        f"{finished} times on the way; different outputs: "
+        f"{int(sha256(output) != sha256(whole))}"
+    )
+
+
+_FUNCTIONS = {
+    "speed": speed,
+    "tokenization": tokenize,
+    "memory": memory,
+    "workers": worker_counts,
+    "kills": kills,
+}
+
+
+def main(_) -> None:
+    """Runs the sections."""
+    print(f"cores: {workers.cores()}")
+    for section in _SECTIONS.value:
+        print(f"== {section}", flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            _FUNCTIONS[section](_TEXT.value, folder)
+
+
+if __name__ == "__main__":
+    app.run(main)
