@@ -12,7 +12,7 @@ The table counts texts, and among them those where the tokenizer in Python
 differs from the original's rules, where that in the graph differs from it,
 where the offsets do not give the text back, where transformers' BertTokenizer
 differs, and where no rule explains why. All but the differences to transformers
-must be 0; otherwise the exit code is 1. Takes twenty minutes.
+must be 0; otherwise the exit code is 1. Takes half an hour.
 """
 
 import collections
