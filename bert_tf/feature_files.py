@@ -1,0 +1,256 @@
+"""Files of vectors: the original's JSON lines, NumPy, Parquet, TFRecord.
+
+All are written as they come, in memory that does not grow, and appear under
+their names when they are complete.
+
+Shapes: n vectors of a line, K layers, D values.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from bert_tf import features, records, wire_format
+
+import numpy as np
+from etils import epath
+
+FORMATS = ("jsonl", "npy", "parquet", "tfrecord")
+_ENDINGS = {".npy": "npy", ".parquet": "parquet", ".tfrecord": "tfrecord"}
+
+
+def format_of(path: str) -> str:
+    """Returns the format that a file's name promises; JSON lines if none."""
+    return _ENDINGS.get(os.path.splitext(path)[1], "jsonl")
+
+
+class Writer(Protocol):
+    """Takes lines and their vectors."""
+
+    def write(
+        self, lines: Sequence[features.Line], vectors: Sequence[np.ndarray]
+    ) -> None:
+        """Appends lines in order; vectors of each are [n, K, D]."""
+
+
+@contextlib.contextmanager
+def writer(
+    path: str,
+    file_format: str,
+    choice: features.Choice,
+    unit: str,
+    vocab: Sequence[str],
+) -> Iterator[Writer]:
+    """Opens a file of vectors, which appears when the context is left.
+
+    Args:
+        path: Of the file.
+        file_format: Of FORMATS.
+        choice: What the K vectors are.
+        unit: Of features.UNITS.
+        vocab: The pieces by id, to name tokens.
+    """
+    if file_format == "tfrecord":
+        with records.Writer(path) as file:
+            yield _TfRecords(file)
+        return
+    kinds = {"jsonl": _JsonLines, "npy": _Npy, "parquet": _Parquet}
+    temporary = f"{path}.tmp{os.getpid()}"
+    try:
+        made = kinds[file_format](temporary, choice, unit, vocab)
+        yield made
+        for ending in made.close():
+            epath.Path(temporary + ending).replace(path + ending)
+    finally:
+        for ending in ("", _OFFSETS):
+            epath.Path(temporary + ending).unlink(missing_ok=True)
+
+
+def _tokens(
+    line: features.Line, unit: str, vocab: Sequence[str]
+) -> Sequence[str]:
+    """What each of a line's vectors is of."""
+    return [vocab[i] for i in line.ids] if unit == "token" else line.words
+
+
+class _JsonLines:
+    """What the original writes, and the like for words and whole lines."""
+
+    def __init__(
+        self,
+        path: str,
+        choice: features.Choice,
+        unit: str,
+        vocab: Sequence[str],
+    ):
+        self._file = epath.Path(path).open("wb")
+        self._names = choice.names
+        self._unit = unit
+        self._vocab = vocab
+
+    def write(
+        self, lines: Sequence[features.Line], vectors: Sequence[np.ndarray]
+    ) -> None:
+        for line, values in zip(lines, vectors, strict=True):
+            row: dict[str, Any] = {"linex_index": line.index}
+            layers = [self._layers(x) for x in values]
+            if self._unit in ("token", "word"):
+                tokens = _tokens(line, self._unit, self._vocab)
+                row["features"] = [
+                    {"token": token, "layers": x}
+                    for token, x in zip(tokens, layers, strict=True)
+                ]
+            else:
+                (row["layers"],) = layers
+            self._file.write(json.dumps(row).encode() + b"\n")
+
+    def _layers(self, vectors: np.ndarray) -> list[dict[str, Any]]:
+        # Python's own rounding is the original's; NumPy's differs at times.
+        return [
+            {"index": name, "values": [round(x, 6) for x in values]}
+            for name, values in zip(self._names, vectors.tolist(), strict=True)
+        ]
+
+    def close(self) -> Sequence[str]:
+        self._file.close()
+        return ("",)
+
+
+_OFFSETS = ".offsets.npy"
+
+
+class _Npy:
+    """One array of all vectors, [total, K * D] float32.
+
+    Where lines have several, `<file>.offsets.npy` [lines + 1] says where each
+    line's begin.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        choice: features.Choice,
+        unit: str,
+        vocab: Sequence[str],
+    ):
+        del choice, vocab
+        if "://" in path:
+            raise ValueError(
+                "An .npy file is written in place, which a bucket does not "
+                "allow. Write it to a local disk, or as Parquet or TFRecord. "
+                f"Received: {path}"
+            )
+        self._path = path
+        self._file = open(path, "wb+")
+        self._width = 0
+        self._offsets = [0] if unit in ("token", "word") else None
+        self._total = 0
+
+    def write(
+        self, lines: Sequence[features.Line], vectors: Sequence[np.ndarray]
+    ) -> None:
+        del lines
+        flat = [x.reshape(len(x), -1) for x in vectors]
+        if not self._width:
+            self._width = vectors[0][0].size if len(vectors[0]) else 0
+            self._width = self._width or int(np.prod(vectors[0].shape[1:]))
+            self._write_header()
+        for values in flat:
+            self._file.write(values.tobytes())
+            self._total += len(values)
+            if self._offsets is not None:
+                self._offsets.append(self._total)
+
+    def _write_header(self) -> None:
+        # NumPy leaves room in it for the first number to grow.
+        np.lib.format.write_array_header_1_0(
+            self._file,
+            {
+                "descr": "<f4",
+                "fortran_order": False,
+                "shape": (self._total, self._width),
+            },
+        )
+
+    def close(self) -> Sequence[str]:
+        self._file.seek(0)
+        self._write_header()
+        self._file.close()
+        if self._offsets is None:
+            return ("",)
+        np.save(self._path + _OFFSETS, np.array(self._offsets, np.int64))
+        return ("", _OFFSETS)
+
+
+class _Parquet:
+    """A row for each line: its number, its tokens, its vectors."""
+
+    def __init__(
+        self,
+        path: str,
+        choice: features.Choice,
+        unit: str,
+        vocab: Sequence[str],
+    ):
+        del choice
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError as error:
+            raise ValueError(
+                "Parquet files need pyarrow: pip install 'bert-tf[parquet]'"
+            ) from error
+        self._arrow = pyarrow
+        self._file = epath.Path(path).open("wb")
+        self._writer: Any = None
+        self._unit = unit
+        self._vocab = vocab
+
+    def write(
+        self, lines: Sequence[features.Line], vectors: Sequence[np.ndarray]
+    ) -> None:
+        arrow = self._arrow
+        width = int(np.prod(vectors[0].shape[1:]))
+        flat = np.concatenate([x.reshape(-1) for x in vectors])
+        values = arrow.FixedSizeListArray.from_arrays(arrow.array(flat), width)
+        columns = {"line": arrow.array([x.index for x in lines], arrow.int64())}
+        if self._unit in ("token", "word"):
+            offsets = np.cumsum([0, *map(len, vectors)], dtype=np.int32)
+            columns["tokens"] = arrow.array(
+                [list(_tokens(x, self._unit, self._vocab)) for x in lines],
+                arrow.list_(arrow.string()),
+            )
+            columns["vectors"] = arrow.ListArray.from_arrays(
+                arrow.array(offsets), values
+            )
+        else:
+            columns["vector"] = values
+        table = arrow.table(columns)
+        if self._writer is None:
+            self._writer = arrow.parquet.ParquetWriter(self._file, table.schema)
+        self._writer.write_table(table)
+
+    def close(self) -> Sequence[str]:
+        self._writer.close()
+        self._file.close()
+        return ("",)
+
+
+class _TfRecords:
+    """An Example for each line: `line`, `shape` and `vectors`, flat."""
+
+    def __init__(self, file: records.Writer):
+        self._file = file
+
+    def write(
+        self, lines: Sequence[features.Line], vectors: Sequence[np.ndarray]
+    ) -> None:
+        for line, values in zip(lines, vectors, strict=True):
+            row = {
+                "line": np.array([[line.index]]),
+                "shape": np.array([values.shape]),
+                "vectors": values.reshape(1, -1),
+            }
+            self._file.write_all(wire_format.encode(row))
