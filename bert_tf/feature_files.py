@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from bert_tf import features, records, wire_format
 
@@ -53,19 +53,27 @@ def writer(
         vocab: The pieces by id, to name tokens.
     """
     if file_format == "tfrecord":
-        with records.Writer(path) as file:
-            yield _TfRecords(file)
+        with records.Writer(path) as records_file:
+            yield _TfRecords(records_file)
         return
+    if file_format == "npy" and "://" in path:
+        raise ValueError(
+            "An .npy file is written in place, which a bucket does not allow. "
+            "Write it to a local disk, or as Parquet or TFRecord. "
+            f"Received: {path}"
+        )
     kinds = {"jsonl": _JsonLines, "npy": _Npy, "parquet": _Parquet}
-    temporary = f"{path}.tmp{os.getpid()}"
+    temporary = epath.Path(f"{path}.tmp{os.getpid()}")
     try:
-        made = kinds[file_format](temporary, choice, unit, vocab)
-        yield made
-        for ending in made.close():
-            epath.Path(temporary + ending).replace(path + ending)
+        with temporary.open("wb") as file:
+            output = kinds[file_format](file, choice, unit, vocab)
+            yield output
+            output.finish()
+        if file_format == "npy" and unit in ("token", "word"):
+            np.save(path + _OFFSETS, np.array(output.offsets, np.int64))
+        temporary.replace(path)
     finally:
-        for ending in ("", _OFFSETS):
-            epath.Path(temporary + ending).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _tokens(
@@ -80,12 +88,12 @@ class _JsonLines:
 
     def __init__(
         self,
-        path: str,
+        file: IO[bytes],
         choice: features.Choice,
         unit: str,
         vocab: Sequence[str],
     ):
-        self._file = epath.Path(path).open("wb")
+        self._file = file
         self._names = choice.names
         self._unit = unit
         self._vocab = vocab
@@ -113,9 +121,8 @@ class _JsonLines:
             for name, values in zip(self._names, vectors.tolist(), strict=True)
         ]
 
-    def close(self) -> Sequence[str]:
-        self._file.close()
-        return ("",)
+    def finish(self) -> None:
+        """Nothing comes at the end."""
 
 
 _OFFSETS = ".offsets.npy"
@@ -130,38 +137,26 @@ class _Npy:
 
     def __init__(
         self,
-        path: str,
+        file: IO[bytes],
         choice: features.Choice,
         unit: str,
         vocab: Sequence[str],
     ):
-        del choice, vocab
-        if "://" in path:
-            raise ValueError(
-                "An .npy file is written in place, which a bucket does not "
-                "allow. Write it to a local disk, or as Parquet or TFRecord. "
-                f"Received: {path}"
-            )
-        self._path = path
-        self._file = open(path, "wb+")
+        del choice, unit, vocab
+        self._file = file
         self._width = 0
-        self._offsets = [0] if unit in ("token", "word") else None
-        self._total = 0
+        self.offsets = [0]
 
     def write(
         self, lines: Sequence[features.Line], vectors: Sequence[np.ndarray]
     ) -> None:
         del lines
-        flat = [x.reshape(len(x), -1) for x in vectors]
         if not self._width:
-            self._width = vectors[0][0].size if len(vectors[0]) else 0
-            self._width = self._width or int(np.prod(vectors[0].shape[1:]))
+            self._width = int(np.prod(vectors[0].shape[1:]))
             self._write_header()
-        for values in flat:
-            self._file.write(values.tobytes())
-            self._total += len(values)
-            if self._offsets is not None:
-                self._offsets.append(self._total)
+        for values in vectors:
+            self._file.write(values.astype("<f4").tobytes())
+            self.offsets.append(self.offsets[-1] + len(values))
 
     def _write_header(self) -> None:
         # NumPy leaves room in it for the first number to grow.
@@ -170,18 +165,14 @@ class _Npy:
             {
                 "descr": "<f4",
                 "fortran_order": False,
-                "shape": (self._total, self._width),
+                "shape": (self.offsets[-1], self._width),
             },
         )
 
-    def close(self) -> Sequence[str]:
+    def finish(self) -> None:
+        """Writes the header again, now that the number is known."""
         self._file.seek(0)
         self._write_header()
-        self._file.close()
-        if self._offsets is None:
-            return ("",)
-        np.save(self._path + _OFFSETS, np.array(self._offsets, np.int64))
-        return ("", _OFFSETS)
 
 
 class _Parquet:
@@ -189,7 +180,7 @@ class _Parquet:
 
     def __init__(
         self,
-        path: str,
+        file: IO[bytes],
         choice: features.Choice,
         unit: str,
         vocab: Sequence[str],
@@ -203,7 +194,7 @@ class _Parquet:
                 "Parquet files need pyarrow: pip install 'bert-tf[parquet]'"
             ) from error
         self._arrow = pyarrow
-        self._file = epath.Path(path).open("wb")
+        self._file = file
         self._writer: Any = None
         self._unit = unit
         self._vocab = vocab
@@ -232,10 +223,9 @@ class _Parquet:
             self._writer = arrow.parquet.ParquetWriter(self._file, table.schema)
         self._writer.write_table(table)
 
-    def close(self) -> Sequence[str]:
+    def finish(self) -> None:
+        """Writes the footer."""
         self._writer.close()
-        self._file.close()
-        return ("",)
 
 
 class _TfRecords:

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from bert_tf import (
     checkpoints,
@@ -18,7 +18,7 @@ from bert_tf import (
     tokenization,
     training,
 )
-from bert_tf.interop import formats, model_files, opened, tf1
+from bert_tf.interop import formats, model_files, names, opened, tf1
 
 import keras
 import numpy as np
@@ -152,6 +152,34 @@ def train(
     _wait_for_all(strategy)
 
 
+def after_epoch(
+    plan: Plan,
+    examples: int,
+    evaluate: Callable[[], Mapping[str, float]],
+    best: "Best | None",
+    model: keras.Model,
+) -> tuple[int, training.Hook]:
+    """Returns a hook that evaluates each epoch and keeps the best weights.
+
+    Args:
+        plan: How the run trains.
+        examples: To train on.
+        evaluate: Returns the results of the model as it stands.
+        best: Where to keep it; None for the workers that write nothing.
+        model: Whose weights are kept.
+    """
+
+    def hook(step: int, _: training.Scalars) -> None:
+        results = evaluate()
+        epoch = min(step * plan.batch_size / examples, plan.num_train_epochs)
+        values = "  ".join(f"{k} {value:.4f}" for k, value in results.items())
+        logging.info("epoch %.2f  step %d  %s", epoch, step, values)
+        if best is not None:
+            best.offer(step, results, model)
+
+    return plan.steps_per_epoch(examples), hook
+
+
 def _wait_for_all(strategy: tf.distribute.Strategy) -> None:
     """Returns when all workers are here: the chief has written its files."""
 
@@ -257,7 +285,10 @@ def _read_results(folder: str) -> dict[str, float] | None:
 
 
 def trained_checkpoint(
-    output_dir: str, init_checkpoint: str | None, use_best: bool
+    output_dir: str,
+    init_checkpoint: str | None,
+    use_best: bool,
+    head: str = "classification",
 ) -> opened.Checkpoint:
     """Opens the fine-tuned weights to evaluate, predict or export with.
 
@@ -265,6 +296,7 @@ def trained_checkpoint(
         output_dir: Of a run: its best or newest checkpoint comes first.
         init_checkpoint: Of any format. Taken where output_dir holds none.
         use_best: Whether the best is preferred to the newest.
+        head: What they must have: a key of interop.names.HEADS.
 
     Raises:
         ValueError: There are none, or they have no trained head.
@@ -284,10 +316,11 @@ def trained_checkpoint(
             "--do_train=true, or give one by --init_checkpoint."
         )
     source = formats.open_checkpoint(prefix)
-    if "output_weights" not in source.shapes:
+    missing = sorted(names.HEADS[head].keys() - source.shapes.keys())
+    if missing:
         raise ValueError(
-            f"{source.path} is not fine-tuned: it has no classifier "
-            "(output_weights). Train it with --do_train=true."
+            f"{source.path} is not fine-tuned: it has no {head} head "
+            f"({', '.join(missing)}). Train it with --do_train=true."
         )
     return source
 

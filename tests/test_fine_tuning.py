@@ -101,13 +101,13 @@ def test_which_checkpoint_is_used(tmp_path):
     write("bert_model.ckpt", ["bert/x"])
     with pytest.raises(ValueError, match=r"is not fine-tuned.*--do_train"):
         find(init="bert_model.ckpt")
-    write("model.ckpt-7", ["output_weights"])
+    write("model.ckpt-7", ["output_weights", "output_bias"])
     assert find(init="model.ckpt-7") == "model.ckpt-7"
-    write("run/model.ckpt-2", ["output_weights"])
-    write("run/model.ckpt-4", ["output_weights"])
+    write("run/model.ckpt-2", ["output_weights", "output_bias"])
+    write("run/model.ckpt-4", ["output_weights", "output_bias"])
     assert find(init="model.ckpt-7") == "run/model.ckpt-4"
     (tmp_path / "run" / "best").mkdir()
-    write("run/best/model.ckpt-2", ["output_weights"])
+    write("run/best/model.ckpt-2", ["output_weights", "output_bias"])
     (tmp_path / "run" / "best" / "results.json").write_text(
         '{"global_step": 2}'
     )

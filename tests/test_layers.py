@@ -97,6 +97,14 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     {
         "training": {"checkpoints", "distribution", "optimization"},
         "export": {"heads", "modeling", "text_ops"},
+        "features": {
+            "distribution",
+            "modeling",
+            "text_ops",
+            "tokenization",
+        },
+        "feature_files": {"features", "records", "wire_format"},
+        "export_features": {"export", "features", "modeling", "text_ops"},
         "export_tagging": {
             "export",
             "heads",
