@@ -67,8 +67,10 @@ def writer(
     try:
         with temporary.open("wb") as file:
             output = kinds[file_format](file, choice, unit, vocab)
-            yield output
-            output.finish()
+            try:
+                yield output
+            finally:
+                output.finish()
         if file_format == "npy" and unit in ("token", "word"):
             np.save(path + _OFFSETS, np.array(output.offsets, np.int64))
         temporary.replace(path)
@@ -225,7 +227,8 @@ class _Parquet:
 
     def finish(self) -> None:
         """Writes the footer."""
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
 
 
 class _TfRecords:

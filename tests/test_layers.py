@@ -26,7 +26,6 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "pretraining_data": {"cutting", "masking", "tokenization"},
         "pretraining_features": {"masking", "packing", "pretraining_data"},
         "manifests": set(),
-        "paths": set(),
         "text_files": set(),
         "text_formats": {"text_files"},
         "corpus": {"text_files", "text_formats"},
