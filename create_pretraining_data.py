@@ -104,6 +104,18 @@ _MASKING = flags.DEFINE_enum(
 _DO_WHOLE_WORD_MASK = flags.DEFINE_bool(
     "do_whole_word_mask", False, "The same as --masking=whole_word."
 )
+_WORD_LIST = flags.DEFINE_string(
+    "word_list",
+    None,
+    "Words of several characters, one per line, for Chinese text: those that "
+    "--masking=whole_word and span mask as one.",
+)
+_SEGMENTER = flags.DEFINE_string(
+    "segmenter",
+    None,
+    "Instead of a word list: module:function that splits a text into words, "
+    "such as jieba:lcut.",
+)
 _DYNAMIC_MASKING = flags.DEFINE_bool(
     "dynamic_masking",
     False,
@@ -189,7 +201,7 @@ def job_of_flags(output: creation_output.Output) -> creation_run.Job:
     vocab = tokenization.load_vocab(vocab_file)
     tokenization.check_casing(vocab, _DO_LOWER_CASE.value, vocab_file)
     pretraining_data.Vocabulary.from_vocab(vocab, vocab_file)
-    return creation_run.Job(
+    job = creation_run.Job(
         units=tuple(text_flags.units()),
         reader=text_flags.reader(),
         vocab_file=vocab_file,
@@ -197,7 +209,25 @@ def job_of_flags(output: creation_output.Output) -> creation_run.Job:
         settings=settings,
         seed=_RANDOM_SEED.value,
         folder=output.work_folder,
+        word_list=_WORD_LIST.value or "",
+        segmenter=_SEGMENTER.value or "",
     )
+    check_words(job)
+    return job
+
+
+def check_words(job: creation_run.Job) -> None:
+    """Raises ValueError unless the words can be used, and are."""
+    if job.word_list and job.segmenter:
+        raise ValueError(
+            "Give either --word_list or --segmenter. Received: "
+            f"word_list={job.word_list}, segmenter={job.segmenter}"
+        )
+    if job.words is not None and job.settings.masking == "token":
+        raise ValueError(
+            "--word_list and --segmenter say what is masked as one: add "
+            "--masking=whole_word or --masking=span. Received: masking=token"
+        )
 
 
 # ---- Main -------------------------------------------------------------------

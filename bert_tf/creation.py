@@ -23,6 +23,7 @@ from bert_tf import (
     pretraining_data,
     pretraining_features,
     wire_format,
+    word_lists,
 )
 
 import numpy as np
@@ -57,6 +58,7 @@ def tokenize_documents(
     documents: Sequence[corpus.Document],
     tokenizer: bulk_tokenization.BulkTokenizer,
     vocabulary: pretraining_data.Vocabulary,
+    words: word_lists.WordList | word_lists.Segmenter | None = None,
 ) -> pretraining_data.Corpus:
     """Tokenizes documents; sentences without words are left out.
 
@@ -64,9 +66,15 @@ def tokenize_documents(
         documents: Of one piece, as `corpus.pieces` yields them.
         tokenizer: Splits sentences.
         vocabulary: Of the tokenizer.
+        words: Words of several tokens of the tokenizer's.
     """
     texts = [text for document in documents for text in document.sentences]
     tokens, lengths = tokenizer.tokenize(texts)
+    word_starts = ~vocabulary.continues[tokens]
+    if words is not None:
+        word_starts = word_lists.join(
+            words, texts, tokens, lengths, word_starts
+        )
     before = pretraining_data.borders(
         lengths > 0
     )  # sentences with words before each
@@ -77,7 +85,7 @@ def tokenize_documents(
     keys = np.array([document.key for document in documents], np.uint64)
     return pretraining_data.Corpus(
         tokens=tokens,
-        word_starts=~vocabulary.continues[tokens],
+        word_starts=word_starts,
         sentences=pretraining_data.borders(lengths[lengths > 0]),
         documents=pretraining_data.borders(sentences[filled]),
         keys=keys[filled],

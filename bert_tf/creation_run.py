@@ -24,6 +24,7 @@ from bert_tf import (
     pretraining_data,
     tfrecord,
     tokenization,
+    word_lists,
     workers,
 )
 
@@ -47,6 +48,8 @@ class Job:
         settings: What sequences and masks are like.
         seed: Of all random choices.
         folder: For the work; its files are removed at the end.
+        word_list: A file of words of several tokens, "" for none.
+        segmenter: `module:function` that splits a text into such words.
     """
 
     units: tuple[corpus.Unit, ...]
@@ -56,6 +59,8 @@ class Job:
     settings: pretraining_data.Settings
     seed: int
     folder: str
+    word_list: str = ""
+    segmenter: str = ""
 
     @property
     def vocabulary(self) -> pretraining_data.Vocabulary:
@@ -66,6 +71,16 @@ class Job:
     def tokenizer(self) -> bulk_tokenization.BulkTokenizer:
         """Splits sentences."""
         return _tokenizer(self.vocab_file, self.do_lower_case)
+
+    @property
+    def words(self) -> word_lists.WordList | word_lists.Segmenter | None:
+        """Words of several tokens, if there are any."""
+        tokenize = self.tokenizer.tokenize
+        if self.word_list:
+            return word_lists.WordList(self.word_list, tokenize)
+        if self.segmenter:
+            return word_lists.Segmenter(self.segmenter, tokenize)
+        return None
 
     @property
     def work(self) -> creation_files.WorkFolder:
@@ -86,6 +101,9 @@ class Job:
             },
             "vocab_file": creation_files.sha256(self.vocab_file),
             "do_lower_case": self.do_lower_case,
+            "word_list": self.word_list
+            and creation_files.sha256(self.word_list),
+            "segmenter": self.segmenter,
             "random_seed": self.seed,
             "created_by": bert_tf.__version__,
             **reader,
@@ -117,10 +135,12 @@ def _tokenizer(
 def _tokenize(job: Job, unit: corpus.Unit) -> Iterator[workers.Counts]:
     """Phase 1 of a unit."""
     vocabulary, tokenizer = job.vocabulary, job.tokenizer
-    counts = []
+    words, counts = job.words, []
     documents = corpus.read(unit, job.reader)
     for number, piece in enumerate(corpus.pieces(documents)):
-        tokenized = creation.tokenize_documents(piece, tokenizer, vocabulary)
+        tokenized = creation.tokenize_documents(
+            piece, tokenizer, vocabulary, words
+        )
         job.work.save_documents((unit.index, number), tokenized)
         counts.append(
             creation.count_documents(

@@ -41,6 +41,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "pretraining_data",
             "pretraining_features",
             "wire_format",
+            "word_lists",
         },
         "creation_files": {"pretraining_data"},
         "creation_output": {
@@ -59,8 +60,10 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "pretraining_data",
             "tfrecord",
             "tokenization",
+            "word_lists",
             "workers",
         },
+        "word_lists": set(),
     },
     # TensorFlow, no BERT
     {

@@ -1,5 +1,8 @@
 """Tests of bert_tf/word_lists.py."""
 
+import collections
+import itertools
+
 from bert_tf import bulk_tokenization, tokenization, word_lists
 
 import numpy as np
@@ -72,7 +75,7 @@ class TestWordList:
         with pytest.raises(ValueError, match="holds no words: write one per"):
             word_lists.WordList(write(tmp_path / "empty", " \n"), tokenize)
         (tmp_path / "gbk").write_bytes("北京".encode("gbk"))
-        with pytest.raises(ValueError, match="gbk must be UTF-8 .*at byte 0"):
+        with pytest.raises(ValueError, match=r"gbk must be UTF-8 .*at byte 0"):
             word_lists.WordList(str(tmp_path / "gbk"), tokenize)
 
 
@@ -109,13 +112,13 @@ def test_chinese_text(shared_data, tmp_path):
     # The most frequent pairs of characters stand for words.
     tokens, lengths = tokenize(texts)
     pieces = list(vocab)
-    pairs = [
+    pairs = collections.Counter(
         pieces[a] + pieces[b]
-        for a, b in zip(tokens[:-1], tokens[1:], strict=True)
+        for a, b in itertools.pairwise(tokens)
         if "\u4e00" <= pieces[a] <= "\u9fff"
         and "\u4e00" <= pieces[b] <= "\u9fff"
-    ]
-    frequent = [pair for pair in set(pairs) if pairs.count(pair) > 20]
+    )
+    frequent = {pair for pair, count in pairs.items() if count > 20}
     words = word_lists.WordList(
         write(tmp_path / "words", "\n".join(frequent)), tokenize
     )
