@@ -246,10 +246,10 @@ class Peak:
         return self
 
     def __exit__(self, *_: object) -> None:
-        _, status, usage = os.wait4(self._process.pid, 0)
+        _pid, status, usage = os.wait4(self._process.pid, 0)
         self._process.returncode = os.waitstatus_to_exitcode(status)
         if self._process.returncode:
-            raise RuntimeError(f"The command failed: {self._process.args}")
+            raise RuntimeError("The command failed")
         self.cpu = usage.ru_utime + usage.ru_stime
         self.megabytes = usage.ru_maxrss / 1e3
 
@@ -297,7 +297,7 @@ def worker_counts(text: str, folder: str) -> None:
     print(f"different outputs: {len(hashes) - 1}")
 
 
-def watch(process: subprocess.Popen) -> float:
+def watch(process: subprocess.Popen[bytes]) -> float:
     """Waits for a session of processes; the peak memory of the largest."""
     peak = 0.0
     while process.poll() is None:
@@ -312,7 +312,7 @@ def watch(process: subprocess.Popen) -> float:
                 continue  # It has ended.
         time.sleep(0.1)
     if process.returncode:
-        raise RuntimeError(f"The command failed: {process.args}")
+        raise RuntimeError("The command failed")
     return peak
 
 
@@ -366,7 +366,7 @@ _FUNCTIONS = {
 }
 
 
-def main(_) -> None:
+def main(_: Sequence[str]) -> None:
     """Runs the sections."""
     print(f"cores: {workers.cores()}")
     for section in _SECTIONS.value:

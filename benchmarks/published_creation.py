@@ -35,7 +35,7 @@ class Settings(NamedTuple):
 
 
 class _Masked(NamedTuple):
-    index: int
+    position: int
     label: str
 
 
@@ -178,8 +178,8 @@ def _mask(
                 token = words[rng.randint(0, len(words) - 1)]
             output[index] = token
             masked.append(_Masked(index, tokens[index]))
-    masked.sort(key=lambda x: x.index)
-    return output, [x.index for x in masked], [x.label for x in masked]
+    masked.sort(key=lambda x: x.position)
+    return output, [x.position for x in masked], [x.label for x in masked]
 
 
 def _serialize(

@@ -6,19 +6,21 @@ data (tensorflow/core/lib/io/record_writer.h).
 
 import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Self
 
 import google_crc32c
+import numpy as np
 from etils import epath
 
-_DELTA = 0xA282EAD8
+_DELTA = np.uint32(0xA282EAD8)
 
 
-def _checksum(data: bytes) -> int:
+def _checksums(data: Sequence[bytes]) -> np.ndarray:
     """CRC-32C, rotated so that checksums of checksums are no trouble."""
-    value = google_crc32c.value(data)
-    return ((value >> 15 | value << 17) + _DELTA) & 0xFFFFFFFF
+    values = np.fromiter(map(google_crc32c.value, data), np.uint32, len(data))
+    rotated = values >> np.uint32(15) | values << np.uint32(17)
+    return (rotated + _DELTA).astype("<u4")
 
 
 class Writer:
@@ -38,22 +40,22 @@ class Writer:
         self._file = self._temporary.open("wb")
         return self
 
-    def write_all(self, serialized: Iterable[bytes]) -> None:
+    def write_all(self, serialized: Sequence[bytes]) -> None:
         """Appends serialized records."""
-        parts = []
-        for record in serialized:
-            parts.append(self._header(len(record)))
-            parts.append(record)
-            parts.append(struct.pack("<I", _checksum(record)))
+        sums = _checksums(serialized).tobytes()
+        parts = [b""] * (3 * len(serialized))
+        parts[::3] = [self._header(len(record)) for record in serialized]
+        parts[1::3] = serialized
+        parts[2::3] = [sums[i : i + 4] for i in range(0, len(sums), 4)]
         self._file.write(b"".join(parts))
-        self.records += len(parts) // 3
+        self.records += len(serialized)
 
     def _header(self, length: int) -> bytes:
         # Records of one kind have few different lengths.
         header = self._headers.get(length)
         if header is None:
             packed = struct.pack("<Q", length)
-            header = packed + struct.pack("<I", _checksum(packed))
+            header = packed + _checksums([packed]).tobytes()
             self._headers[length] = header
         return header
 

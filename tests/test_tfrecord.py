@@ -17,7 +17,8 @@ def test_writes_what_tensorflow_writes(serialized, tmp_path):
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     with tfrecord.Writer(ours) as writer:
         writer.write_all(serialized[:2])
-        writer.write_all(iter(serialized[2:]))
+        writer.write_all([])
+        writer.write_all(serialized[2:])
     assert writer.records == len(serialized)
     with tf.io.TFRecordWriter(str(theirs)) as other:
         for record in serialized:
