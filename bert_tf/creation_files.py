@@ -60,10 +60,11 @@ class WorkFolder:
     """
 
     def __init__(self, path: str | os.PathLike[str], vocab_size: int):
-        # "" would be the folder that the user is in.
-        if not os.fspath(path):
+        # "" and "." would be the folder that the user is in.
+        if epath.Path(path).name in ("", ".."):
             raise ValueError(
-                "The working folder must have a name. Received: path=''"
+                "The working folder must have a name of its own. "
+                f"Received: path={os.fspath(path)!r}"
             )
         self.path = epath.Path(path)
         # The highest bit says whether a word starts here.
@@ -89,7 +90,7 @@ class WorkFolder:
                     f"{differences}. Finish it with the same flags, remove "
                     "that folder to start again, or choose another output"
                 )
-            return
+        # Also after a removal that was stopped, which left run.json.
         for name in _FOLDERS:
             (self.path / name).mkdir(parents=True, exist_ok=True)
         write(file, json.dumps(fingerprint, indent=2).encode())
@@ -106,10 +107,11 @@ class WorkFolder:
         """
         if not (self.path / "run.json").exists():
             return
-        for name in _FOLDERS:
-            for file in (self.path / name).iterdir():
-                file.unlink()
-            (self.path / name).rmdir()
+        for folder in (self.path / name for name in _FOLDERS):
+            if folder.exists():
+                for file in folder.iterdir():
+                    file.unlink()
+                folder.rmdir()
         # The last, so that a removal that was stopped can be gone on with.
         (self.path / "run.json").unlink()
         if not any(self.path.iterdir()):

@@ -441,11 +441,10 @@ class TestRemove:
         left = sorted(path.name for path in tmp_path.rglob("*"))
         assert left == ["file", "file", "precious"]
 
-    def test_leaves_a_folder_that_is_no_run(self, tmp_path, monkeypatch):
+    def test_leaves_a_folder_that_is_no_run(self, tmp_path):
         (tmp_path / "counts").mkdir()
         (tmp_path / "counts" / "file").write_text("x")
-        monkeypatch.chdir(tmp_path)
-        creation_files.WorkFolder(".", 1000).remove()
+        creation_files.WorkFolder(tmp_path, 1000).remove()
         assert (tmp_path / "counts" / "file").exists()
 
     def test_removes_an_empty_folder(self, tmp_path):
@@ -455,9 +454,20 @@ class TestRemove:
         work.remove()
         assert not list(tmp_path.iterdir())
 
-    def test_name_is_needed(self):
-        with pytest.raises(ValueError, match="must have a name"):
-            creation_files.WorkFolder("", 1000)
+    def test_goes_on_where_it_was_stopped(self, tmp_path):
+        work = creation_files.WorkFolder(tmp_path / "work", 1000)
+        work.begin({})
+        (tmp_path / "work" / "counts").rmdir()
+        work.begin({})
+        work.save_counts("shard-0", {})
+        (tmp_path / "work" / "tokens").rmdir()
+        work.remove()
+        assert not list(tmp_path.iterdir())
+
+    @pytest.mark.parametrize("path", ["", ".", "./", "..", "/", "a/.."])
+    def test_name_is_needed(self, path):
+        with pytest.raises(ValueError, match="must have a name of its own"):
+            creation_files.WorkFolder(path, 1000)
 
 
 def assert_same(ours, expected):
