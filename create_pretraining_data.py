@@ -7,6 +7,11 @@
         --max_seq_length=128 --max_predictions_per_seq=20 \
         --masked_lm_prob=0.15 --random_seed=12345 --dupe_factor=5
 
+To see what is in records (two sequences of the first file):
+
+    python create_pretraining_data.py --show=2 --vocab_file=vocab.txt \
+        --input_file=/data/wiki_records/part-00000*
+
 The same text, flags and seed give the same bytes, whatever --num_workers is.
 A run that was stopped goes on when the same command is given again. Writes a
 manifest beside the records, which run_pretraining.py takes their lengths and
@@ -134,6 +139,13 @@ _RANDOM_SHARE = flags.DEFINE_float(
 _PACK = flags.DEFINE_bool(
     "pack", False, "Puts several short sequences into a row: less padding."
 )
+_SHOW = flags.DEFINE_integer(
+    "show",
+    0,
+    "Shows so many of the records in --input_file as text, masks marked, and "
+    "makes none.",
+    lower_bound=0,
+)
 _MAX_SEQUENCES_PER_ROW = flags.DEFINE_integer(
     "max_sequences_per_row", 8, "At most, of packed rows."
 )
@@ -230,11 +242,25 @@ def check_words(job: creation_run.Job) -> None:
         )
 
 
+def show_records(number: int) -> None:
+    """Prints records as text."""
+    # It needs TensorFlow, which takes seconds to import.
+    from bert_tf import inspection, records
+
+    files = records.expand(text_flags.INPUT_FILE.value)
+    pieces = list(tokenization.load_vocab(_VOCAB_FILE.value))
+    for text in inspection.show(files, pieces, number):
+        print(text)
+
+
 # ---- Main -------------------------------------------------------------------
 
 
 def main(_):
     """Makes all shards, then the manifest."""
+    if _SHOW.value:
+        show_records(_SHOW.value)
+        return
     logging.set_verbosity(logging.INFO)
     start = time.monotonic()
     output = output_of_flags()

@@ -150,7 +150,7 @@ class RecordType:
     def _check_record(
         self, file: str, record: bytes, lengths: Mapping[str, int]
     ) -> None:
-        stored = _decode(file, record).features.feature
+        stored = decode(file, record).features.feature
         for feature in self.features:
             if feature.name not in stored:
                 raise ValueError(
@@ -188,7 +188,8 @@ def _wrong_length(
     )
 
 
-def _decode(file: str, record: bytes) -> tf.train.Example:
+def decode(file: str, record: bytes) -> tf.train.Example:
+    """Parses one record; the file is for the error message."""
     try:
         return tf.train.Example.FromString(record)
     # protobuf's DecodeError, without an import of protobuf of our own.

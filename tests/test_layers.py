@@ -80,6 +80,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     # Data, and the model
     {
         "input_pipeline": {"manifests", "masking", "records"},
+        "inspection": {"input_pipeline", "manifests", "masking", "records"},
         "text_records": {"records", "tasks.*", "text_ops"},
         "tagging_records": {"records", "tasks.*", "text_records"},
         "squad_records": {"records", "tasks.*", "text_records"},
