@@ -1,5 +1,6 @@
 """Runs the script's own main, on tiny data made here."""
 
+import dataclasses
 import json
 import pathlib
 import runpy
@@ -14,6 +15,7 @@ from bert_tf import (
     task_flags,
     tokenization,
 )
+from bert_tf.interop import formats
 from tests import scripts, test_tasks_glue
 
 import numpy as np
@@ -129,6 +131,38 @@ def _table(path):
     return np.array(
         [line.split("\t") for line in path.read_text().splitlines()], float
     )
+
+
+def test_from_a_checkpoint_of_another_format(trained, mrpc, model, tmp_path):
+    """Neither config nor vocabulary are given: they come with the model."""
+    folder, _ = trained
+    flags = [
+        "--task_name=MRPC",
+        "--do_predict=true",
+        f"--data_dir={mrpc[0]}",
+        *(flag for flag in model if "_file=" not in flag),
+    ]
+    found = []
+    for output_format in ("hf", "keras_hub"):
+        path = str(tmp_path / output_format)
+        source = formats.open_checkpoint(str(folder / "best"))
+        own = formats.open_checkpoint(str(folder))
+        source = dataclasses.replace(
+            source, config=own.config, vocab=own.vocab, do_lower_case=True
+        )
+        formats.write(path, output_format, source)
+        output = tmp_path / f"{output_format}-out"
+        run(
+            tmp_path,
+            *flags,
+            f"--init_checkpoint={path}",
+            f"--output_dir={output}",
+        )
+        found.append(_table(output / "test_results.tsv"))
+    for table in found:
+        np.testing.assert_allclose(
+            table, _table(folder / "test_results.tsv"), atol=1e-6
+        )
 
 
 def test_records_are_the_originals(trained, mrpc, model):

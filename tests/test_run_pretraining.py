@@ -11,6 +11,8 @@ import subprocess
 import sys
 import time
 
+from bert_tf.interop import formats
+
 import numpy as np
 import pretraining_records
 import pytest
@@ -156,6 +158,7 @@ class TestRun:
         events = [p.name for p in trained.glob("events.out.tfevents.*")]
         assert len(events) == 1
         assert {path.name for path in trained.iterdir()} - {*events} == {
+            "bert_config.json",
             "checkpoint",
             "eval_results.txt",
             "flags.txt",
@@ -215,6 +218,31 @@ class TestRun:
         )
         for name, value in expected.items():
             assert float(found[name]) == pytest.approx(float(value), rel=1e-6)
+
+    @pytest.mark.parametrize("output_format", formats.FORMATS)
+    def test_from_a_checkpoint_of_any_format(
+        self, setting, trained, tmp_path, output_format
+    ):
+        source = formats.open_checkpoint(str(trained))
+        path = tmp_path / "converted"
+        written = formats.write(str(path), output_format, source)
+        run = setting.run(
+            tmp_path / "out",
+            "--bert_config_file=",
+            f"--init_checkpoint={path}",
+            "--num_train_steps=2",
+        )
+        assert run.wait() == 0, run.stderr
+        assert f"Restored {len(written.weights)} variables of {path}" in (
+            run.stderr
+        )
+        for name in written.left_out:
+            assert name in run.stderr  # as starting from random values
+        # The steps of the run that it was trained by, over again.
+        first = tensors(trained, 2)["bert/pooler/dense/kernel"]
+        after = tensors(tmp_path / "out", 2)["bert/pooler/dense/kernel"]
+        # One of two steps has a rate above 0, of at most 0.5e-3 an element.
+        assert 0 < np.abs(after - first).max() < 6e-3
 
     @pytest.mark.slow
     def test_from_any_folder(self, setting, tmp_path):
@@ -316,6 +344,15 @@ BAD = {
             "--bert_config_file={data}/deep.json",
         ],
         "does not fit this model. In the model only: bert/encoder/layer_1/",
+    ),
+    "config of another checkpoint": (
+        ["--init_checkpoint={trained}", "--bert_config_file={data}/wide.json"],
+        "{data}/wide.json is not the config of {trained}/model.ckpt-2: "
+        "hidden_size is 12 there and 8 in the checkpoint's config",
+    ),
+    "no config": (
+        ["--bert_config_file="],
+        "architecture is not known: give --bert_config_file",
     ),
     "another run: length": (
         ["--output_dir={trained}", "--input_file={data}/records-1*"],
