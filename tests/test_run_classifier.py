@@ -11,6 +11,7 @@ from bert_tf import (
     checkpoints,
     common_flags,
     modeling,
+    optimization_flags,
     records,
     task_flags,
     tokenization,
@@ -26,7 +27,7 @@ from absl.testing import flagsaver
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Imported before any run in this process, which must not define them anew.
-_FLAG_MODULES = (common_flags, task_flags)
+_FLAG_MODULES = (common_flags, optimization_flags, task_flags)
 _LINE = (
     "the a cat dog bird fish runs sleeps eats sings red blue green old new big "
     "is was not very , . ! ? ' ##s ##ing"
@@ -225,9 +226,13 @@ def test_evaluation_agrees_with_the_predictions(trained, mrpc):
 
 def test_the_folder_is_self_contained(trained, model):
     folder, _ = trained
-    for name in ("vocab.txt", "bert_config.json"):
-        (source,) = [a.split("=")[1] for a in model if a.endswith(name)]
-        assert (folder / name).read_text() == pathlib.Path(source).read_text()
+    vocab, config = (flag.partition("=")[2] for flag in model[:2])
+    assert (folder / "vocab.txt").read_text() == pathlib.Path(vocab).read_text()
+    found, expected = (
+        modeling.BertConfig.from_json_file(path)
+        for path in (str(folder / "bert_config.json"), config)
+    )
+    assert found == expected
     assert (folder / "labels.txt").read_text() == "0\n1\n"
     kept = json.loads((folder / "best" / "results.json").read_text())
     assert list(checkpoints.numbered(str(folder / "best"))) == [
@@ -235,12 +240,12 @@ def test_the_folder_is_self_contained(trained, model):
     ]
     assert sorted(checkpoints.numbered(str(folder))) == [2, 4, 6, 8, 9]
     # All steps are made: the flags.txt of the run evaluates the same again.
-    expected = (folder / "eval_results.txt").read_text()
+    results = (folder / "eval_results.txt").read_text()
     assert (
         "has made all 9 steps"
         in run(folder, f"--flagfile={folder}/flags.txt").stderr
     )
-    assert (folder / "eval_results.txt").read_text() == expected
+    assert (folder / "eval_results.txt").read_text() == results
 
 
 @pytest.mark.slow
