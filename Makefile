@@ -4,15 +4,18 @@
 #   make lint         ruff and mypy
 #   make bench        every benchmark in benchmarks/
 #   make venv         .venv only, with the pinned versions
+#                     (EXTRAS=test,dev,viz,parity for the tests against
+#                     PyTorch and transformers: 1 GB more)
 #   make clean        removes caches and runs/, keeps .venv
 
 SHELL := /bin/bash
 PYTHON ?= python3
 PYTEST_FLAGS ?= -m "not slow"
+EXTRAS ?= test,dev,viz
 
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALLED := $(VENV)/.installed
+INSTALLED := $(VENV)/.installed-$(EXTRAS)
 
 .PHONY: quickstart test lint bench venv clean
 
@@ -46,7 +49,7 @@ $(INSTALLED): setup.cfg pyproject.toml constraints.txt
 	  $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }; }
 	@echo "== Installing the pinned dependencies (about 3 GB, some minutes)"
 	@$(BIN)/python -m pip install --disable-pip-version-check \
-	  -c constraints.txt -e '.[test,dev,viz]'
+	  -c constraints.txt -e '.[$(EXTRAS)]'
 	@touch $@
 	@echo "== Installed in $(VENV)"
 
