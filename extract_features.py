@@ -253,14 +253,14 @@ def main(_):
             *(_EXPORT_DIR.value, model, vocab, lower, length, choice, unit)
         )
         logging.info("Wrote the SavedModel %s.", _EXPORT_DIR.value)
-    if not _OUTPUT_FILE.value:
+    source_file, path = _INPUT_FILE.value, _OUTPUT_FILE.value
+    if not (source_file and path):
         return
-    path = _OUTPUT_FILE.value
     extractor = features.Extractor(
         strategy, model, choice, unit, _BATCH_SIZE.value, length
     )
     reader = features.Reader(vocab, lower, length, unit == "word")
-    texts = (text for _, text in common.lines(_INPUT_FILE.value))
+    texts = (text for _, text in common.lines(source_file))
     file_format = _OUTPUT_FORMAT.value or feature_files.format_of(path)
     with feature_files.writer(path, file_format, choice, unit, vocab) as output:
         write_features(extractor, reader, texts, output, _WINDOW.value)

@@ -173,16 +173,17 @@ def read_splits(do_train, do_eval, do_predict):
 
 def find_labels(folder, splits):
     """Returns the labels and their scheme, which fit all files."""
-    labels = _LABELS.value
-    if not labels and "train" in splits:
+    if _LABELS.value:
+        labels = tuple(_LABELS.value)
+    elif "train" in splits:
         labels = tagging.known_labels(splits["train"].sentences)
-    labels = labels or fine_tuning.read_labels(folder)
+    else:
+        labels = fine_tuning.read_labels(folder) or ()
     if not labels:
         raise ValueError(
             "The labels are not known. Give --labels in the order of training, "
             "or --do_train and --train_file to learn them from."
         )
-    labels = tuple(labels)
     if len(labels) < 2 or len(set(labels)) < len(labels):
         raise ValueError(
             "Expected at least two labels, each once. "

@@ -9,7 +9,7 @@ Shapes: n vectors of a line, K layers, D values.
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any, Protocol
 
 from bert_tf import features, records, wire_format
@@ -62,16 +62,15 @@ def writer(
             "Write it to a local disk, or as Parquet or TFRecord. "
             f"Received: {path}"
         )
-    kinds = {"jsonl": _JsonLines, "npy": _Npy, "parquet": _Parquet}
     temporary = epath.Path(f"{path}.tmp{os.getpid()}")
     try:
         with temporary.open("wb") as file:
-            output = kinds[file_format](file, choice, unit, vocab)
+            output = _KINDS[file_format](file, choice, unit, vocab)
             try:
                 yield output
             finally:
                 output.finish()
-        if file_format == "npy" and unit in ("token", "word"):
+        if isinstance(output, _Npy) and unit in ("token", "word"):
             np.save(path + _OFFSETS, np.array(output.offsets, np.int64))
         temporary.replace(path)
     finally:
@@ -229,6 +228,13 @@ class _Parquet:
         """Writes the footer."""
         if self._writer is not None:
             self._writer.close()
+
+
+_KINDS: Mapping[str, Callable[..., "_JsonLines | _Npy | _Parquet"]] = {
+    "jsonl": _JsonLines,
+    "npy": _Npy,
+    "parquet": _Parquet,
+}
 
 
 class _TfRecords:

@@ -71,7 +71,7 @@ def test_json_lines_are_the_originals(tmp_path):
         for i, token in enumerate(_VOCAB[x] for x in line.ids):
             all_layers = []
             for j, layer_index in enumerate(_CHOICE.layers):
-                layers = {"index": layer_index}
+                layers: dict = {"index": layer_index}
                 layers["values"] = [
                     round(float(x), 6) for x in values[i : i + 1, j].flat
                 ]

@@ -44,7 +44,7 @@ def original_rows(by_word=False):
     rows = []
     for text in TEXTS:
         texts = text.strip().split(" ||| ")
-        pairs = []
+        pairs: list[list] = []
         for part in texts:
             pairs.append([])
             for i, word in enumerate(part.split()):

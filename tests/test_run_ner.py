@@ -15,7 +15,7 @@ _LINE = "the cat dog sees anna bob smith in rome berlin . ##s ##ing"
 _WORDS = _LINE.split()
 _VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *_WORDS]
 _LABELS = ("B-loc", "B-per", "I-per", "O")
-_CONFIG = {
+_CONFIG: dict = {
     "vocab_size": len(_VOCAB),
     "hidden_size": 16,
     "num_hidden_layers": 2,
@@ -134,7 +134,8 @@ def python_labels(folder, texts):
     room = _LENGTH - 2
     labels = []
     for words in texts:
-        ids, firsts = [], []
+        ids: list[int] = []
+        firsts = []
         for word in words:
             firsts.append(len(ids))
             ids += tokenizer.convert_tokens_to_ids(tokenizer.tokenize(word))
