@@ -28,6 +28,7 @@ from bert_tf import (
     masking,
     micro_batches,
     optimization_flags,
+    paths,
     pretraining,
     progress,
     recipes,
@@ -127,7 +128,7 @@ class Data:
 
 def find_data(patterns, config, max_seq_length, max_predictions_per_seq):
     """Compares data, flags and model before any work."""
-    files = records.expand(patterns)
+    files = paths.expand(patterns)
     manifest = manifests.find(files)
     if manifest is None:
         # As the original made them, which had no manifest.

@@ -31,8 +31,8 @@ import numpy as np
 # What a generator is for; the first numbers of its seed.
 _FOR_PARTNER, _FOR_KEYS, _FOR_SHARD = range(3)
 
-# Sequences made into records at a time; few enough for the processor's cache.
-_SEQUENCES = 1024
+# Sequences made into records, or packed with one another, at a time.
+_SEQUENCES = 2048
 # Tokens of the sequences that are in memory at a time (phase 3).
 _SLICE_TOKENS = 1 << 23
 # Sequences per shard that a text must give, so that surely none is empty.

@@ -283,33 +283,6 @@ SPAN_QUESTION = RecordType(
 # ---- Files -----------------------------------------------------------------
 
 
-def expand(patterns: Sequence[str]) -> list[str]:
-    """Lists the files that match globs, in the order of the globs.
-
-    Raises:
-        ValueError: A glob matches nothing, or a file is empty or a folder.
-    """
-    files: list[str] = []
-    for pattern in patterns:
-        # A name may itself hold brackets or stars.
-        exists = bool(pattern) and tf.io.gfile.exists(pattern)
-        matches = [pattern] if exists else sorted(tf.io.gfile.glob(pattern))
-        if not matches:
-            raise ValueError(
-                f"No file matches. Received: {pattern!r}. Give existing files "
-                "or globs, separated by commas"
-            )
-        files += matches
-    for file in files:
-        if tf.io.gfile.isdir(file):
-            raise ValueError(
-                f"{file} is a folder. Give files or a glob, such as {file}/*"
-            )
-        if not tf.io.gfile.stat(file).length:
-            raise ValueError(f"{file} is empty")
-    return files
-
-
 @contextlib.contextmanager
 def _writing(path: str) -> Iterator[None]:
     """Turns TensorFlow's file errors into an OSError naming the file."""

@@ -12,7 +12,7 @@ import pathlib
 import sys
 from typing import Any
 
-from bert_tf import records
+from bert_tf import paths
 
 import matplotlib
 import numpy as np
@@ -104,7 +104,7 @@ def table(folder: pathlib.Path) -> list[tuple[str, str]]:
     data = folder / "data"
     counts: dict[str, Any] = json.loads((data / "statistics.json").read_text())
     baseline = most_frequent_share(
-        records.expand([str(folder / "evaluation_records" / "*.tfrecord")])
+        paths.expand([str(folder / "evaluation_records" / "*.tfrecord")])
     )
     results = read_results(folder / "pretrained")
     speed = read_metrics(folder / "pretrained")[-1]["sequences_per_second"]

@@ -201,30 +201,6 @@ class TestCheck:
 
 
 class TestFiles:
-    def test_expand_sorts_each_glob(self, tmp_path):
-        for name in ("b1", "b0", "a"):
-            (tmp_path / name).write_text("x")
-        patterns = [f"{tmp_path}/b*", f"{tmp_path}/a"]
-        expected = [f"{tmp_path}/{name}" for name in ("b0", "b1", "a")]
-        assert records.expand(patterns) == expected
-
-    def test_expand_takes_a_name_with_brackets(self, tmp_path):
-        (tmp_path / "a[1]").write_text("x")
-        file = str(tmp_path / "a[1]")
-        assert records.expand([file]) == [file]
-
-    def test_expand_names_what_is_wrong(self, tmp_path):
-        (tmp_path / "good").write_text("x")
-        (tmp_path / "empty").write_text("")
-        for pattern, message in [
-            (tmp_path / "none*", r"No file matches. Received: .*none\*"),
-            ("", "No file matches. Received: ''"),
-            (tmp_path / "empty", "empty is empty"),
-            (tmp_path, r"is a folder. Give files or a glob"),
-        ]:
-            with pytest.raises(ValueError, match=message):
-                records.expand([f"{tmp_path}/good", str(pattern)])
-
     def test_writer_leaves_nothing_half_written(self, tmp_path):
         with pytest.raises(KeyError), records.Writer(tmp_path / "a") as writer:
             writer.write(b"one")
