@@ -88,7 +88,7 @@ def main(_):
     """Measures both in turn and prints the ratio."""
     logging.set_verbosity(logging.ERROR)
     train_file, vocab_file = _TRAIN_FILE.value, _VOCAB_FILE.value
-    tokenizer = transformers.BertTokenizerFast(vocab_file)
+    tokenizer = transformers.BertTokenizer(vocab_file)
     questions = squad.with_one_answer(train_file, squad.read(train_file), False)
     seconds: dict[str, list[float]] = {"ours": [], "theirs": []}
     for _ in range(_ROUNDS):
