@@ -21,6 +21,7 @@ from bert_tf import (
     checkpoints,
     command_line,
     common_flags,
+    devices,
     distribution,
     heads,
     input_pipeline,
@@ -198,6 +199,8 @@ class Plan:
     keep_checkpoint_max: int
     log_steps: int
     recipe: recipes.Recipe
+    peak_flops: float | None
+    profile_steps: tuple[int, int] | None
 
     def schedule(self):
         """The learning rate at each step."""
@@ -245,9 +248,20 @@ def train(plan, folder, strategy, model, data):
         state.records = first_record + (step - first_step) * plan.batch_size
         state.save(folder)
 
-    meter = progress.Progress(
-        folder, state.step, plan.num_train_steps, is_chief
+    meter = devices.meter(
+        strategy,
+        model.bert.config,
+        plan.recipe.dtype,
+        plan.peak_flops,
+        predictions="masked_lm",
     )
+    report = progress.Progress(
+        folder, state.step, plan.num_train_steps, is_chief, meter
+    )
+    hooks = [(plan.log_steps, report)]
+    if plan.profile_steps:
+        profile = progress.Profile(folder, plan.profile_steps)
+        hooks.append((plan.profile_steps, profile))
     with input_pipeline.explained(data.files):
         training.run(
             steps,
@@ -255,7 +269,7 @@ def train(plan, folder, strategy, model, data):
             plan.num_train_steps,
             plan.iterations_per_loop,
             save=(plan.save_checkpoints_steps, save),
-            hooks=[(plan.log_steps, meter)],
+            hooks=hooks,
         )
     return plan.num_train_steps
 
@@ -316,6 +330,8 @@ def main(_):
         common_flags.KEEP_CHECKPOINT_MAX.value,
         common_flags.log_steps(),
         optimization_flags.recipe(),
+        common_flags.PEAK_FLOPS.value,
+        common_flags.profile_steps(),
     )
     strategy = common_flags.set_up_distribution()
     if do_train:

@@ -82,6 +82,19 @@ ITERATIONS_PER_LOOP = flags.DEFINE_integer(
     lower_bound=1,
 )
 
+PROFILE_STEPS = flags.DEFINE_string(
+    "profile_steps",
+    None,
+    "Such as 100:110: writes a trace of the steps between for TensorBoard.",
+)
+PEAK_FLOPS = flags.DEFINE_float(
+    "peak_flops",
+    None,
+    "FLOP/s of one device at their most, to say which share is used. By "
+    "default of the GPU's data sheet; needed for TPUs and CPUs.",
+    lower_bound=1,
+)
+
 # ---- On what ----------------------------------------------------------------
 
 DISTRIBUTION_STRATEGY = flags.DEFINE_enum(
@@ -199,6 +212,20 @@ def _check_remote(*paths: flags.FlagHolder) -> None:
                 "in a bucket, such as gs://bucket/folder. Received: "
                 f"{path.name}={path.value}, tpu_name={TPU_NAME.value}"
             )
+
+
+def profile_steps() -> tuple[int, int] | None:
+    """The steps after which a trace begins and ends."""
+    text = PROFILE_STEPS.value
+    if text is None:
+        return None
+    first, _, last = text.partition(":")
+    if not (first.isdigit() and last.isdigit() and 0 < int(first) < int(last)):
+        raise ValueError(
+            "--profile_steps must be FIRST:LAST with 0 < FIRST < LAST, such as "
+            f"100:110. Received: profile_steps={text!r}"
+        )
+    return int(first), int(last)
 
 
 def log_steps() -> int:

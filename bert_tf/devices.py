@@ -5,6 +5,7 @@ Shapes as in modeling.py; read rows: those of the last layer that a head reads.
 
 import dataclasses
 import os
+import resource
 from collections.abc import Callable, Mapping
 
 from bert_tf import modeling
@@ -136,6 +137,75 @@ def training_flops(
     heads = 2 * sequences * D * D
     heads += 2 * predictions * (D * D + D * config.vocab_size)
     return 3.0 * ((config.num_hidden_layers - 1) * full + last + heads)
+
+
+@dataclasses.dataclass(frozen=True)
+class Meter:
+    """What a block of steps took of the devices.
+
+    Attributes:
+        config: The model's.
+        replicas: How many devices compute.
+        peak_flops: Of one device, in FLOP/s; None where it is not known.
+        predictions: The loss whose weights are the predictions, if there is
+            one.
+    """
+
+    config: modeling.BertConfig
+    replicas: int
+    peak_flops: float | None
+    predictions: str | None = None
+
+    def __call__(self, scalars: Mapping[str, float]) -> dict[str, float]:
+        """Returns shares of the peak and of the time, and bytes."""
+        shares = {
+            "input_share": scalars["input_seconds"] / scalars["seconds"],
+            "peak_memory": float(peak_memory()),
+        }
+        if not self.peak_flops:
+            return shares
+        flops = training_flops(
+            self.config,
+            scalars["sequences"],
+            scalars["tokens"],
+            scalars["pairs"],
+            scalars.get(f"{self.predictions}_weight", 0),
+        )
+        available = scalars["seconds"] * self.replicas * self.peak_flops
+        return shares | {"flops_utilization": flops / available}
+
+
+def meter(
+    strategy: tf.distribute.Strategy,
+    config: modeling.BertConfig,
+    dtype: str,
+    peak_flops: float | None = None,
+    predictions: str | None = None,
+) -> Meter:
+    """Returns the meter of a run.
+
+    Args:
+        strategy: where it computes.
+        config: the model's.
+        dtype: of the activations.
+        peak_flops: of one device; by default of its data sheet.
+        predictions: name of the masked-word loss, if there is one.
+    """
+    device = local()
+    if peak_flops is None and device is not None:
+        peak_flops = device.flops[dtype]
+    replicas = strategy.num_replicas_in_sync
+    return Meter(config, replicas, peak_flops, predictions)
+
+
+def peak_memory() -> int:
+    """Bytes that were in use at most: of a GPU, else of this process."""
+    gpus = tf.config.list_logical_devices("GPU")
+    if not gpus:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    names = [gpu.name.removeprefix("/device:") for gpu in gpus]
+    info = tf.config.experimental.get_memory_info
+    return max(info(name)["peak"] for name in names)
 
 
 # ---- Memory -----------------------------------------------------------------

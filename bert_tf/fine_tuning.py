@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bert_tf import (
     checkpoints,
+    devices,
     distribution,
     input_pipeline,
     modeling,
@@ -46,6 +47,8 @@ class Plan:
         group_by_length: Whether batches hold examples of about one length, and
             no more padding than that leaves.
         recipe: Optimizer and schedule.
+        peak_flops: Of one device, where its data sheet is not known.
+        profile_steps: Between which a trace is written.
     """
 
     batch_size: int
@@ -60,6 +63,8 @@ class Plan:
     log_steps: int
     group_by_length: bool
     recipe: recipes.Recipe = dataclasses.field(default_factory=recipes.Recipe)
+    peak_flops: float | None = None
+    profile_steps: tuple[int, int] | None = None
 
     def steps(self, examples: int) -> int:
         """Training steps, rounded down as in the original."""
@@ -136,10 +141,16 @@ def train(
         state.step, state.records = step, step * plan.batch_size
         state.save(folder)
 
-    meter = progress.Progress(
-        folder, state.step, stop, distribution.is_chief(strategy)
+    meter = devices.meter(
+        strategy, state.model.bert.config, plan.recipe.dtype, plan.peak_flops
     )
-    hooks = [(plan.log_steps, meter), *hooks]
+    report = progress.Progress(
+        folder, state.step, stop, distribution.is_chief(strategy), meter
+    )
+    hooks = [(plan.log_steps, report), *hooks]
+    if plan.profile_steps:
+        profile = progress.Profile(folder, plan.profile_steps)
+        hooks.append((plan.profile_steps, profile))
     with input_pipeline.explained([data.path]):
         training.run(
             steps,

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -13,15 +15,65 @@ _SCALAR = tf.compat.v1.SummaryMetadata(
 )
 
 
+# Of a block, not to be shown: they are measured by.
+_COUNTS = re.compile(
+    r"^(steps|seconds|input_seconds|sequences|tokens|pairs|.*_weight)$"
+)
+# What a meter says, as it is on screen.
+_MEASURED: dict[str, Callable[[float], str]] = {
+    "flops_utilization": lambda share: f"{share:.0%} of peak",
+    "input_share": lambda share: f"{share:.0%} waiting for input",
+    "peak_memory": lambda size: f"{size / 2**30:.1f} GiB",
+    "loss_scale": lambda scale: f"loss scale {scale:.0f}",
+    "skipped_steps": lambda count: f"{count:.0f} skipped",
+}
+
+
+class Profile:
+    """A hook that writes a trace of some steps for TensorBoard.
+
+    It starts when it is called at the first step of `steps` and ends at the
+    other.
+    """
+
+    def __init__(self, folder: str, steps: tuple[int, int]):
+        self.folder = folder
+        self.first, self.last = steps
+        self.runs = False
+
+    def __call__(self, step: int, scalars: Mapping[str, float]) -> None:
+        """Starts or ends the trace."""
+        if step == self.first:
+            tf.profiler.experimental.start(self.folder)
+            self.runs = True
+        elif self.runs:
+            tf.profiler.experimental.stop()
+            self.runs = False
+            logging.info(
+                "Traced steps %d to %d; see: tensorboard --logdir %s",
+                self.first + 1,
+                self.last,
+                self.folder,
+            )
+
+
 class Progress:
     """A hook of the training loop that reports the block's scalars.
 
-    On screen: step, losses and accuracies, learning rate, sequences and real
-    (non-padding) tokens per second, time left. The same numbers go to
-    metrics.jsonl, one object a line, and to TensorBoard event files.
+    On screen: step, losses and accuracies, learning rate, norm of the
+    gradients, sequences and real (non-padding) tokens per second, what the
+    meter says, time left. The same numbers go to metrics.jsonl, one object a
+    line, and to TensorBoard event files.
     """
 
-    def __init__(self, folder: str, start: int, stop: int, write: bool = True):
+    def __init__(
+        self,
+        folder: str,
+        start: int,
+        stop: int,
+        write: bool = True,
+        meter: Callable[[Mapping[str, float]], dict[str, float]] | None = None,
+    ):
         """Takes up the files of an earlier part of the run.
 
         Args:
@@ -31,10 +83,12 @@ class Progress:
             stop: steps to have made at the end.
             write: whether this process is the one that writes. The others
                 need the hook as well: they must make the same blocks of steps.
+            meter: the block's scalars -> what they took of the devices.
         """
         self.step, self.stop = start, stop
         self.path = os.path.join(folder, "metrics.jsonl")
         self.write = write
+        self.meter = meter
         if not write:
             return
         _keep_lines_until(self.path, start)
@@ -44,15 +98,33 @@ class Progress:
         """Reports the block of steps that ended at `step`."""
         if not self.write:
             return
-        scalars = dict(scalars)
-        steps, self.step = scalars.pop("steps"), step
-        seconds = scalars.pop("seconds")
-        for name in ("sequences", "tokens"):
-            scalars[f"{name}_per_second"] = scalars.pop(name) / seconds
+        measured = self.meter(scalars) if self.meter else {}
+        steps, self.step = scalars["steps"], step
+        seconds = scalars["seconds"]
+        speeds = {
+            f"{name}_per_second": scalars[name] / seconds
+            for name in ("sequences", "tokens")
+        }
+        # Raw counts are there for the meter.
+        scalars = {k: v for k, v in scalars.items() if not _COUNTS.search(k)}
+        scalars |= speeds | measured
         left = (self.stop - step) * seconds / steps
         logging.info("%s", self._line(scalars, left))
+        self._record(step, scalars)
+
+    def evaluation(self, step: int, results: Mapping[str, float]) -> None:
+        """Reports an evaluation, under names that begin with eval_."""
+        if not self.write:
+            return
+        named = {f"eval_{name}": value for name, value in results.items()}
+        texts = [f"{name} {value:.4f}" for name, value in named.items()]
+        logging.info("step %s  %s", f"{step:,}/{self.stop:,}", "  ".join(texts))
+        self._record(step, named)
+
+    def _record(self, step: int, scalars: Mapping[str, float]) -> None:
+        """Adds a line to metrics.jsonl, and events for TensorBoard."""
         with tf.io.gfile.GFile(self.path, "a") as file:
-            file.write(json.dumps({"step": step} | scalars) + "\n")
+            file.write(json.dumps({"step": step, **scalars}) + "\n")
         with self.writer.as_default(step=step):
             for name, value in scalars.items():
                 tf.summary.write(name, np.float32(value), metadata=_SCALAR)
@@ -61,15 +133,19 @@ class Progress:
     def _line(self, scalars: dict[str, float], left: float) -> str:
         sequences = scalars["sequences_per_second"]
         tokens = scalars["tokens_per_second"]
-        shown = {
-            name: f"{name} {value:.4f}"
-            for name, value in scalars.items()
-            if name != "gradient_norm"
-        } | {
+        shown = {name: f"{name} {value:.4f}" for name, value in scalars.items()}
+        shown |= {
             "learning_rate": f"learning_rate {scalars['learning_rate']:.2e}",
+            "gradient_norm": f"norm {scalars['gradient_norm']:.2f}",
             "sequences_per_second": f"{sequences:.1f} sequences/s",
             "tokens_per_second": f"{tokens:,.0f} tokens/s",
         }
+        for name, text in _MEASURED.items():
+            if name in scalars:
+                shown[name] = text(scalars[name])
+        losses = [name for name in scalars if name.endswith("_loss")]
+        if len(losses) == 1:  # It is the loss.
+            del shown[losses[0]]
         step = f"step {self.step:,}/{self.stop:,}"
         return "  ".join([step, *shown.values(), f"{duration(left)} left"])
 

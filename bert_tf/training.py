@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bert_tf import optimization
+from bert_tf import distribution, optimization
 
 import keras
 import numpy as np
@@ -25,6 +25,8 @@ from absl import logging
 Batch = dict[str, tf.Tensor]
 Scalars = dict[str, float]
 Hook = Callable[[int, Scalars], None]
+# A hook is due at the multiples of a number and at the end, or at these steps.
+Due = int | tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,9 +80,11 @@ def make_train_steps(
 
     def replica_step(step, batch):
         context = tf.distribute.get_replica_context()
+        lengths = tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32), -1)
         counts = {
             "sequences": tf.reduce_sum(batch["row_weights"]),
-            "tokens": tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32)),
+            "tokens": tf.reduce_sum(lengths),
+            "pairs": tf.reduce_sum(lengths**2),
         }
         totals, counts = context.all_reduce(
             tf.distribute.ReduceOp.SUM, (objective.weights(batch), counts)
@@ -119,32 +123,66 @@ def make_train_steps(
 
     # A function of its own, so that it is traced once and called twice.
     # Without AutoGraph, which would double the time to trace it.
-    @tf.function(input_signature=[tf.TensorSpec([], tf.int64)], autograph=False)
-    def one_step(step):
-        results = strategy.run(replica_step, (step, next(iterator)))
-        return _first(strategy, results)
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([], tf.int64),
+            tf.TensorSpec([], tf.float64),
+        ],
+        autograph=False,
+    )
+    def one_step(step, ready):
+        batch = next(iterator)
+        results = strategy.run(replica_step, (step, batch))
+        sums, last = _first(strategy, results)
+        # Input that came while the step before was computed was not waited
+        # for. The hosts of TPUs have no Python to ask for the time.
+        waited, done = tf.zeros_like(ready), ready
+        if not distribution.is_tpu(strategy):
+            waited = tf.maximum(_time_after(batch) - ready, 0)
+            done = _time_after(last)
+        return sums | {"waited": waited}, last, done
 
     # `count` is a tensor: a Python number would trace the graph again.
-    @tf.function(input_signature=[tf.TensorSpec([], tf.int64)] * 2)
-    def steps(first, count):
-        means, last = one_step(first)
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([], tf.int64),
+            tf.TensorSpec([], tf.int64),
+            tf.TensorSpec([], tf.float64),
+        ]
+    )
+    def steps(first, count, began):
+        total, last, done = one_step(first, began)
         for step in tf.range(first + 1, first + count):
-            more, last = one_step(step)
-            means = tf.nest.map_structure(tf.add, means, more)
-        return means, last
+            more, last, done = one_step(step, done)
+            total = tf.nest.map_structure(tf.add, total, more)
+        return total, last
 
     def train(first: int, count: int) -> Scalars:
-        means, last = steps(
-            tf.constant(first, tf.int64), tf.constant(count, tf.int64)
+        total, last = steps(
+            tf.constant(first, tf.int64),
+            tf.constant(count, tf.int64),
+            tf.constant(time.monotonic(), tf.float64),
         )
-        last = {name: float(value) for name, value in last.items()}
+        weights = total["weights"].items()
         return (
-            _divide(means["sums"], means["weights"])
-            | last
-            | _floats(means["counts"])
+            _divide(total["sums"], total["weights"])
+            | _floats(last)
+            | _floats(total["counts"])
+            | _floats({f"{name}_weight": value for name, value in weights})
+            | {"input_seconds": float(total["waited"])}
         )
 
     return train
+
+
+def _time_after(values: Any) -> tf.Tensor:
+    """The time in seconds, float64, when all the values are there."""
+    tensors = tf.nest.flatten(values, expand_composites=True)
+    with tf.control_dependencies(tensors):
+        # Not tf.timestamp, which refuses to run with deterministic ops. The
+        # call into Python takes some 50 microseconds.
+        now = tf.numpy_function(time.monotonic, [], tf.float64)
+    return tf.ensure_shape(now, [])
 
 
 def gradients_and_sums(
@@ -252,7 +290,7 @@ def run(
     stop: int,
     every: int,
     save: tuple[int, Hook],
-    hooks: Sequence[tuple[int, Hook]] = (),
+    hooks: Sequence[tuple[Due, Hook]] = (),
 ) -> None:
     """Trains in blocks of at most `every` steps and calls the hooks between.
 
@@ -264,36 +302,50 @@ def run(
             round trip; elsewhere short blocks cost nothing.
         save: (period in steps, hook that saves the state). Called after the
             other hooks, and on SIGTERM.
-        hooks: (period in steps, hook). A hook is due at the multiples of its
-            period and at the end; it takes the step and the block's scalars,
-            with the block's number of `steps` and its `seconds`. All workers
-            of a cluster need hooks of the same periods: a reduction of one
-            worker's block finds its partners in the same block of the others.
+        hooks: (period in steps, hook), or (steps, hook). A hook is due at the
+            multiples of its period and at the end, or at these steps; it takes
+            the step and the block's scalars, with the block's number of
+            `steps` and its `seconds`. All workers of a cluster need hooks due
+            at the same steps: a reduction of one worker's block finds its
+            partners in the same block of the others.
 
     Raises:
         FloatingPointError: a loss is not finite. Nothing is saved after that.
         SystemExit: SIGTERM came; the state is saved.
     """
     hooks = [*hooks, save]
-    periods = [every, *(period for period, _ in hooks)]
+    dues = [every, *(due for due, _ in hooks)]
     with _Noted(signal.SIGTERM) as terminated:
         step = start
         while step < stop:
-            end = min(stop, *((step // n + 1) * n for n in periods))
+            end = int(min(stop, *(_next(step, due) for due in dues)))
             began = time.monotonic()
             scalars = train(step, end - step)
             _check_finite(scalars, step, end)
             scalars["steps"] = end - step
             scalars["seconds"] = time.monotonic() - began
             step = end
-            for period, hook in hooks:
-                if step % period == 0 or step == stop:
+            for due, hook in hooks:
+                if _is_due(step, due, stop):
                     hook(step, scalars)
             if terminated.received and step < stop:
                 if step % save[0]:
                     save[1](step, scalars)
                 logging.warning("SIGTERM: saved step %d; ending.", step)
                 sys.exit(128 + signal.SIGTERM)
+
+
+def _next(step: int, due: Due) -> float:
+    """The first step after `step` where something is due."""
+    if isinstance(due, tuple):
+        return min((s for s in due if s > step), default=math.inf)
+    return (step // due + 1) * due
+
+
+def _is_due(step: int, due: Due, stop: int) -> bool:
+    if isinstance(due, tuple):
+        return step in due
+    return step % due == 0 or step == stop
 
 
 def _check_finite(scalars: Scalars, step: int, end: int) -> None:

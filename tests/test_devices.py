@@ -7,6 +7,7 @@ from bert_tf import devices, heads, modeling
 import numpy as np
 import peak_memory
 import pytest
+import tensorflow as tf
 
 _CONFIGS = pathlib.Path(__file__).parent.parent / "configs" / "models"
 
@@ -89,6 +90,34 @@ class TestFlops:
 
     def test_nothing(self):
         assert devices.training_flops(config("tiny"), 0, 0, 0, 0) == 0
+
+
+_BLOCK = {
+    "sequences": 20.0,
+    "tokens": 2000.0,
+    "pairs": 2e5,
+    "masked_lm_weight": 300.0,
+    "seconds": 4.0,
+    "input_seconds": 1.0,
+}
+
+
+class TestMeter:
+    def test_shares(self):
+        base = config("base")
+        meter = devices.Meter(base, 2, 1e12, "masked_lm")
+        flops = devices.training_flops(base, 20, 2000, 2e5, 300)
+        found = meter(_BLOCK)
+        assert found["flops_utilization"] == pytest.approx(flops / 8e12)
+        assert found["input_share"] == 0.25
+        assert 1e8 < found["peak_memory"] < 1e12
+
+    def test_nothing_is_said_of_an_unknown_peak(self):
+        one = tf.distribute.get_strategy()
+        meter = devices.meter(one, config("base"), "float32")
+        assert "flops_utilization" not in meter(_BLOCK)
+        given = devices.meter(one, config("base"), "float32", 1e12)
+        assert given(_BLOCK)["flops_utilization"] > 0
 
 
 class TestMemory:

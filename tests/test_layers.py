@@ -123,6 +123,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "pretraining": {"losses", "training"},
         "fine_tuning": {
             "checkpoints",
+            "devices",
             "distribution",
             "input_pipeline",
             "interop.*",

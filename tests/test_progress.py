@@ -17,8 +17,11 @@ _BLOCK = {
     "gradient_norm": 3.5,
     "sequences": 320.0,
     "tokens": 30_000.0,
+    "pairs": 3e6,
+    "masked_lm_weight": 4000.0,
     "steps": 10,
     "seconds": 4.0,
+    "input_seconds": 0.5,
 }
 # Per second, and without what was only needed to say so.
 _REPORTED = {
@@ -104,14 +107,75 @@ class TestProgress:
         # 240 steps at 4 seconds each.
         assert screen.messages == [
             "step 1,010/1,250  loss 7.2500  masked_lm_accuracy 0.1250  "
-            "learning_rate 1.00e-04  8.0 sequences/s  250,000 tokens/s  "
-            "16:00 left"
+            "learning_rate 1.00e-04  norm 3.50  8.0 sequences/s  "
+            "250,000 tokens/s  16:00 left"
         ]
+
+    def test_one_loss_is_shown_once(self, tmp_path, screen):
+        report = progress.Progress(str(tmp_path), 0, 100)
+        report(10, _BLOCK | {"label_loss": 7.25})
+        assert "loss 7.2500  masked_lm_accuracy" in screen.messages[0]
+        assert "label_loss" not in screen.messages[0]
+        assert _lines(tmp_path)[0]["label_loss"] == 7.25
+        report(20, _BLOCK | {"words_loss": 7.0, "next_loss": 0.25})
+        assert "words_loss 7.0000  next_loss 0.2500" in screen.messages[1]
+
+    def test_what_the_meter_says(self, tmp_path, screen):
+        seen = []
+
+        def meter(scalars):
+            seen.append(dict(scalars))
+            return {
+                "flops_utilization": 0.414,
+                "input_share": 0.03,
+                "peak_memory": 1.5 * 2**30,
+            }
+
+        report = progress.Progress(str(tmp_path), 0, 100, meter=meter)
+        report(10, _BLOCK)
+        assert seen == [_BLOCK]
+        assert screen.messages[0].endswith(
+            "tokens/s  41% of peak  3% waiting for input  1.5 GiB  0:36 left"
+        )
+        (line,) = _lines(tmp_path)
+        assert line["flops_utilization"] == 0.414
+        assert line["input_share"] == 0.03
+        assert line["peak_memory"] == 1.5 * 2**30
+
+    def test_evaluation(self, tmp_path, screen):
+        report = progress.Progress(str(tmp_path), 0, 100)
+        report(10, _BLOCK)
+        report.evaluation(10, {"loss": 6.0, "masked_lm_accuracy": 0.25})
+        assert _lines(tmp_path)[1] == {
+            "step": 10,
+            "eval_loss": 6.0,
+            "eval_masked_lm_accuracy": 0.25,
+        }
+        assert screen.messages[1] == (
+            "step 10/100  eval_loss 6.0000  eval_masked_lm_accuracy 0.2500"
+        )
+        assert _events(tmp_path)[0][10, "eval_loss"] == 6
 
     def test_last_step_leaves_nothing(self, tmp_path, screen):
         progress.Progress(str(tmp_path), 90, 100)(100, _BLOCK)
         assert screen.messages[0].startswith("step 100/100  ")
         assert screen.messages[0].endswith("  0:00 left")
+
+
+def test_profile_traces_the_steps_between(tmp_path, screen):
+    profile = progress.Profile(str(tmp_path), (2, 4))
+    for step in (2, 4):
+        profile(step, {})
+        tf.reduce_sum(tf.ones([3, 3])).numpy()
+    (trace,) = tmp_path.glob("plugins/profile/*/*.xplane.pb")
+    assert trace.stat().st_size > 0
+    assert "Traced steps 3 to 4" in screen.messages[-1]
+
+
+def test_profile_of_a_run_that_went_on_after_its_start(tmp_path):
+    profile = progress.Profile(str(tmp_path), (2, 4))
+    profile(4, {})
+    assert not list(tmp_path.iterdir())
 
 
 class TestResume:

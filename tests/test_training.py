@@ -7,6 +7,7 @@ import itertools
 import os
 import signal
 import threading
+import time
 
 from bert_tf import (
     heads,
@@ -90,6 +91,18 @@ def sums(model, batch, dropout_seed):
 OBJECTIVE = training.Objective(weights, sums)
 
 
+def delayed(batch, seconds):
+    """The batch, after some time."""
+
+    def sleep():
+        time.sleep(seconds)
+        return 0.0
+
+    wait = tf.py_function(sleep, [], tf.float32)
+    serialized, weights = batch
+    return serialized, weights + tf.ensure_shape(wait, [])
+
+
 class Trainer:
     """A model and the function that trains it, from the same start always."""
 
@@ -103,6 +116,7 @@ class Trainer:
         objective=OBJECTIVE,
         start=0,
         counts=COUNTS,
+        slow=0.0,
     ):
         self.strategy = strategy
         with strategy.scope():
@@ -112,9 +126,12 @@ class Trainer:
                 optimization.linear_warmup_decay(0.01, 2, 10)
             )
             self.optimizer.build(self.model.trainable_variables)
+        batches = input_pipeline.train(files, counts, BATCH, 7, start * BATCH)
+        if slow:
+            batches = batches.map(lambda *batch: delayed(batch, slow))
         dataset = input_pipeline.distribute(
             strategy,
-            input_pipeline.train(files, counts, BATCH, 7, start * BATCH),
+            batches,
             records.PRETRAINING,
             pretraining_records.LENGTHS,
         )
@@ -182,10 +199,15 @@ class TestOneStep:
             "next_accuracy": (following.argmax(-1) == labels[:, 0]).mean(),
             "sequences": BATCH,
             "tokens": batch["input_mask"].sum(),
+            "pairs": (batch["input_mask"].sum(axis=1) ** 2).sum(),
+            "words_weight": real.sum(),
+            "next_weight": BATCH,
+            "input_seconds": scalars["input_seconds"],
             "learning_rate": 0.0,
             "gradient_norm": scalars["gradient_norm"],
         }
         assert_same(scalars, expected, 1e-6)
+        assert scalars["input_seconds"] >= 0
 
     def test_update_by_numpy(self, files):
         trainer = Trainer(files)
@@ -221,6 +243,20 @@ class TestOneStep:
             np.testing.assert_allclose(found[f"{name}/adam_v"], v, atol=1e-6)
         assert scalars["gradient_norm"] == pytest.approx(norm, rel=1e-5)
         assert scalars["learning_rate"] == pytest.approx(0.007)
+
+
+class TestInputSeconds:
+    def test_what_is_waited_for_and_no_more(self, files):
+        trainer = Trainer(files, slow=0.05)
+        trainer.train(0, 1)
+        began = time.monotonic()
+        waited = trainer.train(1, 6)["input_seconds"]
+        seconds = time.monotonic() - began
+        # Six batches that take 50 ms each, for steps of less than that.
+        assert 0.2 < waited <= seconds
+        fast = Trainer(files)
+        fast.train(0, 1)
+        assert fast.train(1, 6)["input_seconds"] < 0.1
 
 
 class TestSteps:
@@ -259,6 +295,8 @@ class TestSteps:
         for step in range(5):
             found, wanted = trainer.train(step, 1), expected.train(step, 1)
             assert found["loss"] == pytest.approx(wanted["loss"], rel=1e-6)
+            for scalars in (found, wanted):
+                del scalars["input_seconds"]
             assert_same(found, wanted, 1e-5)
         assert_same(trainer.arrays(), expected.arrays(), 1e-5)
 
@@ -286,6 +324,8 @@ class TestSteps:
             trainer = Trainer([str(path)], strategy, counts=[BATCH])
             results.append((trainer.train(0, 1), trainer.arrays()))
         (wanted, expected), (found, arrays) = results
+        for scalars in (found, wanted):
+            del scalars["input_seconds"]
         assert_same(found, wanted, 1e-6)
         assert_same(arrays, expected, 1e-6)
 
@@ -450,6 +490,18 @@ class TestRun:
         part.run(8, 20, 6, 4, 5)
         assert part.blocks == [b for b in whole.blocks if b[0] >= 8]
         assert part.calls == [c for c in whole.calls if c[1] > 8]
+
+    def test_hooks_of_chosen_steps(self):
+        recorder = Recorder()
+        recorder.run(0, 12, 100, 100, (3, 5), 10)
+        assert recorder.blocks == [(0, 3), (3, 2), (5, 5), (10, 2)]
+        assert recorder.calls == [
+            ("hook(3, 5)", 3),
+            ("hook(3, 5)", 5),
+            ("hook10", 10),
+            ("hook10", 12),
+            ("save", 12),
+        ]
 
     def test_nothing_left_to_do(self):
         recorder = Recorder()
