@@ -56,7 +56,7 @@ def original_rows(by_word=False):
         while sum(map(len, pairs)) > room:
             longest = 0 if len(pairs[0]) > len(pairs[-1]) else -1
             pairs[longest].pop()
-        row = [("[CLS]", 0, None)]
+        row: list[tuple] = [("[CLS]", 0, None)]
         for segment, pieces in enumerate(pairs):
             row += [(piece, segment, word) for piece, word in pieces]
             row.append(("[SEP]", segment, None))
