@@ -75,7 +75,7 @@ def model(files):
         "--context=document",
         f"--max_seq_length={_LENGTH}",
         "--train_batch_size=4",
-        "--learning_rate=0.02",
+        "--learning_rate=0.01",
     ]
 
 
@@ -89,7 +89,7 @@ def trained(files, model, tmp_path_factory):
         f"--train_file={files}/train.conll",
         f"--dev_file={files}/dev.conll",
         f"--test_file={files}/test.conll",
-        "--num_train_epochs=6",
+        "--num_train_epochs=12",
         f"--output_dir={folder}",
     ]
     run(folder, *arguments)
