@@ -16,11 +16,21 @@ The same text, flags and seed give the same bytes, whatever --num_workers is.
 A run that was stopped goes on when the same command is given again. Writes a
 manifest beside the records, which run_pretraining.py takes their lengths and
 counts from.
+
+On a cluster the same bytes come from an Apache Beam pipeline (bert_tf/beam.py
+has the commands for Dataflow, Flink and Spark, and what to install):
+
+    python create_pretraining_data.py --input_file=gs://b/wiki/*.txt \
+        --output_dir=gs://b/records --vocab_file=gs://b/vocab.txt \
+        --runner=DataflowRunner --beam_options="--project=my-project
+        --region=europe-west4 --temp_location=gs://b/tmp"
 """
 
+import shlex
 import time
 
 from bert_tf import (
+    beam,
     command_line,
     creation_output,
     creation_run,
@@ -73,6 +83,17 @@ _NUM_WORKERS = flags.DEFINE_integer(
     "Processes. By default one for each core, but no more than 16 MB parts of "
     "the text.",
     lower_bound=1,
+)
+_RUNNER = flags.DEFINE_enum(
+    "runner",
+    None,
+    beam.RUNNERS,
+    "Runs by Apache Beam, perhaps on a cluster, instead of in processes here.",
+)
+_BEAM_OPTIONS = flags.DEFINE_string(
+    "beam_options",
+    "",
+    "Options of the runner, as '--name=value --other=value'.",
 )
 
 # ---- Flags: what the records are like ---------------------------------------
@@ -242,6 +263,21 @@ def check_words(job: creation_run.Job) -> None:
         )
 
 
+def check_runner_flags() -> None:
+    """Raises ValueError for flags of the run that is not chosen."""
+    if _RUNNER.value and _NUM_WORKERS.value:
+        raise ValueError(
+            "--num_workers is for processes here: put the runner's own in "
+            f"--beam_options. Received: num_workers={_NUM_WORKERS.value}, "
+            f"runner={_RUNNER.value}"
+        )
+    if _BEAM_OPTIONS.value and not _RUNNER.value:
+        raise ValueError(
+            "--beam_options needs a --runner. "
+            f"Received: beam_options={_BEAM_OPTIONS.value}"
+        )
+
+
 def show_records(number: int) -> None:
     """Prints records as text."""
     # It needs TensorFlow, which takes seconds to import.
@@ -256,6 +292,20 @@ def show_records(number: int) -> None:
 # ---- Main -------------------------------------------------------------------
 
 
+def create(
+    job: creation_run.Job, output: creation_output.Output
+) -> creation_output.Result:
+    """Makes all shards and the manifest, here or on a cluster."""
+    if _RUNNER.value:
+        options = shlex.split(_BEAM_OPTIONS.value)
+        return beam.run(job, output, _RUNNER.value, options)
+    number = _NUM_WORKERS.value or min(workers.cores(), len(job.units))
+    with workers.Workers(number, ["bert_tf.creation_run"]) as pool:
+        result = creation_run.run(job, output, pool)
+    creation_run.finish(job, output, result)
+    return result
+
+
 def main(_):
     """Makes all shards, then the manifest."""
     if _SHOW.value:
@@ -263,16 +313,14 @@ def main(_):
         return
     logging.set_verbosity(logging.INFO)
     start = time.monotonic()
+    check_runner_flags()
     output = output_of_flags()
     job = job_of_flags(output)
     if output.is_done(job.fingerprint(output)):
         job.work.remove()
         logging.info("This is done: see %s.", output.manifest)
         return
-    number = _NUM_WORKERS.value or min(workers.cores(), len(job.units))
-    with workers.Workers(number, ["bert_tf.creation_run"]) as pool:
-        result = creation_run.run(job, output, pool)
-    creation_run.finish(job, output, result)
+    result = create(job, output)
     for line in result.summary():
         logging.info("%s", line)
     logging.info("Took %.1f seconds.", time.monotonic() - start)

@@ -132,23 +132,30 @@ def _tokenizer(
 # ---- Tasks ------------------------------------------------------------------
 
 
-def _tokenize(job: Job, unit: corpus.Unit) -> Iterator[workers.Counts]:
-    """Phase 1 of a unit."""
-    vocabulary, tokenizer = job.vocabulary, job.tokenizer
-    words, counts = job.words, []
+def tokenize_unit(
+    job: Job, unit: corpus.Unit
+) -> Iterator[tuple[creation.Piece, pretraining_data.Corpus, dict[str, int]]]:
+    """Yields the pieces of a unit: their documents, and what they hold."""
+    vocabulary, tokenizer, words = job.vocabulary, job.tokenizer, job.words
     documents = corpus.read(unit, job.reader)
     for number, piece in enumerate(corpus.pieces(documents)):
         tokenized = creation.tokenize_documents(
             piece, tokenizer, vocabulary, words
         )
-        job.work.save_documents((unit.index, number), tokenized)
-        counts.append(
-            creation.count_documents(
-                piece, tokenized, vocabulary, job.settings, job.seed
-            )
+        counts = creation.count_documents(
+            piece, tokenized, vocabulary, job.settings, job.seed
         )
-        yield counts[-1]
-    job.work.save_counts(f"tokens-{unit.index}", counts)
+        yield (unit.index, number), tokenized, counts
+
+
+def _tokenize(job: Job, unit: corpus.Unit) -> Iterator[workers.Counts]:
+    """Phase 1 of a unit."""
+    all_counts = []
+    for piece, tokenized, counts in tokenize_unit(job, unit):
+        job.work.save_documents(piece, tokenized)
+        all_counts.append(counts)
+        yield counts
+    job.work.save_counts(f"tokens-{unit.index}", all_counts)
     yield {"files_bytes": unit.size}
 
 

@@ -63,6 +63,15 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "word_lists",
             "workers",
         },
+        "beam": {
+            "corpus",
+            "creation",
+            "creation_output",
+            "creation_run",
+            "manifests",
+            "pretraining_data",
+            "tfrecord",
+        },
         "word_lists": set(),
     },
     # TensorFlow, no BERT
