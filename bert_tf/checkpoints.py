@@ -313,11 +313,20 @@ class TrainState:
         tensors[GLOBAL_STEP] = np.int64(self.step)
         tensors[RECORDS] = np.int64(self.records)
         tensors[SEED] = np.int64(self.seed)
-        write(prefix, tensors)
-        # Later ones are unreadable and were passed over; they don't count.
-        found = numbered(folder).items()
-        prefixes = [path for step, path in found if step <= self.step]
-        write_state(folder, prefixes[-self.keep :])
+        try:
+            write(prefix, tensors)
+            # Later ones are unreadable and were passed over.
+            found = numbered(folder).items()
+            prefixes = [path for step, path in found if step <= self.step]
+            write_state(folder, prefixes[-self.keep :])
+        except tf.errors.OpError as error:  # of a full disk, for example
+            last = latest(folder)
+            raise OSError(
+                f"Step {self.step} could not be saved in {folder}: "
+                f"{error.message}. The last whole checkpoint is "
+                f"{os.path.basename(last) if last else 'none'}. Once there is "
+                "room, the same command goes on from it."
+            ) from error
         for old in prefixes[: -self.keep]:
             remove(old)
         return prefix

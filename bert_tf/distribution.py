@@ -2,6 +2,8 @@
 
 import os
 
+from bert_tf import cluster
+
 import keras
 import tensorflow as tf
 
@@ -26,7 +28,7 @@ def set_up(
     Args:
         strategy: one of STRATEGIES. `mirrored` takes all local GPUs, or all
             logical CPUs where there is no GPU. `multi_worker_mirrored` reads
-            the cluster from TF_CONFIG.
+            the cluster from TF_CONFIG, or from what Slurm's srun sets.
         dtype: one of DTYPES. Weights and statistics are always float32.
             float16 needs GPUs, and an optimizer that scales the loss.
         seed: of the initial weights.
@@ -58,22 +60,8 @@ def set_up(
     if strategy == "mirrored":
         return tf.distribute.MirroredStrategy(_local_devices())
     if strategy == "multi_worker_mirrored":
-        if "TF_CONFIG" not in os.environ:
-            raise ValueError(
-                "The strategy multi_worker_mirrored reads the cluster from "
-                "the environment variable TF_CONFIG, which is not set. "
-                "Use mirrored on one machine."
-            )
-        try:
-            return tf.distribute.MultiWorkerMirroredStrategy()
-        except (ValueError, TypeError, KeyError) as error:
-            raise ValueError(
-                "TF_CONFIG does not describe a cluster, such as "
-                '{"cluster": {"worker": ["host1:port", "host2:port"]}, '
-                '"task": {"type": "worker", "index": 0}}. '
-                f"Received: {os.environ['TF_CONFIG']!r}. "
-                f"TensorFlow says: {error}"
-            ) from error
+        os.environ["TF_CONFIG"] = cluster.find(os.environ)
+        return tf.distribute.MultiWorkerMirroredStrategy()
     if strategy == "tpu":
         return _tpu_strategy(tpu_name, tpu_zone, gcp_project)
     return tf.distribute.get_strategy()

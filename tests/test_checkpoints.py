@@ -4,6 +4,7 @@ import dataclasses
 import logging
 import pathlib
 import re
+import resource
 
 from bert_tf import checkpoints, heads, modeling, optimization
 from bert_tf.interop import formats
@@ -206,7 +207,8 @@ class TestFailingSave:
             rename(source, target, overwrite)
 
         monkeypatch.setattr(tf.io.gfile, "rename", fail)
-        with pytest.raises(tf.errors.ResourceExhaustedError):
+        message = f"Step {step} .* disk full. .* checkpoint is model.ckpt-1. "
+        with pytest.raises(OSError, match=message):
             save(state, tmp_path, step)
         assert names(tmp_path) == files_of(1)
         other = make_state(seed=2)
@@ -215,9 +217,27 @@ class TestFailingSave:
 
     def test_not_a_folder(self, tmp_path):
         (tmp_path / "file").write_text("x")
-        with pytest.raises(tf.errors.OpError):
+        with pytest.raises(OSError, match="Step 1 could not be saved"):
             save(make_state(), tmp_path / "file", 1)
         assert names(tmp_path) == ["file"]
+
+    def test_no_room(self, tmp_path):
+        # As on a full disk, writing ends in the middle of the file.
+        state = make_state()
+        save(state, tmp_path, 1)
+        before = values(state)
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
+        try:
+            with pytest.raises(OSError, match=r"checkpoint is model\.ckpt-1"):
+                save(state, tmp_path, 2)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert names(tmp_path) == files_of(1)
+        save(state, tmp_path, 2)
+        other = make_state(seed=2)
+        assert other.resume(str(tmp_path))
+        assert_equal(values(other), before)
 
     def test_killed_in_the_middle(self, tmp_path):
         state = make_state()

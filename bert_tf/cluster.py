@@ -1,0 +1,117 @@
+"""Which processes train together: from TF_CONFIG, or from Slurm."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_EXAMPLE = (
+    '{"cluster": {"worker": ["host1:port", "host2:port"]}, '
+    '"task": {"type": "worker", "index": 0}}'
+)
+_ROLES = ("chief", "worker")
+_SLURM = (
+    "SLURM_JOB_ID",
+    "SLURM_PROCID",
+    "SLURM_STEP_NODELIST",
+    "SLURM_STEP_TASKS_PER_NODE",
+)
+
+
+def find(environment: Mapping[str, str]) -> str:
+    """Returns a TF_CONFIG that describes the cluster, checked.
+
+    Args:
+        environment: where TF_CONFIG is, or what `srun` sets.
+    """
+    if "TF_CONFIG" in environment:
+        text = environment["TF_CONFIG"]
+        _check(text)
+        return text
+    missing = [name for name in _SLURM if name not in environment]
+    if missing:
+        raise ValueError(
+            "The strategy multi_worker_mirrored reads the cluster from the "
+            "environment variable TF_CONFIG, which is not set, nor are all of "
+            f"{', '.join(_SLURM)}, which srun sets. Use mirrored on one "
+            "machine."
+        )
+    return json.dumps(_from_slurm(environment))
+
+
+def _check(text: str) -> None:
+    """Raises ValueError unless the cluster is one that can start."""
+    try:
+        config = json.loads(text)
+        workers = {
+            role: list(addresses)
+            for role, addresses in config["cluster"].items()
+        }
+        role, index = config["task"]["type"], int(config["task"]["index"])
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(
+            f"TF_CONFIG does not describe a cluster, such as {_EXAMPLE}. "
+            f"Received: {text!r}"
+        ) from error
+    addresses = [address for role in workers for address in workers[role]]
+    wrong = None
+    if unknown := sorted({*workers, role} - {*_ROLES}):
+        wrong = f"it names {', '.join(unknown)}, and only chief and worker train"
+    elif not 0 <= index < len(workers.get(role, ())):
+        wrong = (
+            f"this is {role} {index}, of which the cluster has "
+            f"{len(workers.get(role, ()))}, counted from 0"
+        )
+    elif len(workers.get("chief", ())) > 1:
+        wrong = "it has more than one chief"
+    elif len(set(addresses)) < len(addresses):
+        wrong = "two processes have the same address"
+    elif bad := [a for a in addresses if not re.fullmatch(r".+:\d+", str(a))]:
+        wrong = f"{bad[0]} is not HOST:PORT"
+    if wrong:
+        raise ValueError(
+            f"TF_CONFIG contradicts itself: {wrong}. Received: {text!r}"
+        )
+
+
+def _from_slurm(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Returns the cluster of a step, in the order of Slurm's ranks."""
+    hosts = _hosts(environment["SLURM_STEP_NODELIST"])
+    tasks = _tasks(environment["SLURM_STEP_TASKS_PER_NODE"])
+    rank = int(environment["SLURM_PROCID"])
+    if len(hosts) != len(tasks) or not 0 <= rank < sum(tasks):
+        raise ValueError(
+            "The variables of Slurm contradict each other. Received: "
+            + ", ".join(f"{name}={environment[name]}" for name in _SLURM)
+        )
+    # Ports that two jobs on one host rarely share.
+    first = 20_000 + int(environment["SLURM_JOB_ID"]) % 10_000
+    workers = [
+        f"{host}:{first + task}"
+        for host, count in zip(hosts, tasks, strict=True)
+        for task in range(count)
+    ]
+    return {
+        "cluster": {"worker": workers},
+        "task": {"type": "worker", "index": rank},
+    }
+
+
+def _hosts(text: str) -> list[str]:
+    """Expands `a[1-2,07],b` to a1, a2, a07, b."""
+    hosts = []
+    for prefix, _, ranges in re.findall(r"([^,\[]+)(\[([^\]]*)\])?", text):
+        for part in ranges.split(","):
+            first, _, last = part.partition("-")
+            if not part:
+                hosts.append(prefix)
+                continue
+            for number in range(int(first), int(last or first) + 1):
+                hosts.append(prefix + str(number).zfill(len(first)))
+    return hosts
+
+
+def _tasks(text: str) -> list[int]:
+    """Expands `2(x3),1` to 2, 2, 2, 1."""
+    counts = re.findall(r"(\d+)(?:\(x(\d+)\))?(?:,|$)", text)
+    return [int(n) for n, times in counts for _ in range(int(times or 1))]
