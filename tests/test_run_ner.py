@@ -2,6 +2,8 @@
 
 import json
 import pathlib
+import subprocess
+import sys
 
 from bert_tf import checkpoints, heads, modeling, tokenization
 from bert_tf.tasks import common, tagging, tagging_inputs, tagging_results
@@ -257,3 +259,77 @@ def test_refusals(arguments, problem, trained, files, model, tmp_path):
     )
     assert problem in done.lines[-1], done.stderr
     assert not (tmp_path / "out").exists()
+
+
+# ---- Real data ---------------------------------------------------------------
+
+_SERVE = """
+import json, sys
+import tensorflow as tf
+import tensorflow_text
+
+path, texts = json.load(sys.stdin)
+serve = tf.saved_model.load(path).signatures["serve_words"]
+for i in range(0, len(texts), 100):
+    outputs = serve(text=tf.constant(texts[i : i + 100]))
+    spans = zip(outputs["start"].numpy(), outputs["end"].numpy())
+    for labels, (starts, ends), n in zip(
+        outputs["label"].numpy(), spans, outputs["count"].numpy()
+    ):
+        labels = [x.decode() for x in labels if x]
+        print(json.dumps([labels, starts[:n].tolist(), ends[:n].tolist()]))
+assert "bert_tf" not in sys.modules
+"""
+
+
+@pytest.mark.slow
+def test_wnut_served_by_a_stranger_as_predicted(shared_data, tmp_path):
+    """1,000 real sentences, from a process without this package."""
+    data = shared_data / "ner" / "wnut17"
+    vocab = shared_data / "vocab" / "bert_uncased.txt"
+    number = len(vocab.read_text("utf-8").splitlines())
+    config = _CONFIG | {"vocab_size": number, "max_position_embeddings": 64}
+    (tmp_path / "bert_config.json").write_text(json.dumps(config))
+    run(
+        tmp_path,
+        *("--do_train", "--do_predict", "--do_export"),
+        f"--vocab_file={vocab}",
+        f"--bert_config_file={tmp_path}/bert_config.json",
+        f"--train_file={data}/wnut17train.conll",
+        f"--test_file={data}/emerging.test.annotated",
+        # Some sentences take several windows.
+        "--max_seq_length=48",
+        "--predict_batch_size=64",
+        "--learning_rate=0.01",
+        "--num_train_epochs=1",
+        f"--output_dir={tmp_path}/out",
+    )
+    columns = tagging.Columns()
+    path = tmp_path / "out" / "test_predictions.conll"
+    sentences = tagging.read(str(path), columns)[:1000]
+    lines = (tmp_path / "out" / "test_entities.jsonl").read_text("utf-8")
+    rows = [json.loads(line) for line in lines.split("\n")[:1000]]
+    texts = [row["text"] for row in rows]
+    assert all(
+        tuple(t.split()) == s.words
+        for t, s in zip(texts, sentences, strict=True)
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", _SERVE],
+        input=json.dumps([str(tmp_path / "out" / "export"), texts]),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    served = [json.loads(line) for line in done.stdout.splitlines()[-1000:]]
+    entities = 0
+    for (labels, starts, ends), sentence, row in zip(
+        served, sentences, rows, strict=True
+    ):
+        assert labels == list(sentence.labels)
+        assert starts == [x["start"] for x in row["entities"]]
+        assert ends == [x["end"] for x in row["entities"]]
+        entities += len(starts)
+    assert entities, "or there is nothing to compare"
