@@ -108,6 +108,7 @@ def test_answers_are_pythons(model, loaded):
         check(one, answers[i : i + 1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_best_size", "longest"), [(1, 1), (99, 2)])
 def test_other_searches(model, tmp_path, n_best_size, longest):
     search = squad_answers.Search(n_best_size, longest, False)

@@ -44,6 +44,26 @@ def run(folder, *arguments, **environment):
     return done
 
 
+def _run_here(*arguments, name="__main__"):
+    """Runs the script in this process: quicker, for runs that end at once.
+
+    Returns:
+        The exit code; of another name than that of a script, what it defines.
+    """
+    path = str(_ROOT / "run_squad.py")
+    argv, sys.argv = sys.argv, [path, *arguments]
+    before = set(flags.FLAGS)
+    try:
+        with flagsaver.flagsaver():
+            return runpy.run_path(path, run_name=name)
+    except SystemExit as exit_:
+        return exit_.code
+    finally:
+        sys.argv = argv
+        # The next run defines them again.
+        flags.FLAGS.remove_flag_values(set(flags.FLAGS) - before)
+
+
 def _model(folder):
     """Writes a vocabulary and a config; returns flags of a quick run."""
     marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "?", ",", "##s"]
@@ -156,6 +176,7 @@ def test_export_answers_as_predicted(trained, model):
     assert found == list(_json(folder, "predictions").values())
 
 
+@pytest.mark.slow
 def test_version_2_0_and_its_threshold(model, tmp_path):
     files, shared = model
     output = tmp_path / "output"
@@ -206,23 +227,55 @@ def test_a_killed_run_ends_with_the_same_weights(trained, tmp_path):
         assert _json(again, name) == _json(folder, name)
 
 
+# ---- Objective --------------------------------------------------------------
+
+
+def test_the_loss_is_the_mean_of_two_cross_entropies_without_padding():
+    objective = _run_here(name="module")["OBJECTIVE"]
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(2, 3, 7)).astype(np.float32)
+    lengths, labels = np.array([7, 4, 5]), np.array([[6, 0, 2], [6, 3, 4]])
+    rows = np.array([1.0, 1.0, 0.0], np.float32)  # The last one is filling.
+
+    def batch(padding):
+        return {
+            "input_mask": np.arange(7 + padding) < lengths[:, np.newaxis],
+            "start_positions": labels[0],
+            "end_positions": labels[1],
+            "row_weights": rows,
+        }
+
+    def sums(padding):
+        padded = np.pad(logits, [(0, 0), (0, 0), (0, padding)])
+        inputs = {k: tf.constant(v) for k, v in batch(padding).items()}
+        inputs["input_mask"] = tf.cast(inputs["input_mask"], tf.int32)
+        found = objective.sums(lambda *_: tf.constant(padded), inputs, None)
+        return {k: float(v) for k, v in found["span"].items()}
+
+    entropies = [
+        np.log(np.exp(logits[side, i, : lengths[i]]).sum())
+        - logits[side, i, labels[side, i]]
+        for side in (0, 1)
+        for i in (0, 1)
+    ]
+    best = [
+        sum(
+            logits[side, i, : lengths[i]].argmax() == labels[side, i]
+            for i in (0, 1)
+        )
+        for side in (0, 1)
+    ]
+    expected = {
+        "loss": pytest.approx(sum(entropies) / 2, rel=1e-5),
+        "start_accuracy": best[0],
+        "end_accuracy": best[1],
+    }
+    assert sums(0) == expected
+    assert sums(9) == expected
+    assert float(objective.weights({"row_weights": rows})["span"]) == 2
+
+
 # ---- Mistakes ---------------------------------------------------------------
-
-
-def _run_here(*arguments):
-    """Runs the script in this process: quicker, for runs that end at once."""
-    path = str(_ROOT / "run_squad.py")
-    argv, sys.argv = sys.argv, [path, *arguments]
-    before = set(flags.FLAGS)
-    try:
-        with flagsaver.flagsaver():
-            runpy.run_path(path, run_name="__main__")
-    except SystemExit as exit_:
-        return exit_.code
-    finally:
-        sys.argv = argv
-        # The next run defines them again.
-        flags.FLAGS.remove_flag_values(set(flags.FLAGS) - before)
 
 
 @pytest.mark.parametrize(
