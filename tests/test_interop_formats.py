@@ -77,6 +77,7 @@ class TestRoundTrip:
     def test_the_originals_checkpoint(self, tmp_path, shared_data):
         original = shared_data / "tf1_checkpoint"
         source = formats.open_checkpoint(str(original))
+        assert source.config is not None
         # Nothing but weights, their moments and the step.
         moments = {f"{n}/adam_{x}" for n in source.shapes for x in "mv"}
         assert set(source.state) == moments | {"global_step"}
@@ -216,6 +217,7 @@ class TestHuggingFace:
         source = formats.open_checkpoint(str(folder))
         left = ("cls.seq_relationship.bias", "cls.seq_relationship.weight")
         assert source.left_over == left
+        assert source.config is not None
         model = heads.BertMaskedLM(source.config)
         report = checkpoints.restore_weights(model.variables, source, "")
         assert report.unused == left

@@ -18,14 +18,14 @@ transformers = pytest.importorskip(
 )
 
 
-def make(architecture, seed=0, **config):
+def make(architecture, **changes):
     """A transformers model of random weights."""
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
+    is_span = architecture == "BertForQuestionAnswering"
     config = transformers.BertConfig(
-        num_labels=samples.NUM_LABELS, **samples.SMALL | config
+        num_labels=2 if is_span else samples.NUM_LABELS,
+        **samples.SMALL | changes,
     )
-    if architecture == "BertForQuestionAnswering":
-        config.num_labels = 2
     model = getattr(transformers, architecture)(config).eval()
     with torch.no_grad():
         for name, value in model.named_parameters():
@@ -179,6 +179,7 @@ class TestReading:
         theirs = make("BertModel")
         theirs.pooler = None
         source = formats.open_checkpoint(save(theirs, tmp_path))
+        assert source.config is not None
         classifier = heads.BertClassifier(source.config, 2)
         report = checkpoints.restore_weights(classifier.variables, source)
         assert report.fresh == (
@@ -317,11 +318,12 @@ class TestMiniLM:
 
     def _ours(self, folder):
         source = formats.open_checkpoint(folder)
+        assert source.config is not None
         model = modeling.Bert(source.config)
         report = checkpoints.restore_weights(model.variables, source)
         assert (report.fresh, report.unused) == ((), ())
         tokenizer = tokenization.FullTokenizer(
-            f"{folder}/vocab.txt", source.do_lower_case
+            f"{folder}/vocab.txt", bool(source.do_lower_case)
         )
         vectors = []
         for text in self.TEXTS:

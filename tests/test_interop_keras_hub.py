@@ -108,6 +108,7 @@ class TestReading:
         )
         source = formats.open_checkpoint(preset(theirs, tmp_path))
         assert source.do_lower_case is True
+        assert source.vocab is not None
         assert list(tokenization.parse_vocab(source.vocab, "")) == samples.VOCAB
 
     def test_a_preset_by_name(self, tmp_path, monkeypatch):
