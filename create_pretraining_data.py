@@ -35,6 +35,7 @@ from bert_tf import (
     creation_output,
     creation_run,
     masking,
+    paths,
     pretraining_data,
     text_flags,
     tokenization,
@@ -281,9 +282,9 @@ def check_runner_flags() -> None:
 def show_records(number: int) -> None:
     """Prints records as text."""
     # It needs TensorFlow, which takes seconds to import.
-    from bert_tf import inspection, records
+    from bert_tf import inspection
 
-    files = records.expand(text_flags.INPUT_FILE.value)
+    files = paths.expand(text_flags.INPUT_FILE.value)
     pieces = list(tokenization.load_vocab(_VOCAB_FILE.value))
     for text in inspection.show(files, pieces, number):
         print(text)

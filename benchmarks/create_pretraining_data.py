@@ -141,7 +141,7 @@ def speed(text: str, folder: str) -> None:
 
     vocab = tokenization.load_vocab(_VOCAB_FILE.value)
     tokenizer = tokenizer_rules.Tokenizer(vocab, do_lower_case=True)
-    settings = published_creation.Settings(dupe_factor=_DUPE_FACTOR)
+    settings = pretraining_data.Settings(dupe_factor=_DUPE_FACTOR)
     start = time.process_time()
     theirs = published_creation.create(
         lines, tokenizer, settings, os.path.join(folder, "published")

@@ -12,6 +12,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from bert_tf import pretraining_data
 from tests import tokenizer_rules
 
 import tensorflow as tf
@@ -22,16 +23,6 @@ flags.DEFINE_bool("do_whole_word_mask", False, "", flag_values=_FLAGS)
 _FLAGS.mark_as_parsed()
 
 Documents = list[list[list[str]]]
-
-
-class Settings(NamedTuple):
-    """The original's flags."""
-
-    max_seq_length: int = 128
-    max_predictions_per_seq: int = 20
-    masked_lm_prob: float = 0.15
-    short_seq_prob: float = 0.1
-    dupe_factor: int = 5
 
 
 class _Masked(NamedTuple):
@@ -52,7 +43,7 @@ class Instance(NamedTuple):
 def create(
     lines: Sequence[str],
     tokenizer: tokenizer_rules.Tokenizer,
-    settings: Settings,
+    settings: pretraining_data.Settings,
     path: str,
 ) -> int:
     """Writes the records of a text; returns how many there are."""
@@ -83,11 +74,11 @@ def _of_document(
     documents: Documents,
     index: int,
     words: list[str],
-    settings: Settings,
+    settings: pretraining_data.Settings,
     rng: random.Random,
 ) -> Iterator[Instance]:
     document = documents[index]
-    longest = settings.max_seq_length - 3
+    longest = settings.max_tokens
     target = longest
     if rng.random() < settings.short_seq_prob:
         target = rng.randint(2, longest)
@@ -140,7 +131,7 @@ def _truncate(
 def _mask(
     tokens: list[str],
     words: list[str],
-    settings: Settings,
+    settings: pretraining_data.Settings,
     rng: random.Random,
 ) -> tuple[list[str], list[int], list[str]]:
     candidates: list[list[int]] = []
@@ -185,7 +176,7 @@ def _mask(
 def _serialize(
     instance: Instance,
     tokenizer: tokenizer_rules.Tokenizer,
-    settings: Settings,
+    settings: pretraining_data.Settings,
 ) -> bytes:
     ids = [tokenizer.vocab[token] for token in instance.tokens]
     labels = [tokenizer.vocab[token] for token in instance.labels]

@@ -17,7 +17,7 @@ the shuffle of 1,000 pieces into 10,000 shards reads the sequences once.
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 from bert_tf import pretraining_data
@@ -130,6 +130,23 @@ class WorkFolder:
 
     def _counts(self, name: str) -> epath.Path:
         return self.path / "counts" / f"{name}.json"
+
+    def on_full_disk(self, shards: Sequence[str], error: OSError) -> str:
+        """Says what is done, what is missing and what to do."""
+        sizes = [
+            epath.Path(file).stat().length
+            for shard, file in enumerate(shards)
+            if self.load_counts(f"shard-{shard}") is not None
+        ]
+        needed = ""
+        if sizes:
+            missing = (len(shards) - len(sizes)) * sum(sizes) / len(sizes)
+            needed = f" About {missing / 1e6:,.0f} MB are still needed."
+        return (
+            f"Cannot write all: {error}. The {len(sizes)} finished shards stay "
+            f"valid.{needed} Free space on the disk of {self.path}, then run "
+            "the same command again: it goes on from here"
+        )
 
     # ---- Documents ----------------------------------------------------------
 

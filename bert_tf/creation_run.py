@@ -260,7 +260,7 @@ def run(
     except OSError as error:
         if error.errno not in _DISK_FULL:
             raise
-        raise OSError(_disk_full(job, files, error)) from error
+        raise OSError(job.work.on_full_disk(files, error)) from error
 
 
 def finish(
@@ -406,20 +406,3 @@ def _write_all(
     for shard in shards:
         counts.update(shard)
     return creation_output.Result(list(files), records, dict(counts))
-
-
-def _disk_full(job: Job, files: Sequence[str], error: OSError) -> str:
-    sizes = [
-        epath.Path(file).stat().length
-        for shard, file in enumerate(files)
-        if job.work.load_counts(f"shard-{shard}") is not None
-    ]
-    needed = ""
-    if sizes:
-        missing = (len(files) - len(sizes)) * sum(sizes) / len(sizes)
-        needed = f" About {missing / 1e6:,.0f} MB are still needed."
-    return (
-        f"Cannot write all: {error}. The {len(sizes)} finished shards stay "
-        f"valid.{needed} Free space on the disk of {job.folder}, then run the "
-        "same command again: it goes on from here"
-    )
