@@ -224,10 +224,11 @@ class DynamicMasks:
 
         def mask(number, *arrays):
             S = arrays[0].shape[1]
-            # Philox counts in blocks of four numbers: a token's.
+            # Philox counts in blocks of four numbers.
+            blocks = masking.numbers_of_row(S, self.settings) // 4
             generator = np.random.Philox(
                 key=np.array([self.seed, self.first_step + number], np.uint64),
-                counter=row * S * masking.NUMBERS // 4,
+                counter=row * blocks,
             )
             masked = masking.mask(
                 dict(zip(names, arrays, strict=True)),

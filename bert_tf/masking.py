@@ -12,7 +12,7 @@ a word is, and how many follow the one that was drawn:
 Shapes:
 - B: batch       S: sequence length     P: predictions per row
 - K: sequences per row, more than one where they are packed
-- W: words per row at most     n: all tokens chosen
+- W: words of all rows         n: all tokens chosen
 """
 
 import dataclasses
@@ -21,12 +21,6 @@ from collections.abc import Mapping
 import numpy as np
 
 POLICIES = ("token", "whole_word", "span")
-
-# Random numbers for each token: its place in the order, the length of a span
-# from it, what becomes of it, and the piece that may take its place. All are
-# drawn whether used or not: a row's masks then depend on its number alone,
-# and every reader of a batch can draw just those of its own rows.
-NUMBERS = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +54,17 @@ class Masking:
     mask_id: int
 
 
+def numbers_of_row(S: int, settings: Masking) -> int:
+    """How many random numbers of 64 bits `mask` takes for each row.
+
+    It is the same for every row, so that a row's masks depend on its number
+    alone, and every reader of a batch can draw just those of its own rows.
+    A multiple of 4, the unit that numpy.random.Philox counts in.
+    """
+    orders = 2 if settings.policy == "span" else 1
+    return -(-(orders * S + 2 * settings.max_predictions_per_seq) // 4) * 4
+
+
 def mask(
     features: Mapping[str, np.ndarray],
     settings: Masking,
@@ -71,7 +76,7 @@ def mask(
         features: `input_ids`, `input_mask` and `word_starts`, each [B, S]; of
             packed rows also `sequence_ids`.
         settings: What to choose and how to hide it.
-        rng: Gives NUMBERS * S numbers of 64 bits for each row, row by row.
+        rng: Gives `numbers_of_row` numbers for each row, row by row.
 
     Returns:
         `input_ids` [B, S] int32 with the masks, `masked_lm_positions` and
@@ -79,8 +84,9 @@ def mask(
     """
     ids = features["input_ids"]
     B, S = ids.shape
-    draws = rng.integers(2**64, size=(B, NUMBERS, S), dtype=np.uint64)
-    order, lengths, kinds, pieces = draws.transpose(1, 0, 2)  # each [B, S]
+    draws = rng.integers(
+        2**64, size=(B, numbers_of_row(S, settings)), dtype=np.uint64
+    )
     is_text = (
         (features["input_mask"] > 0)
         & (ids != settings.cls_id)
@@ -94,10 +100,11 @@ def mask(
         starts,
         features.get("sequence_ids", features["input_mask"]),
         settings,
-        order,
-        lengths,
+        draws[:, :S],
+        draws[:, S : 2 * S],
     )
-    return _hide(ids, chosen, settings, kinds, pieces)
+    P = settings.max_predictions_per_seq
+    return _hide(ids, chosen, settings, draws[:, -2 * P : -P], draws[:, -P:])
 
 
 def wanted(lengths: np.ndarray, settings: Masking) -> np.ndarray:
@@ -133,23 +140,31 @@ def choose(
         [B, S] bool.
     """
     B, S = is_text.shape
-    # All tokens in one row, so that one index says where.
-    first = np.flatnonzero(starts)
-    borders = np.flatnonzero(starts | ~is_text)
-    sizes = np.zeros(B * S, np.int32)  # of the word that begins here
-    sizes[borders] = np.diff(borders, append=B * S)
     K = int(sequence_ids.max(initial=1))
+    # All tokens in one row, and all sequences in another; one index each.
     sequence = (sequence_ids + np.arange(B)[:, np.newaxis] * (K + 1)).ravel()
-    left = wanted(np.bincount(sequence, minlength=B * (K + 1)), settings)
-    words = _shuffled(starts, order)  # [W, B]
-    spans = np.ones(B * S, np.int8)
-    if settings.policy == "span":
-        spans[first] = span_lengths(lengths.ravel()[first], settings)
-    is_text, chosen = is_text.ravel(), np.zeros(B * S, bool)
+    lanes = B * (K + 1)
+    left = wanted(np.bincount(sequence, minlength=lanes), settings)
+    words = _shuffled(starts, sequence_ids, order)  # [W]
+    counts = np.bincount(sequence[words], minlength=lanes)
+    begins = np.cumsum(counts) - counts
+    chosen = np.zeros(B * S, bool)
+    if settings.policy == "token":
+        rank = np.arange(len(words)) - np.repeat(begins, counts)
+        chosen[words[rank < np.repeat(left, counts)]] = True
+        return chosen.reshape(B, S)
 
-    for row in words:
-        place = row[row >= 0]
-        place = place[left[sequence[place]] > 0]
+    borders = np.flatnonzero(starts | ~is_text)
+    sizes = np.zeros(B * S, np.int64)  # of the word that begins here
+    sizes[borders] = np.diff(borders, append=B * S)
+    spans = np.ones(B * S, np.int64)
+    if settings.policy == "span":
+        spans[words] = span_lengths(lengths.ravel()[words], settings)
+    is_text = is_text.ravel()
+    active, rank = np.flatnonzero(counts), 0
+    while len(active):
+        # The next word of every sequence, and those that follow in its span.
+        place = words[begins[active] + rank]
         place = place[~chosen[place]]
         in_span = spans[place]
         while len(place):
@@ -160,30 +175,37 @@ def choose(
             place, in_span = place[fits], in_span[fits]
             chosen[place] = True
             left[of[fits]] -= size[fits]
-            # On to the next word of the span.
             place = place + sizes[place]
             goes_on = (in_span > 1) & is_text[place]
             place, in_span = place[goes_on], in_span[goes_on] - 1
+        rank += 1
+        active = active[(left[active] > 0) & (counts[active] > rank)]
     return np.repeat(chosen[borders], sizes[borders]).reshape(B, S)
 
 
-def _shuffled(starts: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Orders the words of each row at random.
+def _shuffled(
+    starts: np.ndarray, sequence_ids: np.ndarray, order: np.ndarray
+) -> np.ndarray:
+    """Orders the words of each sequence at random.
 
     Returns:
-        [W, B], where the words begin, in all rows' tokens; -1 after the last.
+        [W], where the words begin in all rows' tokens, sequence by sequence.
     """
     B, S = starts.shape
-    # The place replaces the lowest bits, which spares an indirect sort.
-    bits = np.uint64((S - 1).bit_length())
-    keys = order >> bits << bits | np.arange(S, dtype=np.uint64)
-    keys[~starts] = ~np.uint64(0)
-    counts = np.count_nonzero(starts, axis=1)  # [B]
-    keys = np.sort(keys, axis=1)[:, : counts.max(initial=0)]  # [B, W]
-    places = (keys & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.int64)
+    # The sequence replaces the highest bits and the place the lowest, which
+    # spares an indirect sort.
+    high = np.uint64(64 - int(sequence_ids.max(initial=1)).bit_length())
+    low = np.uint64((S - 1).bit_length())
+    middle = ((np.uint64(1) << high) - np.uint64(1)) >> low << low
+    keys = order & middle
+    keys |= sequence_ids.astype(np.uint64) << high
+    keys |= np.arange(S, dtype=np.uint64)
+    keys[~starts] = ~np.uint64(0)  # to the end of the row
+    keys.sort(axis=1)
+    places = (keys & ((np.uint64(1) << low) - np.uint64(1))).astype(np.int64)
     places += S * np.arange(B)[:, np.newaxis]
-    places[np.arange(keys.shape[1]) >= counts[:, np.newaxis]] = -1
-    return np.ascontiguousarray(places.T)
+    counts = np.count_nonzero(starts, axis=1)  # [B]
+    return places[np.arange(S) < counts[:, np.newaxis]]
 
 
 def span_lengths(draws: np.ndarray, settings: Masking) -> np.ndarray:
@@ -201,38 +223,43 @@ def _hide(
     kinds: np.ndarray,
     pieces: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """Replaces the chosen tokens, and notes where and what they were."""
+    """Replaces the chosen tokens, and notes where and what they were.
+
+    Args:
+        ids: [B, S].
+        chosen: [B, S] bool.
+        settings: How to hide them.
+        kinds: [B, P] uint64, random numbers for what becomes of each.
+        pieces: [B, P] uint64, as well for the pieces that take their place.
+    """
     B, S = ids.shape
     P = settings.max_predictions_per_seq
     place = np.flatnonzero(chosen)  # [n], in all rows' tokens
+    counts = np.count_nonzero(chosen, axis=1)  # [B]
+    # Where in [B, P] each goes: to the first slots of its row.
+    slot = np.arange(len(place)) + np.repeat(
+        P * np.arange(B) - (np.cumsum(counts) - counts), counts
+    )
     labels = ids.ravel()[place]  # [n]
-    kind = _unit(kinds[chosen])  # [n]
+    kind = _unit(kinds.ravel()[slot])  # [n]
     if settings.policy == "span":
         # As in SpanBERT the same becomes of a whole span.
         is_first = np.diff(place, prepend=-2) > 1
         kind = kind[is_first][np.cumsum(is_first) - 1]
-    piece = (_unit(pieces[chosen]) * settings.vocab_size).astype(np.int32)
+    piece = (_unit(pieces.ravel()[slot]) * settings.vocab_size).astype(np.int32)
     shown = np.where(kind < settings.mask_share, settings.mask_id, labels)
     shown = np.where(kind >= 1 - settings.random_share, piece, shown)
     masked = ids.astype(np.int32).ravel()
     masked[place] = shown
-
-    counts = np.count_nonzero(chosen, axis=1)  # [B]
-    # Where in [B, P] each goes: to the first slots of its row.
-    before = P * np.arange(B) - (np.cumsum(counts) - counts)
-    slot = np.repeat(before, counts) + np.arange(len(place))
-    positions = np.zeros(B * P, np.int32)
-    positions[slot] = place % S
-    label_ids = np.zeros(B * P, np.int32)
-    label_ids[slot] = labels
-    weights = np.zeros(B * P, np.float32)
-    weights[slot] = 1
-    return {
-        "input_ids": masked.reshape(B, S),
-        "masked_lm_positions": positions.reshape(B, P),
-        "masked_lm_ids": label_ids.reshape(B, P),
-        "masked_lm_weights": weights.reshape(B, P),
-    }
+    result = {"input_ids": masked.reshape(B, S)}
+    for name, values, dtype in (
+        ("masked_lm_positions", place % S, np.int32),
+        ("masked_lm_ids", labels, np.int32),
+        ("masked_lm_weights", 1, np.float32),
+    ):
+        result[name] = np.zeros((B, P), dtype)
+        result[name].ravel()[slot] = values
+    return result
 
 
 def _unit(x: np.ndarray) -> np.ndarray:

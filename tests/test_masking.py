@@ -131,7 +131,9 @@ class TestAllPolicies:
         rows, settings = make_rows(20), make_settings(policy)
         whole = mask(rows, settings)
         rng = np.random.default_rng(1)
-        rng.integers(2**64, size=7 * 64 * masking.NUMBERS, dtype=np.uint64)
+        numbers = masking.numbers_of_row(64, settings)
+        assert numbers % 4 == 0
+        rng.integers(2**64, size=7 * numbers, dtype=np.uint64)
         part = masking.mask(
             {name: x[7:12] for name, x in rows.items()}, settings, rng
         )

@@ -1,0 +1,179 @@
+"""Times the input of pre-training, masked before and masked while reading.
+
+    python benchmarks/dynamic_masking.py
+
+The same sequences are written twice, as masked records and as text that the
+reader masks. run_pretraining.py's input pipeline reads each in turn, alone;
+then BERT-mini trains on it. Prints sequences per second (the median of the
+rounds), what dynamic masking costs the pipeline, and how many times faster the
+pipeline is than the training step.
+"""
+
+import dataclasses
+import pathlib
+import statistics
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bert_tf import (  # noqa: E402
+    heads,
+    input_pipeline,
+    modeling,
+    optimization,
+    pretraining,
+    pretraining_data,
+    pretraining_features,
+    records,
+    training,
+)
+
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+from absl import app, flags  # noqa: E402
+
+_MODEL = flags.DEFINE_string("model", "mini", "Of configs/models.")
+_POLICY = flags.DEFINE_string("masking", "token", "The policy.")
+_ROUNDS = flags.DEFINE_integer("rounds", 7, "Times that each side runs.")
+_BATCH = flags.DEFINE_integer("batch", 256, "B.")
+_BATCHES = flags.DEFINE_integer("batches", 60, "Read in every round.")
+_STEPS = flags.DEFINE_integer("steps", 4, "Trained in every round.")
+
+VOCABULARY = pretraining_data.Vocabulary(
+    30522, 101, 102, 103, 100, np.arange(30522) % 4 == 0
+)
+LENGTHS = {"S": 128, "P": 20}
+
+
+def write(folder: pathlib.Path, settings: pretraining_data.Settings):
+    """Writes random text as records; returns the file and their number."""
+    rng = np.random.default_rng(0)
+    sentences = rng.integers(8, 45, (400, 50))
+    tokens = rng.integers(1000, 30522, sentences.sum(), dtype=np.int32)
+    corpus = pretraining_data.Corpus(
+        tokens,
+        ~VOCABULARY.continues[tokens],
+        pretraining_data.borders(sentences.ravel()),
+        50 * np.arange(401),
+        np.arange(400, dtype=np.uint64),
+    )
+    sequences = pretraining_data.create_sequences(corpus, None, settings, 1, 0)
+    rows = pretraining_features.features(sequences, VOCABULARY, settings, rng)
+    path = folder / settings.record_type
+    with records.Writer(path) as writer:
+        record_type = records.PRETRAINING_TYPES[settings.record_type]
+        writer.write_all(record_type.encode_batch(rows))
+    return str(path), len(sequences)
+
+
+def pipeline(folder: pathlib.Path, dynamic: bool):
+    """Returns batches as run_pretraining.py reads them."""
+    settings = pretraining_data.Settings(
+        masking=_POLICY.value, dynamic_masking=dynamic
+    )
+    file, number = write(folder, settings)
+    masks = None
+    if dynamic:
+        masks = input_pipeline.DynamicMasks(
+            pretraining_data.masking_of(settings, VOCABULARY), seed=1
+        )
+    return input_pipeline.distribute(
+        tf.distribute.get_strategy(),
+        input_pipeline.train([file], [number], _BATCH.value, seed=1),
+        records.PRETRAINING_TYPES[settings.record_type],
+        LENGTHS,
+        masks=masks,
+    )
+
+
+def reader(batches):
+    """Returns a function: read so many batches."""
+    iterator = iter(batches)
+
+    @tf.function
+    def read(count):
+        total = tf.constant(0)
+        for _ in tf.range(count):
+            total += tf.reduce_sum(next(iterator)["masked_lm_ids"])
+        return total
+
+    return lambda count: read(tf.constant(count)).numpy()
+
+
+def trainer(batches):
+    """Returns a function: train so many steps."""
+    path = ROOT / "configs" / "models" / f"{_MODEL.value}.json"
+    model = heads.BertPretrainer(modeling.BertConfig.from_json_file(str(path)))
+    optimizer = optimization.AdamWeightDecay(
+        optimization.linear_warmup_decay(1e-4, 100, 10000)
+    )
+    optimizer.build(model.trainable_variables)
+    train = training.make_train_steps(
+        tf.distribute.get_strategy(),
+        model,
+        optimizer,
+        pretraining.objective("nsp"),
+        batches,
+        seed=1,
+    )
+    return lambda count: train(0, count)
+
+
+@dataclasses.dataclass
+class Side:
+    """Something that consumes batches.
+
+    Args:
+        name: For the output.
+        run: Consumes so many.
+        count: How many in a round.
+    """
+
+    name: str
+    run: object
+    count: int
+
+    def __post_init__(self):
+        self.rates: list[float] = []
+
+    def round(self) -> None:
+        """Runs once."""
+        start = time.perf_counter()
+        self.run(self.count)
+        seconds = time.perf_counter() - start
+        self.rates.append(self.count * _BATCH.value / seconds)
+
+    @property
+    def rate(self) -> float:
+        """Sequences per second."""
+        return statistics.median(self.rates)
+
+
+def main(_):
+    """Runs the sides in turn."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        static = Side("masked records", reader(pipeline(folder, False)), 0)
+        dynamic = Side("masked while reading", reader(pipeline(folder, True)), 0)
+        step = Side("training step", trainer(pipeline(folder, True)), 0)
+        sides = (static, dynamic, step)
+        for side in sides:
+            side.run(2)  # traces, and fills the buffers
+            side.count = _STEPS.value if side is step else _BATCHES.value
+        for _ in range(_ROUNDS.value):
+            for side in sides:
+                side.round()
+    cores = tf.config.threading.get_inter_op_parallelism_threads()
+    print(f"BERT-{_MODEL.value}, S=128, P=20, B={_BATCH.value}, masking by "
+          f"{_POLICY.value}, {cores or 'all'} cores")
+    for side in sides:
+        print(f"{side.name:22} {side.rate:10,.0f} sequences/s")
+    print(f"dynamic / static       {dynamic.rate / static.rate:10.3f}")
+    print(f"input / training step  {dynamic.rate / step.rate:10.1f}")
+
+
+if __name__ == "__main__":
+    app.run(main)
