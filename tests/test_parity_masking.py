@@ -9,8 +9,7 @@ fails it by chance, and `test_power` shows that wrong shares do fail.
 import dataclasses
 import itertools
 
-from bert_tf import tokenization
-from examples import wikipedia_lines
+from bert_tf import corpus, tokenization
 from tests import scripts
 
 import numpy as np
@@ -21,7 +20,7 @@ from scipy import stats
 SIGNIFICANCE = 1e-3
 S, P = 128, 20
 DOCUMENTS = 12
-_MEGABYTES = 2.5
+_BYTES = 2_500_000
 # With shorter sentences a full sequence takes at least two, so that whether the
 # next one is random is a coin's choice, except at the end of a document.
 _LONGEST_SENTENCE = 400  # characters
@@ -51,17 +50,11 @@ def _spell(ids):
 
 
 def _articles(path):
-    """The articles in so many megabytes: lists of sentences, none long."""
-    with path.open(encoding="utf-8", newline="\n") as lines:
-        for start, paragraphs in wikipedia_lines.articles(lines):
-            if start > _MEGABYTES * 1e6:
-                return
-            sentences = [
-                sentence
-                for paragraph in paragraphs
-                for sentence in wikipedia_lines.sentences(paragraph)
-            ]
-            yield [x for x in sentences if len(x) <= _LONGEST_SENTENCE]
+    """The articles in so many bytes: lists of sentences, none long."""
+    reader = corpus.Reader("wikiextractor")
+    first, *_ = corpus.plan([str(path)], reader.input_format, _BYTES)
+    for article in corpus.read(first, reader):
+        yield [x for x in article.sentences if len(x) <= _LONGEST_SENTENCE]
 
 
 @pytest.fixture(scope="module", name="corpus")
