@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -77,7 +78,7 @@ def rows(config: dict, count: int) -> dict[str, np.ndarray]:
     }
 
 
-def timed(step, seconds: float) -> float:
+def timed(step: Callable[[int], None], seconds: float) -> float:
     """Returns the seconds of one step, after a warm-up."""
     step(WARM_UP)
     start = time.perf_counter()

@@ -24,11 +24,13 @@ import pathlib
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bert_tf.tasks import glue, metrics  # noqa: E402
+from bert_tf.tasks import classification, glue, metrics  # noqa: E402
 
 import numpy as np  # noqa: E402
 from absl import app, flags  # noqa: E402
@@ -39,7 +41,9 @@ _DATA_DIR = flags.DEFINE_string(
 _TASKS = flags.DEFINE_list("tasks", ["CoLA", "MRPC", "STS-B", "RTE"], "Tasks.")
 _SEEDS = flags.DEFINE_list("seeds", ["1", "2", "3"], "Seeds.")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "runs/parity", "Folder.")
-_THREADS = flags.DEFINE_integer("threads", os.cpu_count(), "Cores for each.")
+_THREADS = flags.DEFINE_integer(
+    "threads", os.cpu_count() or 1, "Cores for theirs."
+)
 
 # Pieces per example: what 99 % of the training examples have, or more; of RTE
 # 95 %.
@@ -89,7 +93,7 @@ def theirs(name: str, seed: int) -> float:
     import transformers
 
     torch.manual_seed(seed)
-    torch.set_num_threads(_THREADS.value)
+    torch.set_num_threads(int(_THREADS.value))
     task = glue.find(name)
     tokenizer = transformers.AutoTokenizer.from_pretrained(minilm())
     model = transformers.AutoModelForSequenceClassification.from_pretrained(
@@ -97,7 +101,8 @@ def theirs(name: str, seed: int) -> float:
     )
     train, dev = (_encode(task, split, tokenizer) for split in ("train", "dev"))
     steps = int(len(train) / BATCH * EPOCHS)
-    decayed, others = [], []
+    decayed: list[torch.nn.Parameter] = []
+    others: list[torch.nn.Parameter] = []
     for key, parameter in model.named_parameters():
         is_plain = key.endswith("bias") or "LayerNorm" in key
         (others if is_plain else decayed).append(parameter)
@@ -132,10 +137,10 @@ def theirs(name: str, seed: int) -> float:
     return metrics.compute(task.metrics, labels, predicted)[task.metrics[0]]
 
 
-def _encode(task, split, tokenizer) -> list[dict]:
+def _encode(
+    task: classification.Task, split: str, tokenizer: Any
+) -> list[dict]:
     """Tokenizes one split; labels as the model's loss wants them."""
-    from bert_tf.tasks import classification
-
     folder = os.path.join(_DATA_DIR.value, task.name)
     rows = []
     for example in classification.read(task, folder, split):
@@ -149,7 +154,7 @@ def _encode(task, split, tokenizer) -> list[dict]:
     return rows
 
 
-def _order(examples: int, steps: int, seed: int):
+def _order(examples: int, steps: int, seed: int) -> Iterator[np.ndarray]:
     """Batches of shuffled epochs."""
     rng = np.random.default_rng(seed)
     epochs = [rng.permutation(examples) for _ in range(EPOCHS)]
