@@ -153,9 +153,16 @@ class TestNoCheckpoint:
         ):
             assert looked_for in str(error.value)
 
-    @pytest.mark.parametrize("path", ["none/model.ckpt-3", "no_such_preset"])
-    def test_nothing_there(self, path):
-        with pytest.raises(ValueError, match=f"There is no checkpoint {path}"):
+    @pytest.mark.parametrize(
+        "path, message",
+        [
+            ("none/model.ckpt-3", "none/model.ckpt-3.index does not exist"),
+            ("no_such_preset", "neither the file no_such_preset.index, nor"),
+        ],
+    )
+    def test_nothing_there(self, path, message):
+        message = f"There is no checkpoint {path}: {message}"
+        with pytest.raises(ValueError, match=message):
             formats.open_checkpoint(path)
 
     def test_only_a_config(self, tmp_path):

