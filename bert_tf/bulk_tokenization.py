@@ -29,6 +29,8 @@ _MAX_WORDS = 1 << 20
 # JSON can hold half a surrogate pair: to the Python tokenizer a character.
 _ENCODING = ("utf-8", "surrogatepass")
 
+_MAX_CHARS = tokenization.MAX_CHARS_PER_WORD
+
 # The only letter whose lower case depends on what is beyond punctuation.
 _SIGMA = "Σ"
 
@@ -98,8 +100,11 @@ class BulkTokenizer:
     def _ids(self, text: str) -> list[int]:
         tokenizer = self._reference
         if text.isascii() and text.isalnum():
-            # One word: there is nothing to clean or to cut.
+            # One word: there is nothing to clean, and perhaps nothing to cut.
             text = text.lower() if tokenizer.do_lower_case else text
+            number = tokenizer.vocab.get(text)
+            if number is not None and len(text) <= _MAX_CHARS:
+                return [number]
             pieces = tokenizer.wordpiece_tokenizer.split(text)
         else:
             pieces = tokenizer.tokenize(text)
@@ -166,26 +171,30 @@ class BulkTokenizer:
         unique, first, inverse = np.unique(
             hashes[others], return_index=True, return_inverse=True
         )
-        found = np.empty(len(unique), np.int64)
-        for index, (key, place) in enumerate(
-            zip(unique.tolist(), others[first].tolist(), strict=True)
-        ):
-            number = self._numbers.get(key)
-            if number is None:
-                word = joined[starts[place] : ends[place]]
-                number = self._add(key, word.decode(*_ENCODING))
-            found[index] = number
+        words = [
+            joined[start:end]
+            for start, end in zip(
+                starts[others[first]].tolist(),
+                ends[others[first]].tolist(),
+                strict=True,
+            )
+        ]
+        found = np.fromiter(
+            map(self._number_of, unique.tolist(), words), np.int64, len(words)
+        )
         numbers[others] = found[inverse]
+        slots = slots[others[first]]
+        is_free = self._slot_hash[slots] == 0
+        self._slot_hash[slots[is_free]] = unique[is_free]
+        self._slot_number[slots[is_free]] = found[is_free]
         return numbers
 
-    def _add(self, key: int, word: str) -> int:
-        number = self._numbers[key] = len(self._numbers)
-        self._pieces.extend(self._ids(word))
-        self._ends.append(len(self._pieces))
-        slot = key >> (64 - _SLOT_BITS)
-        if not self._slot_hash[slot]:
-            self._slot_hash[slot] = key
-            self._slot_number[slot] = number
+    def _number_of(self, key: int, word: bytes) -> int:
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._numbers)
+            self._pieces.extend(self._ids(word.decode(*_ENCODING)))
+            self._ends.append(len(self._pieces))
         return number
 
 
