@@ -1,0 +1,152 @@
+"""Times pre-training on packed rows against padded ones, on real text.
+
+    python benchmarks/packing.py --vocab_file=vocab.txt \
+        --input_file=enwiki_AA.txt --input_format=wikiextractor
+
+The same sequences of the same text, of the lengths that the documents give
+them, one in a row or several. The model trains on each in turn. Prints the
+share of the rows that is padding, and real tokens per second (the median of
+the rounds) with their ratio.
+"""
+
+import itertools
+import os
+import pathlib
+import statistics
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bert_tf import (  # noqa: E402
+    bulk_tokenization,
+    corpus,
+    creation,
+    heads,
+    input_pipeline,
+    modeling,
+    optimization,
+    pretraining,
+    pretraining_data,
+    pretraining_features,
+    records,
+    text_flags,
+    tokenization,
+    training,
+)
+
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+from absl import app, flags  # noqa: E402
+
+_VOCAB_FILE = flags.DEFINE_string("vocab_file", None, "Uncased.", required=True)
+_MODEL = flags.DEFINE_string("model", "tiny", "Of configs/models.")
+_LENGTH = flags.DEFINE_integer("length", 512, "S.")
+_OBJECTIVE = flags.DEFINE_enum(
+    "objective", "nsp", pretraining_data.OBJECTIVES, "What is learnt."
+)
+_DOCUMENTS = flags.DEFINE_integer("documents", 1000, "Of the text.")
+_BATCH = flags.DEFINE_integer("batch", 16, "B, in rows.")
+_ROUNDS = flags.DEFINE_integer("rounds", 5, "Times that each side runs.")
+_STEPS = flags.DEFINE_integer("steps", 10, "Trained in every round.")
+
+
+def make_sequences(settings, vocab, vocabulary):
+    """Cuts the first documents of the text."""
+    tokenizer = bulk_tokenization.BulkTokenizer(vocab, do_lower_case=True)
+    texts = itertools.chain.from_iterable(
+        corpus.read(unit, text_flags.reader()) for unit in text_flags.units()
+    )
+    documents = list(itertools.islice(texts, _DOCUMENTS.value))
+    made = creation.tokenize_documents(documents, tokenizer, vocabulary)
+    sequences = pretraining_data.create_sequences(made, None, settings, 1, 0)
+    order = np.random.default_rng(1).permutation(len(sequences))
+    return sequences.take(order)
+
+
+def make_trainer(folder, sequences, settings, vocabulary):
+    """Writes records; returns a function that trains, and their statistics."""
+    rng = np.random.default_rng(1)
+    rows = pretraining_features.features(sequences, vocabulary, settings, rng)
+    path = str(folder / settings.record_type)
+    record_type = records.PRETRAINING_TYPES[settings.record_type]
+    with records.Writer(path) as writer:
+        writer.write_all(record_type.encode_batch(rows))
+    config = ROOT / "configs" / "models" / f"{_MODEL.value}.json"
+    model = heads.BertPretrainer(
+        modeling.BertConfig.from_json_file(str(config))
+    )
+    optimizer = optimization.AdamWeightDecay(
+        optimization.linear_warmup_decay(1e-4, 100, 10000)
+    )
+    optimizer.build(model.trainable_variables)
+    strategy = tf.distribute.get_strategy()
+    batches = input_pipeline.distribute(
+        strategy,
+        input_pipeline.train([path], [writer.records], _BATCH.value, seed=1),
+        record_type,
+        {
+            "S": settings.max_seq_length,
+            "P": settings.max_predictions_per_seq,
+            "K": settings.max_sequences_per_row,
+        },
+    )
+    objective = pretraining.objective(settings.objective)
+    train = training.make_train_steps(
+        strategy, model, optimizer, objective, batches, seed=1
+    )
+    return train, pretraining_features.statistics(rows, vocabulary)
+
+
+def main(_):
+    """Trains on both in turn."""
+    vocab = tokenization.load_vocab(_VOCAB_FILE.value)
+    vocabulary = pretraining_data.Vocabulary.from_vocab(
+        vocab, _VOCAB_FILE.value
+    )
+    settings = [
+        pretraining_data.Settings(
+            _LENGTH.value,
+            round(0.15 * _LENGTH.value) + 1,
+            objective=_OBJECTIVE.value,
+            pack=pack,
+        )
+        for pack in (False, True)
+    ]
+    sequences = make_sequences(settings[0], vocab, vocabulary)
+    rates: list[list[float]] = [[], []]
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        sides = [
+            make_trainer(folder, sequences, side, vocabulary)
+            for side in settings
+        ]
+        for train, _ in sides:
+            train(0, 2)
+        for _ in range(_ROUNDS.value):
+            for rate, (train, _) in zip(rates, sides, strict=True):
+                start = time.perf_counter()
+                tokens = train(0, _STEPS.value)["tokens"]
+                rate.append(tokens / (time.perf_counter() - start))
+    print(
+        f"BERT-{_MODEL.value}, S={_LENGTH.value}, B={_BATCH.value}, "
+        f"{_OBJECTIVE.value}, {os.cpu_count()} cores"
+    )
+    padded, packed = (statistics.median(rate) for rate in rates)
+    for kind, rate, (_, counts) in zip(
+        ("padded", "packed"), (padded, packed), sides, strict=True
+    ):
+        padding = counts["padding_tokens"]
+        share = padding / (padding + counts["real_tokens"])
+        print(
+            f"{kind}: {counts['instances']:,} sequences in "
+            f"{counts['rows']:,} rows, {share:.1%} padding, "
+            f"{rate:,.0f} real tokens/s"
+        )
+    print(f"packed / padded {packed / padded:.2f}")
+
+
+if __name__ == "__main__":
+    app.run(main)
