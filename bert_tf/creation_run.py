@@ -247,6 +247,8 @@ def run(
     files: list[str] = []
     try:
         pieces, counts = _tokenize_all(job, pool)
+        # Each task has a copy of the job; the units are many.
+        job = dataclasses.replace(job, units=())
         layout = output.layout(counts, job.settings)
         try:
             creation.check(counts, job.settings, layout)
