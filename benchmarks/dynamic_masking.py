@@ -50,7 +50,9 @@ VOCABULARY = pretraining_data.Vocabulary(
 LENGTHS = {"S": 128, "P": 20}
 
 
-def write(folder: pathlib.Path, settings: pretraining_data.Settings):
+def write(
+    folder: pathlib.Path, settings: pretraining_data.Settings
+) -> tuple[str, int]:
     """Writes random text as records; returns the file and their number."""
     rng = np.random.default_rng(0)
     sentences = rng.integers(8, 45, (400, 50))
@@ -71,7 +73,9 @@ def write(folder: pathlib.Path, settings: pretraining_data.Settings):
     return str(path), len(sequences)
 
 
-def pipeline(folder: pathlib.Path, dynamic: bool):
+def pipeline(
+    folder: pathlib.Path, dynamic: bool
+) -> tf.distribute.DistributedDataset:
     """Returns batches as run_pretraining.py reads them."""
     settings = pretraining_data.Settings(
         masking=_POLICY.value, dynamic_masking=dynamic
@@ -177,10 +181,12 @@ def main(_):
     )
     for side in sides:
         print(f"{side.name:30} {side.rate:10,.0f} sequences/s")
-    static, dynamic, step, dynamic_step = (side.rate for side in sides)
-    print(f"{'dynamic / static, input':30} {dynamic / static:10.3f}")
-    print(f"{'dynamic / static, training':30} {dynamic_step / step:10.3f}")
-    print(f"{'dynamic input / training':30} {dynamic / dynamic_step:10.1f}")
+    masked, reading, masked_step, reading_step = (side.rate for side in sides)
+    print(f"{'dynamic / static, input':30} {reading / masked:10.3f}")
+    print(
+        f"{'dynamic / static, training':30} {reading_step / masked_step:10.3f}"
+    )
+    print(f"{'dynamic input / training':30} {reading / reading_step:10.1f}")
 
 
 if __name__ == "__main__":

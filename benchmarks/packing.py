@@ -126,10 +126,10 @@ def main(_):
         for train, _ in sides:
             train(0, 2)
         for _ in range(_ROUNDS.value):
-            for rate, (train, _) in zip(rates, sides, strict=True):
+            for own, (train, _) in zip(rates, sides, strict=True):
                 start = time.perf_counter()
                 tokens = train(0, _STEPS.value)["tokens"]
-                rate.append(tokens / (time.perf_counter() - start))
+                own.append(tokens / (time.perf_counter() - start))
     print(
         f"BERT-{_MODEL.value}, S={_LENGTH.value}, B={_BATCH.value}, "
         f"{_OBJECTIVE.value}, {os.cpu_count()} cores"

@@ -107,7 +107,7 @@ class Chances:
 def _hash(state: np.ndarray, number: int | np.ndarray) -> np.ndarray:
     """Mixes a number into 64-bit states (splitmix64, Steele et al., 2014)."""
     if isinstance(number, int):
-        number = np.uint64(number % 2**64)
+        number = np.array(number % 2**64, np.uint64)
     x = (state ^ number.astype(np.uint64)) + _GOLDEN
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -161,10 +161,10 @@ def choose(
     if settings.policy == "span":
         spans[words] = span_lengths(lengths.ravel()[words], settings)
     is_text = is_text.ravel()
-    active, rank = np.flatnonzero(counts), 0
+    active, done = np.flatnonzero(counts), 0
     while len(active):
         # The next word of every sequence, and those that follow in its span.
-        place = words[begins[active] + rank]
+        place = words[begins[active] + done]
         place = place[~chosen[place]]
         in_span = spans[place]
         while len(place):
@@ -178,8 +178,8 @@ def choose(
             place = place + sizes[place]
             goes_on = (in_span > 1) & is_text[place]
             place, in_span = place[goes_on], in_span[goes_on] - 1
-        rank += 1
-        active = active[(left[active] > 0) & (counts[active] > rank)]
+        done += 1
+        active = active[(left[active] > 0) & (counts[active] > done)]
     return np.repeat(chosen[borders], sizes[borders]).reshape(B, S)
 
 

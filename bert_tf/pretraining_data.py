@@ -296,7 +296,7 @@ class Sequences:
         )
 
 
-def borders(lengths: np.ndarray) -> np.ndarray:
+def borders(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
     """Where each of some ranges starts, and at last where all end."""
     result = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=result[1:])

@@ -111,7 +111,7 @@ def test_differ_by_seed_and_by_step(data):
     assert not np.array_equal(first["input_ids"], other["input_ids"])
     # The same text in the next epoch.
     epoch = sum(records.count(files))
-    rows = {}
+    rows: dict[bytes, np.ndarray] = {}
     again = 0
     for batch in batches(data, 2 * epoch // B):
         for text, ids in zip(restored(batch), batch["input_ids"], strict=True):

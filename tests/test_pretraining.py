@@ -45,7 +45,7 @@ def make_rows(**settings):
 def unpack(rows):
     """The same sequences with the same masks, one in a row."""
     names = [field.name for field in records.PRETRAINING.features]
-    unpacked = {name: [] for name in names}
+    unpacked: dict[str, list] = {name: [] for name in names}
     for row in range(len(rows["input_ids"])):
         for slot in range(rows["sequence_ids"][row].max()):
             inside = rows["sequence_ids"][row] == slot + 1

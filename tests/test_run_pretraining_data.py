@@ -5,6 +5,7 @@ import pathlib
 import shutil
 import signal
 import time
+from typing import Any
 
 from bert_tf import pretraining_data
 
@@ -15,7 +16,7 @@ import scripts
 import tensorflow as tf
 
 # What there is to read; all lengths differ from the script's defaults.
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
     "sop": {"objective": "sop"},
     "none": {"objective": "none", "masking": "span"},
     "dynamic": {"dynamic_masking": True, "masking": "whole_word"},
