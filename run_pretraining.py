@@ -270,6 +270,7 @@ def train(plan, folder, strategy, model, data):
             plan.iterations_per_loop,
             save=(plan.save_checkpoints_steps, save),
             hooks=hooks,
+            agree=distribution.agreement(strategy),
         )
     return plan.num_train_steps
 

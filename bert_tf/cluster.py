@@ -56,7 +56,8 @@ def _check(text: str) -> None:
     addresses = [address for role in workers for address in workers[role]]
     wrong = None
     if unknown := sorted({*workers, role} - {*_ROLES}):
-        wrong = f"it names {', '.join(unknown)}, and only chief and worker train"
+        names = ", ".join(unknown)
+        wrong = f"it names {names}, and only chief and worker train"
     elif not 0 <= index < len(workers.get(role, ())):
         wrong = (
             f"this is {role} {index}, of which the cluster has "

@@ -1,6 +1,7 @@
 """Where a run computes: strategy, number format, seeds."""
 
 import os
+from collections.abc import Callable
 
 from bert_tf import cluster
 
@@ -80,6 +81,28 @@ def check_batch_size(
             f"--{flag} must be a multiple of {replicas} replicas times "
             f"{accumulate} micro-batches. Received: {flag}={batch_size}"
         )
+
+
+def agreement(strategy: tf.distribute.Strategy) -> Callable[[bool], bool]:
+    """Returns a function that says whether any worker says yes.
+
+    All workers have to call it, at the same places; none returns before all
+    have called.
+    """
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return lambda yes: yes
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.float32)])
+    def count(yes):
+        def replica():
+            context = tf.distribute.get_replica_context()
+            own = tf.identity(yes)  # on this replica's device
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, own)
+
+        total = strategy.run(replica)
+        return strategy.experimental_local_results(total)[0]
+
+    return lambda yes: float(count(tf.constant(float(yes)))) > 0
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:

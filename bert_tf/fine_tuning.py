@@ -159,6 +159,7 @@ def train(
             plan.iterations_per_loop,
             save=(plan.save_checkpoints_steps, save),
             hooks=hooks,
+            agree=distribution.agreement(strategy),
         )
     _wait_for_all(strategy)
 

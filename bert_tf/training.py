@@ -6,6 +6,7 @@ same batch: gradients and losses are sums, divided by weights that are summed
 over all replicas first.
 """
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -77,6 +78,7 @@ def make_train_steps(
             leave the update the same.
     """
     iterator = iter(dataset)
+    is_tpu = distribution.is_tpu(strategy)
 
     def replica_step(step, batch):
         context = tf.distribute.get_replica_context()
@@ -137,20 +139,17 @@ def make_train_steps(
         # Input that came while the step before was computed was not waited
         # for. The hosts of TPUs have no Python to ask for the time.
         waited, done = tf.zeros_like(ready), ready
-        if not distribution.is_tpu(strategy):
+        if not is_tpu:
             waited = tf.maximum(_time_after(batch) - ready, 0)
             done = _time_after(last)
         return sums | {"waited": waited}, last, done
 
     # `count` is a tensor: a Python number would trace the graph again.
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([], tf.int64),
-            tf.TensorSpec([], tf.int64),
-            tf.TensorSpec([], tf.float64),
-        ]
-    )
-    def steps(first, count, began):
+    @tf.function(input_signature=[tf.TensorSpec([], tf.int64)] * 2)
+    def steps(first, count):
+        began = tf.zeros([], tf.float64)
+        if not is_tpu:
+            began = _time_after([first])
         total, last, done = one_step(first, began)
         for step in tf.range(first + 1, first + count):
             more, last, done = one_step(step, done)
@@ -159,9 +158,7 @@ def make_train_steps(
 
     def train(first: int, count: int) -> Scalars:
         total, last = steps(
-            tf.constant(first, tf.int64),
-            tf.constant(count, tf.int64),
-            tf.constant(time.monotonic(), tf.float64),
+            tf.constant(first, tf.int64), tf.constant(count, tf.int64)
         )
         weights = total["weights"].items()
         return (
@@ -291,6 +288,7 @@ def run(
     every: int,
     save: tuple[int, Hook],
     hooks: Sequence[tuple[Due, Hook]] = (),
+    agree: Callable[[bool], bool] = lambda yes: yes,
 ) -> None:
     """Trains in blocks of at most `every` steps and calls the hooks between.
 
@@ -308,14 +306,17 @@ def run(
             `steps` and its `seconds`. All workers of a cluster need hooks due
             at the same steps: a reduction of one worker's block finds its
             partners in the same block of the others.
+        agree: from `distribution.agreement`: all workers of a cluster stop
+            after the same block when one of them gets SIGTERM.
 
     Raises:
         FloatingPointError: a loss is not finite. Nothing is saved after that.
         SystemExit: SIGTERM came; the state is saved.
+        ConnectionError: another worker of the cluster is gone.
     """
     hooks = [*hooks, save]
     dues = [every, *(due for due, _ in hooks)]
-    with _Noted(signal.SIGTERM) as terminated:
+    with _Noted(signal.SIGTERM) as terminated, _cluster_watched():
         step = start
         while step < stop:
             end = int(min(stop, *(_next(step, due) for due in dues)))
@@ -328,9 +329,10 @@ def run(
             for due, hook in hooks:
                 if _is_due(step, due, stop):
                     hook(step, scalars)
-            if terminated.received and step < stop:
+            if agree(terminated.received) and step < stop:
                 if step % save[0]:
                     save[1](step, scalars)
+                agree(True)  # Waits for the one that writes.
                 logging.warning("SIGTERM: saved step %d; ending.", step)
                 sys.exit(128 + signal.SIGTERM)
 
@@ -356,6 +358,25 @@ def _check_finite(scalars: Scalars, step: int, end: int) -> None:
             f"{', '.join(bad)}. Nothing was saved after that. Try a lower "
             "learning rate or more warm-up steps."
         )
+
+
+@contextlib.contextmanager
+def _cluster_watched() -> Iterator[None]:
+    """Says in one line that another worker is gone.
+
+    TensorFlow's heartbeats notice it within half a minute, and end what waits
+    for that worker.
+    """
+    try:
+        yield
+    except tf.errors.OpError as error:
+        if "Collective ops is aborted" not in error.message:
+            raise
+        raise ConnectionError(
+            "Another worker of the cluster does not answer any more: it ended, "
+            "or the network is down. Start all workers again with the same "
+            "commands; they go on from the newest checkpoint."
+        ) from error
 
 
 class _Noted:

@@ -94,5 +94,5 @@ def test_slurm(nodes, tasks, workers):
     "nodes, tasks, rank", [("a,b", "1", 0), ("a", "2", 2), ("a[1-2]", "1", 0)]
 )
 def test_slurm_contradicts_itself(nodes, tasks, rank):
-    with pytest.raises(ValueError, match="contradict each other.*PROCID"):
+    with pytest.raises(ValueError, match=r"contradict each other.*PROCID"):
         cluster.find(slurm(nodes, tasks, rank))

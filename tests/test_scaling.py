@@ -1,0 +1,58 @@
+"""Tests of benchmarks/scaling.py."""
+
+import importlib.util
+import pathlib
+
+import pytest
+
+_PATH = pathlib.Path(__file__).parent.parent / "benchmarks" / "scaling.py"
+_SPEC = importlib.util.spec_from_file_location("scaling", _PATH)
+assert _SPEC is not None
+assert _SPEC.loader is not None
+scaling = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(scaling)
+
+
+def run(device="H100", count=8, length=128, micro=32, accumulate=4, **more):
+    large, kind = scaling.load("large"), scaling.find(device)
+    return scaling.Run(large, kind, count, length, micro, accumulate, **more)
+
+
+def test_published_speeds():
+    errors = [found / given - 1 for _, given, found in scaling.compare()]
+    # One A100, fitted; eight of them, 128 and 512 tokens; 256 of them.
+    expected = [0, 0, 0.02, 0.19, -0.35]
+    order = [0, 2, 1, 3, 4]
+    assert [errors[i] for i in order] == pytest.approx(expected, abs=0.03)
+
+
+def test_step_is_its_parts():
+    parts = run()
+    expected = 4 * (parts.product_seconds() + parts.memory_seconds())
+    expected += parts.update_seconds() + parts.reduce_seconds()
+    assert parts.step_seconds() == pytest.approx(expected)
+    assert parts.batch_size == 8 * 32 * 4
+    assert parts.speed() == pytest.approx(1024 / parts.step_seconds())
+    assert 0.1 < parts.utilization() < scaling.MATMUL_SHARE
+
+
+def test_all_reduce():
+    assert run(count=1).reduce_seconds() == 0
+    # 336 M gradients of 4 bytes, twice 7/8 of them, at 450 GB/s.
+    assert run().reduce_seconds() == pytest.approx(0.0052, rel=0.02)
+    # Between nodes the network counts.
+    assert run(count=64).reduce_seconds() > 2 * run().reduce_seconds()
+
+
+def test_more_and_better_devices_are_faster():
+    speeds = [
+        run(device, count).speed()
+        for device, count in (("A100", 8), ("H100", 8), ("H200", 8))
+    ]
+    assert speeds == sorted(speeds)
+    assert run(count=16).speed() > 1.8 * run(count=8).speed()
+
+
+def test_unknown_device():
+    with pytest.raises(ValueError, match="Received: device='abacus'"):
+        scaling.find("abacus")
