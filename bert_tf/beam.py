@@ -10,41 +10,40 @@ so the same bytes; Beam's shuffle takes the place of the working folder:
 
 The input, the vocabulary and the output must be where all workers reach them,
 such as on gs:// or a shared file system. A worker holds the sequences of a
-whole shard, or the documents of a piece and of its --dupe_factor partners.
+whole shard, or the documents of a piece and of its --dupe_factor partners. A
+pipeline that failed starts again: remove its shards first.
 
-Workers need this package at the launching machine's version. Apache Beam wants
-older versions of protobuf and pyarrow than TensorFlow's newest, so both the
-launcher and the workers take an environment of their own:
+Apache Beam wants older versions of protobuf and pyarrow than TensorFlow's
+newest, so it gets an environment of its own, here and on the workers:
 
     python -m venv beam && beam/bin/pip install "bert-tf[beam]"
 
-The commands below are as the runners' manuals have them, and were NOT tried on
-clusters; the local runner is what the tests run.
+The commands below are as the runners' manuals have them. They were NOT tried
+on clusters: the tests run the local runner. IMAGE stands for a container image
+that is made FROM apache/beam_python3.12_sdk:2.77.0, with the launcher's
+versions of Python and Beam, by `RUN pip install "bert-tf[beam]"`.
 
-    # Google Cloud Dataflow. The image is FROM apache/beam_python3.12_sdk:2.77.0
-    # with `RUN pip install "bert-tf[beam]"`.
+    # Google Cloud Dataflow; also: pip install "apache-beam[gcp]"
     python create_pretraining_data.py --input_file=gs://b/wiki/*.txt \
         --output_dir=gs://b/records --vocab_file=gs://b/vocab.txt \
         --runner=DataflowRunner --beam_options="--project=my-project
         --region=europe-west4 --temp_location=gs://b/tmp
-        --sdk_container_image=gcr.io/my-project/bert-tf --max_num_workers=24
-        --machine_type=n1-highmem-4"
+        --sdk_container_image=IMAGE --machine_type=n1-highmem-4
+        --max_num_workers=24"
 
-    # Flink, from 1.16 on; the job server is fetched by Beam and needs Java.
+    # Flink, 1.19 to 2.2; Beam fetches a job server, which needs Java here.
     python create_pretraining_data.py ... --runner=FlinkRunner \
-        --beam_options="--flink_master=host:8081 --parallelism=96
-        --environment_type=DOCKER --environment_config=registry/bert-tf"
+        --beam_options="--flink_master=host:8081 --flink_version=1.20
+        --parallelism=96 --environment_type=DOCKER --environment_config=IMAGE"
 
-    # Spark 3: first `docker run --net=host apache/beam_spark3_job_server
-    # --spark-master-url=spark://host:7077`, which listens on port 8099.
+    # Spark 3, in the same way.
     python create_pretraining_data.py ... --runner=SparkRunner \
-        --beam_options="--job_endpoint=host:8099
-        --environment_type=DOCKER --environment_config=registry/bert-tf"
+        --beam_options="--spark_master_url=spark://host:7077
+        --environment_type=DOCKER --environment_config=IMAGE"
 
-    # This machine, for trying it out; --num_workers without a runner is faster.
-    python create_pretraining_data.py ... --runner=DirectRunner \
-        --beam_options="--direct_num_workers=4
-        --direct_running_mode=multi_processing"
+    # This machine, to try it out: it holds all in memory (1.4 GB for 60 MB of
+    # text at --dupe_factor=2), where --num_workers without a runner does not.
+    python create_pretraining_data.py ... --runner=DirectRunner
 """
 
 import collections
