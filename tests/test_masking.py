@@ -129,6 +129,9 @@ class TestAllPolicies:
     @pytest.mark.parametrize("policy", masking.POLICIES)
     def test_a_row_does_not_depend_on_the_others(self, policy):
         rows, settings = make_rows(20), make_settings(policy)
+        # Among others of another number of sequences, too.
+        rows["sequence_ids"] = rows["input_mask"].copy()
+        rows["sequence_ids"][13:] *= 5
         whole = mask(rows, settings)
         rng = np.random.default_rng(1)
         numbers = masking.numbers_of_row(64, settings)
