@@ -90,6 +90,18 @@ _ACCUMULATE = flags.DEFINE_integer(
     "Micro-batches per step: less memory, the same update.",
     lower_bound=1,
 )
+_EVAL_FILE = flags.DEFINE_list(
+    "eval_file",
+    None,
+    "TFRecord files or globs to evaluate on. By default those of input_file.",
+)
+_EVAL_STEPS = flags.DEFINE_integer(
+    "eval_steps",
+    None,
+    "Evaluates after so many training steps too; the results go to the log, "
+    "metrics.jsonl and TensorBoard.",
+    lower_bound=1,
+)
 _MAX_EVAL_STEPS = flags.DEFINE_integer(
     "max_eval_steps", 100, "Evaluation steps at most.", lower_bound=1
 )
@@ -201,6 +213,7 @@ class Plan:
     recipe: recipes.Recipe
     peak_flops: float | None
     profile_steps: tuple[int, int] | None
+    eval_steps: int | None  # between evaluations while training
 
     def schedule(self):
         """The learning rate at each step."""
@@ -209,8 +222,11 @@ class Plan:
         )
 
 
-def train(plan, folder, strategy, model, data):
-    """Trains to the last step, from where the run in `folder` stopped."""
+def train(plan, folder, strategy, model, data, evaluation):
+    """Trains to the last step, from where the run in `folder` stopped.
+
+    `evaluation` returns results; it is called at intervals.
+    """
     is_chief = distribution.is_chief(strategy)
     with strategy.scope():
         optimizer = plan.recipe.make_optimizer(
@@ -262,6 +278,10 @@ def train(plan, folder, strategy, model, data):
     if plan.profile_steps:
         profile = progress.Profile(folder, plan.profile_steps)
         hooks.append((plan.profile_steps, profile))
+    if plan.eval_steps:
+        hooks.append(
+            (plan.eval_steps, lambda n, _: report.evaluation(n, evaluation()))
+        )
     with input_pipeline.explained(data.files):
         training.run(
             steps,
@@ -298,13 +318,17 @@ def find_accumulate(plan, strategy, model, optimizer, data, dataset):
 # ---- Evaluate ---------------------------------------------------------------
 
 
-def evaluate(strategy, model, data, batch_size, max_steps, seed):
-    """Returns the means over the first `max_steps` batches."""
-    batches = input_pipeline.evaluate(data.files, batch_size, max_steps)
-    dataset = data.batches(strategy, batches, seed)
+def make_evaluation(strategy, model, data, batch_size, max_steps, seed):
+    """Returns a function: the means over the first `max_steps` batches."""
     objective = pretraining.objective(data.objective)
-    with input_pipeline.explained(data.files):
-        return training.evaluate(strategy, model, objective, dataset)
+    means = training.make_evaluate(strategy, model, objective)
+
+    def evaluate():
+        batches = input_pipeline.evaluate(data.files, batch_size, max_steps)
+        with input_pipeline.explained(data.files):
+            return means(data.batches(strategy, batches, seed))
+
+    return evaluate
 
 
 # ---- Main -------------------------------------------------------------------
@@ -333,6 +357,7 @@ def main(_):
         optimization_flags.recipe(),
         common_flags.PEAK_FLOPS.value,
         common_flags.profile_steps(),
+        _EVAL_STEPS.value,
     )
     strategy = common_flags.set_up_distribution()
     if do_train:
@@ -340,7 +365,7 @@ def main(_):
         distribution.check_batch_size(
             strategy, "train_batch_size", plan.batch_size, accumulate or 1
         )
-    if do_eval:
+    if do_eval or plan.eval_steps:
         distribution.check_batch_size(
             strategy, "eval_batch_size", _EVAL_BATCH_SIZE.value
         )
@@ -351,6 +376,14 @@ def main(_):
         _MAX_SEQ_LENGTH.value,
         _MAX_PREDICTIONS_PER_SEQ.value,
     )
+    eval_data = data
+    if _EVAL_FILE.value:
+        eval_data = find_data(
+            _EVAL_FILE.value,
+            config,
+            _MAX_SEQ_LENGTH.value,
+            _MAX_PREDICTIONS_PER_SEQ.value,
+        )
     check_only = common_flags.CHECK_ONLY.value
     if do_train and not check_only:
         common_flags.prepare_output_dir(strategy, _IDENTITY)
@@ -378,20 +411,21 @@ def main(_):
             data.lengths,
         )
         return
-    if do_train:
-        step = train(plan, folder, strategy, model, data)
-    else:
-        step = common_flags.restore_trained(model)
-    if not do_eval:
-        return
-    results = evaluate(
+    evaluation = make_evaluation(
         strategy,
         model,
-        data,
+        eval_data,
         _EVAL_BATCH_SIZE.value,
         _MAX_EVAL_STEPS.value,
         plan.seed,
     )
+    if do_train:
+        step = train(plan, folder, strategy, model, data, evaluation)
+    else:
+        step = common_flags.restore_trained(model)
+    if not do_eval:
+        return
+    results = evaluation()
     if distribution.is_chief(strategy):
         common_flags.make_output_dir()
         path = os.path.join(folder, "eval_results.txt")

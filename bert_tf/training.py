@@ -411,6 +411,13 @@ def evaluate(
     dataset: tf.distribute.DistributedDataset,
 ) -> Scalars:
     """Means of the objective's metrics over a finite dataset."""
+    return make_evaluate(strategy, model, objective)(dataset)
+
+
+def make_evaluate(
+    strategy: tf.distribute.Strategy, model: keras.Model, objective: Objective
+) -> Callable[[tf.distribute.DistributedDataset], Scalars]:
+    """Returns `evaluate` for one model, traced once for all evaluations."""
 
     @tf.function(autograph=False)
     def step(batch):
@@ -424,15 +431,18 @@ def evaluate(
 
         return _first(strategy, strategy.run(replica, (batch,)))
 
-    total = None
-    for batch in dataset:
-        values = tf.nest.map_structure(lambda x: np.float64(x), step(batch))
-        # float64: a long evaluation adds up more numbers than float32 holds.
-        total = values if total is None else _sum(total, values)
-    if total is None:
-        raise ValueError("There are no records to evaluate on.")
-    weights, sums = total
-    return _divide(sums, weights)
+    def means(dataset):
+        total = None
+        for batch in dataset:
+            values = tf.nest.map_structure(np.float64, step(batch))
+            # A long evaluation adds up more numbers than float32 holds.
+            total = values if total is None else _sum(total, values)
+        if total is None:
+            raise ValueError("There are no records to evaluate on.")
+        weights, sums = total
+        return _divide(sums, weights)
+
+    return means
 
 
 def _sum(left: Any, right: Any) -> Any:

@@ -157,6 +157,26 @@ class TestRun:
         rates = [line["learning_rate"] for line in lines]
         assert rates == pytest.approx([0, 0.5e-3])
 
+    def test_evaluation_while_training(self, setting, trained, tmp_path):
+        output = tmp_path / "out"
+        flags = ["--do_eval", "--eval_steps=1", "--auto_batch_size", "--remat"]
+        run = setting.run(output, *flags)
+        assert run.wait() == 0, run.stderr
+        assert "Micro-batches of 8 of 8 rows" in run.stderr
+        lines = metrics(output)
+        assert [line["step"] for line in lines] == [1, 1, 2, 2]
+        (_, first, _, last) = lines
+        assert first["eval_masked_lm_loss"] > 0
+        text = (output / "eval_results.txt").read_text()
+        results = dict(line.split(" = ") for line in text.splitlines())
+        assert float(results["loss"]) == pytest.approx(last["eval_loss"])
+        # Neither evaluating nor computing again changes what is learnt.
+        found, expected = (tensors(x, 2) for x in (output, trained))
+        for name, value in expected.items():
+            np.testing.assert_allclose(
+                found[name], value, rtol=1e-5, atol=1e-6, err_msg=name
+            )
+
     def test_files(self, trained):
         events = [p.name for p in trained.glob("events.out.tfevents.*")]
         assert len(events) == 1
@@ -406,6 +426,23 @@ BAD = {
     "more warm-up than steps": (
         ["--num_warmup_steps=9"],
         "Received: num_warmup_steps=9, num_train_steps=2",
+    ),
+    "two numbers of micro-batches": (
+        ["--auto_batch_size", "--gradient_accumulation_steps=2"],
+        "--auto_batch_size finds the number of micro-batches itself. Received: "
+        "gradient_accumulation_steps=2",
+    ),
+    "float16 on a CPU": (
+        ["--dtype=float16"],
+        "float16 needs a GPU. TPUs and CPUs have bfloat16",
+    ),
+    "steps to trace": (
+        ["--profile_steps=10:5"],
+        "--profile_steps must be FIRST:LAST with 0 < FIRST < LAST",
+    ),
+    "cooldown of another schedule": (
+        ["--num_cooldown_steps=1"],
+        "`num_cooldown_steps` belongs to the schedule constant. Received: ",
     ),
     "master": (["--master=grpc://a:1"], "--master belonged to TF1 sessions."),
     "two strategies": (
