@@ -70,12 +70,10 @@ def results(output):
 
 
 def metrics(output):
-    """The lines of metrics.jsonl, without what time tells."""
+    """What metrics.jsonl says of each step, without what time tells."""
     lines = (output / "metrics.jsonl").read_text().splitlines()
-    return [
-        {k: v for k, v in json.loads(x).items() if "per_second" not in k}
-        for x in lines
-    ]
+    names = ("step", "loss", "masked_lm_accuracy", "gradient_norm")
+    return [[json.loads(line)[name] for name in names] for line in lines]
 
 
 def tensors(output, step):
