@@ -12,6 +12,7 @@ import time
 from bert_tf import (
     heads,
     input_pipeline,
+    loss_scaling,
     losses,
     modeling,
     optimization,
@@ -117,13 +118,15 @@ class Trainer:
         start=0,
         counts=COUNTS,
         slow=0.0,
+        loss_scale=None,
     ):
         self.strategy = strategy
         with strategy.scope():
             keras.utils.set_random_seed(1)
             self.model = make()
             self.optimizer = optimization.AdamWeightDecay(
-                optimization.linear_warmup_decay(0.01, 2, 10)
+                optimization.linear_warmup_decay(0.01, 2, 10),
+                loss_scale=loss_scale,
             )
             self.optimizer.build(self.model.trainable_variables)
         batches = input_pipeline.train(files, counts, BATCH, 7, start * BATCH)
@@ -342,6 +345,34 @@ class TestSteps:
         (wanted, expected), (found, arrays) = results
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
         assert_same(arrays, expected, 2e-6)
+
+    @pytest.mark.slow
+    def test_float16_on_two_replicas(self, files, two):
+        config = modeling.BertConfig(**pretraining_records.WITHOUT_DROPOUT)
+        results = []
+        for policy, scale in (
+            ("float32", None),
+            ("mixed_float16", loss_scaling.LossScale(2.0**10)),
+            # So large a scale overflows: the first steps are skipped.
+            ("mixed_float16", loss_scaling.LossScale(2.0**24)),
+        ):
+            keras.config.set_dtype_policy(policy)
+            trainer = Trainer(
+                files,
+                two,
+                make=lambda: heads.BertPretrainer(config),
+                loss_scale=scale,
+            )
+            keras.config.set_dtype_policy("float32")
+            results.append([trainer.train(step, 1) for step in range(12)])
+            assert_same(trainer.arrays(0), trainer.arrays(1))
+        whole, half, skipping = results
+        for left, right in zip(half, whole, strict=True):
+            assert left["skipped_steps"] == 0
+            assert left["loss"] == pytest.approx(right["loss"], rel=0.005)
+        skipped = [block["skipped_steps"] for block in skipping]
+        assert 0 < sum(skipped) < 12
+        assert skipped[-1] == 0
 
     def test_micro_batches_must_be_equal(self, files):
         trainer = Trainer(files, accumulate=3)
