@@ -58,7 +58,7 @@ def original_rows(by_word=False):
             pairs[longest].pop()
         row: list[tuple] = [("[CLS]", 0, None)]
         for segment, pieces in enumerate(pairs):
-            row += [(piece, segment, word) for piece, word in pieces]
+            row += [(x[0], segment, x[1]) for x in pieces]
             row.append(("[SEP]", segment, None))
         rows.append(row)
     return rows

@@ -300,8 +300,9 @@ def test_wnut_served_by_a_stranger_as_predicted(shared_data, tmp_path):
         # Some sentences take several windows.
         "--max_seq_length=48",
         "--predict_batch_size=64",
-        "--learning_rate=0.01",
-        "--num_train_epochs=1",
+        "--train_batch_size=8",
+        "--learning_rate=0.003",
+        "--num_train_epochs=3",
         f"--output_dir={tmp_path}/out",
     )
     columns = tagging.Columns()
