@@ -274,6 +274,7 @@ def train(plan, folder, strategy, model, data, evaluation):
     report = progress.Progress(
         folder, state.step, plan.num_train_steps, is_chief, meter
     )
+    hooks: list[tuple[training.Due, training.Hook]]
     hooks = [(plan.log_steps, report)]
     if plan.profile_steps:
         profile = progress.Profile(folder, plan.profile_steps)

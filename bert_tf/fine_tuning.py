@@ -147,10 +147,11 @@ def train(
     report = progress.Progress(
         folder, state.step, stop, distribution.is_chief(strategy), meter
     )
-    hooks = [(plan.log_steps, report), *hooks]
+    due: list[tuple[training.Due, training.Hook]]
+    due = [(plan.log_steps, report), *hooks]
     if plan.profile_steps:
         profile = progress.Profile(folder, plan.profile_steps)
-        hooks.append((plan.profile_steps, profile))
+        due.append((plan.profile_steps, profile))
     with input_pipeline.explained([data.path]):
         training.run(
             steps,
@@ -158,7 +159,7 @@ def train(
             stop,
             plan.iterations_per_loop,
             save=(plan.save_checkpoints_steps, save),
-            hooks=hooks,
+            hooks=due,
             agree=distribution.agreement(strategy),
         )
     _wait_for_all(strategy)

@@ -111,9 +111,7 @@ def make_train_steps(
             # A power of two: nothing is rounded.
             scale = tf.convert_to_tensor(optimizer.loss_scale.scale)
             gradients = [gradient / scale for gradient in gradients]
-        gradients = optimizer.clip_own(
-            gradients, strategy.num_replicas_in_sync
-        )
+        gradients = optimizer.clip_own(gradients, strategy.num_replicas_in_sync)
         # One reduction for everything.
         gradients, sums = context.all_reduce(
             tf.distribute.ReduceOp.SUM, (gradients, sums)

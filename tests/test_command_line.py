@@ -16,7 +16,7 @@ _ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # A script with a case for each way to end. TensorFlow is imported once: each
 # case runs in a fork of its own, from the call that ends every script.
-_SCRIPT = '''
+_SCRIPT = """
 import json, os, sys
 from bert_tf import command_line, optimization
 import tensorflow as tf
@@ -80,7 +80,7 @@ for case, argv in json.loads(sys.argv[1]).items():
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     with open(f"{case}.code", "w") as file:
         file.write(str(code))
-'''
+"""
 _ONE_LINE = {
     "refused by the library": "num_warmup_steps=20, num_train_steps=10",
     "refused by the script": "error: a line, and another\n",

@@ -90,7 +90,10 @@ def test_vectors_of_lines_and_a_saved_model(model, tmp_path):
         (["--output_file=out", "--use_one_hot_embeddings"], "Leave it out"),
         (["--output_file=out", "--layers=-1,x"], "--layers takes numbers"),
         (["--output_file=out", "--layers=-6"], "layers=-6"),
-        (["--output_file=out", "--export_dir=x", "--unit=word"], "Choose another --unit"),
+        (
+            ["--output_file=out", "--export_dir=x", "--unit=word"],
+            "Choose another --unit",
+        ),
     ],
 )
 def test_refusals(arguments, problem, model, tmp_path):

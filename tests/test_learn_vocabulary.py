@@ -128,7 +128,6 @@ class TestLearn:
         with pytest.raises(ValueError, match=message):
             vocabulary.learn(*arguments)
 
-
     def test_frequent_words_are_handed_over_in_parts(self, monkeypatch):
         words = make_words()
         whole = vocabulary.learn(words, 120, num_unused=0)

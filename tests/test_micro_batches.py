@@ -57,9 +57,7 @@ class TestEstimated:
             )
             assert fits(8) == expected
         # Two replicas of one machine share its memory.
-        fits = micro_batches.estimated(
-            config, 128, 20, 2, available=1.2 * need
-        )
+        fits = micro_batches.estimated(config, 128, 20, 2, available=1.2 * need)
         assert not fits(8)
 
     def test_what_is_free_now(self):

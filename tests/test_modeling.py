@@ -245,9 +245,9 @@ class TestInitialWeights:
         for seed in (1, 1, 2):
             keras.utils.set_random_seed(seed)
             model = modeling.Bert(_TINY)
-            weights.append(np.concatenate([
-                v.numpy().ravel() for v in model.variables
-            ]))
+            weights.append(
+                np.concatenate([v.numpy().ravel() for v in model.variables])
+            )
         np.testing.assert_array_equal(weights[0], weights[1])
         assert (weights[0] != weights[2]).any()
 
@@ -373,7 +373,9 @@ class TestParameterCounts:
         attention = 4 * (D * D + D) + 2 * D
         feed_forward = D * F + F + F * D + D + 2 * D
         assert _count(name) == (
-            (V + M + T) * D + 2 * D  # embeddings
+            (V + M + T) * D
+            + 2 * D  # embeddings
             + L * (attention + feed_forward)
-            + D * D + D  # pooler
+            + D * D
+            + D  # pooler
         )

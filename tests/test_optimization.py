@@ -179,11 +179,13 @@ class TestAdamWeightDecay:
         }
         is_slot = re.compile(r"/adam_[mv]$")
         optimizer = optimization.AdamWeightDecay(lambda step: 0.1)
-        optimizer.build([
-            _variable(name, np.zeros(shape))
-            for name, shape in stored.items()
-            if not is_slot.search(name) and name != "global_step"
-        ])
+        optimizer.build(
+            [
+                _variable(name, np.zeros(shape))
+                for name, shape in stored.items()
+                if not is_slot.search(name) and name != "global_step"
+            ]
+        )
         slots = {k: tuple(v.shape) for k, v in optimizer.slots.items()}
         assert slots == {k: v for k, v in stored.items() if is_slot.search(k)}
 
@@ -211,7 +213,9 @@ class TestLamb:
                 v_hat = v[k] / (1 - 0.999**t)
                 update = m_hat / (np.sqrt(v_hat) + 1e-6)
                 update += decay * weights[k] * _DECAYS[k]
-                ratio = np.linalg.norm(weights[k]) / np.linalg.norm(update)
+                ratio = float(
+                    np.linalg.norm(weights[k]) / np.linalg.norm(update)
+                )
                 if not np.any(weights[k]) or not np.any(update):
                     ratio = 1
                 weights[k] = weights[k] - rate * ratio * update

@@ -32,8 +32,19 @@ def wheel(tmp_path_factory):
         shutil.copy(path, copy)
     out = tmp_path_factory.mktemp("wheel")
     subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps",
-         "--no-build-isolation", "--no-index", "--wheel-dir", out, copy],
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "--quiet",
+            "--no-deps",
+            "--no-build-isolation",
+            "--no-index",
+            "--wheel-dir",
+            out,
+            copy,
+        ],
         check=True,
     )
     (path,) = out.glob("bert_tf-*.whl")
@@ -77,8 +88,18 @@ def test_wheel_holds_the_package_and_the_scripts(wheel):
 def test_script_runs_from_another_folder(wheel, tmp_path):
     site = tmp_path / "site"
     subprocess.run(
-        [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps",
-         "--no-index", "--target", site, wheel],
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--no-index",
+            "--target",
+            site,
+            wheel,
+        ],
         check=True,
     )
     elsewhere = tmp_path / "elsewhere"

@@ -1,8 +1,5 @@
 """Tests of bert_tf/records.py."""
 
-import dataclasses
-import json
-
 from bert_tf import records
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Rematerialization: the same numbers from less memory."""
 
+from typing import Any
+
 from bert_tf import devices, heads, modeling
 
 import keras
@@ -10,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 # Deep enough that most of the memory is what layers keep.
-_DEEP = {
+_DEEP: dict[str, Any] = {
     "vocab_size": 2000,
     "hidden_size": 128,
     "num_hidden_layers": 8,
