@@ -451,6 +451,9 @@ def main(_):
             log_steps=common_flags.log_steps(),
             group_by_length=group_by_length(strategy),
             recipe=recipe,
+            peak_flops=common_flags.PEAK_FLOPS.value,
+            profile_steps=common_flags.profile_steps(),
+            remat=common_flags.REMAT.value,
         )
         train(run, plan, _EVAL_BATCH_SIZE.value)
     if not (do_eval or do_predict or do_export):

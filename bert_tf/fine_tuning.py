@@ -49,6 +49,7 @@ class Plan:
         recipe: Optimizer and schedule.
         peak_flops: Of one device, where its data sheet is not known.
         profile_steps: Between which a trace is written.
+        remat: Whether the backward pass computes layers again.
     """
 
     batch_size: int
@@ -65,6 +66,7 @@ class Plan:
     recipe: recipes.Recipe = dataclasses.field(default_factory=recipes.Recipe)
     peak_flops: float | None = None
     profile_steps: tuple[int, int] | None = None
+    remat: bool = False
 
     def steps(self, examples: int) -> int:
         """Training steps, rounded down as in the original."""
@@ -121,6 +123,7 @@ def train(
         state.records,
         plan.group_by_length,
     )
+    state.model.bert.encoder.remat = plan.remat
     steps = training.make_train_steps(
         strategy,
         state.model,

@@ -132,6 +132,9 @@ def plan(strategy: tf.distribute.Strategy) -> fine_tuning.Plan:
         log_steps=common_flags.log_steps(),
         group_by_length=group_by_length(strategy),
         recipe=optimization_flags.recipe(),
+        peak_flops=common_flags.PEAK_FLOPS.value,
+        profile_steps=common_flags.profile_steps(),
+        remat=common_flags.REMAT.value,
     )
 
 
