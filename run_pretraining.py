@@ -102,6 +102,12 @@ _EVAL_STEPS = flags.DEFINE_integer(
     "metrics.jsonl and TensorBoard.",
     lower_bound=1,
 )
+_AUTO_BATCH_SIZE = flags.DEFINE_bool(
+    "auto_batch_size",
+    False,
+    "Sets --gradient_accumulation_steps so that micro-batches are as large as "
+    "memory allows. Tried on GPUs and TPUs, estimated on CPUs.",
+)
 _MAX_EVAL_STEPS = flags.DEFINE_integer(
     "max_eval_steps", 100, "Evaluation steps at most.", lower_bound=1
 )
@@ -332,6 +338,18 @@ def make_evaluation(strategy, model, data, batch_size, max_steps, seed):
     return evaluate
 
 
+def micro_batches_per_step(accumulate):
+    """Micro-batches per step; None to find what fits into memory."""
+    if not _AUTO_BATCH_SIZE.value:
+        return accumulate
+    if accumulate > 1:
+        raise ValueError(
+            "--auto_batch_size finds the number of micro-batches itself. "
+            f"Received: gradient_accumulation_steps={accumulate}"
+        )
+    return None
+
+
 # ---- Main -------------------------------------------------------------------
 
 
@@ -343,7 +361,7 @@ def main(_):
             "At least one of --do_train and --do_eval must be true."
         )
     folder = common_flags.OUTPUT_DIR.value
-    accumulate = common_flags.micro_batches(_ACCUMULATE.value)
+    accumulate = micro_batches_per_step(_ACCUMULATE.value)
     plan = Plan(
         _TRAIN_BATCH_SIZE.value,
         optimization_flags.LEARNING_RATE.value,

@@ -117,12 +117,6 @@ REMAT = flags.DEFINE_bool(
     "Whether the backward pass computes each layer again instead of keeping "
     "what is inside it: less memory, the same update, a third more time.",
 )
-AUTO_BATCH_SIZE = flags.DEFINE_bool(
-    "auto_batch_size",
-    False,
-    "Sets --gradient_accumulation_steps so that micro-batches are as large as "
-    "memory allows. Tried on GPUs and TPUs, estimated on CPUs.",
-)
 LOGICAL_CPUS = flags.DEFINE_integer(
     "logical_cpus",
     1,
@@ -189,18 +183,6 @@ def set_up_distribution() -> tf.distribute.Strategy:
             f"num_tpu_cores={NUM_TPU_CORES.value}, the TPU has {cores}"
         )
     return strategy
-
-
-def micro_batches(accumulate: int) -> int | None:
-    """Micro-batches per step; None to find what fits into memory."""
-    if not AUTO_BATCH_SIZE.value:
-        return accumulate
-    if accumulate > 1:
-        raise ValueError(
-            "--auto_batch_size finds the number of micro-batches itself. "
-            f"Received: gradient_accumulation_steps={accumulate}"
-        )
-    return None
 
 
 def _check_remote(*paths: flags.FlagHolder) -> None:

@@ -6,7 +6,8 @@ the records of a step depend on the seed and the step alone, not on the number
 of replicas or hosts. Every host reads all records, at more than a million a
 second, and parses only its own.
 
-Shapes: B global batch, S sequence length, P predictions per row.
+Shapes: B global batch, S sequence length, P predictions per row, A batches that
+are masked together.
 """
 
 import contextlib
@@ -27,6 +28,8 @@ _WINDOW = 50
 # Trimmed sequences have a multiple of so many tokens: kernels prefer it, and
 # there are fewer shapes.
 _MULTIPLE = 8
+# Rows that are masked at once.
+_MASKED_TOGETHER = 512
 
 
 def train(
@@ -208,38 +211,42 @@ class DynamicMasks:
     first_step: int = 0
 
     def apply(
-        self, batch: Mapping[str, tf.Tensor], number: tf.Tensor, row: int
+        self, batch: Mapping[str, tf.Tensor], numbers: tf.Tensor, row: int
     ) -> dict[str, tf.Tensor]:
-        """Masks rows of a global batch.
+        """Masks the same rows of several global batches.
 
         Args:
-            batch: features of unmasked records, [rows, ...].
-            number: int64, which batch it is, from 0.
-            row: which of the global batch the first of them is.
+            batch: features of unmasked records, [batches * rows, ...].
+            numbers: int64 [batches], which they are, from 0.
+            row: which of a global batch the first row is.
 
         Returns:
             Features of masked records.
         """
         names = [name for name in _NEEDED_TO_MASK if name in batch]
 
-        def mask(number, *arrays):
-            S = arrays[0].shape[1]
+        def mask(numbers, *arrays):
+            B, S = arrays[0].shape
+            rows = B // len(numbers)
             # Philox counts in blocks of four numbers.
-            blocks = masking.numbers_of_row(S, self.settings) // 4
-            generator = np.random.Philox(
-                key=np.array([self.seed, self.first_step + number], np.uint64),
-                counter=row * blocks,
-            )
+            counter = row * masking.numbers_of_row(S, self.settings) // 4
+            draws = []
+            for step in self.first_step + numbers:
+                key = np.array([self.seed, step], np.uint64)
+                rng = np.random.Generator(
+                    np.random.Philox(key=key, counter=counter)
+                )
+                draws.append(masking.draw(rng, rows, S, self.settings))
             masked = masking.mask(
                 dict(zip(names, arrays, strict=True)),
                 self.settings,
-                np.random.Generator(generator),
+                np.concatenate(draws),
             )
             return [masked[name] for name in _MASKED]
 
         arrays = tf.numpy_function(
             mask,
-            [number, *(batch[name] for name in names)],
+            [numbers, *(batch[name] for name in names)],
             list(_MASKED.values()),
         )
         masked = dict(zip(_MASKED, arrays, strict=True))
@@ -289,23 +296,32 @@ def distribute(
         local = replicas // context.num_input_pipelines
         rows = slice(first, first + share)
 
-        def parse(number, data):
-            serialized, weights = data
-            batch = record_type.parse(serialized[rows], lengths)
+        # NumPy is called for several batches at once: for a small one the
+        # calls take longer than the work.
+        together = 1 if masks is None else max(1, _MASKED_TOGETHER // share)
+
+        def parse(numbers, data):  # [A], ([A, B], [A, B])
+            serialized, weights = (
+                tf.reshape(x[:, rows], [-1]) for x in data
+            )  # [A * share]
+            batch = record_type.parse(serialized, lengths)
             if trim:
                 batch = _trim(batch, record_type)
             if masks is not None:
-                batch = masks.apply(batch, number, first)
-            batch["row_weights"] = weights[rows]
+                batch = masks.apply(batch, numbers, first)
+            batch["row_weights"] = weights
+            # Open are the length of trimmed sequences, or how many batches
+            # there are together: the last may be fewer.
+            parts = local if masks is None else -1
             return {
-                # Only the length of trimmed sequences is open.
                 name: tf.reshape(
-                    x, [local, share // local, *(d or -1 for d in x.shape[1:])]
+                    x, [parts, share // local, *(d or -1 for d in x.shape[1:])]
                 )
                 for name, x in batch.items()
             }
 
         numbered = tf.data.Dataset.zip(tf.data.Dataset.counter(), dataset)
+        numbered = numbered.batch(together)
         parsed = numbered.map(parse, num_parallel_calls=tf.data.AUTOTUNE)
         return parsed.unbatch().prefetch(tf.data.AUTOTUNE)
 

@@ -49,7 +49,7 @@ def show(
             row = _decode(file, serialized.numpy())
             if masks is not None:
                 batch = {n: tf.constant(x[np.newaxis]) for n, x in row.items()}
-                batch = masks.apply(batch, tf.constant(0, tf.int64), shown)
+                batch = masks.apply(batch, tf.constant([0], tf.int64), shown)
                 row = {name: x[0].numpy() for name, x in batch.items()}
             shown += 1
             yield _text(shown, file, row, pieces, objective)

@@ -65,10 +65,18 @@ def numbers_of_row(S: int, settings: Masking) -> int:
     return -(-(orders * S + 2 * settings.max_predictions_per_seq) // 4) * 4
 
 
+def draw(
+    rng: np.random.Generator, rows: int, S: int, settings: Masking
+) -> np.ndarray:
+    """Draws what `mask` takes: [rows, numbers_of_row] uint64, row by row."""
+    shape = (rows, numbers_of_row(S, settings))
+    return rng.integers(2**64, size=shape, dtype=np.uint64)
+
+
 def mask(
     features: Mapping[str, np.ndarray],
     settings: Masking,
-    rng: np.random.Generator,
+    draws: np.ndarray,
 ) -> dict[str, np.ndarray]:
     """Masks a batch.
 
@@ -76,17 +84,14 @@ def mask(
         features: `input_ids`, `input_mask` and `word_starts`, each [B, S]; of
             packed rows also `sequence_ids`.
         settings: What to choose and how to hide it.
-        rng: Gives `numbers_of_row` numbers for each row, row by row.
+        draws: [B, numbers_of_row] uint64, from `draw`.
 
     Returns:
         `input_ids` [B, S] int32 with the masks, `masked_lm_positions` and
         `masked_lm_ids` [B, P] int32, `masked_lm_weights` [B, P] float32.
     """
     ids = features["input_ids"]
-    B, S = ids.shape
-    draws = rng.integers(
-        2**64, size=(B, numbers_of_row(S, settings)), dtype=np.uint64
-    )
+    S = ids.shape[1]
     is_text = (
         (features["input_mask"] > 0)
         & (ids != settings.cls_id)

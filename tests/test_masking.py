@@ -44,7 +44,9 @@ def make_rows(number=4000, S=64, seed=0, one_piece_words=False):
 
 
 def mask(rows, settings, seed=1):
-    return masking.mask(rows, settings, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    draws = masking.draw(rng, *rows["input_ids"].shape, settings)
+    return masking.mask(rows, settings, draws)
 
 
 def chosen_of(rows, masked):
@@ -138,7 +140,9 @@ class TestAllPolicies:
         assert numbers % 4 == 0
         rng.integers(2**64, size=7 * numbers, dtype=np.uint64)
         part = masking.mask(
-            {name: x[7:12] for name, x in rows.items()}, settings, rng
+            {name: x[7:12] for name, x in rows.items()},
+            settings,
+            masking.draw(rng, 5, 64, settings),
         )
         for name, array in whole.items():
             np.testing.assert_array_equal(array[7:12], part[name])
