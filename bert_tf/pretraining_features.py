@@ -44,7 +44,8 @@ def features(
         rows["next_sentence_labels"] = sequences.labels[:, np.newaxis]
     if settings.dynamic_masking:
         return rows
-    draws = masking.draw(rng, *rows["input_ids"].shape, masks)
+    B, S = rows["input_ids"].shape
+    draws = masking.draw(rng, B, S, masks)
     rows |= masking.mask(rows, masks, draws)
     del rows["word_starts"]
     return rows

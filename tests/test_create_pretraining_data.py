@@ -11,6 +11,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 
 from bert_tf import manifests, records
 from tests import scripts
@@ -337,9 +338,11 @@ class TestGoesOn:
 
     @pytest.mark.slow
     def test_killed_and_started_again(self, inputs, tmp_path):
-        changes = {"num_shards": 4, "dupe_factor": 40}
+        changes = {"num_shards": 4, "dupe_factor": 80}
+        start = time.monotonic()
         done = run(inputs, tmp_path, **changes, output_dir=tmp_path / "whole")
         assert done.wait() == 0, done.stderr
+        seconds = time.monotonic() - start
         command = [
             sys.executable,
             _SCRIPT,
@@ -351,7 +354,7 @@ class TestGoesOn:
         for _ in range(10):
             process = subprocess.Popen(command, start_new_session=True)
             try:
-                process.wait(rng.uniform(0.4, 2))
+                process.wait(rng.uniform(0.1, 0.6) * seconds)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()

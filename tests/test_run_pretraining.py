@@ -304,7 +304,7 @@ BAD = {
     ),
     "dangling link": (
         ["--input_file={data}/dangling*"],
-        "{data}/dangling; No such file",
+        "No such file or directory: '{data}/dangling'",
     ),
     "not records": (
         ["--input_file={data}/config.json"],

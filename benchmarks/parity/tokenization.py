@@ -1,10 +1,10 @@
 """Compares the tokenizers with the original's rules and with transformers'.
 
     pip install -e '.[parity]'
-    python benchmarks/parity/tokenization.py --data_dir=/data
+    python benchmarks/parity/tokenization.py --data=/data
 
 With a vocabulary in which each character is a piece: every assigned character
-in several contexts, and random strings. With the released ones, in --data_dir:
+in several contexts, and random strings. With the released ones, in --data:
 the characters again, every line of glue/*/*.tsv and text/*.txt and every
 context, question and answer of squad/*.json.
 
@@ -35,8 +35,8 @@ import tensorflow as tf  # noqa: E402
 import transformers  # noqa: E402
 from absl import app, flags  # noqa: E402
 
-_DATA_DIR = flags.DEFINE_string(
-    "data_dir", None, "Folder with vocab, text, glue and squad.", required=True
+_DATA = flags.DEFINE_string(
+    "data", None, "Folder with vocab, text, glue and squad."
 )
 _RANDOM_TEXTS = flags.DEFINE_integer(
     "random_texts", 100_000, "How many random strings."
@@ -231,14 +231,14 @@ def _cases(data_dir):
 
 def main(_):
     """Prints a row for each vocabulary and group of texts."""
+    if not _DATA.value:
+        sys.exit("error: --data must name the folder of the texts.")
     print(
         "vocabulary | texts of | texts | not the original's | not as in the "
         "graph | wrong offsets | not transformers' | unexplained | explained by"
     )
     unproven = 0
-    for name, vocab, do_lower_case, groups in _cases(
-        pathlib.Path(_DATA_DIR.value)
-    ):
+    for name, vocab, do_lower_case, groups in _cases(pathlib.Path(_DATA.value)):
         comparison = Comparison(vocab, do_lower_case)
         for group, texts in groups.items():
             counts = comparison.count(texts)
