@@ -4,6 +4,7 @@ The processes are forked from one that has imported TensorFlow but not started
 it, which saves each of them that import: several seconds.
 """
 
+import contextlib
 import multiprocessing
 import os
 import pathlib
@@ -12,7 +13,10 @@ import runpy
 import signal
 import sys
 import traceback
-from collections.abc import Mapping
+import types
+from collections.abc import Iterator, Mapping
+
+from absl import flags
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -112,3 +116,29 @@ def run(
     started = start(folder, script, *flags, **environment)
     started.wait()
     return started
+
+
+@contextlib.contextmanager
+def only_flags_of(*modules: types.ModuleType) -> Iterator[None]:
+    """Hides the flags of all others that tests of this process imported.
+
+    A script run in this process would otherwise define some of them again.
+    """
+    known = {module.__name__ for module in modules}
+    hidden = [
+        (module, flags.FLAGS[name])
+        for name in list(flags.FLAGS)
+        if (module := flags.FLAGS.find_module_defining_flag(name)) not in known
+        and str(module).startswith(("bert_tf.", "benchmarks."))
+    ]
+    flags.FLAGS.remove_flag_values([flag.name for _, flag in hidden])
+    before = set(flags.FLAGS)
+    try:
+        yield
+    finally:
+        # The next run defines its own again.
+        flags.FLAGS.remove_flag_values(set(flags.FLAGS) - before)
+        for module, flag in hidden:
+            flags.FLAGS[flag.name] = flag
+            flags.FLAGS.register_flag_by_module(module, flag)
+            flags.FLAGS.register_key_flag_for_module(module, flag)

@@ -22,7 +22,6 @@ from tests import scripts, test_tasks_glue
 import numpy as np
 import pytest
 import tensorflow as tf
-from absl import flags
 from absl.testing import flagsaver
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -449,16 +448,16 @@ def _run_here(*arguments):
     """Runs the script in this process: quicker, for runs that end at once."""
     path = str(_ROOT / "run_classifier.py")
     argv, sys.argv = sys.argv, [path, *arguments]
-    before = set(flags.FLAGS)
     try:
-        with flagsaver.flagsaver():
+        with (
+            scripts.only_flags_of(*_FLAG_MODULES),
+            flagsaver.flagsaver(),
+        ):
             runpy.run_path(path, run_name="__main__")
     except SystemExit as exit_:
         return exit_.code
     finally:
         sys.argv = argv
-        # The next run defines them again.
-        flags.FLAGS.remove_flag_values(set(flags.FLAGS) - before)
 
 
 @pytest.mark.parametrize(

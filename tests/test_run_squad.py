@@ -18,7 +18,6 @@ from tests import scripts
 import numpy as np
 import pytest
 import tensorflow as tf
-from absl import flags
 from absl.testing import flagsaver
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -52,16 +51,16 @@ def _run_here(*arguments, name="__main__"):
     """
     path = str(_ROOT / "run_squad.py")
     argv, sys.argv = sys.argv, [path, *arguments]
-    before = set(flags.FLAGS)
     try:
-        with flagsaver.flagsaver():
+        with (
+            scripts.only_flags_of(*_FLAG_MODULES),
+            flagsaver.flagsaver(),
+        ):
             return runpy.run_path(path, run_name=name)
     except SystemExit as exit_:
         return exit_.code
     finally:
         sys.argv = argv
-        # The next run defines them again.
-        flags.FLAGS.remove_flag_values(set(flags.FLAGS) - before)
 
 
 def _model(folder):
