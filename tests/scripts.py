@@ -125,11 +125,15 @@ def only_flags_of(*modules: types.ModuleType) -> Iterator[None]:
     A script run in this process would otherwise define some of them again.
     """
     known = {module.__name__ for module in modules}
+    defined = [
+        (str(flags.FLAGS.find_module_defining_flag(name)), flags.FLAGS[name])
+        for name in flags.FLAGS
+    ]
     hidden = [
-        (module, flags.FLAGS[name])
-        for name in list(flags.FLAGS)
-        if (module := flags.FLAGS.find_module_defining_flag(name)) not in known
-        and str(module).startswith(("bert_tf.", "benchmarks."))
+        (module, flag)
+        for module, flag in defined
+        if module.startswith(("bert_tf.", "benchmarks."))
+        and module not in known
     ]
     flags.FLAGS.remove_flag_values([flag.name for _, flag in hidden])
     before = set(flags.FLAGS)
