@@ -35,10 +35,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from bert_tf import (  # noqa: E402
+from bert_tf import (
     bulk_tokenization,
     corpus,
     creation_output,
@@ -48,8 +45,9 @@ from bert_tf import (  # noqa: E402
     workers,
 )
 
-from absl import app, flags  # noqa: E402
+from absl import app, flags
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 _TEXT = flags.DEFINE_string(
     "text", None, "WikiExtractor output.", required=True
 )

@@ -18,15 +18,11 @@ dupe_factor 3 took 14.4 CPU-seconds, where they say 15.3.
 import math
 import os
 import pathlib
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from bert_tf import (  # noqa: E402
+from bert_tf import (
     corpus,
     creation,
     creation_files,
@@ -36,8 +32,8 @@ from bert_tf import (  # noqa: E402
     workers,
 )
 
-import numpy as np  # noqa: E402
-from absl import app, flags  # noqa: E402
+import numpy as np
+from absl import app, flags
 
 # ---- Flags: the run ---------------------------------------------------------
 

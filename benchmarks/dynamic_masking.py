@@ -13,15 +13,11 @@ import dataclasses
 import os
 import pathlib
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from bert_tf import (  # noqa: E402
+from bert_tf import (
     heads,
     input_pipeline,
     modeling,
@@ -33,10 +29,11 @@ from bert_tf import (  # noqa: E402
     training,
 )
 
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
-from absl import app, flags  # noqa: E402
+import numpy as np
+import tensorflow as tf
+from absl import app, flags
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 _MODEL = flags.DEFINE_string("model", "mini", "Of configs/models.")
 _POLICY = flags.DEFINE_string("masking", "token", "The policy.")
 _ROUNDS = flags.DEFINE_integer("rounds", 5, "Times that each side runs.")

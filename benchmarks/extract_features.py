@@ -14,18 +14,14 @@ speeds, the ratio, and the largest difference of any value.
 import importlib.util
 import os
 import pathlib
-import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+from bert_tf import checkpoints, features, fine_tuning, modeling
+from bert_tf.interop import formats
 
-from bert_tf import checkpoints, features, fine_tuning, modeling  # noqa: E402
-from bert_tf.interop import formats  # noqa: E402
-
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
-from absl import app, flags  # noqa: E402
+import numpy as np
+import tensorflow as tf
+from absl import app, flags
 
 _INPUT_FILE = flags.DEFINE_string(
     "input_file", None, "A text on each line.", required=True

@@ -13,14 +13,10 @@ import itertools
 import os
 import pathlib
 import statistics
-import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from bert_tf import (  # noqa: E402
+from bert_tf import (
     bulk_tokenization,
     corpus,
     creation,
@@ -37,10 +33,11 @@ from bert_tf import (  # noqa: E402
     training,
 )
 
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
-from absl import app, flags  # noqa: E402
+import numpy as np
+import tensorflow as tf
+from absl import app, flags
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 _VOCAB_FILE = flags.DEFINE_string("vocab_file", None, "Uncased.", required=True)
 _MODEL = flags.DEFINE_string("model", "tiny", "Of configs/models.")
 _LENGTH = flags.DEFINE_integer("length", 512, "S.")

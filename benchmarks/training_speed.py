@@ -29,12 +29,10 @@ import tempfile
 import time
 from collections.abc import Callable
 
+import numpy as np
+from absl import app, flags
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-import numpy as np  # noqa: E402
-from absl import app, flags  # noqa: E402
-
 SIDES = ("ours", "transformers", "keras_hub", "keras_hub_onednn")
 
 _MODELS = flags.DEFINE_list("models", ["mini"], "Of configs/models.")

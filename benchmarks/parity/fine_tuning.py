@@ -27,14 +27,12 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from bert_tf.tasks import classification, glue, metrics
+
+import numpy as np
+from absl import app, flags
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT))
-
-from bert_tf.tasks import classification, glue, metrics  # noqa: E402
-
-import numpy as np  # noqa: E402
-from absl import app, flags  # noqa: E402
-
 _DATA_DIR = flags.DEFINE_string(
     "data_dir", None, "Folder with a folder for each task.", required=True
 )

@@ -11,22 +11,17 @@ Rust, without writing anything. Prints questions per second and the ratio.
 """
 
 import os
-import pathlib
-import sys
 import tempfile
 import time
 
 # Before the tokenizers are imported: one core for each.
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT))
+from bert_tf import squad_records, tokenization
+from bert_tf.tasks import squad, squad_windows
 
-from bert_tf import squad_records, tokenization  # noqa: E402
-from bert_tf.tasks import squad, squad_windows  # noqa: E402
-
-import transformers  # noqa: E402
-from absl import app, flags, logging  # noqa: E402
+import transformers
+from absl import app, flags, logging
 
 _TRAIN_FILE = flags.DEFINE_string(
     "train_file", None, "Of SQuAD 1.1, train or dev.", required=True

@@ -1,7 +1,7 @@
 """Compares the tokenizers with the original's rules and with transformers'.
 
     pip install -e '.[parity]'
-    python benchmarks/parity/tokenization.py --data=/data
+    python -m benchmarks.parity.tokenization --data=/data
 
 With a vocabulary in which each character is a piece: every assigned character
 in several contexts, and random strings. With the released ones, in --data:
@@ -25,15 +25,12 @@ import sys
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT))
+from bert_tf import text_ops, tokenization
+from tests import sample_texts, tokenizer_rules
 
-from bert_tf import text_ops, tokenization  # noqa: E402
-from tests import sample_texts, tokenizer_rules  # noqa: E402
-
-import tensorflow as tf  # noqa: E402
-import transformers  # noqa: E402
-from absl import app, flags  # noqa: E402
+import tensorflow as tf
+import transformers
+from absl import app, flags
 
 _DATA = flags.DEFINE_string(
     "data", None, "Folder with vocab, text, glue and squad."
