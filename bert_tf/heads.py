@@ -14,7 +14,7 @@ leaves it untrained.
 
 from typing import Any
 
-from bert_tf import modeling
+from bert_tf import functions, modeling
 
 import keras
 import tensorflow as tf
@@ -26,7 +26,7 @@ class _Transform(keras.layers.Layer):
     def __init__(self, config: modeling.BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         size = config.hidden_size
-        self.activation = modeling.activation(
+        self.activation = functions.activation(
             config.transform_act or config.hidden_act
         )
         self.dense = modeling.Dense(config, size, size, name="dense")
@@ -91,7 +91,7 @@ class LinearHead(keras.layers.Layer):
 
     def call(self, x):  # [..., D]
         kernel = tf.transpose(self.output_weights)
-        return modeling.affine(x, kernel, self.output_bias)  # [..., C]
+        return functions.affine(x, kernel, self.output_bias)  # [..., C]
 
 
 class PretrainingHeads(keras.layers.Layer):
@@ -216,10 +216,10 @@ class BertClassifier(keras.Model):
 
     def call(self, inputs, dropout_seed=None):
         """Returns float32 logits [B, C]; arguments as of `Bert`."""
-        seeds = modeling.split_seed(dropout_seed, 2)
+        seeds = functions.split_seed(dropout_seed, 2)
         first = _first(inputs["input_ids"])
         pooled = self.bert(inputs, seeds[0], first).pooled  # [B, D]
-        pooled = modeling.dropout(pooled, self.rate, seeds[1])
+        pooled = functions.dropout(pooled, self.rate, seeds[1])
         logits = tf.matmul(pooled, self.output_weights, transpose_b=True)
         return tf.cast(tf.nn.bias_add(logits, self.output_bias), tf.float32)
 
@@ -237,9 +237,9 @@ class BertTagger(keras.Model):
 
     def call(self, inputs, dropout_seed=None):
         """Returns float32 logits [B, S, C]; arguments as of `Bert`."""
-        seeds = modeling.split_seed(dropout_seed, 2)
+        seeds = functions.split_seed(dropout_seed, 2)
         x = self.bert(inputs, seeds[0]).sequence  # [B, S, D]
-        x = modeling.dropout(x, self.rate, seeds[1])
+        x = functions.dropout(x, self.rate, seeds[1])
         return tf.cast(self.tagging(x), tf.float32)
 
 
@@ -283,12 +283,12 @@ class BertMultipleChoice(keras.Model):
                 [B, K, S]; other keys are ignored.
             dropout_seed: int32 [2], or None for no dropout.
         """
-        seeds = modeling.split_seed(dropout_seed, 2)
+        seeds = functions.split_seed(dropout_seed, 2)
         shape = tf.shape(inputs["input_ids"])
         names = ("input_ids", "input_mask", "segment_ids")
         rows = {n: tf.reshape(inputs[n], [-1, shape[2]]) for n in names}
         first = _first(rows["input_ids"])
         pooled = self.bert(rows, seeds[0], first).pooled  # [B * K, D]
-        pooled = modeling.dropout(pooled, self.rate, seeds[1])
+        pooled = functions.dropout(pooled, self.rate, seeds[1])
         scores = self.multiple_choice(pooled)  # [B * K, 1]
         return tf.cast(tf.reshape(scores, shape[:2]), tf.float32)

@@ -16,238 +16,23 @@ Dropout takes its randomness as an argument: `dropout_seed`, an int32 [2]
 tensor, or None for no dropout. The same seed gives the same masks.
 """
 
-import dataclasses
-import json
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
+
+from bert_tf import configuration, functions
 
 import keras
 import tensorflow as tf
 
-# Keys of the multilingual and Chinese releases. They describe the pooler that
-# every BERT has, and the original never read them.
-_POOLER_KEYS = frozenset(
-    {
-        "directionality",
-        "pooler_fc_size",
-        "pooler_num_attention_heads",
-        "pooler_num_fc_layers",
-        "pooler_size_per_head",
-        "pooler_type",
-    }
-)
-_SIZES = (
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "max_position_embeddings",
-    "type_vocab_size",
-)
+# Under the name that the original gives it.
+BertConfig = configuration.BertConfig
 
-
-# ---- Configuration ----------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class BertConfig:
-    """Architecture of one BERT, as in the released bert_config.json."""
-
-    vocab_size: int  # V
-    hidden_size: int = 768  # D
-    num_hidden_layers: int = 12  # L
-    num_attention_heads: int = 12  # N
-    intermediate_size: int = 3072  # F
-    hidden_act: str = "gelu"
-    hidden_dropout_prob: float = 0.1
-    attention_probs_dropout_prob: float = 0.1
-    max_position_embeddings: int = 512  # M
-    type_vocab_size: int = 16  # T; the original's default, releases say 2
-    initializer_range: float = 0.02
-    layer_norm_eps: float = 1e-12
-    # Of the dense layer before the vocabulary product, where they are others
-    # than the encoder's, as in KerasHub.
-    transform_act: str | None = None
-    transform_layer_norm_eps: float | None = None
-
-    def __post_init__(self):
-        for name in _SIZES:
-            value = getattr(self, name)
-            if not _is_a(value, int) or value < 1:
-                raise ValueError(
-                    f"`{name}` must be a positive integer. "
-                    f"Received: {name}={value!r}"
-                )
-        if self.hidden_size % self.num_attention_heads:
-            raise ValueError(
-                "`hidden_size` must be a multiple of `num_attention_heads`. "
-                f"Received: hidden_size={self.hidden_size}, "
-                f"num_attention_heads={self.num_attention_heads}"
-            )
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-            value = getattr(self, name)
-            if not _is_a(value, int | float) or not 0 <= value < 1:
-                raise ValueError(
-                    f"`{name}` must be a number, at least 0 and below 1. "
-                    f"Received: {name}={value!r}"
-                )
-        for name in (
-            "initializer_range",
-            "layer_norm_eps",
-            "transform_layer_norm_eps",
-        ):
-            value = getattr(self, name)
-            if name == "transform_layer_norm_eps" and value is None:
-                continue
-            if not _is_a(value, int | float) or not 0 < value < math.inf:
-                raise ValueError(
-                    f"`{name}` must be a positive number. "
-                    f"Received: {name}={value!r}"
-                )
-        activation(self.hidden_act)
-        activation(self.transform_act or self.hidden_act)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "BertConfig":
-        """Returns the config of a parsed bert_config.json."""
-        known = {field.name for field in dataclasses.fields(cls)}
-        unknown = sorted(set(values) - known - _POOLER_KEYS)
-        if unknown:
-            raise ValueError(
-                f"The BERT config has unknown keys: {', '.join(unknown)}. "
-                f"Known keys: {', '.join(sorted(known))}"
-            )
-        if "vocab_size" not in values:
-            raise ValueError("The BERT config has no `vocab_size`.")
-        return cls(**{k: v for k, v in values.items() if k in known})
-
-    @classmethod
-    def from_json_file(cls, path: str) -> "BertConfig":
-        """Reads a bert_config.json, local or remote."""
-        with tf.io.gfile.GFile(path, "rb") as file:
-            text = file.read()
-        try:
-            values = json.loads(text)
-        except ValueError as error:  # of the encoding or of the syntax
-            raise ValueError(f"{path} is not JSON: {error}") from error
-        if not isinstance(values, dict):
-            raise ValueError(f"{path} must hold one JSON object.")
-        try:
-            return cls.from_dict(values)
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
-
-    def to_json(self) -> str:
-        """Returns the text of a bert_config.json."""
-        values = dataclasses.asdict(self).items()
-        said = {name: value for name, value in values if value is not None}
-        return json.dumps(said, indent=2) + "\n"
-
-    def check_sequence_length(self, max_seq_length: int) -> None:
-        """Raises ValueError if the position table has too few rows."""
-        if max_seq_length > self.max_position_embeddings:
-            raise ValueError(
-                "`max_seq_length` is more than the model has positions for. "
-                f"Received: max_seq_length={max_seq_length}, "
-                f"max_position_embeddings={self.max_position_embeddings}"
-            )
-
-    def check_vocab_size(self, size: int, path: str) -> None:
-        """Raises ValueError if a vocabulary of `size` pieces does not fit."""
-        if size != self.vocab_size:
-            raise ValueError(
-                f"{path} does not belong to this BERT config: it has {size} "
-                f"pieces, the config says vocab_size={self.vocab_size}."
-            )
-
-
-def _is_a(value: Any, kind: Any) -> bool:
-    """Like isinstance, but `true` in a JSON file is no number."""
-    return isinstance(value, kind) and not isinstance(value, bool)
-
-
-# ---- Elementwise functions and small layers ---------------------------------
-
-
-@tf.custom_gradient
-def gelu(x: tf.Tensor) -> tf.Tensor:
-    """The tanh form of GELU, as the original (Hendrycks & Gimpel, 2016).
-
-    The gradient is written out: automatic differentiation of the formula
-    makes twice as many passes over the largest activation of the model.
-    """
-    scale, cubic = math.sqrt(2 / math.pi), 0.044715
-    square = x * x
-    tanh = tf.tanh(scale * x * (1 + cubic * square))
-
-    def gradient(dy):
-        slope = (1 - tanh * tanh) * x * (1 + 3 * cubic * square)
-        return dy * (0.5 + 0.5 * (tanh + scale * slope))
-
-    return 0.5 * x * (1 + tanh), gradient
-
-
-def activation(name: str) -> Callable[[tf.Tensor], tf.Tensor]:
-    """Returns the function that a config calls `name`."""
-    functions = {
-        "gelu": gelu,
-        "gelu_erf": lambda x: tf.nn.gelu(x, approximate=False),
-        "relu": tf.nn.relu,
-        "tanh": tf.tanh,
-        "linear": tf.identity,
-    }
-    if not isinstance(name, str) or name not in functions:
-        raise ValueError(
-            f"`hidden_act` must be one of {', '.join(functions)}. "
-            f"Received: hidden_act={name!r}"
-        )
-    return functions[name]
-
-
-def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
-    """Zeroes a share `rate` of `x` and scales up the rest."""
-    if seed is None or rate == 0:
-        return x
-    # Comparing raw 32-bit integers saves the conversion to floats. [-2^31, ..)
-    bits = tf.random.stateless_uniform(
-        tf.shape(x), seed, minval=None, maxval=None, dtype=tf.int32
-    )
-    keep = bits >= round(rate * 2**32) - 2**31
-    return x * (tf.cast(keep, x.dtype) * (1 / (1 - rate)))
-
-
-def split_seed(seed: tf.Tensor | None, count: int) -> list[Any]:
-    """Returns `count` independent seeds, or as many Nones."""
-    if seed is None:
-        return [None] * count
-    return tf.unstack(tf.random.split(seed, count))
+# ---- Small layers -----------------------------------------------------------
 
 
 def initializer(config: BertConfig) -> keras.initializers.Initializer:
     """The original's: normal, cut off at two standard deviations."""
     return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
-
-
-@tf.custom_gradient
-def embed(table: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
-    """Rows of `table` [V, D] by `ids` [...], with a dense gradient.
-
-    Sparse gradients would have to be merged with the dense one of the tied
-    output layer, and densified for clipping and for the all-reduce.
-    """
-
-    def gradient(dy):
-        rows = tf.shape(table)[0]
-        return tf.math.unsorted_segment_sum(dy, ids, rows), None
-
-    return tf.gather(table, ids), gradient
-
-
-def at(x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-    """Rows of `x` [B, S, D] at `positions` [B, R]: [B, R, D]."""
-    return tf.gather(x, positions, batch_dims=1)
 
 
 class Dense(keras.layers.Layer):
@@ -271,15 +56,7 @@ class Dense(keras.layers.Layer):
         )
 
     def call(self, x):  # [..., in_size]
-        return affine(x, self.kernel, self.bias)  # [..., out_size]
-
-
-def affine(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-    """Returns x @ kernel + bias over the last axis of `x`."""
-    # One large matrix product: tf.matmul of 3-D by 2-D is a batch of them.
-    rows = tf.reshape(x, [-1, x.shape[-1]])
-    y = tf.nn.bias_add(tf.matmul(rows, kernel), bias)
-    return tf.reshape(y, tf.concat([tf.shape(x)[:-1], [y.shape[-1]]], axis=0))
+        return functions.affine(x, self.kernel, self.bias)  # [..., out_size]
 
 
 class LayerNorm(keras.layers.Layer):
@@ -305,41 +82,13 @@ class LayerNorm(keras.layers.Layer):
         )
 
     def call(self, x):  # [..., D]
-        y = normalize(
+        y = functions.normalize(
             tf.cast(x, tf.float32),
             tf.convert_to_tensor(self.gamma),
             tf.convert_to_tensor(self.beta),
             self.epsilon,
         )
         return tf.cast(y, x.dtype)
-
-
-def normalize(x, gamma, beta, epsilon):  # [..., D], [D], [D]
-    """Normalizes the last axis, then scales and shifts it."""
-
-    # The gradient is written out (Ba et al., 2016, equation 4): it needs half
-    # the passes over memory that automatic differentiation makes.
-    @tf.custom_gradient
-    def function(x, gamma, beta):
-        centred = x - tf.reduce_mean(x, axis=-1, keepdims=True)
-        variance = tf.reduce_mean(centred * centred, axis=-1, keepdims=True)
-        scale = tf.math.rsqrt(variance + epsilon)  # [..., 1]
-        unit = centred * scale
-
-        def gradient(dy):
-            d_unit = dy * gamma
-            mean = tf.reduce_mean(d_unit, axis=-1, keepdims=True)
-            slope = tf.reduce_mean(d_unit * unit, axis=-1, keepdims=True)
-            axes = list(range(len(x.shape) - 1))
-            return (
-                scale * (d_unit - mean - unit * slope),
-                tf.reduce_sum(dy * unit, axis=axes),
-                tf.reduce_sum(dy, axis=axes),
-            )
-
-        return unit * gamma + beta, gradient
-
-    return function(x, gamma, beta)
 
 
 # ---- Embeddings -------------------------------------------------------------
@@ -373,7 +122,7 @@ class Embeddings(keras.layers.Layer):
         """Returns [B, S, D]; all ids are [B, S]."""
         config = self.config
         words = tf.convert_to_tensor(self.word_embeddings)  # [V, D]
-        x = embed(words, input_ids)  # [B, S, D]
+        x = functions.embed(words, input_ids)  # [B, S, D]
         # Few token types: a one-hot product is faster than a gather on TPUs.
         types = tf.one_hot(segment_ids, config.type_vocab_size, dtype=x.dtype)
         table = tf.convert_to_tensor(self.token_type_embeddings)  # [T, D]
@@ -383,8 +132,10 @@ class Embeddings(keras.layers.Layer):
         if position_ids is None:
             x += positions[: tf.shape(input_ids)[1]]  # [S, D], for every row
         else:
-            x += embed(positions, position_ids)
-        return dropout(self.norm(x), config.hidden_dropout_prob, dropout_seed)
+            x += functions.embed(positions, position_ids)
+        return functions.dropout(
+            self.norm(x), config.hidden_dropout_prob, dropout_seed
+        )
 
 
 # ---- Encoder ----------------------------------------------------------------
@@ -446,7 +197,7 @@ class SelfAttention(keras.layers.Layer):
         probs = tf.cast(tf.nn.softmax(scores), v.dtype)  # [B, N, R, S]
         # Whole tokens are dropped from attention, as in the original.
         rate = config.attention_probs_dropout_prob
-        probs = dropout(probs, rate, dropout_seed)
+        probs = functions.dropout(probs, rate, dropout_seed)
         context = tf.transpose(tf.matmul(probs, v), [0, 2, 1, 3])
         batch, length = tf.unstack(tf.shape(context)[:2])
         return tf.reshape(context, [batch, length, config.hidden_size])
@@ -456,7 +207,7 @@ class SelfAttention(keras.layers.Layer):
         heads = self.config.num_attention_heads
         kernel = tf.concat([layer.kernel for layer in layers], axis=1)
         bias = tf.concat([layer.bias for layer in layers], axis=0)
-        y = affine(x, kernel, bias)
+        y = functions.affine(x, kernel, bias)
         batch, length = tf.unstack(tf.shape(x)[:2])
         size = self.config.hidden_size // heads
         y = tf.reshape(y, [batch, length, len(layers), heads, size])
@@ -479,7 +230,9 @@ class Residual(keras.layers.Layer):
         self.norm.build()
 
     def call(self, y, x, dropout_seed):  # [B, S, in_size], [B, S, D]
-        return self.norm(dropout(self.dense(y), self.rate, dropout_seed) + x)
+        return self.norm(
+            functions.dropout(self.dense(y), self.rate, dropout_seed) + x
+        )
 
 
 class Attention(keras.layers.Layer):
@@ -495,8 +248,8 @@ class Attention(keras.layers.Layer):
         self.residual.build()
 
     def call(self, x, mask, dropout_seed, positions=None):  # [B, S, D]
-        seeds = split_seed(dropout_seed, 2)
-        rows = None if positions is None else at(x, positions)
+        seeds = functions.split_seed(dropout_seed, 2)
+        rows = None if positions is None else functions.at(x, positions)
         context = self.self_attention(x, mask, seeds[0], rows)
         return self.residual(context, x if rows is None else rows, seeds[1])
 
@@ -506,7 +259,7 @@ class Intermediate(keras.layers.Layer):
 
     def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
-        self.activation = activation(config.hidden_act)
+        self.activation = functions.activation(config.hidden_act)
         self.dense = Dense(
             config, config.hidden_size, config.intermediate_size, name="dense"
         )
@@ -545,40 +298,9 @@ class TransformerLayer(keras.layers.Layer):
             positions: int32 [B, R], the places whose output is wanted; None
                 for all. The rest is not computed.
         """
-        seeds = split_seed(dropout_seed, 2)
+        seeds = functions.split_seed(dropout_seed, 2)
         x = self.attention(x, mask, seeds[0], positions)
         return self.residual(self.intermediate(x), x, seeds[1])
-
-
-def recomputed(
-    function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
-    x: tf.Tensor,
-    seed: tf.Tensor | None,
-) -> tf.Tensor:
-    """Returns function(x, seed), computed again in the backward pass.
-
-    Between the passes only `x` is kept (Chen et al., 2016,
-    https://arxiv.org/abs/1604.06174).
-    """
-
-    @tf.custom_gradient
-    def compute(x):
-        def gradient(dy, variables=()):
-            # Not before the gradient comes: without this dependency the second
-            # pass could run right after the first.
-            with tf.control_dependencies([dy]):
-                again = tf.identity(x)
-                own = None if seed is None else tf.identity(seed)
-            with tf.GradientTape() as tape:
-                tape.watch(again)
-                y = function(again, own)
-            sources = [again, *variables]
-            dx, *rest = tape.gradient(y, sources, output_gradients=dy)
-            return dx, rest
-
-        return function(x, seed), gradient
-
-    return compute(x)
 
 
 class Encoder(keras.layers.Layer):
@@ -602,7 +324,7 @@ class Encoder(keras.layers.Layer):
             layer.build()
 
     def call(self, x, mask, dropout_seed, positions=None):  # [B, S, D]
-        seeds = split_seed(dropout_seed, len(self.layers))
+        seeds = functions.split_seed(dropout_seed, len(self.layers))
         outputs = []
         for layer, seed in zip(self.layers[:-1], seeds[:-1], strict=True):
             x = self._run(layer, x, mask, seed)
@@ -618,7 +340,7 @@ class Encoder(keras.layers.Layer):
     def _run(self, layer, x, mask, seed, positions=None):
         if not self.remat:
             return layer(x, mask, seed, positions)
-        return recomputed(
+        return functions.recomputed(
             lambda x, seed: layer(x, mask, seed, positions), x, seed
         )
 
@@ -685,7 +407,7 @@ class Bert(keras.Model):
                 read, the first to be pooled. By default all. The rest is not
                 computed, which saves most of a layer.
         """
-        seeds = split_seed(dropout_seed, 2)
+        seeds = functions.split_seed(dropout_seed, 2)
         if "sequence_ids" in inputs:
             mask = block_diagonal_mask(inputs["sequence_ids"])
         else:

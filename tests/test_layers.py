@@ -77,6 +77,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     },
     # TensorFlow, no BERT
     {
+        "functions": set(),
         "records": {"wire_format"},
         "losses": set(),
         "loss_scaling": set(),
@@ -87,6 +88,9 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "text_ops": {"tokenization"},
         "word_ops": {"tasks.*"},
     },
+    {
+        "configuration": {"functions"},
+    },
     # Data, and the model
     {
         "input_pipeline": {"manifests", "masking", "records"},
@@ -95,12 +99,12 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "tagging_records": {"records", "tasks.*", "text_records"},
         "squad_records": {"records", "tasks.*", "text_records"},
         "offset_ops": {"text_ops"},
-        "modeling": set(),
+        "modeling": {"configuration", "functions"},
     },
     # checkpoints works on any map from names to variables
     {
         "devices": {"modeling"},
-        "heads": {"modeling"},
+        "heads": {"functions", "modeling"},
         "checkpoints": {"optimization"},
     },
     # Checkpoints of other libraries

@@ -3,7 +3,7 @@
 import dataclasses
 import re
 
-from bert_tf import modeling
+from bert_tf import functions, modeling
 
 import keras
 import numpy as np
@@ -330,13 +330,13 @@ class TestDropoutOfTheModel:
             _TINY, hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.3
         )
         seen = []
-        dropout = modeling.dropout
+        dropout = functions.dropout
 
         def spy(x, rate, seed):
             seen.append((tuple(x.shape), rate, tuple(seed.numpy())))
             return dropout(x, rate, seed)
 
-        monkeypatch.setattr(modeling, "dropout", spy)
+        monkeypatch.setattr(functions, "dropout", spy)
         modeling.Bert(config)(reference.batch(config), tf.constant([1, 2]))
         hidden, probs = ((3, 9, 12), 0.2), ((3, 3, 9, 9), 0.3)
         assert [(shape, rate) for shape, rate, _ in seen] == (

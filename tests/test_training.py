@@ -10,6 +10,7 @@ import threading
 import time
 
 from bert_tf import (
+    functions,
     heads,
     input_pipeline,
     loss_scaling,
@@ -60,8 +61,8 @@ class Tiny(keras.Model):
 
     def call(self, batch, dropout_seed=None):
         table = tf.convert_to_tensor(self.table)
-        x = modeling.embed(table, batch["input_ids"])  # [B, S, D]
-        x = modeling.dropout(x, self.rate, dropout_seed)
+        x = functions.embed(table, batch["input_ids"])  # [B, S, D]
+        x = functions.dropout(x, self.rate, dropout_seed)
         rows = tf.gather(x, batch["masked_lm_positions"], batch_dims=1)
         words = tf.matmul(rows, table, transpose_b=True) + self.bias
         return words, tf.matmul(tf.reduce_mean(x, axis=1), self.next)
@@ -401,7 +402,7 @@ class Masks(keras.Model):
 
     def call(self, dropout_seed):
         weight = tf.convert_to_tensor(self.weight)
-        return tf.reduce_sum(modeling.dropout(weight, 0.5, dropout_seed))
+        return tf.reduce_sum(functions.dropout(weight, 0.5, dropout_seed))
 
 
 MASKS = training.Objective(

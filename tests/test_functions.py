@@ -2,7 +2,7 @@
 
 import math
 
-from bert_tf import modeling
+from bert_tf import functions, modeling
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ class TestGelu:
     def test_is_the_tanh_form(self, dtype, tolerance):
         x = np.linspace(-10, 10, 2001)
         np.testing.assert_allclose(
-            modeling.gelu(tf.constant(x, dtype)),
+            functions.gelu(tf.constant(x, dtype)),
             reference.gelu(x),
             rtol=0,
             atol=tolerance,
@@ -46,7 +46,7 @@ class TestGelu:
         x = tf.cast(x, dtype)
         with tf.GradientTape() as tape:
             tape.watch(x)
-            y = modeling.gelu(x)
+            y = functions.gelu(x)
         np.testing.assert_allclose(
             tape.gradient(y, x, tf.sin(x)), expected, rtol=0, atol=tolerance
         )
@@ -54,13 +54,13 @@ class TestGelu:
     def test_gradient_is_the_slope(self):
         x = tf.constant(_uniform([40]))
         analytic, numeric = tf.test.compute_gradient(
-            modeling.gelu, [x], delta=1e-5
+            functions.gelu, [x], delta=1e-5
         )
         np.testing.assert_allclose(analytic[0], numeric[0], atol=1e-9)
 
     def test_bfloat16_stays_bfloat16(self):
         x = tf.constant([-1.0, 0.5, 2.0], tf.bfloat16)
-        y = modeling.gelu(x)
+        y = functions.gelu(x)
         assert y.dtype == tf.bfloat16
         np.testing.assert_allclose(
             tf.cast(y, tf.float32),
@@ -82,7 +82,7 @@ class TestActivation:
         }
         for name, values in expected.items():
             np.testing.assert_allclose(
-                modeling.activation(name)(tf.constant(x)),
+                functions.activation(name)(tf.constant(x)),
                 values,
                 rtol=0,
                 atol=1e-8,  # TensorFlow's erf form holds sqrt(2) in float32
@@ -91,7 +91,7 @@ class TestActivation:
 
 
 def _normalize(x, gamma, beta):
-    return modeling.normalize(x, gamma, beta, 1e-12)
+    return functions.normalize(x, gamma, beta, 1e-12)
 
 
 def _normalize_plainly(x, gamma, beta):
@@ -134,7 +134,7 @@ class TestNormalize:
         x = tf.constant([[1.0, 3.0]], tf.float64)  # variance 1
         one, zero = tf.ones([2], tf.float64), tf.zeros([2], tf.float64)
         np.testing.assert_allclose(
-            modeling.normalize(x, one, zero, 3.0), [[-0.5, 0.5]]
+            functions.normalize(x, one, zero, 3.0), [[-0.5, 0.5]]
         )
 
     def test_layer_has_the_originals_epsilon(self):
@@ -154,7 +154,7 @@ class TestEmbed:
         upstream = _uniform([2, 3, 3], 1)
         with tf.GradientTape() as tape:
             tape.watch(table)
-            rows = modeling.embed(table, tf.constant(self.ids))
+            rows = functions.embed(table, tf.constant(self.ids))
         np.testing.assert_array_equal(rows, table.numpy()[self.ids])
         expected = np.zeros([5, 3])
         np.add.at(expected, self.ids, upstream)
@@ -167,7 +167,7 @@ class TestEmbed:
         def gradient(table):
             with tf.GradientTape() as tape:
                 tape.watch(table)
-                y = modeling.embed(table, tf.constant(self.ids))
+                y = functions.embed(table, tf.constant(self.ids))
             return tape.gradient(y, table)
 
         np.testing.assert_array_equal(
@@ -180,7 +180,7 @@ class TestAffine:
         kernel, bias = _uniform([4, 5], 1), _uniform([5], 2)
         for shape in ([3, 4], [2, 3, 4], [2, 1, 3, 4], [0, 3, 4]):
             x = _uniform(shape)
-            y = modeling.affine(
+            y = functions.affine(
                 tf.constant(x), tf.constant(kernel), tf.constant(bias)
             )
             assert y.shape == (*shape[:-1], 5)
@@ -194,11 +194,11 @@ class TestDropout:
     x = tf.constant(_uniform([200, 1000], low=1, high=2), tf.float32)
 
     def _mask(self, rate, seed):
-        return modeling.dropout(self.x, rate, tf.constant(seed)).numpy() != 0
+        return functions.dropout(self.x, rate, tf.constant(seed)).numpy() != 0
 
     @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
     def test_rate_and_scale(self, rate):
-        y = modeling.dropout(self.x, rate, tf.constant([1, 2])).numpy()
+        y = functions.dropout(self.x, rate, tf.constant([1, 2])).numpy()
         kept = y != 0
         # Five standard deviations of a binomial distribution.
         spread = 5 * math.sqrt(rate * (1 - rate) / kept.size)
@@ -207,7 +207,7 @@ class TestDropout:
         np.testing.assert_array_equal(y[kept], scaled[kept])
 
     def test_mean_is_preserved(self):
-        y = modeling.dropout(self.x, 0.1, tf.constant([3, 4])).numpy()
+        y = functions.dropout(self.x, 0.1, tf.constant([3, 4])).numpy()
         x = self.x.numpy().astype(np.float64)
         # Each element adds x (kept / 0.9 - 1), of variance x^2 0.1 / 0.9.
         spread = 5 * math.sqrt((x**2).sum() / 9) / x.size
@@ -223,20 +223,20 @@ class TestDropout:
         assert abs(both.mean() - 0.5) < 5 * 0.5 / math.sqrt(both.size)
 
     def test_no_seed_or_no_rate_is_identity(self):
-        assert modeling.dropout(self.x, 0.1, None) is self.x
-        assert modeling.dropout(self.x, 0.0, tf.constant([1, 2])) is self.x
+        assert functions.dropout(self.x, 0.1, None) is self.x
+        assert functions.dropout(self.x, 0.0, tf.constant([1, 2])) is self.x
 
     def test_gradient_goes_where_the_value_went(self):
         x = self.x[:2]
         with tf.GradientTape() as tape:
             tape.watch(x)
-            y = modeling.dropout(x, 0.5, tf.constant([1, 2]))
+            y = functions.dropout(x, 0.5, tf.constant([1, 2]))
         np.testing.assert_array_equal(
             tape.gradient(y, x), np.where(y.numpy() != 0, 2, 0)
         )
 
     def test_bfloat16_has_the_same_mask(self):
-        y = modeling.dropout(
+        y = functions.dropout(
             tf.cast(self.x, tf.bfloat16), 0.1, tf.constant([5, 6])
         )
         assert y.dtype == tf.bfloat16
