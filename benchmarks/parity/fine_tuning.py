@@ -12,7 +12,8 @@ up, then linear decay, weight decay 0.01 but for biases and norms, gradient
 norm 1, dropout 0.1; the score is that of the last step.
 
 Every run is kept in --output_dir as one line of JSON, and not made again: the
-command may be stopped and repeated. Prints a table of means and deviations.
+command may be stopped and repeated, or shared out by --tasks and --sides to
+processes that run at the same time. Prints a table of means and deviations.
 """
 
 import collections
@@ -38,6 +39,7 @@ _DATA_DIR = flags.DEFINE_string(
 )
 _TASKS = flags.DEFINE_list("tasks", ["CoLA", "MRPC", "STS-B", "RTE"], "Tasks.")
 _SEEDS = flags.DEFINE_list("seeds", ["1", "2", "3"], "Seeds.")
+_SIDES = flags.DEFINE_list("sides", ["ours", "transformers"], "Who runs.")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "runs/parity", "Folder.")
 _THREADS = flags.DEFINE_integer(
     "threads", os.cpu_count() or 1, "Cores for theirs."
@@ -110,6 +112,7 @@ def theirs(name: str, seed: int) -> float:
             {"params": others, "weight_decay": 0.0},
         ],
         lr=RATE,
+        fused=True,  # as transformers' Trainer by default
     )
     schedule = transformers.get_linear_schedule_with_warmup(
         optimizer, int(steps * WARMUP), steps
@@ -177,9 +180,10 @@ def main(argv):
             done[row["task"], row["seed"], row["side"]] = row
     for seed in map(int, _SEEDS.value):
         for task in _TASKS.value:
-            for side, train in (("ours", ours), ("transformers", theirs)):
+            for side in _SIDES.value:
                 if (task, seed, side) in done:
                     continue
+                train = {"ours": ours, "transformers": theirs}[side]
                 start = time.monotonic()
                 row = {"task": task, "seed": seed, "side": side}
                 row["score"] = train(task, seed)
