@@ -13,7 +13,7 @@ Shapes:
 import array
 from collections.abc import Mapping, Sequence
 
-from bert_tf import tokenization
+from bert_tf import characters, tokenization
 
 import numpy as np
 
@@ -213,7 +213,7 @@ def _byte_classes() -> tuple[np.ndarray, np.ndarray]:
     is_space = np.zeros(256, bool)
     is_space[[ord(char) for char in " \t\n\r"]] = True
     for code in range(128):
-        is_mark[code] = tokenization.split_punctuation(chr(code)) != chr(code)
+        is_mark[code] = characters.split_punctuation(chr(code)) != chr(code)
     # Control characters vanish and so join what is around them.
     return ~(is_mark | is_space), is_mark
 

@@ -18,7 +18,7 @@ import functools
 import unicodedata
 from collections.abc import Sequence
 
-from bert_tf import tokenization
+from bert_tf import characters, tokenization
 
 import numpy as np
 import tensorflow as tf
@@ -63,7 +63,7 @@ def _table(do_lower_case: bool) -> _Table:
     marks: set[int] = set()
     for code in range(len(rule)):
         char = chr(code)
-        if _is_unassigned(char) and not tokenization.is_cjk(char):
+        if _is_unassigned(char) and not characters.is_cjk(char):
             continue
         output = _normalize(char, do_lower_case)
         moving = {x for x in output if x >= 0 and _combining(x)}
@@ -102,7 +102,7 @@ def _combining(code: int) -> int:
 
 def _normalize(char: str, do_lower_case: bool) -> tuple[int, ...]:
     """Returns what one character becomes where its context does not count."""
-    chars = tokenization.clean(char)
+    chars = characters.clean(char)
     if do_lower_case:
         chars = unicodedata.normalize("NFD", chars.lower())
     output: list[int] = []
@@ -113,13 +113,13 @@ def _normalize(char: str, do_lower_case: bool) -> tuple[int, ...]:
         elif part.isspace():
             output.append(_SPACE)
         else:
-            output.extend(map(ord, tokenization.split_punctuation(part)))
+            output.extend(map(ord, characters.split_punctuation(part)))
     return tuple(output)
 
 
 def _sigma_kind(char: str) -> int:
     """Asks `str.lower` what the character is to a capital sigma after it."""
-    if not tokenization.clean(char):
+    if not characters.clean(char):
         return _IGNORED
     if (char + "Σ").lower().endswith("ς"):
         return _CASED

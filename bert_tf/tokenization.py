@@ -11,8 +11,9 @@ matching piece from the left. `text_ops` runs the same rules in the graph.
 
 import re
 import typing
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+
+from bert_tf import characters
 
 from etils import epath
 
@@ -27,14 +28,6 @@ MAX_CHARS_PER_WORD = 200
 # Words repeat: with this many remembered, English text is almost never split
 # twice. The bound keeps a large corpus from filling the memory.
 _CACHED_WORDS = 1 << 16
-
-# The blocks of Chinese characters. Kana and Hangul do not count: they are
-# left to the vocabulary, as the letters of any other script.
-_CJK = re.compile(
-    "[\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002a6df\U0002a700-\U0002b73f"
-    "\U0002b740-\U0002b81f\U0002b820-\U0002ceaf\uf900-\ufaff"
-    "\U0002f800-\U0002fa1f]"
-)
 
 _UNCASED_CHECKPOINTS = (
     "uncased_L-24_H-1024_A-16",
@@ -143,7 +136,9 @@ def check_casing(
         if not re.fullmatch(r"\[.+\]|<.+>", piece)
     ]
     cased = [word for word in words if word.lower() != word.upper()]
-    changed = [word for word in cased if _lower_and_strip(word) != word]
+    changed = [
+        word for word in cased if characters.lower_and_strip(word) != word
+    ]
     # One in a hundred: users put words of their own into the unused places.
     if do_lower_case and len(changed) * 100 > len(cased):
         raise ValueError(
@@ -231,71 +226,6 @@ def convert_ids_to_tokens(
     return convert_by_vocab(inv_vocab, ids)
 
 
-def _is_whitespace(char: str) -> bool:
-    return char in " \t\n\r" or unicodedata.category(char) == "Zs"
-
-
-def _is_control(char: str) -> bool:
-    # Tab and line ends are control characters that count as white space.
-    return char not in "\t\n\r" and unicodedata.category(char) in ("Cc", "Cf")
-
-
-def _is_punctuation(char: str) -> bool:
-    # Every ASCII character that is no letter, digit, space or control counts,
-    # also those that Unicode calls symbols, such as "^", "$" and "`".
-    if char.isascii():
-        return char.isprintable() and not char.isalnum() and char != " "
-    return unicodedata.category(char).startswith("P")
-
-
-class _CharacterTable(dict):
-    """A table for `str.translate` that applies `rule` once per character."""
-
-    def __init__(self, rule: Callable[[str], str]):
-        super().__init__()
-        self._rule = rule
-
-    def __missing__(self, code: int) -> str:
-        result = self[code] = self._rule(chr(code))
-        return result
-
-
-def is_cjk(char: str) -> bool:
-    """Says whether the character is a word by itself."""
-    return _CJK.match(char) is not None
-
-
-def clean(char: str) -> str:
-    """Drops invalid characters, spaces out white space and CJK characters."""
-    if char in "\0\ufffd" or _is_control(char):
-        return ""
-    if _is_whitespace(char):
-        return " "
-    return f" {char} " if is_cjk(char) else char
-
-
-def split_punctuation(char: str) -> str:
-    """Spaces out punctuation."""
-    return f" {char} " if _is_punctuation(char) else char
-
-
-def _strip_accent(char: str) -> str:
-    return "" if unicodedata.category(char) == "Mn" else char
-
-
-_CLEAN = _CharacterTable(clean)
-_SPLIT_PUNCTUATION = _CharacterTable(split_punctuation)
-_STRIP_ACCENT = _CharacterTable(_strip_accent)
-
-
-def _lower_and_strip(text: str) -> str:
-    """Lower-cases and strips accents."""
-    text = text.lower()
-    if text.isascii():
-        return text
-    return unicodedata.normalize("NFD", text).translate(_STRIP_ACCENT)
-
-
 class BasicTokenizer:
     """Splits text into words and punctuation marks.
 
@@ -310,10 +240,10 @@ class BasicTokenizer:
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the words of `text`, normalized."""
-        text = convert_to_unicode(text).translate(_CLEAN)
+        text = convert_to_unicode(text).translate(characters.CLEAN)
         if self.do_lower_case:
-            text = _lower_and_strip(text)
-        return whitespace_tokenize(text.translate(_SPLIT_PUNCTUATION))
+            text = characters.lower_and_strip(text)
+        return whitespace_tokenize(text.translate(characters.SPLIT_PUNCTUATION))
 
     def character_spans(self, text: str) -> list[tuple[int, int]]:
         """Returns where in `text` each character of its words comes from.
@@ -328,7 +258,7 @@ class BasicTokenizer:
                 width = self._widths[char] = sum(map(len, self.tokenize(char)))
             spans.extend([(index, index + 1)] * width)
             # A stripped accent belongs to the letter it stands on.
-            if not width and not _strip_accent(char) and spans:
+            if not width and not characters.strip_accent(char) and spans:
                 start, end = spans[-1]
                 if end == index:
                     spans[-1] = (start, index + 1)

@@ -18,8 +18,9 @@ _SCRIPT_NAMES = {path.stem for path in _SCRIPTS}
 _LAYERS: tuple[dict[str, set[str]], ...] = (
     # No TensorFlow
     {
-        "tokenization": set(),
-        "tasks.*": {"tasks.*", "tokenization"},
+        "characters": set(),
+        "tokenization": {"characters"},
+        "tasks.*": {"tasks.*", "characters", "tokenization"},
         "cutting": set(),
         "masking": set(),
         "packing": set(),
@@ -32,7 +33,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "vocabulary": {"tokenization"},
         "wire_format": set(),
         "cluster": set(),
-        "bulk_tokenization": {"tokenization"},
+        "bulk_tokenization": {"characters", "tokenization"},
         "tfrecord": set(),
         "workers": set(),
         "paths": set(),
@@ -85,7 +86,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "recipes": {"loss_scaling", "optimization"},
         "distribution": {"cluster"},
         "progress": set(),
-        "text_ops": {"tokenization"},
+        "text_ops": {"characters", "tokenization"},
         "word_ops": {"tasks.*"},
     },
     {

@@ -4,7 +4,7 @@ import pathlib
 import pickle
 import unicodedata
 
-from bert_tf import tokenization
+from bert_tf import characters, tokenization
 from tests import sample_texts, tokenizer_rules
 
 import pytest
@@ -107,9 +107,9 @@ def test_words_of_random_texts(do_lower_case):
     ],
 )
 def test_kinds_of_characters(char, space, control, punctuation):
-    assert tokenization._is_whitespace(char) == space
-    assert tokenization._is_control(char) == control
-    assert tokenization._is_punctuation(char) == punctuation
+    assert characters.is_whitespace(char) == space
+    assert characters.is_control(char) == control
+    assert characters.is_punctuation(char) == punctuation
 
 
 # ---- Pieces ------------------------------------------------------------------

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 
-from bert_tf import tokenization
+from bert_tf import characters, tokenization
 from bert_tf.tasks import tagging
 
 import numpy as np
@@ -22,7 +22,7 @@ _STICKY = "@#$+"
 @functools.cache
 def is_edge(char: str) -> bool:
     """Whether the character is split off the ends of words."""
-    return char not in _STICKY and tokenization.split_punctuation(char) != char
+    return char not in _STICKY and characters.split_punctuation(char) != char
 
 
 def split_text(text: str) -> list[tuple[int, int]]:

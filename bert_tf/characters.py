@@ -1,0 +1,87 @@
+"""What the original does with each character: its rules, as tables.
+
+`tokenization` applies them in Python, `text_ops` builds the graph's tables
+from them.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+
+# The blocks of Chinese characters. Kana and Hangul do not count: they are
+# left to the vocabulary, as the letters of any other script.
+_CJK = re.compile(
+    "[\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002a6df\U0002a700-\U0002b73f"
+    "\U0002b740-\U0002b81f\U0002b820-\U0002ceaf\uf900-\ufaff"
+    "\U0002f800-\U0002fa1f]"
+)
+
+
+def is_whitespace(char: str) -> bool:
+    """Says whether the character separates words."""
+    return char in " \t\n\r" or unicodedata.category(char) == "Zs"
+
+
+def is_control(char: str) -> bool:
+    """Says whether the character is dropped as a control character."""
+    # Tab and line ends are control characters that count as white space.
+    return char not in "\t\n\r" and unicodedata.category(char) in ("Cc", "Cf")
+
+
+def is_punctuation(char: str) -> bool:
+    """Says whether the character is a piece by itself."""
+    # Every ASCII character that is no letter, digit, space or control counts,
+    # also those that Unicode calls symbols, such as "^", "$" and "`".
+    if char.isascii():
+        return char.isprintable() and not char.isalnum() and char != " "
+    return unicodedata.category(char).startswith("P")
+
+
+class _CharacterTable(dict):
+    """A table for `str.translate` that applies `rule` once per character."""
+
+    def __init__(self, rule: Callable[[str], str]):
+        super().__init__()
+        self._rule = rule
+
+    def __missing__(self, code: int) -> str:
+        result = self[code] = self._rule(chr(code))
+        return result
+
+
+def is_cjk(char: str) -> bool:
+    """Says whether the character is a word by itself."""
+    return _CJK.match(char) is not None
+
+
+def clean(char: str) -> str:
+    """Drops invalid characters, spaces out white space and CJK characters."""
+    if char in "\0\ufffd" or is_control(char):
+        return ""
+    if is_whitespace(char):
+        return " "
+    return f" {char} " if is_cjk(char) else char
+
+
+def split_punctuation(char: str) -> str:
+    """Spaces out punctuation."""
+    return f" {char} " if is_punctuation(char) else char
+
+
+def strip_accent(char: str) -> str:
+    """Drops marks that stand on other characters."""
+    return "" if unicodedata.category(char) == "Mn" else char
+
+
+# For str.translate.
+CLEAN = _CharacterTable(clean)
+SPLIT_PUNCTUATION = _CharacterTable(split_punctuation)
+_STRIP_ACCENT = _CharacterTable(strip_accent)
+
+
+def lower_and_strip(text: str) -> str:
+    """Lower-cases and strips accents."""
+    text = text.lower()
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFD", text).translate(_STRIP_ACCENT)
