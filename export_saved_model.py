@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from bert_tf import (
     command_line,
     export,
-    fine_tuning,
+    fine_tuned,
     heads,
     tokenization,
 )
@@ -129,7 +129,7 @@ def find_labels(
     if task:
         return task.labels
     if model_dir:
-        return fine_tuning.read_labels(model_dir)
+        return fine_tuned.read_labels(model_dir)
     raise ValueError(
         "The labels are not known. Give --labels, --task_name or --regression."
     )
@@ -183,10 +183,10 @@ def main(_):
     tokenization.validate_case_matches_checkpoint(
         do_lower_case, init_checkpoint
     )
-    source = fine_tuning.trained_checkpoint(
+    source = fine_tuned.trained_checkpoint(
         model_dir, init_checkpoint, _USE_CHECKPOINT.value == "best"
     )
-    files = fine_tuning.ModelFiles.load(
+    files = fine_tuned.ModelFiles.load(
         _BERT_CONFIG_FILE.value or own_file(model_dir, "bert_config.json"),
         _VOCAB_FILE.value or own_file(model_dir, "vocab.txt"),
         do_lower_case,
@@ -195,7 +195,7 @@ def main(_):
     config, vocab = files.config, files.pieces()
     check_head(source, labels)
     model = heads.BertClassifier(config, len(labels or ("",)))
-    fine_tuning.restore(model, source)
+    fine_tuned.restore(model, source)
     export.save_classifier(
         _EXPORT_DIR.value,
         model,

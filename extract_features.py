@@ -25,7 +25,7 @@ from bert_tf import (
     export_features,
     feature_files,
     features,
-    fine_tuning,
+    fine_tuned,
     modeling,
     tokenization,
 )
@@ -238,7 +238,7 @@ def main(_):
     lower, length = _DO_LOWER_CASE.value, _MAX_SEQ_LENGTH.value
     tokenization.validate_case_matches_checkpoint(lower, _INIT_CHECKPOINT.value)
     source = formats.open_checkpoint(_INIT_CHECKPOINT.value)
-    files = fine_tuning.ModelFiles.load(
+    files = fine_tuned.ModelFiles.load(
         _BERT_CONFIG_FILE.value, _VOCAB_FILE.value, lower, source
     )
     files.config.check_sequence_length(length)

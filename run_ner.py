@@ -26,24 +26,20 @@ checkpoint stands and ends with the same weights.
 
 import dataclasses
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 
 from bert_tf import (
-    checkpoints,
     command_line,
     common_flags,
-    distribution,
     export_tagging,
+    fine_tuned,
     fine_tuning,
     fine_tuning_flags,
     heads,
-    input_pipeline,
     losses,
     optimization_flags,
     progress,
     tagging_records,
-    text_records,
     training,
 )
 from bert_tf.tasks import common, tagging, tagging_inputs, tagging_results
@@ -53,8 +49,8 @@ import tensorflow as tf
 from absl import flags, logging
 
 flags.adopt_module_key_flags(common_flags)
-flags.adopt_module_key_flags(optimization_flags)
 flags.adopt_module_key_flags(fine_tuning_flags)
+flags.adopt_module_key_flags(optimization_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
@@ -148,13 +144,13 @@ class Split:
     sentences: Sequence[tagging.Sentence]
 
 
-def read_splits(do_train, do_eval, do_predict):
+def read_splits(work):
     """Reads the files that the run needs: split -> what is in it."""
     splits = {}
     for name, wanted, flag in (
-        ("train", do_train, _TRAIN_FILE),
-        ("dev", do_eval, _DEV_FILE),
-        ("test", do_predict, _TEST_FILE),
+        ("train", work.train, _TRAIN_FILE),
+        ("dev", work.evaluate, _DEV_FILE),
+        ("test", work.predict, _TEST_FILE),
     ):
         if not wanted:
             continue
@@ -167,6 +163,7 @@ def read_splits(do_train, do_eval, do_predict):
             _SEPARATOR.value,
         )
         sentences = tagging.read(flag.value, columns)
+        logging.info("Data: %d %s sentences.", len(sentences), name)
         splits[name] = Split(flag.value, columns, sentences)
     return splits
 
@@ -178,7 +175,7 @@ def find_labels(folder, splits):
     elif "train" in splits:
         labels = tagging.known_labels(splits["train"].sentences)
     else:
-        labels = fine_tuning.read_labels(folder) or ()
+        labels = fine_tuned.read_labels(folder) or ()
     if not labels:
         raise ValueError(
             "The labels are not known. Give --labels in the order of training, "
@@ -199,7 +196,7 @@ def find_labels(folder, splits):
 
 def check_labels(folder, source, labels):
     """Raises ValueError if the model to start from has other labels."""
-    fine_tuning.check_labels(folder, labels)
+    fine_tuned.check_labels(folder, labels)
     shape = source.shapes.get("cls/tagging/output_bias") if source else None
     if shape is None:
         return
@@ -213,16 +210,12 @@ def check_labels(folder, source, labels):
         )
 
 
-def write_records(strategy, folder, splits, labels, encoder):
+def write_records(folder, splits, labels, encoder):
     """Writes the records of each split: all data is checked before training.
 
     Returns:
         Split -> its records.
     """
-    if distribution.is_chief(strategy):
-        common_flags.make_output_dir()
-    else:  # Each worker reads records of its own.
-        folder = tempfile.mkdtemp()
     return {
         name: encoder.write(
             os.path.join(folder, f"{name}.tf_record"),
@@ -237,68 +230,22 @@ def write_records(strategy, folder, splits, labels, encoder):
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class Run(fine_tuning.Run):
     """What every part of the run needs."""
 
-    folder: str
-    strategy: tf.distribute.Strategy
     splits: Mapping[str, Split]
-    data: Mapping[str, text_records.TextRecords]
-    labels: tuple[str, ...]
     scheme: str
-    model: heads.BertTagger
-    files: fine_tuning.ModelFiles
-
-    @property
-    def is_chief(self):
-        """Whether this process writes the run's files."""
-        return distribution.is_chief(self.strategy)
 
 
-def train(run, plan, eval_batch_size):
+def train(run, plan, batch_size):
     """Trains; with a dev set, evaluates each epoch and keeps the best."""
-    examples = run.data["train"].count
-    with run.strategy.scope():
-        optimizer = plan.make_optimizer(examples, run.model.bert.config)
-        optimizer.build(run.model.trainable_variables)
-        state = checkpoints.TrainState(
-            run.model,
-            optimizer,
-            plan.seed,
-            plan.keep_checkpoint_max,
-            run.is_chief,
-        )
-        common_flags.restore(state)
-    hooks = []
-    if run.is_chief:
-        run.files.write(run.folder, run.labels)
+    evaluation = None
     if "dev" in run.data:
-        best = fine_tuning.Best(run.folder, tagging_results.metric(run.scheme))
-        if not state.step and run.is_chief:
-            best.clear()
-
-        def evaluate_dev():
-            return evaluate(run, "dev", eval_batch_size)[0]
-
-        hooks.append(
-            fine_tuning.after_epoch(
-                plan,
-                examples,
-                evaluate_dev,
-                best if run.is_chief else None,
-                run.model,
-            )
+        evaluation = fine_tuning.Evaluation(
+            tagging_results.metric(run.scheme),
+            lambda: evaluate(run, "dev", batch_size)[0],
         )
-    fine_tuning.train(
-        plan,
-        run.folder,
-        run.strategy,
-        state,
-        optimizer,
-        OBJECTIVE,
-        run.data["train"],
-        hooks,
-    )
+    fine_tuning.train(run, plan, OBJECTIVE, common_flags.restore, evaluation)
 
 
 # ---- Evaluate and predict ---------------------------------------------------
@@ -310,14 +257,6 @@ def predict(run, split, batch_size):
     Returns:
         The label of each word, in the order of the file, and the mean loss.
     """
-    data = run.data[split]
-    dataset = input_pipeline.distribute(
-        run.strategy,
-        input_pipeline.evaluate([data.path], batch_size),
-        data.record_type,
-        data.lengths,
-        trim=not distribution.is_tpu(run.strategy),
-    )
 
     def outputs(batch):
         logits = run.model(batch)  # [B, S, C]
@@ -329,7 +268,7 @@ def predict(run, split, batch_size):
         entropy = tf.reshape(entropy, tf.shape(is_word))
         best = tf.argmax(logits, axis=-1, output_type=tf.int32)
         # Workers trim to different lengths, and can gather equal ones only.
-        end = data.max_seq_length - tf.shape(best)[1]
+        end = run.data[split].max_seq_length - tf.shape(best)[1]
         return {
             "labels": tf.pad(
                 tf.where(is_word, best, -1),
@@ -339,8 +278,7 @@ def predict(run, split, batch_size):
             "losses": tf.reduce_sum(tf.where(is_word, entropy, 0), axis=1),
         }
 
-    with input_pipeline.explained([data.path]):
-        parts = list(training.predict(run.strategy, outputs, dataset))
+    parts = list(fine_tuning.predict(run, split, outputs, batch_size))
     labels = np.concatenate([part["labels"] for part in parts])
     labels = labels[labels >= 0]
     total = sum(part["losses"].sum(dtype=np.float64) for part in parts)
@@ -396,21 +334,20 @@ def write_predictions(run, batch_size, step):
 
 
 def write_export(run, max_seq_length):
-    """Writes the SavedModel, in the place of an earlier one of this run."""
-    path = os.path.join(run.folder, "export")
-    if tf.io.gfile.exists(path):
-        tf.io.gfile.rmtree(path)
-    export_tagging.save_tagger(
-        path,
-        run.model,
-        run.files.config,
-        run.files.pieces(),
-        run.files.do_lower_case,
-        run.labels,
-        run.scheme,
-        max_seq_length,
+    """Writes the SavedModel."""
+    fine_tuning.write_export(
+        run,
+        lambda path: export_tagging.save_tagger(
+            path,
+            run.model,
+            run.files.config,
+            run.files.pieces(),
+            run.files.do_lower_case,
+            run.labels,
+            run.scheme,
+            max_seq_length,
+        ),
     )
-    logging.info("Wrote the SavedModel %s.", path)
 
 
 # ---- Main -------------------------------------------------------------------
@@ -419,47 +356,37 @@ def write_export(run, max_seq_length):
 def main(_):
     """The whole run as an outline."""
     folder = common_flags.OUTPUT_DIR.value
-    init_checkpoint = common_flags.INIT_CHECKPOINT.value
-    do_train = fine_tuning_flags.DO_TRAIN.value
-    do_eval = fine_tuning_flags.DO_EVAL.value
-    do_predict = fine_tuning_flags.DO_PREDICT.value
-    do_export = fine_tuning_flags.DO_EXPORT.value
-    fine_tuning_flags.check_something_to_do()
+    work = fine_tuning_flags.work()
     files = fine_tuning_flags.load_files()
     length = _MAX_SEQ_LENGTH.value
     files.config.check_sequence_length(length)
-    splits = read_splits(do_train, do_eval, do_predict)
+    splits = read_splits(work)
     labels, scheme = find_labels(folder, splits)
     check_labels(folder, common_flags.open_init_checkpoint(), labels)
 
     strategy = fine_tuning_flags.set_up_distribution()
-    if do_train:
-        common_flags.prepare_output_dir(strategy, _IDENTITY)
+    plan = fine_tuning_flags.plan(strategy)
+    with strategy.scope():
+        model = heads.BertTagger(files.config, len(labels))
+    if common_flags.CHECK_ONLY.value:
+        fine_tuning_flags.check_only(strategy, model, _IDENTITY, length)
+        return
+    records_folder = fine_tuning_flags.make_folder(strategy, _IDENTITY)
     vocab = {piece: i for i, piece in enumerate(files.pieces())}
     word_pieces = tagging_inputs.WordPieces(vocab, files.do_lower_case)
     encoder = tagging_records.Encoder(word_pieces, length)
-    data = write_records(strategy, folder, splits, labels, encoder)
-    with strategy.scope():
-        model = heads.BertTagger(files.config, len(labels))
-    run = Run(folder, strategy, splits, data, labels, scheme, model, files)
-    if do_train:
-        plan = fine_tuning_flags.plan(strategy)
+    data = write_records(records_folder, splits, labels, encoder)
+    run = Run(folder, strategy, model, files, labels, data, splits, scheme)
+    if work.train:
         train(run, plan, fine_tuning_flags.EVAL_BATCH_SIZE.value)
-    if not (do_eval or do_predict or do_export):
+    if not (work.evaluate or work.predict or work.export):
         return
-    source = fine_tuning.trained_checkpoint(
-        folder,
-        init_checkpoint,
-        fine_tuning_flags.USE_CHECKPOINT.value == "best",
-        "tagging",
-    )
-    with strategy.scope():
-        step = fine_tuning.restore(model, source)
-    if do_eval:
+    step = fine_tuning_flags.restore_trained(run, "tagging")
+    if work.evaluate:
         write_evaluation(run, fine_tuning_flags.EVAL_BATCH_SIZE.value, step)
-    if do_predict:
+    if work.predict:
         write_predictions(run, fine_tuning_flags.PREDICT_BATCH_SIZE.value, step)
-    if do_export and run.is_chief:
+    if work.export and run.is_chief:
         write_export(run, length)
 
 

@@ -24,24 +24,19 @@ import dataclasses
 import itertools
 import os
 import random
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from bert_tf import (
-    checkpoints,
     command_line,
     common_flags,
-    distribution,
     export_span,
     fine_tuning,
     fine_tuning_flags,
     heads,
-    input_pipeline,
     losses,
     optimization_flags,
     progress,
     squad_records,
-    text_records,
     tokenization,
     training,
 )
@@ -53,8 +48,8 @@ import tensorflow as tf
 from absl import flags, logging
 
 flags.adopt_module_key_flags(common_flags)
-flags.adopt_module_key_flags(optimization_flags)
 flags.adopt_module_key_flags(fine_tuning_flags)
+flags.adopt_module_key_flags(optimization_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
@@ -157,6 +152,7 @@ def read_train_file(path, version_2_with_negative, verbose, seed):
     questions = squad.with_one_answer(
         path, squad.read(path), version_2_with_negative, verbose
     )
+    logging.info("Data: %d questions to train on.", len(questions))
     random.Random(seed).shuffle(questions)
     return questions
 
@@ -175,19 +171,16 @@ def read_predict_file(path, version_2_with_negative, do_eval):
             f"--do_eval needs answers, and {path} has none. Leave out "
             "--do_eval, or give another --predict_file."
         )
+    logging.info("Data: %d questions to answer.", len(questions))
     return questions, is_scorable
 
 
-def write_records(strategy, folder, cutter, to_train, to_answer):
+def write_records(folder, cutter, to_train, to_answer):
     """Writes the windows of all questions: all is checked before training.
 
     Returns:
         "train" and "predict" -> their records, and the windows to predict.
     """
-    if distribution.is_chief(strategy):
-        common_flags.make_output_dir()
-    else:  # Each worker reads records of its own.
-        folder = tempfile.mkdtemp()
     data = {}
     windows: list[squad_windows.Windows] = []
     if to_train:
@@ -205,66 +198,24 @@ def write_records(strategy, folder, cutter, to_train, to_answer):
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class Run(fine_tuning.Run):
     """What every part of the run needs."""
 
-    folder: str
-    strategy: tf.distribute.Strategy
-    data: Mapping[str, text_records.TextRecords]
     windows: Sequence[squad_windows.Windows]  # of the questions to answer
     is_scorable: bool
-    model: heads.BertSpanFinder
-    files: fine_tuning.ModelFiles
     layout: squad_windows.Layout
     search: squad_answers.Search
     threshold: float | None  # None: to be tuned, or for SQuAD 1.1
 
-    @property
-    def is_chief(self):
-        """Whether this process writes the run's files."""
-        return distribution.is_chief(self.strategy)
 
-
-def train(run, plan, do_eval, eval_batch_size):
+def train(run, plan, do_eval, batch_size):
     """Trains; with --do_eval, evaluates each epoch and keeps the best."""
-    examples = run.data["train"].count
-    with run.strategy.scope():
-        optimizer = plan.make_optimizer(examples, run.model.bert.config)
-        optimizer.build(run.model.trainable_variables)
-        state = checkpoints.TrainState(
-            run.model,
-            optimizer,
-            plan.seed,
-            plan.keep_checkpoint_max,
-            run.is_chief,
-        )
-        common_flags.restore(state)
-    if run.is_chief:
-        run.files.write(run.folder, None)
-    hooks = []
+    evaluation = None
     if do_eval:
-        best = fine_tuning.Best(run.folder, "f1")
-        if not state.step and run.is_chief:
-            best.clear()
-        hooks.append(
-            fine_tuning.after_epoch(
-                plan,
-                examples,
-                lambda: score(run, answer(run, eval_batch_size))[0],
-                best if run.is_chief else None,
-                run.model,
-            )
+        evaluation = fine_tuning.Evaluation(
+            "f1", lambda: score(run, answer(run, batch_size))[0]
         )
-    fine_tuning.train(
-        plan,
-        run.folder,
-        run.strategy,
-        state,
-        optimizer,
-        OBJECTIVE,
-        run.data["train"],
-        hooks,
-    )
+    fine_tuning.train(run, plan, OBJECTIVE, common_flags.restore, evaluation)
 
 
 # ---- Evaluate and predict ---------------------------------------------------
@@ -272,27 +223,19 @@ def train(run, plan, do_eval, eval_batch_size):
 
 def logits_of_windows(run, batch_size):
     """Yields the logits of starts and ends of each window, both [S]."""
-    data = run.data["predict"]
-    dataset = input_pipeline.distribute(
-        run.strategy,
-        input_pipeline.evaluate([data.path], batch_size),
-        data.record_type,
-        data.lengths,
-        trim=not distribution.is_tpu(run.strategy),
-    )
+    max_seq_length = run.data["predict"].max_seq_length
 
     def outputs(batch):
         starts, ends = run.model(batch)
         # Workers trim to different lengths, and gather equal ones only.
-        padding = [[0, 0], [0, data.max_seq_length - tf.shape(starts)[1]]]
+        padding = [[0, 0], [0, max_seq_length - tf.shape(starts)[1]]]
         return {
             "starts": tf.pad(starts, padding),
             "ends": tf.pad(ends, padding),
         }
 
-    with input_pipeline.explained([data.path]):
-        for part in training.predict(run.strategy, outputs, dataset):
-            yield from zip(part["starts"], part["ends"], strict=True)
+    for part in fine_tuning.predict(run, "predict", outputs, batch_size):
+        yield from zip(part["starts"], part["ends"], strict=True)
 
 
 def answer(run, batch_size):
@@ -356,21 +299,21 @@ def write_answers(run, batch_size, do_predict, step):
 
 
 def write_export(run):
-    """Writes the SavedModel, in the place of an earlier one of this run."""
-    path = os.path.join(run.folder, "export")
-    if tf.io.gfile.exists(path):
-        tf.io.gfile.rmtree(path)
-    export_span.save_span_finder(
-        path,
-        run.model,
-        run.files.config,
-        run.files.pieces(),
-        run.files.do_lower_case,
-        run.layout,
-        run.search,
-        known_threshold(run),
+    """Writes the SavedModel."""
+    threshold = known_threshold(run)
+    fine_tuning.write_export(
+        run,
+        lambda path: export_span.save_span_finder(
+            path,
+            run.model,
+            run.files.config,
+            run.files.pieces(),
+            run.files.do_lower_case,
+            run.layout,
+            run.search,
+            threshold,
+        ),
     )
-    logging.info("Wrote the SavedModel %s.", path)
 
 
 # ---- Main -------------------------------------------------------------------
@@ -389,15 +332,28 @@ def parse_threshold(text, version_2_with_negative):
         ) from None
 
 
+def read_files(work, version_2_with_negative):
+    """Returns questions to train on, to answer, and if those are scorable."""
+    to_train, to_answer, is_scorable = [], [], False
+    if work.train:
+        to_train = read_train_file(
+            _TRAIN_FILE.value,
+            version_2_with_negative,
+            _VERBOSE_LOGGING.value,
+            common_flags.SEED.value,
+        )
+    if work.evaluate or work.predict:
+        to_answer, is_scorable = read_predict_file(
+            _PREDICT_FILE.value, version_2_with_negative, work.evaluate
+        )
+    return to_train, to_answer, is_scorable
+
+
 def main(_):
     """The whole run as an outline."""
     folder = common_flags.OUTPUT_DIR.value
-    do_train = fine_tuning_flags.DO_TRAIN.value
-    do_eval = fine_tuning_flags.DO_EVAL.value
-    do_predict = fine_tuning_flags.DO_PREDICT.value
-    do_export = fine_tuning_flags.DO_EXPORT.value
     version_2 = _VERSION_2_WITH_NEGATIVE.value
-    fine_tuning_flags.check_something_to_do()
+    work = fine_tuning_flags.work()
     files = fine_tuning_flags.load_files()
     layout = squad_windows.Layout(
         _MAX_SEQ_LENGTH.value, _DOC_STRIDE.value, _MAX_QUERY_LENGTH.value
@@ -407,47 +363,37 @@ def main(_):
         _N_BEST_SIZE.value, _MAX_ANSWER_LENGTH.value, version_2
     )
     threshold = parse_threshold(_NULL_SCORE_DIFF_THRESHOLD.value, version_2)
-    to_train, to_answer, is_scorable = [], [], False
-    if do_train:
-        verbose, seed = _VERBOSE_LOGGING.value, common_flags.SEED.value
-        to_train = read_train_file(_TRAIN_FILE.value, version_2, verbose, seed)
-    if do_eval or do_predict:
-        to_answer, is_scorable = read_predict_file(
-            _PREDICT_FILE.value, version_2, do_eval
-        )
+    to_train, to_answer, is_scorable = read_files(work, version_2)
 
     strategy = fine_tuning_flags.set_up_distribution()
-    if do_train:
-        common_flags.prepare_output_dir(strategy, _IDENTITY)
+    plan = fine_tuning_flags.plan(strategy)
+    with strategy.scope():
+        model = heads.BertSpanFinder(files.config)
+    if common_flags.CHECK_ONLY.value:
+        length = layout.max_seq_length
+        fine_tuning_flags.check_only(strategy, model, _IDENTITY, length)
+        return
+    records_folder = fine_tuning_flags.make_folder(strategy, _IDENTITY)
     vocab = {piece: i for i, piece in enumerate(files.pieces())}
     tokenizer = tokenization.FullTokenizer.from_vocab(
         vocab, files.do_lower_case
     )
     cutter = squad_windows.Cutter(tokenizer, layout)
-    data, windows = write_records(strategy, folder, cutter, to_train, to_answer)
-    with strategy.scope():
-        model = heads.BertSpanFinder(files.config)
+    data, windows = write_records(records_folder, cutter, to_train, to_answer)
     run = Run(
-        *(folder, strategy, data, windows, is_scorable),
-        *(model, files, layout, search, threshold),
+        *(folder, strategy, model, files, None, data, windows, is_scorable),
+        *(layout, search, threshold),
     )
-    if do_train:
-        plan = fine_tuning_flags.plan(strategy)
-        train(run, plan, do_eval, fine_tuning_flags.EVAL_BATCH_SIZE.value)
-    if not (do_eval or do_predict or do_export):
+    if work.train:
+        batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value
+        train(run, plan, work.evaluate, batch_size)
+    if not (work.evaluate or work.predict or work.export):
         return
-    source = fine_tuning.trained_checkpoint(
-        folder,
-        common_flags.INIT_CHECKPOINT.value,
-        fine_tuning_flags.USE_CHECKPOINT.value == "best",
-        "span",
-    )
-    with strategy.scope():
-        step = fine_tuning.restore(model, source)
-    if do_eval or do_predict:
+    step = fine_tuning_flags.restore_trained(run, "span")
+    if work.evaluate or work.predict:
         batch_size = fine_tuning_flags.PREDICT_BATCH_SIZE.value
-        write_answers(run, batch_size, do_predict, step)
-    if do_export and run.is_chief:
+        write_answers(run, batch_size, work.predict, step)
+    if work.export and run.is_chief:
         write_export(run)
 
 

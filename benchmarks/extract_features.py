@@ -16,7 +16,7 @@ import os
 import pathlib
 import time
 
-from bert_tf import checkpoints, features, fine_tuning, modeling
+from bert_tf import checkpoints, features, fine_tuned, modeling
 from bert_tf.interop import formats
 
 import numpy as np
@@ -46,7 +46,7 @@ def minilm():
 def make_ours(length, batch_size):
     """Returns a function from lines to a list of [n, D]."""
     source = formats.open_checkpoint(minilm())
-    files = fine_tuning.ModelFiles.load(None, None, True, source)
+    files = fine_tuned.ModelFiles.load(None, None, True, source)
     model = modeling.Bert(files.config)
     checkpoints.restore_weights(model.variables, source)
     reader = features.Reader(files.pieces(), True, length, by_word=False)

@@ -4,15 +4,20 @@ A script adopts them with `flags.adopt_module_key_flags(fine_tuning_flags)`.
 They are read in `main` only; the functions here are called from there.
 """
 
+import dataclasses
+import tempfile
+
 from bert_tf import (
     common_flags,
     distribution,
+    fine_tuned,
     fine_tuning,
     optimization_flags,
     tokenization,
 )
 from bert_tf.interop import tf1
 
+import keras
 import tensorflow as tf
 from absl import flags
 
@@ -78,22 +83,36 @@ USE_CHECKPOINT = flags.DEFINE_enum(
 )
 
 
-def check_something_to_do() -> None:
-    """Raises ValueError if no flag asks for any work."""
-    if not any(x.value for x in (DO_TRAIN, DO_EVAL, DO_PREDICT, DO_EXPORT)):
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """What is asked for; the flags of the same names."""
+
+    train: bool
+    evaluate: bool
+    predict: bool
+    export: bool
+
+
+def work() -> Work:
+    """Returns what is asked for; ValueError if nothing is."""
+    asked = Work(
+        DO_TRAIN.value, DO_EVAL.value, DO_PREDICT.value, DO_EXPORT.value
+    )
+    if not any(dataclasses.astuple(asked)):
         raise ValueError(
             "At least one of --do_train, --do_eval, --do_predict and "
             "--do_export must be true."
         )
+    return asked
 
 
-def load_files() -> fine_tuning.ModelFiles:
+def load_files() -> fine_tuned.ModelFiles:
     """Reads config and vocabulary, and checks them against each other."""
     lower = DO_LOWER_CASE.value
     tokenization.validate_case_matches_checkpoint(
         lower, common_flags.INIT_CHECKPOINT.value
     )
-    return fine_tuning.ModelFiles.load(
+    return fine_tuned.ModelFiles.load(
         common_flags.model_file(
             common_flags.BERT_CONFIG_FILE.value, tf1.CONFIG
         ),
@@ -115,6 +134,67 @@ def set_up_distribution() -> tf.distribute.Strategy:
     for flag in (EVAL_BATCH_SIZE, PREDICT_BATCH_SIZE):
         distribution.check_batch_size(strategy, flag.name, flag.value)
     return strategy
+
+
+def check_only(
+    strategy: tf.distribute.Strategy,
+    model: keras.Model,
+    identity: tuple[str, ...],
+    max_seq_length: int,
+) -> None:
+    """Looks at what is left to look at before training, and says what it is.
+
+    Args:
+        strategy: The run's.
+        model: The one to train, with random weights.
+        identity: Flags that a run in progress can't change.
+        max_seq_length: Of its sequences.
+    """
+    common_flags.check_only(
+        strategy,
+        model,
+        identity,
+        TRAIN_BATCH_SIZE.value,
+        ACCUMULATE.value,
+        {"S": max_seq_length},
+    )
+
+
+def make_folder(
+    strategy: tf.distribute.Strategy, identity: tuple[str, ...]
+) -> str:
+    """Makes output_dir, unless it holds another run to train.
+
+    Args:
+        strategy: The run's.
+        identity: Flags that a run in progress can't change.
+
+    Returns:
+        Where this process writes its records.
+    """
+    if DO_TRAIN.value:
+        common_flags.prepare_output_dir(strategy, identity)
+    if not distribution.is_chief(strategy):
+        return tempfile.mkdtemp()  # Each worker reads records of its own.
+    common_flags.make_output_dir()
+    return common_flags.OUTPUT_DIR.value
+
+
+def restore_trained(run: fine_tuning.Run, head: str) -> int:
+    """Sets the model to fine-tuned weights, and returns their step.
+
+    Args:
+        run: Whose model.
+        head: What the weights must have: a key of interop.names.HEADS.
+    """
+    source = fine_tuned.trained_checkpoint(
+        run.folder,
+        common_flags.INIT_CHECKPOINT.value,
+        USE_CHECKPOINT.value == "best",
+        head,
+    )
+    with run.strategy.scope():
+        return fine_tuned.restore(run.model, source)
 
 
 def plan(strategy: tf.distribute.Strategy) -> fine_tuning.Plan:

@@ -136,18 +136,20 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     {
         "micro_batches": {"devices", "modeling", "optimization", "training"},
         "pretraining": {"losses", "training"},
+        "fine_tuned": {"checkpoints", "interop.*", "modeling", "tokenization"},
+    },
+    {
         "fine_tuning": {
             "checkpoints",
             "devices",
             "distribution",
+            "fine_tuned",
             "input_pipeline",
-            "interop.*",
             "modeling",
             "optimization",
             "progress",
             "recipes",
             "text_records",
-            "tokenization",
             "training",
         },
     },
@@ -174,6 +176,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "fine_tuning_flags": {
             "common_flags",
             "distribution",
+            "fine_tuned",
             "fine_tuning",
             "interop.*",
             "optimization_flags",

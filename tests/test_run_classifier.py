@@ -10,6 +10,7 @@ import sys
 from bert_tf import (
     checkpoints,
     common_flags,
+    fine_tuning_flags,
     modeling,
     optimization_flags,
     records,
@@ -26,7 +27,12 @@ from absl.testing import flagsaver
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Imported before any run in this process, which must not define them anew.
-_FLAG_MODULES = (common_flags, optimization_flags, task_flags)
+_FLAG_MODULES = (
+    common_flags,
+    fine_tuning_flags,
+    optimization_flags,
+    task_flags,
+)
 _LINE = (
     "the a cat dog bird fish runs sleeps eats sings red blue green old new big "
     "is was not very , . ! ? ' ##s ##ing"

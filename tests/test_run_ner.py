@@ -185,6 +185,28 @@ def test_predictions(trained, files):
     assert "Anna Smith" in {x["text"] for row in rows for x in row["entities"]}
 
 
+def test_check_only_says_what_it_found_and_writes_nothing(
+    trained, files, model, tmp_path
+):
+    found = run(
+        tmp_path,
+        *("--do_train", "--do_eval", "--check_only", *model),
+        f"--train_file={files}/train.conll",
+        f"--dev_file={files}/dev.conll",
+        f"--init_checkpoint={best_checkpoint(trained[0])}",
+        f"--output_dir={tmp_path}/out",
+    )
+    for text in (
+        "Data: 40 train sentences",
+        "Data: 9 dev sentences",
+        "scheme of the 4 labels: BIO",
+        "Would be: Restored ",
+        "Found nothing that would stop this run",
+    ):
+        assert text in found.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_same_command_again_does_no_more(trained):
     folder, arguments = trained
     before = (folder / "test_predictions.conll").read_bytes()

@@ -226,6 +226,28 @@ def test_a_killed_run_ends_with_the_same_weights(trained, tmp_path):
         assert _json(again, name) == _json(folder, name)
 
 
+def test_check_only_says_what_it_found_and_writes_nothing(
+    model, trained, tmp_path, caplog
+):
+    files, shared = model
+    code = _run_here(
+        *(*shared, "--do_train", "--do_eval", "--check_only"),
+        f"--train_file={files}/train.json",
+        f"--predict_file={files}/dev.json",
+        f"--init_checkpoint={checkpoints.latest(str(trained[0]))}",
+        f"--output_dir={tmp_path}/output",
+    )
+    assert not code
+    for text in (
+        "Data: 30 questions to train on",
+        "Data: 9 questions to answer",
+        "Would be: Restored ",
+        "Found nothing that would stop this run",
+    ):
+        assert text in caplog.text
+    assert not (tmp_path / "output").exists()
+
+
 # ---- Objective --------------------------------------------------------------
 
 

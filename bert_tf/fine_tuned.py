@@ -1,0 +1,198 @@
+"""What fine-tuning leaves: the model's files, its labels, its best weights."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping, Sequence
+
+from bert_tf import checkpoints, modeling, tokenization
+from bert_tf.interop import formats, model_files, names, opened, tf1
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+_RESULTS = "results.json"
+
+
+# ---- The best checkpoint ----------------------------------------------------
+
+
+class Best:
+    """Keeps the weights with the best score in `best/`, ties to the earlier.
+
+    The folder holds one checkpoint, and results.json, which says its step.
+    """
+
+    def __init__(self, output_dir: str, metric: str):
+        """Takes up what a run before this one kept.
+
+        Args:
+            output_dir: The run's folder.
+            metric: The key of the results to be highest.
+        """
+        self.folder = os.path.join(output_dir, "best")
+        self.metric = metric
+        self.results = _read_results(self.folder)
+
+    def clear(self) -> None:
+        """Forgets the best of another run."""
+        if tf.io.gfile.exists(self.folder):
+            tf.io.gfile.rmtree(self.folder)
+        self.results = None
+
+    def offer(
+        self, step: int, results: Mapping[str, float], model: keras.Model
+    ) -> bool:
+        """Keeps the model's weights if they are better than those kept."""
+        score = results[self.metric]
+        if self.results is not None and score <= self.results[self.metric]:
+            return False
+        tf.io.gfile.makedirs(self.folder)
+        tensors = {
+            v.path: tf.convert_to_tensor(v.value) for v in model.variables
+        }
+        tensors[checkpoints.GLOBAL_STEP] = np.int64(step)
+        prefix = os.path.join(self.folder, f"model.ckpt-{step}")
+        checkpoints.write(prefix, tensors)
+        self.results = {**results, checkpoints.GLOBAL_STEP: step}
+        opened.write_text(
+            os.path.join(self.folder, _RESULTS),
+            json.dumps(self.results, indent=2) + "\n",
+        )
+        for old_step, old in checkpoints.numbered(self.folder).items():
+            if old_step != step:
+                checkpoints.remove(old)
+        return True
+
+
+def _read_results(folder: str) -> dict[str, float] | None:
+    path = os.path.join(folder, _RESULTS)
+    if not tf.io.gfile.exists(path):
+        return None
+    with tf.io.gfile.GFile(path) as file:
+        return json.loads(file.read())
+
+
+def trained_checkpoint(
+    output_dir: str,
+    init_checkpoint: str | None,
+    use_best: bool,
+    head: str = "classification",
+) -> opened.Checkpoint:
+    """Opens the fine-tuned weights to evaluate, predict or export with.
+
+    Args:
+        output_dir: Of a run: its best or newest checkpoint comes first.
+        init_checkpoint: Of any format. Taken where output_dir holds none.
+        use_best: Whether the best is preferred to the newest.
+        head: What they must have: a key of interop.names.HEADS.
+
+    Raises:
+        ValueError: There are none, or they have no trained head.
+    """
+    best = _read_results(os.path.join(output_dir, "best"))
+    newest = checkpoints.latest(output_dir)
+    if use_best and best is not None:
+        step = best[checkpoints.GLOBAL_STEP]
+        prefix = os.path.join(output_dir, "best", f"model.ckpt-{step}")
+    elif newest:
+        prefix = newest
+    elif init_checkpoint:
+        prefix = init_checkpoint
+    else:
+        raise ValueError(
+            f"There is no fine-tuned model in {output_dir}. Train one with "
+            "--do_train=true, or give one by --init_checkpoint."
+        )
+    source = formats.open_checkpoint(prefix)
+    missing = sorted(names.HEADS[head].keys() - source.shapes.keys())
+    if missing:
+        raise ValueError(
+            f"{source.path} is not fine-tuned: it has no {head} head "
+            f"({', '.join(missing)}). Train it with --do_train=true."
+        )
+    return source
+
+
+def restore(model: keras.Model, source: opened.Checkpoint) -> int:
+    """Sets all weights of the model from a fine-tuned checkpoint.
+
+    Returns:
+        Its step; 0 if it does not say.
+    """
+    checkpoints.restore_weights(model.variables, source, required="")
+    logging.info("Using the weights of %s.", source.path)
+    if checkpoints.GLOBAL_STEP not in source.state:
+        return 0
+    values = source.read([checkpoints.GLOBAL_STEP])
+    return int(values[checkpoints.GLOBAL_STEP])
+
+
+# ---- Files of a fine-tuned model --------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelFiles:
+    """What belongs to a model's weights.
+
+    Attributes:
+        config: The model's architecture.
+        vocab: The text of its vocab.txt.
+        do_lower_case: Whether it reads lower-cased text.
+    """
+
+    config: modeling.BertConfig
+    vocab: str
+    do_lower_case: bool
+
+    @classmethod
+    def load(
+        cls,
+        bert_config_file: str | None,
+        vocab_file: str | None,
+        do_lower_case: bool,
+        source: opened.Checkpoint | None = None,
+    ) -> "ModelFiles":
+        """Reads the files, or what a checkpoint brings where one is None."""
+        config = model_files.find_config(bert_config_file, source)
+        files = cls(
+            config, model_files.find_vocab(vocab_file, source), do_lower_case
+        )
+        name = vocab_file or f"The vocabulary of {source and source.path}"
+        pieces = files.pieces()
+        config.check_vocab_size(len(pieces), name)
+        tokenization.check_casing(pieces, do_lower_case, name)
+        return files
+
+    def pieces(self) -> list[str]:
+        """The pieces of the vocabulary by id."""
+        return list(tokenization.parse_vocab(self.vocab, "The vocabulary"))
+
+    def write(self, folder: str, labels: Sequence[str] | None) -> None:
+        """Writes the files, and labels.txt if there are labels."""
+        texts = {tf1.CONFIG: self.config.to_json(), tf1.VOCAB: self.vocab}
+        if labels:
+            texts[tf1.LABELS] = "".join(f"{label}\n" for label in labels)
+        for name, text in texts.items():
+            opened.write_text(os.path.join(folder, name), text)
+
+
+def read_labels(folder: str) -> tuple[str, ...] | None:
+    """Returns the labels that a run wrote; None if there are none."""
+    path = os.path.join(folder, tf1.LABELS)
+    if not tf.io.gfile.exists(path):
+        return None
+    with tf.io.gfile.GFile(path) as file:
+        return tuple(file.read().removesuffix("\n").split("\n"))
+
+
+def check_labels(folder: str, labels: Sequence[str] | None) -> None:
+    """Raises ValueError if the folder's model has other labels."""
+    trained = read_labels(folder)
+    if trained is not None and trained != tuple(labels or ()):
+        raise ValueError(
+            f"The model in {folder} was trained with other labels: "
+            f"{', '.join(trained)}. Received: labels={', '.join(labels or ())}"
+        )
