@@ -121,8 +121,13 @@ def make_train_steps(
             counts["skipped_steps"] = report.pop("skipped_steps")
         return {"sums": sums, "weights": totals, "counts": counts}, report
 
-    # A function of its own, so that it is traced once and called twice.
     # Without AutoGraph, which would double the time to trace it.
+    @tf.function(autograph=False)
+    def compute(step, batch):
+        results = strategy.run(replica_step, (step, batch))
+        return _first(strategy, results)
+
+    # A function of its own, so that it is traced once and called twice.
     @tf.function(
         input_signature=[
             tf.TensorSpec([], tf.int64),
@@ -132,15 +137,17 @@ def make_train_steps(
     )
     def one_step(step, ready):
         batch = next(iterator)
-        results = strategy.run(replica_step, (step, batch))
-        sums, last = _first(strategy, results)
+        if is_tpu:  # Its hosts have no Python to ask for the time.
+            sums, last = compute(step, batch)
+            return sums | {"waited": tf.zeros_like(ready)}, last, ready
         # Input that came while the step before was computed was not waited
-        # for. The hosts of TPUs have no Python to ask for the time.
-        waited, done = tf.zeros_like(ready), ready
-        if not is_tpu:
-            waited = tf.maximum(_time_after(batch) - ready, 0)
-            done = _time_after(last)
-        return sums | {"waited": waited}, last, done
+        # for. The clock is read before the step starts: where one thread does
+        # everything, it would else be read when the step is done.
+        came = _time_after(batch)
+        with tf.control_dependencies([came]):
+            sums, last = compute(step, batch)
+        waited = tf.maximum(came - ready, 0)
+        return sums | {"waited": waited}, last, _time_after(last)
 
     # `count` is a tensor: a Python number would trace the graph again.
     @tf.function(input_signature=[tf.TensorSpec([], tf.int64)] * 2)
