@@ -2,10 +2,9 @@
 
 import json
 import os
-import subprocess
-import sys
 
 from bert_tf import export, heads, modeling, tokenization
+from tests import saved_models
 
 import numpy as np
 import pytest
@@ -18,16 +17,7 @@ _PIECES = """
 VOCAB = _PIECES.split()
 LABELS = ["no", "yes, médium", "博"]
 MAX_SEQ_LENGTH = 12
-CONFIG = modeling.BertConfig(
-    vocab_size=len(VOCAB),
-    hidden_size=16,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_position_embeddings=16,
-    type_vocab_size=2,
-    initializer_range=0.5,  # So that other texts give other results.
-)
+CONFIG = saved_models.config(VOCAB)
 PAIRS = [
     ("What a film.", ""),
     ("Whatever", "good, good Café"),
@@ -102,17 +92,12 @@ def python_logits(model, text_a, text_b):
     return model(row).numpy()[0]
 
 
-def softmax(logits):
-    exponentials = np.exp(logits - logits.max(-1, keepdims=True))
-    return exponentials / exponentials.sum(-1, keepdims=True)
-
-
 def check(outputs, logits):
     """Compares what a signature returned with what logits [B, C] mean."""
     assert set(outputs) == {"label", "probabilities", "logits"}
     np.testing.assert_allclose(outputs["logits"], logits, atol=1e-5)
     np.testing.assert_allclose(
-        outputs["probabilities"], softmax(logits), atol=1e-5
+        outputs["probabilities"], saved_models.softmax(logits), atol=1e-5
     )
     labels = [label.decode() for label in outputs["label"].numpy()]
     assert labels == [LABELS[i] for i in logits.argmax(-1)]
@@ -243,54 +228,12 @@ def test_piece_of_white_space_stays_a_line(tmp_path):
     assert list(tokenization.load_vocab(path)) == vocab
 
 
-_STRANGER = """
-import json, sys
-import tensorflow as tf
-from tensorflow.core.protobuf import saved_model_pb2
-from tensorflow.python.framework import op_def_registry
-
-path, texts_a, texts_b = json.loads(sys.argv[1])
-message = saved_model_pb2.SavedModel()
-with open(path + "/saved_model.pb", "rb") as file:
-    message.ParseFromString(file.read())
-graph = message.meta_graphs[0].graph_def
-ops = {node.op for node in graph.node}
-for function in graph.library.function:
-    ops |= {node.op for node in function.node_def}
-ops -= {function.signature.name for function in graph.library.function}
-# Before tensorflow_text is imported: what the core knows.
-foreign = sorted(op for op in ops if op_def_registry.get(op) is None)
-
-import tensorflow_text
-serve = tf.saved_model.load(path).signatures["serving_default"]
-outputs = serve(text_a=tf.constant(texts_a), text_b=tf.constant(texts_b))
-print(json.dumps({
-    "ops": len(ops),
-    "foreign": foreign,
-    "python": sorted(op for op in ops if "PyFunc" in op),
-    "logits": outputs["logits"].numpy().tolist(),
-    "imports_us": "bert_tf" in sys.modules,
-}))
-"""
-
-
 def test_needs_only_tensorflow_and_the_serving_binary_s_ops(
     model, saved, tmp_path
 ):
-    arguments = json.dumps([str(saved), TEXTS_A, TEXTS_B])
-    done = subprocess.run(
-        [sys.executable, "-c", _STRANGER, arguments],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+    found = saved_models.serve_elsewhere(
+        tmp_path, saved, batch_size=3, text_a=TEXTS_A, text_b=TEXTS_B
     )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert not found["imports_us"]
-    assert found["ops"] > 50
-    assert found["foreign"] == ["FastWordpieceTokenizeWithOffsets"]
-    assert found["python"] == []
     logits = [python_logits(model, *pair) for pair in PAIRS]
     np.testing.assert_allclose(found["logits"], logits, atol=1e-5)
 

@@ -1,11 +1,7 @@
 """Tests of exported feature extractors, against Python's own features."""
 
-import json
-import subprocess
-import sys
-
 from bert_tf import export_features, features, modeling
-from tests import test_features
+from tests import saved_models, test_features
 
 import numpy as np
 import pytest
@@ -34,50 +30,12 @@ def save(path, model, unit="token", choice=_CHOICE):
     )
 
 
-_STRANGER = """
-import json, sys
-import tensorflow as tf
-from tensorflow.core.protobuf import saved_model_pb2
-from tensorflow.python.framework import op_def_registry
-
-path, texts_a, texts_b = json.loads(sys.argv[1])
-message = saved_model_pb2.SavedModel()
-with open(path + "/saved_model.pb", "rb") as file:
-    message.ParseFromString(file.read())
-graph = message.meta_graphs[0].graph_def
-ops = {node.op for node in graph.node}
-for function in graph.library.function:
-    ops |= {node.op for node in function.node_def}
-ops -= {function.signature.name for function in graph.library.function}
-# Before tensorflow_text is imported: what the core knows.
-foreign = sorted(op for op in ops if op_def_registry.get(op) is None)
-
-import tensorflow_text
-serve = tf.saved_model.load(path).signatures["serving_default"]
-outputs = serve(text_a=tf.constant(texts_a), text_b=tf.constant(texts_b))
-print(json.dumps({
-    "foreign": foreign,
-    "outputs": {name: x.numpy().tolist() for name, x in outputs.items()},
-    "imports_us": "bert_tf" in sys.modules,
-}))
-"""
-
-
 def test_tokens_in_another_process(model, tmp_path):
     save(tmp_path / "tokens", model)
-    arguments = json.dumps([str(tmp_path / "tokens"), TEXTS_A, TEXTS_B])
-    done = subprocess.run(
-        [sys.executable, "-c", _STRANGER, arguments],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+    found = saved_models.serve_elsewhere(
+        tmp_path, tmp_path / "tokens", text_a=TEXTS_A, text_b=TEXTS_B
     )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert not found["imports_us"]
-    assert found["foreign"] == ["FastWordpieceTokenizeWithOffsets"]
-    outputs = {name: np.array(x) for name, x in found["outputs"].items()}
+    outputs = {name: np.array(rows) for name, rows in found.items()}
     lines, expected = test_features.extract(model, _CHOICE, "token")
     for i, (line, vectors) in enumerate(zip(lines, expected, strict=True)):
         size = len(line.ids)

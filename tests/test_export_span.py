@@ -2,11 +2,10 @@
 
 import json
 import os
-import subprocess
-import sys
 
-from bert_tf import export_span, heads, modeling, tokenization
+from bert_tf import export_span, heads, tokenization
 from bert_tf.tasks import squad, squad_answers, squad_windows
+from tests import saved_models
 
 import numpy as np
 import pytest
@@ -16,16 +15,7 @@ _PIECES = """
 [PAD] [UNK] [CLS] [SEP] [MASK] a b c ##a ##b d e , - ca 博 ##e fi ##ος οδ ? who
 """
 VOCAB = _PIECES.split()
-CONFIG = modeling.BertConfig(
-    vocab_size=len(VOCAB),
-    hidden_size=16,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_position_embeddings=16,
-    type_vocab_size=2,
-    initializer_range=0.5,  # So that other texts give other results.
-)
+CONFIG = saved_models.config(VOCAB, layers=1)
 LAYOUT = squad_windows.Layout(14, 3, 4)
 SEARCH = squad_answers.Search(5, 3, True)
 _CONTEXTS = [
@@ -202,57 +192,15 @@ def test_assets(saved):
     }
 
 
-_STRANGER = """
-import json, sys
-import tensorflow as tf
-from tensorflow.core.protobuf import saved_model_pb2
-from tensorflow.python.framework import op_def_registry
-
-path, questions, contexts = json.loads(sys.argv[1])
-message = saved_model_pb2.SavedModel()
-with open(path + "/saved_model.pb", "rb") as file:
-    message.ParseFromString(file.read())
-graph = message.meta_graphs[0].graph_def
-ops = {node.op for node in graph.node}
-for function in graph.library.function:
-    ops |= {node.op for node in function.node_def}
-ops -= {function.signature.name for function in graph.library.function}
-# Before tensorflow_text is imported: what the core knows.
-foreign = sorted(op for op in ops if op_def_registry.get(op) is None)
-
-import tensorflow_text
-serve = tf.saved_model.load(path).signatures["serving_default"]
-outputs = serve(question=tf.constant(questions), context=tf.constant(contexts))
-print(json.dumps({
-    "foreign": foreign,
-    "python": sorted(op for op in ops if "PyFunc" in op),
-    "answers": [x.decode() for x in outputs["answer"].numpy()],
-    "imports_us": "bert_tf" in sys.modules,
-}))
-"""
-
-
 def test_needs_only_tensorflow_and_the_serving_binary_s_ops(
     model, saved, tmp_path
 ):
     questions, contexts = zip(*PAIRS, strict=True)
-    done = subprocess.run(
-        [
-            *(sys.executable, "-c", _STRANGER),
-            json.dumps([str(saved), questions, contexts]),
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+    found = saved_models.serve_elsewhere(
+        tmp_path, saved, question=questions, context=contexts
     )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == {
-        "foreign": ["FastWordpieceTokenizeWithOffsets"],
-        "python": [],
-        "answers": [python_answer(model, *pair).text for pair in PAIRS],
-        "imports_us": False,
-    }
+    expected = [python_answer(model, *pair).text for pair in PAIRS]
+    assert found["answer"] == expected
 
 
 # ---- What it refuses --------------------------------------------------------

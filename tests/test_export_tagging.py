@@ -1,12 +1,10 @@
 """Tests of exported taggers, against the model and Python's own words."""
 
 import functools
-import json
-import subprocess
-import sys
 
-from bert_tf import export_tagging, heads, modeling, tagging_records, word_ops
+from bert_tf import export_tagging, heads, tagging_records, word_ops
 from bert_tf.tasks import tagging, tagging_inputs
+from tests import saved_models
 
 import numpy as np
 import pytest
@@ -19,16 +17,7 @@ _PIECES = """
 VOCAB = _PIECES.split()
 LABELS = ["B-x", "O", "I-x", "B-médium", "I-médium"]
 MAX_SEQ_LENGTH = 12
-CONFIG = modeling.BertConfig(
-    vocab_size=len(VOCAB),
-    hidden_size=16,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_position_embeddings=16,
-    type_vocab_size=2,
-    initializer_range=0.6,  # So that other texts give other results.
-)
+CONFIG = saved_models.config(VOCAB)
 TEXTS = [
     "What a film, (good) Paris.",
     "",
@@ -216,68 +205,14 @@ def test_entities_in_the_graph_are_those_of_python(scheme):
         assert list(found) == expected
 
 
-_STRANGER = """
-import json, sys
-import tensorflow as tf
-from tensorflow.core.protobuf import saved_model_pb2
-from tensorflow.python.framework import op_def_registry
-
-with open(sys.argv[1]) as file:
-    path, texts = json.load(file)
-message = saved_model_pb2.SavedModel()
-with open(path + "/saved_model.pb", "rb") as file:
-    message.ParseFromString(file.read())
-graph = message.meta_graphs[0].graph_def
-ops = {node.op for node in graph.node}
-for function in graph.library.function:
-    ops |= {node.op for node in function.node_def}
-ops -= {function.signature.name for function in graph.library.function}
-# Before tensorflow_text is imported: what the core knows.
-foreign = sorted(op for op in ops if op_def_registry.get(op) is None)
-
-import tensorflow_text
-model = tf.saved_model.load(path)
-rows = []
-for i in range(0, len(texts), 100):
-    found = model(tf.constant(texts[i : i + 100]))
-    found = [found[name].to_list() for name in ("type", "start", "end", "text")]
-    rows += [list(zip(*row)) for row in zip(*found)]
-print(json.dumps({
-    "ops": len(ops),
-    "foreign": foreign,
-    "python": sorted(op for op in ops if "PyFunc" in op),
-    "rows": [
-        [(a.decode(), b, c, d.decode()) for a, b, c, d in row] for row in rows
-    ],
-    "imports_us": "bert_tf" in sys.modules,
-}))
-"""
-
-
-def in_another_process(folder, path, texts):
-    """The entities of texts, found where our package is not."""
-    (folder / "request.json").write_text(json.dumps([str(path), texts]))
-    done = subprocess.run(
-        [sys.executable, "-c", _STRANGER, str(folder / "request.json")],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert not found["imports_us"]
-    assert found["ops"] > 50
-    assert found["foreign"] == ["FastWordpieceTokenizeWithOffsets"]
-    assert found["python"] == []
-    return [[tuple(x) for x in row] for row in found["rows"]]
-
-
 def test_needs_only_tensorflow_and_the_serving_binary_s_ops(
     model, saved, tmp_path
 ):
-    found = in_another_process(tmp_path, saved, TEXTS)
-    assert found == [entities(model, text) for text in TEXTS]
+    found = saved_models.serve_elsewhere(tmp_path, saved, text=TEXTS)
+    columns = [found[name] for name in ("type", "start", "end", "text")]
+    for i, text in enumerate(TEXTS):
+        own = zip(*(column[i] for column in columns), strict=True)
+        assert list(own)[: found["count"][i]] == entities(model, text)
 
 
 @pytest.mark.parametrize(
