@@ -22,6 +22,7 @@ from bert_tf import (
     checkpoints,
     command_line,
     distribution,
+    export,
     export_features,
     feature_files,
     features,
@@ -249,9 +250,10 @@ def main(_):
         checkpoints.restore_weights(model.variables, source)
     vocab, unit = files.pieces(), _UNIT.value
     if _EXPORT_DIR.value:
-        export_features.save_extractor(
-            *(_EXPORT_DIR.value, model, vocab, lower, length, choice, unit)
+        made = export_features.extractor(
+            model, vocab, lower, length, choice, unit
         )
+        export.save(_EXPORT_DIR.value, made)
         logging.info("Wrote the SavedModel %s.", _EXPORT_DIR.value)
     source_file, path = _INPUT_FILE.value, _OUTPUT_FILE.value
     if not (source_file and path):

@@ -217,8 +217,7 @@ def write_export(run, max_seq_length):
     """Writes the SavedModel."""
     fine_tuning.write_export(
         run,
-        lambda path: export.save_classifier(
-            path,
+        export.classifier(
             run.model,
             run.files.config,
             run.files.pieces(),

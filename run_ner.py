@@ -337,8 +337,7 @@ def write_export(run, max_seq_length):
     """Writes the SavedModel."""
     fine_tuning.write_export(
         run,
-        lambda path: export_tagging.save_tagger(
-            path,
+        export_tagging.tagger(
             run.model,
             run.files.config,
             run.files.pieces(),

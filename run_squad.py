@@ -303,8 +303,7 @@ def write_export(run):
     threshold = known_threshold(run)
     fine_tuning.write_export(
         run,
-        lambda path: export_span.save_span_finder(
-            path,
+        export_span.span_finder(
             run.model,
             run.files.config,
             run.files.pieces(),

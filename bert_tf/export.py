@@ -13,6 +13,7 @@ Shapes:
 - B: batch     S: sequence length     C: classes, 1 for a regression
 """
 
+import dataclasses
 import functools
 import json
 import os
@@ -23,6 +24,7 @@ from typing import Any
 
 from bert_tf import heads, modeling, text_ops
 
+import keras
 import tensorflow as tf
 
 # Name -> tf.function.
@@ -32,8 +34,24 @@ _TEXTS = tf.TensorSpec([None], tf.string)  # [B]
 _IDS = tf.TensorSpec([None, None], tf.int32)  # [B, S]
 
 
-class _ClassifierModule(tf.Module):
-    """Tokenizer, model and labels in one.
+@dataclasses.dataclass(frozen=True)
+class Export:
+    """A model that takes raw text, and the files that go with it.
+
+    Attributes:
+        module: Tokenizer, weights and functions.
+        signatures: Of them `serving_default` is the one of raw text.
+        files: Name -> text. export.json names the head, and says what the
+            model was trained with.
+    """
+
+    module: tf.Module
+    signatures: Signatures
+    files: Mapping[str, str]
+
+
+class PairModule(tf.Module):
+    """Tokenizer and model of one text, or of two, in one.
 
     The Keras model itself is left out, only its variables are kept: what is
     saved then are plain functions and variables, no Keras objects.
@@ -41,34 +59,30 @@ class _ClassifierModule(tf.Module):
 
     def __init__(
         self,
-        model: heads.BertClassifier,
+        model: keras.Model,
         tokenizer: text_ops.BertTokenizer,
-        labels: Sequence[str] | None,
         max_seq_length: int,
-        assets: Sequence[str],
+        describe: Callable[[tf.Tensor], dict[str, tf.Tensor]],
     ):
+        """Prepares its functions.
+
+        Args:
+            model: Its outputs are logits [B, C].
+            tokenizer: Makes its inputs.
+            max_seq_length: What is longer is cut.
+            describe: Returns what logits mean.
+        """
         super().__init__()
         self.tokenizer = tokenizer
         self.weights = [variable.value for variable in model.variables]
-        self.files = [tf.saved_model.Asset(path) for path in assets]
-
-        def predict(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-            logits = model(inputs)  # [B, C]
-            if labels is None:
-                return {"score": logits[:, 0], "logits": logits}
-            best = tf.argmax(logits, axis=-1)  # [B]
-            return {
-                "label": tf.gather(tf.constant(labels), best),
-                "probabilities": tf.nn.softmax(logits),
-                "logits": logits,
-            }
 
         def predict_texts(text_a, text_b=None):
             first = tokenizer.tokenize(text_a)
             second = None if text_b is None else tokenizer.tokenize(text_b)
-            return predict(
-                tokenizer.pack(first, second, max_seq_length, pad_to_max=False)
+            inputs = tokenizer.pack(
+                first, second, max_seq_length, pad_to_max=False
             )
+            return describe(model(inputs))
 
         # One text_b stands for as many as there are rows. That allows for a
         # default, which a signature keeps and gRPC clients may rely on.
@@ -78,21 +92,92 @@ class _ClassifierModule(tf.Module):
             text_b = tf.broadcast_to(text_b, tf.shape(text_a))
             return predict_texts(text_a, text_b)
 
+        def serve_single(text_a):
+            return predict_texts(text_a)
+
         def serve_ids(input_ids, input_mask, segment_ids):
-            return predict(
-                {
-                    "input_ids": input_ids,
-                    "input_mask": input_mask,
-                    "segment_ids": segment_ids,
-                }
+            return describe(
+                model(
+                    {
+                        "input_ids": input_ids,
+                        "input_mask": input_mask,
+                        "segment_ids": segment_ids,
+                    }
+                )
             )
 
         function = functools.partial(tf.function, autograph=False)
-        self.serve_single = function(predict_texts, [_TEXTS])
+        self.serve_single = function(serve_single, [_TEXTS])
         self.serve_pairs = function(serve_pairs, [_TEXTS, _TEXTS])
         self.serve_ids = function(serve_ids, [_IDS, _IDS, _IDS])
         # What the loaded model does when it is called.
         self.__call__ = self.serve_pairs
+
+
+def classifier(
+    model: heads.BertClassifier,
+    config: modeling.BertConfig,
+    vocab: Sequence[str],
+    do_lower_case: bool,
+    labels: Sequence[str] | None,
+    max_seq_length: int,
+    takes_pairs: bool,
+) -> Export:
+    """Returns the model as one that takes raw text.
+
+    The signatures are `serving_default` (`text_a` and, for pairs, `text_b`;
+    each string [B]) and `serve_ids` (`input_ids`, `input_mask`, `segment_ids`;
+    each int32 [B, S]). Both return `label` (string [B]), `probabilities` and
+    `logits` (float32 [B, C]); for a regression `score` [B] and `logits`.
+
+    Args:
+        model: With its trained weights.
+        config: Its architecture.
+        vocab: Its pieces, each at the place of its id.
+        do_lower_case: Whether it was trained on lower-cased text.
+        labels: The names of its classes; None for a regression.
+        max_seq_length: What is longer is cut, as in training.
+        takes_pairs: Whether its inputs may have a second text. If so, "" as
+            `text_b` stands for no second text.
+
+    Raises:
+        ValueError: if the arguments do not fit.
+    """
+    check_fits(config, vocab, max_seq_length)
+    if len(labels or ("",)) != model.num_labels:
+        raise ValueError(
+            "`labels` must have a name for each class of the model, or be "
+            f"None for a regression. Received: labels={labels}, "
+            f"the model has {model.num_labels} outputs"
+        )
+
+    def describe(logits: tf.Tensor) -> dict[str, tf.Tensor]:  # [B, C]
+        if labels is None:
+            return {"score": logits[:, 0], "logits": logits}
+        best = tf.argmax(logits, axis=-1)  # [B]
+        return {
+            "label": tf.gather(tf.constant(labels), best),
+            "probabilities": tf.nn.softmax(logits),
+            "logits": logits,
+        }
+
+    tokenizer = text_ops.BertTokenizer(vocab, do_lower_case)
+    module = PairModule(model, tokenizer, max_seq_length, describe)
+    serve = module.serve_pairs if takes_pairs else module.serve_single
+    description = {
+        "head": "classification",
+        "do_lower_case": do_lower_case,
+        "max_seq_length": max_seq_length,
+        "takes_pairs": takes_pairs,
+    }
+    return Export(
+        module,
+        {"serving_default": serve, "serve_ids": module.serve_ids},
+        asset_texts(config, vocab, labels, description),
+    )
+
+
+# ---- What all exports share -------------------------------------------------
 
 
 def check_target(path: str) -> None:
@@ -106,70 +191,12 @@ def check_target(path: str) -> None:
         )
 
 
-def save_classifier(
-    path: str,
-    model: heads.BertClassifier,
-    config: modeling.BertConfig,
-    vocab: Sequence[str],
-    do_lower_case: bool,
-    labels: Sequence[str] | None,
-    max_seq_length: int,
-    takes_pairs: bool,
+def check_fits(
+    config: modeling.BertConfig, vocab: Sequence[str], max_seq_length: int
 ) -> None:
-    """Writes the model as a SavedModel, whole or not at all.
-
-    The signatures are `serving_default` (`text_a` and, for pairs, `text_b`;
-    each string [B]) and `serve_ids` (`input_ids`, `input_mask`, `segment_ids`;
-    each int32 [B, S]). Both return `label` (string [B]), `probabilities` and
-    `logits` (float32 [B, C]); for a regression `score` [B] and `logits`.
-
-    Args:
-        path: The folder to write.
-        model: With its trained weights.
-        config: Its architecture.
-        vocab: Its pieces, each at the place of its id.
-        do_lower_case: Whether it was trained on lower-cased text.
-        labels: The names of its classes; None for a regression.
-        max_seq_length: What is longer is cut, as in training.
-        takes_pairs: Whether its inputs may have a second text. If so, "" as
-            `text_b` stands for no second text.
-
-    Raises:
-        ValueError: if the folder is not empty or the arguments do not fit.
-    """
-    check_target(path)
+    """Raises ValueError if the model has no room for these."""
     config.check_sequence_length(max_seq_length)
     config.check_vocab_size(len(vocab), "The vocabulary")
-    if len(labels or ("",)) != model.num_labels:
-        raise ValueError(
-            "`labels` must have a name for each class of the model, or be "
-            f"None for a regression. Received: labels={labels}, "
-            f"the model has {model.num_labels} outputs"
-        )
-    description = {
-        "do_lower_case": do_lower_case,
-        "max_seq_length": max_seq_length,
-        "takes_pairs": takes_pairs,
-    }
-
-    def make(assets: Sequence[str]) -> tuple[tf.Module, Signatures]:
-        module = _ClassifierModule(
-            model,
-            text_ops.BertTokenizer(vocab, do_lower_case),
-            labels,
-            max_seq_length,
-            assets,
-        )
-        serve = module.serve_pairs if takes_pairs else module.serve_single
-        return module, {
-            "serving_default": serve,
-            "serve_ids": module.serve_ids,
-        }
-
-    save(path, asset_texts(config, vocab, labels, description), make)
-
-
-# ---- What all exports share -------------------------------------------------
 
 
 def asset_texts(
@@ -195,24 +222,17 @@ def _lines(items: Sequence[str]) -> str:
     return "".join(f"{item or chr(0x2028)}\n" for item in items)
 
 
-def save(
-    path: str,
-    texts: Mapping[str, str],
-    make: Callable[[Sequence[str]], tuple[tf.Module, Signatures]],
-) -> None:
-    """Writes a SavedModel, whole or not at all.
-
-    Args:
-        path: The folder to write.
-        texts: Name -> text of the files that go into it.
-        make: Takes the paths of those files, which the module is to hold as
-            `tf.saved_model.Asset`; returns the module and its signatures.
-    """
+def save(path: str, export: Export) -> None:
+    """Writes a SavedModel, whole or not at all."""
+    check_target(path)
     with tempfile.TemporaryDirectory() as folder:
-        assets = [pathlib.Path(folder, name) for name in texts]
-        for asset in assets:
-            asset.write_text(texts[asset.name], encoding="utf-8")
-        _save(path, *make(list(map(str, assets))))
+        assets = []
+        for name, text in export.files.items():
+            asset = pathlib.Path(folder, name)
+            asset.write_text(text, encoding="utf-8")
+            assets.append(tf.saved_model.Asset(str(asset)))
+        export.module.files = assets
+        _save(path, export.module, export.signatures)
 
 
 def _save(path: str, module: tf.Module, signatures: Signatures) -> None:

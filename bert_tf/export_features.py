@@ -29,12 +29,10 @@ class _ExtractorModule(tf.Module):
         max_seq_length: int,
         choice: features.Choice,
         unit: str,
-        assets: Sequence[str],
     ):
         super().__init__()
         self.tokenizer = tokenizer
         self.weights = [variable.value for variable in model.variables]
-        self.files = [tf.saved_model.Asset(path) for path in assets]
         no_text = tf.constant([""])
 
         def serve(text_a, text_b=no_text):
@@ -63,16 +61,15 @@ class _ExtractorModule(tf.Module):
         self.__call__ = self.serve
 
 
-def save_extractor(
-    path: str,
+def extractor(
     model: modeling.Bert,
     vocab: Sequence[str],
     do_lower_case: bool,
     max_seq_length: int,
     choice: features.Choice,
     unit: str,
-) -> None:
-    """Writes the model as a SavedModel, whole or not at all.
+) -> export.Export:
+    """Returns the model as one that takes raw text.
 
     The signature `serving_default` takes `text_a` and, for pairs, `text_b`
     (string [B]; "" stands for none). It returns `vectors`: of texts [B, K, D];
@@ -80,7 +77,6 @@ def save_extractor(
     `input_mask` [B, S] too.
 
     Args:
-        path: The folder to write.
         model: With its weights.
         vocab: Its pieces, each at the place of its id.
         do_lower_case: Whether it was trained on lower-cased text.
@@ -89,12 +85,10 @@ def save_extractor(
         unit: "token", "cls" or "mean".
 
     Raises:
-        ValueError: if the folder is not empty or the arguments do not fit.
+        ValueError: if the arguments do not fit.
     """
     config = model.config
-    export.check_target(path)
-    config.check_sequence_length(max_seq_length)
-    config.check_vocab_size(len(vocab), "The vocabulary")
+    export.check_fits(config, vocab, max_seq_length)
     choice.check(config.num_hidden_layers)
     if unit not in ("token", "cls", "mean"):
         raise ValueError(
@@ -102,24 +96,21 @@ def save_extractor(
             f"mean. Received: unit={unit}"
         )
     description = {
+        "head": "encoder",
         "do_lower_case": do_lower_case,
         "max_seq_length": max_seq_length,
         "features": list(choice.names),
         "unit": unit,
     }
-
-    def make(
-        assets: Sequence[str],
-    ) -> tuple[tf.Module, export.Signatures]:
-        module = _ExtractorModule(
-            model,
-            text_ops.BertTokenizer(vocab, do_lower_case),
-            max_seq_length,
-            choice,
-            unit,
-            assets,
-        )
-        return module, {"serving_default": module.serve}
-
-    texts = export.asset_texts(config, vocab, None, description)
-    export.save(path, texts, make)
+    module = _ExtractorModule(
+        model,
+        text_ops.BertTokenizer(vocab, do_lower_case),
+        max_seq_length,
+        choice,
+        unit,
+    )
+    return export.Export(
+        module,
+        {"serving_default": module.serve},
+        export.asset_texts(config, vocab, None, description),
+    )

@@ -18,15 +18,13 @@ import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bert_tf import export, heads, modeling, offset_ops
+from bert_tf import export, heads, modeling, offset_ops, window_ops
 from bert_tf.tasks import squad_answers, squad_windows
 
 import tensorflow as tf
 
 _TEXTS = tf.TensorSpec([None], tf.string)  # [B]
 _IDS = tf.TensorSpec([None, None], tf.int32)  # [B, S]
-# Windows that the model reads at a time, however long a context is.
-_MOST_WINDOWS = 64
 # Below all scores, and a number in JSON, which infinity is not.
 _NONE = -1e38
 
@@ -125,12 +123,10 @@ class _SpanModule(tf.Module):
         layout: squad_windows.Layout,
         search: squad_answers.Search,
         threshold: float | None,
-        assets: Sequence[str],
     ):
         super().__init__()
         self.tokenizer = offset_ops.OffsetTokenizer(vocab, do_lower_case)
         self.weights = [variable.value for variable in model.variables]
-        self.files = [tf.saved_model.Asset(path) for path in assets]
         self._layout = layout
         self._search = search
 
@@ -227,7 +223,9 @@ class _SpanModule(tf.Module):
             tf.cast(is_used, tf.int32),
             tf.cast(is_used & (column >= start), tf.int32),
         )
-        found = _in_parts(read, inputs)
+        found = window_ops.in_parts(
+            read, inputs, tf.TensorSpec([None, None, 2], tf.float32)
+        )
         return tf.where(is_used[..., tf.newaxis], found, _NONE)
 
     def _best(self, windows, logits, may_start, size):
@@ -266,26 +264,7 @@ class _SpanModule(tf.Module):
         )
 
 
-def _in_parts(read, inputs):  # three [W, S] -> [W, S, 2]
-    """Reads some windows at a time: memory has its limits."""
-    rows, length = tf.unstack(tf.shape(inputs[0]))
-    parts = tf.maximum(-(-rows // _MOST_WINDOWS), 1)
-    size = tf.maximum(-(-rows // parts), 1)
-    padding = [[0, parts * size - rows], [0, 0]]
-    found = tf.map_fn(
-        read,
-        tuple(
-            tf.reshape(tf.pad(x, padding), [parts, size, length])
-            for x in inputs
-        ),
-        fn_output_signature=tf.float32,
-        parallel_iterations=1,
-    )
-    return tf.reshape(found, [parts * size, length, 2])[:rows]
-
-
-def save_span_finder(
-    path: str,
+def span_finder(
     model: heads.BertSpanFinder,
     config: modeling.BertConfig,
     vocab: Sequence[str],
@@ -293,8 +272,8 @@ def save_span_finder(
     layout: squad_windows.Layout,
     search: squad_answers.Search,
     threshold: float | None,
-) -> None:
-    """Writes the model as a SavedModel, whole or not at all.
+) -> export.Export:
+    """Returns the model as one that takes raw text.
 
     The signature `serving_default` takes `question` and `context` (string
     [B]) and returns `answer` (string [B]), `start` and `end` (int32 [B], in
@@ -303,7 +282,6 @@ def save_span_finder(
     `segment_ids` (int32 [B, S]) and returns `start_logits` and `end_logits`.
 
     Args:
-        path: The folder to write.
         model: With its trained weights.
         config: Its architecture.
         vocab: Its pieces, each at the place of its id.
@@ -314,26 +292,21 @@ def save_span_finder(
             above the score; None where there always is an answer.
 
     Raises:
-        ValueError: if the folder is not empty or the arguments do not fit.
+        ValueError: if the arguments do not fit.
     """
-    export.check_target(path)
-    config.check_sequence_length(layout.max_seq_length)
-    config.check_vocab_size(len(vocab), "The vocabulary")
+    export.check_fits(config, vocab, layout.max_seq_length)
     description = {
+        "head": "span",
         "do_lower_case": do_lower_case,
         **dataclasses.asdict(layout),
         **dataclasses.asdict(search),
         "null_score_diff_threshold": threshold,
     }
-
-    def make(assets: Sequence[str]) -> tuple[tf.Module, export.Signatures]:
-        module = _SpanModule(
-            *(model, vocab, do_lower_case, layout, search, threshold, assets)
-        )
-        return module, {
-            "serving_default": module.serve,
-            "serve_ids": module.serve_ids,
-        }
-
-    texts = export.asset_texts(config, vocab, None, description)
-    export.save(path, texts, make)
+    module = _SpanModule(
+        *(model, vocab, do_lower_case, layout, search, threshold)
+    )
+    return export.Export(
+        module,
+        {"serving_default": module.serve, "serve_ids": module.serve_ids},
+        export.asset_texts(config, vocab, None, description),
+    )

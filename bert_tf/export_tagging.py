@@ -15,47 +15,17 @@ Shapes:
 """
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from bert_tf import export, heads, modeling, text_ops, word_ops
+from bert_tf import export, heads, modeling, text_ops, window_ops, word_ops
 from bert_tf.tasks import tagging
 
 import tensorflow as tf
 
 _TEXTS = tf.TensorSpec([None], tf.string)  # [B]
-# Windows that the model reads at a time, however long a text is.
-_MOST_WINDOWS = 64
 
 
 # ---- From words to labels ---------------------------------------------------
-
-
-class _Windows(NamedTuple):
-    """Where texts are cut, in pieces; each [W] int64."""
-
-    rows: tf.Tensor  # the number of the text
-    starts: tf.Tensor
-    borders: tf.Tensor  # the first piece that belongs to the window
-    sizes: tf.Tensor
-
-
-def _windows(pieces: tf.Tensor, room: int) -> _Windows:
-    """Cuts texts of so many pieces, [B], as tagging_inputs.windows does."""
-    stride = max(room // 2, 1)
-    last = tf.maximum(pieces - room, 0)  # [B]
-    count = (last + stride - 1) // stride + 1
-    rows = tf.repeat(tf.range(tf.size(count, tf.int64)), count)
-    number = tf.ragged.range(count).flat_values  # 0, 1, ... in each text
-    starts = tf.minimum(number * stride, tf.gather(last, rows))
-    before = tf.concat([[0], starts], 0)[:-1]
-    borders = (before + starts + room - 1) // 2 + 1
-    return _Windows(
-        rows,
-        starts,
-        tf.where(number > 0, borders, 0),
-        tf.minimum(tf.gather(pieces, rows) - starts, room),
-    )
 
 
 class _Labeller(tf.Module):
@@ -91,18 +61,18 @@ class _Labeller(tf.Module):
         lengths = pieces.row_lengths()
         firsts = tf.cumsum(lengths, exclusive=True)  # [U]
         per_text = tf.math.unsorted_segment_sum(lengths, words.rows, texts)
-        windows = _windows(per_text, self._room)
-        offsets = tf.cumsum(per_text, exclusive=True)  # [B]
-        offsets = tf.gather(offsets, windows.rows)  # [W]
-        ids, mask = self._layout(
-            pieces.flat_values, offsets + windows.starts, windows.sizes
+        windows = window_ops.cut(per_text, self._room)
+        inputs = window_ops.layout(
+            pieces.flat_values,
+            windows,
+            self.tokenizer.cls_id,
+            self.tokenizer.sep_id,
         )
-        found = _in_parts(self._best, ids, mask)  # [W, S]
-        # A text without words has a window whose border is that of the text
-        # after it: the last of equal ones is the one with the word.
-        borders = offsets + windows.borders
-        window = tf.searchsorted(borders, firsts, "right", tf.int64) - 1
-        place = firsts - tf.gather(offsets + windows.starts, window) + 1
+        found = window_ops.in_parts(
+            self._best, inputs, tf.TensorSpec([None, None], tf.int32)
+        )  # [W, S]
+        window = windows.of(firsts)
+        place = firsts - tf.gather(windows.starts, window) + 1
         return tf.gather_nd(found, tf.stack([window, place], axis=-1))
 
     def _pieces(self, words: tf.Tensor) -> tf.RaggedTensor:
@@ -115,43 +85,6 @@ class _Labeller(tf.Module):
             validate=False,
         )
         return tf.concat([pieces, unknown], axis=1)
-
-    def _layout(
-        self, pieces: tf.Tensor, starts: tf.Tensor, sizes: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Lays out `[CLS] pieces [SEP]` for each window: ids, mask [W, S]."""
-        longest = tf.reduce_max(tf.concat([[0], sizes], 0))
-        column = tf.range(longest + 2)[tf.newaxis]  # [1, S]
-        sizes = sizes[:, tf.newaxis]
-        # One more, so that there is something where there are no pieces.
-        pieces = tf.concat([pieces, [0]], 0)
-        place = starts[:, tf.newaxis] + column - 1
-        end = tf.size(pieces, tf.int64) - 1
-        ids = tf.gather(pieces, tf.clip_by_value(place, 0, end))
-        ids = tf.where(column <= sizes, ids, 0)
-        ids = tf.where(column == sizes + 1, self.tokenizer.sep_id, ids)
-        ids = tf.where(column == 0, self.tokenizer.cls_id, ids)
-        return ids, tf.cast(column <= sizes + 1, tf.int32)
-
-
-def _in_parts(
-    function: Callable[[Sequence[tf.Tensor]], tf.Tensor],
-    ids: tf.Tensor,
-    mask: tf.Tensor,
-) -> tf.Tensor:
-    """Applies a function to some rows of [W, S] at a time: memory is finite."""
-    rows, length = tf.unstack(tf.shape(ids))
-    parts = tf.maximum(-(-rows // _MOST_WINDOWS), 1)
-    size = tf.maximum(-(-rows // parts), 1)
-    padding = [[0, parts * size - rows], [0, 0]]
-    shape = [parts, size, length]
-    found = tf.map_fn(
-        function,
-        [tf.reshape(tf.pad(x, padding), shape) for x in (ids, mask)],
-        fn_output_signature=tf.int32,
-        parallel_iterations=1,
-    )
-    return tf.reshape(found, [parts * size, length])[:rows]
 
 
 # ---- From labels to entities ------------------------------------------------
@@ -209,12 +142,10 @@ class _TaggerModule(tf.Module):
         labeller: _Labeller,
         labels: Sequence[str],
         scheme: str,
-        assets: Sequence[str],
     ):
         super().__init__()
         self.splitter = word_ops.WordSplitter()
         self.labeller = labeller
-        self.files = [tf.saved_model.Asset(path) for path in assets]
         decoder = Decoder(labels, scheme)
 
         def tag(texts, split_punctuation):
@@ -288,8 +219,7 @@ def _dense(entities: dict[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
     }
 
 
-def save_tagger(
-    path: str,
+def tagger(
     model: heads.BertTagger,
     config: modeling.BertConfig,
     vocab: Sequence[str],
@@ -297,8 +227,8 @@ def save_tagger(
     labels: Sequence[str],
     scheme: str,
     max_seq_length: int,
-) -> None:
-    """Writes the model as a SavedModel, whole or not at all.
+) -> export.Export:
+    """Returns the model as one that takes raw text.
 
     The signature `serving_default` takes `text` (string [B]) and returns
     `type` and `text` (string), `start` and `end` (int32, in characters, -1
@@ -309,7 +239,6 @@ def save_tagger(
     returns ragged tensors.
 
     Args:
-        path: The folder to write.
         model: With its trained weights.
         config: Its architecture.
         vocab: Its pieces, each at the place of its id.
@@ -319,11 +248,9 @@ def save_tagger(
         max_seq_length: Pieces of a window, as in training.
 
     Raises:
-        ValueError: if the folder is not empty or the arguments do not fit.
+        ValueError: if the arguments do not fit.
     """
-    export.check_target(path)
-    config.check_sequence_length(max_seq_length)
-    config.check_vocab_size(len(vocab), "The vocabulary")
+    export.check_fits(config, vocab, max_seq_length)
     tagging.check_scheme(labels, scheme)
     outputs = model.tagging.shape[0]
     if len(labels) != outputs:
@@ -332,20 +259,15 @@ def save_tagger(
             f"Received: labels={labels}, the model has {outputs} outputs"
         )
     description = {
+        "head": "tagging",
         "do_lower_case": do_lower_case,
         "max_seq_length": max_seq_length,
         "scheme": scheme,
     }
-
-    def make(
-        assets: Sequence[str],
-    ) -> tuple[tf.Module, export.Signatures]:
-        labeller = _Labeller(model, vocab, do_lower_case, max_seq_length)
-        module = _TaggerModule(labeller, labels, scheme, assets)
-        return module, {
-            "serving_default": module.serve,
-            "serve_words": module.serve_words,
-        }
-
-    texts = export.asset_texts(config, vocab, labels, description)
-    export.save(path, texts, make)
+    labeller = _Labeller(model, vocab, do_lower_case, max_seq_length)
+    module = _TaggerModule(labeller, labels, scheme)
+    return export.Export(
+        module,
+        {"serving_default": module.serve, "serve_words": module.serve_words},
+        export.asset_texts(config, vocab, labels, description),
+    )

@@ -75,22 +75,18 @@ def _read_results(folder: str) -> dict[str, float] | None:
         return json.loads(file.read())
 
 
-def trained_checkpoint(
-    output_dir: str,
-    init_checkpoint: str | None,
-    use_best: bool,
-    head: str = "classification",
+def open_trained(
+    output_dir: str, init_checkpoint: str | None, use_best: bool
 ) -> opened.Checkpoint:
-    """Opens the fine-tuned weights to evaluate, predict or export with.
+    """Opens the weights that a run ended with, or others.
 
     Args:
         output_dir: Of a run: its best or newest checkpoint comes first.
         init_checkpoint: Of any format. Taken where output_dir holds none.
         use_best: Whether the best is preferred to the newest.
-        head: What they must have: a key of interop.names.HEADS.
 
     Raises:
-        ValueError: There are none, or they have no trained head.
+        ValueError: There are none.
     """
     best = _read_results(os.path.join(output_dir, "best"))
     newest = checkpoints.latest(output_dir)
@@ -106,7 +102,27 @@ def trained_checkpoint(
             f"There is no fine-tuned model in {output_dir}. Train one with "
             "--do_train=true, or give one by --init_checkpoint."
         )
-    source = formats.open_checkpoint(prefix)
+    return formats.open_checkpoint(prefix)
+
+
+def trained_checkpoint(
+    output_dir: str,
+    init_checkpoint: str | None,
+    use_best: bool,
+    head: str = "classification",
+) -> opened.Checkpoint:
+    """Opens the fine-tuned weights to evaluate, predict or export with.
+
+    Args:
+        output_dir: As of `open_trained`, as what follows.
+        init_checkpoint: Of any format.
+        use_best: Whether the best is preferred to the newest.
+        head: What they must have: a key of interop.names.HEADS.
+
+    Raises:
+        ValueError: There are none, or they have no trained head.
+    """
+    source = open_trained(output_dir, init_checkpoint, use_best)
     missing = sorted(names.HEADS[head].keys() - source.shapes.keys())
     if missing:
         raise ValueError(

@@ -9,6 +9,7 @@ from bert_tf import (
     checkpoints,
     devices,
     distribution,
+    export,
     fine_tuned,
     input_pipeline,
     modeling,
@@ -336,15 +337,15 @@ def logits_and_labels(
     return logits, labels
 
 
-def write_export(run: Run, save: Callable[[str], None]) -> None:
+def write_export(run: Run, made: export.Export) -> None:
     """Writes the SavedModel, in the place of an earlier one of this run.
 
     Args:
         run: Its folder gets `export/`.
-        save: Writes what is to be there under the path that it is given.
+        made: Of its model.
     """
     path = os.path.join(run.folder, "export")
     if tf.io.gfile.exists(path):
         tf.io.gfile.rmtree(path)
-    save(path)
+    export.save(path, made)
     logging.info("Wrote the SavedModel %s.", path)

@@ -52,7 +52,9 @@ with open(sys.argv[2], "w") as file:
 """
 
 
-def config(pieces: Sequence[str], layers: int = 2) -> modeling.BertConfig:
+def config(
+    pieces: Sequence[str], layers: int = 2, max_position_embeddings: int = 16
+) -> modeling.BertConfig:
     """Returns a tiny BERT that gives other texts other results."""
     return modeling.BertConfig(
         vocab_size=len(pieces),
@@ -60,7 +62,7 @@ def config(pieces: Sequence[str], layers: int = 2) -> modeling.BertConfig:
         num_hidden_layers=layers,
         num_attention_heads=2,
         intermediate_size=32,
-        max_position_embeddings=16,
+        max_position_embeddings=max_position_embeddings,
         type_vocab_size=2,
         initializer_range=0.5,
     )

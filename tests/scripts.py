@@ -14,9 +14,11 @@ import signal
 import sys
 import traceback
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from absl import flags
+from absl.testing import flagsaver
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -146,3 +148,32 @@ def only_flags_of(*modules: types.ModuleType) -> Iterator[None]:
             flags.FLAGS[flag.name] = flag
             flags.FLAGS.register_flag_by_module(module, flag)
             flags.FLAGS.register_key_flag_for_module(module, flag)
+
+
+def run_here(
+    script: str,
+    flag_modules: Iterable[types.ModuleType],
+    *arguments: str,
+    name: str = "__main__",
+) -> Any:
+    """Runs a script in this process: quicker, for runs that end soon.
+
+    Args:
+        script: Its name.
+        flag_modules: Those of bert_tf whose flags it adopts. The test imports
+            them before any run, so that no run defines them anew.
+        *arguments: Its command line.
+        name: Of the module; of another than "__main__" `main` does not run.
+
+    Returns:
+        The exit code; of another name what the script defines.
+    """
+    path = str(_ROOT / f"{script}.py")
+    argv, sys.argv = sys.argv, [path, *arguments]
+    try:
+        with only_flags_of(*flag_modules), flagsaver.flagsaver():
+            return runpy.run_path(path, run_name=name)
+    except SystemExit as exit_:
+        return exit_.code
+    finally:
+        sys.argv = argv

@@ -45,8 +45,7 @@ def save(
     max_seq_length=MAX_SEQ_LENGTH,
     vocab=VOCAB,
 ):
-    export.save_classifier(
-        str(path),
+    made = export.classifier(
         model,
         CONFIG,
         vocab,
@@ -55,6 +54,7 @@ def save(
         max_seq_length=max_seq_length,
         takes_pairs=takes_pairs,
     )
+    export.save(str(path), made)
 
 
 @pytest.fixture(scope="module")
@@ -213,6 +213,7 @@ def test_assets(saved):
     config = modeling.BertConfig.from_json_file(str(assets["bert_config.json"]))
     assert config == CONFIG
     assert json.loads(assets["export.json"].read_text()) == {
+        "head": "classification",
         "do_lower_case": True,
         "max_seq_length": MAX_SEQ_LENGTH,
         "takes_pairs": True,

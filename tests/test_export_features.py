@@ -1,6 +1,6 @@
 """Tests of exported feature extractors, against Python's own features."""
 
-from bert_tf import export_features, features, modeling
+from bert_tf import export, export_features, features, modeling
 from tests import saved_models, test_features
 
 import numpy as np
@@ -19,8 +19,7 @@ def model():
 
 
 def save(path, model, unit="token", choice=_CHOICE):
-    export_features.save_extractor(
-        str(path),
+    made = export_features.extractor(
         model,
         test_features.VOCAB,
         do_lower_case=True,
@@ -28,6 +27,7 @@ def save(path, model, unit="token", choice=_CHOICE):
         choice=choice,
         unit=unit,
     )
+    export.save(str(path), made)
 
 
 def test_tokens_in_another_process(model, tmp_path):

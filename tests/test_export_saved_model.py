@@ -1,6 +1,7 @@
 """Tests of the script, on a checkpoint of random weights."""
 
 import json
+import shutil
 from typing import Any
 
 from bert_tf import checkpoints, heads, modeling
@@ -40,6 +41,9 @@ def model_dir(tmp_path_factory):
     prefix = str(folder / "model.ckpt-7")
     checkpoints.write(prefix, {v.path: v.value for v in model.variables})
     checkpoints.write_state(str(folder), [prefix])
+    (folder / "alone").mkdir()
+    for path in folder.glob("model.ckpt-7.*"):
+        shutil.copy(path, folder / "alone")
     return folder
 
 
@@ -65,6 +69,7 @@ def test_run_tells_all(of_run):
     assert set(outputs["label"].numpy()) <= {b"ham", b"spam", b"eggs"}
     description = json.loads((of_run / "assets" / "export.json").read_text())
     assert description == {
+        "head": "classification",
         "do_lower_case": False,
         "max_seq_length": 6,
         "takes_pairs": False,
@@ -100,7 +105,16 @@ def test_checkpoint_with_flags_gives_the_same(of_run, model_dir, tmp_path):
     [
         ([], "Give either --model_dir"),
         (["--model_dir={d}", "--init_checkpoint=x"], "Give either --model_dir"),
-        (["--init_checkpoint={d}/model.ckpt-7"], "The labels are not known"),
+        (
+            [
+                "--init_checkpoint={d}/alone/model.ckpt-7",
+                "--bert_config_file={d}/bert_config.json",
+                "--vocab_file={d}/vocab.txt",
+                "--do_lower_case=false",
+            ],
+            "The labels are not known",
+        ),
+        (["--model_dir={d}", "--head=span"], "Train it with run_squad.py"),
         (["--model_dir={d}", "--labels=a,b"], "has 3 classes"),
         (["--model_dir={d}", "--task_name=STS-B"], "has 3 classes"),
         (["--model_dir={d}", "--labels=a,b", "--regression"], "contradict"),

@@ -3,7 +3,7 @@
 import json
 import os
 
-from bert_tf import export_span, heads, tokenization
+from bert_tf import export, export_span, heads, tokenization
 from bert_tf.tasks import squad, squad_answers, squad_windows
 from tests import saved_models
 
@@ -36,9 +36,10 @@ def model() -> heads.BertSpanFinder:
 
 
 def save(path, model, search=SEARCH, threshold=None, vocab=VOCAB):
-    export_span.save_span_finder(
-        *(str(path), model, CONFIG, vocab, True, LAYOUT, search, threshold)
+    made = export_span.span_finder(
+        *(model, CONFIG, vocab, True, LAYOUT, search, threshold)
     )
+    export.save(str(path), made)
     return path
 
 
@@ -181,6 +182,7 @@ def test_assets(saved):
     assets = {path.name: path for path in (saved / "assets").iterdir()}
     assert set(assets) == {"vocab.txt", "bert_config.json", "export.json"}
     assert json.loads(assets["export.json"].read_text()) == {
+        "head": "span",
         "do_lower_case": True,
         "max_seq_length": 14,
         "doc_stride": 3,
@@ -211,9 +213,8 @@ def test_arguments_must_fit(model, tmp_path):
         save(tmp_path / "new", model, vocab=VOCAB[:-1])
     layout = squad_windows.Layout(17, 3, 4)
     with pytest.raises(ValueError, match=r"max_seq_length=17.*embeddings=16"):
-        export_span.save_span_finder(
-            *(str(tmp_path / "new"), model, CONFIG, VOCAB, True),
-            *(layout, SEARCH, None),
+        export_span.span_finder(
+            *(model, CONFIG, VOCAB, True, layout, SEARCH, None)
         )
     (tmp_path / "file").write_text("mine")
     with pytest.raises(ValueError, match="Received: path="):

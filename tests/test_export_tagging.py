@@ -2,7 +2,14 @@
 
 import functools
 
-from bert_tf import export_tagging, heads, tagging_records, word_ops
+from bert_tf import (
+    export,
+    export_tagging,
+    heads,
+    tagging_records,
+    window_ops,
+    word_ops,
+)
 from bert_tf.tasks import tagging, tagging_inputs
 from tests import saved_models
 
@@ -37,8 +44,7 @@ def model() -> heads.BertTagger:
 
 
 def save(path, model, labels=LABELS, scheme="BIO", max_seq_length=None):
-    export_tagging.save_tagger(
-        str(path),
+    made = export_tagging.tagger(
         model,
         CONFIG,
         VOCAB,
@@ -47,6 +53,7 @@ def save(path, model, labels=LABELS, scheme="BIO", max_seq_length=None):
         scheme=scheme,
         max_seq_length=max_seq_length or MAX_SEQ_LENGTH,
     )
+    export.save(str(path), made)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +61,7 @@ def saved(model, tmp_path_factory):
     path = tmp_path_factory.mktemp("export") / "tagger"
     with pytest.MonkeyPatch.context() as patch:
         # So that the longest text takes several parts.
-        patch.setattr(export_tagging, "_MOST_WINDOWS", 8)
+        patch.setattr(window_ops, "MOST_WINDOWS", 8)
         save(path, model)
     return path
 

@@ -88,6 +88,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "progress": set(),
         "text_ops": {"characters", "tokenization"},
         "word_ops": {"tasks.*"},
+        "window_ops": set(),
     },
     {
         "configuration": {"functions"},
@@ -100,6 +101,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "tagging_records": {"records", "tasks.*", "text_records"},
         "squad_records": {"records", "tasks.*", "text_records"},
         "offset_ops": {"text_ops"},
+        "choice_ops": {"text_ops"},
         "modeling": {"configuration", "functions"},
     },
     # checkpoints works on any map from names to variables
@@ -129,9 +131,33 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "modeling",
             "tasks.*",
             "text_ops",
+            "window_ops",
             "word_ops",
         },
-        "export_span": {"export", "heads", "modeling", "offset_ops", "tasks.*"},
+        "export_span": {
+            "export",
+            "heads",
+            "modeling",
+            "offset_ops",
+            "tasks.*",
+            "window_ops",
+        },
+        "export_masked_words": {
+            "export",
+            "heads",
+            "modeling",
+            "tasks.*",
+            "text_ops",
+            "window_ops",
+        },
+        "export_next_sentence": {"export", "heads", "modeling", "text_ops"},
+        "export_multiple_choice": {
+            "choice_ops",
+            "export",
+            "heads",
+            "modeling",
+            "text_ops",
+        },
     },
     {
         "micro_batches": {"devices", "modeling", "optimization", "training"},
@@ -143,6 +169,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "checkpoints",
             "devices",
             "distribution",
+            "export",
             "fine_tuned",
             "input_pipeline",
             "modeling",
@@ -152,6 +179,27 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "text_records",
             "training",
         },
+    },
+    {
+        "serving": {
+            "checkpoints",
+            "export",
+            "export_features",
+            "export_masked_words",
+            "export_multiple_choice",
+            "export_next_sentence",
+            "export_span",
+            "export_tagging",
+            "features",
+            "fine_tuned",
+            "heads",
+            "interop.*",
+            "modeling",
+            "tasks.*",
+        },
+    },
+    {
+        "prediction": {"serving", "tasks.*"},
     },
     # What scripts share: the only modules that know flags
     {
@@ -182,6 +230,16 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "optimization_flags",
             "tokenization",
         },
+        "serving_flags": {
+            "command_line",
+            "export",
+            "features",
+            "fine_tuned",
+            "interop.*",
+            "serving",
+            "tasks.*",
+            "tokenization",
+        },
     },
 )
 _KNOW_FLAGS = {
@@ -189,6 +247,7 @@ _KNOW_FLAGS = {
     "common_flags",
     "fine_tuning_flags",
     "optimization_flags",
+    "serving_flags",
     "task_flags",
     "text_flags",
 }

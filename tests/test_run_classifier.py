@@ -3,9 +3,7 @@
 import dataclasses
 import json
 import pathlib
-import runpy
 import shutil
-import sys
 
 from bert_tf import (
     checkpoints,
@@ -23,7 +21,6 @@ from tests import scripts, test_tasks_glue
 import numpy as np
 import pytest
 import tensorflow as tf
-from absl.testing import flagsaver
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Imported before any run in this process, which must not define them anew.
@@ -452,18 +449,7 @@ def test_init_checkpoint_of_the_original(model, mrpc, tmp_path):
 
 def _run_here(*arguments):
     """Runs the script in this process: quicker, for runs that end at once."""
-    path = str(_ROOT / "run_classifier.py")
-    argv, sys.argv = sys.argv, [path, *arguments]
-    try:
-        with (
-            scripts.only_flags_of(*_FLAG_MODULES),
-            flagsaver.flagsaver(),
-        ):
-            runpy.run_path(path, run_name="__main__")
-    except SystemExit as exit_:
-        return exit_.code
-    finally:
-        sys.argv = argv
+    return scripts.run_here("run_classifier", _FLAG_MODULES, *arguments)
 
 
 @pytest.mark.parametrize(

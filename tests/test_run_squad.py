@@ -2,9 +2,7 @@
 
 import json
 import pathlib
-import runpy
 import shutil
-import sys
 
 from bert_tf import (
     checkpoints,
@@ -18,7 +16,6 @@ from tests import scripts
 import numpy as np
 import pytest
 import tensorflow as tf
-from absl.testing import flagsaver
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Imported before any run in this process, which must not define them anew.
@@ -44,23 +41,8 @@ def run(folder, *arguments, **environment):
 
 
 def _run_here(*arguments, name="__main__"):
-    """Runs the script in this process: quicker, for runs that end at once.
-
-    Returns:
-        The exit code; of another name than that of a script, what it defines.
-    """
-    path = str(_ROOT / "run_squad.py")
-    argv, sys.argv = sys.argv, [path, *arguments]
-    try:
-        with (
-            scripts.only_flags_of(*_FLAG_MODULES),
-            flagsaver.flagsaver(),
-        ):
-            return runpy.run_path(path, run_name=name)
-    except SystemExit as exit_:
-        return exit_.code
-    finally:
-        sys.argv = argv
+    """Runs the script in this process: quicker, for runs that end at once."""
+    return scripts.run_here("run_squad", _FLAG_MODULES, *arguments, name=name)
 
 
 def _model(folder):

@@ -117,26 +117,34 @@ def lines(path: str) -> Iterator[tuple[int, str]]:
     if not epath.Path(path).exists():
         raise FileNotFoundError(f"There is no such file. Received: {path}")
     with epath.Path(path).open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                yield (
-                    number,
-                    line.decode("utf-8-sig" if number == 1 else "utf-8"),
-                )
-            except UnicodeDecodeError as error:
-                raise ValueError(
-                    f"{path}, line {number}: the text is not UTF-8 "
-                    f"({error.reason} at byte {error.start} of the line). "
-                    "Convert the file to UTF-8."
-                ) from error
+        yield from decoded(file, path)
+
+
+def decoded(file: Iterable[bytes], path: str) -> Iterator[tuple[int, str]]:
+    """Yields numbered lines as `lines` does, of an open file."""
+    for number, line in enumerate(file, start=1):
+        try:
+            yield (
+                number,
+                line.decode("utf-8-sig" if number == 1 else "utf-8"),
+            )
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{path}, line {number}: the text is not UTF-8 "
+                f"({error.reason} at byte {error.start} of the line). "
+                "Convert the file to UTF-8."
+            ) from error
 
 
 def write_lines(path: str, lines: Iterable[str]) -> None:
     """Writes a text file that appears under its name when it is complete."""
     temporary = epath.Path(f"{path}.tmp{os.getpid()}")
-    with temporary.open("wb") as file:
-        file.writelines(f"{line}\n".encode() for line in lines)
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.writelines(f"{line}\n".encode() for line in lines)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _tsv_rows(path: str) -> Iterator[tuple[int, list[str]]]:

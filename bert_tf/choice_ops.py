@@ -1,0 +1,59 @@
+"""A prompt with each of its choices, in the graph, as the model reads them.
+
+    [CLS] prompt [SEP] choice [SEP]
+
+Shapes:
+- B: prompts     K: choices of a prompt     S: sequence length
+"""
+
+from bert_tf import text_ops
+
+import tensorflow as tf
+
+
+def pack(
+    tokenizer: text_ops.BertTokenizer,
+    prompts: tf.Tensor,
+    choices: tf.Tensor,
+    max_seq_length: int,
+    pad_to_max: bool,
+) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+    """Tokenizes and lays out.
+
+    The choice is kept: where both are too long the prompt loses pieces from
+    its end. Only a choice that fills a row by itself is cut, at its front: the
+    answer to a question stands behind it.
+
+    Args:
+        tokenizer: makes the pieces.
+        prompts: [B] string.
+        choices: [B, K] string.
+        max_seq_length: the most pieces of a row.
+        pad_to_max: pad to `max_seq_length`, not to the longest row.
+
+    Returns:
+        `input_ids`, `input_mask` and `segment_ids`, each [B, K, S] int32, and
+        which rows were cut, [B, K].
+    """
+    shape = tf.shape(choices)  # [2]
+    pieces = tokenizer.tokenize(prompts)
+    rows = tf.repeat(tf.range(shape[0]), shape[1])
+    first = tf.gather(pieces, rows)  # [B * K, (pieces)]
+    second = tokenizer.tokenize(tf.reshape(choices, [-1]))
+    is_cut = first.row_lengths() + second.row_lengths() > max_seq_length - 3
+    second = second[:, -(max_seq_length - 3) :]
+    room = max_seq_length - 3 - second.row_lengths()
+    packed = tokenizer.pack(
+        _at_most(first, room), second, max_seq_length, pad_to_max
+    )
+    shape = tf.concat([shape, [-1]], 0)
+    return (
+        {name: tf.reshape(x, shape) for name, x in packed.items()},
+        tf.reshape(is_cut, shape[:2]),
+    )
+
+
+def _at_most(ragged: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
+    """Cuts each row of a ragged matrix to a length of its own."""
+    place = tf.ragged.range(ragged.row_lengths())
+    return tf.ragged.boolean_mask(ragged, place < lengths[:, tf.newaxis])

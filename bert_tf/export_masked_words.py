@@ -1,0 +1,205 @@
+"""Writes a masked language model as a SavedModel: raw text in, words out.
+
+    import tensorflow as tf
+    import tensorflow_text  # Registers the tokenizer's op.
+    model = tf.saved_model.load("/models/words/1")
+    model(tf.constant(["The [MASK] sat on the [MASK]."]))["piece"]
+
+Each `[MASK]` of a text is a word to be found. Texts of any length are read in
+windows, and each `[MASK]` in the one that shows most of the text around it.
+
+Shapes:
+- B: texts            M: masks of all texts     A: parts of all texts
+- W: windows          S: sequence length        P: masks of a window
+- K: pieces that are listed for a mask          V: vocabulary
+"""
+
+import functools
+from collections.abc import Sequence
+
+from bert_tf import export, heads, modeling, text_ops, window_ops
+from bert_tf.tasks import masked_words
+
+import tensorflow as tf
+
+_TEXTS = tf.TensorSpec([None], tf.string)  # [B]
+
+
+class _MaskedWordsModule(tf.Module):
+    """Tokenizer, windows and model in one."""
+
+    def __init__(
+        self,
+        model: heads.BertMaskedLM,
+        vocab: Sequence[str],
+        do_lower_case: bool,
+        max_seq_length: int,
+        top_k: int,
+    ):
+        super().__init__()
+        self.tokenizer = text_ops.BertTokenizer(vocab, do_lower_case)
+        self.weights = [variable.value for variable in model.variables]
+        self._mask_id = list(vocab).index(masked_words.MASK)
+        self._room = max_seq_length - 2
+        pieces = tf.constant(list(vocab))
+
+        def best(inputs):
+            ids, mask, places = inputs  # [rows, S], [rows, S], [rows, P]
+            logits = model(
+                {
+                    "input_ids": ids,
+                    "input_mask": mask,
+                    "segment_ids": tf.zeros_like(ids),
+                    "masked_lm_positions": places,
+                }
+            )  # [rows, P, V]
+            values, found = tf.math.top_k(logits, top_k)
+            total = tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
+            return tf.exp(values - total), found
+
+        self._best = best
+
+        def serve(text):
+            parts = tf.strings.split(text, masked_words.MASK)  # [B, (parts)]
+            scores, found = self._find(parts)  # [M, K]
+            found = tf.gather(pieces, found)
+            counts = parts.row_lengths() - 1  # [B]
+            filled = _filled(text, parts, counts, found)
+
+            def dense(x):  # [M, K] -> [B, most masks of a text, K]
+                return tf.RaggedTensor.from_row_lengths(
+                    x, counts, validate=False
+                ).to_tensor(shape=[None, None, top_k])
+
+            return {
+                "piece": dense(found),
+                "score": dense(scores),
+                "text": dense(filled),
+                "count": tf.cast(counts, tf.int32),
+            }
+
+        function = functools.partial(tf.function, autograph=False)
+        self.serve = function(serve, [_TEXTS])
+        # What the loaded model does when it is called.
+        self.__call__ = self.serve
+
+    def _find(self, parts: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the scores and ids of the best pieces of masks, [M, K]."""
+        pieces, lengths = self._pieces(parts)
+        windows = window_ops.cut(lengths, self._room)
+        masks = tf.where(pieces == self._mask_id)[:, 0]  # [M]
+        # Windows without a mask are not read.
+        read, window = tf.unique(windows.of(masks), tf.int64)
+        windows = windows.take(read)
+        ids, mask = window_ops.layout(
+            pieces, windows, self.tokenizer.cls_id, self.tokenizer.sep_id
+        )
+        places = tf.RaggedTensor.from_value_rowids(
+            tf.cast(masks - tf.gather(windows.starts, window) + 1, tf.int32),
+            window,
+            tf.size(read, tf.int64),
+            validate=False,
+        )  # [W, (masks)]
+        padded = places.to_tensor()
+        # The model reads one place at least.
+        missing = tf.cast(tf.shape(padded)[1] == 0, tf.int32)
+        padded = tf.pad(padded, [[0, 0], [0, missing]])
+        scores, found = window_ops.in_parts(
+            self._best,
+            (ids, mask, padded),
+            (
+                tf.TensorSpec([None, None, None], tf.float32),
+                tf.TensorSpec([None, None, None], tf.int32),
+            ),
+        )  # [W, P, K]
+        column = tf.ragged.range(places.row_lengths()).flat_values
+        at = tf.stack([window, column], axis=-1)  # [M, 2]
+        return tf.gather_nd(scores, at), tf.gather_nd(found, at)
+
+    def _pieces(self, parts: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the pieces of all texts, and how many each text has."""
+        pieces = self.tokenizer.tokenize(parts.flat_values)  # [A, (pieces)]
+        rows = parts.value_rowids()
+        place = tf.range(tf.size(rows, tf.int64))
+        is_behind = place > tf.gather(parts.row_starts(), rows)
+        masks = tf.RaggedTensor.from_row_lengths(
+            tf.fill([tf.math.count_nonzero(is_behind)], self._mask_id),
+            tf.cast(is_behind, tf.int64),
+            validate=False,
+        )
+        pieces = tf.concat([masks, pieces], axis=1)
+        lengths = tf.math.unsorted_segment_sum(
+            pieces.row_lengths(), rows, parts.nrows()
+        )
+        return pieces.flat_values, lengths
+
+
+def _filled(
+    texts: tf.Tensor,
+    parts: tf.RaggedTensor,
+    counts: tf.Tensor,
+    found: tf.Tensor,
+) -> tf.Tensor:
+    """Returns the text with each piece in its mask's place, [M, K].
+
+    As masked_words.fill does.
+    """
+    size = len(masked_words.MASK)
+    lengths = tf.strings.length(parts.flat_values) + size  # bytes, [A]
+    ends = parts.with_flat_values(tf.cumsum(lengths))
+    before = tf.cumsum(tf.strings.length(texts) + size, exclusive=True)
+    starts = (ends - before[:, tf.newaxis])[:, :-1].flat_values - size  # [M]
+    texts = tf.repeat(texts, counts)  # [M]
+    head = tf.strings.substr(texts, tf.zeros_like(starts), starts)
+    head = head[:, tf.newaxis]
+    tail = tf.strings.substr(texts, starts + size, tf.strings.length(texts))
+    goes_on = tf.strings.regex_full_match(found, "##.+")  # [M, K]
+    closed = tf.strings.regex_replace(head, "[ \t\r\n]+$", "")
+    word = tf.strings.regex_replace(found, "^##(.+)$", r"\1")
+    tail = tf.broadcast_to(tail[:, tf.newaxis], tf.shape(found))
+    return tf.strings.join([tf.where(goes_on, closed, head), word, tail])
+
+
+def masked_words_finder(
+    model: heads.BertMaskedLM,
+    config: modeling.BertConfig,
+    vocab: Sequence[str],
+    do_lower_case: bool,
+    max_seq_length: int,
+    top_k: int,
+) -> export.Export:
+    """Returns the model as one that takes raw text.
+
+    The signature `serving_default` takes `text` (string [B]) and returns, for
+    each `[MASK]` of it, the likeliest pieces: `piece` and `text`, which is the
+    text with the piece in the mask's place (string), and `score`, a
+    probability (float32); each [B, most masks of a text, top_k]. `count`
+    (int32 [B]) says how many masks each text has.
+
+    Args:
+        model: With its trained weights.
+        config: Its architecture.
+        vocab: Its pieces, each at the place of its id.
+        do_lower_case: Whether it was trained on lower-cased text.
+        max_seq_length: Pieces of a window.
+        top_k: Pieces to list for each mask.
+
+    Raises:
+        ValueError: if the arguments do not fit.
+    """
+    export.check_fits(config, vocab, max_seq_length)
+    masked_words.check(vocab, top_k)
+    module = _MaskedWordsModule(
+        model, vocab, do_lower_case, max_seq_length, top_k
+    )
+    description = {
+        "head": "masked_lm",
+        "do_lower_case": do_lower_case,
+        "max_seq_length": max_seq_length,
+        "top_k": top_k,
+    }
+    return export.Export(
+        module,
+        {"serving_default": module.serve},
+        export.asset_texts(config, vocab, None, description),
+    )

@@ -1,0 +1,253 @@
+"""What a line asks of a model, and how the answer is written.
+
+A line is plain text, with a tab between two texts, or a JSON object. Every
+error names the line.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.tasks import masked_words
+
+INPUT_FORMATS = ("plain", "jsonl")
+OUTPUT_FORMATS = ("jsonl", "tsv", "plain")
+
+# Head -> the columns of its texts. Those of `_OPTIONAL` may be left out.
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "encoder": ("text_a", "text_b"),
+    "masked_lm": ("text",),
+    "next_sentence": ("text_a", "text_b"),
+    "classification": ("text_a", "text_b"),
+    "tagging": ("text",),
+    "span": ("question", "context"),
+    "multiple_choice": ("prompt", "choices"),
+}
+_OPTIONAL = {"encoder", "classification"}
+# Of the filled texts that one line gives: each holds the whole line.
+_MOST_CHARACTERS = 1 << 28
+
+
+@dataclasses.dataclass(frozen=True)
+class Query:
+    """One line's.
+
+    Attributes:
+        columns: Name -> text; the choices are a tuple of texts.
+        key: The "id" of its JSON object, if there is one.
+    """
+
+    columns: Mapping[str, Any]
+    key: Any = None
+
+    @property
+    def length(self) -> int:
+        """Characters of all texts."""
+        return sum(
+            sum(map(len, x)) if isinstance(x, tuple) else len(x)
+            for x in self.columns.values()
+        )
+
+    @property
+    def choices(self) -> int:
+        """How many there are; 0 where the model does not choose."""
+        return len(self.columns.get("choices", ()))
+
+
+class Parser:
+    """Reads the lines for one model."""
+
+    def __init__(
+        self,
+        head: str,
+        takes_pairs: bool,
+        input_format: str,
+        top_k: int = 0,
+    ):
+        """Takes what the lines must be.
+
+        Args:
+            head: A key of COLUMNS.
+            takes_pairs: Whether there may be a second text, where it is
+                optional.
+            input_format: Of INPUT_FORMATS.
+            top_k: Pieces that are listed for a masked word.
+        """
+        self._head = head
+        self._columns = COLUMNS[head]
+        if head in _OPTIONAL and not takes_pairs:
+            self._columns = self._columns[:1]
+        self._is_json = input_format == "jsonl"
+        self._top_k = top_k
+
+    @property
+    def expected(self) -> str:
+        """Says what a line must be."""
+        if self._is_json:
+            names = ", ".join(f'"{name}"' for name in self._columns)
+            end = " (text_b may be left out)" * self._may_lack
+            return f"a JSON object with {names}{end}"
+        if self._head == "masked_lm":
+            return f"a text with {masked_words.MASK}"
+        if self._head == "multiple_choice":
+            return "a prompt and two choices or more, with tabs between"
+        if len(self._columns) == 1:
+            return "a text"
+        if self._may_lack:
+            return "a text, or two with a tab between"
+        return f"{' and '.join(self._columns)}, with a tab between"
+
+    @property
+    def _may_lack(self) -> bool:
+        return self._head in _OPTIONAL and len(self._columns) > 1
+
+    def parse(self, text: str, where: str) -> Query:
+        """Reads one line.
+
+        Args:
+            text: The line, perhaps with its end.
+            where: Its file and number, for errors.
+
+        Raises:
+            ValueError: It is not what the model takes.
+        """
+        text = text.rstrip("\r\n")
+        if not text.strip():
+            raise ValueError(
+                f"{where}: the line is empty. Expected {self.expected}."
+            )
+        query = self._object(text, where) if self._is_json else self._row(text)
+        self._check(query, where)
+        return query
+
+    def _row(self, text: str) -> Query:
+        if self._head == "multiple_choice":
+            prompt, *choices = text.split("\t")
+            return Query({"prompt": prompt, "choices": tuple(choices)})
+        parts = text.split("\t", len(self._columns) - 1)
+        parts += [""] * (len(self._columns) - len(parts))
+        return Query(dict(zip(self._columns, parts, strict=True)))
+
+    def _object(self, text: str, where: str) -> Query:
+        try:
+            row = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"{where}: the line is not JSON ({error.msg}). "
+                f"Expected {self.expected}."
+            ) from error
+        if not isinstance(row, dict):
+            raise ValueError(
+                f"{where}: expected {self.expected}. Received: {text[:80]}"
+            )
+        # One text goes by either name.
+        if self._columns[0] == "text_a" and "text_a" not in row:
+            row["text_a"] = row.get("text")
+        columns: dict[str, Any]
+        columns = {name: row.get(name) for name in self._columns}
+        if self._may_lack and columns["text_b"] is None:
+            columns["text_b"] = ""
+        for name, value in columns.items():
+            is_right = isinstance(value, str)
+            if name == "choices":
+                is_right = isinstance(value, list) and all(
+                    isinstance(x, str) for x in value
+                )
+                columns[name] = tuple(value) if is_right else value
+            if not is_right:
+                raise ValueError(
+                    f"{where}: expected {self.expected}. Received: "
+                    f"{name}={json.dumps(value)[:80]}, keys {', '.join(row)}"
+                )
+        return Query(columns, row.get("id"))
+
+    def _check(self, query: Query, where: str) -> None:
+        """Raises ValueError if there is nothing to answer."""
+        columns = query.columns
+        missing = [
+            name
+            for name, value in columns.items()
+            if not (len(value) > 1 if name == "choices" else value.strip())
+            and not (name == "text_b" and self._may_lack)
+        ]
+        if missing:
+            raise ValueError(
+                f"{where}: {' and '.join(missing)} missing or empty. "
+                f"Expected {self.expected}."
+            )
+        if self._head != "masked_lm":
+            return
+        masks = masked_words.count(columns["text"])
+        if not masks:
+            raise ValueError(
+                f"{where}: there is no {masked_words.MASK}. "
+                f"Expected {self.expected}. Received: {columns['text'][:80]!r}"
+            )
+        size = masks * self._top_k * len(columns["text"])
+        if size > _MOST_CHARACTERS:
+            raise ValueError(
+                f"{where}: {masks} masks in {len(columns['text'])} characters "
+                "would give too many filled texts. Cut the line, or lower "
+                f"--top_k. Received: top_k={self._top_k}"
+            )
+
+
+# ---- Answers ----------------------------------------------------------------
+
+
+def write(query: Query, answer: Mapping[str, Any], output_format: str) -> str:
+    """Returns the line of an answer.
+
+    Args:
+        query: What was asked.
+        answer: As prediction.Predictor gives it.
+        output_format: Of OUTPUT_FORMATS. jsonl has all that is known; tsv a
+            row of values; plain what a person wants to see first.
+    """
+    if output_format == "jsonl":
+        key = {} if query.key is None else {"id": query.key}
+        return json.dumps({**key, **answer}, ensure_ascii=False)
+    table = _plain if output_format == "plain" else _tsv
+    cells = [" ".join(str(x).split()) for x in table(query, answer)]
+    return "\t".join(cells)
+
+
+def _tsv(query: Query, answer: Mapping[str, Any]) -> list[Any]:
+    if "masks" in answer:
+        cells = [_all_filled(query, answer)]
+        for best, *_ in answer["masks"]:
+            cells += [best["piece"], best["score"]]
+        return cells
+    if "entities" in answer:
+        keys = ("type", "start", "end", "text")
+        return [entity[key] for entity in answer["entities"] for key in keys]
+    if "probabilities" in answer:
+        found = answer["probabilities"]
+        if isinstance(found, dict):
+            return [answer["label"], *found.values()]
+        return [answer["choice"], *found]
+    if "vector" in answer:
+        return answer["vector"]
+    return list(answer.values())
+
+
+def _plain(query: Query, answer: Mapping[str, Any]) -> list[Any]:
+    if "masks" in answer:
+        return [_all_filled(query, answer)]
+    if "entities" in answer:
+        found = [f"{x['type']}: {x['text']}" for x in answer["entities"]]
+        return ["; ".join(found)]
+    if "choice" in answer:
+        return [query.columns["choices"][answer["choice"]]]
+    if "vector" in answer:
+        return [" ".join(map(str, answer["vector"]))]
+    return list(answer.values())[:1]
+
+
+def _all_filled(query: Query, answer: Mapping[str, Any]) -> str:
+    """The text with the likeliest piece in the place of each mask."""
+    text = query.columns["text"]
+    for mask in answer["masks"]:
+        text = masked_words.fill(text, 0, mask[0]["piece"])
+    return text

@@ -1,0 +1,194 @@
+"""Answers lines of text with a trained model, whatever its head.
+
+Lines of a file, with the model that a run left in its folder:
+    python predict.py --model_dir=/tmp/mrpc_output --input_file=pairs.txt \
+        --output_file=answers.jsonl
+
+A pre-trained model of any format fills the words that are masked:
+    echo "Paris is the [MASK] of France." | \
+        python predict.py --init_checkpoint=$BERT_BASE_DIR
+A SavedModel of export_saved_model.py, and a prompt to type at:
+    python predict.py --saved_model=/models/mrpc/1
+
+A line is a text, or two with a tab between: of a pair, a question and its
+context, a prompt and its choices. With --input_format=jsonl it is an object
+with the keys text; text_a and text_b; question and context; or prompt and
+choices. Answers are JSON lines in the order of the input.
+"""
+
+import os
+import sys
+import time
+
+from bert_tf import command_line, prediction, serving, serving_flags
+from bert_tf.tasks import common, queries
+
+from absl import flags, logging
+
+flags.adopt_module_key_flags(serving_flags)
+
+# ---- Flags ------------------------------------------------------------------
+
+_SAVED_MODEL = flags.DEFINE_string(
+    "saved_model",
+    None,
+    "The folder of an exported model, instead of a checkpoint.",
+)
+_INPUT_FILE = flags.DEFINE_string(
+    "input_file",
+    None,
+    "What is asked, a line each. By default what is typed, or comes on "
+    "standard input, answered as it comes.",
+)
+_INPUT_FORMAT = flags.DEFINE_enum(
+    "input_format",
+    None,
+    queries.INPUT_FORMATS,
+    "By default by the file's name: .jsonl and .json, or plain.",
+)
+_OUTPUT_FILE = flags.DEFINE_string(
+    "output_file", None, "Where answers go; by default standard output."
+)
+_OUTPUT_FORMAT = flags.DEFINE_enum(
+    "output_format",
+    "jsonl",
+    queries.OUTPUT_FORMATS,
+    "jsonl: all that is known. tsv: a row of values. plain: the answer alone.",
+)
+_BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Lines at a time.", 1)
+_WINDOW = flags.DEFINE_integer(
+    "sort_window",
+    4096,
+    "Lines that are sorted by length together, and kept in memory.",
+    lower_bound=1,
+)
+
+# Seconds between lines of progress.
+_LOG_SECONDS = 10
+
+
+def load_model(saved_model):
+    """Returns the model to ask."""
+    if not saved_model:
+        return serving.of_export(serving_flags.load())
+    given = serving_flags.MODEL_DIR.value or serving_flags.INIT_CHECKPOINT.value
+    if given:
+        raise ValueError(
+            "Give one model: --saved_model, --model_dir or --init_checkpoint. "
+            f"Received: saved_model={saved_model} and {given}"
+        )
+    return serving.load(saved_model)
+
+
+def find_format(input_format, path):
+    """Returns the format of the input."""
+    if input_format or not path:
+        return input_format or "plain"
+    return "jsonl" if common.format_of(path) == "jsonl" else "plain"
+
+
+# ---- Lines ------------------------------------------------------------------
+
+
+def parsed(parser, lines, name):
+    """Yields what each line asks; empty lines at the end ask nothing."""
+    empty = None
+    for number, text in lines:
+        if not text.strip():
+            empty = empty or number
+            continue
+        if empty is not None:
+            parser.parse("", f"{name}, line {empty}")
+        yield parser.parse(text, f"{name}, line {number}")
+
+
+def of_file(parser, path):
+    """Checks all lines of a file; returns how many, and what they ask."""
+    count = sum(1 for _ in parsed(parser, common.lines(path), path))
+    if not count:
+        raise ValueError(f"{path} has no lines. Expected {parser.expected}.")
+    return count, parsed(parser, common.lines(path), path)
+
+
+def typed(parser):
+    """Yields what is typed, until Ctrl-D; says what is wrong with a line."""
+    # For its effect on input(): keys that move, lines that come back.
+    import readline  # noqa: F401
+
+    print(f"Type {parser.expected}; Ctrl-D ends.", file=sys.stderr)
+    while True:
+        try:
+            text = input("> ")
+        except EOFError:
+            print(file=sys.stderr)
+            return
+        if not text.strip():
+            continue
+        try:
+            yield parser.parse(text, "This line")
+        except ValueError as error:
+            print(error, file=sys.stderr)
+
+
+# ---- Answers ----------------------------------------------------------------
+
+
+def answered(predictor, windows, output_format, count=None):
+    """Yields the lines of the answers; logs how far it is."""
+    began = logged = time.monotonic()
+    done = 0
+    for window in windows:
+        answers = predictor.answer(window)
+        for query, answer in zip(window, answers, strict=True):
+            yield queries.write(query, answer, output_format)
+        done += len(window)
+        now = time.monotonic()
+        if count and (now - logged > _LOG_SECONDS or done == count):
+            logged = now
+            logging.info(
+                "%d of %d lines, %.1f lines/s.",
+                *(done, count, done / (now - began)),
+            )
+
+
+def write(lines, path):
+    """Writes lines to a file, whole or not at all, or as they come."""
+    if path:
+        common.write_lines(path, lines)
+        logging.info("Wrote %s.", path)
+        return
+    for line in lines:
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+
+
+# ---- Main -------------------------------------------------------------------
+
+
+def main(_):
+    """The whole prediction as an outline."""
+    path, rows = _INPUT_FILE.value, _WINDOW.value
+    input_format = find_format(_INPUT_FORMAT.value, path)
+    if path and not os.path.exists(path):
+        raise FileNotFoundError(f"There is no such file. Received: {path}")
+    model = load_model(_SAVED_MODEL.value)
+    predictor = prediction.Predictor(model, _BATCH_SIZE.value)
+    parser = queries.Parser(
+        model.head, "text_b" in model.inputs, input_format, model.top_k
+    )
+    count = None
+    if path:
+        count, asked = of_file(parser, path)
+        windows = prediction.windows(asked, rows)
+    elif sys.stdin.isatty():
+        windows = ([query] for query in typed(parser))
+    else:
+        name = "standard input"
+        asked = parsed(parser, common.decoded(sys.stdin.buffer, name), name)
+        windows = prediction.as_they_come(asked, rows)
+    lines = answered(predictor, windows, _OUTPUT_FORMAT.value, count)
+    write(lines, _OUTPUT_FILE.value)
+
+
+if __name__ == "__main__":
+    command_line.run(main)

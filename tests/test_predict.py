@@ -1,0 +1,529 @@
+"""Runs predict.py's own main, on tiny models and on real lines."""
+
+import io
+import json
+import os
+import pathlib
+import pty
+import subprocess
+import sys
+
+from bert_tf import (
+    checkpoints,
+    features,
+    heads,
+    modeling,
+    serving_flags,
+)
+from bert_tf.interop import formats
+from tests import (
+    saved_models,
+    scripts,
+    test_export,
+    test_export_masked_words,
+    test_export_multiple_choice,
+    test_export_span,
+    test_export_tagging,
+    test_features,
+)
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_ROOT = pathlib.Path(__file__).resolve().parent.parent
+_FLAG_MODULES = (serving_flags,)
+
+
+def write_run(folder, model, vocab, config, *flags, labels=()):
+    """Writes what a run leaves."""
+    folder.mkdir()
+    (folder / "vocab.txt").write_text("\n".join(vocab) + "\n")
+    (folder / "bert_config.json").write_text(config.to_json())
+    (folder / "flags.txt").write_text("".join(f"{flag}\n" for flag in flags))
+    if labels:
+        (folder / "labels.txt").write_text("\n".join(labels) + "\n")
+    prefix = str(folder / "model.ckpt-7")
+    checkpoints.write(prefix, {v.path: v.value for v in model.variables})
+    checkpoints.write_state(str(folder), [prefix])
+    return folder
+
+
+def predict(*arguments):
+    """Runs the script in this process; returns its exit code."""
+    return scripts.run_here("predict", _FLAG_MODULES, *arguments)
+
+
+def answers(tmp_path, lines, *arguments):
+    """Asks the lines of a file, and returns what is answered."""
+    (tmp_path / "in.txt").write_text("\n".join(lines) + "\n")
+    code = predict(
+        f"--input_file={tmp_path}/in.txt",
+        f"--output_file={tmp_path}/out.jsonl",
+        # Windows and batches of several lengths.
+        *("--batch_size=3", "--sort_window=4"),
+        *arguments,
+    )
+    assert not code
+    assert sorted(os.listdir(tmp_path)).count("out.jsonl") == 1
+    rows = (tmp_path / "out.jsonl").read_text("utf-8").split("\n")
+    assert rows.pop() == ""
+    return [json.loads(row) for row in rows]
+
+
+def one_line(text):
+    return " ".join(text.split())
+
+
+# ---- Every head, against Python's own path ----------------------------------
+
+
+def test_classes_and_their_export(tmp_path):
+    tf.keras.utils.set_random_seed(1)
+    model = heads.BertClassifier(test_export.CONFIG, 3)
+    run = write_run(
+        *(tmp_path / "run", model, test_export.VOCAB, test_export.CONFIG),
+        *("--max_seq_length=12", "--text_b_column=b"),
+        labels=["no", "yes, médium", "博"],
+    )
+    pairs = [tuple(map(one_line, pair)) for pair in test_export.PAIRS]
+    pairs = [pair for pair in pairs if pair[0]]
+    lines = ["\t".join(pair) if pair[1] else pair[0] for pair in pairs]
+    found = answers(tmp_path, lines, f"--model_dir={run}")
+    logits = [test_export.python_logits(model, *pair) for pair in pairs]
+    for answer, row in zip(found, logits, strict=True):
+        assert answer["label"] == ["no", "yes, médium", "博"][row.argmax()]
+        assert list(answer["probabilities"]) == ["no", "yes, médium", "博"]
+        np.testing.assert_allclose(
+            list(answer["probabilities"].values()),
+            saved_models.softmax(row),
+            atol=1e-5,
+        )
+    code = scripts.run_here(
+        *("export_saved_model", _FLAG_MODULES),
+        *(f"--model_dir={run}", f"--export_dir={tmp_path}/export"),
+    )
+    assert not code
+    assert answers(tmp_path, lines, f"--saved_model={tmp_path}/export") == found
+
+
+def test_masked_words(tmp_path):
+    tf.keras.utils.set_random_seed(1)
+    model = heads.BertMaskedLM(test_export_masked_words.CONFIG)
+    run = write_run(
+        *(tmp_path / "run", model, test_export_masked_words.VOCAB),
+        *(test_export_masked_words.CONFIG, "--max_seq_length=12"),
+    )
+    texts = [
+        one_line(text)
+        for text in test_export_masked_words.TEXTS
+        if "[MASK]" in text
+    ]
+    found = answers(tmp_path, texts, f"--model_dir={run}", "--top_k=4")
+    for text, answer in zip(texts, found, strict=True):
+        expected = test_export_masked_words.python_masks(model, text)
+        assert [[x["piece"] for x in m] for m in answer["masks"]] == [
+            [piece for piece, _ in mask] for mask in expected
+        ]
+        np.testing.assert_allclose(
+            [[x["score"] for x in m] for m in answer["masks"]],
+            [[score for _, score in mask] for mask in expected],
+            atol=1e-5,
+        )
+
+
+def test_next_sentences_of_a_pre_trained_model(tmp_path):
+    tf.keras.utils.set_random_seed(1)
+    model = heads.BertPretrainer(test_export.CONFIG)
+    own = heads.BertNextSentence(test_export.CONFIG)
+    theirs = {v.path: v for v in model.variables}
+    for variable in own.variables:
+        variable.assign(theirs[variable.path])
+    run = write_run(
+        *(tmp_path / "run", model, test_export.VOCAB, test_export.CONFIG),
+        "--max_seq_length=12",
+    )
+    pairs = [("What a film.", "good, good Café"), ("bad", "Whatever good")]
+    found = answers(
+        tmp_path,
+        ["\t".join(pair) for pair in pairs],
+        *(f"--init_checkpoint={run}", "--head=next_sentence"),
+        "--max_seq_length=12",
+    )
+    for pair, answer in zip(pairs, found, strict=True):
+        logits = test_export.python_logits(own, *pair)
+        assert answer["is_next"] == pytest.approx(
+            saved_models.softmax(logits)[0], abs=1e-5
+        )
+    # The other head that it has is the one that is taken by itself.
+    (answer,) = answers(tmp_path, ["a [MASK]"], f"--init_checkpoint={run}")
+    assert len(answer["masks"][0]) == 5
+
+
+def test_entities(tmp_path):
+    tf.keras.utils.set_random_seed(1)
+    labels = test_export_tagging.LABELS
+    model = heads.BertTagger(test_export_tagging.CONFIG, len(labels))
+    run = write_run(
+        *(tmp_path / "run", model, test_export_tagging.VOCAB),
+        *(test_export_tagging.CONFIG, "--max_seq_length=12"),
+        labels=labels,
+    )
+    texts = [one_line(text) for text in test_export_tagging.TEXTS]
+    texts = [text for text in texts if text]
+    found = answers(tmp_path, texts, f"--model_dir={run}")
+    for text, answer in zip(texts, found, strict=True):
+        assert [tuple(x.values()) for x in answer["entities"]] == (
+            test_export_tagging.entities(model, text)
+        )
+
+
+def test_answers_to_questions(tmp_path):
+    tf.keras.utils.set_random_seed(1)
+    model = heads.BertSpanFinder(test_export_span.CONFIG)
+    run = write_run(
+        *(tmp_path / "run", model, test_export_span.VOCAB),
+        *(test_export_span.CONFIG, "--max_seq_length=14", "--doc_stride=3"),
+        *("--max_query_length=4", "--n_best_size=5", "--max_answer_length=3"),
+        *("--version_2_with_negative=true",),
+        "--null_score_diff_threshold=auto",
+    )
+    (run / "null_score_diff_threshold.txt").write_text("0.25\n")
+    pairs = [pair for pair in test_export_span.PAIRS if pair[0].strip()]
+    lines = [
+        json.dumps({"question": question, "context": context, "id": i})
+        for i, (question, context) in enumerate(pairs)
+    ]
+    found = answers(
+        tmp_path, lines, f"--model_dir={run}", "--input_format=jsonl"
+    )
+    nulls = 0
+    for i, (pair, answer) in enumerate(zip(pairs, found, strict=True)):
+        expected = test_export_span.python_answer(model, *pair)
+        is_null = expected.null_odds > 0.25
+        nulls += is_null
+        assert answer["id"] == i
+        assert answer["answer"] == ("" if is_null else expected.text)
+        assert answer["score"] == pytest.approx(expected.score, abs=1e-4)
+    assert 0 < nulls < len(pairs)
+
+
+def test_choices_of_any_number(tmp_path):
+    tf.keras.utils.set_random_seed(1)
+    model = heads.BertMultipleChoice(test_export_multiple_choice.CONFIG)
+    run = write_run(
+        *(tmp_path / "run", model, test_export_multiple_choice.VOCAB),
+        *(test_export_multiple_choice.CONFIG, "--max_seq_length=10"),
+    )
+    rows = [
+        ("What a film.", ["good", "bad", "whatever."]),
+        ("Café", ["a", "o"]),
+        ("good " * 30, ["bad bad", "a film good", "what " * 30 + "cafe"]),
+    ]
+    lines = ["\t".join([prompt, *choices]) for prompt, choices in rows]
+    found = answers(tmp_path, lines, f"--model_dir={run}")
+    for row, answer in zip(rows, found, strict=True):
+        logits = test_export_multiple_choice.python_logits(model, *row)
+        assert answer["choice"] == np.argmax(logits)
+        np.testing.assert_allclose(
+            answer["probabilities"],
+            saved_models.softmax(np.array(logits)),
+            atol=1e-5,
+        )
+
+
+def test_vectors_of_an_encoder(tmp_path):
+    tf.keras.utils.set_random_seed(1)
+    model = modeling.Bert(test_features.CONFIG)
+    run = write_run(
+        *(tmp_path / "run", model, test_features.VOCAB, test_features.CONFIG),
+        f"--max_seq_length={test_features.LENGTH}",
+    )
+    texts = [text.strip() for text in test_features.TEXTS]
+    lines = [text.replace(" ||| ", "\t") for text in texts if text]
+    found = answers(tmp_path, lines, f"--model_dir={run}")
+    _, expected = test_features.extract(model, features.Choice("last"), "mean")
+    wanted = [x for x, text in zip(expected, texts, strict=True) if text]
+    np.testing.assert_allclose(
+        [answer["vector"] for answer in found],
+        np.concatenate(wanted)[:, 0],
+        atol=1e-5,
+    )
+
+
+# ---- Lines that come --------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def scores(tmp_path_factory):
+    """The run of a regression of one text."""
+    tf.keras.utils.set_random_seed(1)
+    model = heads.BertClassifier(test_export.CONFIG, 1)
+    return write_run(
+        *(tmp_path_factory.mktemp("scores") / "run", model, test_export.VOCAB),
+        *(test_export.CONFIG, "--max_seq_length=12", "--text_a_column=x"),
+    )
+
+
+def from_stdin(monkeypatch, data, *arguments):
+    stdin = io.TextIOWrapper(io.BytesIO(data))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    return predict(*arguments)
+
+
+def test_standard_input(scores, monkeypatch, capsys):
+    data = "good film\r\nbad\tfilm\n博\n\n\n".encode()
+    code = from_stdin(
+        *(monkeypatch, data, f"--model_dir={scores}", "--output_format=plain")
+    )
+    assert not code
+    found = [float(line) for line in capsys.readouterr().out.splitlines()]
+    model = heads.BertClassifier(test_export.CONFIG, 1)
+    checkpoints.restore_weights(
+        model.variables, formats.open_checkpoint(str(scores))
+    )
+    expected = [
+        test_export.python_logits(model, text, "")[0]
+        for text in ("good film", "bad film", "博")
+    ]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_answers_before_a_bad_line_are_kept(scores, monkeypatch, capsys):
+    code = from_stdin(
+        *(monkeypatch, b"good\n \nbad\n", f"--model_dir={scores}")
+    )
+    assert code == 1
+    output = capsys.readouterr()
+    assert output.out.count("score") == 1
+    assert "standard input, line 2: the line is empty" in output.err
+
+
+@pytest.mark.slow
+def test_each_line_is_answered_before_the_next_comes(scores):
+    process = subprocess.Popen(
+        [sys.executable, "predict.py", f"--model_dir={scores}"],
+        cwd=_ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdin and process.stdout
+    for line in ("good\n", "a bad film\n"):
+        process.stdin.write(line)
+        process.stdin.flush()
+        assert "score" in process.stdout.readline()
+    process.stdin.close()
+    assert process.wait(60) == 0
+
+
+@pytest.mark.slow
+def test_a_prompt_to_type_at(scores):
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "predict.py", f"--model_dir={scores}"],
+        cwd=_ROOT,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        close_fds=True,
+    )
+    os.close(theirs)
+    seen = b""
+
+    def until(mark):
+        nonlocal seen
+        while mark not in seen:
+            seen += os.read(ours, 1000)
+        before, _, seen = seen.partition(mark)
+        return before
+
+    assert b"Type a text; Ctrl-D ends." in until(b"> ")
+    os.write(ours, b"good film\n")
+    assert b'{"score": ' in until(b"> ")
+    os.write(ours, b"\x04")
+    assert process.wait(60) == 0
+    os.close(ours)
+
+
+# ---- Mistakes ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lines", "arguments", "problem"),
+    [
+        ("a\n", [], "Give either --model_dir"),
+        ("a\n", ["--saved_model={run}"], "holds no SavedModel"),
+        (
+            "a\n",
+            ["--saved_model=x", "--model_dir={run}"],
+            "Received: saved_model=x and {run}",
+        ),
+        (
+            "a\n",
+            ["--model_dir={run}", "--head=span"],
+            "Train it with run_squad.py, or give --head=encoder or "
+            "classification. Received: head=span",
+        ),
+        ("", ["--model_dir={run}"], "in.txt has no lines. Expected a text."),
+        ("a\n\nb\n", ["--model_dir={run}"], "in.txt, line 2: the line is empt"),
+        (
+            "a\n",
+            ["--model_dir={run}", "--input_format=jsonl"],
+            "in.txt, line 1: the line is not JSON",
+        ),
+        ("a\n\udcff\n", ["--model_dir={run}"], "line 2: the text is not UTF-8"),
+        ("a\n", ["--model_dir={run}", "--max_seq_length=17"], "embeddings=16"),
+        ("a\n", ["--model_dir={run}/none"], "no fine-tuned model in {run}/non"),
+    ],
+)
+def test_mistakes_end_in_one_line(
+    lines, arguments, problem, scores, tmp_path, capsys
+):
+    text = lines.encode("utf-8", "surrogateescape")
+    (tmp_path / "in.txt").write_bytes(text)
+    code = predict(
+        f"--input_file={tmp_path}/in.txt",
+        f"--output_file={tmp_path}/out",
+        *(argument.format(run=scores) for argument in arguments),
+    )
+    assert code == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("error: ")
+    assert problem.format(run=scores) in error
+    assert os.listdir(tmp_path) == ["in.txt"]
+
+
+def test_a_head_that_its_run_did_not_train(tmp_path, capsys):
+    config = test_export.CONFIG
+    model = heads.BertPretrainer(config)
+    run = write_run(tmp_path / "run", model, test_export.VOCAB, config)
+    tensors = {v.path: v.value for v in model.variables}
+    tensors |= {
+        f"{name}/adam_m": value
+        for name, value in list(tensors.items())
+        if "seq_relationship" not in name
+    }
+    checkpoints.write(str(run / "model.ckpt-7"), tensors)
+    (tmp_path / "in.txt").write_text("a\tb\n")
+    code = predict(
+        *(f"--model_dir={run}", "--head=next_sentence"),
+        *(f"--input_file={tmp_path}/in.txt", "--max_seq_length=12"),
+    )
+    assert code == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "has a next_sentence head that its run did not train" in error
+    (answer,) = answers(
+        tmp_path, ["[MASK]"], f"--model_dir={run}", "--max_seq_length=12"
+    )
+    assert answer["masks"]
+
+
+# ---- Real lines -------------------------------------------------------------
+
+
+def _real_lines(shared_data, head):
+    """1,000 lines of SMS messages or of Wikipedia, for a head."""
+    path = shared_data / "corpus" / "enwiki_AA.txt"
+    lines = []
+    with path.open() as file:
+        for line in file:
+            words = line.split()
+            if len(words) > 12 and "<" not in line and "\t" not in line:
+                lines.append(words)
+            if len(lines) == 1000:
+                break
+    pieces = [[" ".join(words[:8]), " ".join(words[8:])] for words in lines]
+    if head == "masked_lm":
+        return [f"{first} [MASK] {rest}" for first, rest in pieces]
+    if head in ("tagging", "encoder"):
+        return [f"{first} {rest}" for first, rest in pieces]
+    if head == "multiple_choice":
+        ends = [rest for _, rest in pieces]
+        return [
+            "\t".join([pieces[i][0], *(ends[i - j] for j in range(3))])
+            for i in range(1000)
+        ]
+    return ["\t".join(pair) for pair in pieces]
+
+
+def _columns(head, lines):
+    """The inputs of the head's signature, for the same lines."""
+    if head in ("masked_lm", "tagging"):
+        return {"text": lines}
+    if head == "encoder":
+        return {"text_a": lines, "text_b": [""] * len(lines)}
+    first, *others = zip(*(line.split("\t") for line in lines), strict=True)
+    if head == "multiple_choice":
+        rows = list(zip(*others, strict=True))
+        return {"prompt": first, "choices": rows}
+    names = {"span": ("question", "context")}.get(head, ("text_a", "text_b"))
+    return dict(zip(names, (first, *others), strict=True))
+
+
+_MODELS = {
+    "encoder": modeling.Bert,
+    "masked_lm": heads.BertMaskedLM,
+    "next_sentence": heads.BertNextSentence,
+    "classification": lambda config: heads.BertClassifier(config, 3),
+    "tagging": lambda config: heads.BertTagger(config, 3),
+    "span": heads.BertSpanFinder,
+    "multiple_choice": heads.BertMultipleChoice,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("head", list(_MODELS))
+def test_a_stranger_serves_real_lines_as_predicted(head, shared_data, tmp_path):
+    vocab = (shared_data / "vocab" / "bert_uncased.txt").read_text("utf-8")
+    config = saved_models.config(vocab.splitlines(), max_position_embeddings=64)
+    tf.keras.utils.set_random_seed(1)
+    labels = (
+        ["O", "B-x", "I-x"] if head in ("classification", "tagging") else ()
+    )
+    run = write_run(
+        *(tmp_path / "run", _MODELS[head](config), vocab, config),
+        *("--max_seq_length=48", "--doc_stride=16", "--max_query_length=12"),
+        "--text_b_column=b",
+        labels=labels,
+    )
+    lines = _real_lines(shared_data, head)
+    found = answers(
+        *(tmp_path, lines, f"--model_dir={run}"),
+        *("--batch_size=50", "--sort_window=500"),
+    )
+    code = scripts.run_here(
+        *("export_saved_model", _FLAG_MODULES),
+        *(f"--model_dir={run}", f"--export_dir={tmp_path}/export"),
+    )
+    assert not code
+    columns = _columns(head, lines)
+    served = saved_models.serve_elsewhere(
+        tmp_path, tmp_path / "export", **columns
+    )
+    assert len(found) == 1000
+    for i, answer in enumerate(found):
+        _check_row(answer, {name: rows[i] for name, rows in served.items()})
+
+
+def _check_row(answer, row):
+    """Compares an answer with what the SavedModel returned."""
+    if "masks" in answer:
+        assert len(answer["masks"]) == row["count"] == 1
+        for name in ("piece", "text"):
+            assert [x[name] for x in answer["masks"][0]] == row[name][0]
+    elif "entities" in answer:
+        for name in ("type", "start", "end", "text"):
+            expected = row[name][: row["count"]]
+            assert [x[name] for x in answer["entities"]] == expected
+    elif "vector" in answer:
+        np.testing.assert_allclose(
+            answer["vector"], np.ravel(row["vectors"]), atol=1e-5
+        )
+    else:
+        for name in ("label", "choice", "answer", "start", "end"):
+            assert answer.get(name) == row.get(name)
+        for name in ("is_next", "score"):
+            if name in answer:
+                assert answer[name] == pytest.approx(row[name], abs=1e-4)

@@ -1,0 +1,154 @@
+"""Tests of what lines ask, and of how answers are written."""
+
+import json
+
+from bert_tf.tasks import queries
+
+import pytest
+
+
+def parse(head, text, input_format="plain", takes_pairs=True, top_k=5):
+    parser = queries.Parser(head, takes_pairs, input_format, top_k)
+    return parser.parse(text, "f, line 3")
+
+
+@pytest.mark.parametrize(
+    ("head", "text", "columns"),
+    [
+        ("encoder", "a b\n", {"text_a": "a b", "text_b": ""}),
+        ("classification", "a\tb c\r\n", {"text_a": "a", "text_b": "b c"}),
+        ("next_sentence", "a\tb\tc", {"text_a": "a", "text_b": "b\tc"}),
+        ("tagging", "a\tb", {"text": "a\tb"}),
+        ("masked_lm", " a [MASK]\tb", {"text": " a [MASK]\tb"}),
+        ("span", "who?\tIt\twas.", {"question": "who?", "context": "It\twas."}),
+        (
+            "multiple_choice",
+            "He\tran\tsat",
+            {"prompt": "He", "choices": ("ran", "sat")},
+        ),
+    ],
+)
+def test_plain_lines(head, text, columns):
+    assert parse(head, text).columns == columns
+
+
+def test_a_tab_is_white_space_where_there_is_no_second_text():
+    query = parse("classification", "a\tb", takes_pairs=False)
+    assert query.columns == {"text_a": "a\tb"}
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "columns"),
+    [
+        ("encoder", {"text": "a"}, {"text_a": "a", "text_b": ""}),
+        (
+            "classification",
+            {"text_a": "a", "text_b": "b\tc", "x": 1},
+            {"text_a": "a", "text_b": "b\tc"},
+        ),
+        (
+            "multiple_choice",
+            {"prompt": "a\nb", "choices": ["c", "", "d"]},
+            {"prompt": "a\nb", "choices": ("c", "", "d")},
+        ),
+    ],
+)
+def test_json_lines(head, row, columns):
+    query = parse(head, json.dumps(row | {"id": [7]}), "jsonl")
+    assert query.columns == columns
+    assert query.key == [7]
+
+
+@pytest.mark.parametrize(
+    ("head", "text", "input_format", "problem"),
+    [
+        ("tagging", " \t\n", "plain", "the line is empty. Expected a text."),
+        ("masked_lm", "no mask", "plain", r"no \[MASK\].*Received: 'no mask'"),
+        ("next_sentence", "alone", "plain", "text_b missing or empty"),
+        ("span", "\tcontext", "plain", "question missing or empty"),
+        ("span", "who?", "plain", "Expected question and context, with a tab"),
+        ("multiple_choice", "a\tb", "plain", "two choices or more"),
+        ("encoder", "{", "jsonl", "the line is not JSON"),
+        ("encoder", "[1]", "jsonl", r"Received: \[1\]"),
+        ("encoder", '{"txt": "a"}', "jsonl", "Received: text_a=null, keys txt"),
+        ("encoder", '{"text_a": 1}', "jsonl", "text_a=1"),
+        ("encoder", '{"text": " "}', "jsonl", "text_a missing or empty"),
+        (
+            "multiple_choice",
+            '{"prompt": "a", "choices": ["b", 2]}',
+            "jsonl",
+            "choices=",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_line(head, text, input_format, problem):
+    with pytest.raises(ValueError, match=f"^f, line 3: .*{problem}"):
+        parse(head, text, input_format)
+
+
+def test_filled_texts_that_no_memory_holds():
+    text = "[MASK] " + "a" * (1 << 20)
+    assert parse("masked_lm", text).length == len(text)
+    with pytest.raises(ValueError, match=r"100 masks in .*top_k=5"):
+        parse("masked_lm", "[MASK] " * 99 + text)
+
+
+# ---- Answers ----------------------------------------------------------------
+
+_MASKS = {
+    "masks": [
+        [
+            {"piece": "##s", "score": 0.5, "text": "as\nb [MASK]"},
+            {"piece": "t", "score": 0.25, "text": "a t\nb [MASK]"},
+        ],
+        [{"piece": "c", "score": 0.75, "text": "a [MASK]\nb c"}],
+    ]
+}
+_ENTITY = {"type": "loc", "start": 1, "end": 6, "text": "Rome,\tx"}
+
+
+@pytest.mark.parametrize(
+    ("columns", "answer", "tsv", "plain"),
+    [
+        (
+            {"text": "a [MASK]\nb [MASK]"},
+            _MASKS,
+            "as b c\t##s\t0.5\tc\t0.75",
+            "as b c",
+        ),
+        (
+            {"text": "x"},
+            {"entities": [_ENTITY, _ENTITY]},
+            "loc\t1\t6\tRome, x\tloc\t1\t6\tRome, x",
+            "loc: Rome, x; loc: Rome, x",
+        ),
+        ({"text": "x"}, {"entities": []}, "", ""),
+        (
+            {"text_a": "x"},
+            {"label": "a b", "probabilities": {"a b": 0.75, "c": 0.25}},
+            "a b\t0.75\t0.25",
+            "a b",
+        ),
+        ({"text_a": "x"}, {"score": -1.5}, "-1.5", "-1.5"),
+        ({"text_a": "x"}, {"vector": [1.0, -0.5]}, "1.0\t-0.5", "1.0 -0.5"),
+        (
+            {"prompt": "p", "choices": ("u", "v w")},
+            {"choice": 1, "probabilities": [0.25, 0.75]},
+            "1\t0.25\t0.75",
+            "v w",
+        ),
+        (
+            {"question": "q", "context": "a b"},
+            {"answer": "b", "start": 2, "end": 3, "score": 1.0},
+            "b\t2\t3\t1.0",
+            "b",
+        ),
+    ],
+)
+def test_written_answers(columns, answer, tsv, plain):
+    query = queries.Query(columns, "k")
+    assert queries.write(query, answer, "tsv") == tsv
+    assert queries.write(query, answer, "plain") == plain
+    line = queries.write(query, answer, "jsonl")
+    assert json.loads(line) == {"id": "k", **answer}
+    assert "\n" not in line
