@@ -12,10 +12,12 @@ runs twice, in turn, after a first round that is not counted; the faster time
 counts. Prints both speeds, the ratio, and how many best answers are the same.
 """
 
+import dataclasses
 import os
 import pathlib
 import tempfile
 import time
+from typing import Any
 
 from benchmarks import weights
 from bert_tf import checkpoints, fine_tuned, heads, prediction, serving
@@ -38,7 +40,7 @@ _THREADS = flags.DEFINE_integer(
 )
 _ROUNDS = 2
 _LABELS = ("bad", "good", "so-so")
-_TASKS = {
+_TASKS: dict[str, tuple[Any, Any]] = {
     "masked_lm": ("fill-mask", heads.BertMaskedLM),
     "classification": (
         "text-classification",
@@ -51,6 +53,8 @@ def write_model(folder, head):
     """Writes MiniLM with a random head as a folder of Hugging Face's."""
     source = formats.open_checkpoint(weights.minilm())
     keras.utils.set_random_seed(0)
+    if source.config is None or source.vocab is None:
+        raise SystemExit(f"{source.path} lacks its config or its vocabulary.")
     model = _TASKS[head][1](source.config)
     checkpoints.restore_weights(model.variables, source)
     start = folder / "tf1"
@@ -63,7 +67,9 @@ def write_model(folder, head):
         labels = "".join(f"{label}\n" for label in _LABELS)
         opened.write_text(str(start / "labels.txt"), labels)
     path = str(folder / "hf")
-    formats.write(path, "hf", formats.open_checkpoint(str(start)))
+    made = formats.open_checkpoint(str(start))
+    made = dataclasses.replace(made, do_lower_case=source.do_lower_case)
+    formats.write(path, "hf", made)
     return path
 
 
@@ -94,13 +100,10 @@ def make_theirs(path, head, length, batch_size):
     torch.set_num_threads(_THREADS.value)
     cut = {"truncation": True, "max_length": length}
     is_masked = head == "masked_lm"
-    more = {"top_k": 5, "tokenizer_kwargs": cut} if is_masked else cut
-    pipeline = transformers.pipeline(
-        _TASKS[head][0],
-        model=path,
-        device="cpu",
-        batch_size=batch_size,
-        **more,
+    options: dict[str, Any] = {"device": "cpu", "batch_size": batch_size}
+    options |= {"top_k": 5, "tokenizer_kwargs": cut} if is_masked else cut
+    pipeline: Any = transformers.pipeline(
+        _TASKS[head][0], model=path, **options
     )
 
     def answer(lines):

@@ -141,6 +141,7 @@ def check_only(
     model: keras.Model,
     identity: tuple[str, ...],
     max_seq_length: int,
+    rows: int = 1,
 ) -> None:
     """Looks at what is left to look at before training, and says what it is.
 
@@ -149,12 +150,13 @@ def check_only(
         model: The one to train, with random weights.
         identity: Flags that a run in progress can't change.
         max_seq_length: Of its sequences.
+        rows: Sequences of an example.
     """
     common_flags.check_only(
         strategy,
         model,
         identity,
-        TRAIN_BATCH_SIZE.value,
+        TRAIN_BATCH_SIZE.value * rows,
         ACCUMULATE.value,
         {"S": max_seq_length},
     )

@@ -332,12 +332,12 @@ def _trim(
     batch: dict[str, tf.Tensor], record_type: records.RecordType
 ) -> dict[str, tf.Tensor]:
     """Cuts off the columns that are padding in every row."""
-    mask = batch["input_mask"]  # [B, S]
-    longest = tf.reduce_max(tf.reduce_sum(mask, axis=1))
+    mask = batch["input_mask"]  # [..., S]
+    longest = tf.reduce_max(tf.reduce_sum(mask, axis=-1))
     length = -(-longest // _MULTIPLE) * _MULTIPLE
-    length = tf.minimum(length, tf.shape(mask)[1])
-    per_token = [f.name for f in record_type.features if f.length == "S"]
-    return batch | {name: batch[name][:, :length] for name in per_token}
+    length = tf.minimum(length, tf.shape(mask)[-1])
+    per_token = [f.name for f in record_type.features if f.is_per_token]
+    return batch | {name: batch[name][..., :length] for name in per_token}
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ either can read the other's files.
 
 Shapes:
 - B: batch       S: sequence length     P: predictions per sequence
-- K: sequences that a record holds at most, where they are packed
+- K: sequences that a record holds: at most, where they are packed; choices
 """
 
 import contextlib
@@ -37,22 +37,27 @@ class Feature:
 
     Args:
         name: The feature's name in the `tf.train.Example`.
-        length: "S", "P" or "K" (given by the caller), a number, or None for
-            a scalar.
+        length: "S", "P" or "K" (given by the caller), several of them, a
+            number, or None for a scalar.
         dtype: tf.int64 or tf.float32, as stored.
     """
 
     name: str
-    length: str | int | None
+    length: str | tuple[str, ...] | int | None
     dtype: tf.DType
 
     def shape(self, lengths: Mapping[str, int]) -> tuple[int, ...]:
         """Shape of the feature in one record."""
         if self.length is None:
             return ()
-        if isinstance(self.length, str):
-            return (lengths[self.length],)
-        return (self.length,)
+        if isinstance(self.length, int):
+            return (self.length,)
+        return tuple(lengths[letter] for letter in self.length)
+
+    @property
+    def is_per_token(self) -> bool:
+        """Whether its last axis is S."""
+        return isinstance(self.length, str | tuple) and self.length[-1] == "S"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -262,6 +267,16 @@ TAGGING = RecordType(
         Feature("label_ids", "S", tf.int64),
         # 1 at the first piece of each word, in one of its windows.
         Feature("label_weights", "S", tf.float32),
+    ),
+)
+# K choices of a prompt, each a sequence.
+MULTIPLE_CHOICE = RecordType(
+    "multiple choice",
+    (
+        Feature("input_ids", ("K", "S"), tf.int64),
+        Feature("input_mask", ("K", "S"), tf.int64),
+        Feature("segment_ids", ("K", "S"), tf.int64),
+        Feature("label_ids", None, tf.int64),
     ),
 )
 # SQuAD's windows, to train on and to predict.

@@ -102,6 +102,13 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "squad_records": {"records", "tasks.*", "text_records"},
         "offset_ops": {"text_ops"},
         "choice_ops": {"text_ops"},
+        "choice_records": {
+            "choice_ops",
+            "records",
+            "tasks.*",
+            "text_ops",
+            "text_records",
+        },
         "modeling": {"configuration", "functions"},
     },
     # checkpoints works on any map from names to variables

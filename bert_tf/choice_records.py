@@ -1,0 +1,91 @@
+"""Prompts with choices -> TFRecords, tokenized in batches in the graph.
+
+Shapes: B batch, K choices, S sequence length.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+
+from bert_tf import choice_ops, records, text_ops, text_records
+from bert_tf.tasks import choices
+
+import tensorflow as tf
+from absl import logging
+
+_BATCH_SIZE = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class ChoiceRecords(text_records.TextRecords):
+    """A file of records whose rows are choices."""
+
+    choices: int
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """The value of each symbolic length."""
+        return {"K": self.choices, "S": self.max_seq_length}
+
+
+class Encoder:
+    """Writes problems, a row of the model for each choice."""
+
+    def __init__(self, tokenizer: text_ops.BertTokenizer, max_seq_length: int):
+        """Traces its graph once, for all files.
+
+        Args:
+            tokenizer: Makes the ids.
+            max_seq_length: S; what is longer loses pieces of the prompt.
+        """
+        self._max_seq_length = max_seq_length
+
+        @tf.function(
+            input_signature=[
+                tf.TensorSpec([None], tf.string),
+                tf.TensorSpec([None, None], tf.string),
+            ],
+            autograph=False,
+        )
+        def pack(prompts, continuations):  # [B], [B, K]
+            rows, is_cut = choice_ops.pack(
+                tokenizer,
+                prompts,
+                continuations,
+                max_seq_length,
+                pad_to_max=True,
+            )
+            return rows, tf.math.count_nonzero(is_cut)
+
+        self._pack = pack
+
+    def write(
+        self, path: str, problems: Sequence[choices.Problem]
+    ) -> ChoiceRecords:
+        """Writes one file; problems without a label get 0."""
+        cut = 0
+        with records.Writer(path) as writer:
+            remaining = iter(problems)
+            while batch := list(itertools.islice(remaining, _BATCH_SIZE)):
+                rows, number = self._pack(
+                    [problem.prompt for problem in batch],
+                    [problem.choices for problem in batch],
+                )
+                cut += int(number)
+                columns = {name: x.numpy() for name, x in rows.items()}
+                columns["label_ids"] = [x.label or 0 for x in batch]
+                writer.write_all(records.MULTIPLE_CHOICE.encode_batch(columns))
+        count = len(problems[0].choices)
+        logging.info(
+            "Wrote %d problems to %s; %d of their %d choices were longer than "
+            "%d tokens with their prompt, which was cut.",
+            *(len(problems), path, cut, count * len(problems)),
+            self._max_seq_length,
+        )
+        return ChoiceRecords(
+            path,
+            writer.records,
+            records.MULTIPLE_CHOICE,
+            self._max_seq_length,
+            count,
+        )

@@ -1,0 +1,210 @@
+"""Multiple choice: prompts with some choices, of which one is right.
+
+Files are SWAG's CSV, RACE's objects as JSON lines, or JSON lines of one's own
+with `prompt`, `choices` and `label`. Every error names the file and the line.
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bert_tf.tasks import common
+
+_ENDINGS = ("ending0", "ending1", "ending2", "ending3")
+# What stands in a question of RACE for the words that are asked for.
+_BLANK = "_"
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """A prompt and its choices.
+
+    Attributes:
+        key: Its id in the file; its line where it has none.
+        prompt: What is given.
+        choices: What may follow, or be the answer.
+        label: The number of the right one, from 0; None if it is not read.
+    """
+
+    key: str
+    prompt: str
+    choices: tuple[str, ...]
+    label: int | None
+
+
+def read(path: str, with_labels: bool) -> list[Problem]:
+    """Reads the problems of a file: SWAG's CSV by its name, or JSON lines.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It holds no problem, a row lacks something or has an
+            unknown label, or problems have different numbers of choices.
+    """
+    rows = _json_rows if common.format_of(path) == "jsonl" else _swag_rows
+    problems: list[Problem] = []
+    for where, problem in rows(path, with_labels):
+        _check(where, problem, problems[0] if problems else problem)
+        problems.append(problem)
+    if not problems:
+        raise ValueError(f"{path} holds no problem.")
+    return problems
+
+
+def _check(where: str, problem: Problem, first: Problem) -> None:
+    count = len(problem.choices)
+    if count < 2 or not all(choice.strip() for choice in problem.choices):
+        raise ValueError(
+            f"{where}: expected two choices or more, none of them empty. "
+            f"Received: {list(problem.choices)}"
+        )
+    if count != len(first.choices):
+        raise ValueError(
+            f"{where}: all problems of a file must have as many choices as its "
+            f"first, {len(first.choices)}. Received: {count} choices"
+        )
+    if problem.label is not None and not 0 <= problem.label < count:
+        raise ValueError(
+            f"{where}: the label must be from 0 to {count - 1}. "
+            f"Received: label={problem.label}"
+        )
+
+
+# ---- SWAG -------------------------------------------------------------------
+
+
+def _swag_rows(path: str, with_labels: bool) -> Iterator[tuple[str, Problem]]:
+    """Reads `sent1` as the prompt; `sent2` begins each of the endings."""
+    names = ("sent1", "sent2", *_ENDINGS, *["label"] * with_labels)
+    rows = common.read_columns(
+        path, {name: name for name in names}, file_format="csv"
+    )
+    for line, row in rows:
+        where = f"{path}, line {line}"
+        choices = (f"{row['sent2']} {row[name]}" for name in _ENDINGS)
+        label = _number(where, row["label"]) if with_labels else None
+        yield where, Problem(str(line), row["sent1"], tuple(choices), label)
+
+
+def _number(where: str, text: str) -> int:
+    if not text.strip().isdecimal():
+        raise ValueError(
+            f"{where}: the label must be the number of the right choice, from "
+            f"0. Received: label={text!r}"
+        )
+    return int(text)
+
+
+# ---- JSON lines -------------------------------------------------------------
+
+
+def _json_rows(path: str, with_labels: bool) -> Iterator[tuple[str, Problem]]:
+    for line, text in common.lines(path):
+        if not text.strip():
+            continue
+        where = f"{path}, line {line}"
+        try:
+            row = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"{where}: the line is not JSON ({error.msg}). Expected one "
+                "object per line."
+            ) from error
+        if not isinstance(row, dict):
+            raise ValueError(
+                f"{where}: expected a JSON object. Received: {text[:80]!r}"
+            )
+        if "article" in row:
+            found = _race(where, row, with_labels)
+        else:
+            found = [_own(where, row, with_labels)]
+        for problem in found:
+            key = problem.key or str(line)
+            yield where, dataclasses.replace(problem, key=key)
+
+
+def _own(where: str, row: dict[str, Any], with_labels: bool) -> Problem:
+    return Problem(
+        str(row.get("id", "")),
+        _field(where, row, "prompt", str),
+        _texts(where, row, "choices"),
+        _field(where, row, "label", int) if with_labels else None,
+    )
+
+
+def _race(where: str, row: dict[str, Any], with_labels: bool) -> list[Problem]:
+    """Reads one question, or all of an article as RACE's own files have them.
+
+    The choice is the question with its blank filled by the option, or followed
+    by it where there is no blank.
+    """
+    article = _field(where, row, "article", str)
+    key = str(row.get("id", row.get("example_id", "")))
+    if "questions" not in row:
+        question = _field(where, row, "question", str)
+        answer = _field(where, row, "answer", str) if with_labels else None
+        options = _texts(where, row, "options")
+        return [_asked(where, key, article, question, options, answer)]
+    questions = _texts(where, row, "questions")
+    answers: Sequence[str | None] = [None] * len(questions)
+    if with_labels:
+        answers = _texts(where, row, "answers")
+    options = _field(where, row, "options", list)
+    if not len(questions) == len(answers) == len(options):
+        raise ValueError(
+            f"{where}: expected as many options and answers as questions. "
+            f"Received: {len(questions)} questions, {len(options)} options, "
+            f"{len(answers)} answers"
+        )
+    return [
+        _asked(
+            where,
+            f"{key}-{i}" if key else "",
+            article,
+            question,
+            _texts(where, {"options": options[i]}, "options"),
+            answers[i],
+        )
+        for i, question in enumerate(questions)
+    ]
+
+
+def _asked(
+    where: str,
+    key: str,
+    article: str,
+    question: str,
+    options: Sequence[str],
+    answer: str | None,
+) -> Problem:
+    if _BLANK in question:
+        choices = [question.replace(_BLANK, option) for option in options]
+    else:
+        choices = [f"{question} {option}" for option in options]
+    label = None
+    if answer is not None:
+        if len(answer) != 1 or not "A" <= answer <= "Z":
+            raise ValueError(
+                f"{where}: the answer must be a letter, A for the first "
+                f"option. Received: answer={answer!r}"
+            )
+        label = ord(answer) - ord("A")
+    return Problem(key, article, tuple(choices), label)
+
+
+def _field(where: str, row: dict[str, Any], key: str, kind: type) -> Any:
+    """Returns a value of an object, checked."""
+    # JSON's true and false are integers to Python.
+    if type(row.get(key)) is not kind:
+        raise ValueError(
+            f"{where}: expected {key!r} of type {kind.__name__}. Received: "
+            f"{repr(row.get(key))[:80]}, keys {', '.join(row) or 'none'}"
+        )
+    return row[key]
+
+
+def _texts(where: str, row: dict[str, Any], key: str) -> tuple[str, ...]:
+    values = _field(where, row, key, list)
+    for value in values:
+        _field(where, {key: value}, key, str)
+    return tuple(values)

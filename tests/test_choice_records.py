@@ -1,0 +1,36 @@
+"""Tests of records of choices, against Python's tokenizer."""
+
+from bert_tf import choice_records, records, text_ops
+from bert_tf.tasks import choices
+from tests import test_export_multiple_choice as reference
+
+import numpy as np
+import tensorflow as tf
+
+
+def test_rows_are_those_of_python(tmp_path):
+    problems = [
+        choices.Problem(str(i), prompt, tuple(own), i % 3 or None)
+        for i, (prompt, own) in enumerate(
+            zip(reference.PROMPTS, reference.CHOICES, strict=True)
+        )
+    ]
+    tokenizer = text_ops.BertTokenizer(reference.VOCAB, True)
+    path = str(tmp_path / "x.tf_record")
+    data = choice_records.Encoder(tokenizer, 10).write(path, problems)
+    assert (data.count, data.lengths) == (5, {"K": 3, "S": 10})
+    records.MULTIPLE_CHOICE.check([path], data.lengths)
+    (serialized,) = tf.data.TFRecordDataset(path).batch(9)
+    rows = records.MULTIPLE_CHOICE.parse(serialized, data.lengths)
+    assert rows["label_ids"].numpy().tolist() == [0, 1, 2, 0, 1]
+    for i, problem in enumerate(problems):
+        for j, choice in enumerate(problem.choices):
+            ids, segments = reference.python_row(problem.prompt, choice)
+            for name, expected in (
+                ("input_ids", ids),
+                ("segment_ids", segments),
+                ("input_mask", [1] * len(ids)),
+            ):
+                row = np.zeros(10, int)
+                row[: len(expected)] = expected
+                np.testing.assert_array_equal(rows[name][i, j], row)
