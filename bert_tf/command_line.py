@@ -5,6 +5,7 @@ import logging as python_logging
 import os
 import sys
 import traceback
+import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -147,9 +148,18 @@ def check_same_run(path: str, identity: Iterable[str]) -> None:
         logging.warning("Going on with another flag: %s", change)
 
 
-def _values() -> dict[str, str]:
-    """Name -> text of the script's own flags that have a value."""
-    own = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
+def values_of(*modules: types.ModuleType) -> dict[str, str]:
+    """Name -> text of the modules' flags that have a value."""
+    return {
+        name: text
+        for module in modules
+        for name, text in _values(module.__name__).items()
+    }
+
+
+def _values(module: str | None = None) -> dict[str, str]:
+    """Name -> text of a module's own flags, by default the script's."""
+    own = flags.FLAGS.get_key_flags_for_module(module or sys.argv[0])
     return {f.name: _text(f) for f in own if f.value is not None}
 
 

@@ -36,6 +36,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "bulk_tokenization": {"characters", "tokenization"},
         "tfrecord": set(),
         "workers": set(),
+        "processes": set(),
         "paths": set(),
         "creation": {
             "bulk_tokenization",
@@ -202,6 +203,14 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "heads",
             "interop.*",
             "modeling",
+            "tasks.*",
+        },
+        "glue_experiment": {
+            "checkpoints",
+            "fine_tuned",
+            "interop.*",
+            "processes",
+            "progress",
             "tasks.*",
         },
     },

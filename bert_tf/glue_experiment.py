@@ -1,0 +1,305 @@
+"""All runs of a GLUE experiment: each a process of run_classifier.py."""
+
+import dataclasses
+import glob
+import os
+import pathlib
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+
+import bert_tf
+from bert_tf import checkpoints, fine_tuned, processes, progress
+from bert_tf.interop import formats, opened
+from bert_tf.tasks import common, glue_data, glue_runs, glue_scores
+
+import tensorflow as tf
+from absl import logging
+
+# What of run_classifier.py's flags changes no result.
+_INDIFFERENT = {
+    *("eval_batch_size", "predict_batch_size", "save_checkpoints_steps"),
+    *("keep_checkpoint_max", "log_steps", "iterations_per_loop", "peak_flops"),
+    "profile_steps",
+}
+# What the predictions beside it are of.
+_PREDICTED = "predicted.txt"
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """The weights that runs start from; no path: random ones."""
+
+    path: str | None
+    digest: str
+
+
+class Experiment:
+    """All runs of a command, in their order."""
+
+    def __init__(
+        self,
+        folder: str,
+        script: str | os.PathLike[str],
+        flags: Mapping[str, str],
+        files: fine_tuned.ModelFiles,
+        data: Mapping[str, glue_data.Data],
+        settings: Sequence[glue_runs.Setting],
+        seeds: Sequence[int],
+    ):
+        """Waits for the folder, and takes up what is done in it.
+
+        Args:
+            folder: Of all that is written.
+            script: run_classifier.py.
+            flags: Of the script, the same for all runs: text by name.
+            files: Config and vocabulary of the model.
+            data: Task -> its data.
+            settings: To choose from.
+            seeds: Of the runs of each setting.
+        """
+        self.folder, self.script, self.files = folder, script, files
+        self.data, self.settings, self.seeds = data, settings, seeds
+        self.lock = processes.hold(folder)
+        path = os.path.join(folder, "results.jsonl")
+        self.results = glue_runs.Results(path)
+        own = os.path.join(folder, "model")
+        tf.io.gfile.makedirs(own)
+        files.write(own, None)
+        self.flags = dict(flags) | {
+            "bert_config_file": f"{own}/bert_config.json",
+            "vocab_file": f"{own}/vocab.txt",
+        }
+        self.others = {k: v for k, v in flags.items() if k not in _INDIFFERENT}
+        self.use_best = flags["use_checkpoint"] == "best"
+        self.began = time.monotonic()
+        self.made: list[glue_runs.Done] = []
+        self.missing: dict[str, list[glue_runs.Run]] = {}
+
+    # ---- What is to be made -------------------------------------------------
+
+    def plan(self, start: Start) -> None:
+        """Says how many runs there are, and how many of them are done."""
+        self.missing = {task: self._missing(task, start) for task in self.data}
+        left = sum(map(len, self.missing.values()))
+        logging.info("%d runs, %d are done.", self.total, self.total - left)
+
+    @property
+    def total(self) -> int:
+        """Number of runs."""
+        return len(self.data) * len(self.settings) * len(self.seeds)
+
+    def runs(self, task: str, start: Start) -> list[glue_runs.Run]:
+        """Lists the runs of a task."""
+        others = self.others | {
+            "data": self.data[task].digest,
+            "start": start.digest,
+            "version": bert_tf.__version__,
+        }
+        return [
+            glue_runs.Run(task, setting, seed, others)
+            for setting in self.settings
+            for seed in self.seeds
+        ]
+
+    def _missing(self, task: str, start: Start) -> list[glue_runs.Run]:
+        runs = self.runs(task, start)
+        return [run for run in runs if self.results.find(run.key) is None]
+
+    # ---- Training -----------------------------------------------------------
+
+    def _call(
+        self, folder: str, task: str, data_dir: str, **given: str | None
+    ) -> None:
+        """Runs run_classifier.py."""
+        values = {
+            "task_name": task,
+            "data_dir": data_dir,
+            **self.flags,
+            "output_dir": folder,
+            **{name: value for name, value in given.items() if value},
+        }
+        arguments = [f"--{name}={value}" for name, value in values.items()]
+        log = os.path.join(folder, "log.txt")
+        processes.call(self.script, arguments, log, self.lock)
+
+    def train(self, task: str, start: Start) -> list[glue_runs.Done]:
+        """Makes the runs of a task that are missing; returns all of them."""
+        self.missing[task] = self._missing(task, start)
+        done = []
+        for run in self.runs(task, start):
+            found = self.results.find(run.key)
+            if found is None:
+                left = sum(map(len, self.missing.values()))
+                logging.info("Run %d of %d", self.total - left + 1, self.total)
+                found = self._make(run, start)
+                self.results.add(found)
+                self.made.append(found)
+                self.missing[task].remove(run)
+                self._say(found)
+            done.append(found)
+            self._tidy(done)
+        return done
+
+    def _make(self, run: glue_runs.Run, start: Start) -> glue_runs.Done:
+        """Makes one run, or goes on with it."""
+        folder = os.path.join(self.folder, run.folder)
+        logging.info("%s; log: %s/log.txt", run, folder)
+        data, began = self.data[run.task], time.monotonic()
+        self._call(
+            folder,
+            run.task,
+            data.folder,
+            do_train="true",
+            do_eval="true",
+            init_checkpoint=start.path,
+            seed=str(run.seed),
+            **{k: repr(v) for k, v in dataclasses.asdict(run.setting).items()},
+        )
+        results = glue_runs.read_evaluation(folder)
+        return glue_runs.Done(
+            key=run.key,
+            results=results,
+            score=glue_scores.task_score(run.task, results),
+            examples=data.examples,
+            seconds=round(time.monotonic() - began, 1),
+            folder=run.folder,
+            **{f.name: getattr(run, f.name) for f in dataclasses.fields(run)},
+        )
+
+    def _say(self, found: glue_runs.Done) -> None:
+        """Logs what came of a run, and how long the others will take."""
+        values = ", ".join(
+            f"{name} {found.results[name]:.4f}"
+            for name in glue_scores.METRICS[found.task]
+            if name in found.results
+        )
+        to_do = [
+            (task, self.data[task].examples * run.setting.num_train_epochs)
+            for task, runs in self.missing.items()
+            for run in runs
+        ]
+        logging.info(
+            "%s seed %d: %s in %s; used %s, about %s left.",
+            found.task,
+            found.seed,
+            values,
+            progress.duration(found.seconds),
+            progress.duration(time.monotonic() - self.began),
+            progress.duration(glue_runs.seconds_left(self.made, to_do)),
+        )
+
+    def _tidy(self, done: Sequence[glue_runs.Done]) -> None:
+        """Removes records, and weights that nothing will need."""
+        kept = glue_runs.to_keep(done, len(self.seeds))
+        for run in done:
+            folder = os.path.join(self.folder, run.folder)
+            _remove_records(folder)
+            if run not in kept:
+                shutil.rmtree(os.path.join(folder, "best"), ignore_errors=True)
+            if run not in kept or self.use_best:
+                for prefix in checkpoints.numbered(folder).values():
+                    checkpoints.remove(prefix)
+
+    def trained(
+        self, task: str, done: Sequence[glue_runs.Done], start: Start
+    ) -> tuple[str, opened.Checkpoint]:
+        """Returns the folder and the weights of a task's best run."""
+        best = glue_runs.best(glue_runs.choose(done))
+        folder = os.path.join(self.folder, best.folder)
+        if not _has_weights(folder):
+            logging.info("The weights of %s are needed again.", folder)
+            runs = {run.key: run for run in self.runs(task, start)}
+            self._make(runs[best.key], start)
+            self._tidy([best])
+        source = fine_tuned.trained_checkpoint(folder, None, self.use_best)
+        return folder, source
+
+    def encoder(
+        self, task: str, done: Sequence[glue_runs.Done], start: Start
+    ) -> Start:
+        """Returns the best run's weights without their head, to start from."""
+        best = glue_runs.best(glue_runs.choose(done))
+        path = os.path.join(self.folder, "encoders", best.key[:8])
+        if not os.path.exists(path):
+            _, source = self.trained(task, done, start)
+            source = dataclasses.replace(
+                formats.with_head(source, "encoder"),
+                config=self.files.config,
+                vocab=self.files.vocab,
+                state=(),
+            )
+            formats.write(path, "tf1", source)
+        return Start(path, best.key)
+
+    # ---- Predicting ---------------------------------------------------------
+
+    def predict(
+        self, task: str, done: Sequence[glue_runs.Done], start: Start
+    ) -> dict[str, str]:
+        """Predicts a task's test sets; server's name of a file -> its path."""
+        tests = self.data[task].tests()
+        if not tests:
+            logging.info("%s has no test set.", task)
+            return {}
+        best = glue_runs.best(glue_runs.choose(done))
+        folder = os.path.join(self.folder, best.folder)
+        if not _is_predicted(folder, tests):
+            self.trained(task, done, start)
+            self._predict(folder, task, self.data[task].folder, tests)
+        return {name: os.path.join(folder, name) for name in tests}
+
+    def predict_diagnostics(
+        self, data_dir: str, done: Sequence[glue_runs.Done], start: Start
+    ) -> dict[str, str]:
+        """Predicts AX with MNLI's best model."""
+        tests = glue_data.test_files("AX", data_dir)
+        best = glue_runs.best(glue_runs.choose(done))
+        folder = os.path.join(self.folder, "AX", best.key[:8])
+        if tests and not _is_predicted(folder, tests):
+            _, source = self.trained("MNLI", done, start)
+            self._predict(folder, "AX", data_dir, tests, source.path)
+        return {name: os.path.join(folder, name) for name in tests}
+
+    def _predict(
+        self,
+        folder: str,
+        task: str,
+        data_dir: str,
+        tests: Mapping[str, str],
+        init_checkpoint: str | None = None,
+    ) -> None:
+        logging.info("Predicting %s; log: %s/log.txt", task, folder)
+        self._call(
+            folder,
+            task,
+            data_dir,
+            do_predict="true",
+            glue_server_files="true",
+            init_checkpoint=init_checkpoint,
+        )
+        _remove_records(folder)
+        common.write_lines(
+            os.path.join(folder, _PREDICTED), [glue_runs.digest(tests.values())]
+        )
+
+
+def _is_predicted(folder: str, tests: Mapping[str, str]) -> bool:
+    """Whether the folder holds predictions of these files."""
+    path = pathlib.Path(folder, _PREDICTED)
+    return path.exists() and path.read_text(encoding="utf-8") == (
+        f"{glue_runs.digest(tests.values())}\n"
+    )
+
+
+def _has_weights(folder: str) -> bool:
+    """Whether the folder of a run holds trained weights."""
+    return bool(
+        checkpoints.numbered(folder)
+        or checkpoints.numbered(os.path.join(folder, "best"))
+    )
+
+
+def _remove_records(folder: str) -> None:
+    for path in glob.glob(f"{glob.escape(folder)}/*.tf_record"):
+        os.remove(path)

@@ -1,0 +1,283 @@
+"""Fine-tunes on all tasks of GLUE, and makes the table and the submission.
+
+    python run_glue.py --data_dir=$GLUE_DIR --seeds=1,2,3 \
+        --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \
+        --bert_config_file=$BERT_BASE_DIR/bert_config.json \
+        --vocab_file=$BERT_BASE_DIR/vocab.txt \
+        --do_predict=true --output_dir=/tmp/glue
+
+Each run is a process of run_classifier.py, whose flags are taken here too. A
+finished run is a line of output_dir/results.jsonl and is not made again: the
+same command after a kill goes on inside the run that was killed, and more
+seeds, tasks or settings add runs to those that are done.
+
+The paper's grid; the setting with the best mean dev score counts:
+    python run_glue.py --flagfile=configs/glue_grid.flags ...
+
+The weights of the run that is best on the dev set are kept for each task, and
+predict its test set; those of other runs are removed.
+"""
+
+import hashlib
+import os
+import pathlib
+import signal
+import sys
+
+from bert_tf import (
+    command_line,
+    common_flags,
+    fine_tuning_flags,
+    glue_experiment,
+    optimization_flags,
+)
+from bert_tf.interop import opened
+from bert_tf.tasks import (
+    common,
+    glue_data,
+    glue_runs,
+    glue_scores,
+    glue_submission,
+)
+
+import tensorflow as tf
+from absl import flags, logging
+
+flags.adopt_module_key_flags(common_flags)
+flags.adopt_module_key_flags(optimization_flags)
+flags.adopt_module_key_flags(fine_tuning_flags)
+
+# ---- Flags ------------------------------------------------------------------
+
+_DATA_DIR = flags.DEFINE_string(
+    "data_dir", None, "Folder with a folder for each task.", required=True
+)
+_TASK_DIRS = flags.DEFINE_list(
+    "task_dirs",
+    [],
+    "Folders below data_dir that are not called as their task, such as "
+    "QNLI:QNLIv2. AX may also be in diagnostic.",
+)
+_TASKS = flags.DEFINE_list("tasks", list(glue_scores.TASKS), "Of GLUE.")
+_SEEDS = flags.DEFINE_list("seeds", ["1", "2", "3"], "A run for each.")
+_MAX_SEQ_LENGTH = flags.DEFINE_integer(
+    "max_seq_length", 128, "Pieces per example.", lower_bound=4
+)
+_LEARNING_RATES = flags.DEFINE_list(
+    "learning_rates", None, "To choose from, instead of --learning_rate."
+)
+_EPOCHS = flags.DEFINE_list(
+    "epochs", None, "To choose from, instead of --num_train_epochs."
+)
+_BATCH_SIZES = flags.DEFINE_list(
+    "batch_sizes", None, "To choose from, instead of --train_batch_size."
+)
+_INTERMEDIATE_TASK = flags.DEFINE_string(
+    "intermediate_task",
+    None,
+    "Such as MNLI: RTE, MRPC and STS-B start from its best run's weights.",
+)
+
+_AFTER_INTERMEDIATE = ("RTE", "MRPC", "STS-B")
+_SCRIPT = pathlib.Path(__file__).with_name("run_classifier.py")
+
+# Flags of run_classifier.py that each run gets from here.
+_EACH = (
+    *("do_train", "do_eval", "do_predict", "do_export", "check_only", "seed"),
+    *("learning_rate", "num_train_epochs", "train_batch_size", "output_dir"),
+    *("init_checkpoint", "bert_config_file", "vocab_file"),
+)
+_REFUSED = {
+    "seed": "--seeds has the seeds",
+    "do_train": "all runs are trained",
+    "do_eval": "all runs are evaluated",
+    "do_export": "export with export_saved_model.py",
+}
+
+
+# ---- What the flags say -----------------------------------------------------
+
+
+def numbers(flag, kind):
+    """Returns the numbers of a list; ValueError if it holds anything else."""
+    try:
+        values = [kind(text) for text in flag.value]
+    except ValueError:
+        values = []
+    if not values or not min(values) >= 0 or len(set(values)) < len(values):
+        raise ValueError(
+            f"--{flag.name} must be numbers, each once, such as 1,2,3. "
+            f"Received: {flag.name}={','.join(flag.value)}"
+        )
+    return values
+
+
+def settings():
+    """Returns the settings to choose from."""
+
+    def values(several, one, kind):
+        return [one.value] if several.value is None else numbers(several, kind)
+
+    return glue_runs.grid(
+        values(_LEARNING_RATES, optimization_flags.LEARNING_RATE, float),
+        values(_EPOCHS, fine_tuning_flags.NUM_TRAIN_EPOCHS, float),
+        values(_BATCH_SIZES, fine_tuning_flags.TRAIN_BATCH_SIZE, int),
+    )
+
+
+def tasks():
+    """Returns the tasks in their order: an intermediate one comes first."""
+    first = _INTERMEDIATE_TASK.value
+    names = [*([first] if first else []), *_TASKS.value]
+    unknown = [name for name in names if name not in glue_scores.TASKS]
+    if unknown:
+        raise ValueError(
+            f"Unknown tasks. Expected some of {', '.join(glue_scores.TASKS)}. "
+            f"Received: {', '.join(unknown)}"
+        )
+    return list(dict.fromkeys(names))
+
+
+def task_dirs():
+    """Returns task -> folder."""
+    pairs = [text.partition(":") for text in _TASK_DIRS.value]
+    for task, _, folder in pairs:
+        if task not in (*glue_scores.TASKS, "AX") or not folder:
+            raise ValueError(
+                "--task_dirs must be such as MNLI:FOLDER,AX:FOLDER. "
+                f"Received: task_dirs={','.join(_TASK_DIRS.value)}"
+            )
+    return {task: folder for task, _, folder in pairs}
+
+
+def refuse():
+    """Raises ValueError for flags of run_classifier.py that have no place."""
+    for name, reason in _REFUSED.items():
+        if flags.FLAGS[name].present:
+            raise ValueError(f"Leave out --{name}: {reason}.")
+    if "://" in common_flags.OUTPUT_DIR.value:
+        raise ValueError(
+            "run_glue.py keeps its runs in a local folder. "
+            f"Received: output_dir={common_flags.OUTPUT_DIR.value}"
+        )
+
+
+def digest(files, source):
+    """Returns the SHA-256 of what all runs start from."""
+    total = hashlib.sha256()
+    for text in (files.config.to_json(), files.vocab):
+        total.update(text.encode())
+    for name in sorted(source.shapes) if source else ():
+        total.update(name.encode() + source.read([name])[name].tobytes())
+    return total.hexdigest()
+
+
+def check_tests(data, ax):
+    """Raises ValueError if a test set is not the server's."""
+    folders = {task: found.folder for task, found in data.items()}
+    if "MNLI" in data and ax:
+        folders["AX"] = ax
+    for task, folder in folders.items():
+        glue_data.check_tests(task, folder)
+
+
+# ---- The outcome ------------------------------------------------------------
+
+
+def report(folder, done):
+    """Writes and prints the table of the chosen settings."""
+    summaries = []
+    for task in filter(done.__contains__, glue_scores.TASKS):
+        runs = glue_runs.choose(done[task])
+        summary = glue_scores.Summary.of(
+            task,
+            [run.results for run in runs],
+            str(runs[0].setting),
+            runs[0].examples,
+        )
+        summaries.append(summary)
+    lines = glue_scores.table(summaries)
+    common.write_lines(os.path.join(folder, "table.md"), lines)
+    opened.write_json(
+        os.path.join(folder, "table.json"), glue_scores.to_json(summaries)
+    )
+    print("", *lines, sep="\n", flush=True)
+
+
+def submit(folder, files):
+    """Checks the predictions; writes the zip if there are all of them."""
+    for name, path in files.items():
+        glue_submission.check(path, name, glue_submission.TEST_ROWS[name])
+    missing = [name for name in glue_submission.FILES if name not in files]
+    if missing:
+        logging.warning(
+            "No submission.zip: the server wants all eleven files. Missing, "
+            "for want of a test set or as their tasks were left out: %s.",
+            ", ".join(missing),
+        )
+        return
+    path = os.path.join(folder, "submission.zip")
+    glue_submission.write_zip(path, files)
+    logging.info("Wrote %s.", path)
+
+
+# ---- Main -------------------------------------------------------------------
+
+
+def main(_):
+    """All runs, the table, the submission."""
+    # The processes need the devices.
+    tf.config.set_visible_devices([], "GPU")
+    refuse()
+    names, folders = tasks(), task_dirs()
+    choices, seeds = settings(), numbers(_SEEDS, int)
+    files = fine_tuning_flags.load_files()
+    files.config.check_sequence_length(_MAX_SEQ_LENGTH.value)
+    source = common_flags.open_init_checkpoint()
+    data = glue_data.read_all(names, _DATA_DIR.value, folders)
+    ax = glue_data.find_folder("AX", _DATA_DIR.value, folders)
+    if fine_tuning_flags.DO_PREDICT.value:
+        check_tests(data, ax)
+    start = glue_experiment.Start(
+        common_flags.INIT_CHECKPOINT.value or None, digest(files, source)
+    )
+    if common_flags.CHECK_ONLY.value:
+        logging.info("Found nothing that would stop these runs.")
+        return
+    # The process of a run is ended too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    values = command_line.values_of(
+        common_flags, optimization_flags, fine_tuning_flags
+    ) | {"max_seq_length": f"{_MAX_SEQ_LENGTH.value}"}
+    folder = common_flags.OUTPUT_DIR.value
+    experiment = glue_experiment.Experiment(
+        folder,
+        _SCRIPT,
+        {k: v for k, v in values.items() if k not in _EACH},
+        files,
+        data,
+        choices,
+        seeds,
+    )
+    experiment.plan(start)
+    starts = dict.fromkeys(names, start)
+    done = {}
+    for task in names:
+        done[task] = experiment.train(task, starts[task])
+        if task == _INTERMEDIATE_TASK.value:
+            encoder = experiment.encoder(task, done[task], start)
+            others = set(_AFTER_INTERMEDIATE) - {task}
+            starts |= dict.fromkeys(others & set(names), encoder)
+    report(folder, done)
+    if not fine_tuning_flags.DO_PREDICT.value:
+        return
+    predicted: dict[str, str] = {}
+    for task in names:
+        predicted |= experiment.predict(task, done[task], starts[task])
+    if "MNLI" in names and ax:
+        predicted |= experiment.predict_diagnostics(ax, done["MNLI"], start)
+    submit(folder, predicted)
+
+
+if __name__ == "__main__":
+    command_line.run(main)
