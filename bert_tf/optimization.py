@@ -338,6 +338,7 @@ class AdamWeightDecay(Optimizer):
             # As a difference: 1 - rate * decay is coarse in float32.
             decay = (rate * self.weight_decay_rate) * variable.value
             variable.value.assign_sub(decay)
+        rate, epsilon = self._corrected(rate, step)
         # With both powers of beta at zero, TensorFlow's Adam kernel computes
         # the formula above, without bias correction, in one pass over memory.
         tf.raw_ops.ResourceApplyAdam(
@@ -349,9 +350,32 @@ class AdamWeightDecay(Optimizer):
             lr=rate * self._share_of_root_v,
             beta1=self.beta_1,
             beta2=self.beta_2,
-            epsilon=self.epsilon * self._share_of_root_v,
+            epsilon=epsilon * self._share_of_root_v,
             grad=gradient,
         )
+
+    def _corrected(self, rate, step):
+        """Returns the rate and the epsilon of the update at this step."""
+        del step
+        return rate, self.epsilon
+
+
+class BiasCorrectedAdamW(AdamWeightDecay):
+    """Adam with decoupled weight decay and with bias correction.
+
+    As AdamWeightDecay, but at step t = 1, 2, ... m is divided by 1 - beta_1^t
+    and v by 1 - beta_2^t (Kingma & Ba, 2015, algorithm 1), as in PyTorch and
+    transformers. Without that the first steps are longer: 6.5 times at t = 10,
+    3.2 at 100, 1.3 at 1,000, which can hurt on small data sets (Zhang et al.,
+    2020, https://arxiv.org/abs/2006.05987; Mosbach et al., 2020,
+    https://arxiv.org/abs/2006.04884).
+    """
+
+    def _corrected(self, rate, step):
+        # Section 2 of the paper: the correction as a rate and an epsilon.
+        root = tf.sqrt(_share_so_far(self.beta_2, step))
+        rate *= root / _share_so_far(self.beta_1, step)
+        return rate, self.epsilon * root
 
 
 class Lamb(Optimizer):
@@ -375,8 +399,8 @@ class Lamb(Optimizer):
         m, v = (self.slots[f"{path}/{name}"] for name in self.slot_names)
         m.assign(self.beta_1 * m + (1 - self.beta_1) * gradient)
         v.assign(self.beta_2 * v + (1 - self.beta_2) * tf.square(gradient))
-        m_hat = m / self._share(self.beta_1, step)
-        v_hat = v / self._share(self.beta_2, step)
+        m_hat = m / _share_so_far(self.beta_1, step)
+        v_hat = v / _share_so_far(self.beta_2, step)
         update = m_hat / (tf.sqrt(v_hat) + self.epsilon)
         if self.decays(path):
             update += self.weight_decay_rate * weights
@@ -386,7 +410,8 @@ class Lamb(Optimizer):
         )
         weights.assign_sub(rate * ratio * update)
 
-    def _share(self, beta, step):
-        """1 - beta^t, the sum of the weights of all gradients so far."""
-        t = tf.cast(step, tf.float32) + 1
-        return -tf.math.expm1(t * math.log(beta))
+
+def _share_so_far(beta: float, step: tf.Tensor) -> tf.Tensor:
+    """1 - beta^t, the sum of the weights of all gradients so far."""
+    t = tf.cast(step, tf.float32) + 1
+    return -tf.math.expm1(t * math.log(beta))

@@ -15,7 +15,9 @@ OPTIMIZER = flags.DEFINE_enum(
     "optimizer",
     "adamw",
     recipes.OPTIMIZERS,
-    "adamw is the original's; lamb is for batches of thousands.",
+    "adamw is the original's, without Adam's bias correction; "
+    "adamw_bias_corrected, that of other libraries, takes shorter first steps, "
+    "for few examples; lamb is for batches of thousands.",
 )
 LR_SCHEDULE = flags.DEFINE_enum(
     "lr_schedule",

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from bert_tf import loss_scaling, optimization
 
-OPTIMIZERS = ("adamw", "lamb")
+OPTIMIZERS = ("adamw", "adamw_bias_corrected", "lamb")
 SCHEDULES = ("linear", "polynomial", "cosine", "constant")
 
 _LAYER = re.compile(r"(?:^|/)encoder/layer_(\d+)/")
@@ -107,6 +107,7 @@ class Recipe:
         """Returns the optimizer of a BERT of so many layers, to be built."""
         kind = {
             "adamw": optimization.AdamWeightDecay,
+            "adamw_bias_corrected": optimization.BiasCorrectedAdamW,
             "lamb": optimization.Lamb,
         }[self.optimizer]
         is_scaled = self.dtype == "float16"

@@ -41,18 +41,29 @@ def _clipped(gradients, limit):
     return {k: g * min(1, limit / norm) for k, g in gradients.items()}, norm
 
 
-def _train(weights, gradients, rates, decays, limit=1.0, weight_decay=0.01):
-    """The original's formula (Kingma & Ba, 2015, without bias correction;
-    Loshchilov & Hutter, 2017), float64."""
+def _train(
+    weights,
+    gradients,
+    rates,
+    decays,
+    limit=1.0,
+    weight_decay=0.01,
+    corrected=False,
+):
+    """The original's formula (Kingma & Ba, 2015, without bias correction
+    unless `corrected`; Loshchilov & Hutter, 2017), float64."""
     weights = {k: np.float64(w) for k, w in weights.items()}
     m = {k: np.zeros_like(w) for k, w in weights.items()}
     v = {k: np.zeros_like(w) for k, w in weights.items()}
-    for rate, gradient in zip(rates, gradients, strict=True):
+    for t, (rate, gradient) in enumerate(
+        zip(rates, gradients, strict=True), start=1
+    ):
         clipped, _ = _clipped(gradient, limit)
+        shares = (1 - 0.9**t, 1 - 0.999**t) if corrected else (1, 1)
         for k, g in clipped.items():
             m[k] = 0.9 * m[k] + 0.1 * g
             v[k] = 0.999 * v[k] + 0.001 * g**2
-            update = m[k] / (np.sqrt(v[k]) + 1e-6)
+            update = m[k] / shares[0] / (np.sqrt(v[k] / shares[1]) + 1e-6)
             if decays[k]:
                 update += weight_decay * weights[k]
             weights[k] = weights[k] - rate * update
@@ -61,6 +72,8 @@ def _train(weights, gradients, rates, decays, limit=1.0, weight_decay=0.01):
 
 class TestAdamWeightDecay:
     steps = 100
+    kind = optimization.AdamWeightDecay
+    corrected = False
 
     def _problem(self, seed=0):
         rng = np.random.default_rng(seed)
@@ -80,7 +93,7 @@ class TestAdamWeightDecay:
 
     def _run(self, weights, gradients, **options):
         schedule = optimization.linear_warmup_decay(1e-2, 10, self.steps)
-        optimizer = optimization.AdamWeightDecay(schedule, **options)
+        optimizer = self.kind(schedule, **options)
         variables = [_variable(path, w) for path, w in weights.items()]
         optimizer.build(variables)
         apply = tf.function(optimizer.apply)
@@ -102,7 +115,13 @@ class TestAdamWeightDecay:
     def test_equals_the_formula(self):
         weights, gradients = self._problem()
         optimizer, reports = self._run(weights, gradients)
-        expected, m, v = _train(weights, gradients, self._rates(), _DECAYS)
+        expected, m, v = _train(
+            weights,
+            gradients,
+            self._rates(),
+            _DECAYS,
+            corrected=self.corrected,
+        )
         for variable in optimizer.variables:
             path = variable.path
             np.testing.assert_allclose(
@@ -141,7 +160,8 @@ class TestAdamWeightDecay:
             exclude_from_weight_decay=["^output_weights$"],
         )
         expected, _, _ = _train(
-            weights, gradients, self._rates(), decays, 0.1, 0.5
+            *(weights, gradients, self._rates(), decays),
+            *(0.1, 0.5, self.corrected),
         )
         for variable in optimizer.variables:
             np.testing.assert_allclose(
@@ -194,6 +214,47 @@ class TestAdamWeightDecay:
         optimizer.build([_variable("kernel", [1.0])])
         with pytest.raises(ValueError, match="zip"):
             optimizer.apply([tf.ones([1])] * 2, tf.constant(0, tf.int64))
+
+
+class TestBiasCorrectedAdamW(TestAdamWeightDecay):
+    kind = optimization.BiasCorrectedAdamW
+    corrected = True
+
+    def test_first_step_is_as_long_as_the_rate(self):
+        optimizer = self.kind(lambda step: tf.constant(0.5))
+        variable = _variable("bias", [0.0, 0.0])
+        optimizer.build([variable])
+        optimizer.apply([tf.constant([0.5, -0.1])], tf.constant(0, tf.int64))
+        np.testing.assert_allclose(variable, [-0.5, 0.5], rtol=2e-5)
+
+    def test_equals_pytorchs(self):
+        torch = pytest.importorskip("torch", reason="needs '.[parity]'")
+        weights, gradients = self._problem(2)
+        optimizer, _ = self._run(weights, gradients, clip_norm=1e9)
+        theirs = {
+            k: torch.nn.Parameter(torch.tensor(w, dtype=torch.float64))
+            for k, w in weights.items()
+        }
+        reference = torch.optim.AdamW(
+            [
+                {"params": [w], "weight_decay": 0.01 if _DECAYS[k] else 0.0}
+                for k, w in theirs.items()
+            ],
+            eps=1e-6,
+        )
+        for rate, gradient in zip(self._rates(), gradients, strict=True):
+            for group in reference.param_groups:
+                group["lr"] = rate
+            for k, w in theirs.items():
+                w.grad = torch.tensor(gradient[k])
+            reference.step()
+        for variable in optimizer.variables:
+            np.testing.assert_allclose(
+                variable,
+                theirs[variable.path].detach(),
+                rtol=0,
+                atol=2e-6,
+            )
 
 
 class TestLamb:
