@@ -8,6 +8,11 @@ A Hugging Face model for our scripts, or for the original's:
     python convert_checkpoint.py --output_format=tf1 --output_path=/tmp/tf1 \
         --input_checkpoint=/models/bert-base-uncased
 
+A checkpoint for a vocabulary that learn_vocabulary.py extended: the rows of
+new pieces become the means of those of the pieces that they were split into:
+    python convert_checkpoint.py --output_format=tf1 --output_path=/tmp/domain \
+        --input_checkpoint=uncased_L-12_H-768_A-12 --new_vocab_file=domain.txt
+
 The input is a checkpoint of the original or ours, the folder of a Hugging Face
 model, the folder or the name of a KerasHub preset. The output is a folder, with
 config and vocabulary; it appears when it is complete.
@@ -17,7 +22,7 @@ import dataclasses
 import os
 
 from bert_tf import command_line, tokenization
-from bert_tf.interop import formats, model_files, names
+from bert_tf.interop import formats, model_files, names, new_pieces
 
 import tensorflow as tf
 from absl import flags, logging
@@ -44,6 +49,12 @@ _BERT_CONFIG_FILE = flags.DEFINE_string(
 )
 _VOCAB_FILE = flags.DEFINE_string(
     "vocab_file", None, "Its vocabulary, where the input brings none."
+)
+_NEW_VOCAB_FILE = flags.DEFINE_string(
+    "new_vocab_file",
+    None,
+    "Another vocabulary to give it, of any size. Leaves out what only "
+    "training needs.",
 )
 _DO_LOWER_CASE = flags.DEFINE_bool(
     "do_lower_case",
@@ -121,6 +132,25 @@ def check_labels(labels, source):
         )
 
 
+def with_new_vocab(source, path):
+    """Returns the source with rows for the pieces of another vocabulary."""
+    vocab = tokenization.read_vocab(path)
+    tokenization.check_casing(
+        tokenization.parse_vocab(vocab, path), source.do_lower_case, path
+    )
+    source, counts = new_pieces.change_vocab(source, vocab)
+    logging.info(
+        "%s: %d pieces keep their rows, %d are new, of which %d can't be "
+        "spelt by the old ones and start as %s.",
+        path,
+        counts.kept,
+        counts.new,
+        counts.unknown,
+        tokenization.UNKNOWN,
+    )
+    return source
+
+
 # ---- Report -----------------------------------------------------------------
 
 
@@ -179,6 +209,8 @@ def main(_):
         _LABELS.value,
     )
     describe(source)
+    if _NEW_VOCAB_FILE.value:
+        source = with_new_vocab(source, _NEW_VOCAB_FILE.value)
     if _STRIP_OPTIMIZER.value or output_format != "tf1":
         source = dataclasses.replace(source, state=())
     report(path, formats.write(path, output_format, source))

@@ -45,6 +45,13 @@ _OVERWRITE = flags.DEFINE_bool(
 _EXTEND_VOCAB = flags.DEFINE_string(
     "extend_vocab", None, "A vocabulary whose [unused] rows to fill."
 )
+_NUM_APPENDED = flags.DEFINE_integer(
+    "num_appended",
+    0,
+    "Of --extend_vocab: rows to add at its end, besides the [unused] ones. A "
+    "checkpoint gets them by convert_checkpoint.py --new_vocab_file.",
+    lower_bound=0,
+)
 _VOCAB_SIZE = flags.DEFINE_integer(
     "vocab_size", 30522, "Pieces to learn at most.", lower_bound=1
 )
@@ -102,12 +109,15 @@ def learn(words: Mapping[str, int], num_unused: int) -> list[str]:
     )
 
 
-def extend(base: Mapping[str, int], words: Mapping[str, int]) -> list[str]:
-    """Fills the [unused] rows of a vocabulary."""
+def extend(
+    base: Mapping[str, int], words: Mapping[str, int], appended: int
+) -> list[str]:
+    """Fills the [unused] rows of a vocabulary, and so many behind its end."""
     report("With the vocabulary as it was", list(base), words)
-    extended = vocabulary.extend(list(base), words, learn(words, 0))
-    new = sum(before != now for before, now in zip(base, extended, strict=True))
-    logging.info("Filled %s [unused] rows.", f"{new:,}")
+    extended = vocabulary.extend(list(base), words, learn(words, 0), appended)
+    more = len(extended) - len(base)
+    new = len(set(extended) - base.keys()) - more
+    logging.info("Filled %s [unused] rows, appended %s.", f"{new:,}", more)
     return extended
 
 
@@ -143,6 +153,8 @@ def main(_):
             f"{path} exists. Choose another --vocab_file, or replace it by "
             "--overwrite"
         )
+    if _NUM_APPENDED.value and not _EXTEND_VOCAB.value:
+        raise ValueError("--num_appended goes with --extend_vocab.")
     base = None
     if extend_vocab := _EXTEND_VOCAB.value:
         base = tokenization.load_vocab(extend_vocab)
@@ -151,7 +163,7 @@ def main(_):
         read(text_flags.units(), text_flags.reader()), _DO_LOWER_CASE.value
     )
     if base:
-        pieces = extend(base, words)
+        pieces = extend(base, words, _NUM_APPENDED.value)
     else:
         pieces = learn(words, _NUM_UNUSED.value)
         if len(pieces) < _VOCAB_SIZE.value:

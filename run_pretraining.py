@@ -36,6 +36,7 @@ from bert_tf import (
     records,
     training,
 )
+from bert_tf.interop import model_files, opened, tf1
 
 from absl import flags, logging
 
@@ -94,6 +95,12 @@ _EVAL_FILE = flags.DEFINE_list(
     "eval_file",
     None,
     "TFRecord files or globs to evaluate on. By default those of input_file.",
+)
+_VOCAB_FILE = flags.DEFINE_string(
+    "vocab_file",
+    None,
+    "The vocabulary that the records were made with, to be kept beside the "
+    "weights. By default that of init_checkpoint, where it is the same.",
 )
 _EVAL_STEPS = flags.DEFINE_integer(
     "eval_steps",
@@ -228,10 +235,11 @@ class Plan:
         )
 
 
-def train(plan, folder, strategy, model, data, evaluation):
+def train(plan, folder, strategy, model, data, evaluation, vocab):
     """Trains to the last step, from where the run in `folder` stopped.
 
-    `evaluation` returns results; it is called at intervals.
+    `evaluation` returns results; it is called at intervals. `vocab` is the
+    text of a vocabulary to keep, or None.
     """
     is_chief = distribution.is_chief(strategy)
     with strategy.scope():
@@ -243,6 +251,8 @@ def train(plan, folder, strategy, model, data, evaluation):
             model, optimizer, plan.seed, plan.keep_checkpoint_max, is_chief
         )
         common_flags.restore(state)
+    if is_chief and vocab is not None:
+        opened.write_text(os.path.join(folder, tf1.VOCAB), vocab)
     if state.step >= plan.num_train_steps:
         logging.info("The run has made all %d steps.", plan.num_train_steps)
         return state.step
@@ -403,6 +413,12 @@ def main(_):
             _MAX_SEQ_LENGTH.value,
             _MAX_PREDICTIONS_PER_SEQ.value,
         )
+    manifest = manifests.find(data.files)
+    vocab = model_files.find_records_vocab(
+        _VOCAB_FILE.value,
+        common_flags.open_init_checkpoint(),
+        manifest.vocab_sha256 if manifest else None,
+    )
     check_only = common_flags.CHECK_ONLY.value
     if do_train and not check_only:
         common_flags.prepare_output_dir(strategy, _IDENTITY)
@@ -439,7 +455,7 @@ def main(_):
         plan.seed,
     )
     if do_train:
-        step = train(plan, folder, strategy, model, data, evaluation)
+        step = train(plan, folder, strategy, model, data, evaluation, vocab)
     else:
         step = common_flags.restore_trained(model)
     if not do_eval:

@@ -179,6 +179,7 @@ def extend(
     pieces: Sequence[str],
     words: Mapping[str, int],
     candidates: Iterable[str],
+    appended: int = 0,
 ) -> list[str]:
     """Fills the [unused] rows of a vocabulary with pieces of other text.
 
@@ -189,21 +190,23 @@ def extend(
         pieces: The vocabulary; all rows but the [unused] ones stay.
         words: Words of the text and how often each occurs.
         candidates: Pieces learnt from the text.
+        appended: Rows to fill behind the last.
 
     Returns:
-        The vocabulary, as long as before. Rows stay [unused] if nothing is
-        left that saves a piece.
+        The vocabulary. Rows stay [unused], or are not appended, if nothing
+        is left that saves a piece.
 
     Raises:
         ValueError: The vocabulary has no [unused] rows.
     """
     rows = [row for row, piece in enumerate(pieces) if _UNUSED.fullmatch(piece)]
-    if not rows:
+    if not rows and not appended:
         raise ValueError(
-            "The vocabulary has no [unused] rows to fill. Learn a new one, "
-            "without --extend_vocab"
+            "The vocabulary has no [unused] rows to fill. Append rows by "
+            "--num_appended, or learn a new one, without --extend_vocab"
         )
-    extended = list(pieces)
+    extended = [*pieces, *([""] * appended)]
+    rows += range(len(pieces), len(extended))
     step = -(-len(rows) // _STEPS)
     while rows:
         saved = _savings(words, set(extended), set(candidates))
@@ -213,7 +216,7 @@ def extend(
         for row, piece in zip(rows, best, strict=False):
             extended[row] = piece
         rows = rows[len(best) :]
-    return extended
+    return [piece for piece in extended if piece]
 
 
 def _savings(

@@ -1,6 +1,7 @@
 """Opening and writing any format: round trips and bad input."""
 
 import dataclasses
+import hashlib
 import json
 import pathlib
 
@@ -314,3 +315,36 @@ class TestModelFiles:
             path.write_text("".join(f"{x}\n" for x in pieces))
             with pytest.raises(ValueError, match=message):
                 model_files.find_vocab(str(path), source)
+
+    def test_vocabulary_of_records(self, tmp_path, tf1, caplog):
+        find = model_files.find_records_vocab
+        brought = _text([*samples.VOCAB[:-1], "[unused0]"])
+        source = dataclasses.replace(
+            formats.open_checkpoint(tf1), vocab=brought
+        )
+        assert find(None, source, _sha256(brought)) == brought
+        # An extended one has to be given, to be compared.
+        path = tmp_path / "vocab.txt"
+        path.write_text(_text([*samples.VOCAB[:-1], "mine"]))
+        given = path.read_text()
+        assert not caplog.records
+        assert find(None, source, _sha256(given)) is None
+        assert "made with another vocabulary than that of" in caplog.text
+        assert find(str(path), source, _sha256(given)) == given
+        assert find(str(path), None, None) == given
+        with pytest.raises(ValueError, match=r"not made with the vocabulary"):
+            find(str(path), source, _sha256(brought))
+        path.write_text(_text(["mine", *samples.VOCAB[1:]]))
+        with pytest.raises(ValueError, match="line 1 is 'mine'"):
+            find(str(path), source, _sha256(path.read_text()))
+        # Records of the original have no manifest.
+        assert find(None, source, None) is None
+        assert find(None, None, _sha256(given)) is None
+
+
+def _text(pieces):
+    return "".join(f"{piece}\n" for piece in pieces)
+
+
+def _sha256(text):
+    return hashlib.sha256(text.encode()).hexdigest()

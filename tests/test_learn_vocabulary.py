@@ -169,6 +169,21 @@ class TestExtend:
         rest = [x for row, x in enumerate(extended) if row not in rows]
         assert rest == [x for x in self.base if "unused" not in x]
 
+    def test_appends_rows(self):
+        words = {"hepatocyte": 3, "cat": 5, "hat": 1, "spat": 2}
+        candidates = ["hepatocyte", "cat", "hat", "spat", "the"]
+        rows = [row for row, x in enumerate(self.base) if "unused" in x]
+        extended = vocabulary.extend(self.base, words, candidates, 3)
+        # 27, 10, 6 and 2 pieces fewer; for the third there is nothing.
+        assert [extended[row] for row in rows] == ["hepatocyte", "cat", "spat"]
+        assert extended[len(self.base) :] == ["hat"]
+        kept = [x for x in self.base if "unused" not in x]
+        assert set(kept) < set(extended)
+        # A vocabulary that has no [unused] rows.
+        assert vocabulary.extend(kept, words, candidates, 2) == [
+            *(*kept, "hepatocyte", "cat")
+        ]
+
     def test_inner_pieces(self):
         words = {"cat": 4, "hat": 4, "spat": 4}
         assert self.filled(words, ["hat", "##pat", "##at"]) == [

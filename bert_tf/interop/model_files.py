@@ -4,10 +4,13 @@ What is given must agree with what the checkpoint brings.
 """
 
 import dataclasses
+import hashlib
 import re
 
 from bert_tf import modeling, tokenization
 from bert_tf.interop import opened
+
+from absl import logging
 
 # What a run may set as it likes: they change training, not the model.
 _FREE = {
@@ -81,6 +84,51 @@ def find_vocab(path: str | None, source: opened.Checkpoint | None) -> str:
     if source is not None and brought is not None:
         _check_same(given, path, brought, source.path)
     return given
+
+
+def find_records_vocab(
+    path: str | None, source: opened.Checkpoint | None, made_with: str | None
+) -> str | None:
+    """Returns the text of the vocabulary that records were made with.
+
+    Args:
+        path: of a vocab.txt, or None.
+        source: the checkpoint that the run starts from, or None.
+        made_with: SHA-256 of the records' vocabulary, if it is known.
+
+    Returns:
+        What is at `path`, or what the checkpoint brings if that is the same;
+        None if neither tells.
+
+    Raises:
+        ValueError: The vocabulary at `path` is not that of the records, or
+            not that of the checkpoint.
+    """
+    if path is not None:
+        text = find_vocab(path, source)
+        if made_with not in (None, _sha256(text)):
+            raise ValueError(
+                f"The records were not made with the vocabulary {path}: their "
+                "manifest has another vocab_sha256. Give the one that "
+                "create_pretraining_data.py was given."
+            )
+        return text
+    brought = source.vocab if source else None
+    if source is None or brought is None or made_with is None:
+        return None
+    if made_with != _sha256(brought):
+        logging.warning(
+            "The records were made with another vocabulary than that of %s. "
+            "Give it by --vocab_file: then the two are compared, and it is "
+            "kept beside the weights.",
+            source.path,
+        )
+        return None
+    return brought
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _check_same(given: str, path: str, brought: str, owner: str) -> None:

@@ -1,0 +1,204 @@
+"""Tags words by an LSTM over BERT's frozen features (the paper's table 7).
+
+    python examples/feature_based_ner.py --init_checkpoint=$BERT_BASE_DIR \
+        --train_file=train.conll --dev_file=dev.conll --test_file=test.conll
+
+Each of the paper's six choices of layers gives every word a vector, that of
+its first piece. A BiLSTM of two layers of 768 units, then one dense layer,
+learns from them (section 5.3); BERT itself is never changed. Prints the F1 of
+entities for each choice: of the epoch that is best on the dev file.
+
+Measured: see the README's results.
+"""
+
+from bert_tf import checkpoints, command_line, features, fine_tuned, modeling
+from bert_tf.interop import formats
+from bert_tf.tasks import tagging, tagging_results
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import flags, logging
+
+_INIT_CHECKPOINT = flags.DEFINE_string(
+    "init_checkpoint",
+    None,
+    "A folder with its config and vocabulary.",
+    required=True,
+)
+_DO_LOWER_CASE = flags.DEFINE_bool(
+    "do_lower_case", True, "True for uncased models, False for cased ones."
+)
+_TRAIN_FILE = flags.DEFINE_string(
+    "train_file", None, "Words and labels in CoNLL's columns.", required=True
+)
+_DEV_FILE = flags.DEFINE_string(
+    "dev_file", None, "To choose the epoch by.", required=True
+)
+_TEST_FILE = flags.DEFINE_string("test_file", None, "To score too.")
+_FEATURES = flags.DEFINE_list(
+    "features",
+    [
+        *("embeddings", "second_to_last", "last"),
+        *("weighted_sum_last_four", "concat_last_four", "sum_all"),
+    ],
+    f"Choices of layers, of {', '.join(features.CHOICES)}.",
+)
+_MAX_SEQ_LENGTH = flags.DEFINE_integer(
+    "max_seq_length", 128, "Pieces of a sentence; words behind are O.", 4
+)
+_LSTM_SIZE = flags.DEFINE_integer("lstm_size", 768, "Units a direction.", 1)
+_LEARNING_RATE = flags.DEFINE_float("learning_rate", 1e-3, "Adam's.", 0)
+_BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Sentences.", 1)
+_EPOCHS = flags.DEFINE_integer("epochs", 10, "Passes over the file.", 1)
+_SEED = flags.DEFINE_integer("seed", 12345, "Of weights and order.", 0)
+
+# Shapes: N sentences, W words of the longest, D size of a feature, C labels.
+
+
+def read_features(extractor, reader, sentences):
+    """Returns a vector for each word of each sentence, N of [words, D]."""
+    texts = [" ".join(sentence.words) for sentence in sentences]
+    lines = reader.read(texts, first=0)
+    vectors = []
+    for sentence, line, found in zip(
+        sentences, lines, extractor.extract(lines), strict=True
+    ):
+        first = found[np.array(line.starts, int), 0]  # [words that fit, D]
+        missing = len(sentence.words) - len(first)
+        vectors.append(np.pad(first, [(0, missing), (0, 0)]))
+    return vectors
+
+
+def batches(vectors, sentences, labels, batch_size, shuffle):
+    """Yields features, labels and which words are real, padded to [N, W]."""
+    ids = {label: i for i, label in enumerate(labels)}
+
+    def rows():
+        for found, sentence in zip(vectors, sentences, strict=True):
+            # A label that was never trained on counts as wrong.
+            numbers = [ids.get(label, 0) for label in sentence.labels]
+            yield found, numbers, np.ones(len(numbers))
+
+    size = vectors[0].shape[-1]
+    dataset = tf.data.Dataset.from_generator(
+        rows,
+        output_signature=(
+            tf.TensorSpec([None, size], tf.float32),
+            tf.TensorSpec([None], tf.int32),
+            tf.TensorSpec([None], tf.float32),
+        ),
+    ).cache()
+    if shuffle:
+        dataset = dataset.shuffle(len(vectors), seed=_SEED.value).repeat()
+    return dataset.padded_batch(batch_size)
+
+
+def make_model(size, number_of_labels, lstm_size, learning_rate):
+    """Returns the BiLSTM: features [N, W, D] to logits [N, W, C]."""
+
+    def bi_lstm():
+        lstm = keras.layers.LSTM(lstm_size, return_sequences=True)
+        return keras.layers.Bidirectional(lstm)
+
+    model = keras.Sequential(
+        [
+            keras.Input([None, size]),
+            keras.layers.Masking(),  # Padding, which is zeros, is not read.
+            bi_lstm(),
+            bi_lstm(),
+            keras.layers.Dense(number_of_labels),
+        ]
+    )
+    model.compile(
+        keras.optimizers.Adam(learning_rate),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        jit_compile=False,  # Each length would be compiled anew.
+    )
+    return model
+
+
+def f1(model, vectors, sentences, labels, scheme):
+    """Returns the F1 of the entities that the model finds."""
+    predicted = []
+    for x, _, real in batches(vectors, sentences, labels, 64, shuffle=False):
+        best = np.argmax(model.predict_on_batch(x), axis=-1)  # [N, W]
+        predicted += [labels[i] for i in best[real.numpy() > 0]]
+    results = tagging_results.results(sentences, predicted, scheme)
+    return results["eval_f1"]
+
+
+def train(splits, vectors, labels, scheme):
+    """Trains on one choice of features; split -> F1 of the best epoch."""
+    keras.utils.set_random_seed(_SEED.value)
+    train_set = vectors["train"]
+    model = make_model(
+        train_set[0].shape[-1],
+        len(labels),
+        _LSTM_SIZE.value,
+        _LEARNING_RATE.value,
+    )
+    data = iter(
+        batches(train_set, splits["train"], labels, _BATCH_SIZE.value, True)
+    )
+    steps = -(-len(train_set) // _BATCH_SIZE.value)
+    best = {"dev": -1.0}
+    for epoch in range(1, _EPOCHS.value + 1):
+        loss = np.mean(
+            [model.train_on_batch(*next(data)) for _ in range(steps)]
+        )
+        dev = f1(model, vectors["dev"], splits["dev"], labels, scheme)
+        logging.info("epoch %d: loss %.4f, dev F1 %.4f", epoch, loss, dev)
+        if dev > best["dev"]:
+            best = {"dev": dev}
+            if "test" in splits:
+                best["test"] = f1(
+                    model, vectors["test"], splits["test"], labels, scheme
+                )
+    return best
+
+
+def main(_):
+    """Reads, extracts and trains for each choice, and prints the table."""
+    files = {"train": _TRAIN_FILE, "dev": _DEV_FILE, "test": _TEST_FILE}
+    splits = {
+        name: tagging.read(flag.value, tagging.Columns())
+        for name, flag in files.items()
+        if flag.value
+    }
+    labels = tagging.known_labels(splits["train"])
+    scheme = tagging.detect_scheme(labels)
+    source = formats.open_checkpoint(_INIT_CHECKPOINT.value)
+    model_files = fine_tuned.ModelFiles.load(
+        None, None, _DO_LOWER_CASE.value, source
+    )
+    length = _MAX_SEQ_LENGTH.value
+    model_files.config.check_sequence_length(length)
+    choices = [features.Choice(name) for name in _FEATURES.value]
+    for choice in choices:
+        choice.check(model_files.config.num_hidden_layers)
+    model = modeling.Bert(model_files.config)
+    checkpoints.restore_weights(model.variables, source)
+    reader = features.Reader(
+        model_files.pieces(), _DO_LOWER_CASE.value, length, by_word=True
+    )
+    table = []
+    for choice in choices:
+        logging.info("Features: %s", choice.name)
+        extractor = features.Extractor(
+            tf.distribute.get_strategy(), model, choice, "token", 32, length
+        )
+        vectors = {
+            name: read_features(extractor, reader, sentences)
+            for name, sentences in splits.items()
+        }
+        table.append((choice.name, train(splits, vectors, labels, scheme)))
+    print("| features | " + " | ".join(f"{x} F1" for x in table[0][1]) + " |")
+    print("|---|" + "---|" * len(table[0][1]))
+    for name, scores in table:
+        values = " | ".join(f"{100 * value:.1f}" for value in scores.values())
+        print(f"| {name} | {values} |")
+
+
+if __name__ == "__main__":
+    command_line.run(main)

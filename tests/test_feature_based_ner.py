@@ -1,0 +1,102 @@
+"""The example runs, and its features are those of each word's first piece."""
+
+import pathlib
+import runpy
+import sys
+
+from bert_tf import checkpoints, fine_tuned, heads, modeling
+from tests import reference, scripts
+
+import numpy as np
+import pytest
+from absl import flags
+from absl.testing import flagsaver
+
+_ROOT = pathlib.Path(__file__).resolve().parent.parent
+_SCRIPT = str(_ROOT / "examples" / "feature_based_ner.py")
+_VOCAB = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nann\n##a\nin\nrome\nsat\n"
+_CONFIG = modeling.BertConfig(
+    vocab_size=10,
+    hidden_size=12,
+    num_hidden_layers=4,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_position_embeddings=16,
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A tiny BERT of random weights, and a file of entities."""
+    variables = heads.BertPretrainer(_CONFIG).trainable_variables
+    reference.random_weights(variables, seed=0)
+    checkpoints.write(
+        str(tmp_path / "bert_model.ckpt"), {v.path: v.value for v in variables}
+    )
+    fine_tuned.ModelFiles(_CONFIG, _VOCAB, True).write(str(tmp_path), None)
+    (tmp_path / "words.conll").write_text(
+        "Anna\tB-person\nsat\tO\nin\tO\nRome\tB-place\n\n"
+        "Ann\tB-person\nsat\tO\n\n" * 4
+    )
+    return tmp_path
+
+
+def _run(folder, *arguments):
+    """Runs the script in this process."""
+    argv = [
+        *(_SCRIPT, f"--init_checkpoint={folder}"),
+        *(f"--train_file={folder}/words.conll", "--lstm_size=6"),
+        *(f"--dev_file={folder}/words.conll", "--max_seq_length=16"),
+        *arguments,
+    ]
+    before, sys.argv = sys.argv, argv
+    try:
+        with scripts.only_flags_of(), flagsaver.flagsaver():
+            runpy.run_path(_SCRIPT, run_name="__main__")
+    except SystemExit as exit_:
+        return exit_.code
+    finally:
+        sys.argv = before
+
+
+@pytest.mark.slow
+def test_it_learns_words_by_heart(folder, capsys):
+    assert not _run(
+        folder,
+        *("--features=last", "--learning_rate=0.05"),
+        f"--test_file={folder}/words.conll",
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        "| features | dev F1 | test F1 |",
+        "|---|---|---|",
+        "| last | 100.0 | 100.0 |",
+    ]
+
+
+def test_a_vector_is_that_of_the_words_first_piece(folder):
+    with scripts.only_flags_of(), flagsaver.flagsaver():
+        example = runpy.run_path(_SCRIPT)
+        flags.FLAGS.unparse_flags()
+    model = modeling.Bert(_CONFIG)
+    source = example["formats"].open_checkpoint(str(folder))
+    checkpoints.restore_weights(model.variables, source)
+    features, tf = example["features"], example["tf"]
+    sentences = example["tagging"].read(
+        f"{folder}/words.conll", example["tagging"].Columns()
+    )[:2]
+    extractor = features.Extractor(
+        *(tf.distribute.get_strategy(), model),
+        *(features.Choice("last"), "token", 2, 16),
+    )
+    pieces = _VOCAB.split()
+    reader = features.Reader(pieces, True, 6, by_word=True)
+    found = example["read_features"](extractor, reader, sentences)
+    # [CLS] ann ##a sat in [SEP]: "Rome" has no room, and no vector.
+    ids = np.array([[2, 5, 6, 9, 7, 3]])
+    outputs = model(
+        {"input_ids": ids, "input_mask": ids * 0 + 1, "segment_ids": ids * 0}
+    )
+    expected = outputs.layers[-1].numpy()[0, [1, 3, 4]]
+    np.testing.assert_allclose(found[0][:3], expected, atol=1e-5)
+    np.testing.assert_array_equal(found[0][3], np.zeros(12))
+    assert [len(x) for x in found] == [4, 2]
