@@ -25,6 +25,7 @@ checkpoint stands and ends with the same weights.
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Mapping, Sequence
 
@@ -251,24 +252,21 @@ def train(run, plan, batch_size):
 # ---- Evaluate and predict ---------------------------------------------------
 
 
-def predict(run, split, batch_size):
-    """Labels the words of one split.
-
-    Returns:
-        The label of each word, in the order of the file, and the mean loss.
-    """
+@functools.lru_cache(maxsize=1)
+def best_labels(model, num_labels, max_seq_length):
+    """Returns one function for one model, which is traced but once."""
 
     def outputs(batch):
-        logits = run.model(batch)  # [B, S, C]
+        logits = model(batch)  # [B, S, C]
         entropy = losses.cross_entropy(
-            tf.reshape(logits, [-1, len(run.labels)]),
+            tf.reshape(logits, [-1, num_labels]),
             tf.reshape(batch["label_ids"], [-1]),
         )
         is_word = batch["label_weights"] > 0
         entropy = tf.reshape(entropy, tf.shape(is_word))
         best = tf.argmax(logits, axis=-1, output_type=tf.int32)
         # Workers trim to different lengths, and can gather equal ones only.
-        end = run.data[split].max_seq_length - tf.shape(best)[1]
+        end = max_seq_length - tf.shape(best)[1]
         return {
             "labels": tf.pad(
                 tf.where(is_word, best, -1),
@@ -278,6 +276,17 @@ def predict(run, split, batch_size):
             "losses": tf.reduce_sum(tf.where(is_word, entropy, 0), axis=1),
         }
 
+    return outputs
+
+
+def predict(run, split, batch_size):
+    """Labels the words of one split.
+
+    Returns:
+        The label of each word, in the order of the file, and the mean loss.
+    """
+    length = run.data[split].max_seq_length
+    outputs = best_labels(run.model, len(run.labels), length)
     parts = list(fine_tuning.predict(run, split, outputs, batch_size))
     labels = np.concatenate([part["labels"] for part in parts])
     labels = labels[labels >= 0]

@@ -21,6 +21,7 @@ checkpoint stands and ends with the same weights.
 """
 
 import dataclasses
+import functools
 import itertools
 import os
 import random
@@ -221,12 +222,12 @@ def train(run, plan, do_eval, batch_size):
 # ---- Evaluate and predict ---------------------------------------------------
 
 
-def logits_of_windows(run, batch_size):
-    """Yields the logits of starts and ends of each window, both [S]."""
-    max_seq_length = run.data["predict"].max_seq_length
+@functools.lru_cache(maxsize=1)
+def padded_logits(model, max_seq_length):
+    """Returns one function for one model, which is traced but once."""
 
     def outputs(batch):
-        starts, ends = run.model(batch)
+        starts, ends = model(batch)
         # Workers trim to different lengths, and gather equal ones only.
         padding = [[0, 0], [0, max_seq_length - tf.shape(starts)[1]]]
         return {
@@ -234,6 +235,12 @@ def logits_of_windows(run, batch_size):
             "ends": tf.pad(ends, padding),
         }
 
+    return outputs
+
+
+def logits_of_windows(run, batch_size):
+    """Yields the logits of starts and ends of each window, both [S]."""
+    outputs = padded_logits(run.model, run.data["predict"].max_seq_length)
     for part in fine_tuning.predict(run, "predict", outputs, batch_size):
         yield from zip(part["starts"], part["ends"], strict=True)
 

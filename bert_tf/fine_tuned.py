@@ -132,13 +132,20 @@ def trained_checkpoint(
     return source
 
 
-def restore(model: keras.Model, source: opened.Checkpoint) -> int:
+def restore(model: keras.Model, source: opened.Checkpoint, head: str) -> int:
     """Sets all weights of the model from a fine-tuned checkpoint.
+
+    Args:
+        model: With this head.
+        source: The checkpoint.
+        head: A key of interop.names.HEADS. Where it reads no pooled output,
+            the checkpoint may lack the pooler, as many of other libraries do.
 
     Returns:
         Its step; 0 if it does not say.
     """
-    checkpoints.restore_weights(model.variables, source, required="")
+    required = "" if head in names.POOLED else "^(?!bert/pooler/)"
+    checkpoints.restore_weights(model.variables, source, required)
     logging.info("Using the weights of %s.", source.path)
     if checkpoints.GLOBAL_STEP not in source.state:
         return 0

@@ -1,6 +1,7 @@
 """What fine-tuning adds to the training loop: epochs, and the best of them."""
 
 import dataclasses
+import functools
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -299,7 +300,8 @@ def predict(
     Args:
         run: Where to compute on what.
         split: A key of its data.
-        function: A replica's batch -> {name: [rows, ...]}.
+        function: A replica's batch -> {name: [rows, ...]}; traced once for all
+            calls with the same one.
         batch_size: Over all replicas.
 
     Yields:
@@ -325,16 +327,25 @@ def logits_and_labels(
     Returns:
         Logits [examples, classes], and the labels of the records [examples].
     """
-
-    def outputs(batch):
-        return {"logits": run.model(batch), "labels": batch["label_ids"]}
-
+    outputs = _logits_and_labels(run.model)
     parts = list(predict(run, split, outputs, batch_size))
     logits, labels = (
         np.concatenate([part[name] for part in parts])
         for name in ("logits", "labels")
     )
     return logits, labels
+
+
+@functools.lru_cache(maxsize=1)
+def _logits_and_labels(
+    model: keras.Model,
+) -> Callable[[training.Batch], dict[str, tf.Tensor]]:
+    """Returns one function for one model, which is traced but once."""
+
+    def outputs(batch):
+        return {"logits": model(batch), "labels": batch["label_ids"]}
+
+    return outputs
 
 
 def write_export(run: Run, made: export.Export) -> None:

@@ -196,7 +196,7 @@ def restore_trained(run: fine_tuning.Run, head: str) -> int:
         head,
     )
     with run.strategy.scope():
-        return fine_tuned.restore(run.model, source)
+        return fine_tuned.restore(run.model, source, head)
 
 
 def plan(strategy: tf.distribute.Strategy) -> fine_tuning.Plan:

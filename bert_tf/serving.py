@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bert_tf import (
-    checkpoints,
     export,
     export_features,
     export_masked_words,
@@ -38,9 +37,6 @@ _TRAINERS = {
     "multiple_choice": "run_multiple_choice.py",
 }
 HEADS = ("encoder", *_TRAINERS)
-# What such a model restores: heads over the sequence need no pooler.
-_ALL = ""
-_NO_POOLER = "^(?!bert/pooler/)"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,11 +146,8 @@ def make(
     return _MAKERS[head](source, files, settings)
 
 
-def _restored(
-    model: keras.Model, source: opened.Checkpoint, required: str
-) -> Any:
-    checkpoints.restore_weights(model.variables, source, required)
-    logging.info("Using the weights of %s.", source.path)
+def _restored(head: str, model: keras.Model, source: opened.Checkpoint) -> Any:
+    fine_tuned.restore(model, source, head)
     return model
 
 
@@ -168,7 +161,7 @@ def _common(
 def _encoder(source, files, settings):
     _, vocab, lower = _common(files)
     return export_features.extractor(
-        _restored(modeling.Bert(files.config), source, checkpoints.ENCODER),
+        _restored("encoder", modeling.Bert(files.config), source),
         vocab,
         lower,
         settings.max_seq_length,
@@ -178,16 +171,18 @@ def _encoder(source, files, settings):
 
 
 def _masked_lm(source, files, settings):
-    model = _restored(heads.BertMaskedLM(files.config), source, _NO_POOLER)
+    model = _restored("masked_lm", heads.BertMaskedLM(files.config), source)
     return export_masked_words.masked_words_finder(
         model, *_common(files), settings.max_seq_length, settings.top_k
     )
 
 
 def _next_sentence(source, files, settings):
-    model = _restored(heads.BertNextSentence(files.config), source, _ALL)
+    model = heads.BertNextSentence(files.config)
     return export_next_sentence.next_sentence(
-        model, *_common(files), settings.max_seq_length
+        _restored("next_sentence", model, source),
+        *_common(files),
+        settings.max_seq_length,
     )
 
 
@@ -196,7 +191,7 @@ def _classification(source, files, settings):
     _check_classes(source, "output_bias", labels or ("",), labels)
     model = heads.BertClassifier(files.config, len(labels or ("",)))
     return export.classifier(
-        _restored(model, source, _ALL),
+        _restored("classification", model, source),
         *_common(files),
         labels,
         settings.max_seq_length,
@@ -209,7 +204,7 @@ def _tagging(source, files, settings):
     _check_classes(source, "cls/tagging/output_bias", labels, labels)
     model = heads.BertTagger(files.config, len(labels))
     return export_tagging.tagger(
-        _restored(model, source, _NO_POOLER),
+        _restored("tagging", model, source),
         *_common(files),
         labels,
         settings.scheme,
@@ -219,7 +214,7 @@ def _tagging(source, files, settings):
 
 def _span(source, files, settings):
     return export_span.span_finder(
-        _restored(heads.BertSpanFinder(files.config), source, _NO_POOLER),
+        _restored("span", heads.BertSpanFinder(files.config), source),
         *_common(files),
         settings.layout,
         settings.search,
@@ -228,9 +223,11 @@ def _span(source, files, settings):
 
 
 def _multiple_choice(source, files, settings):
-    model = _restored(heads.BertMultipleChoice(files.config), source, _ALL)
+    model = heads.BertMultipleChoice(files.config)
     return export_multiple_choice.chooser(
-        model, *_common(files), settings.max_seq_length
+        _restored("multiple_choice", model, source),
+        *_common(files),
+        settings.max_seq_length,
     )
 
 

@@ -463,12 +463,26 @@ def predict(
 
     Args:
         strategy: where to compute.
-        function: a replica's batch -> {name: [rows, ...]}.
+        function: a replica's batch -> {name: [rows, ...]}. The same function
+            is traced once for all its datasets.
         dataset: distributed, from `input_pipeline.evaluate`.
 
     Yields:
         {name: [rows, ...]} of each global batch, without its filling.
     """
+    step = _predict_step(strategy, function)
+    for batch in dataset:
+        values = {name: value.numpy() for name, value in step(batch).items()}
+        real = values.pop("row_weights") > 0
+        yield {name: value[real] for name, value in values.items()}
+
+
+@functools.lru_cache(maxsize=2)
+def _predict_step(
+    strategy: tf.distribute.Strategy,
+    function: Callable[[Batch], dict[str, tf.Tensor]],
+) -> Callable[[Batch], dict[str, tf.Tensor]]:
+    """Returns the graph of `predict`: batch -> what all replicas return."""
 
     @tf.function(autograph=False)
     def step(batch):
@@ -481,7 +495,4 @@ def predict(
             for name, value in values.items()
         }
 
-    for batch in dataset:
-        values = {name: value.numpy() for name, value in step(batch).items()}
-        real = values.pop("row_weights") > 0
-        yield {name: value[real] for name, value in values.items()}
+    return step

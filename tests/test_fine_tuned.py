@@ -1,6 +1,7 @@
 import json
 
 from bert_tf import checkpoints, fine_tuned, heads, modeling
+from bert_tf.interop import formats
 
 import numpy as np
 import pytest
@@ -39,11 +40,25 @@ def test_best_keeps_the_highest_and_the_earlier(tmp_path):
     assert not again.offer(15, {"f1": 0.7}, model)
     source = fine_tuned.trained_checkpoint(folder, None, use_best=True)
     other = _model()
-    assert fine_tuned.restore(other, source) == 9
+    assert fine_tuned.restore(other, source, "classification") == 9
     np.testing.assert_array_equal(other.output_bias, [9, 9])
     again.clear()
     assert not (tmp_path / "best").exists()
     assert again.offer(1, {"f1": 0.0}, model)
+
+
+def test_a_head_over_the_sequence_needs_no_pooler(tmp_path):
+    model = heads.BertTagger(_CONFIG, 2)
+    tensors = {v.path: v.value for v in model.variables}
+    pooler = [name for name in tensors if name.startswith("bert/pooler/")]
+    for name in pooler:
+        del tensors[name]
+    prefix = str(tmp_path / "model.ckpt-3")
+    checkpoints.write(prefix, tensors)
+    source = formats.open_checkpoint(prefix)
+    fine_tuned.restore(model, source, "tagging")
+    with pytest.raises(ValueError, match="bert/pooler/dense/bias"):
+        fine_tuned.restore(model, source, "classification")
 
 
 def test_which_checkpoint_is_used(tmp_path):

@@ -190,7 +190,6 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     },
     {
         "serving": {
-            "checkpoints",
             "export",
             "export_features",
             "export_masked_words",

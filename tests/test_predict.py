@@ -476,12 +476,12 @@ _MODELS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("head", list(_MODELS))
 def test_a_stranger_serves_real_lines_as_predicted(head, shared_data, tmp_path):
-    vocab = (shared_data / "vocab" / "bert_uncased.txt").read_text("utf-8")
-    config = saved_models.config(vocab.splitlines(), max_position_embeddings=64)
+    text = (shared_data / "vocab" / "bert_uncased.txt").read_text("utf-8")
+    vocab = text.removesuffix("\n").split("\n")
+    config = saved_models.config(vocab, max_position_embeddings=64)
     tf.keras.utils.set_random_seed(1)
-    labels = (
-        ["O", "B-x", "I-x"] if head in ("classification", "tagging") else ()
-    )
+    has_labels = head in ("classification", "tagging")
+    labels = ["O", "B-x", "I-x"] if has_labels else ()
     run = write_run(
         *(tmp_path / "run", _MODELS[head](config), vocab, config),
         *("--max_seq_length=48", "--doc_stride=16", "--max_query_length=12"),

@@ -693,3 +693,18 @@ class TestPredict:
             rtol=1e-5,
             atol=1e-6,
         )
+
+    def test_one_function_is_traced_once_for_all_calls(self, files):
+        traces = []
+
+        def function(batch):
+            traces.append(batch)
+            return {"sums": tf.reduce_sum(batch["input_ids"], axis=-1)}
+
+        dataset = evaluation(files, ONE, 10)
+        first, second = (
+            list(training.predict(ONE, function, dataset)) for _ in range(2)
+        )
+        for one, other in zip(first, second, strict=True):
+            np.testing.assert_array_equal(one["sums"], other["sums"])
+        assert len(traces) == 1

@@ -61,6 +61,10 @@ HEADS: dict[str, dict[str, str]] = {
         "cls/multiple_choice/output_bias": "1",
     },
 }
+# Heads over the pooled output; the others leave the pooler as it is.
+POOLED = frozenset(
+    {"pretraining", "next_sentence", "classification", "multiple_choice"}
+)
 
 
 class Row(NamedTuple):
