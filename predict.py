@@ -119,7 +119,7 @@ def typed(parser):
     while True:
         try:
             text = input("> ")
-        except EOFError:
+        except (EOFError, KeyboardInterrupt):
             print(file=sys.stderr)
             return
         if not text.strip():

@@ -16,7 +16,8 @@ from bert_tf import (
     tokenization,
 )
 from bert_tf.interop import formats
-from tests import scripts, test_tasks_glue
+from bert_tf.tasks import classification, glue
+from tests import saved_models, scripts, test_tasks_glue
 
 import numpy as np
 import pytest
@@ -612,3 +613,32 @@ def test_mnli_both_ways_and_its_diagnostic_set(model, tmp_path):
         f"--output_dir={tmp_path}/ax",
     )
     assert (tmp_path / "ax" / "AX.tsv").read_text() == server
+
+
+@pytest.mark.slow
+def test_real_pairs_served_by_a_stranger_as_predicted(shared_data, tmp_path):
+    """1,725 pairs of MRPC, from a process without this package."""
+    config = _CONFIG | {"vocab_size": 30522, "max_position_embeddings": 64}
+    (tmp_path / "bert_config.json").write_text(json.dumps(config))
+    folder = shared_data / "glue" / "MRPC"
+    run(
+        tmp_path,
+        *("--task_name=MRPC", f"--data_dir={folder}"),
+        *("--do_train", "--do_predict", "--do_export"),
+        f"--vocab_file={shared_data}/vocab/bert_uncased.txt",
+        f"--bert_config_file={tmp_path}/bert_config.json",
+        *("--max_seq_length=64", "--predict_batch_size=64"),
+        *("--learning_rate=0.01", "--num_train_epochs=0.2"),
+        f"--output_dir={tmp_path}/out",
+    )
+    task = glue.find("MRPC")
+    examples = list(classification.read(task, str(folder), "test"))
+    served = saved_models.serve_elsewhere(
+        tmp_path,
+        tmp_path / "out" / "export",
+        text_a=[example.text_a for example in examples],
+        text_b=[example.text_b for example in examples],
+    )
+    predicted = _table(tmp_path / "out" / "test_results.tsv")
+    assert len(predicted) == 1725
+    np.testing.assert_allclose(served["probabilities"], predicted, atol=1e-5)

@@ -11,7 +11,7 @@ from bert_tf import (
     optimization_flags,
 )
 from bert_tf.tasks import squad, squad_metrics
-from tests import scripts
+from tests import saved_models, scripts
 
 import numpy as np
 import pytest
@@ -374,8 +374,6 @@ def test_a_checkpoint_without_the_head(model, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_real_questions(shared_data, tmp_path):
-    import tensorflow_text  # noqa: F401 (registers the tokenizer's op)
-
     # The first article to train on, a thousand questions of others to answer.
     path = shared_data / "squad" / "dev-v2.0.json"
     articles = json.loads(path.read_text())["data"]
@@ -408,12 +406,11 @@ def test_real_questions(shared_data, tmp_path):
     results = _results(output)
     scores = squad_metrics.evaluate_2(asked, predictions)
     assert {name: results[name] for name in scores} == pytest.approx(scores)
-    serve = tf.saved_model.load(str(output / "export"))
-    for start in range(0, len(asked), 100):
-        rows = asked[start : start + 100]
-        outputs = serve(
-            tf.constant([question.text for question in rows]),
-            tf.constant([question.context for question in rows]),
-        )
-        answers = [text.decode() for text in outputs["answer"].numpy()]
-        assert answers == [predictions[question.key] for question in rows]
+    served = saved_models.serve_elsewhere(
+        tmp_path,
+        output / "export",
+        question=[question.text for question in asked],
+        context=[question.context for question in asked],
+    )
+    expected = [predictions[question.key] for question in asked]
+    assert served["answer"] == expected
