@@ -14,11 +14,17 @@ Your own table of texts, as TSV, CSV or JSON lines:
     python run_classifier.py --train_file=train.csv --dev_file=dev.csv \
         --text_a_column=review --label_column=stars --do_train --do_eval ...
 
+Written to output_dir are eval_results.txt and, for classes, eval_report.txt
+(each class, and what is taken for what; drawn in confusion_matrix.png where
+matplotlib is); of --do_predict test_results.tsv as the original's, and
+predictions.jsonl with ids, labels and probabilities by name.
+
 The same command again, after a crash or a kill, goes on where the newest
 checkpoint stands and ends with the same weights.
 """
 
 import dataclasses
+import functools
 import os
 
 from bert_tf import (
@@ -29,6 +35,7 @@ from bert_tf import (
     fine_tuning,
     fine_tuning_flags,
     heads,
+    long_documents,
     losses,
     optimization_flags,
     progress,
@@ -37,7 +44,13 @@ from bert_tf import (
     text_records,
     training,
 )
-from bert_tf.tasks import classification, glue, predictions
+from bert_tf.tasks import (
+    classification,
+    common,
+    glue,
+    predictions,
+    reports,
+)
 
 import tensorflow as tf
 from absl import flags, logging
@@ -65,7 +78,8 @@ _GLUE_SERVER_FILES = flags.DEFINE_bool(
 _IDENTITY = (
     *("task_name", "data_dir", "xnli_language", "train_file", "dev_fraction"),
     *("file_format", "has_header", "labels", "regression", "label_column"),
-    *("text_a_column", "text_b_column", "do_lower_case", "max_seq_length"),
+    *("text_a_column", "text_b_column", "label_separator", "class_weights"),
+    *("long_documents", "window_stride", "do_lower_case", "max_seq_length"),
     *("train_batch_size", "group_by_length", "seed"),
 )
 
@@ -73,32 +87,38 @@ _IDENTITY = (
 # ---- Objective: sums, to be divided by weights summed over all replicas -----
 
 
-def rows(batch):
-    """1 for real examples, 0 for filling, [B]."""
-    return batch["row_weights"] * tf.cast(batch["is_real_example"], tf.float32)
+def objective(task, class_weights):
+    """Returns what to minimize.
 
+    Args:
+        task: Of classes, of several labels for a text, or of scores.
+        class_weights: How much each counts, [C]; None: all the same.
+    """
 
-def weights(batch):
-    """What the loss is divided by."""
-    return {"label": tf.reduce_sum(rows(batch))}
+    def rows(batch):
+        """What each row counts, [B]: filling 0, a window its share of 1."""
+        weights = batch["row_weights"] * batch.get("window_weights", 1.0)
+        weights *= tf.cast(batch["is_real_example"], tf.float32)
+        if class_weights and not task.is_multi_label:
+            weights *= tf.gather(class_weights, batch["label_ids"])
+        return weights
 
+    def weights(batch):
+        """What the loss is divided by."""
+        return {"label": tf.reduce_sum(rows(batch))}
 
-def class_sums(model, batch, dropout_seed):
-    """Loss and accuracy sums of one replica's batch."""
-    logits = model(batch, dropout_seed)  # [B, C]
-    return {
-        "label": losses.classification(logits, batch["label_ids"], rows(batch))
-    }
+    def sums(model, batch, dropout_seed):
+        """Loss and accuracy sums of one replica's batch."""
+        logits = model(batch, dropout_seed)  # [B, C]
+        of_batch = batch["label_ids"], rows(batch)
+        if task.labels is None:
+            return {"label": losses.regression(logits[:, 0], *of_batch)}
+        if task.is_multi_label:
+            scale = tf.constant(class_weights or 1.0)
+            return {"label": losses.multi_label(logits, *of_batch, scale)}
+        return {"label": losses.classification(logits, *of_batch)}
 
-
-def score_sums(model, batch, dropout_seed):
-    """Loss sum of one replica's batch of scores."""
-    scores = model(batch, dropout_seed)[:, 0]  # [B]
-    return {"label": losses.regression(scores, batch["label_ids"], rows(batch))}
-
-
-CLASSES = training.Objective(weights, class_sums)
-SCORES = training.Objective(weights, score_sums)
+    return training.Objective(weights, sums)
 
 
 # ---- Data -------------------------------------------------------------------
@@ -152,6 +172,7 @@ def write_records(folder, task, data_dir, splits, encoder):
             os.path.join(folder, _RECORD_FILES[split]),
             read_examples(task, data_dir, split),
             task.labels,
+            task.is_multi_label,
         )
         for split in splits
     }
@@ -165,9 +186,11 @@ class Run(fine_tuning.Run):
     """What every part of the run needs."""
 
     task: classification.Task
+    data_dir: str | None
+    documents: long_documents.LongDocuments
 
 
-def train(run, plan, batch_size):
+def train(run, plan, class_weights, batch_size):
     """Trains; with a dev set, evaluates each epoch and keeps the best."""
     evaluation = None
     if "dev" in run.data:
@@ -175,8 +198,18 @@ def train(run, plan, batch_size):
             f"eval_{run.task.metrics[0]}",
             lambda: evaluate(run, "dev", batch_size),
         )
-    objective = CLASSES if run.labels else SCORES
-    fine_tuning.train(run, plan, objective, common_flags.restore, evaluation)
+    fine_tuning.train(
+        run,
+        plan,
+        objective(run.task, class_weights),
+        functools.partial(common_flags.restore, select=own_head(run.task)),
+        evaluation,
+    )
+
+
+def own_head(task):
+    """Returns what takes of a checkpoint what this task can start from."""
+    return functools.partial(fine_tuned.without_other_head, labels=task.labels)
 
 
 # ---- Evaluate and predict ---------------------------------------------------
@@ -189,28 +222,56 @@ def evaluate(run, split, batch_size):
 
 
 def write_evaluation(run, batch_size, step):
-    """Writes eval_results.txt, as the original."""
+    """Writes eval_results.txt, as the original, and where the model errs."""
     for split in (name for name in run.data if name.startswith("dev")):
-        results = evaluate(run, split, batch_size)
+        logits, labels = fine_tuning.logits_and_labels(run, split, batch_size)
+        if not run.is_chief:
+            continue
+        results = predictions.results(run.task, logits, labels)
         results |= {"loss": results["eval_loss"], "global_step": step}
-        if run.is_chief:
-            name = f"eval_results{_suffix(split)}.txt"
-            progress.write_results(os.path.join(run.folder, name), results)
+        path = _path(run, "eval_results{}.txt", split)
+        progress.write_results(path, results)
+        if run.labels:
+            predicted = predictions.predicted(run.task, logits)
+            write_report(run, split, labels, predicted)
+
+
+def write_report(run, split, labels, predicted):
+    """Writes eval_report.txt and confusion_matrix.png."""
+    path = _path(run, "eval_report{}.txt", split)
+    report = reports.report(run.task, labels, predicted)
+    common.write_lines(path, report.splitlines())
+    logging.info("Wrote %s.", path)
+    if reports.can_draw() and not run.task.is_multi_label:
+        path = _path(run, "confusion_matrix{}.png", split)
+        counts = reports.confusions(run.task, labels, predicted)
+        reports.write_png(path, reports.picture(run.labels, counts))
+        logging.info("Wrote %s.", path)
 
 
 def write_predictions(run, batch_size, glue_server_files):
-    """Writes test_results.tsv, as the original, and the server's file."""
+    """Writes the predictions: as the original, by name, for the server."""
     for split in (name for name in run.data if name.startswith("test")):
         logits, _ = fine_tuning.logits_and_labels(run, split, batch_size)
         if not run.is_chief:
             continue
-        path = os.path.join(run.folder, f"test_results{_suffix(split)}.tsv")
-        predictions.write_probabilities(path, logits)
+        path = _path(run, "test_results{}.tsv", split)
+        predictions.write_probabilities(path, logits, run.task.is_multi_label)
         logging.info("Wrote %d predictions to %s.", len(logits), path)
+        path = _path(run, "predictions{}.jsonl", split)
+        examples = read_examples(run.task, run.data_dir, split)
+        keys = (example.guid for example in examples)
+        predictions.write_named(path, run.task, keys, logits)
+        logging.info("Wrote them with ids and labels to %s.", path)
         if glue_server_files:
             path = os.path.join(run.folder, run.task.server_files[split])
             predictions.write_server_file(path, run.task, logits)
             logging.info("Wrote the GLUE server's %s.", path)
+
+
+def _path(run, name, split):
+    suffix = "_mismatched" if split.endswith("_mismatched") else ""
+    return os.path.join(run.folder, name.format(suffix))
 
 
 def write_export(run, max_seq_length):
@@ -225,15 +286,20 @@ def write_export(run, max_seq_length):
             run.labels,
             max_seq_length,
             run.task.takes_pairs,
+            run.task.is_multi_label,
+            run.documents,
         ),
     )
 
 
-def _suffix(split: str) -> str:
-    return "_mismatched" if split.endswith("_mismatched") else ""
-
-
 # ---- Main -------------------------------------------------------------------
+
+
+def check_trained(folder, task):
+    """Raises ValueError unless there is a trained model of these labels."""
+    fine_tuned.check_labels(folder, task.labels)
+    source = fine_tuning_flags.find_trained("classification")
+    fine_tuned.check_classes(source, task.labels)
 
 
 def main(_):
@@ -245,29 +311,42 @@ def main(_):
     splits = splits_to_read(task, data_dir, work)
     if _GLUE_SERVER_FILES.value:
         glue.check_server_files(task)
-    if not work.train:
-        fine_tuned.check_labels(folder, task.labels)
+    documents = task_flags.find_long_documents(task)
     files = fine_tuning_flags.load_files()
     length = _MAX_SEQ_LENGTH.value
     files.config.check_sequence_length(length)
+    documents.check(length - 2)
+    class_weights = None
+    if not work.train:
+        check_trained(folder, task)
+    else:
+        examples = read_examples(task, data_dir, "train")
+        class_weights = task_flags.find_class_weights(task, examples)
 
     strategy = fine_tuning_flags.set_up_distribution()
-    plan = fine_tuning_flags.plan(strategy)
+    is_published = task.name != classification.CUSTOM
+    plan = fine_tuning_flags.plan(strategy, groups_by_default=is_published)
     with strategy.scope():
         model = heads.BertClassifier(
             files.config, len(task.labels or ("score",))
         )
     if common_flags.CHECK_ONLY.value:
         check_data(task, data_dir, splits)
-        fine_tuning_flags.check_only(strategy, model, _IDENTITY, length)
+        fine_tuning_flags.check_only(
+            strategy, model, _IDENTITY, length, select=own_head(task)
+        )
         return
     records_folder = fine_tuning_flags.make_folder(strategy, _IDENTITY)
     tokenizer = text_ops.BertTokenizer(files.pieces(), files.do_lower_case)
-    encoder = text_records.Encoder(tokenizer, length)
+    encoder = text_records.Encoder(tokenizer, length, documents)
     data = write_records(records_folder, task, data_dir, splits, encoder)
-    run = Run(folder, strategy, model, files, task.labels, data, task)
+    run = Run(
+        *(folder, strategy, model, files, task.labels, data),
+        *(task, data_dir, documents),
+    )
     if work.train:
-        train(run, plan, fine_tuning_flags.EVAL_BATCH_SIZE.value)
+        batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value
+        train(run, plan, class_weights, batch_size)
     if not (work.evaluate or work.predict or work.export):
         return
     step = fine_tuning_flags.restore_trained(run, "classification")

@@ -27,7 +27,7 @@ checkpoint stands and ends with the same weights.
 import dataclasses
 import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from bert_tf import (
     command_line,
@@ -43,7 +43,13 @@ from bert_tf import (
     tagging_records,
     training,
 )
-from bert_tf.tasks import common, tagging, tagging_inputs, tagging_results
+from bert_tf.tasks import (
+    common,
+    tagging,
+    tagging_inputs,
+    tagging_results,
+    tagging_splits,
+)
 
 import numpy as np
 import tensorflow as tf
@@ -136,15 +142,6 @@ OBJECTIVE = training.Objective(weights, sums)
 # ---- Data -------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True)
-class Split:
-    """One file of sentences."""
-
-    path: str
-    columns: tagging.Columns
-    sentences: Sequence[tagging.Sentence]
-
-
 def read_splits(work):
     """Reads the files that the run needs: split -> what is in it."""
     splits = {}
@@ -163,36 +160,8 @@ def read_splits(work):
             _LABEL_COLUMN.value if has_labels else None,
             _SEPARATOR.value,
         )
-        sentences = tagging.read(flag.value, columns)
-        logging.info("Data: %d %s sentences.", len(sentences), name)
-        splits[name] = Split(flag.value, columns, sentences)
+        splits[name] = tagging_splits.read(name, flag.value, columns)
     return splits
-
-
-def find_labels(folder, splits):
-    """Returns the labels and their scheme, which fit all files."""
-    if _LABELS.value:
-        labels = tuple(_LABELS.value)
-    elif "train" in splits:
-        labels = tagging.known_labels(splits["train"].sentences)
-    else:
-        labels = fine_tuned.read_labels(folder) or ()
-    if not labels:
-        raise ValueError(
-            "The labels are not known. Give --labels in the order of training, "
-            "or --do_train and --train_file to learn them from."
-        )
-    if len(labels) < 2 or len(set(labels)) < len(labels):
-        raise ValueError(
-            "Expected at least two labels, each once. "
-            f"Received: labels={','.join(labels)}"
-        )
-    scheme = _SCHEME.value or tagging.detect_scheme(labels)
-    tagging.check_scheme(labels, scheme)
-    logging.info("The scheme of the %d labels: %s.", len(labels), scheme)
-    for split in splits.values():
-        tagging.check(split.path, split.sentences, labels, scheme)
-    return labels, scheme
 
 
 def check_labels(folder, source, labels):
@@ -234,7 +203,7 @@ def write_records(folder, splits, labels, encoder):
 class Run(fine_tuning.Run):
     """What every part of the run needs."""
 
-    splits: Mapping[str, Split]
+    splits: Mapping[str, tagging_splits.Split]
     scheme: str
 
 
@@ -369,8 +338,12 @@ def main(_):
     length = _MAX_SEQ_LENGTH.value
     files.config.check_sequence_length(length)
     splits = read_splits(work)
-    labels, scheme = find_labels(folder, splits)
+    labels, scheme = tagging_splits.find_labels(
+        _LABELS.value, _SCHEME.value, splits, fine_tuned.read_labels(folder)
+    )
     check_labels(folder, common_flags.open_init_checkpoint(), labels)
+    if not work.train:
+        fine_tuning_flags.find_trained("tagging")
 
     strategy = fine_tuning_flags.set_up_distribution()
     plan = fine_tuning_flags.plan(strategy)

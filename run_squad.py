@@ -24,7 +24,6 @@ import dataclasses
 import functools
 import itertools
 import os
-import random
 from collections.abc import Sequence
 
 from bert_tf import (
@@ -41,8 +40,12 @@ from bert_tf import (
     tokenization,
     training,
 )
-from bert_tf.interop import opened
-from bert_tf.tasks import squad, squad_answers, squad_windows
+from bert_tf.tasks import (
+    squad,
+    squad_answers,
+    squad_threshold,
+    squad_windows,
+)
 
 import numpy as np
 import tensorflow as tf
@@ -144,36 +147,23 @@ OBJECTIVE = training.Objective(weights, sums)
 # ---- Data -------------------------------------------------------------------
 
 
-def read_train_file(path, version_2_with_negative, verbose, seed):
-    """Reads what to train on, in an order drawn as in the original."""
-    if not path:
-        raise ValueError(
-            "--do_train needs --train_file, such as SQuAD's train-v1.1.json."
+def read_files(work, version_2_with_negative):
+    """Returns questions to train on, to answer, and if those are scorable."""
+    to_train: list[squad.Question] = []
+    to_answer: list[squad.Question] = []
+    is_scorable = False
+    if work.train:
+        to_train = squad.read_to_train(
+            _TRAIN_FILE.value,
+            version_2_with_negative,
+            _VERBOSE_LOGGING.value,
+            common_flags.SEED.value,
         )
-    questions = squad.with_one_answer(
-        path, squad.read(path), version_2_with_negative, verbose
-    )
-    logging.info("Data: %d questions to train on.", len(questions))
-    random.Random(seed).shuffle(questions)
-    return questions
-
-
-def read_predict_file(path, version_2_with_negative, do_eval):
-    """Reads the questions to answer, and says if answers can be scored."""
-    if not path:
-        raise ValueError(
-            "--do_eval and --do_predict need --predict_file, such as SQuAD's "
-            "dev-v1.1.json."
+    if work.evaluate or work.predict:
+        to_answer, is_scorable = squad.read_to_answer(
+            _PREDICT_FILE.value, version_2_with_negative, work.evaluate
         )
-    questions = squad.read(path)
-    is_scorable = squad.check_scorable(path, questions, version_2_with_negative)
-    if do_eval and not is_scorable:
-        raise ValueError(
-            f"--do_eval needs answers, and {path} has none. Leave out "
-            "--do_eval, or give another --predict_file."
-        )
-    logging.info("Data: %d questions to answer.", len(questions))
-    return questions, is_scorable
+    return to_train, to_answer, is_scorable
 
 
 def write_records(folder, cutter, to_train, to_answer):
@@ -206,7 +196,7 @@ class Run(fine_tuning.Run):
     is_scorable: bool
     layout: squad_windows.Layout
     search: squad_answers.Search
-    threshold: float | None  # None: to be tuned, or for SQuAD 1.1
+    threshold: squad_threshold.Threshold
 
 
 def train(run, plan, do_eval, batch_size):
@@ -264,31 +254,14 @@ def score(run, answers):
         [windows.question for windows in run.windows],
         answers,
         run.search.version_2_with_negative,
-        run.threshold,
+        run.threshold.given,
     )
-
-
-def _threshold_file(run):
-    return os.path.join(run.folder, "null_score_diff_threshold.txt")
-
-
-def known_threshold(run):
-    """Returns the threshold that is given or was tuned; None for SQuAD 1.1."""
-    if not run.search.version_2_with_negative or run.threshold is not None:
-        return run.threshold
-    if not tf.io.gfile.exists(_threshold_file(run)):
-        raise ValueError(
-            "--null_score_diff_threshold=auto needs questions with answers: "
-            "run --do_eval on such a --predict_file first, or give a number."
-        )
-    with tf.io.gfile.GFile(_threshold_file(run)) as file:
-        return float(file.read())
 
 
 def write_answers(run, batch_size, do_predict, step):
     """Answers all questions, scores the answers if it can, writes both."""
     if not run.is_scorable:
-        known_threshold(run)  # An error before the work, not after it.
+        run.threshold.known()  # An error before the work, not after it.
     answers = answer(run, batch_size)
     if not run.is_chief:
         return
@@ -296,10 +269,9 @@ def write_answers(run, batch_size, do_predict, step):
         results, threshold = score(run, answers)
         path = os.path.join(run.folder, "eval_results.txt")
         progress.write_results(path, results | {"global_step": step})
-        if threshold != run.threshold:
-            opened.write_text(_threshold_file(run), f"{threshold!r}\n")
+        run.threshold.note(threshold)
     else:
-        threshold = known_threshold(run)
+        threshold = run.threshold.known()
     if do_predict:
         squad_answers.write(run.folder, answers, threshold)
         logging.info("Wrote %d predictions to %s.", len(answers), run.folder)
@@ -307,7 +279,7 @@ def write_answers(run, batch_size, do_predict, step):
 
 def write_export(run):
     """Writes the SavedModel."""
-    threshold = known_threshold(run)
+    threshold = run.threshold.known()
     fine_tuning.write_export(
         run,
         export_span.span_finder(
@@ -325,36 +297,6 @@ def write_export(run):
 # ---- Main -------------------------------------------------------------------
 
 
-def parse_threshold(text, version_2_with_negative):
-    """Returns the threshold; None if it is to be tuned, or for SQuAD 1.1."""
-    if text == "auto" or not version_2_with_negative:
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(
-            "--null_score_diff_threshold must be a number or auto. "
-            f"Received: null_score_diff_threshold={text}"
-        ) from None
-
-
-def read_files(work, version_2_with_negative):
-    """Returns questions to train on, to answer, and if those are scorable."""
-    to_train, to_answer, is_scorable = [], [], False
-    if work.train:
-        to_train = read_train_file(
-            _TRAIN_FILE.value,
-            version_2_with_negative,
-            _VERBOSE_LOGGING.value,
-            common_flags.SEED.value,
-        )
-    if work.evaluate or work.predict:
-        to_answer, is_scorable = read_predict_file(
-            _PREDICT_FILE.value, version_2_with_negative, work.evaluate
-        )
-    return to_train, to_answer, is_scorable
-
-
 def main(_):
     """The whole run as an outline."""
     folder = common_flags.OUTPUT_DIR.value
@@ -368,8 +310,12 @@ def main(_):
     search = squad_answers.Search(
         _N_BEST_SIZE.value, _MAX_ANSWER_LENGTH.value, version_2
     )
-    threshold = parse_threshold(_NULL_SCORE_DIFF_THRESHOLD.value, version_2)
+    threshold = squad_threshold.find(
+        _NULL_SCORE_DIFF_THRESHOLD.value, version_2, folder
+    )
     to_train, to_answer, is_scorable = read_files(work, version_2)
+    if not work.train:
+        fine_tuning_flags.find_trained("span")
 
     strategy = fine_tuning_flags.set_up_distribution()
     plan = fine_tuning_flags.plan(strategy)

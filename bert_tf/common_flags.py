@@ -6,7 +6,7 @@ are read in `main` only; the functions here are called from there.
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from bert_tf import (
     checkpoints,
@@ -277,7 +277,15 @@ def model_file(given: str | None, name: str) -> str | None:
     return given or None
 
 
-def restore(state: checkpoints.TrainState) -> None:
+# What of a checkpoint to start from: all of it, or without some.
+Select = Callable[[opened.Checkpoint], opened.Checkpoint]
+
+
+def _all(source: opened.Checkpoint) -> opened.Checkpoint:
+    return source
+
+
+def restore(state: checkpoints.TrainState, select: Select = _all) -> None:
     """Sets the state of a training run, then writes its flags and config.
 
     1. Goes on in output_dir, 2. starts from init_checkpoint, 3. from random
@@ -291,7 +299,7 @@ def restore(state: checkpoints.TrainState) -> None:
     elif INIT_CHECKPOINT.value:
         report = checkpoints.restore_weights(
             state.model.variables,
-            formats.open_checkpoint(INIT_CHECKPOINT.value),
+            select(formats.open_checkpoint(INIT_CHECKPOINT.value)),
         )
         for line in str(report).splitlines():
             logging.info("%s", line)
@@ -312,6 +320,7 @@ def check_only(
     batch_size: int,
     accumulate: int | None,
     lengths: Mapping[str, int],
+    select: Select = _all,
 ) -> None:
     """Looks at what is left to look at before training, and says what it is.
 
@@ -322,6 +331,7 @@ def check_only(
         batch_size: sequences per step, over all replicas.
         accumulate: micro-batches per step; None if it is to be found.
         lengths: of sequences, "S", and of their predictions, "P", if any.
+        select: what of the checkpoint to start from.
     """
     _check_output_dir(identity)
     newest = checkpoints.latest(OUTPUT_DIR.value)
@@ -329,7 +339,7 @@ def check_only(
     if newest:
         logging.info("Checkpoint: would go on from %s.", newest)
     elif source:
-        report = checkpoints.compare(model.variables, source)
+        report = checkpoints.compare(model.variables, select(source))
         logging.info("Checkpoint: %s, format %s.", source.path, source.format)
         for line in str(report).splitlines():
             logging.info("Would be: %s", line)

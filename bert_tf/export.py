@@ -22,7 +22,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bert_tf import heads, modeling, text_ops
+from bert_tf import heads, long_documents, modeling, text_ops
 
 import keras
 import tensorflow as tf
@@ -63,6 +63,7 @@ class PairModule(tf.Module):
         tokenizer: text_ops.BertTokenizer,
         max_seq_length: int,
         describe: Callable[[tf.Tensor], dict[str, tf.Tensor]],
+        documents: long_documents.LongDocuments | None = None,
     ):
         """Prepares its functions.
 
@@ -71,18 +72,13 @@ class PairModule(tf.Module):
             tokenizer: Makes its inputs.
             max_seq_length: What is longer is cut.
             describe: Returns what logits mean.
+            documents: How a single text is cut that is longer; by default its
+                head is read.
         """
         super().__init__()
+        documents = documents or long_documents.LongDocuments()
         self.tokenizer = tokenizer
         self.weights = [variable.value for variable in model.variables]
-
-        def predict_texts(text_a, text_b=None):
-            first = tokenizer.tokenize(text_a)
-            second = None if text_b is None else tokenizer.tokenize(text_b)
-            inputs = tokenizer.pack(
-                first, second, max_seq_length, pad_to_max=False
-            )
-            return describe(model(inputs))
 
         # One text_b stands for as many as there are rows. That allows for a
         # default, which a signature keeps and gRPC clients may rely on.
@@ -90,10 +86,17 @@ class PairModule(tf.Module):
 
         def serve_pairs(text_a, text_b=no_text):
             text_b = tf.broadcast_to(text_b, tf.shape(text_a))
-            return predict_texts(text_a, text_b)
+            first, second = map(tokenizer.tokenize, (text_a, text_b))
+            inputs = tokenizer.pack(first, second, max_seq_length, False)
+            return describe(model(inputs))
 
         def serve_single(text_a):
-            return predict_texts(text_a)
+            pieces = tokenizer.tokenize(text_a)
+            rows, owners = documents.cut(pieces, max_seq_length - 2)
+            logits = model(tokenizer.pack(rows, None, max_seq_length, False))
+            if documents.in_windows:
+                logits = tf.math.segment_mean(logits, owners)
+            return describe(logits)
 
         def serve_ids(input_ids, input_mask, segment_ids):
             return describe(
@@ -111,7 +114,9 @@ class PairModule(tf.Module):
         self.serve_pairs = function(serve_pairs, [_TEXTS, _TEXTS])
         self.serve_ids = function(serve_ids, [_IDS, _IDS, _IDS])
         # What the loaded model does when it is called.
-        self.__call__ = self.serve_pairs
+        self.__call__ = (
+            self.serve_pairs if documents.keeps_rows else self.serve_single
+        )
 
 
 def classifier(
@@ -122,13 +127,17 @@ def classifier(
     labels: Sequence[str] | None,
     max_seq_length: int,
     takes_pairs: bool,
+    is_multi_label: bool = False,
+    documents: long_documents.LongDocuments | None = None,
 ) -> Export:
     """Returns the model as one that takes raw text.
 
     The signatures are `serving_default` (`text_a` and, for pairs, `text_b`;
     each string [B]) and `serve_ids` (`input_ids`, `input_mask`, `segment_ids`;
     each int32 [B, S]). Both return `label` (string [B]), `probabilities` and
-    `logits` (float32 [B, C]); for a regression `score` [B] and `logits`.
+    `logits` (float32 [B, C]); for a regression `score` [B] and `logits`; where
+    a text may have several labels, `labels` (string [B, C]: those with a
+    probability above a half, the likeliest first, then "") and the other two.
 
     Args:
         model: With its trained weights.
@@ -139,6 +148,9 @@ def classifier(
         max_seq_length: What is longer is cut, as in training.
         takes_pairs: Whether its inputs may have a second text. If so, "" as
             `text_b` stands for no second text.
+        is_multi_label: Whether a text may have several labels.
+        documents: How texts are cut that are too long, as in training; by
+            default only their heads are read. Not for pairs.
 
     Raises:
         ValueError: if the arguments do not fit.
@@ -151,9 +163,37 @@ def classifier(
             f"the model has {model.num_labels} outputs"
         )
 
-    def describe(logits: tf.Tensor) -> dict[str, tf.Tensor]:  # [B, C]
-        if labels is None:
-            return {"score": logits[:, 0], "logits": logits}
+    documents = documents or long_documents.LongDocuments()
+    documents.check(max_seq_length - 2)
+    tokenizer = text_ops.BertTokenizer(vocab, do_lower_case)
+    describe = _describe(labels, is_multi_label)
+    module = PairModule(model, tokenizer, max_seq_length, describe, documents)
+    serve = module.serve_pairs if takes_pairs else module.serve_single
+    description = {
+        "head": "classification",
+        "do_lower_case": do_lower_case,
+        "max_seq_length": max_seq_length,
+        "takes_pairs": takes_pairs,
+        "multi_label": is_multi_label,
+        "long_documents": documents.method,
+        "window_stride": documents.stride,
+    }
+    return Export(
+        module,
+        {"serving_default": serve, "serve_ids": module.serve_ids},
+        asset_texts(config, vocab, labels, description),
+    )
+
+
+def _describe(
+    labels: Sequence[str] | None, is_multi_label: bool
+) -> Callable[[tf.Tensor], dict[str, tf.Tensor]]:
+    """Returns what says what logits [B, C] mean."""
+
+    def score(logits):
+        return {"score": logits[:, 0], "logits": logits}
+
+    def label(logits):
         best = tf.argmax(logits, axis=-1)  # [B]
         return {
             "label": tf.gather(tf.constant(labels), best),
@@ -161,20 +201,19 @@ def classifier(
             "logits": logits,
         }
 
-    tokenizer = text_ops.BertTokenizer(vocab, do_lower_case)
-    module = PairModule(model, tokenizer, max_seq_length, describe)
-    serve = module.serve_pairs if takes_pairs else module.serve_single
-    description = {
-        "head": "classification",
-        "do_lower_case": do_lower_case,
-        "max_seq_length": max_seq_length,
-        "takes_pairs": takes_pairs,
-    }
-    return Export(
-        module,
-        {"serving_default": serve, "serve_ids": module.serve_ids},
-        asset_texts(config, vocab, labels, description),
-    )
+    def several(logits):
+        order = tf.argsort(logits, direction="DESCENDING")  # [B, C]
+        is_given = tf.gather(logits, order, batch_dims=1) > 0
+        names = tf.gather(tf.constant(labels), order)
+        return {
+            "labels": tf.where(is_given, names, ""),
+            "probabilities": tf.nn.sigmoid(logits),
+            "logits": logits,
+        }
+
+    if labels is None:
+        return score
+    return several if is_multi_label else label
 
 
 # ---- What all exports share -------------------------------------------------

@@ -132,6 +132,63 @@ def trained_checkpoint(
     return source
 
 
+def without_other_head(
+    source: opened.Checkpoint, labels: tuple[str, ...] | None
+) -> opened.Checkpoint:
+    """Leaves out a classification head of other classes, and says so.
+
+    What a model learned on MNLI helps it with RTE, MRPC and STS-B (Phang et
+    al. 2018, Liu et al. 2019), whose classes are others.
+
+    Args:
+        source: To start from.
+        labels: To be learned; None for a score.
+    """
+    shape = source.shapes.get("output_weights")
+    if shape is None or not _other_labels(source, labels):
+        return source
+    head = names.HEADS["classification"]
+    logging.warning(
+        "%s was fine-tuned with %s: its head is not used, a new one starts "
+        "from random values.",
+        source.path,
+        _classes(source),
+    )
+    return dataclasses.replace(
+        source,
+        shapes={n: s for n, s in source.shapes.items() if n not in head},
+        left_over=(*source.left_over, *head),
+    )
+
+
+def check_classes(
+    source: opened.Checkpoint, labels: tuple[str, ...] | None
+) -> None:
+    """Raises ValueError if a classifier to predict with has other labels."""
+    if _other_labels(source, labels):
+        raise ValueError(
+            f"{source.path} was fine-tuned with {_classes(source)}. Give the "
+            "same, in this order, by --labels or --task_name, or train with "
+            "--do_train=true. Received: labels="
+            f"{', '.join(labels) if labels else 'none, but a score'}"
+        )
+
+
+def _other_labels(
+    source: opened.Checkpoint, labels: tuple[str, ...] | None
+) -> bool:
+    number = source.shapes["output_weights"][0]
+    if number != len(labels or ("",)):
+        return True
+    return source.labels is not None and source.labels != labels
+
+
+def _classes(source: opened.Checkpoint) -> str:
+    if source.labels:
+        return f"the labels {', '.join(source.labels)}"
+    return f"{source.shapes['output_weights'][0]} classes"
+
+
 def restore(model: keras.Model, source: opened.Checkpoint, head: str) -> int:
     """Sets all weights of the model from a fine-tuned checkpoint.
 

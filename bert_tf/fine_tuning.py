@@ -13,6 +13,7 @@ from bert_tf import (
     export,
     fine_tuned,
     input_pipeline,
+    long_documents,
     modeling,
     optimization,
     progress,
@@ -325,15 +326,19 @@ def logits_and_labels(
     """Applies a classifier to all examples of a split, in order.
 
     Returns:
-        Logits [examples, classes], and the labels of the records [examples].
+        Logits [examples, classes], of examples in windows their mean; and the
+        labels of the records [examples, ...].
     """
     outputs = _logits_and_labels(run.model)
     parts = list(predict(run, split, outputs, batch_size))
-    logits, labels = (
+    logits, labels, documents = (
         np.concatenate([part[name] for part in parts])
-        for name in ("logits", "labels")
+        for name in ("logits", "labels", "documents")
     )
-    return logits, labels
+    if documents[0] < 0:
+        return logits, labels
+    logits, first = long_documents.average(logits, documents)
+    return logits, labels[first]
 
 
 @functools.lru_cache(maxsize=1)
@@ -343,7 +348,13 @@ def _logits_and_labels(
     """Returns one function for one model, which is traced but once."""
 
     def outputs(batch):
-        return {"logits": model(batch), "labels": batch["label_ids"]}
+        alone = -tf.ones_like(batch["row_weights"], tf.int32)
+        return {
+            "logits": model(batch),
+            "labels": batch["label_ids"],
+            # Of a row that is no window of a document: -1.
+            "documents": batch.get("document_ids", alone),
+        }
 
     return outputs
 

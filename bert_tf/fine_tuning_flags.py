@@ -15,7 +15,7 @@ from bert_tf import (
     optimization_flags,
     tokenization,
 )
-from bert_tf.interop import tf1
+from bert_tf.interop import opened, tf1
 
 import keras
 import tensorflow as tf
@@ -72,7 +72,9 @@ GROUP_BY_LENGTH = flags.DEFINE_bool(
     "group_by_length",
     None,
     "Whether examples of about one length share a batch, which leaves little "
-    "padding to compute. By default yes, but on TPUs, which need one shape.",
+    "padding to compute. By default yes, but on TPUs, which need one shape, "
+    "and for texts of your own: where long ones have other labels than short "
+    "ones, such batches would have one label each.",
 )
 USE_CHECKPOINT = flags.DEFINE_enum(
     "use_checkpoint",
@@ -142,6 +144,7 @@ def check_only(
     identity: tuple[str, ...],
     max_seq_length: int,
     rows: int = 1,
+    select: common_flags.Select | None = None,
 ) -> None:
     """Looks at what is left to look at before training, and says what it is.
 
@@ -151,6 +154,7 @@ def check_only(
         identity: Flags that a run in progress can't change.
         max_seq_length: Of its sequences.
         rows: Sequences of an example.
+        select: What of the checkpoint to start from; by default all.
     """
     common_flags.check_only(
         strategy,
@@ -159,6 +163,7 @@ def check_only(
         TRAIN_BATCH_SIZE.value * rows,
         ACCUMULATE.value,
         {"S": max_seq_length},
+        *([select] if select else []),
     )
 
 
@@ -182,25 +187,36 @@ def make_folder(
     return common_flags.OUTPUT_DIR.value
 
 
-def restore_trained(run: fine_tuning.Run, head: str) -> int:
-    """Sets the model to fine-tuned weights, and returns their step.
+def find_trained(head: str) -> opened.Checkpoint:
+    """Opens the fine-tuned weights to evaluate, predict and export with.
 
     Args:
-        run: Whose model.
-        head: What the weights must have: a key of interop.names.HEADS.
+        head: What they must have: a key of interop.names.HEADS.
     """
-    source = fine_tuned.trained_checkpoint(
-        run.folder,
+    return fine_tuned.trained_checkpoint(
+        common_flags.OUTPUT_DIR.value,
         common_flags.INIT_CHECKPOINT.value,
         USE_CHECKPOINT.value == "best",
         head,
     )
+
+
+def restore_trained(run: fine_tuning.Run, head: str) -> int:
+    """Sets the model to fine-tuned weights, and returns their step."""
+    source = find_trained(head)
     with run.strategy.scope():
         return fine_tuned.restore(run.model, source, head)
 
 
-def plan(strategy: tf.distribute.Strategy) -> fine_tuning.Plan:
-    """Returns how to train."""
+def plan(
+    strategy: tf.distribute.Strategy, groups_by_default: bool = True
+) -> fine_tuning.Plan:
+    """Returns how to train.
+
+    Args:
+        strategy: The run's.
+        groups_by_default: Whether batches of about one length are safe here.
+    """
     return fine_tuning.Plan(
         batch_size=TRAIN_BATCH_SIZE.value,
         learning_rate=optimization_flags.LEARNING_RATE.value,
@@ -212,7 +228,7 @@ def plan(strategy: tf.distribute.Strategy) -> fine_tuning.Plan:
         save_checkpoints_steps=common_flags.SAVE_CHECKPOINTS_STEPS.value,
         keep_checkpoint_max=common_flags.KEEP_CHECKPOINT_MAX.value,
         log_steps=common_flags.log_steps(),
-        group_by_length=group_by_length(strategy),
+        group_by_length=group_by_length(strategy, groups_by_default),
         recipe=optimization_flags.recipe(),
         peak_flops=common_flags.PEAK_FLOPS.value,
         profile_steps=common_flags.profile_steps(),
@@ -220,8 +236,10 @@ def plan(strategy: tf.distribute.Strategy) -> fine_tuning.Plan:
     )
 
 
-def group_by_length(strategy: tf.distribute.Strategy) -> bool:
-    """Returns what --group_by_length says, or what suits the device."""
+def group_by_length(
+    strategy: tf.distribute.Strategy, by_default: bool = True
+) -> bool:
+    """Returns what --group_by_length says, or what suits device and data."""
     is_tpu = distribution.is_tpu(strategy)
     if is_tpu and GROUP_BY_LENGTH.value:
         raise ValueError(
@@ -229,5 +247,5 @@ def group_by_length(strategy: tf.distribute.Strategy) -> bool:
             "compile each: leave it out."
         )
     if GROUP_BY_LENGTH.value is None:
-        return not is_tpu
+        return by_default and not is_tpu
     return GROUP_BY_LENGTH.value

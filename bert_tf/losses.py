@@ -34,6 +34,31 @@ def classification(
     }
 
 
+def multi_label(
+    logits: tf.Tensor,
+    labels: tf.Tensor,
+    weights: tf.Tensor,
+    label_weights: tf.Tensor | float = 1.0,
+) -> Sums:
+    """Cross entropy of the labels each for itself, and rows without a mistake.
+
+    Args:
+        logits: float32 [B, C].
+        labels: int32 [B, C]; 1 where a row has the label, or 0.
+        weights: float32 [B]; 0 leaves a row out.
+        label_weights: float32 [C]; what the loss is multiplied by where a row
+            has the label.
+    """
+    entropy = tf.nn.weighted_cross_entropy_with_logits(
+        tf.cast(labels, tf.float32), logits, label_weights
+    )  # [B, C]
+    is_right = tf.reduce_all((logits > 0) == (labels > 0), axis=-1)
+    return {
+        "loss": tf.reduce_sum(weights * tf.reduce_mean(entropy, axis=-1)),
+        "accuracy": tf.reduce_sum(weights * tf.cast(is_right, tf.float32)),
+    }
+
+
 @tf.custom_gradient
 def cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     """Returns -log softmax(logits)[label] of each row.

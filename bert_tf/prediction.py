@@ -99,9 +99,13 @@ def _numbers(values: np.ndarray) -> list[float]:
 def _classification(row: _Row, labels: Sequence[str]) -> Answer:
     if "score" in row:
         return {"score": _number(row["score"])}
+    found: Answer
+    if "labels" in row:
+        found = {"labels": [x.decode() for x in row["labels"] if x]}
+    else:
+        found = {"label": row["label"].decode()}
     probabilities = _numbers(row["probabilities"])
-    return {
-        "label": row["label"].decode(),
+    return found | {
         "probabilities": dict(zip(labels, probabilities, strict=True)),
     }
 

@@ -260,6 +260,28 @@ REGRESSION = RecordType(
         Feature("is_real_example", None, tf.int64),
     ),
 )
+
+
+def multi_label(number: int) -> RecordType:
+    """Returns records of texts that may have several of so many labels."""
+    label_ids = Feature("label_ids", number, tf.int64)  # 1 where it has it
+    is_real_example = CLASSIFICATION.features[-1]
+    return RecordType("multi-label", (*_SEQUENCE, label_ids, is_real_example))
+
+
+def in_windows(record_type: RecordType) -> RecordType:
+    """Returns the records of documents that may take several of them."""
+    return RecordType(
+        f"{record_type.name} in windows",
+        (
+            *record_type.features,
+            Feature("document_ids", None, tf.int64),
+            # One over the number of the document's windows.
+            Feature("window_weights", None, tf.float32),
+        ),
+    )
+
+
 TAGGING = RecordType(
     "tagging",
     (

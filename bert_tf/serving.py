@@ -18,6 +18,7 @@ from bert_tf import (
     features,
     fine_tuned,
     heads,
+    long_documents,
     modeling,
 )
 from bert_tf.interop import names, opened
@@ -48,6 +49,8 @@ class Settings:
         max_seq_length: Pieces that it reads at a time.
         labels: Of a classifier (None for a regression) or a tagger.
         takes_pairs: Whether a classifier may have a second text.
+        is_multi_label: Whether its texts may have several labels.
+        documents: How it reads single texts that are too long.
         scheme: How a tagger's labels spell entities.
         layout: How contexts are cut to look for an answer.
         search: How answers are looked for.
@@ -61,6 +64,8 @@ class Settings:
     max_seq_length: int
     labels: tuple[str, ...] | None = None
     takes_pairs: bool = True
+    is_multi_label: bool = False
+    documents: long_documents.LongDocuments | None = None
     scheme: str = ""
     layout: squad_windows.Layout | None = None
     search: squad_answers.Search | None = None
@@ -196,6 +201,8 @@ def _classification(source, files, settings):
         labels,
         settings.max_seq_length,
         settings.takes_pairs,
+        settings.is_multi_label,
+        settings.documents,
     )
 
 

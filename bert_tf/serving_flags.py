@@ -14,11 +14,18 @@ from bert_tf import (
     export,
     features,
     fine_tuned,
+    long_documents,
     serving,
     tokenization,
 )
 from bert_tf.interop import opened, tf1
-from bert_tf.tasks import glue, squad_answers, squad_windows, tagging
+from bert_tf.tasks import (
+    glue,
+    squad_answers,
+    squad_threshold,
+    squad_windows,
+    tagging,
+)
 
 import tensorflow as tf
 from absl import flags
@@ -240,7 +247,16 @@ def _classification(
     if pairs is None:
         pairs = bool(run.get("text_b_column")) or not run
         pairs = task.takes_pairs if task else pairs
-    return {"labels": labels, "takes_pairs": pairs}
+    stride = run.get("window_stride")
+    documents = long_documents.LongDocuments(
+        run.get("long_documents", "head"), int(stride) if stride else None
+    )
+    return {
+        "labels": labels,
+        "takes_pairs": pairs,
+        "is_multi_label": "label_separator" in run,
+        "documents": documents,
+    }
 
 
 def _tagging(
@@ -264,7 +280,7 @@ def _span(
     threshold = None
     if negative:
         text = _choose(NULL_SCORE_DIFF_THRESHOLD, run, str, "0.0")
-        threshold = squad_answers.read_threshold(model_dir, text)
+        threshold = squad_threshold.find(text, True, model_dir).known()
     return {
         "layout": squad_windows.Layout(
             length,

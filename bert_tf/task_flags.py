@@ -4,12 +4,18 @@ A script adopts them with `flags.adopt_module_key_flags(task_flags)`. They are
 read by `find_task`, which is called from `main`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from bert_tf import common_flags
-from bert_tf.tasks import classification, common, glue
+from bert_tf import common_flags, long_documents
+from bert_tf.tasks import (
+    class_weights,
+    classification,
+    common,
+    glue,
+    own_files,
+)
 
-from absl import flags
+from absl import flags, logging
 
 TASK_NAME = flags.DEFINE_string(
     "task_name", None, f"One of {', '.join(glue.NAMES)}."
@@ -65,8 +71,43 @@ LABELS = flags.DEFINE_list(
     "Labels of your own files, comma separated. By default those of "
     "--train_file, sorted, or those that output_dir was trained with.",
 )
+LABEL_SEPARATOR = flags.DEFINE_string(
+    "label_separator",
+    None,
+    "What stands between the labels of a text, where it may have several, or "
+    "none: each is then predicted for itself. JSON lines may have lists.",
+)
+ID_COLUMN = flags.DEFINE_string(
+    "id_column",
+    None,
+    "Column of the texts' ids, for predictions.jsonl. By default the split "
+    "and the line, such as test-12.",
+)
 REGRESSION = flags.DEFINE_bool(
     "regression", False, "Whether the label of your own files is a score."
+)
+
+# ---- How texts and labels are taken -----------------------------------------
+
+CLASS_WEIGHTS = flags.DEFINE_list(
+    "class_weights",
+    None,
+    "How much each class counts in training: balanced, all the same however "
+    "rare; or such as spam=3,ham=0.5, where others count 1.",
+)
+LONG_DOCUMENTS = flags.DEFINE_enum(
+    "long_documents",
+    "head",
+    long_documents.METHODS,
+    "What is read of texts longer than --max_seq_length: head, tail, a "
+    "quarter of head and three of tail, or all of it in windows, whose logits "
+    "are averaged.",
+)
+WINDOW_STRIDE = flags.DEFINE_integer(
+    "window_stride",
+    None,
+    "Pieces from one window of a text to the next; by default half a window.",
+    lower_bound=1,
 )
 
 
@@ -100,14 +141,17 @@ def find_task(known_labels: Sequence[str] | None) -> classification.Task:
     if TASK_NAME.value:
         return glue.find(TASK_NAME.value, XNLI_LANGUAGE.value)
     labels = LABELS.value or (None if "train" in files else known_labels)
-    columns = classification.Columns(
+    columns = own_files.Columns(
         TEXT_A_COLUMN.value,
         TEXT_B_COLUMN.value,
         LABEL_COLUMN.value,
+        ID_COLUMN.value,
         HAS_HEADER.value,
         FILE_FORMAT.value,
     )
-    task = classification.custom(columns, files, labels, REGRESSION.value)
+    task = own_files.custom(
+        columns, files, labels, REGRESSION.value, LABEL_SEPARATOR.value
+    )
     if not DEV_FRACTION.value:
         return task
     if "dev" in files or "train" not in files:
@@ -115,6 +159,46 @@ def find_task(known_labels: Sequence[str] | None) -> classification.Task:
             "--dev_fraction splits --train_file where there is no --dev_file. "
             f"Received: files={', '.join(files.values())}"
         )
-    return classification.hold_out(
-        task, DEV_FRACTION.value, common_flags.SEED.value
+    return own_files.hold_out(task, DEV_FRACTION.value, common_flags.SEED.value)
+
+
+def find_long_documents(
+    task: classification.Task,
+) -> long_documents.LongDocuments:
+    """Returns how texts are cut that are too long."""
+    documents = long_documents.LongDocuments(
+        LONG_DOCUMENTS.value, WINDOW_STRIDE.value
     )
+    if task.takes_pairs and not documents.keeps_rows:
+        raise ValueError(
+            "--long_documents is for single texts; of pairs the longer text "
+            "is cut at its end, as in the original. "
+            f"Received: long_documents={LONG_DOCUMENTS.value}"
+        )
+    return documents
+
+
+def find_class_weights(
+    task: classification.Task, examples: Iterable[common.Example]
+) -> tuple[float, ...] | None:
+    """Returns how much each class counts; None if all count the same.
+
+    Args:
+        task: What is learned.
+        examples: To train on; read if the weights hang on them.
+    """
+    given = CLASS_WEIGHTS.value
+    if not given:
+        return None
+    if task.labels is None:
+        raise ValueError(
+            "--class_weights is for classes; a score has none. "
+            f"Received: class_weights={','.join(given)}"
+        )
+    if given == [class_weights.BALANCED]:
+        weights = class_weights.balanced(examples, task.labels)
+    else:
+        weights = class_weights.parse(given, task.labels)
+    texts = (f"{x} {w:.4g}" for x, w in zip(task.labels, weights, strict=True))
+    logging.info("Weights of the classes: %s.", ", ".join(texts))
+    return weights

@@ -3,7 +3,7 @@
 import json
 import os
 
-from bert_tf import export, heads, modeling, tokenization
+from bert_tf import export, heads, long_documents, modeling, tokenization
 from tests import saved_models
 
 import numpy as np
@@ -217,6 +217,9 @@ def test_assets(saved):
         "do_lower_case": True,
         "max_seq_length": MAX_SEQ_LENGTH,
         "takes_pairs": True,
+        "multi_label": False,
+        "long_documents": "head",
+        "window_stride": None,
     }
 
 
@@ -275,3 +278,70 @@ def test_arguments_must_fit(changes, problem, model, tmp_path):
     with pytest.raises(ValueError, match=problem):
         save(tmp_path / "new", model, **changes)
     assert os.listdir(tmp_path) == []
+
+
+# ---- Several labels, long documents ------------------------------------------
+
+
+def test_several_labels(model, tmp_path):
+    made = export.classifier(
+        *(model, CONFIG, VOCAB, True, LABELS, MAX_SEQ_LENGTH, False),
+        is_multi_label=True,
+    )
+    export.save(str(tmp_path / "x"), made)
+    texts = [text for text, other in PAIRS if not other]
+    serve = tf.saved_model.load(str(tmp_path / "x")).signatures
+    outputs = serve["serving_default"](text_a=tf.constant(texts))
+    assert set(outputs) == {"labels", "probabilities", "logits"}
+    logits = np.array([python_logits(model, text, "") for text in texts])
+    np.testing.assert_allclose(outputs["logits"], logits, atol=1e-5)
+    probabilities = 1 / (1 + np.exp(-logits))
+    np.testing.assert_allclose(
+        outputs["probabilities"], probabilities, atol=1e-5
+    )
+    given = []
+    for row, named in zip(
+        probabilities, outputs["labels"].numpy().tolist(), strict=True
+    ):
+        best = sorted(range(3), key=lambda i: -row[i])
+        names = [LABELS[i] for i in best if row[i] > 0.5]
+        assert [x.decode() for x in named] == names + [""] * (3 - len(names))
+        given.append(len(names))
+    assert len(set(given)) > 1, "the test would see no difference"
+
+
+@pytest.mark.parametrize("method", ["tail", "head_tail", "windows"])
+def test_long_documents(method, model, tmp_path):
+    stride = 4 if method == "windows" else None
+    made = export.classifier(
+        *(model, CONFIG, VOCAB, True, LABELS, MAX_SEQ_LENGTH, False),
+        documents=long_documents.LongDocuments(method, stride),
+    )
+    export.save(str(tmp_path / "x"), made)
+    words = ["a", "film", "what", "good", "bad", "cafe"]
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(words, n)) for n in (3, 10, 11, 30)] + [""]
+    room = MAX_SEQ_LENGTH - 2
+
+    def parts(words):
+        last = max(len(words) - room, 0)
+        if method == "tail":
+            return [words[last:]]
+        if method == "windows":
+            starts = [*range(0, last, 4), last]
+            return [words[i : i + room] for i in starts]
+        head = round(room * 128 / 510)
+        return [words[:head] + words[max(head, len(words) - room + head) :]]
+
+    logits = [
+        np.mean(
+            [python_logits(model, " ".join(x), "") for x in parts(t.split())],
+            axis=0,
+        )
+        for t in texts
+    ]
+    loaded = tf.saved_model.load(str(tmp_path / "x"))
+    serve = loaded.signatures["serving_default"]
+    check(serve(text_a=tf.constant(texts)), np.array(logits))
+    check(loaded(tf.constant(texts)), np.array(logits))
+    assert loaded(tf.constant([], tf.string))["logits"].shape == (0, 3)

@@ -73,7 +73,32 @@ def test_run_tells_all(of_run):
         "do_lower_case": False,
         "max_seq_length": 6,
         "takes_pairs": False,
+        "multi_label": False,
+        "long_documents": "head",
+        "window_stride": None,
     }
+
+
+def test_run_with_several_labels_and_windows(model_dir, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(model_dir, folder)
+    with (folder / "flags.txt").open("a") as file:
+        file.write("--label_separator=,\n--long_documents=windows\n")
+        file.write("--window_stride=3\n")
+    done = scripts.run(
+        tmp_path / "log",
+        "export_saved_model",
+        *(f"--model_dir={folder}", f"--export_dir={tmp_path}/1"),
+    )
+    assert done.wait() == 0, done.stderr
+    outputs = tf.saved_model.load(f"{tmp_path}/1")(TEXTS)
+    assert set(outputs) == {"labels", "probabilities", "logits"}
+    path = tmp_path / "1" / "assets" / "export.json"
+    description = json.loads(path.read_text())
+    assert description["long_documents"] == "windows"
+    assert description["window_stride"] == 3
+    shares = 1 / (1 + np.exp(-outputs["logits"].numpy()))
+    np.testing.assert_allclose(outputs["probabilities"], shares, atol=1e-6)
 
 
 def test_checkpoint_with_flags_gives_the_same(of_run, model_dir, tmp_path):

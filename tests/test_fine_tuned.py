@@ -1,7 +1,7 @@
 import json
 
 from bert_tf import checkpoints, fine_tuned, heads, modeling
-from bert_tf.interop import formats
+from bert_tf.interop import formats, opened
 
 import numpy as np
 import pytest
@@ -107,3 +107,42 @@ def test_labels(tmp_path):
     for labels in (("c", "a b"), None):
         with pytest.raises(ValueError, match="other labels: a b, c"):
             fine_tuned.check_labels(folder, labels)
+
+
+def _source(labels, classes):
+    shapes = {"bert/x": (4,), "output_weights": (classes, 4)}
+    shapes["output_bias"] = (classes,)
+    return opened.Checkpoint(
+        "there", "tf1", shapes, lambda _: {}, labels=labels
+    )
+
+
+@pytest.mark.parametrize(
+    ("trained", "classes", "labels", "fits"),
+    [
+        (("a", "b"), 2, ("a", "b"), True),
+        (("a", "b"), 2, ("b", "a"), False),
+        (("a", "b", "c"), 3, ("a", "b"), False),
+        (None, 2, ("a", "b"), True),  # The original's say no labels.
+        (None, 3, ("a", "b"), False),
+        (("a", "b"), 2, None, False),
+        (None, 1, None, True),
+    ],
+)
+def test_a_head_of_other_classes(trained, classes, labels, fits, caplog):
+    source = _source(trained, classes)
+    found = fine_tuned.without_other_head(source, labels)
+    if fits:
+        assert found is source
+        fine_tuned.check_classes(source, labels)
+        return
+    assert set(found.shapes) == {"bert/x"}
+    assert set(found.left_over) == {"output_weights", "output_bias"}
+    assert "its head is not used" in caplog.text
+    with pytest.raises(ValueError, match="there was fine-tuned with"):
+        fine_tuned.check_classes(source, labels)
+
+
+def test_an_encoder_by_itself_has_no_head_to_leave_out():
+    source = opened.Checkpoint("there", "tf1", {"bert/x": (4,)}, lambda _: {})
+    assert fine_tuned.without_other_head(source, ("a", "b")) is source

@@ -82,6 +82,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "functions": set(),
         "records": {"wire_format"},
         "losses": set(),
+        "long_documents": set(),
         "loss_scaling": set(),
         "optimization": {"loss_scaling"},
         "recipes": {"loss_scaling", "optimization"},
@@ -98,7 +99,12 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     {
         "input_pipeline": {"manifests", "masking", "records"},
         "inspection": {"input_pipeline", "manifests", "masking", "records"},
-        "text_records": {"records", "tasks.*", "text_ops"},
+        "text_records": {
+            "long_documents",
+            "records",
+            "tasks.*",
+            "text_ops",
+        },
         "tagging_records": {"records", "tasks.*", "text_records"},
         "squad_records": {"records", "tasks.*", "text_records"},
         "offset_ops": {"text_ops"},
@@ -124,7 +130,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     },
     {
         "training": {"checkpoints", "distribution", "optimization"},
-        "export": {"heads", "modeling", "text_ops"},
+        "export": {"heads", "long_documents", "modeling", "text_ops"},
         "features": {
             "distribution",
             "modeling",
@@ -180,6 +186,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "export",
             "fine_tuned",
             "input_pipeline",
+            "long_documents",
             "modeling",
             "optimization",
             "progress",
@@ -201,6 +208,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "fine_tuned",
             "heads",
             "interop.*",
+            "long_documents",
             "modeling",
             "tasks.*",
         },
@@ -233,7 +241,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     },
     {
         "optimization_flags": {"common_flags", "optimization", "recipes"},
-        "task_flags": {"common_flags", "tasks.*"},
+        "task_flags": {"common_flags", "long_documents", "tasks.*"},
     },
     {
         "fine_tuning_flags": {
@@ -251,6 +259,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "features",
             "fine_tuned",
             "interop.*",
+            "long_documents",
             "serving",
             "tasks.*",
             "tokenization",

@@ -115,3 +115,23 @@ class TestRegression:
             tf.constant([0.5, 0.0]),
         )
         assert sums["loss"] == 2
+
+
+def test_multi_label_against_the_formula():
+    rng = np.random.default_rng(4)
+    logits = rng.normal(scale=5, size=(6, 3)).astype(np.float32)
+    labels = rng.integers(0, 2, (6, 3), np.int32)
+    labels[0] = logits[0] > 0
+    weights = np.array([1, 0.5, 0, 2, 1, 1], np.float32)
+    scale = np.array([1, 4, 0.25], np.float32)
+    for given in (1.0, scale):
+        found = losses.multi_label(
+            *map(tf.constant, (logits, labels, weights, given))
+        )
+        log_yes = scipy.special.log_expit(np.float64(logits))
+        log_no = scipy.special.log_expit(-np.float64(logits))
+        entropy = -(given * labels * log_yes + (1 - labels) * log_no)
+        expected = (weights * entropy.mean(axis=1)).sum()
+        assert float(found["loss"]) == pytest.approx(expected, rel=1e-5)
+        is_right = ((logits > 0) == labels).all(axis=1)
+        assert float(found["accuracy"]) == (weights * is_right).sum()

@@ -1,111 +1,28 @@
-import random
+import dataclasses
 
 from bert_tf.tasks import classification, glue
 
 import pytest
 
-_COLUMNS = classification.Columns("text", None, "label")
-
-
-def _write(path, text):
-    path.write_text(text, encoding="utf-8")
-    return str(path)
-
-
-def _custom(files, columns=_COLUMNS, labels=None, is_regression=False):
-    return classification.custom(columns, files, labels, is_regression)
-
-
-def _read(task, split):
-    examples = classification.read(task, "", split)
-    return [(e.text_a, e.text_b, e.label) for e in examples]
-
-
-def test_custom_labels_are_learned_in_sorted_order(tmp_path):
-    train = _write(
-        tmp_path / "train.csv", 'label,text\nspam,"win, now"\nham,hi\nspam,x\n'
-    )
-    test = _write(tmp_path / "test.tsv", "text\nso\n")
-    task = _custom({"train": train, "test": test})
-    assert task.labels == ("ham", "spam")
-    assert _read(task, "train") == [
-        ("win, now", "", "spam"),
-        ("hi", "", "ham"),
-        ("x", "", "spam"),
-    ]
-    assert _read(task, "test") == [("so", "", None)]
-
-
-def test_custom_pairs_scores_and_given_labels(tmp_path):
-    columns = classification.Columns(0, 1, 2, has_header=False)
-    path = _write(tmp_path / "a.tsv", "a\tb\t1.5\nc\td\t-2\n")
-    task = _custom({"dev": path}, columns, is_regression=True)
-    assert task.labels is None
-    assert _read(task, "dev") == [("a", "b", 1.5), ("c", "d", -2.0)]
-    task = _custom({"dev": path}, columns, labels=("1.5", "-2"))
-    assert _read(task, "dev")[1] == ("c", "d", "-2")
-
-
-def test_custom_format_by_name_or_given(tmp_path):
-    path = _write(tmp_path / "a.json", '{"text": "x", "label": 1}\n')
-    assert _read(_custom({"dev": path}, labels=("0", "1")), "dev") == [
-        ("x", "", "1")
-    ]
-    path = _write(tmp_path / "a.txt", 'text,label\n"a, b",1\n')
-    columns = classification.Columns("text", None, "label", file_format="csv")
-    task = _custom({"dev": path}, columns, labels=("0", "1"))
-    assert _read(task, "dev") == [("a, b", "", "1")]
-
-
-def test_hold_out_is_the_documented_sample(tmp_path):
-    lines = "".join(f"t{i}\t{i % 2}\n" for i in range(50))
-    path = _write(tmp_path / "a.tsv", "text\tlabel\n" + lines)
-    task = classification.hold_out(_custom({"train": path}), 0.1, seed=7)
-    chosen = random.Random(7).sample(range(50), 5)
-    dev = [text for text, _, _ in _read(task, "dev")]
-    train = [text for text, _, _ in _read(task, "train")]
-    assert dev == [f"t{i}" for i in sorted(chosen)]
-    assert train == [f"t{i}" for i in range(50) if i not in chosen]
-    for fraction in (0.001, 0.999):
-        with pytest.raises(ValueError, match=r"rows on both sides.*50 rows"):
-            classification.hold_out(task, fraction, seed=7)
-
-
-def test_spam_file(shared_data):
-    path = str(shared_data / "spam" / "SMSSpamCollection")
-    columns = classification.Columns("SMS", None, "Label")
-    task = _custom({"train": path}, columns)
-    rows = _read(task, "train")
-    assert task.labels == ("ham", "spam")
-    assert len(rows) == 5574
-    assert sum(label == "spam" for _, _, label in rows) == 747
-
-
-def test_bad_labels_and_scores(tmp_path):
-    path = _write(tmp_path / "a.tsv", "text\tlabel\nx\t1\ny\t2\n")
-    with pytest.raises(
-        ValueError, match=r"a\.tsv, line 3: unknown label.*one of 0, 1.*'2'"
-    ):
-        _read(_custom({"dev": path}, labels=("0", "1")), "dev")
-    for text in ("good", "nan", "inf", ""):
-        path = _write(tmp_path / "b.tsv", f"text\tlabel\nx\t1\ny\t{text}\n")
-        with pytest.raises(ValueError, match=r"b\.tsv, line 3: the score"):
-            _read(_custom({"dev": path}, is_regression=True), "dev")
-
-
-def test_labels_that_make_no_task(tmp_path):
-    path = _write(tmp_path / "a.tsv", "text\tlabel\nx\t1\n")
-    with pytest.raises(ValueError, match=r"at least two labels.*labels=1"):
-        _custom({"train": path})
-    with pytest.raises(ValueError, match=r"each once.*labels=a,b,a"):
-        _custom({"train": path}, labels=("a", "b", "a"))
-    path = _write(tmp_path / "b.csv", 'text,label\nx,"a\nb"\ny,c\n')
-    with pytest.raises(ValueError, match="empty or hold a line end"):
-        _custom({"train": path})
-    with pytest.raises(ValueError, match=r"not known. Give --labels"):
-        _custom({"dev": path})
-
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"train\.tsv"):
         next(classification.read(glue.find("mrpc"), str(tmp_path), "train"))
+
+
+def test_ids_and_empty_texts(tmp_path, caplog):
+    path = tmp_path / "test.tsv"
+    path.write_text("sentence\tid\nx\ta1\n \ta2\ny\ta3\n\ta4\n")
+    task = glue.find("sst2")
+    found = list(classification.read(task, str(tmp_path), "test"))
+    assert [example.guid for example in found] == [
+        "test-2",
+        "test-3",
+        "test-4",
+        "test-5",
+    ]
+    assert "test.tsv: 2 texts are empty, the first at line 3" in caplog.text
+    row = dataclasses.replace(task.splits["test"], key="id")
+    task = dataclasses.replace(task, splits={"test": row})
+    found = list(classification.read(task, str(tmp_path), "test"))
+    assert [example.guid for example in found] == ["a1", "a2", "a3", "a4"]

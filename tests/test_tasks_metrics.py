@@ -33,6 +33,30 @@ def test_classification_metrics_against_their_definitions():
     )
 
 
+def test_metrics_of_several_labels_against_their_definitions():
+    rng = np.random.default_rng(2)
+    labels = rng.integers(0, 2, (50, 3))
+    predictions = np.where(rng.random((50, 3)) < 0.8, labels, 1 - labels)
+    tp = (labels * predictions).sum(axis=0)
+    both = labels.sum(axis=0) + predictions.sum(axis=0)
+    assert metrics.compute(
+        ("micro_f1", "macro_f1", "subset_accuracy"), labels, predictions
+    ) == pytest.approx(
+        {
+            "micro_f1": 2 * tp.sum() / both.sum(),
+            "macro_f1": (2 * tp / both).mean(),
+            "subset_accuracy": np.mean(
+                [
+                    list(a) == list(b)
+                    for a, b in zip(labels, predictions, strict=True)
+                ]
+            ),
+        }
+    )
+    with pytest.raises(ValueError, match="one prediction per label"):
+        metrics.compute(["micro_f1"], labels[:, 0], predictions[:, 0])
+
+
 def test_correlations_against_their_definitions():
     rng = np.random.default_rng(1)
     labels = rng.permutation(200) / 40  # No ties: ranks are plain.

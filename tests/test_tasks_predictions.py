@@ -1,14 +1,17 @@
-from bert_tf.tasks import classification, glue, predictions
+import json
+
+from bert_tf.tasks import glue, own_files, predictions
 
 import numpy as np
 import pytest
+from sklearn import metrics
 
 _LOGITS = np.array([[2.0, 0.0, -1.0], [0.5, 1.0, 0.0]], np.float32)
 
 
 def test_results_of_classes():
-    task = classification.custom(
-        classification.Columns("t", None, "y"), {}, ("a", "b", "c"), False
+    task = own_files.custom(
+        own_files.Columns("t", None, "y"), {}, ("a", "b", "c"), False
     )
     found = predictions.results(task, _LOGITS, np.array([0, 2]))
     exponentials = np.exp(np.float64(_LOGITS))
@@ -42,7 +45,8 @@ def test_probabilities_as_the_original(tmp_path):
         str(path), np.log(np.array([[1, 3], [1, 1]], np.float32))
     )
     assert path.read_text() == "0.25\t0.75\n0.5\t0.5\n"
-    predictions.write_probabilities(str(path), np.array([[1.5], [-2]]))
+    scores = np.array([[1.5], [-2]])
+    predictions.write_probabilities(str(path), scores)
     assert path.read_text() == "1.5\n-2.0\n"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -58,3 +62,58 @@ def test_files_for_the_glue_server(tmp_path):
     assert path.read_text() == (
         "index\tprediction\n0\t0.000\n1\t2.346\n2\t5.000\n"
     )
+
+
+_SETS = own_files.custom(
+    own_files.Columns("t", None, "y"), {}, ("a", "b", "c"), False, ","
+)
+
+
+def test_results_of_several_labels():
+    labels = np.array([[1, 0, 0], [1, 1, 0]])
+    found = predictions.results(_SETS, _LOGITS, labels)
+    probabilities = 1 / (1 + np.exp(-np.float64(_LOGITS)))
+    is_given = probabilities > 0.5  # a; a and b
+    assert found == pytest.approx(
+        {
+            "eval_micro_f1": 1.0,
+            # Class c: never there and never predicted.
+            "eval_macro_f1": 2 / 3,
+            "eval_subset_accuracy": 1.0,
+            "eval_loss": metrics.log_loss(
+                labels.ravel(), probabilities.ravel()
+            ),
+        }
+    )
+    labels = np.array([[1, 0, 1], [0, 1, 0]])
+    found = predictions.results(_SETS, _LOGITS, labels)
+    tp = (is_given & (labels > 0)).sum()
+    assert found["eval_micro_f1"] == pytest.approx(
+        2 * tp / (is_given.sum() + labels.sum())
+    )
+    assert found["eval_subset_accuracy"] == 0
+
+
+def test_predictions_by_name(tmp_path):
+    path = tmp_path / "predictions.jsonl"
+
+    def rows(task, logits):
+        predictions.write_named(str(path), task, ["x1", "é"], logits)
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
+    first, second = rows(glue.find("mnli"), _LOGITS)
+    exponentials = np.exp(np.float64(_LOGITS))
+    shares = exponentials / exponentials.sum(axis=1, keepdims=True)
+    assert first["label"] == "contradiction"
+    assert (second["id"], second["label"]) == ("é", "entailment")
+    assert first["probability"] == pytest.approx(shares[0, 0])
+    assert list(second["probabilities"].values()) == pytest.approx(shares[1])
+    first, second = rows(_SETS, np.array([[-1.0, 2.0, 3.0], [-1.0, -2, 0]]))
+    assert (first["labels"], second["labels"]) == (["c", "b"], [])
+    assert first["probabilities"] == pytest.approx(
+        {"a": 1 / (1 + np.e), "b": 1 / (1 + np.e**-2), "c": 1 / (1 + np.e**-3)}
+    )
+    assert rows(glue.find("stsb"), np.array([[1.5], [-2.0]])) == [
+        {"id": "x1", "score": 1.5},
+        {"id": "é", "score": -2.0},
+    ]

@@ -129,6 +129,18 @@ _ENTITY = {"type": "loc", "start": 1, "end": 6, "text": "Rome,\tx"}
             "a b\t0.75\t0.25",
             "a b",
         ),
+        (
+            {"text_a": "x"},
+            {"labels": ["c", "a b"], "probabilities": {"a b": 0.75, "c": 0.9}},
+            "c; a b\t0.75\t0.9",
+            "c; a b",
+        ),
+        (
+            {"text_a": "x"},
+            {"labels": [], "probabilities": {"a b": 0.25, "c": 0.0}},
+            "\t0.25\t0.0",
+            "",
+        ),
         ({"text_a": "x"}, {"score": -1.5}, "-1.5", "-1.5"),
         ({"text_a": "x"}, {"vector": [1.0, -0.5]}, "1.0\t-0.5", "1.0 -0.5"),
         (

@@ -1,4 +1,4 @@
-from bert_tf import records, text_ops, text_records
+from bert_tf import long_documents, records, text_ops, text_records
 from bert_tf.tasks import common
 
 import pytest
@@ -77,3 +77,56 @@ def test_an_error_leaves_no_file(encoder, tmp_path):
     with pytest.raises(ValueError, match="line 2"):
         encoder.write(str(tmp_path / "x.tf_record"), broken(), ("no", "yes"))
     assert not list(tmp_path.iterdir())
+
+
+def test_several_labels(encoder, tmp_path):
+    examples = [
+        common.Example("1", "a", "", ("yes", "no")),
+        common.Example("2", "b", "", ()),
+        common.Example("3", "c"),
+    ]
+    path = str(tmp_path / "x.tf_record")
+    written = encoder.write(path, examples, ("no", "maybe", "yes"), True)
+    assert _read(written)["label_ids"] == [[1, 0, 1], [0, 0, 0], [0, 0, 0]]
+
+
+def test_documents_in_windows(tmp_path, caplog, monkeypatch):
+    # Documents are numbered over all batches.
+    monkeypatch.setattr(text_records, "_BATCH_CHARACTERS", 8)
+    documents = long_documents.LongDocuments("windows", 3)
+    tokenizer = text_ops.BertTokenizer(_VOCAB, True)
+    encoder = text_records.Encoder(tokenizer, 6, documents)
+    examples = [
+        common.Example("1", "a b c a b c a", "", "yes"),
+        common.Example("2", "", "", "no"),
+        common.Example("3", "a b c a b", "", "yes"),
+    ]
+    path = str(tmp_path / "x.tf_record")
+    with caplog.at_level("INFO", logger="absl"):
+        written = encoder.write(path, examples, ("no", "yes"))
+    assert written.count == 5
+    found = _read(written)
+    assert found["input_ids"] == [
+        [2, 5, 6, 7, 5, 3],
+        [2, 5, 6, 7, 5, 3],  # The last one ends with the document.
+        [2, 3, 0, 0, 0, 0],
+        [2, 5, 6, 7, 5, 3],
+        [2, 6, 7, 5, 6, 3],
+    ]
+    assert found["document_ids"] == [0, 0, 1, 2, 2]
+    assert found["window_weights"] == [0.5, 0.5, 1, 0.5, 0.5]
+    assert found["label_ids"] == [1, 1, 0, 1, 1]
+    assert "Wrote 3 examples" in caplog.text
+    assert "2 were longer than 6 tokens and were read in windows, 5 in" in (
+        caplog.text
+    )
+
+
+def test_both_ends_of_a_document(tmp_path):
+    documents = long_documents.LongDocuments("head_tail")
+    tokenizer = text_ops.BertTokenizer(_VOCAB, True)
+    encoder = text_records.Encoder(tokenizer, 6, documents)
+    examples = [common.Example("1", "c a a a b b b", "", "yes")]
+    path = str(tmp_path / "x.tf_record")
+    written = encoder.write(path, examples, ("no", "yes"))
+    assert _read(written)["input_ids"] == [[2, 7, 6, 6, 6, 3]]

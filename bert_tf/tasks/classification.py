@@ -2,16 +2,15 @@
 
 A `Task` says where its texts and labels stand; two functions read all of
 them: `read` from files, `read_tfds` from TensorFlow Datasets. glue.py lists
-the published tasks; `custom` describes a user's own files.
+the published tasks; own_files.py describes a user's own.
 """
 
 import dataclasses
-import math
 import os
-import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from bert_tf.tasks import common
+from bert_tf.tasks import labels as label_column
 
 from absl import logging
 from etils import epath
@@ -29,6 +28,7 @@ class Split:
         text_a: Column of the first text, by name or by number from 0.
         text_b: Column of the second text, if there is one.
         label: Column of the label, if the file has it.
+        key: Column of the texts' ids, if there is one.
         has_header: Whether the first row names the columns.
         file_format: One of common.FORMATS.
         where: A column and the value it has in the rows to keep.
@@ -39,6 +39,7 @@ class Split:
     text_a: str | int
     text_b: str | int | None = None
     label: str | int | None = None
+    key: str | int | None = None
     has_header: bool = True
     file_format: str = "tsv"
     where: tuple[str, str] | None = None
@@ -79,6 +80,8 @@ class Task:
         tfds: The same task in TensorFlow Datasets.
         aliases: Spelling of a label in some file -> label.
         skips_short_rows: Whether the released files have broken rows.
+        label_separator: What stands between the labels of a text that may have
+            several; None if each has one.
     """
 
     name: str
@@ -89,120 +92,17 @@ class Task:
     tfds: Tfds | None = None
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
     skips_short_rows: bool = False
+    label_separator: str | None = None
+
+    @property
+    def is_multi_label(self) -> bool:
+        """Whether a text may have several labels, or none."""
+        return self.label_separator is not None
 
     @property
     def takes_pairs(self) -> bool:
         """Whether its examples have a second text."""
         return any(split.text_b is not None for split in self.splits.values())
-
-
-# ---- Tasks of the user's own ------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class Columns:
-    """How the user's own files are laid out; attributes as in Split."""
-
-    text_a: str | int
-    text_b: str | int | None
-    label: str | int
-    has_header: bool = True
-    file_format: str | None = None  # None: by the file's name.
-
-    def split(self, file: str, with_label: bool) -> Split:
-        """The row of the table for one file."""
-        return Split(
-            file,
-            self.text_a,
-            self.text_b,
-            self.label if with_label else None,
-            self.has_header,
-            self.file_format or common.format_of(file),
-        )
-
-
-def custom(
-    columns: Columns,
-    files: Mapping[str, str],
-    labels: Sequence[str] | None,
-    is_regression: bool,
-) -> Task:
-    """Describes a task in files of the user's own.
-
-    Args:
-        columns: How the files are laid out.
-        files: Split ("train", "dev", "test") -> path.
-        labels: The classes; None learns them from the training file, in
-            sorted order.
-        is_regression: Whether the label is a score.
-
-    Raises:
-        ValueError: Fewer than two labels, or no way to know them.
-    """
-    splits = {
-        split: columns.split(file, with_label=split != "test")
-        for split, file in files.items()
-    }
-    if is_regression:
-        return Task(CUSTOM, None, ("spearman", "pearson"), splits)
-    if labels is None:
-        if "train" not in splits:
-            raise ValueError(
-                "The labels are not known. Give --labels, or --train_file to "
-                "learn them from."
-            )
-        labels = _learned_labels(splits["train"])
-    if len(labels) < 2 or len(set(labels)) < len(labels):
-        raise ValueError(
-            "Expected at least two labels, each once. "
-            f"Received: labels={','.join(labels)}"
-        )
-    # They become the lines of labels.txt.
-    if not all(label.strip() and "\n" not in label for label in labels):
-        raise ValueError(
-            "A label must not be empty or hold a line end. "
-            f"Received: labels={list(labels)}"
-        )
-    return Task(CUSTOM, tuple(labels), ("accuracy", "macro_f1"), splits)
-
-
-def hold_out(task: Task, fraction: float, seed: int) -> Task:
-    """Splits the training file of a custom task into training and dev rows.
-
-    The dev rows are `random.Random(seed).sample(range(n), round(n * fraction))`
-    of the n rows, counted from 0.
-
-    Raises:
-        ValueError: The fraction leaves one side without rows.
-    """
-    train = task.splits["train"]
-    number = sum(1 for _ in _columns(train.file, train, False))
-    size = round(number * fraction)
-    if not 0 < size < number:
-        raise ValueError(
-            f"The dev fraction must leave rows on both sides of {train.file}. "
-            f"Received: dev_fraction={fraction}, {number} rows"
-        )
-    logging.info(
-        "Holding out %d of the %d rows of %s.", size, number, train.file
-    )
-    dev = frozenset(random.Random(seed).sample(range(number), size))
-    parts = {"train": frozenset(range(number)) - dev, "dev": dev}
-    return dataclasses.replace(
-        task,
-        splits={
-            **task.splits,
-            **{
-                split: dataclasses.replace(train, rows=rows)
-                for split, rows in parts.items()
-            },
-        },
-    )
-
-
-def _learned_labels(split: Split) -> tuple[str, ...]:
-    rows = _columns(split.file, split, skip_short_rows=False)
-    return tuple(sorted({columns["label"] for _, columns in rows}))
 
 
 # ---- Reading ----------------------------------------------------------------
@@ -220,8 +120,9 @@ def read(task: Task, data_dir: str, split: str) -> Iterator[common.Example]:
     row = task.splits[split]
     path = os.path.join(data_dir, row.file)
     found = False
+    empty = []
     for number, (line, columns) in enumerate(
-        _columns(path, row, task.skips_short_rows)
+        read_columns(path, row, task.skips_short_rows)
     ):
         if row.rows is not None and number not in row.rows:
             continue
@@ -231,11 +132,18 @@ def read(task: Task, data_dir: str, split: str) -> Iterator[common.Example]:
         label = None
         if row.label is not None:
             label = _label(task, columns["label"], f"{path}, line {line}")
+        if not columns["text_a"].strip():
+            empty.append(line)
         yield common.Example(
-            f"{split}-{line}",
+            columns.get("key", f"{split}-{line}"),
             columns["text_a"],
             columns.get("text_b", ""),
             label,
+        )
+    if empty:
+        logging.warning(
+            "%s: %d texts are empty, the first at line %d.",
+            *(path, len(empty), empty[0]),
         )
     if not found:
         column, value = row.where or ("", "")
@@ -327,13 +235,15 @@ def check_split(task: Task, split: str) -> None:
     )
 
 
-def _columns(
+def read_columns(
     path: str, split: Split, skip_short_rows: bool
 ) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yields the line and the columns of each row, by their names in Split."""
     wanted = {
         "text_a": split.text_a,
         "text_b": split.text_b,
         "label": split.label,
+        "key": split.key,
         "where": split.where[0] if split.where else None,
     }
     return common.read_columns(
@@ -345,21 +255,13 @@ def _columns(
     )
 
 
-def _label(task: Task, text: str, where: str) -> str | float:
-    if task.labels is not None:
+def _label(task: Task, text: str, where: str) -> label_column.Label:
+    if task.labels is None:
+        return label_column.score(text, where)
+    if task.label_separator is None:
         label = task.aliases.get(text, text)
-        if label not in task.labels:
-            raise ValueError(
-                f"{where}: unknown label. Expected one of "
-                f"{', '.join(task.labels)}. Received: label={text!r}"
-            )
-        return label
-    try:
-        score = float(text)
-    except ValueError:
-        score = math.nan
-    if not math.isfinite(score):
-        raise ValueError(
-            f"{where}: the score is not a number. Received: label={text!r}"
-        )
-    return score
+        return label_column.known(label, task.labels, where)
+    return tuple(
+        label_column.known(label, task.labels, where)
+        for label in label_column.split(text, task.label_separator)
+    )

@@ -10,6 +10,8 @@ import os
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping
 
+from bert_tf.tasks import labels
+
 from absl import logging
 from etils import epath
 
@@ -29,16 +31,17 @@ class Example:
     """One text or pair of texts with its label.
 
     Attributes:
-        guid: Split and line of the file, for example "dev-12".
+        guid: Split and line of the file, such as "dev-12", or the user's id.
         text_a: First text.
         text_b: Second text; "" for a single-sentence task.
-        label: A class, a score, or None where the task hides it (test).
+        label: A class, a score, several classes, or None where the task hides
+            it (test).
     """
 
     guid: str
     text_a: str
     text_b: str = ""
-    label: str | float | None = None
+    label: labels.Label = None
 
 
 def format_of(path: str) -> str:

@@ -22,8 +22,9 @@ def compute(
 
     Args:
         names: Of NAMES.
-        labels: Class indices, or scores. [examples]
-        predictions: The same kind of values. [examples]
+        labels: Class indices, or scores, [examples]; or 0 and 1 of each label
+            where an example may have several, [examples, labels].
+        predictions: The same kind of values.
 
     Returns:
         Name -> value.
@@ -40,7 +41,11 @@ def compute(
             f"Received: {', '.join(unknown)}"
         )
     labels, predictions = np.asarray(labels), np.asarray(predictions)
-    if labels.ndim != 1 or not labels.size or labels.shape != predictions.shape:
+    if (
+        labels.ndim != (2 if set(names) & _OF_SETS else 1)
+        or not labels.size
+        or labels.shape != predictions.shape
+    ):
         raise ValueError(
             "Metrics need one prediction per label, and at least one. "
             f"Received: labels {labels.shape}, predictions {predictions.shape}"
@@ -83,6 +88,12 @@ def _macro_f1(labels: np.ndarray, predictions: np.ndarray) -> float:
     )
 
 
+def _micro_f1(labels: np.ndarray, predictions: np.ndarray) -> float:
+    return metrics.f1_score(
+        labels, predictions, average="micro", zero_division=math.nan
+    )
+
+
 def _correlation(function: Callable) -> Callable:
     def correlate(labels: np.ndarray, predictions: np.ndarray) -> float:
         # One pair of values has no correlation; SciPy raises for it.
@@ -97,8 +108,13 @@ _METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "accuracy": metrics.accuracy_score,
     "f1": _f1,
     "macro_f1": _macro_f1,
+    "micro_f1": _micro_f1,
+    # The share of examples with exactly the right labels.
+    "subset_accuracy": metrics.accuracy_score,
     "matthews_correlation": _matthews,
     "pearson": _correlation(scipy.stats.pearsonr),
     "spearman": _correlation(scipy.stats.spearmanr),
 }
 NAMES = tuple(_METRICS)
+# Those of examples with several labels, whose F1 is then one of these, too.
+_OF_SETS = {"micro_f1", "subset_accuracy"}

@@ -1,7 +1,11 @@
-"""From a classifier's logits to scores, results and prediction files.
+"""From a classifier's logits to predictions, results and prediction files.
 
 Shapes: B examples, C classes (1 for a score).
 """
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from bert_tf.tasks import classification, common, metrics
 
@@ -12,6 +16,26 @@ import scipy.special
 _STS_B_RANGE = (0.0, 5.0)
 
 
+def predicted(task: classification.Task, logits: np.ndarray) -> np.ndarray:
+    """Returns what the logits [B, C] say.
+
+    Scores [B], class indices [B], or 0 and 1 of each label [B, C]: 1 where its
+    probability is above a half.
+    """
+    if task.labels is None:
+        return logits[:, 0]
+    if task.is_multi_label:
+        return (logits > 0).astype(np.int64)
+    return logits.argmax(axis=1)
+
+
+def probabilities(task: classification.Task, logits: np.ndarray) -> np.ndarray:
+    """Returns those of the classes, or of each label for itself: [B, C]."""
+    if task.is_multi_label:
+        return scipy.special.expit(logits)
+    return scipy.special.softmax(logits, axis=1)
+
+
 def results(
     task: classification.Task, logits: np.ndarray, labels: np.ndarray
 ) -> dict[str, float]:
@@ -20,32 +44,78 @@ def results(
     Args:
         task: Says which metrics.
         logits: [B, C].
-        labels: Class indices or scores, [B].
+        labels: Class indices or scores, [B]; or 0 and 1 of each label, [B, C].
 
     Returns:
         "eval_" + name of metric -> value, and "eval_loss".
     """
     logits = logits.astype(np.float64)
     if task.labels is None:
-        predicted = logits[:, 0]
-        losses = (predicted - labels) ** 2
+        losses = (logits[:, 0] - labels) ** 2
+    elif task.is_multi_label:
+        losses = np.logaddexp(0, logits) - labels * logits
     else:
-        predicted = logits.argmax(axis=1)
         log_probabilities = scipy.special.log_softmax(logits, axis=1)
         losses = -log_probabilities[np.arange(len(labels)), labels]
-    values = metrics.compute(task.metrics, labels, predicted)
+    values = metrics.compute(task.metrics, labels, predicted(task, logits))
     values["loss"] = float(losses.mean())
     return {f"eval_{name}": value for name, value in values.items()}
 
 
-def write_probabilities(path: str, logits: np.ndarray) -> None:
+# ---- Files ------------------------------------------------------------------
+
+
+def write_probabilities(
+    path: str, logits: np.ndarray, is_multi_label: bool = False
+) -> None:
     """Writes test_results.tsv as the original: a row of classes per example.
 
     A score, which has one column, is written as it is.
     """
-    if logits.shape[1] > 1:
+    if is_multi_label:
+        logits = scipy.special.expit(logits)
+    elif logits.shape[1] > 1:
         logits = scipy.special.softmax(logits, axis=1)
     common.write_lines(path, ("\t".join(map(str, row)) for row in logits))
+
+
+def write_named(
+    path: str,
+    task: classification.Task,
+    keys: Iterable[str],
+    logits: np.ndarray,
+) -> None:
+    """Writes predictions as JSON lines that say what is what.
+
+    Args:
+        path: The file.
+        task: Says what the logits mean.
+        keys: The texts' ids.
+        logits: [B, C].
+    """
+    rows = zip(keys, _named(task, logits), strict=True)
+    common.write_lines(
+        path,
+        (json.dumps({"id": k} | row, ensure_ascii=False) for k, row in rows),
+    )
+
+
+def _named(
+    task: classification.Task, logits: np.ndarray
+) -> Iterator[dict[str, Any]]:
+    if task.labels is None:
+        yield from ({"score": float(score)} for score in logits[:, 0])
+        return
+    for row, best in zip(
+        probabilities(task, logits), predicted(task, logits), strict=True
+    ):
+        by_label = dict(zip(task.labels, map(float, row), strict=True))
+        if task.is_multi_label:
+            found = sorted(np.flatnonzero(best), key=lambda i: -row[i])
+            own: dict[str, Any] = {"labels": [task.labels[i] for i in found]}
+        else:
+            own = {"label": task.labels[best], "probability": float(row[best])}
+        yield own | {"probabilities": by_label}
 
 
 def write_server_file(
@@ -54,8 +124,8 @@ def write_server_file(
     """Writes predictions in the format of the GLUE server."""
     if task.labels is None:
         scores = logits[:, 0].clip(*_STS_B_RANGE)
-        predicted = [f"{score:.3f}" for score in scores]
+        texts = [f"{score:.3f}" for score in scores]
     else:
-        predicted = [task.labels[i] for i in logits.argmax(axis=1)]
-    rows = (f"{i}\t{label}" for i, label in enumerate(predicted))
+        texts = [task.labels[i] for i in logits.argmax(axis=1)]
+    rows = (f"{i}\t{text}" for i, text in enumerate(texts))
     common.write_lines(path, ["index\tprediction", *rows])

@@ -225,7 +225,7 @@ def _tsv(query: Query, answer: Mapping[str, Any]) -> list[Any]:
     if "probabilities" in answer:
         found = answer["probabilities"]
         if isinstance(found, dict):
-            return [answer["label"], *found.values()]
+            return [*_labels(answer), *found.values()]
         return [answer["choice"], *found]
     if "vector" in answer:
         return answer["vector"]
@@ -240,9 +240,18 @@ def _plain(query: Query, answer: Mapping[str, Any]) -> list[Any]:
         return ["; ".join(found)]
     if "choice" in answer:
         return [query.columns["choices"][answer["choice"]]]
+    if "labels" in answer:
+        return _labels(answer)
     if "vector" in answer:
         return [" ".join(map(str, answer["vector"]))]
     return list(answer.values())[:1]
+
+
+def _labels(answer: Mapping[str, Any]) -> list[str]:
+    """The label, or in one cell all that a text has."""
+    if "labels" in answer:
+        return ["; ".join(answer["labels"])]
+    return [answer["label"]]
 
 
 def _all_filled(query: Query, answer: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ Every error names the file and the question.
 
 import dataclasses
 import json
+import random
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -251,3 +252,55 @@ def check_scorable(
             "need --version_2_with_negative=true."
         )
     return True
+
+
+# ---- What a run reads -------------------------------------------------------
+
+
+def read_to_train(
+    path: str | None, version_2_with_negative: bool, verbose: bool, seed: int
+) -> list[Question]:
+    """Reads what to train on, in an order drawn as in the original.
+
+    Args:
+        path: The file; it is an error if there is none.
+        version_2_with_negative: Whether some questions have no answer.
+        verbose: Whether a warning names each question that it is about.
+        seed: Of the order.
+    """
+    if not path:
+        raise ValueError(
+            "--do_train needs --train_file, such as SQuAD's train-v1.1.json."
+        )
+    questions = with_one_answer(
+        path, read(path), version_2_with_negative, verbose
+    )
+    logging.info("Data: %d questions to train on.", len(questions))
+    random.Random(seed).shuffle(questions)
+    return questions
+
+
+def read_to_answer(
+    path: str | None, version_2_with_negative: bool, do_eval: bool
+) -> tuple[list[Question], bool]:
+    """Reads the questions to answer, and says if answers can be scored.
+
+    Args:
+        path: The file; it is an error if there is none.
+        version_2_with_negative: Whether some questions have no answer.
+        do_eval: Whether answers must be scored.
+    """
+    if not path:
+        raise ValueError(
+            "--do_eval and --do_predict need --predict_file, such as SQuAD's "
+            "dev-v1.1.json."
+        )
+    questions = read(path)
+    is_scorable = check_scorable(path, questions, version_2_with_negative)
+    if do_eval and not is_scorable:
+        raise ValueError(
+            f"--do_eval needs answers, and {path} has none. Leave out "
+            "--do_eval, or give another --predict_file."
+        )
+    logging.info("Data: %d questions to answer.", len(questions))
+    return questions, is_scorable

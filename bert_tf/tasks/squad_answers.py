@@ -214,26 +214,6 @@ def score(
 # ---- Files ------------------------------------------------------------------
 
 
-def read_threshold(folder: str, text: str) -> float:
-    """Returns the threshold that a flag names.
-
-    Args:
-        folder: Of the run; "" for none.
-        text: A number, or "auto" for what the run found to be best.
-    """
-    path = epath.Path(folder, "null_score_diff_threshold.txt")
-    if text == "auto" and folder and path.exists():
-        return float(path.read_text())
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(
-            "--null_score_diff_threshold must be a number, or auto where "
-            "run_squad.py --do_eval tuned one in --model_dir. "
-            f"Received: null_score_diff_threshold={text}, model_dir={folder}"
-        ) from None
-
-
 def write(
     folder: str, answers: Mapping[str, Answer], threshold: float | None
 ) -> None:

@@ -1,0 +1,73 @@
+"""How much each class counts in training, where some are rare.
+
+A class's weight multiplies the loss of its examples, and the sum of the loss is
+divided by the sum of the weights. Where an example has several labels, the
+weight multiplies the loss of a label where it is given, against that of where
+it is not.
+"""
+
+import collections
+import math
+from collections.abc import Iterable, Sequence
+
+from bert_tf.tasks import common
+
+BALANCED = "balanced"
+
+
+def parse(given: Sequence[str], labels: Sequence[str]) -> tuple[float, ...]:
+    """Reads `label=weight` pairs; a class that is not named counts 1.
+
+    Raises:
+        ValueError: A pair names no class or no positive number.
+    """
+    weights = dict.fromkeys(labels, 1.0)
+    for pair in given:
+        label, _, text = pair.rpartition("=")
+        try:
+            weight = float(text)
+        except ValueError:
+            weight = math.nan
+        if label not in weights or not 0 < weight < math.inf:
+            raise ValueError(
+                f"--class_weights must be {BALANCED}, or LABEL=WEIGHT pairs "
+                "with weights above 0, comma separated. Expected labels: "
+                f"{', '.join(labels)}. Received: class_weights={pair!r}"
+            )
+        weights[label] = weight
+    return tuple(weights.values())
+
+
+def balanced(
+    examples: Iterable[common.Example], labels: Sequence[str]
+) -> tuple[float, ...]:
+    """Returns weights with which every class counts the same.
+
+    Those of scikit-learn: n / (classes * n_class). With several labels for an
+    example, the examples without a label over those with it.
+
+    Raises:
+        ValueError: A class has no example.
+    """
+    counts: collections.Counter[str] = collections.Counter()
+    number, are_sets = 0, False
+    for example in examples:
+        number += 1
+        if isinstance(example.label, tuple):
+            are_sets = True
+            counts.update(example.label)
+        else:
+            counts[str(example.label)] += 1
+    missing = [label for label in labels if not counts[label]]
+    if missing:
+        raise ValueError(
+            "--class_weights=balanced needs an example of each class. Remove "
+            "these from --labels, or give weights as LABEL=WEIGHT. "
+            f"Received: no examples of {', '.join(missing)}"
+        )
+    if are_sets:
+        # A label that all have would weigh 0, and the others 1 / 0.
+        return tuple(
+            max(number - counts[label], 1) / counts[label] for label in labels
+        )
+    return tuple(number / (len(labels) * counts[label]) for label in labels)

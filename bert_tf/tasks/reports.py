@@ -1,0 +1,117 @@
+"""Where a classifier is right and where it errs: each class, and each pair.
+
+Shapes: B examples, C classes.
+"""
+
+import importlib.util
+import io
+import os
+import typing
+from collections.abc import Sequence
+
+from bert_tf.tasks import classification
+
+import numpy as np
+from etils import epath
+from sklearn import metrics
+
+if typing.TYPE_CHECKING:
+    from matplotlib import figure
+
+# More classes leave no room for numbers in a picture's cells.
+_MOST_NUMBERS = 30
+
+
+def report(
+    task: classification.Task, labels: np.ndarray, predicted: np.ndarray
+) -> str:
+    """Returns a table with a line for each class, and what is taken for what.
+
+    Args:
+        task: Of classes, not of scores.
+        labels: Class indices [B], or 0 and 1 of each label [B, C].
+        predicted: The same kind of values.
+    """
+    names = task.labels or ()
+    table = metrics.classification_report(
+        labels,
+        predicted,
+        labels=range(len(names)),
+        target_names=names,
+        digits=4,
+        zero_division=0.0,
+    )
+    if task.is_multi_label:
+        counts = metrics.multilabel_confusion_matrix(labels, predicted)
+        columns: Sequence[str] = ("right", "wrong", "missed")
+        rows = [[c[1, 1], c[0, 1], c[1, 0]] for c in counts]
+        title = "How often each label was given rightly, wrongly, and not."
+    else:
+        columns, rows = names, list(confusions(task, labels, predicted))
+        title = "Rows are the labels of the data, columns those predicted."
+    return f"{table}\n{title}\n{_table(names, columns, rows)}"
+
+
+def confusions(
+    task: classification.Task, labels: np.ndarray, predicted: np.ndarray
+) -> np.ndarray:
+    """Counts [C, C]: examples of the row's class taken for the column's."""
+    classes = range(len(task.labels or ()))
+    return metrics.confusion_matrix(labels, predicted, labels=classes)
+
+
+def _table(
+    names: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[int]]
+) -> str:
+    cells = [["", *columns]]
+    cells += [[n, *map(str, row)] for n, row in zip(names, rows, strict=True)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = (
+        "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True))
+        for row in cells
+    )
+    return "\n".join(lines) + "\n"
+
+
+def can_draw() -> bool:
+    """Whether matplotlib is there (the extra `viz`)."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def picture(names: Sequence[str], counts: np.ndarray) -> "figure.Figure":
+    """Draws a confusion matrix.
+
+    Args:
+        names: Of the classes.
+        counts: From `confusions`, [C, C].
+    """
+    # Slow to import, needed here alone, and not everywhere there.
+    from matplotlib import figure
+
+    size = min(3 + 0.5 * len(names), 20)  # inches
+    drawn = figure.Figure((size + 1, size), layout="constrained")
+    axes = drawn.add_subplot()
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    drawn.colorbar(image, label="share of the row's class")
+    places = range(len(names))
+    # A label may hold dollar signs, which are no formula.
+    axes.set_xticks(places, names, rotation=90, parse_math=False)
+    axes.set_yticks(places, names, parse_math=False)
+    axes.set_xlabel("predicted")
+    axes.set_ylabel("label")
+    if len(names) <= _MOST_NUMBERS:
+        for (row, column), count in np.ndenumerate(counts):
+            color = "white" if shares[row, column] > 0.5 else "black"
+            text = axes.text(column, row, str(count), color=color)
+            text.set(ha="center", va="center")
+    return drawn
+
+
+def write_png(path: str, drawn: "figure.Figure") -> None:
+    """Writes a picture that appears under its name when it is complete."""
+    png = io.BytesIO()
+    drawn.savefig(png, format="png", dpi=150)
+    temporary = epath.Path(f"{path}.tmp{os.getpid()}")
+    temporary.write_bytes(png.getvalue())
+    temporary.replace(path)

@@ -1,0 +1,65 @@
+"""The files that a tagger is trained and tried on, and the labels in them."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from bert_tf.tasks import tagging
+
+from absl import logging
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """One file of sentences."""
+
+    path: str
+    columns: tagging.Columns
+    sentences: Sequence[tagging.Sentence]
+
+
+def read(name: str, path: str, columns: tagging.Columns) -> Split:
+    """Reads the file of a split."""
+    sentences = tagging.read(path, columns)
+    logging.info("Data: %d %s sentences.", len(sentences), name)
+    return Split(path, columns, sentences)
+
+
+def find_labels(
+    given: Sequence[str] | None,
+    scheme: str | None,
+    splits: Mapping[str, Split],
+    known: Sequence[str] | None,
+) -> tuple[tuple[str, ...], str]:
+    """Returns the labels and their scheme, which fit all files.
+
+    Args:
+        given: All labels; None learns them from the split "train".
+        scheme: How they spell entities; None for what they look like.
+        splits: What was read.
+        known: Those of an earlier run, where there is nothing to learn from.
+
+    Raises:
+        ValueError: There is no way to know them, or they do not fit.
+    """
+    if given:
+        labels = tuple(given)
+    elif "train" in splits:
+        labels = tagging.known_labels(splits["train"].sentences)
+    else:
+        labels = tuple(known or ())
+    if not labels:
+        raise ValueError(
+            "The labels are not known. Give --labels in the order of training, "
+            "or --do_train and --train_file to learn them from."
+        )
+    if len(labels) < 2 or len(set(labels)) < len(labels):
+        raise ValueError(
+            "Expected at least two labels, each once. "
+            f"Received: labels={','.join(labels)}"
+        )
+    scheme = scheme or tagging.detect_scheme(labels)
+    tagging.check_scheme(labels, scheme)
+    logging.info("The scheme of the %d labels: %s.", len(labels), scheme)
+    for split in splits.values():
+        tagging.check(split.path, split.sentences, labels, scheme)
+    return labels, scheme

@@ -1,0 +1,133 @@
+import random
+
+from bert_tf.tasks import classification, own_files
+
+import pytest
+
+_COLUMNS = own_files.Columns("text", None, "label")
+
+
+def _write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def _custom(files, columns=_COLUMNS, labels=None, is_regression=False):
+    return own_files.custom(columns, files, labels, is_regression)
+
+
+def _read(task, split):
+    examples = classification.read(task, "", split)
+    return [(e.text_a, e.text_b, e.label) for e in examples]
+
+
+def test_custom_labels_are_learned_in_sorted_order(tmp_path):
+    train = _write(
+        tmp_path / "train.csv", 'label,text\nspam,"win, now"\nham,hi\nspam,x\n'
+    )
+    test = _write(tmp_path / "test.tsv", "text\nso\n")
+    task = _custom({"train": train, "test": test})
+    assert task.labels == ("ham", "spam")
+    assert _read(task, "train") == [
+        ("win, now", "", "spam"),
+        ("hi", "", "ham"),
+        ("x", "", "spam"),
+    ]
+    assert _read(task, "test") == [("so", "", None)]
+
+
+def test_custom_pairs_scores_and_given_labels(tmp_path):
+    columns = own_files.Columns(0, 1, 2, has_header=False)
+    path = _write(tmp_path / "a.tsv", "a\tb\t1.5\nc\td\t-2\n")
+    task = _custom({"dev": path}, columns, is_regression=True)
+    assert task.labels is None
+    assert _read(task, "dev") == [("a", "b", 1.5), ("c", "d", -2.0)]
+    task = _custom({"dev": path}, columns, labels=("1.5", "-2"))
+    assert _read(task, "dev")[1] == ("c", "d", "-2")
+
+
+def test_custom_format_by_name_or_given(tmp_path):
+    path = _write(tmp_path / "a.json", '{"text": "x", "label": 1}\n')
+    assert _read(_custom({"dev": path}, labels=("0", "1")), "dev") == [
+        ("x", "", "1")
+    ]
+    path = _write(tmp_path / "a.txt", 'text,label\n"a, b",1\n')
+    columns = own_files.Columns("text", None, "label", file_format="csv")
+    task = _custom({"dev": path}, columns, labels=("0", "1"))
+    assert _read(task, "dev") == [("a, b", "", "1")]
+
+
+def test_hold_out_is_the_documented_sample(tmp_path):
+    lines = "".join(f"t{i}\t{i % 2}\n" for i in range(50))
+    path = _write(tmp_path / "a.tsv", "text\tlabel\n" + lines)
+    task = own_files.hold_out(_custom({"train": path}), 0.1, seed=7)
+    chosen = random.Random(7).sample(range(50), 5)
+    dev = [text for text, _, _ in _read(task, "dev")]
+    train = [text for text, _, _ in _read(task, "train")]
+    assert dev == [f"t{i}" for i in sorted(chosen)]
+    assert train == [f"t{i}" for i in range(50) if i not in chosen]
+    for fraction in (0.001, 0.999):
+        with pytest.raises(ValueError, match=r"rows on both sides.*50 rows"):
+            own_files.hold_out(task, fraction, seed=7)
+
+
+def test_spam_file(shared_data):
+    path = str(shared_data / "spam" / "SMSSpamCollection")
+    columns = own_files.Columns("SMS", None, "Label")
+    task = _custom({"train": path}, columns)
+    rows = _read(task, "train")
+    assert task.labels == ("ham", "spam")
+    assert len(rows) == 5574
+    assert sum(label == "spam" for _, _, label in rows) == 747
+
+
+def test_bad_labels_and_scores(tmp_path):
+    path = _write(tmp_path / "a.tsv", "text\tlabel\nx\t1\ny\t2\n")
+    with pytest.raises(
+        ValueError, match=r"a\.tsv, line 3: unknown label.*one of 0, 1.*'2'"
+    ):
+        _read(_custom({"dev": path}, labels=("0", "1")), "dev")
+    for text in ("good", "nan", "inf", ""):
+        path = _write(tmp_path / "b.tsv", f"text\tlabel\nx\t1\ny\t{text}\n")
+        with pytest.raises(ValueError, match=r"b\.tsv, line 3: the score"):
+            _read(_custom({"dev": path}, is_regression=True), "dev")
+
+
+def test_labels_that_make_no_task(tmp_path):
+    path = _write(tmp_path / "a.tsv", "text\tlabel\nx\t1\n")
+    with pytest.raises(ValueError, match=r"at least two labels.*labels=1"):
+        _custom({"train": path})
+    with pytest.raises(ValueError, match=r"each once.*labels=a,b,a"):
+        _custom({"train": path}, labels=("a", "b", "a"))
+    path = _write(tmp_path / "b.csv", 'text,label\nx,"a\nb"\ny,c\n')
+    with pytest.raises(ValueError, match="empty or hold a line end"):
+        _custom({"train": path})
+    with pytest.raises(ValueError, match=r"not known. Give --labels"):
+        _custom({"dev": path})
+
+
+def test_several_labels_for_a_text(tmp_path):
+    path = _write(tmp_path / "a.tsv", "text\tlabel\nx\tb; a\ny\t\nz\ta;a;\n")
+    task = own_files.custom(_COLUMNS, {"train": path}, None, False, ";")
+    assert task.labels == ("a", "b")
+    assert task.metrics[0] == "micro_f1"
+    found = [label for _, _, label in _read(task, "train")]
+    assert found == [("b", "a"), (), ("a",)]
+    path = _write(
+        tmp_path / "b.jsonl",
+        '{"text": "x", "label": ["b", "c;d"]}\n{"text": "y", "label": []}\n',
+    )
+    task = own_files.custom(_COLUMNS, {"train": path}, None, False, ";")
+    assert task.labels == ("b", "c;d")
+    found = [label for _, _, label in _read(task, "train")]
+    assert found == [("b", "c;d"), ()]
+    task = own_files.custom(_COLUMNS, {"dev": path}, ("b", "d"), False, ";")
+    with pytest.raises(
+        ValueError, match=r"b\.jsonl, line 1: unknown label.*b, d.*'c;d'"
+    ):
+        _read(task, "dev")
+    for is_regression, separator in ((True, ";"), (False, "")):
+        with pytest.raises(ValueError, match="--label_separator"):
+            own_files.custom(
+                _COLUMNS, {"dev": path}, None, is_regression, separator
+            )

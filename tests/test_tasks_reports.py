@@ -1,0 +1,64 @@
+from bert_tf.tasks import own_files, reports
+
+import numpy as np
+import pytest
+
+_COLUMNS = own_files.Columns("t", None, "y")
+_NAMES = ("ham", "spam", "$x^2$ & ü")
+_CLASSES = own_files.custom(_COLUMNS, {}, _NAMES, False)
+_SETS = own_files.custom(_COLUMNS, {}, _NAMES, False, ",")
+
+
+def _rows(report, title):
+    """Name -> numbers of the lines of the table under a title."""
+    lines = report.split(title)[-1].splitlines()
+    rows = [line.rsplit(maxsplit=3) for line in lines]
+    return {row[0].strip(): row[1:] for row in rows if len(row) == 4}
+
+
+def test_classes():
+    labels = np.array([0, 0, 0, 1, 1, 1, 1])
+    predicted = np.array([0, 0, 1, 1, 1, 1, 0])
+    report = reports.report(_CLASSES, labels, predicted)
+    lines = {line.split()[0]: line.split() for line in report.splitlines()[2:5]}
+    # Precision, recall, F1, support.
+    assert lines["ham"] == ["ham", "0.6667", "0.6667", "0.6667", "3"]
+    assert lines["spam"] == ["spam", "0.7500", "0.7500", "0.7500", "4"]
+    assert lines["$x^2$"][3:] == ["0.0000", "0.0000", "0.0000", "0"]
+    table = _rows(report, "those predicted.")
+    assert table["ham"] == ["2", "1", "0"]
+    assert table["spam"] == ["1", "3", "0"]
+    counts = reports.confusions(_CLASSES, labels, predicted)
+    assert counts.tolist() == [[2, 1, 0], [1, 3, 0], [0, 0, 0]]
+
+
+def test_several_labels():
+    labels = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 0]])
+    predicted = np.array([[1, 0, 1], [0, 1, 0], [0, 1, 0]])
+    report = reports.report(_SETS, labels, predicted)
+    assert "micro avg" in report
+    table = _rows(report, "and not.")
+    assert table["ham"] == ["1", "0", "1"]
+    assert table["spam"] == ["2", "0", "0"]
+    assert table["$x^2$ & ü"] == ["0", "1", "0"]
+
+
+def test_the_picture_shows_the_counts(tmp_path):
+    pytest.importorskip("matplotlib")
+    counts = np.array([[9, 1, 0], [0, 0, 10], [0, 0, 0]])
+    drawn = reports.picture(_NAMES, counts)
+    axes = drawn.axes[0]
+    found = {text.get_position(): text.get_text() for text in axes.texts}
+    assert found == {
+        (column, row): str(count)
+        for (row, column), count in np.ndenumerate(counts)
+    }
+    shares = np.array([[0.9, 0.1, 0], [0, 0, 1], [0, 0, 0]])
+    np.testing.assert_allclose(np.array(axes.images[0].get_array()), shares)
+    assert [x.get_text() for x in axes.get_yticklabels()] == list(_NAMES)
+    path = tmp_path / "x.png"
+    reports.write_png(str(path), drawn)
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.read_bytes().startswith(b"\x89PNG")
+    names = [f"class {i}" for i in range(60)]
+    assert not reports.picture(names, np.eye(60, dtype=int)).axes[0].texts
