@@ -227,13 +227,14 @@ def best_labels(model, num_labels, max_seq_length):
 
     def outputs(batch):
         logits = model(batch)  # [B, S, C]
-        entropy = losses.cross_entropy(
-            tf.reshape(logits, [-1, num_labels]),
-            tf.reshape(batch["label_ids"], [-1]),
-        )
         is_word = batch["label_weights"] > 0
-        entropy = tf.reshape(entropy, tf.shape(is_word))
-        best = tf.argmax(logits, axis=-1, output_type=tf.int32)
+        entropy, best = (
+            tf.reshape(x, tf.shape(is_word))
+            for x in losses.cross_entropy(
+                tf.reshape(logits, [-1, num_labels]),
+                tf.reshape(batch["label_ids"], [-1]),
+            )
+        )
         # Workers trim to different lengths, and can gather equal ones only.
         end = max_seq_length - tf.shape(best)[1]
         return {

@@ -132,8 +132,7 @@ def sums(model, batch, dropout_seed):
         # on how far its batch is padded.
         logits = tf.where(batch["input_mask"] > 0, logits, -1e9)  # [B, S]
         labels = batch[f"{name}_positions"]  # [B]
-        entropy = losses.cross_entropy(logits, labels)
-        best = tf.argmax(logits, axis=-1, output_type=labels.dtype)
+        entropy, best = losses.cross_entropy(logits, labels)
         loss += tf.reduce_sum(rows * entropy) / 2
         metrics[f"{name}_accuracy"] = tf.reduce_sum(
             rows * tf.cast(best == labels, tf.float32)

@@ -183,33 +183,32 @@ class SelfAttention(keras.layers.Layer):
             rows: [B, R, D], those of `x` that attend; None for all.
         """
         config = self.config
-        heads = config.num_attention_heads
-        size = config.hidden_size // heads  # H
         # One product for the three: D is small beside what fills a processor.
         if rows is None:
             q, k, v = self._project(x, self.query, self.key, self.value)
         else:
             (q,) = self._project(rows, self.query)
             k, v = self._project(x, self.key, self.value)
-        # Scaling q costs S * H multiplications, scaling the scores S * S.
-        scores = tf.matmul(q * (1 / math.sqrt(size)), k, transpose_b=True)
-        scores = tf.cast(scores, tf.float32) + tf.cast(mask, tf.float32)
-        probs = tf.cast(tf.nn.softmax(scores), v.dtype)  # [B, N, R, S]
-        # Whole tokens are dropped from attention, as in the original.
         rate = config.attention_probs_dropout_prob
-        probs = functions.dropout(probs, rate, dropout_seed)
-        context = tf.transpose(tf.matmul(probs, v), [0, 2, 1, 3])
+        context = functions.attend(q, k, v, mask, rate, dropout_seed)
+        context = tf.transpose(context, [0, 2, 1, 3])
         batch, length = tf.unstack(tf.shape(context)[:2])
         return tf.reshape(context, [batch, length, config.hidden_size])
 
     def _project(self, x, *layers):
         """Applies dense layers in one product, each [B, N, S, H]."""
         heads = self.config.num_attention_heads
-        kernel = tf.concat([layer.kernel for layer in layers], axis=1)
-        bias = tf.concat([layer.bias for layer in layers], axis=0)
+        size = self.config.hidden_size // heads
+        # Weights are fewer than queries, or scores, to scale.
+        scales = [
+            1 / math.sqrt(size) if layer is self.query else 1
+            for layer in layers
+        ]
+        pairs = list(zip(layers, scales, strict=True))
+        kernel = tf.concat([layer.kernel * s for layer, s in pairs], axis=1)
+        bias = tf.concat([layer.bias * s for layer, s in pairs], axis=0)
         y = functions.affine(x, kernel, bias)
         batch, length = tf.unstack(tf.shape(x)[:2])
-        size = self.config.hidden_size // heads
         y = tf.reshape(y, [batch, length, len(layers), heads, size])
         return tf.unstack(tf.transpose(y, [2, 0, 3, 1, 4]))
 

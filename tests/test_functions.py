@@ -186,6 +186,84 @@ class TestAffine:
             assert y.shape == (*shape[:-1], 5)
             np.testing.assert_allclose(y, x @ kernel + bias, rtol=1e-12)
 
+    @pytest.mark.parametrize(
+        ("size_in", "size_out"), [(3, 5), (1024, 2), (2, 1024), (1024, 1024)]
+    )
+    def test_gradients(self, size_in, size_out):
+        # Rows of 4 KiB are made longer on the way.
+        x, kernel, bias, dy = (
+            tf.constant(_uniform(shape, i), tf.float32)
+            for i, shape in enumerate(
+                [
+                    (2, 3, size_in),
+                    (size_in, size_out),
+                    (size_out,),
+                    (2, 3, size_out),
+                ]
+            )
+        )
+        with tf.GradientTape() as tape:
+            tape.watch((x, kernel, bias))
+            y = functions.affine(x, kernel, bias)
+        found = tape.gradient(y, (x, kernel, bias), output_gradients=dy)
+        rows, d_rows = (t.numpy().astype(float).reshape(6, -1) for t in (x, dy))
+        expected = (
+            (d_rows @ kernel.numpy().astype(float).T).reshape(x.shape),
+            rows.T @ d_rows,
+            d_rows.sum(axis=0),
+        )
+        for ours, theirs in zip(found, expected, strict=True):
+            scale = np.abs(theirs).max()
+            np.testing.assert_allclose(ours, theirs, atol=1e-6 * scale)
+
+
+# ---- Attention --------------------------------------------------------------
+
+
+def _attend_plainly(q, k, v, mask, rate, seed):
+    scores = tf.matmul(q, k, transpose_b=True) + mask
+    kept = functions.dropout(tf.nn.softmax(scores), rate, seed)
+    return tf.matmul(kept, v)
+
+
+class TestAttend:
+    @pytest.mark.parametrize("seed", [None, (1, 2)])
+    @pytest.mark.parametrize(
+        ("rows", "mask_rows"), [(6, 1), (6, 6), (2, 1), (2, 2)]
+    )
+    def test_value_and_gradients(self, seed, rows, mask_rows):
+        # [B, N, R or S, H], with the padding of the second row masked out.
+        shapes = [(2, 3, rows, 4), (2, 3, 6, 4), (2, 3, 6, 4)]
+        arrays = [_uniform(shape, i) for i, shape in enumerate(shapes)]
+        q, k, v = (tf.constant(array, tf.float32) for array in arrays)
+        mask = np.zeros([2, 1, mask_rows, 6], np.float32)
+        mask[1, ..., 4:] = -10000
+        dy = tf.constant(_uniform(shapes[0], 4), tf.float32)
+        results = []
+        for function in (functions.attend, _attend_plainly):
+            with tf.GradientTape() as tape:
+                tape.watch((q, k, v))
+                y = function(q, k, v, tf.constant(mask), 0.3, seed)
+            gradients = tape.gradient(y, (q, k, v), output_gradients=dy)
+            results.append([y, *gradients])
+        for found, expected in zip(*results, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-5)
+
+    def test_bfloat16_stays_near(self):
+        arrays = [tf.constant(_uniform((2, 2, 8, 4), i)) for i in range(4)]
+        results = []
+        for dtype in (tf.bfloat16, tf.float32):
+            q, k, v, dy = (tf.cast(array, dtype) for array in arrays)
+            with tf.GradientTape() as tape:
+                tape.watch((q, k, v))
+                y = functions.attend(q, k, v, tf.zeros([2, 1, 1, 8]), 0, None)
+            gradients = tape.gradient(y, (q, k, v), output_gradients=dy)
+            assert {x.dtype for x in (y, *gradients)} == {dtype}
+            results.append([tf.cast(x, tf.float32) for x in (y, *gradients)])
+        for found, expected in zip(*results, strict=True):
+            error = np.linalg.norm(found - expected)
+            assert 0 < error < 0.03 * np.linalg.norm(expected)
+
 
 # ---- Dropout ----------------------------------------------------------------
 
@@ -203,8 +281,24 @@ class TestDropout:
         # Five standard deviations of a binomial distribution.
         spread = 5 * math.sqrt(rate * (1 - rate) / kept.size)
         assert abs(kept.mean() - (1 - rate)) < spread
-        scaled = self.x.numpy() * np.float32(1 / (1 - rate))
-        np.testing.assert_array_equal(y[kept], scaled[kept])
+        # The share of places that are dropped on average, exactly.
+        share = np.float32(round(rate * 2**16) / 2**16)
+        assert abs(share - rate) < 1e-5
+        scaled = self.x.numpy() / (1 - share)
+        np.testing.assert_allclose(y[kept], scaled[kept], rtol=2e-7)
+
+    @pytest.mark.parametrize("size", [1, 2, 7])
+    def test_any_width(self, size):
+        x = tf.ones([20000, size])
+        y = functions.dropout(x, 0.25, tf.constant([3, 1])).numpy()
+        spread = 5 * math.sqrt(0.25 * 0.75 / len(y))
+        assert np.all(abs((y != 0).mean(axis=0) - 0.75) < spread)
+
+    def test_places_that_share_bits_are_independent(self):
+        # One integer decides about a place and that half a row further.
+        kept = self._mask(0.5, [7, 8])
+        same = kept[:, :500] == kept[:, 500:]
+        assert abs(same.mean() - 0.5) < 5 * 0.5 / math.sqrt(same.size)
 
     def test_mean_is_preserved(self):
         y = functions.dropout(self.x, 0.1, tf.constant([3, 4])).numpy()

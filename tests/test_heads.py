@@ -321,7 +321,9 @@ class TestFurtherHeads:
             # The names are those of the two together.
             for variable in model.variables:
                 variable.assign(values[variable.path])
-            np.testing.assert_allclose(model(_INPUTS), logits, atol=1e-6)
+            np.testing.assert_allclose(
+                model(_INPUTS), logits, rtol=1e-6, atol=1e-6
+            )
 
     @pytest.mark.parametrize("kind", ["tagger", "choice"])
     def test_dropout_comes_before_the_head(self, kind):
