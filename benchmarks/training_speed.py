@@ -1,7 +1,7 @@
 """Times a pre-training step here, in transformers and in KerasHub.
 
     pip install -e '.[parity]'
-    python benchmarks/training_speed.py --models=mini,small,base
+    python -m benchmarks.training_speed --models=mini,small,base
 
 The same model, batch, length and number of masked words for all, float32,
 dropout on, random text without padding. Every side runs in a process of its
@@ -19,20 +19,17 @@ operations that are needed.
 
 import collections
 import importlib
-import json
 import os
-import pathlib
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable
+
+from benchmarks import pretraining_step
 
 import numpy as np
 from absl import app, flags
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 SIDES = ("ours", "transformers", "keras_hub", "keras_hub_onednn")
 
 _MODELS = flags.DEFINE_list("models", ["mini"], "Of configs/models.")
@@ -44,47 +41,10 @@ _PREDICTIONS = flags.DEFINE_integer("predictions", 20, "P.")
 _BATCH = flags.DEFINE_integer("batch", 0, "B; by default 32, for base 8.")
 _RUN = flags.DEFINE_string("run", None, "Internal: the side to run.")
 
-WARM_UP = 2  # steps
-
-
-def config_of(model: str) -> dict:
-    """Reads configs/models/MODEL.json."""
-    path = ROOT / "configs" / "models" / f"{model}.json"
-    return json.loads(path.read_text())
-
 
 def batch_size(model: str) -> int:
     """Returns B."""
     return _BATCH.value or (8 if model == "base" else 32)
-
-
-def rows(config: dict, count: int) -> dict[str, np.ndarray]:
-    """Makes random features of full length."""
-    rng = np.random.default_rng(0)
-    S, P, V = _LENGTH.value, _PREDICTIONS.value, config["vocab_size"]
-    positions = np.stack(
-        [np.sort(rng.permutation(np.arange(1, S))[:P]) for _ in range(count)]
-    )
-    return {
-        "input_ids": rng.integers(5, V, (count, S)),
-        "input_mask": np.ones([count, S], int),
-        "segment_ids": np.tile(np.arange(S) // (S // 2), [count, 1]),
-        "masked_lm_positions": positions,
-        "masked_lm_ids": rng.integers(5, V, (count, P)),
-        "masked_lm_weights": np.ones([count, P], np.float32),
-        "next_sentence_labels": rng.integers(0, 2, (count, 1)),
-    }
-
-
-def timed(step: Callable[[int], None], seconds: float) -> float:
-    """Returns the seconds of one step, after a warm-up."""
-    step(WARM_UP)
-    start = time.perf_counter()
-    step(1)
-    count = max(2, round(seconds / (time.perf_counter() - start)))
-    start = time.perf_counter()
-    step(count)
-    return (time.perf_counter() - start) / count
 
 
 # ---- The sides --------------------------------------------------------------
@@ -92,49 +52,10 @@ def timed(step: Callable[[int], None], seconds: float) -> float:
 
 def ours(config: dict, batch: int) -> float:
     """run_pretraining.py's own objective, loop and input."""
-    from bert_tf import (
-        heads,
-        input_pipeline,
-        modeling,
-        optimization,
-        pretraining,
-        records,
-        training,
+    step = pretraining_step.make(
+        config, batch, _LENGTH.value, _PREDICTIONS.value
     )
-
-    import tensorflow as tf
-
-    features = rows(config, 4 * batch)
-    strategy = tf.distribute.get_strategy()
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "records")
-        with records.Writer(path) as writer:
-            for values in zip(*features.values(), strict=True):
-                record = dict(zip(features, values, strict=True))
-                writer.write(records.PRETRAINING.encode(record))
-        model = heads.BertPretrainer(modeling.BertConfig(**config))
-        optimizer = optimization.AdamWeightDecay(
-            optimization.linear_warmup_decay(1e-4, 100, 10000)
-        )
-        optimizer.build(model.trainable_variables)
-        dataset = input_pipeline.distribute(
-            strategy,
-            input_pipeline.train([path], [4 * batch], batch, seed=1),
-            records.PRETRAINING,
-            {"S": _LENGTH.value, "P": _PREDICTIONS.value},
-        )
-        objective = pretraining.objective("nsp")
-        train = training.make_train_steps(
-            strategy, model, optimizer, objective, dataset, 1
-        )
-        done = 0
-
-        def step(count):
-            nonlocal done
-            train(done, count)
-            done += count
-
-        return timed(step, _SECONDS.value)
+    return pretraining_step.timed(step, _SECONDS.value)
 
 
 def transformers(config: dict, batch: int) -> float:
@@ -147,7 +68,9 @@ def transformers(config: dict, batch: int) -> float:
     model = library.BertForPreTraining(known).train()
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4, weight_decay=0.01)
     schedule = library.get_linear_schedule_with_warmup(optimizer, 100, 10000)
-    features = rows(config, batch)
+    features = pretraining_step.rows(
+        config, batch, _LENGTH.value, _PREDICTIONS.value
+    )
     labels = np.full([batch, _LENGTH.value], -100)
     np.put_along_axis(
         labels, features["masked_lm_positions"], features["masked_lm_ids"], 1
@@ -168,7 +91,7 @@ def transformers(config: dict, batch: int) -> float:
             schedule.step()
             optimizer.zero_grad()
 
-    return timed(step, _SECONDS.value)
+    return pretraining_step.timed(step, _SECONDS.value)
 
 
 def keras_hub(config: dict, batch: int) -> float:
@@ -199,7 +122,9 @@ def keras_hub(config: dict, batch: int) -> float:
         keras.optimizers.AdamW(1e-4, weight_decay=0.01, global_clipnorm=1.0),
         [keras.losses.SparseCategoricalCrossentropy(from_logits=True)] * 2,
     )
-    features = rows(config, batch)
+    features = pretraining_step.rows(
+        config, batch, _LENGTH.value, _PREDICTIONS.value
+    )
     inputs = {
         "token_ids": features["input_ids"],
         "padding_mask": features["input_mask"],
@@ -212,7 +137,7 @@ def keras_hub(config: dict, batch: int) -> float:
     def step(count):
         model.fit(dataset, steps_per_epoch=count, verbose=0)
 
-    return timed(step, _SECONDS.value)
+    return pretraining_step.timed(step, _SECONDS.value)
 
 
 def ceiling() -> float:
@@ -268,7 +193,7 @@ def run(side: str, model: str) -> float:
     values = [f"--{name}={flags.FLAGS[name].value}" for name in names]
     done = subprocess.run(
         [
-            *(sys.executable, __file__),
+            *(sys.executable, "-m", "benchmarks.training_speed"),
             *(f"--run={side}", f"--models={model}", *values),
         ],
         env=environment,
@@ -290,11 +215,11 @@ def main(argv):
     if _RUN.value:
         model = _MODELS.value[0]
         function = globals()[_RUN.value.removesuffix("_onednn")]
-        print(function(config_of(model), batch_size(model)))
+        print(function(pretraining_step.config_of(model), batch_size(model)))
         return
     print(f"{os.cpu_count()} cores; {_ROUNDS.value} rounds, sides in turn")
     for model in _MODELS.value:
-        config, batch = config_of(model), batch_size(model)
+        config, batch = pretraining_step.config_of(model), batch_size(model)
         found = collections.defaultdict(list)
         for _ in range(_ROUNDS.value):
             found["ceiling"].append(run("ceiling", model))

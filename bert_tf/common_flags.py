@@ -363,6 +363,7 @@ def check_only(
             lengths.get("P", 0),
             DTYPE.value,
             REMAT.value,
+            accumulate or 1,
         ).total
 
     logging.info(

@@ -216,7 +216,8 @@ class Memory:
     """Bytes that a replica needs to train.
 
     Attributes:
-        state: Weights and moments.
+        state: Weights and moments, and the gradients of the micro-batches
+            before, if there are several.
         gradients: At their most: before, while and after they are clipped.
         activations: What the forward pass keeps for the backward pass.
         working: What the largest operation needs beside that.
@@ -242,11 +243,14 @@ def training_memory(
     predictions: int,
     dtype: str = "float32",
     remat: bool = False,
+    accumulate: int = 1,
 ) -> Memory:
     """Estimates what a replica needs to pre-train on a micro-batch.
 
     It counts the tensors that modeling.py keeps; what the framework needs for
-    itself comes on top. tests/test_devices.py says how near it comes.
+    itself comes on top, and what its threads compute ahead and its allocator
+    leaves unused, which it can't know. `python -m benchmarks.memory` says how
+    near it comes.
 
     Args:
         config: the model's.
@@ -255,6 +259,7 @@ def training_memory(
         predictions: P; 0 for a classifier.
         dtype: of the activations.
         remat: whether layers are computed again in the backward pass.
+        accumulate: micro-batches.
     """
     D, F, V = config.hidden_size, config.intermediate_size, config.vocab_size
     N, L = config.num_attention_heads, config.num_hidden_layers
@@ -262,13 +267,14 @@ def training_memory(
     tokens, read = batch * seq, batch * (predictions + 1)
 
     def layer(rows):
-        # Keys and values; of the rows: query, context, output of attention and
-        # of the layer, two dropout masks; in float32 two normalized sums.
+        # Keys and values; of the rows: query, context in two orders, output of
+        # attention and of the layer, two dropout masks; in float32 two
+        # normalized sums.
         vectors = tokens * 2 * D * size + rows * D * (7 * size + 2 * 4)
-        # Softmax in float32, its dropout mask and product.
-        scores = rows * seq * N * (4 + 2 * size)
-        # Input, tanh, square and output of gelu.
-        return vectors + scores + rows * F * 4 * size
+        # Softmax in float32, and what dropout left of it.
+        scores = rows * seq * N * (4 + size)
+        # Output of gelu and two factors of its slope.
+        return vectors + scores + rows * F * 3 * size
 
     embeddings = tokens * D * (2 * size + 4)
     head = batch * predictions * (V * (size + 2 * 4) + D * (3 * size + 4))
@@ -280,7 +286,8 @@ def training_memory(
         batch * predictions * V * 4,
     )
     weights = 4 * parameters(config)
-    return Memory(3 * weights, 2 * weights, embeddings + head + kept, working)
+    state = (3 if accumulate == 1 else 4) * weights
+    return Memory(state, 2 * weights, embeddings + head + kept, working)
 
 
 def largest(memory: Callable[[int], float], available: float) -> int:

@@ -2,10 +2,10 @@
 
 import pathlib
 
+from benchmarks import memory
 from bert_tf import devices, heads, modeling
 
 import numpy as np
-import peak_memory
 import pytest
 import tensorflow as tf
 
@@ -166,7 +166,7 @@ class TestMemory:
             "type_vocab_size": 2,
         }
         sizes = (batch, length, predictions)
-        measured = peak_memory.of_a_step(values, *sizes, remat=False)
+        measured = memory.of_a_step(values, *sizes, remat=False)
         estimate = devices.training_memory(
             modeling.BertConfig(**values), *sizes
         )

@@ -1,0 +1,176 @@
+"""What a token costs as sequences, batches and models grow.
+
+    pip install -e '.[viz]'
+    python -m benchmarks.cost_curves --picture=/tmp/cost_curves.png
+
+Times run_pretraining.py's step, each point in a process of its own, along three
+curves from one BERT-mini: length at 4,096 tokens a step, batch, and layers.
+Prints the time of a step and of a token, the speed in the operations that are
+needed (where the curves have no kink it rises slowly or stays), and the memory
+that model and steps add to the process beside what we say they take.
+"""
+
+import dataclasses
+import importlib
+import json
+import os
+import resource
+import subprocess
+import sys
+
+from benchmarks import pretraining_step
+
+from absl import app, flags
+
+_MODEL = flags.DEFINE_string("model", "mini", "Of configs/models.")
+_SECONDS = flags.DEFINE_float("seconds", 8.0, "Of steps at every point.")
+_POINTS = flags.DEFINE_integer("points", 4, "Of every curve at most.", 1)
+_PICTURE = flags.DEFINE_string("picture", None, "PNG file to write.")
+_RUN = flags.DEFINE_string("run", None, "Internal: the point to measure.")
+
+TOKENS = 4096
+LENGTHS = (64, 128, 256, 512)
+BATCHES = (8, 16, 32, 64)
+LAYERS = (2, 4, 6, 8)
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A step to measure; 15 % of its words are predicted."""
+
+    layers: int
+    batch: int
+    length: int
+
+    @property
+    def predictions(self) -> int:
+        return round(0.15 * self.length) + 1
+
+    @property
+    def tokens(self) -> int:
+        return self.batch * self.length
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """What was measured at a point, and what we say of it."""
+
+    seconds: float  # of a step
+    memory: float  # bytes
+    flops: float  # needed for a step
+    estimate: float  # bytes
+
+
+# What varies -> the points.
+CURVES = {
+    "length": [Point(4, TOKENS // S, S) for S in LENGTHS],
+    "batch": [Point(4, B, 128) for B in BATCHES],
+    "layers": [Point(L, TOKENS // 128, 128) for L in LAYERS],
+}
+
+
+def config_of(point: Point) -> dict:
+    """Returns the model with that many layers."""
+    config = pretraining_step.config_of(_MODEL.value)
+    return config | {"num_hidden_layers": point.layers}
+
+
+def measure(point: Point) -> Cost:
+    """Times steps in this process, and sees what they add to it."""
+    importlib.import_module("bert_tf.heads")
+    before = _resident()
+    config, P = config_of(point), point.predictions
+    step = pretraining_step.make(config, point.batch, point.length, P)
+    seconds = pretraining_step.timed(step, _SECONDS.value)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    from bert_tf import devices, modeling
+
+    model = modeling.BertConfig(**config)
+    B, S = point.batch, point.length
+    return Cost(
+        seconds,
+        peak - before,
+        devices.training_flops(model, B, B * S, B * S * S, B * P),
+        devices.training_memory(model, B, S, P).total,
+    )
+
+
+def _resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def run(point: Point) -> Cost:
+    """Measures a point in a process of its own."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "benchmarks.cost_curves"),
+            f"--run={json.dumps(dataclasses.asdict(point))}",
+            *(f"--model={_MODEL.value}", f"--seconds={_SECONDS.value}"),
+        ],
+        env=dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(f"{point} failed:\n{done.stderr[-3000:]}")
+    return Cost(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def draw(costs: dict[Point, Cost], path: str) -> None:
+    """Writes a picture of the curves: time and memory of a token."""
+    plots = importlib.import_module("matplotlib.pyplot")
+    figure, axes = plots.subplots(
+        2, len(CURVES), figsize=(10, 6), layout="constrained", squeeze=False
+    )
+    for column, (name, points) in enumerate(CURVES.items()):
+        points = [point for point in points if point in costs]
+        places = [getattr(point, name) for point in points]
+        known = [costs[point] for point in points]
+        tokens = [point.tokens for point in points]
+        pairs = list(zip(known, tokens, strict=True))
+        time, memory = axes[0][column], axes[1][column]
+        time.plot(places, [1e6 * c.seconds / n for c, n in pairs], "o-")
+        measured = [c.memory / 1e6 for c in known]
+        memory.plot(places, measured, "o-", label="measured")
+        expected = [c.estimate / 1e6 for c in known]
+        memory.plot(places, expected, "--", label="estimate")
+        memory.set_xlabel(name)
+        for axis, label in ((time, "µs per token"), (memory, "MB")):
+            axis.set_ylim(bottom=0)
+            axis.set_xticks(places)
+            axis.set_ylabel(label)
+    axes[1][0].legend()
+    figure.suptitle(f"A pre-training step of {_MODEL.value}")
+    figure.savefig(path, dpi=150)
+
+
+def main(argv):
+    """Measures all points and prints the table."""
+    del argv
+    if _RUN.value:
+        point = Point(**json.loads(_RUN.value))
+        print(json.dumps(dataclasses.asdict(measure(point))))
+        return
+    costs: dict[Point, Cost] = {}
+    print("curve    layers batch length   s/step us/token GFLOP/s  MB (said)")
+    for name, points in CURVES.items():
+        for point in points[: _POINTS.value]:
+            if point not in costs:
+                costs[point] = run(point)
+            cost = costs[point]
+            print(
+                f"{name:8} {point.layers:6} {point.batch:5} {point.length:6} "
+                f"{cost.seconds:8.3f} "
+                f"{1e6 * cost.seconds / point.tokens:8.1f} "
+                f"{cost.flops / cost.seconds / 1e9:7.1f} "
+                f"{cost.memory / 1e6:6.0f} ({cost.estimate / 1e6:.0f})",
+                flush=True,
+            )
+    if _PICTURE.value:
+        draw(costs, _PICTURE.value)
+
+
+if __name__ == "__main__":
+    app.run(main)
