@@ -18,6 +18,7 @@ import dataclasses
 import os
 
 from bert_tf import (
+    best,
     checkpoints,
     command_line,
     common_flags,
@@ -106,7 +107,13 @@ _EVAL_STEPS = flags.DEFINE_integer(
     "eval_steps",
     None,
     "Evaluates after so many training steps too; the results go to the log, "
-    "metrics.jsonl and TensorBoard.",
+    "metrics.jsonl and TensorBoard, the weights with the lowest loss to best/.",
+    lower_bound=1,
+)
+_EARLY_STOP = flags.DEFINE_integer(
+    "early_stop_evaluations",
+    None,
+    "Ends training when so many evaluations in turn brought no lower loss.",
     lower_bound=1,
 )
 _AUTO_BATCH_SIZE = flags.DEFINE_bool(
@@ -227,12 +234,40 @@ class Plan:
     peak_flops: float | None
     profile_steps: tuple[int, int] | None
     eval_steps: int | None  # between evaluations while training
+    early_stop: int | None  # evaluations without a lower loss
 
     def schedule(self):
         """The learning rate at each step."""
         return self.recipe.schedule(
             self.learning_rate, self.num_warmup_steps, self.num_train_steps
         )
+
+    def check(self):
+        """Raises ValueError where numbers contradict each other."""
+        self.schedule()
+        if self.early_stop and not self.eval_steps:
+            raise ValueError(
+                "--early_stop_evaluations needs evaluations to count: give "
+                "--eval_steps, and --eval_file for text that is not trained "
+                f"on. Received: early_stop_evaluations={self.early_stop}"
+            )
+
+    def is_over(self, step, kept):
+        """Whether too many evaluations brought nothing better than `kept`.
+
+        A run that goes on knows it from the step of its best.
+        """
+        if not self.early_stop or not self.eval_steps or not kept.results:
+            return False
+        best_step = int(kept.results[checkpoints.GLOBAL_STEP])
+        over = step - best_step >= self.early_stop * self.eval_steps
+        if over:
+            logging.info(
+                "No lower loss since step %d: ending at step %d.",
+                best_step,
+                step,
+            )
+        return over
 
 
 def train(plan, folder, strategy, model, data, evaluation, vocab):
@@ -255,6 +290,14 @@ def train(plan, folder, strategy, model, data, evaluation, vocab):
         opened.write_text(os.path.join(folder, tf1.VOCAB), vocab)
     if state.step >= plan.num_train_steps:
         logging.info("The run has made all %d steps.", plan.num_train_steps)
+        return state.step
+    files = {tf1.CONFIG: model.bert.config.to_json()}
+    if vocab is not None:
+        files[tf1.VOCAB] = vocab
+    kept = best.Best(folder, "loss", files, lowest=True, write=is_chief)
+    if not state.step:
+        kept.clear()
+    if plan.is_over(state.step, kept):
         return state.step
     batches = input_pipeline.train(
         data.files, data.counts, plan.batch_size, plan.seed, state.records
@@ -296,11 +339,10 @@ def train(plan, folder, strategy, model, data, evaluation, vocab):
         profile = progress.Profile(folder, plan.profile_steps)
         hooks.append((plan.profile_steps, profile))
     if plan.eval_steps:
-        hooks.append(
-            (plan.eval_steps, lambda n, _: report.evaluation(n, evaluation()))
-        )
+        hook = evaluation_hook(plan, model, evaluation, kept, report)
+        hooks.append((plan.eval_steps, hook))
     with input_pipeline.explained(data.files):
-        training.run(
+        return training.run(
             steps,
             state.step,
             plan.num_train_steps,
@@ -309,7 +351,19 @@ def train(plan, folder, strategy, model, data, evaluation, vocab):
             hooks=hooks,
             agree=distribution.agreement(strategy),
         )
-    return plan.num_train_steps
+
+
+def evaluation_hook(plan, model, evaluation, kept, report):
+    """Keeps the best weights, and ends a run that gets no better."""
+
+    def hook(step, _):
+        results = evaluation()
+        kept.offer(step, results, model)
+        best_step = int(kept.results[checkpoints.GLOBAL_STEP])
+        report.evaluation(step, results, best_step)
+        return plan.is_over(step, kept)
+
+    return hook
 
 
 def find_accumulate(plan, strategy, model, optimizer, data, dataset):
@@ -387,10 +441,11 @@ def main(_):
         common_flags.PEAK_FLOPS.value,
         common_flags.profile_steps(),
         _EVAL_STEPS.value,
+        _EARLY_STOP.value,
     )
     strategy = common_flags.set_up_distribution()
     if do_train:
-        plan.schedule()  # checks the numbers of steps
+        plan.check()
         distribution.check_batch_size(
             strategy, "train_batch_size", plan.batch_size, accumulate or 1
         )

@@ -1,78 +1,17 @@
-"""What fine-tuning leaves: the model's files, its labels, its best weights."""
+"""What fine-tuning leaves: the model's weights, files and labels."""
 
 import dataclasses
-import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from bert_tf import checkpoints, modeling, tokenization
+from bert_tf import best, checkpoints, modeling, tokenization
 from bert_tf.interop import formats, model_files, names, opened, tf1
 
 import keras
-import numpy as np
 import tensorflow as tf
 from absl import logging
 
-_RESULTS = "results.json"
-
-
-# ---- The best checkpoint ----------------------------------------------------
-
-
-class Best:
-    """Keeps the weights with the best score in `best/`, ties to the earlier.
-
-    The folder holds one checkpoint, and results.json, which says its step.
-    """
-
-    def __init__(self, output_dir: str, metric: str):
-        """Takes up what a run before this one kept.
-
-        Args:
-            output_dir: The run's folder.
-            metric: The key of the results to be highest.
-        """
-        self.folder = os.path.join(output_dir, "best")
-        self.metric = metric
-        self.results = _read_results(self.folder)
-
-    def clear(self) -> None:
-        """Forgets the best of another run."""
-        if tf.io.gfile.exists(self.folder):
-            tf.io.gfile.rmtree(self.folder)
-        self.results = None
-
-    def offer(
-        self, step: int, results: Mapping[str, float], model: keras.Model
-    ) -> bool:
-        """Keeps the model's weights if they are better than those kept."""
-        score = results[self.metric]
-        if self.results is not None and score <= self.results[self.metric]:
-            return False
-        tf.io.gfile.makedirs(self.folder)
-        tensors = {
-            v.path: tf.convert_to_tensor(v.value) for v in model.variables
-        }
-        tensors[checkpoints.GLOBAL_STEP] = np.int64(step)
-        prefix = os.path.join(self.folder, f"model.ckpt-{step}")
-        checkpoints.write(prefix, tensors)
-        self.results = {**results, checkpoints.GLOBAL_STEP: step}
-        opened.write_text(
-            os.path.join(self.folder, _RESULTS),
-            json.dumps(self.results, indent=2) + "\n",
-        )
-        for old_step, old in checkpoints.numbered(self.folder).items():
-            if old_step != step:
-                checkpoints.remove(old)
-        return True
-
-
-def _read_results(folder: str) -> dict[str, float] | None:
-    path = os.path.join(folder, _RESULTS)
-    if not tf.io.gfile.exists(path):
-        return None
-    with tf.io.gfile.GFile(path) as file:
-        return json.loads(file.read())
+# ---- Weights ----------------------------------------------------------------
 
 
 def open_trained(
@@ -88,11 +27,10 @@ def open_trained(
     Raises:
         ValueError: There are none.
     """
-    best = _read_results(os.path.join(output_dir, "best"))
+    kept = best.checkpoint(output_dir)
     newest = checkpoints.latest(output_dir)
-    if use_best and best is not None:
-        step = best[checkpoints.GLOBAL_STEP]
-        prefix = os.path.join(output_dir, "best", f"model.ckpt-{step}")
+    if use_best and kept:
+        prefix = kept
     elif newest:
         prefix = newest
     elif init_checkpoint:
@@ -250,12 +188,16 @@ class ModelFiles:
         """The pieces of the vocabulary by id."""
         return list(tokenization.parse_vocab(self.vocab, "The vocabulary"))
 
-    def write(self, folder: str, labels: Sequence[str] | None) -> None:
-        """Writes the files, and labels.txt if there are labels."""
+    def texts(self, labels: Sequence[str] | None) -> dict[str, str]:
+        """Returns the files by name, with labels.txt if there are labels."""
         texts = {tf1.CONFIG: self.config.to_json(), tf1.VOCAB: self.vocab}
         if labels:
             texts[tf1.LABELS] = "".join(f"{label}\n" for label in labels)
-        for name, text in texts.items():
+        return texts
+
+    def write(self, folder: str, labels: Sequence[str] | None) -> None:
+        """Writes the files, and labels.txt if there are labels."""
+        for name, text in self.texts(labels).items():
             opened.write_text(os.path.join(folder, name), text)
 
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bert_tf import (
+    best,
     checkpoints,
     devices,
     distribution,
@@ -258,17 +259,21 @@ def _after_epoch(
 ) -> tuple[training.Due, training.Hook]:
     """Returns a hook that evaluates each epoch and keeps the best weights."""
     examples = run.data["train"].count
-    best = fine_tuned.Best(run.folder, evaluation.metric)
-    if not start and run.is_chief:
-        best.clear()
+    kept = best.Best(
+        run.folder,
+        evaluation.metric,
+        run.files.texts(run.labels),
+        write=run.is_chief,
+    )
+    if not start:
+        kept.clear()
 
     def hook(step: int, _: training.Scalars) -> None:
         results = evaluation.evaluate()
         epoch = min(step * plan.batch_size / examples, plan.num_train_epochs)
         values = "  ".join(f"{k} {value:.4f}" for k, value in results.items())
         logging.info("epoch %.2f  step %d  %s", epoch, step, values)
-        if run.is_chief:
-            best.offer(step, results, run.model)
+        kept.offer(step, results, run.model)
 
     return plan.steps_per_epoch(examples), hook
 

@@ -112,12 +112,22 @@ class Progress:
         logging.info("%s", self._line(scalars, left))
         self._record(step, scalars)
 
-    def evaluation(self, step: int, results: Mapping[str, float]) -> None:
-        """Reports an evaluation, under names that begin with eval_."""
+    def evaluation(
+        self, step: int, results: Mapping[str, float], best_step: int
+    ) -> None:
+        """Reports an evaluation, under names that begin with eval_.
+
+        Args:
+            step: steps made.
+            results: by name.
+            best_step: when the best evaluation of the run was.
+        """
         if not self.write:
             return
         named = {f"eval_{name}": value for name, value in results.items()}
         texts = [f"{name} {value:.4f}" for name, value in named.items()]
+        texts.append("the best" if step == best_step else f"best {best_step:,}")
+        named["eval_best_step"] = best_step
         logging.info("step %s  %s", f"{step:,}/{self.stop:,}", "  ".join(texts))
         self._record(step, named)
 

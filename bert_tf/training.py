@@ -25,7 +25,8 @@ from absl import logging
 
 Batch = dict[str, tf.Tensor]
 Scalars = dict[str, float]
-Hook = Callable[[int, Scalars], None]
+# What it returns says whether the run is to end there; None: no.
+Hook = Callable[[int, Scalars], bool | None]
 # A hook is due at the multiples of a number and at the end, or at these steps.
 Due = int | tuple[int, ...]
 
@@ -294,7 +295,7 @@ def run(
     save: tuple[int, Hook],
     hooks: Sequence[tuple[Due, Hook]] = (),
     agree: Callable[[bool], bool] = lambda yes: yes,
-) -> None:
+) -> int:
     """Trains in blocks of at most `every` steps and calls the hooks between.
 
     Args:
@@ -310,9 +311,13 @@ def run(
             the step and the block's scalars, with the block's number of
             `steps` and its `seconds`. All workers of a cluster need hooks due
             at the same steps: a reduction of one worker's block finds its
-            partners in the same block of the others.
+            partners in the same block of the others. Where one says that the
+            run is to end, all workers' must.
         agree: from `distribution.agreement`: all workers of a cluster stop
             after the same block when one of them gets SIGTERM.
+
+    Returns:
+        The step where the run ended.
 
     Raises:
         FloatingPointError: a loss is not finite. Nothing is saved after that.
@@ -331,15 +336,20 @@ def run(
             scalars["steps"] = end - step
             scalars["seconds"] = time.monotonic() - began
             step = end
+            is_over = False
             for due, hook in hooks:
                 if _is_due(step, due, stop):
-                    hook(step, scalars)
-            if agree(terminated.received) and step < stop:
+                    is_over |= bool(hook(step, scalars))
+            is_terminated = agree(terminated.received)
+            if step < stop and (is_over or is_terminated):
                 if step % save[0]:
                     save[1](step, scalars)
+                if is_over:
+                    return step
                 agree(True)  # Waits for the one that writes.
                 logging.warning("SIGTERM: saved step %d; ending.", step)
                 sys.exit(128 + signal.SIGTERM)
+    return step
 
 
 def _next(step: int, due: Due) -> float:

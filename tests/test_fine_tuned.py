@@ -1,9 +1,6 @@
-import json
-
 from bert_tf import checkpoints, fine_tuned, heads, modeling
 from bert_tf.interop import formats, opened
 
-import numpy as np
 import pytest
 
 _CONFIG = modeling.BertConfig(
@@ -14,37 +11,6 @@ _CONFIG = modeling.BertConfig(
     intermediate_size=8,
     max_position_embeddings=8,
 )
-
-
-def _model(value=0.0, num_labels=2):
-    model = heads.BertClassifier(_CONFIG, num_labels)
-    model.output_bias.assign([value] * num_labels)
-    return model
-
-
-def test_best_keeps_the_highest_and_the_earlier(tmp_path):
-    folder = str(tmp_path)
-    best = fine_tuned.Best(folder, "f1")
-    model = _model()
-    offers = [(3, 0.5), (6, 0.5), (9, 0.7), (12, 0.6)]
-    kept = []
-    for step, score in offers:
-        model.output_bias.assign([step, step])
-        kept.append(best.offer(step, {"f1": score, "x": 1}, model))
-    assert kept == [True, False, True, False]
-    assert list(checkpoints.numbered(f"{folder}/best")) == [9]
-    results = json.loads((tmp_path / "best" / "results.json").read_text())
-    assert results == {"f1": 0.7, "x": 1, "global_step": 9}
-    # A run that goes on knows what the one before it kept.
-    again = fine_tuned.Best(folder, "f1")
-    assert not again.offer(15, {"f1": 0.7}, model)
-    source = fine_tuned.trained_checkpoint(folder, None, use_best=True)
-    other = _model()
-    assert fine_tuned.restore(other, source, "classification") == 9
-    np.testing.assert_array_equal(other.output_bias, [9, 9])
-    again.clear()
-    assert not (tmp_path / "best").exists()
-    assert again.offer(1, {"f1": 0.0}, model)
 
 
 def test_a_head_over_the_sequence_needs_no_pooler(tmp_path):

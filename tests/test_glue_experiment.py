@@ -8,7 +8,14 @@ import json
 import os
 import textwrap
 
-from bert_tf import checkpoints, fine_tuned, glue_experiment, heads, modeling
+from bert_tf import (
+    best,
+    checkpoints,
+    fine_tuned,
+    glue_experiment,
+    heads,
+    modeling,
+)
 from bert_tf.interop import formats
 from bert_tf.tasks import glue_data, glue_runs
 
@@ -55,8 +62,8 @@ def script(tmp_path_factory):
     """A stand-in for run_classifier.py, and best weights for it to leave."""
     folder = tmp_path_factory.mktemp("script")
     model = heads.BertClassifier(_CONFIG, 3)
-    best = fine_tuned.Best(str(folder), "accuracy")
-    best.offer(3, {"accuracy": 0.5}, model)
+    kept = best.Best(str(folder), "accuracy", {})
+    kept.offer(3, {"accuracy": 0.5}, model)
     path = folder / "run_classifier.py"
     path.write_text(textwrap.dedent(_SCRIPT))
     return path

@@ -176,10 +176,20 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     {
         "micro_batches": {"devices", "modeling", "optimization", "training"},
         "pretraining": {"losses", "training"},
-        "fine_tuned": {"checkpoints", "interop.*", "modeling", "tokenization"},
+        "best": {"checkpoints", "interop.*"},
+    },
+    {
+        "fine_tuned": {
+            "best",
+            "checkpoints",
+            "interop.*",
+            "modeling",
+            "tokenization",
+        },
     },
     {
         "fine_tuning": {
+            "best",
             "checkpoints",
             "devices",
             "distribution",

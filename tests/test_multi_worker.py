@@ -3,25 +3,16 @@
 import json
 import re
 import signal
-import socket
 import time
 
 import numpy as np
 import pretraining_records
 import pytest
 import scripts
-import tensorflow as tf
+from pretraining_runs import free_ports, tensors
 
 pytestmark = pytest.mark.slow
 STEPS = 300
-
-
-def free_ports(count):
-    sockets = [socket.create_server(("localhost", 0)) for _ in range(count)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
 
 
 @pytest.fixture(scope="module", name="data")
@@ -74,19 +65,13 @@ def wait_for(path, runs):
         time.sleep(0.01)
 
 
-def tensors(output):
-    reader = tf.train.load_checkpoint(str(output / f"model.ckpt-{STEPS}"))
-    names = reader.get_variable_to_shape_map()
-    return {name: reader.get_tensor(name) for name in names}
-
-
 @pytest.fixture(scope="module", name="expected")
 def _expected(data):
     """The weights of a run that nothing interrupted."""
     output = data / "whole"
     for run in start(data, output, "whole"):
         assert run.wait() == 0, run.stderr[-3000:]
-    return tensors(output)
+    return tensors(output, STEPS)
 
 
 def assert_goes_on(data, output, expected, log):
@@ -94,7 +79,7 @@ def assert_goes_on(data, output, expected, log):
     for run in runs:
         assert run.wait() == 0, run.stderr[-3000:]
     assert re.search(r"Going on from step \d+ in", runs[0].stderr)
-    found = tensors(output)
+    found = tensors(output, STEPS)
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value, name)

@@ -145,15 +145,21 @@ class TestProgress:
     def test_evaluation(self, tmp_path, screen):
         report = progress.Progress(str(tmp_path), 0, 100)
         report(10, _BLOCK)
-        report.evaluation(10, {"loss": 6.0, "masked_lm_accuracy": 0.25})
+        results = {"loss": 6.0, "masked_lm_accuracy": 0.25}
+        report.evaluation(10, results, best_step=10)
+        report.evaluation(20, results, best_step=10)
         assert _lines(tmp_path)[1] == {
             "step": 10,
             "eval_loss": 6.0,
             "eval_masked_lm_accuracy": 0.25,
+            "eval_best_step": 10,
         }
         assert screen.messages[1] == (
             "step 10/100  eval_loss 6.0000  eval_masked_lm_accuracy 0.2500"
+            "  the best"
         )
+        assert screen.messages[2].startswith("step 20/100  eval_loss 6.0000")
+        assert screen.messages[2].endswith("  best 10")
         assert _events(tmp_path)[0][10, "eval_loss"] == 6
 
     def test_last_step_leaves_nothing(self, tmp_path, screen):

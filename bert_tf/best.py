@@ -1,0 +1,110 @@
+"""The best weights of a run, kept in a folder that is a whole model."""
+
+import json
+import os
+from collections.abc import Mapping
+
+from bert_tf import checkpoints
+from bert_tf.interop import opened
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+_FOLDER = "best"
+_RESULTS = "results.json"
+
+
+class Best:
+    """Keeps the weights with the best score in `best/`, ties to the earlier.
+
+    The folder holds one checkpoint, the model's files, and results.json, which
+    says its step.
+
+    Attributes:
+        results: Those of the best evaluation, and its `global_step`; None
+            before the first.
+    """
+
+    def __init__(
+        self,
+        output_dir: str,
+        metric: str,
+        files: Mapping[str, str],
+        lowest: bool = False,
+        write: bool = True,
+    ):
+        """Takes up what a run before this one kept.
+
+        Args:
+            output_dir: The run's folder.
+            metric: The key of the results to be highest.
+            files: Name -> text of what belongs to the model.
+            lowest: Whether the metric is to be lowest instead.
+            write: Whether this process is the one that writes. The others
+                know the best as well.
+        """
+        self.folder = os.path.join(output_dir, _FOLDER)
+        self.metric = metric
+        self.files = files
+        self.lowest = lowest
+        self.write = write
+        self.results = _read_results(self.folder)
+
+    def clear(self) -> None:
+        """Forgets the best of another run."""
+        if self.write and tf.io.gfile.exists(self.folder):
+            tf.io.gfile.rmtree(self.folder)
+        self.results = None
+
+    def offer(
+        self, step: int, results: Mapping[str, float], model: keras.Model
+    ) -> bool:
+        """Keeps the model's weights if they are better than those kept."""
+        if self.results is not None:
+            gain = results[self.metric] - self.results[self.metric]
+            # Not "<= 0", which is false for what is not a number.
+            if not (-gain if self.lowest else gain) > 0:
+                return False
+        self.results = {**results, checkpoints.GLOBAL_STEP: step}
+        if self.write:
+            self._keep(step, model)
+        return True
+
+    def _keep(self, step: int, model: keras.Model) -> None:
+        tf.io.gfile.makedirs(self.folder)
+        for name, text in self.files.items():
+            opened.write_text(os.path.join(self.folder, name), text)
+        tensors = {
+            v.path: tf.convert_to_tensor(v.value) for v in model.variables
+        }
+        tensors[checkpoints.GLOBAL_STEP] = np.int64(step)
+        checkpoints.write(_prefix(self.folder, step), tensors)
+        opened.write_text(
+            os.path.join(self.folder, _RESULTS),
+            json.dumps(self.results, indent=2) + "\n",
+        )
+        for old_step, old in checkpoints.numbered(self.folder).items():
+            if old_step != step:
+                checkpoints.remove(old)
+
+
+def checkpoint(output_dir: str) -> str | None:
+    """Returns the checkpoint that a run kept; None if there is none."""
+    folder = os.path.join(output_dir, _FOLDER)
+    results = _read_results(folder)
+    if results is None:
+        return None
+    return _prefix(folder, int(results[checkpoints.GLOBAL_STEP]))
+
+
+def _prefix(folder: str, step: int) -> str:
+    return os.path.join(folder, f"model.ckpt-{step}")
+
+
+def _read_results(folder: str) -> dict[str, float] | None:
+    path = os.path.join(folder, _RESULTS)
+    if not tf.io.gfile.exists(path):
+        return None
+    with tf.io.gfile.GFile(path) as file:
+        return json.loads(file.read())

@@ -1,0 +1,123 @@
+"""Runs of run_pretraining.py in processes of their own, and what they leave."""
+
+import dataclasses
+import json
+import pathlib
+import re
+import socket
+import time
+
+import numpy as np
+import pretraining_records
+import pytest
+import scripts
+import tensorflow as tf
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """Data and model of a run, and the flags that name them."""
+
+    folder: pathlib.Path
+    files: list[str]
+
+    @classmethod
+    def make(cls, folder, **config):
+        pretraining_records.write_config(folder / "config.json", **config)
+        return cls(folder, pretraining_records.write(folder))
+
+    def flags(self, output, *more):
+        return [
+            f"--input_file={self.folder}/*.tfrecord",
+            f"--output_dir={output}",
+            f"--bert_config_file={self.folder}/config.json",
+            "--do_train=true",
+            "--train_batch_size=8",
+            "--max_seq_length=16",
+            "--max_predictions_per_seq=4",
+            "--num_train_steps=2",
+            "--num_warmup_steps=1",
+            "--learning_rate=1e-3",
+            "--log_steps=1",
+            *more,
+        ]
+
+    def start(self, output, *more, log="log", **environment):
+        flags = self.flags(output, *more)
+        folder = self.folder / "logs" / f"{pathlib.Path(output).name}-{log}"
+        return scripts.start(folder, "run_pretraining", *flags, **environment)
+
+    def run(self, output, *more, **environment):
+        run = self.start(output, *more, **environment)
+        run.wait()
+        return run
+
+
+def train_two_steps(setting):
+    """Returns the folder of a finished run, evaluated at its end."""
+    output = setting.folder / "trained"
+    run = setting.run(output, "--do_eval=true")
+    assert run.wait() == 0, run.stderr
+    return output
+
+
+_TIMED = re.compile("per_second|input_share|peak_memory|flops_utilization")
+
+
+def metrics(output):
+    """The lines of metrics.jsonl, without what time tells."""
+    lines = (output / "metrics.jsonl").read_text().splitlines()
+    return [
+        {k: v for k, v in json.loads(x).items() if not _TIMED.search(k)}
+        for x in lines
+    ]
+
+
+def tensors(output, step):
+    """The tensors of a run's checkpoint by name."""
+    reader = tf.train.load_checkpoint(str(output / f"model.ckpt-{step}"))
+    names = reader.get_variable_to_shape_map()
+    return {name: reader.get_tensor(name) for name in names}
+
+
+def assert_same_checkpoint(left, right, step):
+    found, expected = tensors(left, step), tensors(right, step)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, name)
+
+
+def assert_close(left, right, tolerance):
+    found, expected = metrics(left), metrics(right)
+    assert [x["step"] for x in found] == [x["step"] for x in expected]
+    for x, y in zip(found, expected, strict=True):
+        assert x["loss"] == pytest.approx(y["loss"], rel=tolerance)
+        for name in ("masked_lm_loss", "next_sentence_loss"):
+            assert x[name] == pytest.approx(y[name], rel=tolerance)
+
+
+def contents(folder):
+    """The bytes of a folder's files by name."""
+    return {
+        path.name: path.read_bytes()
+        for path in folder.iterdir()
+        if path.is_file()
+    }
+
+
+def wait_for(condition, run):
+    """Waits until something is there, while the script runs."""
+    end = time.monotonic() + 600
+    while not condition():
+        assert run.running, f"ended too early:\n{run.stderr}"
+        assert time.monotonic() < end, f"did not come:\n{run.stderr}"
+        time.sleep(0.005)
+
+
+def free_ports(count):
+    """Returns ports of this machine that nobody uses."""
+    sockets = [socket.create_server(("localhost", 0)) for _ in range(count)]
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports

@@ -1,0 +1,126 @@
+"""Runs of run_pretraining.py that are interrupted, and go on."""
+
+import re
+import signal
+
+import numpy as np
+import pytest
+from pretraining_runs import (
+    Setting,
+    assert_same_checkpoint,
+    contents,
+    metrics,
+    tensors,
+    train_two_steps,
+    wait_for,
+)
+
+
+@pytest.fixture(scope="module", name="setting")
+def _setting(tmp_path_factory):
+    return Setting.make(tmp_path_factory.mktemp("setting"))
+
+
+@pytest.fixture(scope="module", name="trained")
+def _trained(setting):
+    return train_two_steps(setting)
+
+
+LONG = (
+    "--num_train_steps=400",
+    "--save_checkpoints_steps=20",
+    "--keep_checkpoint_max=2",
+)
+
+
+@pytest.fixture(scope="module", name="uninterrupted")
+def _uninterrupted(setting):
+    output = setting.folder / "uninterrupted"
+    run = setting.run(output, *LONG)
+    assert run.wait() == 0, run.stderr
+    return output
+
+
+@pytest.mark.slow
+class TestInterrupted:
+    def test_kill_9_changes_nothing(self, setting, uninterrupted, tmp_path):
+        output = tmp_path / "out"
+        for step in (20, 160):
+            run = setting.start(output, *LONG)
+            wait_for((output / f"model.ckpt-{step}.index").exists, run)
+            run.kill(signal.SIGKILL)
+            assert run.wait() == -signal.SIGKILL
+            assert not (output / "model.ckpt-400.index").exists()
+        run = setting.run(output, *LONG)
+        assert run.wait() == 0, run.stderr
+        start = re.search(r"Going on from step (\d+)", run.stderr)
+        assert start
+        assert int(start[1]) >= 160
+        assert_same_checkpoint(output, uninterrupted, 400)
+        assert metrics(output) == metrics(uninterrupted)
+        assert {path.name for path in output.glob("model.ckpt*")} == {
+            path.name for path in uninterrupted.glob("model.ckpt*")
+        }
+
+    def test_sigterm_saves(self, setting, uninterrupted, tmp_path):
+        output = tmp_path / "out"
+        run = setting.start(output, *LONG)
+        wait_for((output / "metrics.jsonl").exists, run)
+        run.kill(signal.SIGTERM)
+        assert run.wait() == 143
+        saved = re.search(r"SIGTERM: saved step (\d+); ending", run.stderr)
+        assert saved
+        assert metrics(output)[-1]["step"] == int(saved[1])
+        assert (output / f"model.ckpt-{saved[1]}.index").exists()
+        run = setting.run(output, *LONG)
+        assert run.wait() == 0, run.stderr
+        assert f"Going on from step {saved[1]} in" in run.stderr
+        assert_same_checkpoint(output, uninterrupted, 400)
+        assert metrics(output) == metrics(uninterrupted)
+
+    def test_early_stop(self, setting, tmp_path):
+        # With a rate of 0 no evaluation is better than the first.
+        output = tmp_path / "out"
+        flags = [
+            "--num_train_steps=50",
+            "--learning_rate=0",
+            "--eval_steps=2",
+            "--early_stop_evaluations=3",
+            "--save_checkpoints_steps=3",
+        ]
+
+        def end():
+            run = setting.run(output, *flags)
+            assert run.wait() == 0, run.stderr
+            assert "No lower loss since step 2: ending at step 8." in run.stderr
+            lines = metrics(output)
+            best = [x["eval_best_step"] for x in lines if "eval_loss" in x]
+            assert [x["step"] for x in lines if "loss" in x] == [*range(1, 9)]
+            assert best == [2, 2, 2, 2]
+            return tensors(output, 8)
+
+        expected = end()
+        # What a run that was killed before its end finds.
+        for path in output.glob("model.ckpt-8.*"):
+            path.unlink()
+        found = end()
+        for name, value in expected.items():
+            np.testing.assert_array_equal(found[name], value, name)
+        # One that is over stays over, but goes on for more evaluations.
+        end()
+        flags[3] = "--early_stop_evaluations=4"
+        run = setting.run(output, *flags)
+        assert "No lower loss since step 2: ending at step 10." in run.stderr
+
+    def test_longer_run(self, setting, trained, tmp_path):
+        # More steps, another batch size: the data goes on where it was.
+        output = tmp_path / "out"
+        output.mkdir()
+        for name, content in contents(trained).items():
+            (output / name).write_bytes(content)
+        run = setting.run(output, "--num_train_steps=3", "--train_batch_size=4")
+        assert run.wait() == 0, run.stderr
+        assert "train_batch_size was 8 and is 4" in run.stderr
+        stored = tensors(output, 3)
+        assert stored["data_position/records"] == 2 * 8 + 4
+        assert [line["step"] for line in metrics(output)] == [1, 2, 3]
