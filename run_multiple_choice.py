@@ -192,6 +192,8 @@ def main(_):
     length = _MAX_SEQ_LENGTH.value
     files.config.check_sequence_length(length)
     splits = read_splits(work)
+    if not work.train:
+        fine_tuning_flags.find_trained("multiple_choice")
 
     strategy = fine_tuning_flags.set_up_distribution()
     plan = fine_tuning_flags.plan(strategy)
