@@ -21,7 +21,7 @@ def test_ids_and_empty_texts(tmp_path, caplog):
         "test-4",
         "test-5",
     ]
-    assert "test.tsv: 2 texts are empty, the first at line 3" in caplog.text
+    assert "test.tsv: empty texts: 2, the first at line 3" in caplog.text
     row = dataclasses.replace(task.splits["test"], key="id")
     task = dataclasses.replace(task, splits={"test": row})
     found = list(classification.read(task, str(tmp_path), "test"))

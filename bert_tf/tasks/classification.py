@@ -142,7 +142,7 @@ def read(task: Task, data_dir: str, split: str) -> Iterator[common.Example]:
         )
     if empty:
         logging.warning(
-            "%s: %d texts are empty, the first at line %d.",
+            "%s: empty texts: %d, the first at line %d.",
             *(path, len(empty), empty[0]),
         )
     if not found:
