@@ -8,7 +8,7 @@ its first piece. A BiLSTM of two layers of 768 units, then one dense layer,
 learns from them (section 5.3); BERT itself is never changed. Prints the F1 of
 entities for each choice: of the epoch that is best on the dev file.
 
-Measured: see the README's results.
+Measured: see "frozen features" in the README's results.
 """
 
 from bert_tf import checkpoints, command_line, features, fine_tuned, modeling
@@ -21,10 +21,7 @@ import tensorflow as tf
 from absl import flags, logging
 
 _INIT_CHECKPOINT = flags.DEFINE_string(
-    "init_checkpoint",
-    None,
-    "A folder with its config and vocabulary.",
-    required=True,
+    "init_checkpoint", None, "With config and vocabulary.", required=True
 )
 _DO_LOWER_CASE = flags.DEFINE_bool(
     "do_lower_case", True, "True for uncased models, False for cased ones."
@@ -58,7 +55,11 @@ _SEED = flags.DEFINE_integer("seed", 12345, "Of weights and order.", 0)
 
 def read_features(extractor, reader, sentences):
     """Returns a vector for each word of each sentence, N of [words, D]."""
-    texts = [" ".join(sentence.words) for sentence in sentences]
+    # No space inside a word, and nothing that parts a line in two.
+    texts = [
+        " ".join("".join(x.split()).replace("|||", "|") or "?" for x in s.words)
+        for s in sentences
+    ]
     lines = reader.read(texts, first=0)
     vectors = []
     for sentence, line, found in zip(
@@ -94,11 +95,11 @@ def batches(vectors, sentences, labels, batch_size, shuffle):
     return dataset.padded_batch(batch_size)
 
 
-def make_model(size, number_of_labels, lstm_size, learning_rate):
+def make_model(size, number_of_labels):
     """Returns the BiLSTM: features [N, W, D] to logits [N, W, C]."""
 
     def bi_lstm():
-        lstm = keras.layers.LSTM(lstm_size, return_sequences=True)
+        lstm = keras.layers.LSTM(_LSTM_SIZE.value, return_sequences=True)
         return keras.layers.Bidirectional(lstm)
 
     model = keras.Sequential(
@@ -111,7 +112,7 @@ def make_model(size, number_of_labels, lstm_size, learning_rate):
         ]
     )
     model.compile(
-        keras.optimizers.Adam(learning_rate),
+        keras.optimizers.Adam(_LEARNING_RATE.value),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         jit_compile=False,  # Each length would be compiled anew.
     )
@@ -124,20 +125,14 @@ def f1(model, vectors, sentences, labels, scheme):
     for x, _, real in batches(vectors, sentences, labels, 64, shuffle=False):
         best = np.argmax(model.predict_on_batch(x), axis=-1)  # [N, W]
         predicted += [labels[i] for i in best[real.numpy() > 0]]
-    results = tagging_results.results(sentences, predicted, scheme)
-    return results["eval_f1"]
+    return tagging_results.results(sentences, predicted, scheme)["eval_f1"]
 
 
 def train(splits, vectors, labels, scheme):
     """Trains on one choice of features; split -> F1 of the best epoch."""
     keras.utils.set_random_seed(_SEED.value)
     train_set = vectors["train"]
-    model = make_model(
-        train_set[0].shape[-1],
-        len(labels),
-        _LSTM_SIZE.value,
-        _LEARNING_RATE.value,
-    )
+    model = make_model(train_set[0].shape[-1], len(labels))
     data = iter(
         batches(train_set, splits["train"], labels, _BATCH_SIZE.value, True)
     )

@@ -100,3 +100,8 @@ def test_a_vector_is_that_of_the_words_first_piece(folder):
     np.testing.assert_allclose(found[0][:3], expected, atol=1e-5)
     np.testing.assert_array_equal(found[0][3], np.zeros(12))
     assert [len(x) for x in found] == [4, 2]
+    # Words that hold spaces, or what would part the line, count as one each.
+    odd = sentences[1].__class__(
+        ("Ann\u00a0a", "|||", "\u00a0"), ("O",) * 3, (1, 2, 3), 0
+    )
+    assert len(example["read_features"](extractor, reader, [odd])[0]) == 3
