@@ -281,7 +281,7 @@ def _after_epoch(
 def _wait_for_all(strategy: tf.distribute.Strategy) -> None:
     """Returns when all workers are here: the chief has written its files."""
 
-    @tf.function
+    @tf.function(autograph=False)
     def meet():
         def replica():
             context = tf.distribute.get_replica_context()
