@@ -324,8 +324,7 @@ def main(_):
         class_weights = task_flags.find_class_weights(task, examples)
 
     strategy = fine_tuning_flags.set_up_distribution()
-    is_published = task.name != classification.CUSTOM
-    plan = fine_tuning_flags.plan(strategy, groups_by_default=is_published)
+    plan = fine_tuning_flags.plan(strategy)
     with strategy.scope():
         model = heads.BertClassifier(
             files.config, len(task.labels or ("score",))

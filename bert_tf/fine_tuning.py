@@ -44,8 +44,7 @@ class Plan:
         save_checkpoints_steps: Steps between checkpoints.
         keep_checkpoint_max: Newest checkpoints to keep.
         log_steps: Steps between lines of progress.
-        group_by_length: Whether batches hold examples of about one length, and
-            no more padding than that leaves.
+        group_by_length: Whether batches hold examples of about one length.
         recipe: Optimizer and schedule.
         peak_flops: Of one device, where its data sheet is not known.
         profile_steps: Between which a trace is written.
@@ -234,7 +233,7 @@ def _batches(
         batches,
         data.record_type,
         data.lengths,
-        trim=plan.group_by_length,
+        trim=not distribution.is_tpu(run.strategy),
     )
 
 

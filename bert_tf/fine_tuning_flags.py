@@ -70,11 +70,10 @@ WARMUP_PROPORTION = flags.DEFINE_float(
 )
 GROUP_BY_LENGTH = flags.DEFINE_bool(
     "group_by_length",
-    None,
+    False,
     "Whether examples of about one length share a batch, which leaves little "
-    "padding to compute. By default yes, but on TPUs, which need one shape, "
-    "and for texts of your own: where long ones have other labels than short "
-    "ones, such batches would have one label each.",
+    "padding to compute. Where long texts have other labels than short ones, "
+    "such batches have one label each, and little is learned.",
 )
 USE_CHECKPOINT = flags.DEFINE_enum(
     "use_checkpoint",
@@ -208,15 +207,13 @@ def restore_trained(run: fine_tuning.Run, head: str) -> int:
         return fine_tuned.restore(run.model, source, head)
 
 
-def plan(
-    strategy: tf.distribute.Strategy, groups_by_default: bool = True
-) -> fine_tuning.Plan:
-    """Returns how to train.
-
-    Args:
-        strategy: The run's.
-        groups_by_default: Whether batches of about one length are safe here.
-    """
+def plan(strategy: tf.distribute.Strategy) -> fine_tuning.Plan:
+    """Returns how to train."""
+    if GROUP_BY_LENGTH.value and distribution.is_tpu(strategy):
+        raise ValueError(
+            "--group_by_length gives batches of many shapes, and a TPU would "
+            "compile each: leave it out."
+        )
     return fine_tuning.Plan(
         batch_size=TRAIN_BATCH_SIZE.value,
         learning_rate=optimization_flags.LEARNING_RATE.value,
@@ -228,24 +225,9 @@ def plan(
         save_checkpoints_steps=common_flags.SAVE_CHECKPOINTS_STEPS.value,
         keep_checkpoint_max=common_flags.KEEP_CHECKPOINT_MAX.value,
         log_steps=common_flags.log_steps(),
-        group_by_length=group_by_length(strategy, groups_by_default),
+        group_by_length=GROUP_BY_LENGTH.value,
         recipe=optimization_flags.recipe(),
         peak_flops=common_flags.PEAK_FLOPS.value,
         profile_steps=common_flags.profile_steps(),
         remat=common_flags.REMAT.value,
     )
-
-
-def group_by_length(
-    strategy: tf.distribute.Strategy, by_default: bool = True
-) -> bool:
-    """Returns what --group_by_length says, or what suits device and data."""
-    is_tpu = distribution.is_tpu(strategy)
-    if is_tpu and GROUP_BY_LENGTH.value:
-        raise ValueError(
-            "--group_by_length gives batches of many shapes, and a TPU would "
-            "compile each: leave it out."
-        )
-    if GROUP_BY_LENGTH.value is None:
-        return by_default and not is_tpu
-    return GROUP_BY_LENGTH.value
