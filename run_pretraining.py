@@ -25,6 +25,7 @@ from bert_tf import (
     devices,
     distribution,
     heads,
+    inference,
     input_pipeline,
     manifests,
     masking,
@@ -270,10 +271,10 @@ class Plan:
         return over
 
 
-def train(plan, folder, strategy, model, data, evaluation, vocab):
+def train(plan, folder, strategy, model, data, evaluate, vocab):
     """Trains to the last step, from where the run in `folder` stopped.
 
-    `evaluation` returns results; it is called at intervals. `vocab` is the
+    `evaluate` returns results; it is called at intervals. `vocab` is the
     text of a vocabulary to keep, or None.
     """
     is_chief = distribution.is_chief(strategy)
@@ -339,7 +340,7 @@ def train(plan, folder, strategy, model, data, evaluation, vocab):
         profile = progress.Profile(folder, plan.profile_steps)
         hooks.append((plan.profile_steps, profile))
     if plan.eval_steps:
-        hook = evaluation_hook(plan, model, evaluation, kept, report)
+        hook = evaluation_hook(plan, model, evaluate, kept, report)
         hooks.append((plan.eval_steps, hook))
     with input_pipeline.explained(data.files):
         return training.run(
@@ -353,11 +354,11 @@ def train(plan, folder, strategy, model, data, evaluation, vocab):
         )
 
 
-def evaluation_hook(plan, model, evaluation, kept, report):
+def evaluation_hook(plan, model, evaluate, kept, report):
     """Keeps the best weights, and ends a run that gets no better."""
 
     def hook(step, _):
-        results = evaluation()
+        results = evaluate()
         kept.offer(step, results, model)
         best_step = int(kept.results[checkpoints.GLOBAL_STEP])
         report.evaluation(step, results, best_step)
@@ -392,7 +393,7 @@ def find_accumulate(plan, strategy, model, optimizer, data, dataset):
 def make_evaluation(strategy, model, data, batch_size, max_steps, seed):
     """Returns a function: the means over the first `max_steps` batches."""
     objective = pretraining.objective(data.objective)
-    means = training.make_evaluate(strategy, model, objective)
+    means = inference.make_evaluate(strategy, model, objective)
 
     def evaluate():
         batches = input_pipeline.evaluate(data.files, batch_size, max_steps)
@@ -501,7 +502,7 @@ def main(_):
             data.lengths,
         )
         return
-    evaluation = make_evaluation(
+    evaluate = make_evaluation(
         strategy,
         model,
         eval_data,
@@ -510,12 +511,12 @@ def main(_):
         plan.seed,
     )
     if do_train:
-        step = train(plan, folder, strategy, model, data, evaluation, vocab)
+        step = train(plan, folder, strategy, model, data, evaluate, vocab)
     else:
         step = common_flags.restore_trained(model)
     if not do_eval:
         return
-    results = evaluation()
+    results = evaluate()
     if distribution.is_chief(strategy):
         common_flags.make_output_dir()
         path = os.path.join(folder, "eval_results.txt")

@@ -13,6 +13,7 @@ from bert_tf import (
     distribution,
     export,
     fine_tuned,
+    inference,
     input_pipeline,
     long_documents,
     modeling,
@@ -321,7 +322,7 @@ def predict(
         trim=not distribution.is_tpu(run.strategy),
     )
     with input_pipeline.explained([data.path]):
-        yield from training.predict(run.strategy, function, dataset)
+        yield from inference.predict(run.strategy, function, dataset)
 
 
 def logits_and_labels(

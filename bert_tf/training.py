@@ -19,7 +19,6 @@ from typing import Any
 from bert_tf import distribution, optimization
 
 import keras
-import numpy as np
 import tensorflow as tf
 from absl import logging
 
@@ -126,7 +125,7 @@ def make_train_steps(
     @tf.function(autograph=False)
     def compute(step, batch):
         results = strategy.run(replica_step, (step, batch))
-        return _first(strategy, results)
+        return first_replica(strategy, results)
 
     # A function of its own, so that it is traced once and called twice.
     @tf.function(
@@ -168,7 +167,7 @@ def make_train_steps(
         )
         weights = total["weights"].items()
         return (
-            _divide(total["sums"], total["weights"])
+            divide(total["sums"], total["weights"])
             | _floats(last)
             | _floats(total["counts"])
             | _floats({f"{name}_weight": value for name, value in weights})
@@ -259,14 +258,14 @@ def add_up(
     return total
 
 
-def _first(strategy: tf.distribute.Strategy, values: Any) -> Any:
+def first_replica(strategy: tf.distribute.Strategy, values: Any) -> Any:
     """One replica's values, where all replicas have the same."""
     return tf.nest.map_structure(
         lambda value: strategy.experimental_local_results(value)[0], values
     )
 
 
-def _divide(
+def divide(
     sums: Mapping[str, Mapping[str, Any]], weights: Mapping[str, Any]
 ) -> Scalars:
     """Divides sums by their weights, and adds up the losses."""
@@ -414,95 +413,3 @@ class _Noted:
 
     def _receive(self, *_):
         self.received = True
-
-
-# ---- Evaluation -------------------------------------------------------------
-
-
-def evaluate(
-    strategy: tf.distribute.Strategy,
-    model: keras.Model,
-    objective: Objective,
-    dataset: tf.distribute.DistributedDataset,
-) -> Scalars:
-    """Means of the objective's metrics over a finite dataset."""
-    return make_evaluate(strategy, model, objective)(dataset)
-
-
-def make_evaluate(
-    strategy: tf.distribute.Strategy, model: keras.Model, objective: Objective
-) -> Callable[[tf.distribute.DistributedDataset], Scalars]:
-    """Returns `evaluate` for one model, traced once for all evaluations."""
-
-    @tf.function(autograph=False)
-    def step(batch):
-        def replica(batch):
-            values = (
-                objective.weights(batch),
-                objective.sums(model, batch, None),
-            )
-            context = tf.distribute.get_replica_context()
-            return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
-
-        return _first(strategy, strategy.run(replica, (batch,)))
-
-    def means(dataset):
-        total = None
-        for batch in dataset:
-            values = tf.nest.map_structure(np.float64, step(batch))
-            # A long evaluation adds up more numbers than float32 holds.
-            total = values if total is None else _sum(total, values)
-        if total is None:
-            raise ValueError("There are no records to evaluate on.")
-        weights, sums = total
-        return _divide(sums, weights)
-
-    return means
-
-
-def _sum(left: Any, right: Any) -> Any:
-    return tf.nest.map_structure(lambda a, b: a + b, left, right)
-
-
-def predict(
-    strategy: tf.distribute.Strategy,
-    function: Callable[[Batch], dict[str, tf.Tensor]],
-    dataset: tf.distribute.DistributedDataset,
-) -> Iterator[dict[str, np.ndarray]]:
-    """Applies a function to a finite dataset, batch by batch, in order.
-
-    Args:
-        strategy: where to compute.
-        function: a replica's batch -> {name: [rows, ...]}. The same function
-            is traced once for all its datasets.
-        dataset: distributed, from `input_pipeline.evaluate`.
-
-    Yields:
-        {name: [rows, ...]} of each global batch, without its filling.
-    """
-    step = _predict_step(strategy, function)
-    for batch in dataset:
-        values = {name: value.numpy() for name, value in step(batch).items()}
-        real = values.pop("row_weights") > 0
-        yield {name: value[real] for name, value in values.items()}
-
-
-@functools.lru_cache(maxsize=2)
-def _predict_step(
-    strategy: tf.distribute.Strategy,
-    function: Callable[[Batch], dict[str, tf.Tensor]],
-) -> Callable[[Batch], dict[str, tf.Tensor]]:
-    """Returns the graph of `predict`: batch -> what all replicas return."""
-
-    @tf.function(autograph=False)
-    def step(batch):
-        def replica(batch):
-            return function(batch) | {"row_weights": batch["row_weights"]}
-
-        values = strategy.run(replica, (batch,))
-        return {
-            name: strategy.gather(value, axis=0)
-            for name, value in values.items()
-        }
-
-    return step

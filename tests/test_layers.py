@@ -174,6 +174,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         },
     },
     {
+        "inference": {"training"},
         "micro_batches": {"devices", "modeling", "optimization", "training"},
         "pretraining": {"losses", "training"},
         "best": {"checkpoints", "interop.*"},
@@ -195,6 +196,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "distribution",
             "export",
             "fine_tuned",
+            "inference",
             "input_pipeline",
             "long_documents",
             "modeling",

@@ -1,9 +1,8 @@
-"""The inner loop of bert_tf/training.py, evaluation and prediction.
+"""The inner loop of bert_tf/training.py.
 
 The loop knows no task, so most tests train a model that is traced quickly.
 """
 
-import itertools
 import time
 
 from bert_tf import (
@@ -11,7 +10,6 @@ from bert_tf import (
     heads,
     input_pipeline,
     loss_scaling,
-    losses,
     modeling,
     optimization,
     records,
@@ -23,10 +21,7 @@ import numpy as np
 import pretraining_records
 import pytest
 import tensorflow as tf
-
-COUNTS = (7, 12, 5)
-BATCH = 8
-ONE = tf.distribute.get_strategy()
+import tiny_model
 
 
 @pytest.fixture(name="two")
@@ -36,58 +31,9 @@ def _two(two_replicas):
 
 @pytest.fixture(scope="module", name="files")
 def _files(tmp_path_factory):
-    return pretraining_records.write(tmp_path_factory.mktemp("data"), COUNTS)
-
-
-class Tiny(keras.Model):
-    """Embeddings that predict words and the next sentence by themselves."""
-
-    def __init__(self, rate):
-        super().__init__(name="tiny")
-        self.rate = rate
-        rng = np.random.default_rng(3)
-        self.table, self.next, self.bias = (
-            keras.Variable(rng.normal(size=shape).astype("float32"), name=name)
-            for name, shape in (
-                ("table", [40, 6]),
-                ("next", [6, 2]),
-                ("output_bias", [40]),
-            )
-        )
-        self.built = True
-
-    def call(self, batch, dropout_seed=None):
-        table = tf.convert_to_tensor(self.table)
-        x = functions.embed(table, batch["input_ids"])  # [B, S, D]
-        x = functions.dropout(x, self.rate, dropout_seed)
-        rows = tf.gather(x, batch["masked_lm_positions"], batch_dims=1)
-        words = tf.matmul(rows, table, transpose_b=True) + self.bias
-        return words, tf.matmul(tf.reduce_mean(x, axis=1), self.next)
-
-
-def mask_weights(batch):
-    return batch["masked_lm_weights"] * batch["row_weights"][:, tf.newaxis]
-
-
-def weights(batch):
-    return {
-        "words": tf.reduce_sum(mask_weights(batch)),
-        "next": tf.reduce_sum(batch["row_weights"]),
-    }
-
-
-def sums(model, batch, dropout_seed):
-    words, following = model(batch, dropout_seed)
-    labels = batch["next_sentence_labels"][:, 0]
-    return {
-        "words": losses.classification(
-            words, batch["masked_lm_ids"], mask_weights(batch)
-        ),
-        "next": losses.classification(following, labels, batch["row_weights"]),
-    }
-
-
-OBJECTIVE = training.Objective(weights, sums)
+    return pretraining_records.write(
+        tmp_path_factory.mktemp("data"), tiny_model.COUNTS
+    )
 
 
 def delayed(batch, seconds):
@@ -108,13 +54,13 @@ class Trainer:
     def __init__(
         self,
         files,
-        strategy=ONE,
+        strategy=tiny_model.ONE,
         accumulate=1,
         seed=5,
-        make=lambda: Tiny(0.0),
-        objective=OBJECTIVE,
+        make=lambda: tiny_model.Tiny(0.0),
+        objective=tiny_model.OBJECTIVE,
         start=0,
-        counts=COUNTS,
+        counts=tiny_model.COUNTS,
         slow=0.0,
         loss_scale=None,
     ):
@@ -127,7 +73,9 @@ class Trainer:
                 loss_scale=loss_scale,
             )
             self.optimizer.build(self.model.trainable_variables)
-        batches = input_pipeline.train(files, counts, BATCH, 7, start * BATCH)
+        batches = input_pipeline.train(
+            files, counts, tiny_model.BATCH, 7, start * tiny_model.BATCH
+        )
         if slow:
             batches = batches.map(lambda *batch: delayed(batch, slow))
         dataset = input_pipeline.distribute(
@@ -158,20 +106,14 @@ class Trainer:
 
 def batches(files, count):
     """The first global batches, parsed."""
-    dataset = input_pipeline.train(files, COUNTS, BATCH, 7).take(count)
+    dataset = input_pipeline.train(
+        files, tiny_model.COUNTS, tiny_model.BATCH, 7
+    ).take(count)
     return [
         records.PRETRAINING.parse(rows, pretraining_records.LENGTHS)
         | {"row_weights": row_weights}
         for rows, row_weights in dataset
     ]
-
-
-def assert_same(found, expected, tolerance=0.0):
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        np.testing.assert_allclose(
-            found[name], value, rtol=tolerance, atol=tolerance, err_msg=name
-        )
 
 
 def log_softmax(x):
@@ -198,16 +140,16 @@ class TestOneStep:
             "words_accuracy": (words.argmax(-1) == ids)[real].mean(),
             "next_loss": next_loss,
             "next_accuracy": (following.argmax(-1) == labels[:, 0]).mean(),
-            "sequences": BATCH,
+            "sequences": tiny_model.BATCH,
             "tokens": batch["input_mask"].sum(),
             "pairs": (batch["input_mask"].sum(axis=1) ** 2).sum(),
             "words_weight": real.sum(),
-            "next_weight": BATCH,
+            "next_weight": tiny_model.BATCH,
             "input_seconds": scalars["input_seconds"],
             "learning_rate": 0.0,
             "gradient_norm": scalars["gradient_norm"],
         }
-        assert_same(scalars, expected, 1e-6)
+        tiny_model.assert_same(scalars, expected, 1e-6)
         assert scalars["input_seconds"] >= 0
 
     def test_update_by_numpy(self, files):
@@ -220,7 +162,10 @@ class TestOneStep:
             for variable, value in zip(variables, arrays.values(), strict=True):
                 variable.assign(value)
             with tf.GradientTape() as tape:
-                totals, parts = weights(batch), sums(model, batch, None)
+                totals, parts = (
+                    tiny_model.weights(batch),
+                    tiny_model.sums(model, batch, None),
+                )
                 loss = sum(parts[n]["loss"] / totals[n] for n in totals)
             gradients = tape.gradient(loss, variables)
             gradients = [tf.convert_to_tensor(g).numpy() for g in gradients]
@@ -238,7 +183,7 @@ class TestOneStep:
         expected = Trainer(files)
         scalars = expected.train(0, 4)
         found = expected.arrays()
-        assert_same({n: found[n] for n in arrays}, arrays, 2e-6)
+        tiny_model.assert_same({n: found[n] for n in arrays}, arrays, 2e-6)
         for name, (m, v) in moments.items():
             np.testing.assert_allclose(found[f"{name}/adam_m"], m, atol=1e-6)
             np.testing.assert_allclose(found[f"{name}/adam_v"], v, atol=1e-6)
@@ -265,16 +210,16 @@ class TestSteps:
         whole, single = Trainer(files), Trainer(files)
         means = whole.train(0, 4)
         steps = [single.train(step, 1) for step in range(4)]
-        assert_same(whole.arrays(), single.arrays())
+        tiny_model.assert_same(whole.arrays(), single.arrays())
         # Divided once: a step with more predictions weighs more.
         counts = [
-            float(tf.reduce_sum(mask_weights(batch)))
+            float(tf.reduce_sum(tiny_model.mask_weights(batch)))
             for batch in batches(files, 4)
         ]
         assert len(set(counts)) > 1
         expected = np.average([s["words_loss"] for s in steps], weights=counts)
         assert means["words_loss"] == pytest.approx(expected, rel=1e-6)
-        assert means["sequences"] == 4 * BATCH
+        assert means["sequences"] == 4 * tiny_model.BATCH
         assert means["tokens"] == sum(s["tokens"] for s in steps)
         assert means["learning_rate"] == steps[-1]["learning_rate"]
 
@@ -292,14 +237,16 @@ class TestSteps:
         self, files, two, replicas, accumulate
     ):
         expected = Trainer(files)
-        trainer = Trainer(files, two if replicas == 2 else ONE, accumulate)
+        trainer = Trainer(
+            files, two if replicas == 2 else tiny_model.ONE, accumulate
+        )
         for step in range(5):
             found, wanted = trainer.train(step, 1), expected.train(step, 1)
             assert found["loss"] == pytest.approx(wanted["loss"], rel=1e-6)
             for scalars in (found, wanted):
                 del scalars["input_seconds"]
-            assert_same(found, wanted, 1e-5)
-        assert_same(trainer.arrays(), expected.arrays(), 1e-5)
+            tiny_model.assert_same(found, wanted, 1e-5)
+        tiny_model.assert_same(trainer.arrays(), expected.arrays(), 1e-5)
 
     def test_predictions_are_spread_unevenly(self, files):
         # Or the test above would not see a mean of means.
@@ -313,28 +260,30 @@ class TestSteps:
     def test_all_predictions_on_one_replica(self, tmp_path, two):
         rng = np.random.default_rng(1)
         path = tmp_path / "a"
-        rows = [pretraining_records.values(rng) for _ in range(BATCH)]
-        order = take_order(tmp_path, BATCH)
+        rows = [
+            pretraining_records.values(rng) for _ in range(tiny_model.BATCH)
+        ]
+        order = take_order(tmp_path, tiny_model.BATCH)
         with records.Writer(path) as writer:
             for number, row in enumerate(rows):
-                first = order.index(number) < BATCH // 2
+                first = order.index(number) < tiny_model.BATCH // 2
                 row["masked_lm_weights"] = [float(first)] * 4
                 writer.write(records.PRETRAINING.encode(row))
         results = []
-        for strategy in (ONE, two):
-            trainer = Trainer([str(path)], strategy, counts=[BATCH])
+        for strategy in (tiny_model.ONE, two):
+            trainer = Trainer([str(path)], strategy, counts=[tiny_model.BATCH])
             results.append((trainer.train(0, 1), trainer.arrays()))
         (wanted, expected), (found, arrays) = results
         for scalars in (found, wanted):
             del scalars["input_seconds"]
-        assert_same(found, wanted, 1e-6)
-        assert_same(arrays, expected, 1e-6)
+        tiny_model.assert_same(found, wanted, 1e-6)
+        tiny_model.assert_same(arrays, expected, 1e-6)
 
     @pytest.mark.slow
     def test_bert_on_two_replicas(self, files, two):
         config = modeling.BertConfig(**pretraining_records.WITHOUT_DROPOUT)
         results = []
-        for strategy in (ONE, two):
+        for strategy in (tiny_model.ONE, two):
             trainer = Trainer(
                 files, strategy, make=lambda: heads.BertPretrainer(config)
             )
@@ -342,7 +291,7 @@ class TestSteps:
             results.append((blocks, trainer.arrays()))
         (wanted, expected), (found, arrays) = results
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
-        assert_same(arrays, expected, 2e-6)
+        tiny_model.assert_same(arrays, expected, 2e-6)
 
     @pytest.mark.slow
     def test_float16_on_two_replicas(self, files, two):
@@ -363,7 +312,7 @@ class TestSteps:
             )
             keras.config.set_dtype_policy("float32")
             results.append([trainer.train(step, 1) for step in range(12)])
-            assert_same(trainer.arrays(0), trainer.arrays(1))
+            tiny_model.assert_same(trainer.arrays(0), trainer.arrays(1))
         whole, half, skipping = results
         for left, right in zip(half, whole, strict=True):
             assert left["skipped_steps"] == 0
@@ -439,111 +388,23 @@ class TestDropout:
             assert 0.4 < np.mean(other == first) < 0.6
 
     def test_replicas_stay_bit_identical(self, files, two):
-        trainer = Trainer(files, two, make=lambda: Tiny(0.3))
+        trainer = Trainer(files, two, make=lambda: tiny_model.Tiny(0.3))
         trainer.train(0, 6)
         left, right = trainer.arrays(0), trainer.arrays(1)
-        assert_same(left, right)
+        tiny_model.assert_same(left, right)
         without = Trainer(files)
         without.train(0, 6)
         assert not np.array_equal(without.arrays()["table"], left["table"])
 
     @pytest.mark.slow
     def test_going_on_gives_the_same_bits(self, files, two):
-        whole = Trainer(files, two, make=lambda: Tiny(0.3))
+        whole = Trainer(files, two, make=lambda: tiny_model.Tiny(0.3))
         whole.train(0, 5)
-        first = Trainer(files, two, make=lambda: Tiny(0.3))
+        first = Trainer(files, two, make=lambda: tiny_model.Tiny(0.3))
         first.train(0, 2)
-        second = Trainer(files, two, make=lambda: Tiny(0.3), start=2)
+        second = Trainer(files, two, make=lambda: tiny_model.Tiny(0.3), start=2)
         variables = {v.path: v for v in second.model.variables}
         for name, value in first.arrays().items():
             (variables | second.optimizer.slots)[name].assign(value)
         second.train(2, 3)
-        assert_same(second.arrays(), whole.arrays())
-
-
-def whole_data(files):
-    """All records as one batch."""
-    rows = list(itertools.chain(*(tf.data.TFRecordDataset(f) for f in files)))
-    batch = records.PRETRAINING.parse(
-        tf.stack(rows), pretraining_records.LENGTHS
-    )
-    return batch | {"row_weights": tf.ones([len(rows)])}
-
-
-def evaluation(files, strategy, batch_size):
-    return input_pipeline.distribute(
-        strategy,
-        input_pipeline.evaluate(files, batch_size),
-        records.PRETRAINING,
-        pretraining_records.LENGTHS,
-    )
-
-
-class TestEvaluate:
-    @pytest.mark.parametrize("replicas", [1, 2])
-    def test_equals_one_big_batch(self, files, two, replicas):
-        strategy = two if replicas == 2 else ONE
-        with strategy.scope():
-            model = Tiny(0.5)
-        batch = whole_data(files)
-        totals, parts = weights(batch), sums(model, batch, None)
-        expected = {
-            f"{loss}_{metric}": float(value / totals[loss])
-            for loss, metrics in parts.items()
-            for metric, value in metrics.items()
-        }
-        expected["loss"] = expected["words_loss"] + expected["next_loss"]
-        # 24 records in batches of 10: six rows of filling, not counted.
-        found = training.evaluate(
-            strategy, model, OBJECTIVE, evaluation(files, strategy, 10)
-        )
-        assert_same(found, expected, 1e-6)
-
-    def test_needs_records(self, files):
-        dataset = evaluation(files, ONE, 8).take(0)
-        with pytest.raises(ValueError, match="no records to evaluate on"):
-            training.evaluate(ONE, Tiny(0.0), OBJECTIVE, dataset)
-
-
-class TestPredict:
-    @pytest.mark.parametrize("replicas", [1, 2])
-    def test_all_rows_in_order_without_filling(self, files, two, replicas):
-        strategy = two if replicas == 2 else ONE
-        with strategy.scope():
-            model = Tiny(0.5)
-
-        def function(batch):
-            _, following = model(batch)
-            return {"next": following, "ids": batch["input_ids"]}
-
-        parts = list(
-            training.predict(
-                strategy, function, evaluation(files, strategy, 10)
-            )
-        )
-        assert [len(part["ids"]) for part in parts] == [10, 10, 4]
-        batch = whole_data(files)
-        np.testing.assert_array_equal(
-            np.concatenate([part["ids"] for part in parts]), batch["input_ids"]
-        )
-        np.testing.assert_allclose(
-            np.concatenate([part["next"] for part in parts]),
-            model(batch)[1],
-            rtol=1e-5,
-            atol=1e-6,
-        )
-
-    def test_one_function_is_traced_once_for_all_calls(self, files):
-        traces = []
-
-        def function(batch):
-            traces.append(batch)
-            return {"sums": tf.reduce_sum(batch["input_ids"], axis=-1)}
-
-        dataset = evaluation(files, ONE, 10)
-        first, second = (
-            list(training.predict(ONE, function, dataset)) for _ in range(2)
-        )
-        for one, other in zip(first, second, strict=True):
-            np.testing.assert_array_equal(one["sums"], other["sums"])
-        assert len(traces) == 1
+        tiny_model.assert_same(second.arrays(), whole.arrays())

@@ -1,0 +1,70 @@
+"""A model that is traced quickly, and its objective, for tests of loops."""
+
+from bert_tf import functions, losses, training
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+COUNTS = (7, 12, 5)
+BATCH = 8
+ONE = tf.distribute.get_strategy()
+
+
+class Tiny(keras.Model):
+    """Embeddings that predict words and the next sentence by themselves."""
+
+    def __init__(self, rate):
+        super().__init__(name="tiny")
+        self.rate = rate
+        rng = np.random.default_rng(3)
+        self.table, self.next, self.bias = (
+            keras.Variable(rng.normal(size=shape).astype("float32"), name=name)
+            for name, shape in (
+                ("table", [40, 6]),
+                ("next", [6, 2]),
+                ("output_bias", [40]),
+            )
+        )
+        self.built = True
+
+    def call(self, batch, dropout_seed=None):
+        table = tf.convert_to_tensor(self.table)
+        x = functions.embed(table, batch["input_ids"])  # [B, S, D]
+        x = functions.dropout(x, self.rate, dropout_seed)
+        rows = tf.gather(x, batch["masked_lm_positions"], batch_dims=1)
+        words = tf.matmul(rows, table, transpose_b=True) + self.bias
+        return words, tf.matmul(tf.reduce_mean(x, axis=1), self.next)
+
+
+def mask_weights(batch):
+    return batch["masked_lm_weights"] * batch["row_weights"][:, tf.newaxis]
+
+
+def weights(batch):
+    return {
+        "words": tf.reduce_sum(mask_weights(batch)),
+        "next": tf.reduce_sum(batch["row_weights"]),
+    }
+
+
+def sums(model, batch, dropout_seed):
+    words, following = model(batch, dropout_seed)
+    labels = batch["next_sentence_labels"][:, 0]
+    return {
+        "words": losses.classification(
+            words, batch["masked_lm_ids"], mask_weights(batch)
+        ),
+        "next": losses.classification(following, labels, batch["row_weights"]),
+    }
+
+
+OBJECTIVE = training.Objective(weights, sums)
+
+
+def assert_same(found, expected, tolerance=0.0):
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(
+            found[name], value, rtol=tolerance, atol=tolerance, err_msg=name
+        )
