@@ -175,6 +175,14 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     },
     {
         "inference": {"training"},
+        "pretraining_input": {
+            "configuration",
+            "input_pipeline",
+            "manifests",
+            "masking",
+            "paths",
+            "records",
+        },
         "micro_batches": {"devices", "modeling", "optimization", "training"},
         "pretraining": {"losses", "training"},
         "best": {"checkpoints", "interop.*"},

@@ -1,0 +1,112 @@
+"""The records that a model is pre-trained on, checked before any work."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from bert_tf import (
+    configuration,
+    input_pipeline,
+    manifests,
+    masking,
+    paths,
+    records,
+)
+
+import tensorflow as tf
+from absl import logging
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """The records, checked."""
+
+    files: list[str]
+    counts: list[int]  # records in each file
+    record_type: records.RecordType
+    lengths: dict[str, int]
+    objective: str  # what is learnt of two segments: "nsp", "sop" or "none"
+    masking: masking.Masking | None  # if words are masked while reading
+
+    def batches(
+        self,
+        strategy: tf.distribute.Strategy,
+        dataset: tf.data.Dataset,
+        seed: int,
+        first_step: int = 0,
+    ) -> tf.distribute.DistributedDataset:
+        """Gives each replica its share of batches of records, masked."""
+        masks = None
+        if self.masking is not None:
+            masks = input_pipeline.DynamicMasks(self.masking, seed, first_step)
+        return input_pipeline.distribute(
+            strategy, dataset, self.record_type, self.lengths, masks=masks
+        )
+
+
+def find(
+    patterns: Sequence[str],
+    config: configuration.BertConfig,
+    max_seq_length: int | None,
+    max_predictions_per_seq: int | None,
+) -> Data:
+    """Finds the records, and compares them with the flags and the model.
+
+    Args:
+        patterns: Of the files.
+        config: Of the model.
+        max_seq_length: What the flag says, if it says anything.
+        max_predictions_per_seq: Likewise.
+
+    Raises:
+        ValueError: They contradict each other, or the files are no records.
+    """
+    files = paths.expand(patterns)
+    manifest = manifests.find(files)
+    if manifest is None:
+        # As the original made them, which had no manifest.
+        lengths = {
+            "S": max_seq_length or 128,
+            "P": max_predictions_per_seq or 20,
+        }
+        config.check_sequence_length(lengths["S"])
+        records.PRETRAINING.check(files, lengths)
+        logging.info("The records have no manifest; counting them.")
+        counts = records.count(files)
+        return Data(files, counts, records.PRETRAINING, lengths, "nsp", None)
+    if manifest.record_type not in records.PRETRAINING_TYPES:
+        raise ValueError(
+            f"{files[0]} does not hold pre-training records: its manifest "
+            f"says record_type={manifest.record_type}. Make them with "
+            "create_pretraining_data.py"
+        )
+    for name, value in (
+        ("max_seq_length", max_seq_length),
+        ("max_predictions_per_seq", max_predictions_per_seq),
+    ):
+        said = getattr(manifest, name)
+        if value is not None and value != said:
+            raise ValueError(
+                f"--{name}={value} contradicts the manifest of {files[0]}, "
+                f"which says {name}={said}. Leave the flag out, or make the "
+                "data again"
+            )
+    config.check_vocab_size(manifest.vocab_size, "The vocabulary of the data")
+    lengths = {
+        "S": manifest.max_seq_length,
+        "P": manifest.max_predictions_per_seq,
+        "K": manifest.sequences_per_row,
+    }
+    config.check_sequence_length(lengths["S"])
+    record_type = records.PRETRAINING_TYPES[manifest.record_type]
+    record_type.check(files, lengths)
+    masks = None
+    if manifest.dynamic_masking:
+        masks = masking.Masking(**manifest.masking)
+    return Data(
+        files,
+        [shard.records for shard in manifest.shards],
+        record_type,
+        lengths,
+        manifest.objective,
+        masks,
+    )
