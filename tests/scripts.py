@@ -120,6 +120,11 @@ def run(
     return started
 
 
+# What defines the flags of scripts, examples and benchmarks: modules, and files
+# that tests run or load by their paths.
+_OF_SCRIPTS = ("bert_tf.", "benchmarks.", "importlib.", "<run_path>")
+
+
 @contextlib.contextmanager
 def only_flags_of(*modules: types.ModuleType) -> Iterator[None]:
     """Hides the flags of all others that tests of this process imported.
@@ -134,16 +139,20 @@ def only_flags_of(*modules: types.ModuleType) -> Iterator[None]:
     hidden = [
         (module, flag)
         for module, flag in defined
-        if module.startswith(("bert_tf.", "benchmarks."))
-        and module not in known
+        if module.startswith(_OF_SCRIPTS) and module not in known
     ]
     flags.FLAGS.remove_flag_values([flag.name for _, flag in hidden])
-    before = set(flags.FLAGS)
+    before, imported = set(flags.FLAGS), set(sys.modules)
     try:
         yield
     finally:
-        # The next run defines its own again.
+        # The next run defines its own again, and imports the modules that do.
         flags.FLAGS.remove_flag_values(set(flags.FLAGS) - before)
+        for name in set(sys.modules) - imported:
+            package, _, leaf = name.rpartition(".")
+            if package == "bert_tf" and leaf.endswith("_flags"):
+                delattr(sys.modules[package], leaf)
+                del sys.modules[name]
         for module, flag in hidden:
             flags.FLAGS[flag.name] = flag
             flags.FLAGS.register_flag_by_module(module, flag)

@@ -13,7 +13,6 @@ from bert_tf import (
     features,
     heads,
     modeling,
-    serving_flags,
 )
 from bert_tf.interop import formats
 from tests import (
@@ -32,7 +31,6 @@ import pytest
 import tensorflow as tf
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
-_FLAG_MODULES = (serving_flags,)
 
 
 def write_run(folder, model, vocab, config, *flags, labels=()):
@@ -51,7 +49,7 @@ def write_run(folder, model, vocab, config, *flags, labels=()):
 
 def predict(*arguments):
     """Runs the script in this process; returns its exit code."""
-    return scripts.run_here("predict", _FLAG_MODULES, *arguments)
+    return scripts.run_here("predict", (), *arguments)
 
 
 def answers(tmp_path, lines, *arguments):
@@ -100,7 +98,8 @@ def test_classes_and_their_export(tmp_path):
             atol=1e-5,
         )
     code = scripts.run_here(
-        *("export_saved_model", _FLAG_MODULES),
+        "export_saved_model",
+        (),
         *(f"--model_dir={run}", f"--export_dir={tmp_path}/export"),
     )
     assert not code
@@ -494,7 +493,8 @@ def test_a_stranger_serves_real_lines_as_predicted(head, shared_data, tmp_path):
         *("--batch_size=50", "--sort_window=500"),
     )
     code = scripts.run_here(
-        *("export_saved_model", _FLAG_MODULES),
+        "export_saved_model",
+        (),
         *(f"--model_dir={run}", f"--export_dir={tmp_path}/export"),
     )
     assert not code

@@ -63,6 +63,8 @@ def _start(tmp_path):
     holder = subprocess.Popen(
         [sys.executable, _script(tmp_path, _HOLDER), tmp_path, sleeper],
         env={**os.environ, "PYTHONPATH": str(pathlib.Path(".").resolve())},
+        # Jobs in the background of a shell ignore it, and so would this.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     while not (tmp_path / "inner" / "started").exists():
         assert holder.poll() is None

@@ -89,7 +89,10 @@ class TestRecipe:
     @pytest.mark.parametrize(
         "options, message",
         [
-            ({"optimizer": "sgd"}, "one of adamw, lamb. .*optimizer='sgd'"),
+            (
+                {"optimizer": "sgd"},
+                "one of adamw, adamw_bias_corrected, lamb. .*optimizer='sgd'",
+            ),
             ({"lr_schedule": "step"}, "one of linear, poly.*='step'"),
             ({"clipping": "none"}, "one of global, per_replica.*='none'"),
             ({"layer_decay": 0}, "above 0.*layer_decay=0"),

@@ -212,6 +212,7 @@ def test_check_only_says_what_it_found_and_writes_nothing(
     model, trained, tmp_path, caplog
 ):
     files, shared = model
+    caplog.set_level("INFO", logger="absl")
     code = _run_here(
         *(*shared, "--do_train", "--do_eval", "--check_only"),
         f"--train_file={files}/train.json",
