@@ -321,6 +321,8 @@ class TestFurtherHeads:
             # The names are those of the two together.
             for variable in model.variables:
                 variable.assign(values[variable.path])
+            # Each reads other places of the last layer, so its products have
+            # another number of rows, and sums of up to 5 round differently.
             np.testing.assert_allclose(
                 model(_INPUTS), logits, rtol=1e-6, atol=1e-6
             )
