@@ -299,7 +299,7 @@ def check_trained(folder, task):
     """Raises ValueError unless there is a trained model of these labels."""
     fine_tuned.check_labels(folder, task.labels)
     source = fine_tuning_flags.find_trained("classification")
-    fine_tuned.check_classes(source, task.labels)
+    fine_tuned.check_classes(source, task.labels, task.is_multi_label)
 
 
 def main(_):
@@ -312,7 +312,7 @@ def main(_):
     if _GLUE_SERVER_FILES.value:
         glue.check_server_files(task)
     documents = task_flags.find_long_documents(task)
-    files = fine_tuning_flags.load_files()
+    files = fine_tuning_flags.load_files().of_problem(task.is_multi_label)
     length = _MAX_SEQ_LENGTH.value
     files.config.check_sequence_length(length)
     documents.check(length - 2)

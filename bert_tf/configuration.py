@@ -21,6 +21,9 @@ _POOLER_KEYS = frozenset(
         "pooler_type",
     }
 )
+# `problem_type`, as transformers has it, of a classifier whose texts may have
+# several labels.
+MULTI_LABEL = "multi_label_classification"
 _SIZES = (
     "vocab_size",
     "hidden_size",
@@ -52,6 +55,8 @@ class BertConfig:
     # than the encoder's, as in KerasHub.
     transform_act: str | None = None
     transform_layer_norm_eps: float | None = None
+    # Of a classifier: MULTI_LABEL, or None where each text has one label.
+    problem_type: str | None = None
 
     def __post_init__(self):
         for name in _SIZES:
@@ -87,6 +92,11 @@ class BertConfig:
                     f"`{name}` must be a positive number. "
                     f"Received: {name}={value!r}"
                 )
+        if self.problem_type not in (None, MULTI_LABEL):
+            raise ValueError(
+                f"`problem_type` must be {MULTI_LABEL!r}, or be left out. "
+                f"Received: problem_type={self.problem_type!r}"
+            )
         functions.activation(self.hidden_act)
         functions.activation(self.transform_act or self.hidden_act)
 

@@ -99,10 +99,30 @@ def without_other_head(
     )
 
 
+def is_multi_label(source: opened.Checkpoint) -> bool:
+    """Whether the checkpoint says that texts may have several labels."""
+    config = source.config
+    return config is not None and config.problem_type == modeling.MULTI_LABEL
+
+
 def check_classes(
-    source: opened.Checkpoint, labels: tuple[str, ...] | None
+    source: opened.Checkpoint,
+    labels: tuple[str, ...] | None,
+    several: bool = False,
 ) -> None:
-    """Raises ValueError if a classifier to predict with has other labels."""
+    """Raises ValueError if a classifier to predict with has other labels.
+
+    Args:
+        source: The classifier.
+        labels: What they are expected to be; None for a score.
+        several: Whether a text may have several of them.
+    """
+    if is_multi_label(source) and not several:
+        raise ValueError(
+            f"{source.path} was fine-tuned on texts that may have several "
+            "labels. Say how they are separated in your files by "
+            "--label_separator."
+        )
     if _other_labels(source, labels):
         raise ValueError(
             f"{source.path} was fine-tuned with {_classes(source)}. Give the "
@@ -183,6 +203,12 @@ class ModelFiles:
         config.check_vocab_size(len(pieces), name)
         tokenization.check_casing(pieces, do_lower_case, name)
         return files
+
+    def of_problem(self, is_multi_label: bool) -> "ModelFiles":
+        """Returns the files of a classifier, whose config says which one."""
+        problem_type = modeling.MULTI_LABEL if is_multi_label else None
+        config = dataclasses.replace(self.config, problem_type=problem_type)
+        return dataclasses.replace(self, config=config)
 
     def pieces(self) -> list[str]:
         """The pieces of the vocabulary by id."""

@@ -1,5 +1,6 @@
 """What fine-tuning adds to the training loop: epochs, and the best of them."""
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -124,6 +125,24 @@ class Run:
         """Whether this process writes the run's files."""
         return distribution.is_chief(self.strategy)
 
+    @property
+    def has_free_shapes(self) -> bool:
+        """Whether batches may have other lengths; a TPU compiles each."""
+        return not distribution.is_tpu(self.strategy)
+
+    @contextlib.contextmanager
+    def without_padding(self) -> Iterator[None]:
+        """What is traced here spends no time on padding, if it can."""
+        bert = self.model.bert
+        before = bert.skips_padding
+        bert.skips_padding = (
+            self.has_free_shapes and not self.model.reads_padding
+        )
+        try:
+            yield
+        finally:
+            bert.skips_padding = before
+
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
@@ -203,7 +222,7 @@ def _train(
         state.step, state.records = step, step * plan.batch_size
         state.save(run.folder)
 
-    with input_pipeline.explained([data.path]):
+    with input_pipeline.explained([data.path]), run.without_padding():
         training.run(
             steps,
             state.step,
@@ -234,7 +253,7 @@ def _batches(
         batches,
         data.record_type,
         data.lengths,
-        trim=not distribution.is_tpu(run.strategy),
+        trim=run.has_free_shapes,
     )
 
 
@@ -319,9 +338,9 @@ def predict(
         input_pipeline.evaluate([data.path], batch_size),
         data.record_type,
         data.lengths,
-        trim=not distribution.is_tpu(run.strategy),
+        trim=run.has_free_shapes,
     )
-    with input_pipeline.explained([data.path]):
+    with input_pipeline.explained([data.path]), run.without_padding():
         yield from inference.predict(run.strategy, function, dataset)
 
 

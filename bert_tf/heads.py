@@ -111,7 +111,17 @@ class PretrainingHeads(keras.layers.Layer):
         return self.predictions(x, words), self.seq_relationship(pooled)
 
 
-class BertPretrainer(keras.Model):
+class Model(keras.Model):
+    """A head over `bert`.
+
+    Attributes:
+        reads_padding: Whether somebody reads what it returns for padding.
+    """
+
+    reads_padding = False
+
+
+class BertPretrainer(Model):
     """BERT with masked words and next sentences (paper, section 3.1)."""
 
     def __init__(self, config: modeling.BertConfig):
@@ -147,7 +157,7 @@ def _first(ids: tf.Tensor) -> tf.Tensor:
     return tf.zeros([tf.shape(ids)[0], 1], tf.int32)
 
 
-class BertMaskedLM(keras.Model):
+class BertMaskedLM(Model):
     """BERT with the masked words of pre-training only."""
 
     def __init__(self, config: modeling.BertConfig):
@@ -165,7 +175,7 @@ class BertMaskedLM(keras.Model):
         return tf.cast(logits, tf.float32)
 
 
-class BertNextSentence(keras.Model):
+class BertNextSentence(Model):
     """BERT with the next sentences of pre-training only."""
 
     def __init__(self, config: modeling.BertConfig):
@@ -188,7 +198,7 @@ def _build(head: keras.layers.Layer) -> None:
         head.build()
 
 
-class BertClassifier(keras.Model):
+class BertClassifier(Model):
     """BERT with one linear layer over the pooled output.
 
     With one class it is a regression: the logit is the score.
@@ -224,7 +234,7 @@ class BertClassifier(keras.Model):
         return tf.cast(tf.nn.bias_add(logits, self.output_bias), tf.float32)
 
 
-class BertTagger(keras.Model):
+class BertTagger(Model):
     """BERT with a label for each token (paper, section 5.3)."""
 
     def __init__(self, config: modeling.BertConfig, num_labels: int):
@@ -243,8 +253,11 @@ class BertTagger(keras.Model):
         return tf.cast(self.tagging(x), tf.float32)
 
 
-class BertSpanFinder(keras.Model):
+class BertSpanFinder(Model):
     """BERT with a start and an end of the answer (paper, section 4.2)."""
+
+    # As in the original, the answer's probability is one among all places.
+    reads_padding = True
 
     def __init__(self, config: modeling.BertConfig):
         super().__init__(name="span_finder")
@@ -264,7 +277,7 @@ class BertSpanFinder(keras.Model):
         return logits[..., 0], logits[..., 1]
 
 
-class BertMultipleChoice(keras.Model):
+class BertMultipleChoice(Model):
     """BERT with a score for each of K continuations (paper, section 4.4)."""
 
     def __init__(self, config: modeling.BertConfig):

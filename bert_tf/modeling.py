@@ -19,13 +19,14 @@ tensor, or None for no dropout. The same seed gives the same masks.
 import math
 from typing import Any, NamedTuple
 
-from bert_tf import configuration, functions
+from bert_tf import configuration, functions, layouts
 
 import keras
 import tensorflow as tf
 
 # Under the name that the original gives it.
 BertConfig = configuration.BertConfig
+MULTI_LABEL = configuration.MULTI_LABEL
 
 # ---- Small layers -----------------------------------------------------------
 
@@ -173,33 +174,35 @@ class SelfAttention(keras.layers.Layer):
         for layer in (self.query, self.key, self.value):
             layer.build()
 
-    def call(self, x, mask, dropout_seed, rows=None):
-        """Returns what each of `rows` gathers from `x`, [B, R, D].
+    def call(self, x, queries, dropout_seed, layout):
+        """Returns what each of the queries gathers from `x`, shaped as they.
 
         Args:
-            x: [B, S, D].
-            mask: [B, 1, 1, S] or [B, 1, R, S], added to the scores.
+            x: [B, S, D], or as the layout has it.
+            queries: Those of `x` that attend: `layout.queries(x)`.
             dropout_seed: int32 [2] or None.
-            rows: [B, R, D], those of `x` that attend; None for all.
+            layout: Where the tokens lie.
         """
-        config = self.config
         # One product for the three: D is small beside what fills a processor.
-        if rows is None:
-            q, k, v = self._project(x, self.query, self.key, self.value)
+        if queries is x:
+            y = self._project(x, self.query, self.key, self.value)
+            q, k, v = self._heads(layout.to_rows(y))
         else:
-            (q,) = self._project(rows, self.query)
-            k, v = self._project(x, self.key, self.value)
-        rate = config.attention_probs_dropout_prob
-        context = functions.attend(q, k, v, mask, rate, dropout_seed)
+            (q,) = self._heads(self._project(queries, self.query))
+            y = self._project(x, self.key, self.value)
+            k, v = self._heads(layout.to_rows(y))
+        rate = self.config.attention_probs_dropout_prob
+        context = functions.attend(q, k, v, layout.mask, rate, dropout_seed)
         context = tf.transpose(context, [0, 2, 1, 3])
         batch, length = tf.unstack(tf.shape(context)[:2])
-        return tf.reshape(context, [batch, length, config.hidden_size])
+        return layout.from_rows(
+            tf.reshape(context, [batch, length, self.config.hidden_size])
+        )
 
     def _project(self, x, *layers):
-        """Applies dense layers in one product, each [B, N, S, H]."""
-        heads = self.config.num_attention_heads
-        size = self.config.hidden_size // heads
+        """Applies dense layers in one product: side by side, [..., D]."""
         # Weights are fewer than queries, or scores, to scale.
+        size = self.config.hidden_size // self.config.num_attention_heads
         scales = [
             1 / math.sqrt(size) if layer is self.query else 1
             for layer in layers
@@ -207,9 +210,15 @@ class SelfAttention(keras.layers.Layer):
         pairs = list(zip(layers, scales, strict=True))
         kernel = tf.concat([layer.kernel * s for layer, s in pairs], axis=1)
         bias = tf.concat([layer.bias * s for layer, s in pairs], axis=0)
-        y = functions.affine(x, kernel, bias)
-        batch, length = tf.unstack(tf.shape(x)[:2])
-        y = tf.reshape(y, [batch, length, len(layers), heads, size])
+        return functions.affine(x, kernel, bias)
+
+    def _heads(self, y):
+        """Takes apart what `_project` put together, each [B, N, S, H]."""
+        heads = self.config.num_attention_heads
+        count = y.shape[-1] // self.config.hidden_size
+        size = self.config.hidden_size // heads
+        batch, length = tf.unstack(tf.shape(y)[:2])
+        y = tf.reshape(y, [batch, length, count, heads, size])
         return tf.unstack(tf.transpose(y, [2, 0, 3, 1, 4]))
 
 
@@ -246,11 +255,11 @@ class Attention(keras.layers.Layer):
         self.self_attention.build()
         self.residual.build()
 
-    def call(self, x, mask, dropout_seed, positions=None):  # [B, S, D]
+    def call(self, x, dropout_seed, layout):  # [B, S, D]
         seeds = functions.split_seed(dropout_seed, 2)
-        rows = None if positions is None else functions.at(x, positions)
-        context = self.self_attention(x, mask, seeds[0], rows)
-        return self.residual(context, x if rows is None else rows, seeds[1])
+        queries = layout.queries(x)
+        context = self.self_attention(x, queries, seeds[0], layout=layout)
+        return self.residual(context, queries, seeds[1])
 
 
 class Intermediate(keras.layers.Layer):
@@ -286,19 +295,16 @@ class TransformerLayer(keras.layers.Layer):
         self.intermediate.build()
         self.residual.build()
 
-    def call(self, x, mask, dropout_seed, positions=None):
-        """Returns the layer's output, [B, S, D] or [B, R, D].
+    def call(self, x, dropout_seed, layout):
+        """Returns the output of the layout's queries.
 
         Args:
-            x: [B, S, D].
-            mask: [B, 1, 1, S], or a row for each place whose output is wanted,
-                added to the scores.
+            x: [B, S, D], or as the layout has it.
             dropout_seed: int32 [2] or None.
-            positions: int32 [B, R], the places whose output is wanted; None
-                for all. The rest is not computed.
+            layout: Where the tokens lie, and which of them are read.
         """
         seeds = functions.split_seed(dropout_seed, 2)
-        x = self.attention(x, mask, seeds[0], positions)
+        x = self.attention(x, seeds[0], layout=layout)
         return self.residual(self.intermediate(x), x, seeds[1])
 
 
@@ -322,25 +328,25 @@ class Encoder(keras.layers.Layer):
         for layer in self.layers:
             layer.build()
 
-    def call(self, x, mask, dropout_seed, positions=None):  # [B, S, D]
+    def call(self, x, dropout_seed, layout, positions=None):  # [B, S, D]
         seeds = functions.split_seed(dropout_seed, len(self.layers))
         outputs = []
         for layer, seed in zip(self.layers[:-1], seeds[:-1], strict=True):
-            x = self._run(layer, x, mask, seed)
-            outputs.append(x)
-        if positions is not None and mask.shape[2] != 1:
-            mask = tf.gather(mask, positions, axis=2, batch_dims=1)
-        # Only there nobody but the caller reads the output.
-        outputs.append(
-            self._run(self.layers[-1], x, mask, seeds[-1], positions)
-        )
-        return outputs  # L times [B, S, D], the last perhaps [B, R, D]
+            x = self._run(layer, x, seed, layout)
+            outputs.append(layout.to_rows(x))
+        if positions is None:
+            x = layout.to_rows(self._run(self.layers[-1], x, seeds[-1], layout))
+        else:
+            # Only there nobody but the caller reads the output.
+            layout = layout.reading(positions)
+            x = self._run(self.layers[-1], x, seeds[-1], layout)
+        return [*outputs, x]  # L times [B, S, D], the last perhaps [B, R, D]
 
-    def _run(self, layer, x, mask, seed, positions=None):
+    def _run(self, layer, x, seed, layout):
         if not self.remat:
-            return layer(x, mask, seed, positions)
+            return layer(x, seed, layout=layout)
         return functions.recomputed(
-            lambda x, seed: layer(x, mask, seed, positions), x, seed
+            lambda x, seed: layer(x, seed, layout=layout), x, seed
         )
 
 
@@ -372,11 +378,19 @@ class BertOutputs(NamedTuple):
 
 
 class Bert(keras.Model):
-    """BERT without a head."""
+    """BERT without a head.
+
+    Attributes:
+        skips_padding: Whether what a layer does for each token by itself is
+            done for tokens only: the same numbers in less time, where shapes
+            may be others in each batch. What it returns for padding is then
+            not to be read.
+    """
 
     def __init__(self, config: BertConfig, name: str = "bert", **kwargs: Any):
         super().__init__(name=name, **kwargs)
         self.config = config
+        self.skips_padding = False
         self.embeddings = Embeddings(config, name="embeddings")
         self.encoder = Encoder(config, name="encoder")
         self.pooler = Pooler(config, name="pooler")
@@ -411,12 +425,21 @@ class Bert(keras.Model):
             mask = block_diagonal_mask(inputs["sequence_ids"])
         else:
             mask = additive_mask(inputs["input_mask"])
-        embeddings = self.embeddings(
-            inputs["input_ids"],
-            inputs["segment_ids"],
-            seeds[0],
-            inputs.get("position_ids"),
-        )
-        layers = self.encoder(embeddings, mask, seeds[1], positions)
+        layout = layouts.Rows(mask)
+        ids = [inputs["input_ids"], inputs["segment_ids"]]
+        position_ids = inputs.get("position_ids")
+        if self.skips_padding:
+            layout = layouts.Tokens(mask, inputs["input_mask"])
+            if position_ids is None:
+                position_ids = _numbered(ids[0])
+            ids = [layout.joined(x) for x in ids]
+            position_ids = layout.joined(position_ids)
+        x = self.embeddings(*ids, seeds[0], position_ids)
+        layers = self.encoder(x, seeds[1], layout=layout, positions=positions)
         pooled = self.pooler(layers[-1][:, 0])
-        return BertOutputs(layers[-1], pooled, embeddings, layers)
+        return BertOutputs(layers[-1], pooled, layout.to_rows(x), layers)
+
+
+def _numbered(ids: tf.Tensor) -> tf.Tensor:
+    """The position of each place of `ids` [B, S] in its row, [B, S]."""
+    return tf.zeros_like(ids) + tf.range(tf.shape(ids)[1], dtype=ids.dtype)

@@ -254,7 +254,7 @@ def _classification(
     return {
         "labels": labels,
         "takes_pairs": pairs,
-        "is_multi_label": "label_separator" in run,
+        "is_multi_label": fine_tuned.is_multi_label(source),
         "documents": documents,
     }
 

@@ -83,8 +83,11 @@ def test_run_with_several_labels_and_windows(model_dir, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(model_dir, folder)
     with (folder / "flags.txt").open("a") as file:
-        file.write("--label_separator=,\n--long_documents=windows\n")
-        file.write("--window_stride=3\n")
+        file.write("--long_documents=windows\n--window_stride=3\n")
+    path = folder / "bert_config.json"
+    config = json.loads(path.read_text())
+    config["problem_type"] = "multi_label_classification"
+    path.write_text(json.dumps(config))
     done = scripts.run(
         tmp_path / "log",
         "export_saved_model",

@@ -1,3 +1,5 @@
+import dataclasses
+
 from bert_tf import checkpoints, fine_tuned, heads, modeling
 from bert_tf.interop import formats, opened
 
@@ -107,6 +109,17 @@ def test_a_head_of_other_classes(trained, classes, labels, fits, caplog):
     assert "its head is not used" in caplog.text
     with pytest.raises(ValueError, match="there was fine-tuned with"):
         fine_tuned.check_classes(source, labels)
+
+
+def test_one_label_or_several():
+    files = fine_tuned.ModelFiles(_CONFIG, "", True).of_problem(True)
+    source = dataclasses.replace(_source(("a", "b"), 2), config=files.config)
+    with pytest.raises(ValueError, match="--label_separator"):
+        fine_tuned.check_classes(source, ("a", "b"))
+    fine_tuned.check_classes(source, ("a", "b"), several=True)
+    files = files.of_problem(False)
+    source = dataclasses.replace(source, config=files.config)
+    fine_tuned.check_classes(source, ("a", "b"))
 
 
 def test_an_encoder_by_itself_has_no_head_to_leave_out():

@@ -245,6 +245,20 @@ class TestWriting:
         assert again.labels == ("no", "yes", "so")
         assert again.vocab == source.vocab
 
+    def test_several_labels(self, tmp_path):
+        several = "multi_label_classification"
+        config = modeling.BertConfig(**samples.SMALL, problem_type=several)
+        model = samples.random_model("classification", config)
+        source = formats.open_checkpoint(
+            samples.write_tf1(tmp_path / "tf1", model, ("no", "yes", "so"))
+        )
+        folder = str(tmp_path / "hf")
+        formats.write(folder, "hf", source)
+        theirs = transformers.AutoModelForSequenceClassification
+        theirs = theirs.from_pretrained(folder)
+        assert theirs.config.problem_type == several
+        assert formats.open_checkpoint(folder).config == source.config
+
     def test_regression(self, tmp_path):
         model = heads.BertClassifier(modeling.BertConfig(**samples.SMALL), 1)
         source = formats.open_checkpoint(

@@ -116,7 +116,8 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "text_ops",
             "text_records",
         },
-        "modeling": {"configuration", "functions"},
+        "layouts": {"functions"},
+        "modeling": {"configuration", "functions", "layouts"},
     },
     # checkpoints works on any map from names to variables
     {

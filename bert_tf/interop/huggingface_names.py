@@ -181,10 +181,13 @@ def to_config(values: Mapping[str, Any]) -> modeling.BertConfig:
     # What transformers takes where a config.json does not say.
     defaults = {"vocab_size": 30522, "type_vocab_size": 2}
     known = modeling.BertConfig.__dataclass_fields__
+    problem = values.get("problem_type")
+    own = {
+        "hidden_act": ACTIVATIONS[act],
+        "problem_type": problem if problem == modeling.MULTI_LABEL else None,
+    }
     return modeling.BertConfig(
-        **defaults
-        | {k: v for k, v in values.items() if k in known}
-        | {"hidden_act": ACTIVATIONS[act]}
+        **defaults | {k: v for k, v in values.items() if k in known} | own
     )
 
 
@@ -246,7 +249,7 @@ def from_config(
         values["id2label"] = {str(i): label for i, label in enumerate(own)}
         values["label2id"] = {label: i for i, label in enumerate(own)}
     if head == "classification":
-        values["problem_type"] = (
+        values["problem_type"] = config.problem_type or (
             "single_label_classification" if labels else "regression"
         )
     return values
