@@ -3,6 +3,8 @@
 import datetime
 import logging as python_logging
 import os
+import select
+import signal
 import sys
 import traceback
 import types
@@ -37,12 +39,25 @@ def run(main: Callable[[list[str]], Any]) -> None:
             _refuse_arguments(argv)
             return main(argv)
         except Exception as error:
+            if isinstance(error, BrokenPipeError) and _nobody_reads():
+                return 128 + signal.SIGPIPE
             if not _foreseen(error, main):
                 raise
             print(f"error: {_one_line(error)}", file=sys.stderr)
             return 1
 
     app.run(guarded)
+
+
+def _nobody_reads() -> bool:
+    """Whether who read our output has had enough, as `head` has."""
+    poll = select.poll()
+    poll.register(sys.stdout, 0)
+    if not poll.poll(0):
+        return False
+    # What is still to be written, also at the exit, goes nowhere.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return True
 
 
 class _Formatter(python_logging.Formatter):

@@ -170,6 +170,30 @@ class TestRun:
         assert ends["exit"] == (143, "", "")
 
 
+def test_reader_that_has_had_enough():
+    """As `script | head -1`."""
+    script = (
+        "from bert_tf import command_line\n"
+        "def main(_):\n"
+        "    for number in range(100_000):\n"
+        "        print(number)\n"
+        "command_line.run(main)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=_ROOT,
+        text=True,
+    ) as process:
+        assert process.stdout and process.stderr
+        assert process.stdout.readline() == "0\n"
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    # As a shell says it of a process that SIGPIPE ended.
+    assert process.returncode == 141
+
+
 # ---- Flag files -------------------------------------------------------------
 
 
