@@ -4,6 +4,7 @@ import dataclasses
 
 from bert_tf import functions, heads, layouts, modeling
 
+import keras
 import numpy as np
 import pytest
 import reference
@@ -129,6 +130,23 @@ def test_several_sequences_in_a_row():
     for left, right in zip(found[1], expected[1], strict=True):
         scale = max(1, np.abs(right).max())
         np.testing.assert_allclose(left / scale, right / scale, atol=1e-5)
+
+
+def test_in_bfloat16():
+    exact, before = _classifier(), keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        model = _classifier()
+    finally:
+        keras.config.set_dtype_policy(before)
+    for each in (exact, model):
+        reference.random_weights(each.trainable_variables)
+    batch = _batch((9, 5, 1, 3))
+    values, gradients = _values_and_gradients(model, batch, True)
+    expected, _ = _values_and_gradients(exact, batch, False)
+    # Numbers of 8 bits, in two layers of sums of 20.
+    np.testing.assert_allclose(values, expected, atol=0.1, rtol=0.05)
+    assert all(np.isfinite(gradient).all() for gradient in gradients)
 
 
 def test_only_tokens_are_computed():
