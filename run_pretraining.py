@@ -290,9 +290,11 @@ def evaluation_hook(plan, model, evaluate, kept, report):
 def find_accumulate(plan, strategy, model, optimizer, data, dataset):
     """Returns into how many micro-batches memory makes us cut a batch."""
     replicas = strategy.num_replicas_in_sync
+    rows = plan.batch_size // replicas
     if distribution.is_cpu(strategy):
         fits = micro_batches.estimated(
             model.bert.config,
+            rows,
             data.lengths["S"],
             data.lengths["P"],
             replicas,
@@ -304,7 +306,7 @@ def find_accumulate(plan, strategy, model, optimizer, data, dataset):
         fits = micro_batches.tried(
             strategy, model, optimizer, objective, dataset
         )
-    return micro_batches.choose(plan.batch_size // replicas, fits)
+    return micro_batches.choose(rows, fits)
 
 
 # ---- Evaluate ---------------------------------------------------------------

@@ -8,8 +8,10 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-# What the framework and other processes may need of the memory that is free.
+# Shares of the free memory: the rest is for the framework and for other
+# processes. A batch in parts takes twice the estimate (benchmarks/memory.py).
 _USABLE = 0.9
+_USABLE_IN_PARTS = 0.45
 
 
 def choose(rows: int, fits: Callable[[int], bool]) -> int:
@@ -40,6 +42,7 @@ def choose(rows: int, fits: Callable[[int], bool]) -> int:
 
 def estimated(
     config: modeling.BertConfig,
+    batch: int,
     seq: int,
     predictions: int,
     replicas: int,
@@ -51,6 +54,7 @@ def estimated(
 
     Args:
         config: the model's.
+        batch: rows of one replica's batch.
         seq: tokens per sequence.
         predictions: masked words per sequence.
         replicas: how many share the memory.
@@ -62,9 +66,10 @@ def estimated(
 
     def fits(rows):
         memory = devices.training_memory(
-            config, rows, seq, predictions, dtype, remat
+            config, rows, seq, predictions, dtype, remat, batch // rows
         )
-        return replicas * memory.total <= _USABLE * free
+        usable = _USABLE if rows == batch else _USABLE_IN_PARTS
+        return replicas * memory.total <= usable * free
 
     return fits
 

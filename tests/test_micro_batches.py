@@ -53,18 +53,29 @@ class TestEstimated:
         need = devices.training_memory(config, 8, 128, 20).total
         for available, expected in ((need, False), (1.2 * need, True)):
             fits = micro_batches.estimated(
-                config, 128, 20, 1, available=available
+                config, 8, 128, 20, 1, available=available
             )
             assert fits(8) == expected
         # Two replicas of one machine share its memory.
-        fits = micro_batches.estimated(config, 128, 20, 2, available=1.2 * need)
+        fits = micro_batches.estimated(
+            config, 8, 128, 20, 2, available=1.2 * need
+        )
         assert not fits(8)
+
+    def test_parts_of_a_batch_may_take_twice_the_estimate(self):
+        config = modeling.BertConfig(vocab_size=1000, num_hidden_layers=2)
+        need = devices.training_memory(config, 8, 128, 20, accumulate=4).total
+        for available, expected in ((2 * need, False), (2.3 * need, True)):
+            fits = micro_batches.estimated(
+                config, 32, 128, 20, 1, available=available
+            )
+            assert fits(8) == expected
 
     def test_what_is_free_now(self):
         small = modeling.BertConfig(vocab_size=100, num_hidden_layers=1)
-        assert micro_batches.estimated(small, 16, 4, 1)(1)
+        assert micro_batches.estimated(small, 1, 16, 4, 1)(1)
         huge = modeling.BertConfig(vocab_size=10**9)
-        assert not micro_batches.estimated(huge, 16, 4, 1)(1)
+        assert not micro_batches.estimated(huge, 1, 16, 4, 1)(1)
 
 
 class Model(keras.Model):
