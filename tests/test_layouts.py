@@ -22,6 +22,10 @@ _CONFIG = modeling.BertConfig(
 )
 
 
+def _ints(rows):
+    return np.array(rows, np.int32)
+
+
 def _batch(lengths):
     """Sequences of these lengths, padded to 9."""
     batch = reference.batch(_CONFIG, rows=len(lengths))
@@ -118,11 +122,9 @@ def test_several_sequences_in_a_row():
     reference.random_weights(model.trainable_variables)
     batch = _batch((9, 7))
     batch |= {
-        "sequence_ids": np.int32([[1] * 4 + [2] * 5, [1] * 6 + [2, 0, 0]]),
-        "position_ids": np.int32(
-            [[*range(4), *range(5)], [*range(6), 0, 0, 0]]
-        ),
-        "cls_positions": np.int32([[0, 4], [0, 6]]),
+        "sequence_ids": _ints([[1] * 4 + [2] * 5, [1] * 6 + [2, 0, 0]]),
+        "position_ids": _ints([[*range(4), *range(5)], [*range(6), 0, 0, 0]]),
+        "cls_positions": _ints([[0, 4], [0, 6]]),
     }
     expected = _values_and_gradients(model, batch, False)
     found = _values_and_gradients(model, batch, True)
@@ -150,7 +152,7 @@ def test_in_bfloat16():
 
 
 def test_only_tokens_are_computed():
-    mask = np.int32([[1] * 40 + [0] * 60, [1] * 30 + [0] * 70])
+    mask = _ints([[1] * 40 + [0] * 60, [1] * 30 + [0] * 70])
     layout = layouts.Tokens(modeling.additive_mask(mask), mask)
     ids = np.arange(200, dtype=np.int32).reshape(2, 100)
     # 70 tokens, filled up to a multiple of 32.
