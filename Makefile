@@ -2,7 +2,6 @@
 #   make quickstart   pre-train, fine-tune, export, predict: six minutes
 #   make test         the tests but the slow ones (PYTEST_FLAGS= for all)
 #   make lint         ruff and mypy
-#   make bench        every benchmark in benchmarks/
 #   make venv         .venv only, with the pinned versions
 #                     (EXTRAS=test,dev,viz,parity for the tests against
 #                     PyTorch and transformers: 1 GB more)
@@ -17,7 +16,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed-$(EXTRAS)
 
-.PHONY: quickstart test lint bench venv clean
+.PHONY: quickstart test lint venv clean
 
 quickstart: venv
 	@$(BIN)/python quickstart/run.py
@@ -31,11 +30,6 @@ lint: venv
 	@$(BIN)/ruff check .
 	@echo "== Checking with mypy"
 	@$(BIN)/mypy
-
-bench: venv
-	@for file in benchmarks/*.py; do \
-	  echo "== Running $$file"; $(BIN)/python $$file || exit 1; \
-	done
 
 venv: $(INSTALLED)
 

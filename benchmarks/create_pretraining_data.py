@@ -1,6 +1,6 @@
 """Measures the creation of pre-training data.
 
-    python benchmarks/create_pretraining_data.py \
+    python -m benchmarks.create_pretraining_data \
         --text=enwiki_AA.txt --vocab_file=vocab.txt
 
 --text is what WikiExtractor writes, 103 MB in the figures of the README. The

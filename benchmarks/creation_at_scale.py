@@ -1,13 +1,13 @@
 r"""Says what pre-training data of Wikipedia and books would take on 96 cores.
 
-    python benchmarks/creation_at_scale.py
+    python -m benchmarks.creation_at_scale
 
 A calculation: nobody has run it. It takes what one core does with a megabyte,
 which these flags' defaults say, and what the plan of a run says of large ones:
 units, shards, reads. It was measured on the first 6 MB of a file of
 WikiExtractor's, on one of two cores that were busy with other work too, by
 
-    python benchmarks/creation_at_scale.py --text=enwiki_AA.txt \
+    python -m benchmarks.creation_at_scale --text=enwiki_AA.txt \
         --vocab_file=vocab.txt
 
 which prints these flags as your machine has them, but for --worker_mb: 6 MB

@@ -1,6 +1,6 @@
 """Times pre-training on masked records, and with masks drawn while reading.
 
-    python benchmarks/dynamic_masking.py
+    python -m benchmarks.dynamic_masking
 
 The same sequences are written twice, as masked records and as text that the
 reader masks. run_pretraining.py's input pipeline reads each alone, and feeds

@@ -1,6 +1,6 @@
 """Times pre-training on packed rows against padded ones, on real text.
 
-    python benchmarks/packing.py --vocab_file=vocab.txt \
+    python -m benchmarks.packing --vocab_file=vocab.txt \
         --input_file=enwiki_AA.txt --input_format=wikiextractor
 
 The same sequences of the same text, of the lengths that the documents give

@@ -1,7 +1,7 @@
 """Predicts how fast BERT pre-trains on devices that are not at hand.
 
-    python benchmarks/scaling.py
-    python benchmarks/scaling.py --device=H100 --devices=8 --model=large \
+    python -m benchmarks.scaling
+    python -m benchmarks.scaling --device=H100 --devices=8 --model=large \
         --batch_size=65536 --micro_batch=64 --length=128 --steps=7038
 
 Without flags it compares the model with published speeds and prints the error;

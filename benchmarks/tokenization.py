@@ -1,6 +1,6 @@
 """Times the tokenizer in the graph against the reference in Python.
 
-    python benchmarks/tokenization.py
+    python -m benchmarks.tokenization
 
 Both tokenize the same English, the documentation that comes with Python, with
 a vocabulary learned from it, on one core. Prints the speed of each, the ratio,

@@ -1,7 +1,7 @@
 """Times how fast questions become training features, here and in transformers.
 
     pip install -e '.[parity]'
-    python benchmarks/parity/squad_features.py \
+    python -m benchmarks.parity.squad_features \
         --train_file=dev-v1.1.json --vocab_file=vocab.txt
 
 Both cut contexts into windows of 384 pieces at a stride of 128 and find the
