@@ -28,11 +28,11 @@ import pathlib
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from benchmarks import weights
-from bert_tf.tasks import classification, glue, metrics
+from bert_tf.tasks import classification, common, glue, metrics
 
 import numpy as np
 from absl import app, flags
@@ -96,65 +96,94 @@ def ours(
 # ---- Theirs -----------------------------------------------------------------
 
 
+class Theirs:
+    """A classifier of transformers, its tokenizer and its optimizer."""
+
+    def __init__(self, task: classification.Task, seed: int):
+        # Heavy, and in one of the extras: only where they are used.
+        import torch
+        import transformers
+
+        torch.manual_seed(seed)
+        torch.set_num_threads(int(_THREADS.value))
+        folder = weights.minilm()
+        self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        architecture = transformers.AutoModelForSequenceClassification
+        self.model = architecture.from_pretrained(
+            folder, num_labels=len(task.labels or ("score",))
+        )
+        decayed: list[torch.nn.Parameter] = []
+        others: list[torch.nn.Parameter] = []
+        for key, parameter in self.model.named_parameters():
+            is_plain = key.endswith("bias") or "LayerNorm" in key
+            (others if is_plain else decayed).append(parameter)
+        self.optimizer = torch.optim.AdamW(
+            [
+                {"params": decayed, "weight_decay": 0.01},
+                {"params": others, "weight_decay": 0.0},
+            ],
+            lr=RATE,
+            fused=True,  # as transformers' Trainer by default
+        )
+
+    def train(self, batches: Iterable[list[dict]], steps: int) -> None:
+        """Makes a step with each batch, out of `steps` in all."""
+        import torch
+        import transformers
+
+        schedule = transformers.get_linear_schedule_with_warmup(
+            self.optimizer, int(steps * WARMUP), steps
+        )
+        self.model.train()
+        for rows in batches:
+            batch = self.tokenizer.pad(rows, return_tensors="pt")
+            self.model(**batch).loss.backward()
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+            self.optimizer.step()
+            schedule.step()
+            self.optimizer.zero_grad()
+
+    def logits(self, rows: list[dict]) -> np.ndarray:
+        """Applies the model."""
+        import torch
+
+        self.model.eval()
+        parts = []
+        with torch.no_grad():
+            for start in range(0, len(rows), BATCH):
+                batch = self.tokenizer.pad(
+                    rows[start : start + BATCH], return_tensors="pt"
+                )
+                parts.append(self.model(**batch).logits.numpy())
+        return np.concatenate(parts)
+
+
 def theirs(name: str, seed: int) -> float:
     """Trains with transformers and returns the dev score."""
-    # Heavy, and in one of the extras: only where they are used.
-    import torch
-    import transformers
-
-    torch.manual_seed(seed)
-    torch.set_num_threads(int(_THREADS.value))
     task = glue.find(name)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(weights.minilm())
-    model = transformers.AutoModelForSequenceClassification.from_pretrained(
-        weights.minilm(), num_labels=len(task.labels or ("score",))
+    own = Theirs(task, seed)
+    folder = os.path.join(_DATA_DIR.value, name)
+    train, dev = (
+        encode(task, classification.read(task, folder, split), own.tokenizer)
+        for split in ("train", "dev")
     )
-    train, dev = (_encode(task, split, tokenizer) for split in ("train", "dev"))
     steps = int(len(train) / BATCH * _EPOCHS.value)
-    decayed: list[torch.nn.Parameter] = []
-    others: list[torch.nn.Parameter] = []
-    for key, parameter in model.named_parameters():
-        is_plain = key.endswith("bias") or "LayerNorm" in key
-        (others if is_plain else decayed).append(parameter)
-    optimizer = torch.optim.AdamW(
-        [
-            {"params": decayed, "weight_decay": 0.01},
-            {"params": others, "weight_decay": 0.0},
-        ],
-        lr=RATE,
-        fused=True,  # as transformers' Trainer by default
-    )
-    schedule = transformers.get_linear_schedule_with_warmup(
-        optimizer, int(steps * WARMUP), steps
-    )
-    model.train()
-    for rows in _order(len(train), steps, seed):
-        batch = tokenizer.pad([train[i] for i in rows], return_tensors="pt")
-        model(**batch).loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        optimizer.zero_grad()
-    model.eval()
-    logits = []
-    with torch.no_grad():
-        for start in range(0, len(dev), BATCH):
-            part = dev[start : start + BATCH]
-            batch = tokenizer.pad(part, return_tensors="pt")
-            logits.append(model(**batch).logits.numpy())
-    outputs = np.concatenate(logits)
+    order = _order(len(train), steps, seed)
+    own.train(([train[i] for i in rows] for rows in order), steps)
+    outputs = own.logits(dev)
     predicted = outputs.argmax(axis=-1) if task.labels else outputs[:, 0]
     labels = np.array([row["labels"] for row in dev])
     return metrics.compute(task.metrics, labels, predicted)[task.metrics[0]]
 
 
-def _encode(
-    task: classification.Task, split: str, tokenizer: Any
+def encode(
+    task: classification.Task,
+    examples: Iterable[common.Example],
+    tokenizer: Any,
 ) -> list[dict]:
-    """Tokenizes one split; labels as the model's loss wants them."""
-    folder = os.path.join(_DATA_DIR.value, task.name)
+    """Tokenizes examples; labels as the model's loss wants them."""
     rows = []
-    for example in classification.read(task, folder, split):
+    for example in examples:
         texts = [example.text_a] + ([example.text_b] if example.text_b else [])
         row = tokenizer(
             *texts, truncation="longest_first", max_length=LENGTHS[task.name]

@@ -1,0 +1,174 @@
+"""Times fine-tuning steps on real texts, here and in transformers.
+
+    pip install -e '.[parity]'
+    python -m benchmarks.fine_tuning_speed --data_dir=/data/glue \
+        --tasks=SST-2,CoLA,MRPC,STS-B,RTE
+
+The weights, texts, batches of 32 and recipe of parity/fine_tuning.py. Every
+side runs in a process of its own, in turn:
+
+- ours: the steps of run_classifier.py, which compute tokens only
+- with_padding: the same, computing the padding of a batch too
+- transformers: batches padded to their longest example
+
+Prints sequences per second (the median of the rounds) and the ratios.
+"""
+
+import collections
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from benchmarks import pretraining_step, weights
+from benchmarks.parity import fine_tuning
+from bert_tf.tasks import classification, common, glue
+
+import numpy as np
+from absl import app, flags
+
+SIDES = ("ours", "with_padding", "transformers")
+
+_ROUNDS = flags.DEFINE_integer("rounds", 3, "Times that each side runs.")
+_SECONDS = flags.DEFINE_float("seconds", 15.0, "Of steps in every round.")
+_EXAMPLES = flags.DEFINE_integer("examples", 6400, "To draw batches from.")
+_RUN = flags.DEFINE_string("run", None, "Internal: the side to run.")
+
+
+def examples(task: classification.Task) -> list[common.Example]:
+    """Reads the first of the training set, in an order of its own."""
+    folder = os.path.join(flags.FLAGS.data_dir, task.name)
+    found = list(classification.read(task, folder, "train"))
+    order = np.random.default_rng(0).permutation(len(found))
+    return [found[i] for i in order[: _EXAMPLES.value]]
+
+
+def ours(task: classification.Task, skips_padding: bool = True) -> float:
+    """Returns the seconds of a step of run_classifier.py."""
+    from bert_tf import (
+        heads,
+        input_pipeline,
+        losses,
+        optimization,
+        text_ops,
+        text_records,
+        training,
+    )
+    from bert_tf.interop import formats, model_files, opened
+
+    import tensorflow as tf
+
+    source = formats.open_checkpoint(weights.minilm())
+    tokenizer = text_ops.BertTokenizer(opened.pieces(source.vocab or ""), True)
+    length = fine_tuning.LENGTHS[task.name]
+    encoder = text_records.Encoder(tokenizer, length)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "train")
+        data = encoder.write(path, examples(task), task.labels)
+        strategy = tf.distribute.get_strategy()
+        batches = input_pipeline.distribute(
+            strategy,
+            input_pipeline.train([path], [data.count], fine_tuning.BATCH, 1),
+            data.record_type,
+            data.lengths,
+            trim=True,
+        )
+        config = model_files.find_config(None, source)
+        model = heads.BertClassifier(config, len(task.labels or ("score",)))
+        model.bert.skips_padding = skips_padding
+        optimizer = optimization.BiasCorrectedAdamW(
+            optimization.linear_warmup_decay(fine_tuning.RATE, 10, 10**4)
+        )
+        optimizer.build(model.trainable_variables)
+        loss = losses.classification if task.labels else losses.regression
+
+        def sums(model, batch, seed):
+            logits = model(batch, seed)
+            logits = logits if task.labels else logits[:, 0]
+            own = loss(logits, batch["label_ids"], batch["row_weights"])
+            return {"label": own}
+
+        train = training.make_train_steps(
+            strategy,
+            model,
+            optimizer,
+            training.Objective(
+                lambda batch: {"label": tf.reduce_sum(batch["row_weights"])},
+                sums,
+            ),
+            batches,
+            seed=1,
+        )
+        return pretraining_step.timed(
+            lambda count: train(0, count), _SECONDS.value
+        )
+
+
+def with_padding(task: classification.Task) -> float:
+    """Returns the seconds of a step that computes padding."""
+    return ours(task, skips_padding=False)
+
+
+def transformers(task: classification.Task) -> float:
+    """Returns the seconds of a step in PyTorch."""
+    own = fine_tuning.Theirs(task, seed=1)
+    rows = fine_tuning.encode(task, examples(task), own.tokenizer)
+    batch = fine_tuning.BATCH
+    done = 0
+
+    def step(count):
+        nonlocal done
+        starts = (
+            i * batch % (len(rows) - batch) for i in range(done, done + count)
+        )
+        own.train((rows[i : i + batch] for i in starts), 10**4)
+        done += count
+
+    return pretraining_step.timed(step, _SECONDS.value)
+
+
+def run(side: str, task: str) -> float:
+    """Runs one side in a process of its own; returns its sequences/s."""
+    names = ("data_dir", "threads", "seconds", "examples")
+    values = [f"--{name}={flags.FLAGS[name].value}" for name in names]
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "benchmarks.fine_tuning_speed"),
+            *(f"--run={side}", f"--tasks={task}", *values),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(f"{side} failed:\n{done.stderr[-3000:]}")
+    return fine_tuning.BATCH / float(done.stdout.split()[-1])
+
+
+def main(argv):
+    """Runs all sides in turn and prints the table."""
+    del argv
+    if _RUN.value:
+        print(globals()[_RUN.value](glue.find(flags.FLAGS.tasks[0])))
+        return
+    print(f"{os.cpu_count()} cores; {_ROUNDS.value} rounds, sides in turn")
+    for task in flags.FLAGS.tasks:
+        found = collections.defaultdict(list)
+        for _ in range(_ROUNDS.value):
+            for side in SIDES:
+                found[side].append(run(side, task))
+        print(f"{task}: batch {fine_tuning.BATCH}")
+        best = statistics.median(found["ours"])
+        for side, values in found.items():
+            rate = statistics.median(values)
+            print(
+                f"  {side:13} {rate:8.1f} sequences/s  "
+                f"({' '.join(f'{value:.1f}' for value in values)})  "
+                f"ours / this {best / rate:5.2f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    app.run(main)
