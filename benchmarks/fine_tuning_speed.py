@@ -100,9 +100,11 @@ def ours(task: classification.Task, skips_padding: bool = True) -> float:
             batches,
             seed=1,
         )
-        return pretraining_step.timed(
-            lambda count: train(0, count), _SECONDS.value
-        )
+
+        def step(count: int) -> None:
+            train(0, count)
+
+        return pretraining_step.timed(step, _SECONDS.value)
 
 
 def with_padding(task: classification.Task) -> float:
