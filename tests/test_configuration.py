@@ -82,6 +82,8 @@ class TestConfig:
             "layer_norm_eps": 1e-12,
             "transform_act": None,
             "transform_layer_norm_eps": None,
+            # As transformers has it.
+            "problem_type": None,
         }
 
     def test_what_was_not_set_is_not_written(self):
@@ -102,7 +104,7 @@ class TestConfig:
             config = configuration.BertConfig.from_json_file(str(path))
             known = dataclasses.asdict(config)
             added = {"layer_norm_eps": 1e-12, "transform_act": None}
-            added["transform_layer_norm_eps"] = None
+            added |= {"transform_layer_norm_eps": None, "problem_type": None}
             said = {k: v for k, v in values.items() if k in known}
             assert said | added == known
 
@@ -145,6 +147,10 @@ class TestConfig:
             ({"initializer_range": math.inf}, ["initializer_range=inf"]),
             ({"layer_norm_eps": 0}, ["layer_norm_eps=0"]),
             ({"layer_norm_eps": None}, ["layer_norm_eps=None"]),
+            (
+                {"problem_type": "regression"},
+                ["problem_type='regression'", "multi_label_classification"],
+            ),
             (
                 {"transform_layer_norm_eps": "x"},
                 ["transform_layer_norm_eps='x'"],
