@@ -27,7 +27,7 @@ _DECAYS = {
 }
 
 
-def _variable(path, value):
+def make_variable(path, value):
     """A Keras variable of this path."""
     *scopes, name = path.split("/")
     with contextlib.ExitStack() as stack:
@@ -36,7 +36,7 @@ def _variable(path, value):
         return keras.Variable(value, name=name, dtype="float32")
 
 
-def _clipped(gradients, limit):
+def clip(gradients, limit):
     norm = np.sqrt(sum(np.sum(g**2) for g in gradients.values()))
     return {k: g * min(1, limit / norm) for k, g in gradients.items()}, norm
 
@@ -58,7 +58,7 @@ def _train(
     for t, (rate, gradient) in enumerate(
         zip(rates, gradients, strict=True), start=1
     ):
-        clipped, _ = _clipped(gradient, limit)
+        clipped, _ = clip(gradient, limit)
         shares = (1 - 0.9**t, 1 - 0.999**t) if corrected else (1, 1)
         for k, g in clipped.items():
             m[k] = 0.9 * m[k] + 0.1 * g
@@ -94,7 +94,7 @@ class TestAdamWeightDecay:
     def _run(self, weights, gradients, **options):
         schedule = optimization.linear_warmup_decay(1e-2, 10, self.steps)
         optimizer = self.kind(schedule, **options)
-        variables = [_variable(path, w) for path, w in weights.items()]
+        variables = [make_variable(path, w) for path, w in weights.items()]
         optimizer.build(variables)
         apply = tf.function(optimizer.apply)
         reports = [
@@ -138,7 +138,7 @@ class TestAdamWeightDecay:
                 np.testing.assert_allclose(
                     slot, values, rtol=1e-4, atol=1e-9, err_msg=path
                 )
-        norms = [_clipped(gradient, 1)[1] for gradient in gradients]
+        norms = [clip(gradient, 1)[1] for gradient in gradients]
         assert min(norms) < 1 < max(norms)
         np.testing.assert_allclose(
             [report["gradient_norm"] for report in reports], norms, rtol=1e-5
@@ -175,7 +175,10 @@ class TestAdamWeightDecay:
     def test_decay_alone(self):
         # Without a gradient only the decay is left: w (1 - rate 0.01).
         optimizer = optimization.AdamWeightDecay(lambda step: tf.constant(0.5))
-        variables = [_variable("kernel", [2.0]), _variable("bias", [2.0])]
+        variables = [
+            make_variable("kernel", [2.0]),
+            make_variable("bias", [2.0]),
+        ]
         optimizer.build(variables)
         optimizer.apply([tf.zeros([1])] * 2, tf.constant(0, tf.int64))
         np.testing.assert_allclose(variables[0], [1.99], rtol=1e-6)
@@ -184,7 +187,7 @@ class TestAdamWeightDecay:
     def test_first_step_is_not_corrected_for_bias(self):
         # m = 0.1 g and sqrt(v) = 0.0316 g: a step of 3.16 rates, not of 1.
         optimizer = optimization.AdamWeightDecay(lambda step: tf.constant(1.0))
-        variable = _variable("bias", [0.0])
+        variable = make_variable("bias", [0.0])
         optimizer.build([variable])
         optimizer.apply([tf.constant([0.5])], tf.constant(0, tf.int64))
         np.testing.assert_allclose(
@@ -201,7 +204,7 @@ class TestAdamWeightDecay:
         optimizer = optimization.AdamWeightDecay(lambda step: 0.1)
         optimizer.build(
             [
-                _variable(name, np.zeros(shape))
+                make_variable(name, np.zeros(shape))
                 for name, shape in stored.items()
                 if not is_slot.search(name) and name != "global_step"
             ]
@@ -211,7 +214,7 @@ class TestAdamWeightDecay:
 
     def test_gradients_are_one_per_variable(self):
         optimizer = optimization.AdamWeightDecay(lambda step: tf.constant(0.1))
-        optimizer.build([_variable("kernel", [1.0])])
+        optimizer.build([make_variable("kernel", [1.0])])
         with pytest.raises(ValueError, match="zip"):
             optimizer.apply([tf.ones([1])] * 2, tf.constant(0, tf.int64))
 
@@ -222,7 +225,7 @@ class TestBiasCorrectedAdamW(TestAdamWeightDecay):
 
     def test_first_step_is_as_long_as_the_rate(self):
         optimizer = self.kind(lambda step: tf.constant(0.5))
-        variable = _variable("bias", [0.0, 0.0])
+        variable = make_variable("bias", [0.0, 0.0])
         optimizer.build([variable])
         optimizer.apply([tf.constant([0.5, -0.1])], tf.constant(0, tf.int64))
         np.testing.assert_allclose(variable, [-0.5, 0.5], rtol=2e-5)
@@ -266,7 +269,7 @@ class TestLamb:
         for t, (rate, gradient) in enumerate(
             zip(rates, gradients, strict=True), 1
         ):
-            clipped, _ = _clipped(gradient, limit)
+            clipped, _ = clip(gradient, limit)
             for k, g in clipped.items():
                 m[k] = 0.9 * m[k] + 0.1 * g
                 v[k] = 0.999 * v[k] + 0.001 * g**2
@@ -290,7 +293,7 @@ class TestLamb:
         optimizer = optimization.Lamb(
             optimization.linear_warmup_decay(1e-2, 10, problem.steps)
         )
-        variables = [_variable(path, w) for path, w in weights.items()]
+        variables = [make_variable(path, w) for path, w in weights.items()]
         optimizer.build(variables)
         apply = tf.function(optimizer.apply)
         for step, gradient in enumerate(gradients):
@@ -319,7 +322,7 @@ class TestLamb:
         # Whatever the gradient: that is what lets batches grow.
         for size in (1e-3, 1e3):
             optimizer = optimization.Lamb(lambda step: tf.constant(0.1))
-            variable = _variable("kernel", [3.0, -4.0])
+            variable = make_variable("kernel", [3.0, -4.0])
             optimizer.build([variable])
             optimizer.apply(
                 [tf.constant([size, -size])], tf.constant(0, tf.int64)
@@ -335,7 +338,7 @@ def test_layers_learn_at_their_own_rates():
         weight_decay_rate=0.5,
         rate_of=lambda name: 0.25 if "layer_0" in name else 1.0,
     )
-    variables = [_variable(name, [2.0]) for name in names]
+    variables = [make_variable(name, [2.0]) for name in names]
     optimizer.build(variables)
     gradients = [tf.constant([0.5]), tf.constant([0.5])]
     optimizer.apply(gradients, tf.constant(0, tf.int64))
@@ -343,135 +346,3 @@ def test_layers_learn_at_their_own_rates():
     # The decay as well: a frozen layer must not shrink.
     assert moved[0] == pytest.approx(moved[1] / 4, rel=1e-5)
     assert moved[1] > 0
-
-
-class TestClipping:
-    def _optimizer(self, **options):
-        optimizer = optimization.AdamWeightDecay(
-            lambda step: tf.constant(0.0), **options
-        )
-        optimizer.build([_variable("a", [0.0]), _variable("b", [0.0, 0.0])])
-        return optimizer
-
-    def test_per_replica_is_the_mean_of_clipped_gradients(self):
-        optimizer = self._optimizer(clipping="per_replica", clip_norm=1.0)
-        # What two replicas found, each over its own rows: norms 5 and 0.5.
-        own = [([3.0], [4.0, 0.0]), ([0.3], [0.0, 0.4])]
-        shares = [
-            optimizer.clip_own([tf.constant(g) / 2 for g in gradients], 2)
-            for gradients in own
-        ]
-        total = [a + b for a, b in zip(*shares, strict=True)]
-        np.testing.assert_allclose(total[0], [(0.6 + 0.3) / 2], rtol=1e-6)
-        np.testing.assert_allclose(total[1], [0.4, 0.2], rtol=1e-6)
-
-    def test_the_sum_is_not_clipped_again(self):
-        for clipping, expected in (("per_replica", 3.0), ("global", 0.6)):
-            optimizer = self._optimizer(clipping=clipping)
-            gradients = [tf.constant([3.0]), tf.constant([4.0, 0.0])]
-            report = optimizer.apply(gradients, tf.constant(0, tf.int64))
-            moment = optimizer.slots["a/adam_m"].numpy()
-            np.testing.assert_allclose(moment, [0.1 * expected], rtol=1e-5)
-            assert float(report["gradient_norm"]) == pytest.approx(5)
-
-    def test_global_leaves_shares_alone(self):
-        gradients = [tf.constant([30.0]), tf.constant([4.0, 0.0])]
-        (left, _) = self._optimizer().clip_own(gradients, 2)
-        np.testing.assert_array_equal(left, [30.0])
-
-    def test_unknown(self):
-        with pytest.raises(ValueError, match="clipping='value'"):
-            optimization.AdamWeightDecay(lambda step: 0.1, clipping="value")
-
-
-class TestClipByGlobalNorm:
-    def _gradients(self, scale):
-        rng = np.random.default_rng(0)
-        return [
-            scale * rng.normal(size=size).astype(np.float32)
-            for size in ((3, 4), (5,), (1,), (2, 2, 2))
-        ]
-
-    @pytest.mark.parametrize("scale", [1e-3, 0.1, 1.0, 1e3])
-    @pytest.mark.parametrize("limit", [0.5, 1.0, 20.0])
-    def test_equals_tensorflows_and_the_formula(self, scale, limit):
-        gradients = self._gradients(scale)
-        got, norm = optimization.clip_by_global_norm(
-            [tf.constant(g) for g in gradients], limit
-        )
-        theirs, their_norm = tf.clip_by_global_norm(gradients, limit)
-        by_name = dict(enumerate(np.float64(g) for g in gradients))
-        formula, expected_norm = _clipped(by_name, limit)
-        np.testing.assert_allclose(norm, expected_norm, rtol=1e-6)
-        np.testing.assert_allclose(norm, their_norm, rtol=1e-6)
-        for i, left in enumerate(got):
-            np.testing.assert_allclose(left, formula[i], rtol=1e-6)
-            np.testing.assert_allclose(left, theirs[i], rtol=1e-6)
-
-    def test_below_the_limit_bits_are_kept(self):
-        gradients = self._gradients(1e-3)
-        got, _ = optimization.clip_by_global_norm(
-            [tf.constant(g) for g in gradients], 1.0
-        )
-        for left, right in zip(got, gradients, strict=True):
-            np.testing.assert_array_equal(left, right)
-
-    def test_zero_stays_zero(self):
-        (got,), norm = optimization.clip_by_global_norm([tf.zeros([3])], 1.0)
-        np.testing.assert_array_equal(got, np.zeros(3))
-        assert norm == 0
-
-    @pytest.mark.parametrize("bad", [np.nan, np.inf])
-    def test_what_is_not_finite_shows_in_the_norm(self, bad):
-        _, norm = optimization.clip_by_global_norm(
-            [tf.constant([1.0, bad]), tf.constant([1.0])], 1.0
-        )
-        assert not np.isfinite(norm)
-
-
-class TestLinearWarmupDecay:
-    @pytest.mark.parametrize(
-        ("warmup", "steps"), [(0, 50), (1, 50), (10, 50), (50, 50), (0, 1)]
-    )
-    def test_closed_form_at_every_step(self, warmup, steps):
-        schedule = optimization.linear_warmup_decay(3e-4, warmup, steps)
-        for step in range(steps + 10):
-            share = step / warmup if step < warmup else 1 - step / steps
-            rate = schedule(tf.constant(step, tf.int64))
-            assert rate.dtype == tf.float32
-            np.testing.assert_allclose(
-                rate, 3e-4 * max(share, 0), rtol=1e-5, atol=1e-12
-            )
-
-    def test_landmarks(self):
-        # The original's numbers: no rate in the first step; after the warm-up
-        # the line from step 0, so it drops from 0.99 to 0.9 of the peak.
-        schedule = optimization.linear_warmup_decay(1.0, 100, 1000)
-        rates = [
-            float(schedule(tf.constant(step, tf.int64)))
-            for step in (0, 50, 99, 100, 550, 999, 1000, 5000)
-        ]
-        expected = [0, 0.5, 0.99, 0.9, 0.45, 0.001, 0, 0]
-        np.testing.assert_allclose(rates, expected, rtol=1e-4)
-        assert rates[-2:] == [0, 0]
-
-    def test_long_runs_keep_their_precision(self):
-        schedule = optimization.linear_warmup_decay(1e-4, 10_000, 1_000_000)
-        for step in (9_999, 10_000, 999_999):
-            share = step / 1e4 if step < 1e4 else 1 - step / 1e6
-            np.testing.assert_allclose(
-                schedule(tf.constant(step, tf.int64)), 1e-4 * share, atol=1e-11
-            )
-
-    @pytest.mark.parametrize(
-        ("warmup", "steps", "words"),
-        [
-            (0, 0, "num_train_steps=0"),
-            (0, -5, "num_train_steps=-5"),
-            (11, 10, "num_warmup_steps=11, num_train_steps=10"),
-            (-1, 10, "num_warmup_steps=-1"),
-        ],
-    )
-    def test_bad_arguments(self, warmup, steps, words):
-        with pytest.raises(ValueError, match=words):
-            optimization.linear_warmup_decay(1e-4, warmup, steps)
