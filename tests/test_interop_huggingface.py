@@ -229,8 +229,12 @@ class TestWriting:
         assert not any(info.values()), info
         compare(model, head, theirs.eval(), samples.batch(config))
 
-    def test_auto_classes(self, tmp_path):
-        config = modeling.BertConfig(**samples.SMALL)
+    @pytest.mark.parametrize("several", [False, True])
+    def test_auto_classes(self, tmp_path, several):
+        config = modeling.BertConfig(
+            **samples.SMALL,
+            problem_type="multi_label_classification" if several else None,
+        )
         model = samples.random_model("classification", config)
         source = formats.open_checkpoint(
             samples.write_tf1(tmp_path / "tf1", model, ("no", "yes", "so"))
@@ -240,24 +244,12 @@ class TestWriting:
         auto = transformers.AutoModelForSequenceClassification
         theirs = auto.from_pretrained(folder)
         assert theirs.config.id2label == {0: "no", 1: "yes", 2: "so"}
-        assert theirs.config.problem_type == "single_label_classification"
+        kind = "multi" if several else "single"
+        assert theirs.config.problem_type == f"{kind}_label_classification"
         again = formats.open_checkpoint(folder)
+        assert again.config == source.config
         assert again.labels == ("no", "yes", "so")
         assert again.vocab == source.vocab
-
-    def test_several_labels(self, tmp_path):
-        several = "multi_label_classification"
-        config = modeling.BertConfig(**samples.SMALL, problem_type=several)
-        model = samples.random_model("classification", config)
-        source = formats.open_checkpoint(
-            samples.write_tf1(tmp_path / "tf1", model, ("no", "yes", "so"))
-        )
-        folder = str(tmp_path / "hf")
-        formats.write(folder, "hf", source)
-        theirs = transformers.AutoModelForSequenceClassification
-        theirs = theirs.from_pretrained(folder)
-        assert theirs.config.problem_type == several
-        assert formats.open_checkpoint(folder).config == source.config
 
     def test_regression(self, tmp_path):
         model = heads.BertClassifier(modeling.BertConfig(**samples.SMALL), 1)

@@ -6,20 +6,12 @@ from bert_tf import functions, heads, layouts, modeling
 
 import keras
 import numpy as np
+import pretraining_records
 import pytest
 import reference
 import tensorflow as tf
 
-_CONFIG = modeling.BertConfig(
-    vocab_size=50,
-    hidden_size=12,
-    num_hidden_layers=2,
-    num_attention_heads=3,
-    intermediate_size=20,
-    max_position_embeddings=16,
-    hidden_dropout_prob=0.0,
-    attention_probs_dropout_prob=0.0,
-)
+_CONFIG = modeling.BertConfig(**pretraining_records.WITHOUT_DROPOUT)
 
 
 def _ints(rows):
