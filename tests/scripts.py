@@ -120,9 +120,9 @@ def run(
     return started
 
 
-# What defines the flags of scripts, examples and benchmarks: modules, and files
-# that tests run or load by their paths.
-_OF_SCRIPTS = ("bert_tf.", "benchmarks.", "importlib.", "<run_path>")
+# What defines the flags of scripts and benchmarks: modules, and files that tests
+# load by their paths.
+_OF_SCRIPTS = ("bert_tf.", "benchmarks.", "importlib.")
 
 
 @contextlib.contextmanager
@@ -168,7 +168,7 @@ def run_here(
     """Runs a script in this process: quicker, for runs that end soon.
 
     Args:
-        script: Its name.
+        script: Its path from the root, without ".py".
         flag_modules: Those of bert_tf whose flags it adopts. The test imports
             them before any run, so that no run defines them anew.
         *arguments: Its command line.
@@ -180,7 +180,10 @@ def run_here(
     path = str(_ROOT / f"{script}.py")
     argv, sys.argv = sys.argv, [path, *arguments]
     try:
-        with only_flags_of(*flag_modules), flagsaver.flagsaver():
+        # absl lets notes through in a process's first run only, and not where
+        # the level was ever set before.
+        level = flagsaver.flagsaver(verbosity=0)
+        with only_flags_of(*flag_modules), level:
             return runpy.run_path(path, run_name=name)
     except SystemExit as exit_:
         return exit_.code

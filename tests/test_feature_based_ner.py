@@ -1,19 +1,12 @@
 """The example runs, and its features are those of each word's first piece."""
 
-import pathlib
-import runpy
-import sys
-
 from bert_tf import checkpoints, fine_tuned, heads, modeling
 from tests import reference, scripts
 
 import numpy as np
 import pytest
-from absl import flags
-from absl.testing import flagsaver
 
-_ROOT = pathlib.Path(__file__).resolve().parent.parent
-_SCRIPT = str(_ROOT / "examples" / "feature_based_ner.py")
+_SCRIPT = "examples/feature_based_ner"
 _VOCAB = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nann\n##a\nin\nrome\nsat\n"
 _CONFIG = modeling.BertConfig(
     vocab_size=10,
@@ -43,20 +36,12 @@ def folder(tmp_path):
 
 def _run(folder, *arguments):
     """Runs the script in this process."""
-    argv = [
-        *(_SCRIPT, f"--init_checkpoint={folder}"),
+    return scripts.run_here(
+        *(_SCRIPT, (), f"--init_checkpoint={folder}"),
         *(f"--train_file={folder}/words.conll", "--lstm_size=6"),
         *(f"--dev_file={folder}/words.conll", "--max_seq_length=16"),
         *arguments,
-    ]
-    before, sys.argv = sys.argv, argv
-    try:
-        with scripts.only_flags_of(), flagsaver.flagsaver():
-            runpy.run_path(_SCRIPT, run_name="__main__")
-    except SystemExit as exit_:
-        return exit_.code
-    finally:
-        sys.argv = before
+    )
 
 
 @pytest.mark.slow
@@ -74,9 +59,7 @@ def test_it_learns_words_by_heart(folder, capsys):
 
 
 def test_a_vector_is_that_of_the_words_first_piece(folder):
-    with scripts.only_flags_of(), flagsaver.flagsaver():
-        example = runpy.run_path(_SCRIPT)
-        flags.FLAGS.unparse_flags()
+    example = scripts.run_here(_SCRIPT, (), name="example")
     model = modeling.Bert(_CONFIG)
     source = example["formats"].open_checkpoint(str(folder))
     checkpoints.restore_weights(model.variables, source)

@@ -8,7 +8,6 @@ from bert_tf import progress
 import numpy as np
 import pytest
 import tensorflow as tf
-from absl import logging as absl_logging
 
 _BLOCK = {
     "loss": 7.25,
@@ -37,11 +36,8 @@ _REPORTED = {
 @pytest.fixture
 def screen(caplog):
     """The log's messages, as a list that grows."""
-    before = absl_logging.get_verbosity()
-    absl_logging.set_verbosity(absl_logging.INFO)
     with caplog.at_level(logging.INFO, logger="absl"):
         yield caplog
-    absl_logging.set_verbosity(before)
 
 
 def _lines(folder):

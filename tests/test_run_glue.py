@@ -3,14 +3,11 @@
 import json
 import logging
 import pathlib
-import runpy
-import sys
 
 from bert_tf import common_flags, fine_tuning_flags, optimization_flags
 from tests import scripts
 
 import pytest
-from absl.testing import flagsaver
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 _FLAG_MODULES = (common_flags, optimization_flags, fine_tuning_flags)
@@ -94,15 +91,7 @@ def test_runs_table_and_predictions(flags, tmp_path):
 
 def _run_here(*arguments):
     """Runs the script in this process: quicker, for runs that end at once."""
-    path = str(_ROOT / "run_glue.py")
-    argv, sys.argv = sys.argv, [path, *arguments]
-    try:
-        with scripts.only_flags_of(*_FLAG_MODULES), flagsaver.flagsaver():
-            runpy.run_path(path, run_name="__main__")
-    except SystemExit as exit_:
-        return exit_.code
-    finally:
-        sys.argv = argv
+    return scripts.run_here("run_glue", _FLAG_MODULES, *arguments)
 
 
 @pytest.mark.parametrize(

@@ -214,8 +214,6 @@ def test_check_only_says_what_it_found_and_writes_nothing(
     files, shared = model
     caplog.set_level("INFO", logger="absl")
     code = _run_here(
-        # Said, because absl sets it in the first run of a process only.
-        "--verbosity=0",
         *(*shared, "--do_train", "--do_eval", "--check_only"),
         f"--train_file={files}/train.json",
         f"--predict_file={files}/dev.json",
