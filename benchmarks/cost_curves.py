@@ -13,12 +13,9 @@ that model and steps add to the process beside what we say they take.
 import dataclasses
 import importlib
 import json
-import os
 import resource
-import subprocess
-import sys
 
-from benchmarks import pretraining_step
+from benchmarks import own_process, pretraining_step
 
 from absl import app, flags
 
@@ -102,20 +99,12 @@ def _resident() -> int:
 
 def run(point: Point) -> Cost:
     """Measures a point in a process of its own."""
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "benchmarks.cost_curves"),
-            f"--run={json.dumps(dataclasses.asdict(point))}",
-            *(f"--model={_MODEL.value}", f"--seconds={_SECONDS.value}"),
-        ],
-        env=dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3"),
-        capture_output=True,
-        text=True,
-        check=False,
+    line = own_process.last_line(
+        "benchmarks.cost_curves",
+        f"--run={json.dumps(dataclasses.asdict(point))}",
+        *(f"--model={_MODEL.value}", f"--seconds={_SECONDS.value}"),
     )
-    if done.returncode:
-        raise SystemExit(f"{point} failed:\n{done.stderr[-3000:]}")
-    return Cost(**json.loads(done.stdout.splitlines()[-1]))
+    return Cost(**json.loads(line))
 
 
 def draw(costs: dict[Point, Cost], path: str) -> None:

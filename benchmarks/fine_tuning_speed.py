@@ -17,11 +17,9 @@ Prints sequences per second (the median of the rounds) and the ratios.
 import collections
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 
-from benchmarks import pretraining_step, weights
+from benchmarks import own_process, pretraining_step, weights
 from benchmarks.parity import fine_tuning
 from bert_tf.tasks import classification, common, glue
 
@@ -134,18 +132,11 @@ def run(side: str, task: str) -> float:
     """Runs one side in a process of its own; returns its sequences/s."""
     names = ("data_dir", "threads", "seconds", "examples")
     values = [f"--{name}={flags.FLAGS[name].value}" for name in names]
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "benchmarks.fine_tuning_speed"),
-            *(f"--run={side}", f"--tasks={task}", *values),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
+    line = own_process.last_line(
+        "benchmarks.fine_tuning_speed",
+        *(f"--run={side}", f"--tasks={task}", *values),
     )
-    if done.returncode:
-        raise SystemExit(f"{side} failed:\n{done.stderr[-3000:]}")
-    return fine_tuning.BATCH / float(done.stdout.split()[-1])
+    return fine_tuning.BATCH / float(line)
 
 
 def main(argv):

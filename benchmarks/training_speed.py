@@ -21,11 +21,9 @@ import collections
 import importlib
 import os
 import statistics
-import subprocess
-import sys
 import time
 
-from benchmarks import pretraining_step
+from benchmarks import own_process, pretraining_step
 
 import numpy as np
 from absl import app, flags
@@ -186,24 +184,17 @@ def needed_flops(config: dict) -> float:
 
 def run(side: str, model: str) -> float:
     """Runs one side in a process of its own."""
-    environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3")
+    environment = {}
     if side == "keras_hub_onednn":
         environment["TF_ENABLE_ONEDNN_OPTS"] = "1"
     names = ("seconds", "length", "predictions", "batch")
     values = [f"--{name}={flags.FLAGS[name].value}" for name in names]
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "benchmarks.training_speed"),
-            *(f"--run={side}", f"--models={model}", *values),
-        ],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
+    line = own_process.last_line(
+        "benchmarks.training_speed",
+        *(f"--run={side}", f"--models={model}", *values),
+        **environment,
     )
-    if done.returncode:
-        raise SystemExit(f"{side} failed:\n{done.stderr[-3000:]}")
-    return float(done.stdout.split()[-1])
+    return float(line)
 
 
 def main(argv):
