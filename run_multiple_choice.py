@@ -12,8 +12,8 @@ options, answer; or questions, options and answers of an article), or your own
 choice is not.
 
 Written to output_dir are eval_results.txt and, of --do_predict,
-test_results.tsv (a row of probabilities for each problem) and
-test_predictions.jsonl.
+test_results.tsv (a row of probabilities for each problem, 0 where it has fewer
+choices than others) and test_predictions.jsonl.
 
 The same command again, after a crash or a kill, goes on where the newest
 checkpoint stands and ends with the same weights.
@@ -165,7 +165,10 @@ def write_predictions(run, batch_size):
         return
     path = os.path.join(run.folder, "test_results.tsv")
     predictions.write_probabilities(path, logits)
-    rows = zip(run.splits["test"], logits, strict=True)
+    rows = (
+        (problem, row[: len(problem.choices)])
+        for problem, row in zip(run.splits["test"], logits, strict=True)
+    )
     common.write_lines(
         os.path.join(run.folder, "test_predictions.jsonl"),
         (
@@ -200,7 +203,10 @@ def main(_):
     with strategy.scope():
         model = heads.BertMultipleChoice(files.config)
     if common_flags.CHECK_ONLY.value:
-        rows = max(len(x[0].choices) for x in splits.values()) if splits else 1
+        rows = max(
+            (len(x.choices) for split in splits.values() for x in split),
+            default=1,
+        )
         fine_tuning_flags.check_only(strategy, model, _IDENTITY, length, rows)
         return
     folder = fine_tuning_flags.make_folder(strategy, _IDENTITY)

@@ -22,12 +22,13 @@ def pack(
 
     The choice is kept: where both are too long the prompt loses pieces from
     its end. Only a choice that fills a row by itself is cut, at its front: the
-    answer to a question stands behind it.
+    answer to a question stands behind it. An empty choice is none, and fills up
+    a problem that has fewer than others: its row is without a token.
 
     Args:
         tokenizer: makes the pieces.
         prompts: [B] string.
-        choices: [B, K] string.
+        choices: [B, K] string; empty where there is none.
         max_seq_length: the most pieces of a row.
         pad_to_max: pad to `max_seq_length`, not to the longest row.
 
@@ -39,17 +40,20 @@ def pack(
     pieces = tokenizer.tokenize(prompts)
     rows = tf.repeat(tf.range(shape[0]), shape[1])
     first = tf.gather(pieces, rows)  # [B * K, (pieces)]
-    second = tokenizer.tokenize(tf.reshape(choices, [-1]))
-    is_cut = first.row_lengths() + second.row_lengths() > max_seq_length - 3
+    choices = tf.reshape(choices, [-1])
+    second = tokenizer.tokenize(choices)
+    is_choice = choices != ""
+    is_long = first.row_lengths() + second.row_lengths() > max_seq_length - 3
     second = second[:, -(max_seq_length - 3) :]
     room = max_seq_length - 3 - second.row_lengths()
     packed = tokenizer.pack(
         _at_most(first, room), second, max_seq_length, pad_to_max
     )
-    shape = tf.concat([shape, [-1]], 0)
+    used = tf.cast(is_choice, tf.int32)[:, tf.newaxis]
+    columns = tf.concat([shape, [-1]], 0)
     return (
-        {name: tf.reshape(x, shape) for name, x in packed.items()},
-        tf.reshape(is_cut, shape[:2]),
+        {name: tf.reshape(x * used, columns) for name, x in packed.items()},
+        tf.reshape(is_choice & is_long, shape),
     )
 
 

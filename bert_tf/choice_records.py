@@ -18,7 +18,11 @@ _BATCH_SIZE = 256
 
 @dataclasses.dataclass(frozen=True)
 class ChoiceRecords(text_records.TextRecords):
-    """A file of records whose rows are choices."""
+    """A file of records whose rows are choices.
+
+    Attributes:
+        choices: K, the most of a problem.
+    """
 
     choices: int
 
@@ -62,24 +66,28 @@ class Encoder:
     def write(
         self, path: str, problems: Sequence[choices.Problem]
     ) -> ChoiceRecords:
-        """Writes one file; problems without a label get 0."""
+        """Writes one file; problems without a label get 0.
+
+        Those with fewer choices than others are filled up with none.
+        """
+        most = max(len(problem.choices) for problem in problems)
         cut = 0
         with records.Writer(path) as writer:
             remaining = iter(problems)
             while batch := list(itertools.islice(remaining, _BATCH_SIZE)):
                 rows, number = self._pack(
                     [problem.prompt for problem in batch],
-                    [problem.choices for problem in batch],
+                    [_filled(problem.choices, most) for problem in batch],
                 )
                 cut += int(number)
                 columns = {name: x.numpy() for name, x in rows.items()}
                 columns["label_ids"] = [x.label or 0 for x in batch]
                 writer.write_all(records.MULTIPLE_CHOICE.encode_batch(columns))
-        count = len(problems[0].choices)
         logging.info(
             "Wrote %d problems to %s; %d of their %d choices were longer than "
             "%d tokens with their prompt, which was cut.",
-            *(len(problems), path, cut, count * len(problems)),
+            *(len(problems), path, cut),
+            sum(len(problem.choices) for problem in problems),
             self._max_seq_length,
         )
         return ChoiceRecords(
@@ -87,5 +95,9 @@ class Encoder:
             writer.records,
             records.MULTIPLE_CHOICE,
             self._max_seq_length,
-            count,
+            most,
         )
+
+
+def _filled(own: Sequence[str], count: int) -> list[str]:
+    return [*own, *[""] * (count - len(own))]

@@ -74,9 +74,10 @@ def chooser(
     """Returns the model as one that takes raw text.
 
     The signatures are `serving_default` (`prompt`, string [B], and `choices`,
-    string [B, K]) and `serve_ids` (`input_ids`, `input_mask`, `segment_ids`,
-    int32 [B, K, S]). Both return `choice`, the number of the best from 0
-    (int32 [B]), `probabilities` and `logits` (float32 [B, K]).
+    string [B, K], "" where a prompt has fewer) and `serve_ids` (`input_ids`,
+    `input_mask`, `segment_ids`, int32 [B, K, S]). Both return `choice`, the
+    number of the best from 0 (int32 [B]), `probabilities` and `logits`
+    (float32 [B, K]).
 
     Args:
         model: With its trained weights.

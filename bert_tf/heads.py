@@ -19,6 +19,9 @@ from bert_tf import functions, modeling
 import keras
 import tensorflow as tf
 
+# The logit of what is no choice.
+_NO_CHOICE = -1e9
+
 
 class _Transform(keras.layers.Layer):
     """Dense, activation and layer norm before the vocabulary product."""
@@ -291,6 +294,9 @@ class BertMultipleChoice(Model):
     def call(self, inputs, dropout_seed=None):
         """Returns float32 logits [B, K].
 
+        A row without a token is no choice, and fills up a problem that has
+        fewer than K: its logit is so low that softmax gives 0.
+
         Args:
             inputs: int32 `input_ids`, `input_mask` and `segment_ids`, each
                 [B, K, S]; other keys are ignored.
@@ -304,4 +310,6 @@ class BertMultipleChoice(Model):
         pooled = self.bert(rows, seeds[0], first).pooled  # [B * K, D]
         pooled = functions.dropout(pooled, self.rate, seeds[1])
         scores = self.multiple_choice(pooled)  # [B * K, 1]
-        return tf.cast(tf.reshape(scores, shape[:2]), tf.float32)
+        logits = tf.cast(tf.reshape(scores, shape[:2]), tf.float32)
+        is_choice = tf.reduce_any(inputs["input_mask"] != 0, axis=-1)
+        return tf.where(is_choice, logits, _NO_CHOICE)

@@ -120,8 +120,8 @@ def run(
     return started
 
 
-# What defines the flags of scripts and benchmarks: modules, and files that tests
-# load by their paths.
+# What defines the flags of scripts and benchmarks: modules, and files that
+# tests load by their paths.
 _OF_SCRIPTS = ("bert_tf.", "benchmarks.", "importlib.")
 
 

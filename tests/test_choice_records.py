@@ -15,16 +15,17 @@ def test_rows_are_those_of_python(tmp_path):
             zip(reference.PROMPTS, reference.CHOICES, strict=True)
         )
     ]
+    problems.append(choices.Problem("5", "What", ("a film", "good"), 1))
     tokenizer = text_ops.BertTokenizer(reference.VOCAB, True)
     path = str(tmp_path / "x.tf_record")
     data = choice_records.Encoder(tokenizer, 10).write(path, problems)
-    assert (data.count, data.lengths) == (5, {"K": 3, "S": 10})
+    assert (data.count, data.lengths) == (6, {"K": 3, "S": 10})
     records.MULTIPLE_CHOICE.check([path], data.lengths)
     (serialized,) = tf.data.TFRecordDataset(path).batch(9)
     rows = records.MULTIPLE_CHOICE.parse(serialized, data.lengths)
-    assert rows["label_ids"].numpy().tolist() == [0, 1, 2, 0, 1]
+    assert rows["label_ids"].numpy().tolist() == [0, 1, 2, 0, 1, 1]
     for i, problem in enumerate(problems):
-        for j, choice in enumerate(problem.choices):
+        for j, choice in enumerate((*problem.choices, "")[:3]):
             ids, segments = reference.python_row(problem.prompt, choice)
             for name, expected in (
                 ("input_ids", ids),

@@ -17,7 +17,7 @@ CHOICES = [
     ["a film", "", "博"],
     ["bad " * 4, "a film good", "what " * 30 + "cafe"],
     ["a", "a", "o"],
-    ["", "good good good good good good", "bad bad bad bad bad bad bad"],
+    ["good good good good good good", "bad bad bad bad bad bad bad", ""],
 ]
 
 
@@ -39,7 +39,9 @@ def saved(model, tmp_path_factory):
 
 
 def python_row(prompt, choice, length=LENGTH):
-    """Ids and segments: the prompt gives way to the choice."""
+    """Ids and segments: the prompt gives way; where no choice is, none."""
+    if not choice:
+        return [], []
     tokenizer = tokenization.FullTokenizer.from_vocab(
         {piece: i for i, piece in enumerate(VOCAB)}
     )
@@ -57,9 +59,12 @@ def python_row(prompt, choice, length=LENGTH):
 
 
 def python_logits(model, prompt, choices):
-    """Each choice by itself, [K]."""
+    """Each choice by itself, [K]; what is empty is none."""
     logits = []
     for choice in choices:
+        if not choice:
+            logits.append(-np.inf)
+            continue
         ids, segments = python_row(prompt, choice)
         inputs = {
             "input_ids": tf.constant([[ids]]),
@@ -80,7 +85,11 @@ def test_a_stranger_gives_what_python_gives(model, saved, tmp_path):
             for prompt, choices in zip(PROMPTS, CHOICES, strict=True)
         ]
     )
-    np.testing.assert_allclose(found["logits"], logits, atol=1e-5)
+    real = np.isfinite(logits)
+    assert not real.all()
+    np.testing.assert_allclose(
+        np.array(found["logits"])[real], logits[real], atol=1e-5
+    )
     np.testing.assert_allclose(
         found["probabilities"], saved_models.softmax(logits), atol=1e-5
     )

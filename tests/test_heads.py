@@ -309,6 +309,16 @@ class TestFurtherHeads:
             np.testing.assert_allclose(
                 model(inputs), scores.reshape(shape), atol=1e-5
             )
+            # Beside a row without a token, which is no choice.
+            filled = {
+                n: np.pad(x, [(0, 0), (0, 1), (0, 0)])
+                for n, x in inputs.items()
+            }
+            logits = model(filled)
+            np.testing.assert_allclose(
+                logits[:, :-1], scores.reshape(shape), atol=1e-5
+            )
+            assert not tf.nn.softmax(logits)[:, -1].numpy().any()
 
     def test_each_head_of_pretraining_alone(self, pretrainer):
         values = {v.path: v for v in pretrainer.variables}

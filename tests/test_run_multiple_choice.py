@@ -177,7 +177,7 @@ def test_a_killed_run_ends_with_the_same_weights(trained, tmp_path):
 
 @pytest.mark.slow
 def test_a_stranger_serves_real_articles_as_predicted(shared_data, tmp_path):
-    """1,000 questions of SQuAD, with answers of others to choose from."""
+    """1,000 questions of SQuAD, with one to three answers of others."""
     path = shared_data / "squad" / "dev-v1.1.json"
     asked = [
         (paragraph["context"], qa["question"], qa["answers"][0]["text"])
@@ -190,7 +190,7 @@ def test_a_stranger_serves_real_articles_as_predicted(shared_data, tmp_path):
             "example_id": str(i),
             "article": context,
             "question": question,
-            "options": [asked[i - j][2] for j in range(4)],
+            "options": [asked[i - j][2] for j in range(2 + i % 3)],
             "answer": "A",
         }
         for i, (context, question, _) in enumerate(asked)
@@ -219,11 +219,20 @@ def test_a_stranger_serves_real_articles_as_predicted(shared_data, tmp_path):
         prompt=[row["article"] for row in rows[100:]],
         choices=[
             [f"{row['question']} {option}" for option in row["options"]]
+            + [""] * (4 - len(row["options"]))
             for row in rows[100:]
         ],
     )
     assert len(expected) == 1000
     np.testing.assert_allclose(served["probabilities"], expected, atol=1e-5)
+    lines = (tmp_path / "out" / "test_predictions.jsonl").read_text()
+    for line, row, line_of_table in zip(
+        lines.splitlines(), rows[100:], expected, strict=True
+    ):
+        own = json.loads(line)["probabilities"]
+        assert len(own) == len(row["options"])
+        np.testing.assert_allclose(own, line_of_table[: len(own)], atol=1e-6)
+        assert not any(line_of_table[len(own) :])
 
 
 # ---- Mistakes ---------------------------------------------------------------

@@ -105,7 +105,6 @@ _OWN = {"prompt": "p", "choices": ["b", "c"], "label": 1}
         (_OWN | {"choices": ["b"]}, "expected two choices or more"),
         (_OWN | {"choices": ["b", " "]}, "none of them empty"),
         (_OWN | {"choices": ["b", 1]}, "expected 'choices' of type str"),
-        (_OWN | {"choices": ["b", "c", "d"]}, "as its first, 2.*: 3 choices"),
         (_OWN | {"label": 2}, "label must be from 0 to 1. Received: label=2"),
         (_OWN | {"label": True}, "expected 'label' of type int"),
         (_RACE | {"answers": ["B"]}, "2 questions, 2 options, 1 answers"),

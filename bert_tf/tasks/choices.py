@@ -39,29 +39,24 @@ def read(path: str, with_labels: bool) -> list[Problem]:
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: It holds no problem, a row lacks something or has an
-            unknown label, or problems have different numbers of choices.
+            unknown label.
     """
     rows = _json_rows if common.format_of(path) == "jsonl" else _swag_rows
     problems: list[Problem] = []
     for where, problem in rows(path, with_labels):
-        _check(where, problem, problems[0] if problems else problem)
+        _check(where, problem)
         problems.append(problem)
     if not problems:
         raise ValueError(f"{path} holds no problem.")
     return problems
 
 
-def _check(where: str, problem: Problem, first: Problem) -> None:
+def _check(where: str, problem: Problem) -> None:
     count = len(problem.choices)
     if count < 2 or not all(choice.strip() for choice in problem.choices):
         raise ValueError(
             f"{where}: expected two choices or more, none of them empty. "
             f"Received: {list(problem.choices)}"
-        )
-    if count != len(first.choices):
-        raise ValueError(
-            f"{where}: all problems of a file must have as many choices as its "
-            f"first, {len(first.choices)}. Received: {count} choices"
         )
     if problem.label is not None and not 0 <= problem.label < count:
         raise ValueError(
