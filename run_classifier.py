@@ -8,7 +8,7 @@ A task of GLUE, or XNLI, from its files:
         --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \
         --max_seq_length=128 --train_batch_size=32 --learning_rate=2e-5 \
         --num_train_epochs=3.0 --output_dir=/tmp/mrpc_output/
-Without --data_dir the task comes from TensorFlow Datasets.
+Without --data_dir a task of GLUE comes from TensorFlow Datasets.
 
 Your own table of texts, as TSV, CSV or JSON lines:
     python run_classifier.py --train_file=train.csv --dev_file=dev.csv \

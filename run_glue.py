@@ -6,10 +6,11 @@
         --vocab_file=$BERT_BASE_DIR/vocab.txt \
         --do_predict=true --output_dir=/tmp/glue
 
-Each run is a process of run_classifier.py, whose flags are taken here too. A
-finished run is a line of output_dir/results.jsonl and is not made again: the
-same command after a kill goes on inside the run that was killed, and more
-seeds, tasks or settings add runs to those that are done.
+Each run is a process of run_classifier.py, whose flags for model, batches,
+optimizer and devices are taken here too. A finished run is a line of
+output_dir/results.jsonl and is not made again: the same command after a kill
+goes on inside the run that was killed, and more seeds, tasks or settings add
+runs to those that are done.
 
 The paper's grid; the setting with the best mean dev score counts:
     python run_glue.py --flagfile=configs/glue_grid.flags ...

@@ -119,7 +119,7 @@ _AUTO_BATCH_SIZE = flags.DEFINE_bool(
     "auto_batch_size",
     False,
     "Sets --gradient_accumulation_steps so that micro-batches are as large as "
-    "memory allows. Tried on GPUs and TPUs, estimated on CPUs.",
+    "memory allows: by trial on GPUs and TPUs, by an estimate on CPUs.",
 )
 _MAX_EVAL_STEPS = flags.DEFINE_integer(
     "max_eval_steps", 100, "Evaluation steps at most.", lower_bound=1

@@ -3,7 +3,7 @@
     python -m benchmarks.create_pretraining_data \
         --text=enwiki_AA.txt --vocab_file=vocab.txt
 
---text is what WikiExtractor writes, 103 MB in the figures of the README. The
+--text is what WikiExtractor writes, 103 MB in the figures of RESULTS.md. The
 sections, which --sections chooses from:
 
 - speed: instances by CPU-second, beside the original's algorithm in plain

@@ -16,12 +16,13 @@ pipeline that failed starts again: remove its shards first.
 Apache Beam wants older versions of protobuf and pyarrow than TensorFlow's
 newest, so it gets an environment of its own, here and on the workers:
 
-    python -m venv beam && beam/bin/pip install "bert-tf[beam]"
+    python -m venv beam && beam/bin/pip install '.[beam]'  # in a clone
 
 The commands below are as the runners' manuals have them. They were NOT tried
 on clusters: the tests run the local runner. IMAGE stands for a container image
 that is made FROM apache/beam_python3.12_sdk:2.77.0, with the launcher's
-versions of Python and Beam, by `RUN pip install "bert-tf[beam]"`.
+versions of Python and Beam, by `COPY . /bert_tf` and
+`RUN pip install '/bert_tf[beam]'`.
 
     # Google Cloud Dataflow; also: pip install "apache-beam[gcp]"
     python create_pretraining_data.py --input_file=gs://b/wiki/*.txt \

@@ -23,8 +23,8 @@ TASK_NAME = flags.DEFINE_string(
 DATA_DIR = flags.DEFINE_string(
     "data_dir",
     None,
-    "Folder of the task's files. Without it the task comes from TensorFlow "
-    "Datasets (which keeps them in $TFDS_DATA_DIR).",
+    "Folder of the task's files. Without it a task of GLUE comes from "
+    "TensorFlow Datasets (which keeps them in $TFDS_DATA_DIR).",
 )
 XNLI_LANGUAGE = flags.DEFINE_string(
     "xnli_language", "zh", "Language of XNLI, as its files name it."

@@ -8,7 +8,7 @@ its first piece. A BiLSTM of two layers of 768 units, then one dense layer,
 learns from them (section 5.3); BERT itself is never changed. Prints the F1 of
 entities for each choice: of the epoch that is best on the dev file.
 
-Measured: see "frozen features" in the README's results.
+Measured: see "frozen features" in benchmarks/RESULTS.md.
 """
 
 from bert_tf import checkpoints, command_line, features, fine_tuned, modeling

@@ -17,7 +17,7 @@ step. The side "original" is ours with the original's Adam, without correction.
 Every run is a line of --output_dir/results.jsonl, and not made again: the
 command may be stopped and repeated, or shared out by --tasks and --sides to
 processes that run at the same time. Prints a table of means and deviations.
-fine_tuning.jsonl beside this file has the runs behind the README's figures.
+fine_tuning.jsonl beside this file has the runs behind RESULTS.md.
 """
 
 import collections
