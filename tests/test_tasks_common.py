@@ -86,6 +86,20 @@ def test_short_rows_of_a_file_known_to_be_broken_are_counted(tmp_path, caplog):
     assert "line 3" in caplog.text
 
 
+def test_a_row_with_more_columns_than_the_first(tmp_path):
+    message = r"line 2: more columns than the first row. Expected 2. Received: "
+    path = _write(tmp_path / "a.csv", "label,text\nspam,Hello, you won 5,000\n")
+    columns = {"text": "text"}
+    with pytest.raises(ValueError, match=rf"a\.csv, {message}4.*' you won 5'"):
+        _read(path, columns, file_format="csv")
+    path = _write(tmp_path / "a.tsv", "spam\tx\nham\ty\tz\n")
+    with pytest.raises(ValueError, match=rf"a\.tsv, {message}3.*remove tabs"):
+        _read(path, {"text": 1}, has_header=False)
+    # Files whose faults are known, as QQP's, are taken as they are.
+    rows = _read(path, {"y": "x"}, skip_short_rows=True)
+    assert rows == [(2, {"y": "y"})]
+
+
 def test_empty_lines_may_only_end_a_file(tmp_path):
     path = _write(tmp_path / "a.tsv", "a\n1\n\n\n")
     assert _read(path, {"a": "a"}) == [(2, {"a": "1"})]

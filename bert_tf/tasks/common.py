@@ -73,8 +73,8 @@ def read_columns(
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: The file is empty, is not UTF-8, or a row or the header
-            lacks a column.
+        ValueError: The file is empty, is not UTF-8, a row or the header lacks
+            a column, or a row has more of them than the first.
     """
     if file_format == "jsonl":
         yield from _json_columns(path, columns)
@@ -82,21 +82,19 @@ def read_columns(
     rows = _csv_rows(path) if file_format == "csv" else _tsv_rows(path)
     positions = None if has_header else _numbers(path, columns)
     short_lines = []
-    number_of_rows = 0
+    number_of_rows = width = 0
     for line, row in _without_blank_end(path, rows):
+        width = width or len(row)
         if positions is None:
             positions = _positions(path, row, columns)
             continue
         number_of_rows += 1
-        if len(row) <= max(positions.values()):
-            if skip_short_rows:
-                short_lines.append(line)
-                continue
-            raise ValueError(
-                f"{path}, line {line}: a column is missing. Expected at least "
-                f"{max(positions.values()) + 1} columns. "
-                f"Received: {len(row)} columns, {_shortened(row)}"
-            )
+        least = max(positions.values()) + 1
+        if not skip_short_rows:
+            _check_width(f"{path}, line {line}", row, least, width)
+        elif len(row) < least:
+            short_lines.append(line)
+            continue
         yield line, {name: row[at] for name, at in positions.items()}
     if not number_of_rows:
         raise ValueError(
@@ -109,6 +107,23 @@ def read_columns(
             path,
             len(short_lines),
             short_lines[0],
+        )
+
+
+def _check_width(where: str, row: list[str], least: int, most: int) -> None:
+    """Raises ValueError if a row has too few columns, or too many."""
+    if len(row) < least:
+        raise ValueError(
+            f"{where}: a column is missing. Expected at least {least} columns. "
+            f"Received: {len(row)} columns, {_shortened(row)}"
+        )
+    # A separator in a text moves what is behind it into columns that no one
+    # reads.
+    if len(row) > most:
+        raise ValueError(
+            f"{where}: more columns than the first row. Expected {most}. "
+            f"Received: {len(row)}, {_shortened(row)}. Quote fields that hold "
+            "the separator (CSV), or remove tabs from texts (TSV)."
         )
 
 
