@@ -69,13 +69,34 @@ def test_jsonl(tmp_path):
     path = _write(
         tmp_path / "a.jsonl",
         json.dumps({"t": "é\u2028x", "n": 1, "b": True}) + "\n\n"
-        '{"t": "", "n": 0.5, "b": null}\n',
+        '{"t": "", "n": 0.5, "b": false}\n',
     )
     columns = {"text": "t", "number": "n", "flag": "b"}
     assert _read(path, columns, file_format="jsonl") == [
         (1, {"text": "é\u2028x", "number": "1", "flag": "true"}),
-        (3, {"text": "", "number": "0.5", "flag": "null"}),
+        (3, {"text": "", "number": "0.5", "flag": "false"}),
     ]
+
+
+@pytest.mark.parametrize("value", ["null", "NaN", '{"a": "x"}', '["x"]'])
+def test_json_values_that_are_no_text(tmp_path, value):
+    path = _write(tmp_path / "a.jsonl", f'{{"t": "x"}}\n{{"t": {value}}}\n')
+    with pytest.raises(ValueError, match="a text or a number") as caught:
+        _read(path, {"text": "t"}, file_format="jsonl")
+    assert str(caught.value) == (
+        f"{path}, line 2: 't' is no text. Expected a text or a number. "
+        f"Received: t={value}. Write one, or remove the line."
+    )
+
+
+def test_json_lists_are_taken_where_they_are_expected(tmp_path):
+    path = _write(tmp_path / "a.jsonl", '{"t": ["é", 1, true]}\n{"t": [null]}')
+    options = {"file_format": "jsonl", "lists": ["text"]}
+    rows = common.read_columns(path, {"text": "t"}, **options)
+    line, row = next(rows)
+    assert (line, json.loads(row["text"])) == (1, ["é", "1", "true"])
+    with pytest.raises(ValueError, match=r"line 2.*list of them.*t=\[null\]"):
+        next(rows)
 
 
 def test_short_rows_of_a_file_known_to_be_broken_are_counted(tmp_path, caplog):

@@ -99,9 +99,14 @@ def test_labels_that_make_no_task(tmp_path):
         _custom({"train": path})
     with pytest.raises(ValueError, match=r"each once.*labels=a,b,a"):
         _custom({"train": path}, labels=("a", "b", "a"))
-    path = _write(tmp_path / "b.csv", 'text,label\nx,"a\nb"\ny,c\n')
-    with pytest.raises(ValueError, match="empty or hold a line end"):
-        _custom({"train": path})
+    for cell in ('"a\nb"', '" "', ""):
+        path = _write(tmp_path / "b.csv", f"text,label\nx,a\ny,{cell}\n")
+        with pytest.raises(
+            ValueError, match=r"b\.csv, line 3: .*empty or hold a line end"
+        ):
+            _custom({"train": path})
+    with pytest.raises(ValueError, match=r"--labels: .*empty.*label=''"):
+        _custom({"train": path}, labels=("a", ""))
     with pytest.raises(ValueError, match=r"not known. Give --labels"):
         _custom({"dev": path})
 
@@ -121,6 +126,9 @@ def test_several_labels_for_a_text(tmp_path):
     assert task.labels == ("b", "c;d")
     found = [label for _, _, label in _read(task, "train")]
     assert found == [("b", "c;d"), ()]
+    with pytest.raises(ValueError, match=r"b\.jsonl, line 1: 'label' is no"):
+        _custom({"train": path})
+    assert own_files.hold_out(task, 0.5, seed=1).labels == task.labels
     task = own_files.custom(_COLUMNS, {"dev": path}, ("b", "d"), False, ";")
     with pytest.raises(
         ValueError, match=r"b\.jsonl, line 1: unknown label.*b, d.*'c;d'"

@@ -122,7 +122,7 @@ def read(task: Task, data_dir: str, split: str) -> Iterator[common.Example]:
     found = False
     empty = []
     for number, (line, columns) in enumerate(
-        read_columns(path, row, task.skips_short_rows)
+        read_columns(path, row, task.skips_short_rows, task.is_multi_label)
     ):
         if row.rows is not None and number not in row.rows:
             continue
@@ -236,7 +236,7 @@ def check_split(task: Task, split: str) -> None:
 
 
 def read_columns(
-    path: str, split: Split, skip_short_rows: bool
+    path: str, split: Split, skip_short_rows: bool, is_multi_label: bool
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Yields the line and the columns of each row, by their names in Split."""
     wanted = {
@@ -252,6 +252,7 @@ def read_columns(
         file_format=split.file_format,
         has_header=split.has_header,
         skip_short_rows=skip_short_rows,
+        lists=("label",) if is_multi_label else (),
     )
 
 

@@ -6,9 +6,11 @@ Every error names the file and the line.
 import csv
 import dataclasses
 import json
+import math
 import os
 import pathlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 from bert_tf.tasks import labels
 
@@ -56,6 +58,7 @@ def read_columns(
     file_format: str = "tsv",
     has_header: bool = True,
     skip_short_rows: bool = False,
+    lists: Collection[str] = (),
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Reads some columns of a table.
 
@@ -67,17 +70,20 @@ def read_columns(
         has_header: Whether the first row names the columns (TSV and CSV).
         skip_short_rows: Whether rows that lack a column are skipped, and
             counted in a warning. For files whose faults are known.
+        lists: Those of `columns` whose values may be lists in JSON lines.
 
     Yields:
-        Line number from 1, and the text of each of `columns`.
+        Line number from 1, and the text of each of `columns`; of a list the
+        JSON of its texts.
 
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: The file is empty, is not UTF-8, a row or the header lacks
-            a column, or a row has more of them than the first.
+            a column, a row has more of them than the first, or a JSON value is
+            no text.
     """
     if file_format == "jsonl":
-        yield from _json_columns(path, columns)
+        yield from _json_columns(path, columns, lists)
         return
     rows = _csv_rows(path) if file_format == "csv" else _tsv_rows(path)
     positions = None if has_header else _numbers(path, columns)
@@ -209,34 +215,37 @@ def _without_blank_end(
 
 
 def _json_columns(
-    path: str, columns: Mapping[str, str | int]
+    path: str, columns: Mapping[str, str | int], lists: Collection[str]
 ) -> Iterator[tuple[int, dict[str, str]]]:
     number_of_rows = 0
     for line, text in lines(path):
         if not text.strip():
             continue
         number_of_rows += 1
+        where = f"{path}, line {line}"
         try:
             row = json.loads(text)
         except json.JSONDecodeError as error:
             raise ValueError(
-                f"{path}, line {line}: the line is not JSON ({error.msg}). "
+                f"{where}: the line is not JSON ({error.msg}). "
                 "Expected one object per line."
             ) from error
         if not isinstance(row, dict):
             raise ValueError(
-                f"{path}, line {line}: expected a JSON object. "
-                f"Received: {_shortened(row)}"
+                f"{where}: expected a JSON object. Received: {_shortened(row)}"
             )
         missing = [str(key) for key in columns.values() if str(key) not in row]
         if missing:
             raise ValueError(
-                f"{path}, line {line}: keys are missing: {', '.join(missing)}. "
+                f"{where}: keys are missing: {', '.join(missing)}. "
                 f"Received: keys {', '.join(row) or 'none'}"
             )
         yield (
             line,
-            {name: _plain(row[str(key)]) for name, key in columns.items()},
+            {
+                name: _plain(where, row, str(key), name in lists)
+                for name, key in columns.items()
+            },
         )
     if not number_of_rows:
         raise ValueError(
@@ -244,9 +253,25 @@ def _json_columns(
         )
 
 
-def _plain(value: object) -> str:
+def _plain(
+    where: str, row: Mapping[str, Any], key: str, may_be_list: bool
+) -> str:
     """A JSON value as a TSV would hold it: 1 -> "1", true -> "true"."""
-    return value if isinstance(value, str) else json.dumps(value)
+    value = row[key]
+    values = value if may_be_list and isinstance(value, list) else [value]
+    for each in values:
+        # Missing values are written as null by pandas, as NaN by Python.
+        if not isinstance(each, str | int | float) or (
+            isinstance(each, float) and math.isnan(each)
+        ):
+            raise ValueError(
+                f"{where}: {key!r} is no text. Expected a text or a number"
+                f"{', or a list of them' * may_be_list}. "
+                f"Received: {key}={json.dumps(value)[:80]}. Write one, or "
+                "remove the line."
+            )
+    texts = [x if isinstance(x, str) else json.dumps(x) for x in values]
+    return json.dumps(texts) if values is value else texts[0]
 
 
 def _numbers(path: str, columns: Mapping[str, str | int]) -> dict[str, int]:

@@ -60,9 +60,19 @@ def check(labels: Sequence[str]) -> None:
             "Expected at least two labels, each once. "
             f"Received: labels={','.join(labels)}"
         )
-    # They become the lines of labels.txt.
-    if not all(label.strip() and "\n" not in label for label in labels):
+    for label in labels:
+        check_one(label, "--labels")
+
+
+def check_one(label: str, where: str) -> None:
+    """Raises ValueError if a label is empty or holds a line end.
+
+    Args:
+        label: One of those there are: a line of labels.txt.
+        where: File and line, or the flag, for the error.
+    """
+    if not label.strip() or "\n" in label:
         raise ValueError(
-            "A label must not be empty or hold a line end. "
-            f"Received: labels={list(labels)}"
+            f"{where}: a label must not be empty or hold a line end. "
+            f"Received: label={label!r}. Give it a name, in one line."
         )

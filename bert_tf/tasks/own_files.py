@@ -101,9 +101,10 @@ def hold_out(
         ValueError: The fraction leaves one side without rows.
     """
     train = task.splits["train"]
-    number = sum(
-        1 for _ in classification.read_columns(train.file, train, False)
+    rows = classification.read_columns(
+        train.file, train, False, task.is_multi_label
     )
+    number = sum(1 for _ in rows)
     size = round(number * fraction)
     if not 0 < size < number:
         raise ValueError(
@@ -130,9 +131,15 @@ def hold_out(
 def _learned_labels(
     split: classification.Split, separator: str | None
 ) -> tuple[str, ...]:
-    rows = classification.read_columns(split.file, split, False)
-    cells = {columns["label"] for _, columns in rows}
-    if separator is None:
-        return tuple(sorted(cells))
-    each = (label_column.split(cell, separator) for cell in cells)
-    return tuple(sorted({label for labels in each for label in labels}))
+    rows = classification.read_columns(
+        split.file, split, False, separator is not None
+    )
+    found: set[str] = set()
+    for line, columns in rows:
+        labels: tuple[str, ...] = (columns["label"],)
+        if separator is not None:
+            labels = label_column.split(columns["label"], separator)
+        for label in labels:
+            label_column.check_one(label, f"{split.file}, line {line}")
+        found.update(labels)
+    return tuple(sorted(found))
