@@ -79,6 +79,19 @@ def test_json_lines(head, row, columns):
             "jsonl",
             "choices=",
         ),
+        (
+            "multiple_choice",
+            '{"prompt": "a", "choices": ["b", "\\ud83d"]}',
+            "jsonl",
+            "half a surrogate pair",
+        ),
+        ("encoder", '{"text": "a \\ud83d"}', "jsonl", "half a surrogate pair"),
+        (
+            "encoder",
+            '{"text": "a", "id": "\\ud83d"}',
+            "jsonl",
+            "half a surrogate pair",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_line(head, text, input_format, problem):

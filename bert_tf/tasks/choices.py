@@ -114,6 +114,7 @@ def _json_rows(path: str, with_labels: bool) -> Iterator[tuple[str, Problem]]:
         else:
             found = [_own(where, row, with_labels)]
         for problem in found:
+            common.check_text(dataclasses.astuple(problem), where)
             key = problem.key or str(line)
             yield where, dataclasses.replace(problem, key=key)
 

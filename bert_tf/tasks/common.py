@@ -160,6 +160,25 @@ def decoded(file: Iterable[bytes], path: str) -> Iterator[tuple[int, str]]:
             ) from error
 
 
+def check_text(value: object, where: str) -> None:
+    """Raises ValueError if a text of a JSON value can't be UTF-8.
+
+    JSON's escapes can say half a surrogate pair, which TensorFlow refuses
+    without a word of where it stands.
+
+    Args:
+        value: A text, or lists and dictionaries of such.
+        where: File and line, for the error.
+    """
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{where}: a text holds half a surrogate pair (such as \\ud83d "
+            "alone), which no UTF-8 text has. Remove it."
+        ) from error
+
+
 def write_lines(path: str, lines: Iterable[str]) -> None:
     """Writes a text file that appears under its name when it is complete."""
     temporary = epath.Path(f"{path}.tmp{os.getpid()}")
@@ -240,13 +259,12 @@ def _json_columns(
                 f"{where}: keys are missing: {', '.join(missing)}. "
                 f"Received: keys {', '.join(row) or 'none'}"
             )
-        yield (
-            line,
-            {
-                name: _plain(where, row, str(key), name in lists)
-                for name, key in columns.items()
-            },
-        )
+        texts = {
+            name: _plain(where, row, str(key), name in lists)
+            for name, key in columns.items()
+        }
+        check_text(texts, where)
+        yield line, texts
     if not number_of_rows:
         raise ValueError(
             f"{path}: the file has no rows. Expected JSON objects."
@@ -271,7 +289,9 @@ def _plain(
                 "remove the line."
             )
     texts = [x if isinstance(x, str) else json.dumps(x) for x in values]
-    return json.dumps(texts) if values is value else texts[0]
+    if values is value:
+        return json.dumps(texts, ensure_ascii=False)
+    return texts[0]
 
 
 def _numbers(path: str, columns: Mapping[str, str | int]) -> dict[str, int]:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.tasks import masked_words
+from bert_tf.tasks import common, masked_words
 
 INPUT_FORMATS = ("plain", "jsonl")
 OUTPUT_FORMATS = ("jsonl", "tsv", "plain")
@@ -160,7 +160,9 @@ class Parser:
                     f"{where}: expected {self.expected}. Received: "
                     f"{name}={json.dumps(value)[:80]}, keys {', '.join(row)}"
                 )
-        return Query(columns, row.get("id"))
+        query = Query(columns, row.get("id"))
+        common.check_text([query.columns, query.key], where)
+        return query
 
     def _check(self, query: Query, where: str) -> None:
         """Raises ValueError if there is nothing to answer."""
