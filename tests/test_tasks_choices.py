@@ -94,6 +94,20 @@ def test_one_question_of_race_a_line_and_lines_of_ones_own(tmp_path):
     assert choices.read(path, with_labels=False)[0].label is None
 
 
+def test_a_blank_of_several_underscores_is_filled_once(tmp_path):
+    row = {
+        "article": "A.",
+        "question": "____ met __ , and _",
+        "options": [r"\1 \g<0>", "b_c"],
+    }
+    path = jsonl(tmp_path / "race.jsonl", row)
+    (problem,) = choices.read(path, with_labels=False)
+    assert problem.choices == (
+        r"\1 \g<0> met \1 \g<0> , and \1 \g<0>",
+        "b_c met b_c , and b_c",
+    )
+
+
 _OWN = {"prompt": "p", "choices": ["b", "c"], "label": 1}
 
 

@@ -6,6 +6,7 @@ with `prompt`, `choices` and `label`. Every error names the file and the line.
 
 import dataclasses
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from bert_tf.tasks import common
 
 _ENDINGS = ("ending0", "ending1", "ending2", "ending3")
 # What stands in a question of RACE for the words that are asked for.
-_BLANK = "_"
+_BLANK = re.compile("_+")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,8 +174,9 @@ def _asked(
     options: Sequence[str],
     answer: str | None,
 ) -> Problem:
-    if _BLANK in question:
-        choices = [question.replace(_BLANK, option) for option in options]
+    parts = _BLANK.split(question)
+    if len(parts) > 1:
+        choices = [option.join(parts) for option in options]
     else:
         choices = [f"{question} {option}" for option in options]
     label = None
