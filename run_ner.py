@@ -79,8 +79,8 @@ _SEPARATOR = flags.DEFINE_enum(
     "separator",
     None,
     tagging.SEPARATORS,
-    "What stands between columns. By default tabs, if the first line has one, "
-    "or else spaces.",
+    "What stands between columns. By default tabs, if the first word's line "
+    "has one, or else spaces.",
 )
 _SCHEME = flags.DEFINE_enum(
     "scheme",

@@ -66,6 +66,30 @@ def test_columns_by_number_and_runs_of_spaces(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("start", "separator"),
+    [("-DOCSTART-", "\t"), ("-DOCSTART- -X- O", "\t"), ("-DOCSTART-\tO", " ")],
+)
+def test_the_first_word_decides_what_stands_between_columns(
+    start, separator, tmp_path
+):
+    word = "New York" if separator == "\t" else "Rome"
+    source = write(tmp_path, f"{start}\n\n{word}{separator}B-LOC\n")
+    columns = tagging.Columns()
+    (found,) = tagging.read(source, columns)
+    assert found == tagging.Sentence((word,), ("B-LOC",), (3,), 1)
+    path = tmp_path / "out.conll"
+    tagging_results.write_columns(
+        str(path), source, columns, [found], ["B-PER"]
+    )
+    assert path.read_text().split("\n") == [
+        f"{start}{separator}O",
+        "",
+        f"{word}{separator}B-LOC{separator}B-PER",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("a O\nb\n", "line 2: another number of columns.*Expected 2"),

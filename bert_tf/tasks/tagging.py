@@ -227,12 +227,13 @@ def _rows(path: str, columns: Columns) -> Iterator[tuple[int, str, str]]:
         if not text.strip(" \t"):
             yield line, "", ""
             continue
-        if pattern is None:
-            pattern = _separator(text, columns)
-        fields = _fields(text, pattern)
-        if fields[0] == DOCUMENT_START:
+        # Whatever stands between its columns, if it has more than one.
+        if _fields(text, _SEPARATORS["space"])[0] == DOCUMENT_START:
             yield line, DOCUMENT_START, ""
             continue
+        if pattern is None:
+            pattern = _SEPARATORS[find_separator(text, columns)]
+        fields = _fields(text, pattern)
         if not width:
             width = len(fields)
             _check_columns(path, line, fields, columns)
@@ -252,10 +253,9 @@ def _rows(path: str, columns: Columns) -> Iterator[tuple[int, str, str]]:
         yield line, word, label
 
 
-def _separator(text: str, columns: Columns) -> re.Pattern[str]:
-    return _SEPARATORS[
-        columns.separator or ("tab" if "\t" in text.strip() else "space")
-    ]
+def find_separator(text: str, columns: Columns) -> str:
+    """Returns which of SEPARATORS a file has, by its first word's line."""
+    return columns.separator or ("tab" if "\t" in text.strip() else "space")
 
 
 def _fields(text: str, pattern: re.Pattern[str]) -> list[str]:

@@ -138,18 +138,17 @@ def write_columns(
     """
     lines = (line for sentence in sentences for line in sentence.lines)
     labels = dict(zip(lines, predicted, strict=True))
+    first = sentences[0].lines[0]
+    text = next(text for line, text in common.lines(source) if line == first)
+    found = tagging.find_separator(text, columns)
+    separator = {"tab": "\t", "space": " "}[found]
 
     def rows() -> Iterator[str]:
-        separator = None
         for line, text in common.lines(source):
             text = text.rstrip("\r\n")
             if not text.strip(" \t"):
                 yield text
                 continue
-            if separator is None:
-                separator = "\t" if "\t" in text else " "
-                if columns.separator:
-                    separator = {"tab": "\t", "space": " "}[columns.separator]
             # Lines without a word are those that start a document.
             label = labels.get(line, tagging.OUTSIDE)
             yield f"{text}{separator}{label}"
