@@ -16,7 +16,6 @@ with the keys text; text_a and text_b; question and context; or prompt and
 choices. Answers are JSON lines in the order of the input.
 """
 
-import os
 import sys
 import time
 
@@ -24,6 +23,7 @@ from bert_tf import command_line, prediction, serving, serving_flags
 from bert_tf.tasks import common, queries
 
 from absl import flags, logging
+from etils import epath
 
 flags.adopt_module_key_flags(serving_flags)
 
@@ -169,7 +169,7 @@ def main(_):
     """The whole prediction as an outline."""
     path, rows = _INPUT_FILE.value, _WINDOW.value
     input_format = find_format(_INPUT_FORMAT.value, path)
-    if path and not os.path.exists(path):
+    if path and not epath.Path(path).exists():
         raise FileNotFoundError(f"There is no such file. Received: {path}")
     model = load_model(_SAVED_MODEL.value)
     predictor = prediction.Predictor(model, _BATCH_SIZE.value)

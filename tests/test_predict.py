@@ -298,6 +298,23 @@ def test_answers_before_a_bad_line_are_kept(scores, monkeypatch, capsys):
     assert "standard input, line 2: the line is empty" in output.err
 
 
+def test_a_file_in_a_bucket(scores, tmp_path, monkeypatch, capsys):
+    def local(call):
+        return lambda path, *arguments: call(
+            path.replace("gs://bucket", str(tmp_path)), *arguments
+        )
+
+    for name in ("exists", "GFile"):
+        call = getattr(tf.io.gfile, name)
+        monkeypatch.setattr(tf.io.gfile, name, local(call))
+    run = f"--model_dir={scores}"
+    bucket = "--input_file=gs://bucket"
+    found = answers(tmp_path, ["good film", "bad"], run, f"{bucket}/in.txt")
+    assert [list(answer) for answer in found] == [["score"], ["score"]]
+    assert predict(run, f"{bucket}/none") == 1
+    assert "no such file. Received: gs://bucket/none" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_each_line_is_answered_before_the_next_comes(scores):
     process = subprocess.Popen(
