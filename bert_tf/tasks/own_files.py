@@ -75,8 +75,8 @@ def custom(
     if labels is None:
         if "train" not in splits:
             raise ValueError(
-                "The labels are not known. Give --labels, or --train_file to "
-                "learn them from."
+                "The labels are not known. Give --labels, --train_file to "
+                "learn them from, or --regression if the label is a score."
             )
         labels = _learned_labels(splits["train"], label_separator)
     label_column.check(labels)
