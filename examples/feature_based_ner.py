@@ -6,14 +6,17 @@
 Each of the paper's six choices of layers gives every word a vector, that of
 its first piece. A BiLSTM of two layers of 768 units, then one dense layer,
 learns from them (section 5.3); BERT itself is never changed. Prints the F1 of
-entities for each choice: of the epoch that is best on the dev file.
+entities for each choice, or the accuracy where labels are of single words: of
+the epoch that is best on the dev file. CoNLL-2003 as released is --scheme=IOB1.
 
 Measured: see "frozen features" in benchmarks/RESULTS.md.
 """
 
+import itertools
+
 from bert_tf import checkpoints, command_line, features, fine_tuned, modeling
 from bert_tf.interop import formats
-from bert_tf.tasks import tagging, tagging_results
+from bert_tf.tasks import tagging, tagging_results, tagging_splits
 
 import keras
 import numpy as np
@@ -33,6 +36,16 @@ _DEV_FILE = flags.DEFINE_string(
     "dev_file", None, "To choose the epoch by.", required=True
 )
 _TEST_FILE = flags.DEFINE_string("test_file", None, "To score too.")
+_SCHEME = flags.DEFINE_enum(
+    "scheme",
+    None,
+    (*tagging.SCHEMES, tagging.NO_SCHEME),
+    "How labels spell entities; none where each word is labelled for itself. "
+    "By default what the labels look like; IOB1 must be named.",
+)
+_LABELS = flags.DEFINE_list(
+    "labels", None, "All labels. By default those of --train_file."
+)
 _FEATURES = flags.DEFINE_list(
     "features",
     [
@@ -54,21 +67,17 @@ _SEED = flags.DEFINE_integer("seed", 12345, "Of weights and order.", 0)
 
 
 def read_features(extractor, reader, sentences):
-    """Returns a vector for each word of each sentence, N of [words, D]."""
+    """Returns a vector for each word that fits, N of [words, D]."""
     # No space inside a word, and nothing that parts a line in two.
     texts = [
         " ".join("".join(x.split()).replace("|||", "|") or "?" for x in s.words)
         for s in sentences
     ]
     lines = reader.read(texts, first=0)
-    vectors = []
-    for sentence, line, found in zip(
-        sentences, lines, extractor.extract(lines), strict=True
-    ):
-        first = found[np.array(line.starts, int), 0]  # [words that fit, D]
-        missing = len(sentence.words) - len(first)
-        vectors.append(np.pad(first, [(0, missing), (0, 0)]))
-    return vectors
+    return [
+        found[np.array(line.starts, int), 0]
+        for line, found in zip(lines, extractor.extract(lines), strict=True)
+    ]
 
 
 def batches(vectors, sentences, labels, batch_size, shuffle):
@@ -77,8 +86,7 @@ def batches(vectors, sentences, labels, batch_size, shuffle):
 
     def rows():
         for found, sentence in zip(vectors, sentences, strict=True):
-            # A label that was never trained on counts as wrong.
-            numbers = [ids.get(label, 0) for label in sentence.labels]
+            numbers = [ids[label] for label in sentence.labels[: len(found)]]
             yield found, numbers, np.ones(len(numbers))
 
     size = vectors[0].shape[-1]
@@ -119,17 +127,23 @@ def make_model(size, number_of_labels):
     return model
 
 
-def f1(model, vectors, sentences, labels, scheme):
-    """Returns the F1 of the entities that the model finds."""
-    predicted = []
+def score(model, vectors, sentences, labels, scheme):
+    """Returns the F1 of the entities that the model finds, or the accuracy."""
+    found = []
     for x, _, real in batches(vectors, sentences, labels, 64, shuffle=False):
         best = np.argmax(model.predict_on_batch(x), axis=-1)  # [N, W]
-        predicted += [labels[i] for i in best[real.numpy() > 0]]
-    return tagging_results.results(sentences, predicted, scheme)["eval_f1"]
+        found += [labels[i] for i in best[real.numpy() > 0]]
+    following = iter(found)
+    predicted = []
+    for vector, sentence in zip(vectors, sentences, strict=True):
+        predicted += itertools.islice(following, len(vector))
+        predicted += [tagging.OUTSIDE] * (len(sentence.words) - len(vector))
+    results = tagging_results.results(sentences, predicted, scheme)
+    return results[tagging_results.metric(scheme)]
 
 
 def train(splits, vectors, labels, scheme):
-    """Trains on one choice of features; split -> F1 of the best epoch."""
+    """Trains on one choice of features; split -> score of the best epoch."""
     keras.utils.set_random_seed(_SEED.value)
     train_set = vectors["train"]
     model = make_model(train_set[0].shape[-1], len(labels))
@@ -142,12 +156,12 @@ def train(splits, vectors, labels, scheme):
         loss = np.mean(
             [model.train_on_batch(*next(data)) for _ in range(steps)]
         )
-        dev = f1(model, vectors["dev"], splits["dev"], labels, scheme)
-        logging.info("epoch %d: loss %.4f, dev F1 %.4f", epoch, loss, dev)
+        dev = score(model, vectors["dev"], splits["dev"], labels, scheme)
+        logging.info("epoch %d: loss %.4f, dev score %.4f", epoch, loss, dev)
         if dev > best["dev"]:
             best = {"dev": dev}
             if "test" in splits:
-                best["test"] = f1(
+                best["test"] = score(
                     model, vectors["test"], splits["test"], labels, scheme
                 )
     return best
@@ -155,14 +169,16 @@ def train(splits, vectors, labels, scheme):
 
 def main(_):
     """Reads, extracts and trains for each choice, and prints the table."""
-    files = {"train": _TRAIN_FILE, "dev": _DEV_FILE, "test": _TEST_FILE}
-    splits = {
-        name: tagging.read(flag.value, tagging.Columns())
-        for name, flag in files.items()
+    paths = {"train": _TRAIN_FILE, "dev": _DEV_FILE, "test": _TEST_FILE}
+    files = {
+        name: tagging_splits.read(name, flag.value, tagging.Columns())
+        for name, flag in paths.items()
         if flag.value
     }
-    labels = tagging.known_labels(splits["train"])
-    scheme = tagging.detect_scheme(labels)
+    labels, scheme = tagging_splits.find_labels(
+        _LABELS.value, _SCHEME.value, files, None
+    )
+    splits = {name: file.sentences for name, file in files.items()}
     source = formats.open_checkpoint(_INIT_CHECKPOINT.value)
     model_files = fine_tuned.ModelFiles.load(
         None, None, _DO_LOWER_CASE.value, source
@@ -188,7 +204,9 @@ def main(_):
             for name, sentences in splits.items()
         }
         table.append((choice.name, train(splits, vectors, labels, scheme)))
-    print("| features | " + " | ".join(f"{x} F1" for x in table[0][1]) + " |")
+    metric = tagging_results.metric(scheme).removeprefix("eval_")
+    names = (f"{split} {metric}" for split in table[0][1])
+    print("| features | " + " | ".join(names) + " |")
     print("|---|" + "---|" * len(table[0][1]))
     for name, scores in table:
         values = " | ".join(f"{100 * value:.1f}" for value in scores.values())
