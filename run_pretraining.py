@@ -418,7 +418,7 @@ def main(_):
         common_flags.check_only(
             strategy,
             model,
-            _IDENTITY,
+            _IDENTITY if do_train else None,
             plan.batch_size,
             accumulate,
             data.lengths,

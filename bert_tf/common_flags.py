@@ -316,7 +316,7 @@ def restore(state: checkpoints.TrainState, select: Select = _all) -> None:
 def check_only(
     strategy: tf.distribute.Strategy,
     model: keras.Model,
-    identity: tuple[str, ...],
+    identity: tuple[str, ...] | None,
     batch_size: int,
     accumulate: int | None,
     lengths: Mapping[str, int],
@@ -327,13 +327,15 @@ def check_only(
     Args:
         strategy: the run's.
         model: the one to train, with random weights.
-        identity: flags that a run in progress can't change.
+        identity: flags that a run in progress can't change; None where
+            nothing is to be trained, so that no run goes on.
         batch_size: sequences per step, over all replicas.
         accumulate: micro-batches per step; None if it is to be found.
         lengths: of sequences, "S", and of their predictions, "P", if any.
         select: what of the checkpoint to start from.
     """
-    _check_output_dir(identity)
+    if identity is not None:
+        _check_output_dir(identity)
     newest = checkpoints.latest(OUTPUT_DIR.value)
     source = open_init_checkpoint()
     if newest:

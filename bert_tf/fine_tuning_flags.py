@@ -158,7 +158,7 @@ def check_only(
     common_flags.check_only(
         strategy,
         model,
-        identity,
+        identity if DO_TRAIN.value else None,
         TRAIN_BATCH_SIZE.value * rows,
         ACCUMULATE.value,
         {"S": max_seq_length},
