@@ -82,6 +82,10 @@ _IDENTITY = (
     *("long_documents", "window_stride", "do_lower_case", "max_seq_length"),
     *("train_batch_size", "group_by_length", "seed"),
 )
+# What says which rows of the training file are held out.
+_OF_HOLD_OUT = (
+    *("train_file", "file_format", "has_header", "dev_fraction", "seed"),
+)
 
 
 # ---- Objective: sums, to be divided by weights summed over all replicas -----
@@ -295,10 +299,13 @@ def write_export(run, max_seq_length):
 # ---- Main -------------------------------------------------------------------
 
 
-def check_trained(folder, task):
+def check_trained(folder, task, evaluate):
     """Raises ValueError unless there is a trained model of these labels."""
     fine_tuned.check_labels(folder, task.labels)
-    source = fine_tuning_flags.find_trained("classification")
+    holds_out = evaluate and task_flags.DEV_FRACTION.value
+    source = fine_tuning_flags.check_trained(
+        "classification", _IDENTITY, _OF_HOLD_OUT if holds_out else ()
+    )
     fine_tuned.check_classes(source, task.labels, task.is_multi_label)
 
 
@@ -318,7 +325,7 @@ def main(_):
     documents.check(length - 2)
     class_weights = None
     if not work.train:
-        check_trained(folder, task)
+        check_trained(folder, task, work.evaluate)
     else:
         examples = read_examples(task, data_dir, "train")
         class_weights = task_flags.find_class_weights(task, examples)

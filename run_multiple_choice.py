@@ -196,7 +196,7 @@ def main(_):
     files.config.check_sequence_length(length)
     splits = read_splits(work)
     if not work.train:
-        fine_tuning_flags.find_trained("multiple_choice")
+        fine_tuning_flags.check_trained("multiple_choice", _IDENTITY)
 
     strategy = fine_tuning_flags.set_up_distribution()
     plan = fine_tuning_flags.plan(strategy)

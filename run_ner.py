@@ -87,7 +87,8 @@ _SCHEME = flags.DEFINE_enum(
     None,
     (*tagging.SCHEMES, tagging.NO_SCHEME),
     "How labels spell entities; none where each word is labelled for itself. "
-    "By default what the labels look like; IOB1 must be named.",
+    "By default as output_dir was trained with, or what the labels look like; "
+    "IOB1 must be named.",
 )
 _LABELS = flags.DEFINE_list(
     "labels",
@@ -162,6 +163,19 @@ def read_splits(work):
         )
         splits[name] = tagging_splits.read(name, flag.value, columns)
     return splits
+
+
+def find_scheme():
+    """Returns the scheme that is given, or that output_dir was trained with."""
+    given = _SCHEME.value
+    trained = fine_tuning_flags.flags_of_training().get(_SCHEME.name)
+    if given and trained and given != trained:
+        raise ValueError(
+            f"The model in {common_flags.OUTPUT_DIR.value} was trained with "
+            f"--scheme={trained}: give the same, or leave it out. "
+            f"Received: scheme={given}"
+        )
+    return given or trained
 
 
 def check_labels(folder, source, labels):
@@ -340,11 +354,11 @@ def main(_):
     files.config.check_sequence_length(length)
     splits = read_splits(work)
     labels, scheme = tagging_splits.find_labels(
-        _LABELS.value, _SCHEME.value, splits, fine_tuned.read_labels(folder)
+        _LABELS.value, find_scheme(), splits, fine_tuned.read_labels(folder)
     )
     check_labels(folder, common_flags.open_init_checkpoint(), labels)
     if not work.train:
-        fine_tuning_flags.find_trained("tagging")
+        fine_tuning_flags.check_trained("tagging", _IDENTITY)
 
     strategy = fine_tuning_flags.set_up_distribution()
     plan = fine_tuning_flags.plan(strategy)

@@ -314,7 +314,7 @@ def main(_):
     )
     to_train, to_answer, is_scorable = read_files(work, version_2)
     if not work.train:
-        fine_tuning_flags.find_trained("span")
+        fine_tuning_flags.check_trained("span", _IDENTITY)
 
     strategy = fine_tuning_flags.set_up_distribution()
     plan = fine_tuning_flags.plan(strategy)

@@ -8,7 +8,7 @@ import signal
 import sys
 import traceback
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from absl import app, flags, logging
@@ -147,20 +147,29 @@ def check_same_run(path: str, identity: Iterable[str]) -> None:
     """
     if not epath.Path(path).exists():
         return
-    before, now = read_flagfile(path), _values()
-    changes = {
-        name: f"{name} was {before.get(name)} and is {now.get(name)}"
-        for name in sorted(before.keys() | now.keys())
-        if before.get(name) != now.get(name)
-    }
-    fatal = [changes[name] for name in identity if name in changes]
+    changed = changes(read_flagfile(path))
+    fatal = [changed[name] for name in identity if name in changed]
     if fatal:
         raise ValueError(
             f"{os.path.dirname(path)} holds another run: {'; '.join(fatal)}. "
             "Choose another output_dir, or remove this one to start again."
         )
-    for change in changes.values():
+    for change in changed.values():
         logging.warning("Going on with another flag: %s", change)
+
+
+def changes(before: Mapping[str, str]) -> dict[str, str]:
+    """Says of each flag that is not what it was, what it was and is.
+
+    Args:
+        before: the flags of a run, from `read_flagfile`.
+    """
+    now = _values()
+    return {
+        name: f"{name} was {before.get(name)} and is {now.get(name)}"
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name)
+    }
 
 
 def values_of(*modules: types.ModuleType) -> dict[str, str]:

@@ -232,7 +232,7 @@ def prepare_output_dir(
 
 def _check_output_dir(identity: tuple[str, ...]) -> None:
     if checkpoints.latest(OUTPUT_DIR.value):
-        command_line.check_same_run(_flags_file(), identity)
+        command_line.check_same_run(flags_file(), identity)
 
 
 def make_output_dir() -> None:
@@ -252,7 +252,8 @@ def make_output_dir() -> None:
         ) from error
 
 
-def _flags_file() -> str:
+def flags_file() -> str:
+    """The file that keeps the flags of output_dir's training."""
     return os.path.join(OUTPUT_DIR.value, "flags.txt")
 
 
@@ -306,7 +307,7 @@ def restore(state: checkpoints.TrainState, select: Select = _all) -> None:
     else:
         logging.info("Starting from random weights.")
     if state.write:
-        command_line.write_flagfile(_flags_file())
+        command_line.write_flagfile(flags_file())
         opened.write_text(
             os.path.join(OUTPUT_DIR.value, tf1.CONFIG),
             state.model.bert.config.to_json(),

@@ -14,6 +14,17 @@ from absl import logging
 # ---- Weights ----------------------------------------------------------------
 
 
+def own_checkpoint(output_dir: str, use_best: bool) -> str | None:
+    """Returns the weights that a run ended with; None if there are none.
+
+    Args:
+        output_dir: Of the run.
+        use_best: Whether the best are preferred to the newest.
+    """
+    kept = best.checkpoint(output_dir) if use_best else None
+    return kept or checkpoints.latest(output_dir)
+
+
 def open_trained(
     output_dir: str, init_checkpoint: str | None, use_best: bool
 ) -> opened.Checkpoint:
@@ -27,15 +38,8 @@ def open_trained(
     Raises:
         ValueError: There are none.
     """
-    kept = best.checkpoint(output_dir)
-    newest = checkpoints.latest(output_dir)
-    if use_best and kept:
-        prefix = kept
-    elif newest:
-        prefix = newest
-    elif init_checkpoint:
-        prefix = init_checkpoint
-    else:
+    prefix = own_checkpoint(output_dir, use_best) or init_checkpoint
+    if not prefix:
         raise ValueError(
             f"There is no fine-tuned model in {output_dir}. Train one with "
             "--do_train=true, or give one by --init_checkpoint."

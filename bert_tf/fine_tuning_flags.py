@@ -8,6 +8,7 @@ import dataclasses
 import tempfile
 
 from bert_tf import (
+    command_line,
     common_flags,
     distribution,
     fine_tuned,
@@ -19,7 +20,7 @@ from bert_tf.interop import opened, tf1
 
 import keras
 import tensorflow as tf
-from absl import flags
+from absl import flags, logging
 
 # ---- The model --------------------------------------------------------------
 
@@ -184,6 +185,66 @@ def make_folder(
         return tempfile.mkdtemp()  # Each worker reads records of its own.
     common_flags.make_output_dir()
     return common_flags.OUTPUT_DIR.value
+
+
+# What of a run's identity does not change how a text is read: which data it
+# has, how it trains, and labels, which are checked by themselves.
+_NOT_OF_READING = frozenset(
+    {
+        *("task_name", "data_dir", "train_file", "dev_fraction", "seed"),
+        *("label_column", "labels", "scheme", "regression", "class_weights"),
+        *("train_batch_size", "group_by_length"),
+    }
+)
+
+
+def flags_of_training() -> dict[str, str]:
+    """Returns the flags, as text, that output_dir's weights were trained with.
+
+    There are none while the run itself trains, nor of weights from elsewhere.
+    """
+    path = common_flags.flags_file()
+    own = fine_tuned.own_checkpoint(
+        common_flags.OUTPUT_DIR.value, USE_CHECKPOINT.value == "best"
+    )
+    if DO_TRAIN.value or not own or not tf.io.gfile.exists(path):
+        return {}
+    return command_line.read_flagfile(path)
+
+
+def check_trained(
+    head: str, identity: tuple[str, ...], of_hold_out: tuple[str, ...] = ()
+) -> opened.Checkpoint:
+    """Looks at the weights and flags of a training that this run follows.
+
+    Args:
+        head: What the weights must have: a key of interop.names.HEADS.
+        identity: Flags that a run in progress can't change. Of those that say
+            how texts are read a change is logged.
+        of_hold_out: Flags that must not change, as they say which rows were
+            not trained on.
+
+    Returns:
+        The weights.
+    """
+    source = find_trained(head)
+    before = flags_of_training()
+    changed = command_line.changes(before) if before else {}
+    fatal = [changed[name] for name in of_hold_out if name in changed]
+    if fatal:
+        raise ValueError(
+            "The rows to evaluate on would not be those that were held out of "
+            "training: give the flags of training, or a --dev_file. "
+            f"Received: {'; '.join(fatal)}"
+        )
+    for name in identity:
+        if name in changed and name not in _NOT_OF_READING:
+            logging.warning(
+                "Texts are read in another way than in the training of %s: %s",
+                source.path,
+                changed[name],
+            )
+    return source
 
 
 def find_trained(head: str) -> opened.Checkpoint:

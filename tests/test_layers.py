@@ -266,6 +266,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     },
     {
         "fine_tuning_flags": {
+            "command_line",
             "common_flags",
             "distribution",
             "fine_tuned",

@@ -51,3 +51,65 @@ def test_check_only_without_training(trained, model, table, caplog):
     assert not _check(trained, model, "--do_predict", f"--test_file={table}")
     assert "Data: 40 test examples" in caplog.text
     assert "Found nothing that would stop this run" in caplog.text
+
+
+# ---- Other flags than in training -------------------------------------------
+
+
+def _of_reading(caplog):
+    """What was said of texts that are read in another way."""
+    start = "Texts are read in another way than in the training of "
+    said = [x for x in caplog.messages if x.startswith(start)]
+    return [x.removeprefix(start).partition(": ") for x in said]
+
+
+def test_what_reads_texts_otherwise_is_logged(trained, model, table, caplog):
+    arguments = ("--do_predict", f"--test_file={table}", "--max_seq_length=10")
+    assert not _check(trained, model, *arguments)
+    path = f"{trained}/model.ckpt-1"
+    assert _of_reading(caplog) == [
+        (path, ": ", "long_documents was windows and is head"),
+        (path, ": ", "max_seq_length was 12 and is 10"),
+    ]
+
+
+def test_nothing_is_known_of_weights_from_elsewhere(
+    trained, model, table, tmp_path, caplog
+):
+    arguments = ("--do_predict", f"--test_file={table}", "--labels=neg,pos")
+    weights = f"--init_checkpoint={trained}"
+    assert not _check(tmp_path / "output", model, weights, *arguments)
+    assert not _of_reading(caplog)
+
+
+@pytest.mark.parametrize(
+    ("given", "received"),
+    [
+        (["--dev_fraction=0.1"], "seed was 7 and is 12345"),
+        (
+            ["--dev_fraction=0.2", "--seed=7"],
+            "dev_fraction was 0.1 and is 0.2",
+        ),
+        (
+            ["--dev_fraction=0.1", "--seed=7", "--train_file={tmp}/train.tsv"],
+            "train_file was {table} and is {tmp}/train.tsv",
+        ),
+        (["--dev_fraction=0.1", "--seed=7"], None),
+    ],
+)
+def test_dev_rows_are_those_held_out_of_training(
+    given, received, trained, model, table, tmp_path, capsys
+):
+    (tmp_path / "train.tsv").write_text(table.read_text())
+    places = {"tmp": tmp_path, "table": table}
+    code = _check(
+        *(trained, model, "--do_eval", f"--train_file={table}"),
+        *(argument.format(**places) for argument in given),
+    )
+    error = capsys.readouterr().err.splitlines()[-1:]
+    if not received:
+        assert not code, error
+        return
+    assert code == 1
+    assert "would not be those that were held out of training" in error[0]
+    assert error[0].endswith(f"Received: {received.format(**places)}")

@@ -236,6 +236,39 @@ def test_predicts_words_without_labels(trained, files, model, tmp_path):
     assert not (tmp_path / "out" / "test_results.txt").exists()
 
 
+def test_reads_and_spells_as_in_training(files, model, tmp_path):
+    """The flags of a run that was trained with IOB1, which names itself."""
+    labels = ["B-MISC", "I-MISC", "I-ORG", "O"]
+    found = [
+        len(list(tagging.entities(["I-ORG", "O", "I-MISC"], scheme)))
+        for scheme in ("IOB1", tagging.detect_scheme(labels))
+    ]
+    assert found == [2, 0]
+    output = tmp_path / "out"
+    output.mkdir()
+    (output / "labels.txt").write_text("".join(f"{x}\n" for x in labels))
+    (output / "flags.txt").write_text(
+        "--scheme=IOB1\n--context=sentence\n--do_lower_case=true\n"
+        "--token_column=0\n--max_seq_length=16\n"
+    )
+    head = {"output_weights": np.zeros([4, 16]), "output_bias": np.zeros([4])}
+    checkpoints.write(
+        str(output / "model.ckpt-1"),
+        {f"cls/tagging/{name}": value for name, value in head.items()},
+    )
+    arguments = [
+        *(*model, "--do_predict", "--check_only", f"--output_dir={output}"),
+        *("--test_has_labels=false", f"--test_file={files}/test.conll"),
+    ]
+    done = run(tmp_path, *arguments)
+    assert "The scheme of the 4 labels: IOB1." in done.stderr
+    (said,) = [x for x in done.lines if "read in another way" in x]
+    assert said.endswith("context was sentence and is document")
+    done = run(tmp_path, *arguments, "--scheme=BIO", code=1)
+    assert "was trained with --scheme=IOB1: give the same" in done.lines[-1]
+    assert done.lines[-1].endswith("Received: scheme=BIO")
+
+
 _TRAIN = ("--do_train", "--train_file={files}/train.conll")
 
 

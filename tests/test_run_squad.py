@@ -370,6 +370,28 @@ def test_a_checkpoint_without_the_head(model, tmp_path, capsys):
     assert "cls/squad/output_weights" in error
 
 
+def test_windows_are_cut_as_in_training_or_it_is_logged(
+    model, tmp_path, caplog
+):
+    files, shared = model
+    head = {"output_weights": np.zeros([2, 8]), "output_bias": np.zeros([2])}
+    checkpoints.write(
+        str(tmp_path / "model.ckpt-1"),
+        {f"cls/squad/{name}": value for name, value in head.items()},
+    )
+    (tmp_path / "flags.txt").write_text(
+        "--do_lower_case=true\n--max_seq_length=16\n--doc_stride=4\n"
+        "--max_query_length=4\n--version_2_with_negative=false\n--seed=7\n"
+    )
+    code = _run_here(
+        *(*shared, "--do_predict", "--check_only", "--doc_stride=5"),
+        *(f"--predict_file={files}/dev.json", f"--output_dir={tmp_path}"),
+    )
+    assert not code
+    said = [x for x in caplog.messages if "read in another way" in x]
+    assert [x.partition(": ")[2] for x in said] == ["doc_stride was 4 and is 5"]
+
+
 # ---- Real questions ---------------------------------------------------------
 
 
