@@ -259,8 +259,6 @@ def score(run, answers):
 
 def write_answers(run, batch_size, do_predict, step):
     """Answers all questions, scores the answers if it can, writes both."""
-    if not run.is_scorable:
-        run.threshold.known()  # An error before the work, not after it.
     answers = answer(run, batch_size)
     if not run.is_chief:
         return
@@ -313,6 +311,8 @@ def main(_):
         _NULL_SCORE_DIFF_THRESHOLD.value, version_2, folder
     )
     to_train, to_answer, is_scorable = read_files(work, version_2)
+    if (work.predict or work.export) and not is_scorable:
+        threshold.known()  # An error before the work, not after it.
     if not work.train:
         fine_tuning_flags.check_trained("span", _IDENTITY)
 

@@ -119,6 +119,15 @@ def _results(folder):
     }
 
 
+def _write_head(folder):
+    """Writes as much of a trained checkpoint as is looked at before work."""
+    head = {"output_weights": np.zeros([2, 8]), "output_bias": np.zeros([2])}
+    checkpoints.write(
+        str(folder / "model.ckpt-1"),
+        {f"cls/squad/{name}": value for name, value in head.items()},
+    )
+
+
 def _json(folder, name):
     return json.loads((folder / f"{name}.json").read_text())
 
@@ -231,6 +240,35 @@ def test_check_only_says_what_it_found_and_writes_nothing(
     assert not (tmp_path / "output").exists()
 
 
+@pytest.mark.parametrize(
+    ("is_tuned", "work"),
+    [
+        (True, ["--do_export"]),
+        (True, ["--do_predict", "--predict_file={files}/test2.json"]),
+        # Will be tuned on these questions.
+        (
+            False,
+            ["--do_export", "--do_predict", "--predict_file={files}/dev2.json"],
+        ),
+        # Needs no threshold.
+        (False, ["--do_train", "--train_file={files}/train2.json"]),
+    ],
+)
+def test_a_tuned_threshold_is_there_where_it_must_be(
+    is_tuned, work, model, tmp_path
+):
+    files, shared = model
+    _write_head(tmp_path)
+    if is_tuned:
+        (tmp_path / "null_score_diff_threshold.txt").write_text("1.5\n")
+    code = _run_here(
+        *(*shared, "--version_2_with_negative", "--check_only"),
+        *("--null_score_diff_threshold=auto", f"--output_dir={tmp_path}"),
+        *(argument.format(files=files) for argument in work),
+    )
+    assert not code
+
+
 # ---- Objective --------------------------------------------------------------
 
 
@@ -323,6 +361,23 @@ def test_the_loss_is_the_mean_of_two_cross_entropies_without_padding():
             "must be a number or auto. Received: null_score_diff_threshold=hig",
         ),
         (
+            [
+                *("--do_train", "--train_file={files}/train2.json"),
+                *("--do_predict", "--predict_file={files}/test2.json"),
+                *("--version_2_with_negative", "--check_only"),
+                "--null_score_diff_threshold=auto",
+            ],
+            "--null_score_diff_threshold=auto needs questions with answers",
+        ),
+        (
+            [
+                *("--do_train", "--train_file={files}/train2.json"),
+                *("--do_export", "--version_2_with_negative", "--check_only"),
+                "--null_score_diff_threshold=auto",
+            ],
+            "--null_score_diff_threshold=auto needs questions with answers",
+        ),
+        (
             ["--do_predict", "--predict_file={files}/dev.json"],
             "There is no fine-tuned model in {output}. Train one",
         ),
@@ -374,11 +429,7 @@ def test_windows_are_cut_as_in_training_or_it_is_logged(
     model, tmp_path, caplog
 ):
     files, shared = model
-    head = {"output_weights": np.zeros([2, 8]), "output_bias": np.zeros([2])}
-    checkpoints.write(
-        str(tmp_path / "model.ckpt-1"),
-        {f"cls/squad/{name}": value for name, value in head.items()},
-    )
+    _write_head(tmp_path)
     (tmp_path / "flags.txt").write_text(
         "--do_lower_case=true\n--max_seq_length=16\n--doc_stride=4\n"
         "--max_query_length=4\n--version_2_with_negative=false\n--seed=7\n"
