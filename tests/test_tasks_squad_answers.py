@@ -173,6 +173,37 @@ def test_scores():
     assert threshold is None
 
 
+@pytest.mark.parametrize(
+    ("golds", "null_odds", "f1", "official", "used"),
+    [
+        # Nothing is to be answered; the official script says 0.0 for it.
+        ([[], []], [-0.5, 0.5], 100.0, 0.0, -1.5),
+        # 0.0 would answer both, wrongly.
+        ([[], ["x"]], [-5.0, -4.0], 50.0, 0.0, -6.0),
+        # All null odds are above 0.0: nothing is answered.
+        ([[], []], [0.25, 0.5], 100.0, 0.0, 0.0),
+        ([["cat"], []], [-0.5, 0.5], 100.0, -0.5, -0.5),
+    ],
+)
+def test_the_tuned_threshold_gives_the_best_f1(
+    golds, null_odds, f1, official, used
+):
+    questions = [
+        squad.Question(
+            str(i), "?", "x", tuple(squad.Answer(x, None) for x in own)
+        )
+        for i, own in enumerate(golds)
+    ]
+    answers = {
+        "0": _answer("cat", null_odds[0]),
+        "1": _answer("dog", null_odds[1]),
+    }
+    results, threshold = squad_answers.score(questions, answers, True, None)
+    assert threshold == used
+    assert (results["best_f1"], results["best_f1_thresh"]) == (f1, official)
+    assert results["f1"] == f1
+
+
 def test_files(tmp_path):
     answers = {"1": _answer("é", -1.0), "2": _answer("b", 2.0)}
     squad_answers.write(str(tmp_path), answers, None)

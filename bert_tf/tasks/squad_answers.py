@@ -196,8 +196,8 @@ def score(
 
     Returns:
         The results of evaluate-v1.1.py or evaluate-v2.0.py; the latter also
-        with the best that another threshold could give. And the threshold,
-        None for SQuAD 1.1.
+        with the best that another threshold could give. And the threshold
+        used, None for SQuAD 1.1.
     """
     always = texts(answers, None)
     if not version_2_with_negative:
@@ -206,9 +206,29 @@ def score(
     results = squad_metrics.evaluate_2(questions, always, null_odds)
     best = {k: v for k, v in results.items() if k.startswith("best_")}
     if threshold is None:
-        threshold = best["best_f1_thresh"]
+        threshold = _tuned(questions, answers, best["best_f1_thresh"])
     results = squad_metrics.evaluate_2(questions, texts(answers, threshold))
     return results | best, threshold
+
+
+def _tuned(
+    questions: Sequence[squad.Question],
+    answers: Mapping[str, Answer],
+    official: float,
+) -> float:
+    """Returns the threshold that gives the best F1.
+
+    Where it is best to answer nothing the official script says 0.0, which
+    means that only if all null odds are above.
+    """
+    nothing = min(answer.null_odds for answer in answers.values()) - 1.0
+
+    def f1(threshold: float) -> float:
+        predictions = texts(answers, threshold)
+        return squad_metrics.evaluate_2(questions, predictions)["f1"]
+
+    # The official one, if both are as good.
+    return max((official, nothing), key=f1)
 
 
 # ---- Files ------------------------------------------------------------------
