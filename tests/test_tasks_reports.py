@@ -1,4 +1,4 @@
-from bert_tf.tasks import own_files, reports
+from bert_tf.tasks import metrics, own_files, reports
 
 import numpy as np
 import pytest
@@ -20,16 +20,38 @@ def test_classes():
     labels = np.array([0, 0, 0, 1, 1, 1, 1])
     predicted = np.array([0, 0, 1, 1, 1, 1, 0])
     report = reports.report(_CLASSES, labels, predicted)
-    lines = {line.split()[0]: line.split() for line in report.splitlines()[2:5]}
+    lines = {line.split()[0]: line.split() for line in report.splitlines()[2:4]}
     # Precision, recall, F1, support.
     assert lines["ham"] == ["ham", "0.6667", "0.6667", "0.6667", "3"]
     assert lines["spam"] == ["spam", "0.7500", "0.7500", "0.7500", "4"]
-    assert lines["$x^2$"][3:] == ["0.0000", "0.0000", "0.0000", "0"]
+    assert "$x^2$" not in lines
+    assert "\nNeither labelled nor predicted: $x^2$ & ü\n" in report
     table = _rows(report, "those predicted.")
     assert table["ham"] == ["2", "1", "0"]
     assert table["spam"] == ["1", "3", "0"]
     counts = reports.confusions(_CLASSES, labels, predicted)
     assert counts.tolist() == [[2, 1, 0], [1, 3, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "predicted", "macro_f1", "absent"),
+    [
+        # F1 is 1 of both that occur, and does not exist of the third.
+        ([0, 1], [0, 1], 1.0, "$x^2$ & ü"),
+        ([2, 2], [2, 2], 1.0, "ham, spam"),
+        # A class that is only predicted: (2/3 + 0 + 1) / 3.
+        ([0, 0, 1], [0, 2, 1], 5 / 9, ""),
+    ],
+)
+def test_the_mean_is_that_of_the_results(labels, predicted, macro_f1, absent):
+    report = reports.report(_CLASSES, np.array(labels), np.array(predicted))
+    (line,) = [x for x in report.splitlines() if "macro avg" in x]
+    assert line.split()[4] == f"{macro_f1:.4f}"
+    found = metrics.compute(["macro_f1"], labels, predicted)
+    assert found["macro_f1"] == pytest.approx(macro_f1)
+    assert "accuracy" in report
+    line = f"Neither labelled nor predicted: {absent}\n"
+    assert line in report if absent else "Neither" not in report
 
 
 def test_several_labels():

@@ -33,14 +33,7 @@ def report(
         predicted: The same kind of values.
     """
     names = task.labels or ()
-    table = metrics.classification_report(
-        labels,
-        predicted,
-        labels=range(len(names)),
-        target_names=names,
-        digits=4,
-        zero_division=0.0,
-    )
+    table = _scores(task, labels, predicted)
     if task.is_multi_label:
         counts = metrics.multilabel_confusion_matrix(labels, predicted)
         columns: Sequence[str] = ("right", "wrong", "missed")
@@ -50,6 +43,30 @@ def report(
         columns, rows = names, list(confusions(task, labels, predicted))
         title = "Rows are the labels of the data, columns those predicted."
     return f"{table}\n{title}\n{_table(names, columns, rows)}"
+
+
+def _scores(
+    task: classification.Task, labels: np.ndarray, predicted: np.ndarray
+) -> str:
+    """Returns precision, recall and F1 of each class, and their means."""
+    names = task.labels or ()
+    shown: Sequence[int] = range(len(names))
+    if not task.is_multi_label:
+        # As the metric macro_f1 has it: a class that does not occur has no F1,
+        # and would count as 0 in the mean.
+        shown = np.union1d(labels, predicted).tolist()
+    table = metrics.classification_report(
+        labels,
+        predicted,
+        labels=shown,
+        target_names=[names[i] for i in shown],
+        digits=4,
+        zero_division=0.0,
+    )
+    absent = [name for i, name in enumerate(names) if i not in shown]
+    if absent:
+        table += f"\nNeither labelled nor predicted: {', '.join(absent)}\n"
+    return table
 
 
 def confusions(
