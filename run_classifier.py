@@ -28,6 +28,7 @@ import functools
 import os
 
 from bert_tf import (
+    checkpoints,
     command_line,
     common_flags,
     export,
@@ -327,6 +328,8 @@ def main(_):
     if not work.train:
         check_trained(folder, task, work.evaluate)
     else:
+        if checkpoints.latest(folder):  # which the run goes on from
+            fine_tuned.check_labels(folder, task.labels)
         examples = read_examples(task, data_dir, "train")
         class_weights = task_flags.find_class_weights(task, examples)
 

@@ -246,5 +246,7 @@ def check_labels(folder: str, labels: Sequence[str] | None) -> None:
     if trained is not None and trained != tuple(labels or ()):
         raise ValueError(
             f"The model in {folder} was trained with other labels: "
-            f"{', '.join(trained)}. Received: labels={', '.join(labels or ())}"
+            f"{', '.join(trained)}. Give the same, in this order, or choose "
+            "another output_dir. Received: "
+            f"labels={', '.join(labels or ())}"
         )

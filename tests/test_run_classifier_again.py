@@ -113,3 +113,24 @@ def test_dev_rows_are_those_held_out_of_training(
     assert code == 1
     assert "would not be those that were held out of training" in error[0]
     assert error[0].endswith(f"Received: {received.format(**places)}")
+
+
+def test_a_run_goes_on_with_its_labels(trained, model, table, tmp_path, capsys):
+    """Renamed in the same file, the classes would change places."""
+    before = (trained / "labels.txt").read_text()
+    text = table.read_text()
+    arguments = (
+        *("--do_train", f"--train_file={table}", "--dev_fraction=0.1"),
+        *("--seed=7", "--long_documents=windows"),
+    )
+    try:
+        table.write_text(text.replace("\tneg\n", "\tunhappy\n"))
+        code = _check(trained, model, *arguments)
+    finally:
+        table.write_text(text)
+    assert code == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert f"{trained} was trained with other labels: neg, pos." in error
+    assert error.endswith("another output_dir. Received: labels=pos, unhappy")
+    assert (trained / "labels.txt").read_text() == before
+    assert not _check(trained, model, *arguments)
