@@ -314,7 +314,7 @@ def main(_):
     """The whole run as an outline."""
     folder = common_flags.OUTPUT_DIR.value
     work = fine_tuning_flags.work()
-    task = task_flags.find_task(fine_tuned.read_labels(folder))
+    task = task_flags.find_task(fine_tuning_flags.known_labels())
     data_dir = task_flags.DATA_DIR.value
     splits = splits_to_read(task, data_dir, work)
     if _GLUE_SERVER_FILES.value:

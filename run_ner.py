@@ -94,7 +94,7 @@ _LABELS = flags.DEFINE_list(
     "labels",
     None,
     "All labels, comma separated. By default those of --train_file, sorted, "
-    "or those that output_dir was trained with.",
+    "or those that output_dir or init_checkpoint was trained with.",
 )
 _CONTEXT = flags.DEFINE_enum(
     "context",
@@ -353,8 +353,9 @@ def main(_):
     length = _MAX_SEQ_LENGTH.value
     files.config.check_sequence_length(length)
     splits = read_splits(work)
+    known = fine_tuning_flags.known_labels()
     labels, scheme = tagging_splits.find_labels(
-        _LABELS.value, find_scheme(), splits, fine_tuned.read_labels(folder)
+        _LABELS.value, find_scheme(), splits, known
     )
     check_labels(folder, common_flags.open_init_checkpoint(), labels)
     if not work.train:

@@ -212,6 +212,15 @@ def flags_of_training() -> dict[str, str]:
     return command_line.read_flagfile(path)
 
 
+def known_labels() -> tuple[str, ...] | None:
+    """Returns the labels of output_dir, or of the weights to predict with."""
+    labels = fine_tuned.read_labels(common_flags.OUTPUT_DIR.value)
+    if labels or DO_TRAIN.value:
+        return labels
+    source = common_flags.open_init_checkpoint()
+    return source.labels if source else None
+
+
 def check_trained(
     head: str, identity: tuple[str, ...], of_hold_out: tuple[str, ...] = ()
 ) -> opened.Checkpoint:

@@ -69,7 +69,8 @@ LABELS = flags.DEFINE_list(
     "labels",
     None,
     "Labels of your own files, comma separated. By default those of "
-    "--train_file, sorted, or those that output_dir was trained with.",
+    "--train_file, sorted, or those that output_dir or init_checkpoint was "
+    "trained with.",
 )
 LABEL_SEPARATOR = flags.DEFINE_string(
     "label_separator",

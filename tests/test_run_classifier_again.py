@@ -76,10 +76,20 @@ def test_what_reads_texts_otherwise_is_logged(trained, model, table, caplog):
 def test_nothing_is_known_of_weights_from_elsewhere(
     trained, model, table, tmp_path, caplog
 ):
-    arguments = ("--do_predict", f"--test_file={table}", "--labels=neg,pos")
+    arguments = ("--do_predict", f"--test_file={table}")
     weights = f"--init_checkpoint={trained}"
     assert not _check(tmp_path / "output", model, weights, *arguments)
     assert not _of_reading(caplog)
+
+
+def test_labels_come_with_the_weights(trained, model, table, tmp_path):
+    code = classifier_runs.run_here(
+        *("--do_predict", f"--test_file={table}", *model),
+        *(f"--init_checkpoint={trained}", f"--output_dir={tmp_path}"),
+    )
+    assert not code
+    rows = classifier_runs.rows(tmp_path / "predictions.jsonl")
+    assert [list(row["probabilities"]) for row in rows] == [["neg", "pos"]] * 40
 
 
 @pytest.mark.parametrize(

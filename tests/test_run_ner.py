@@ -223,7 +223,6 @@ def test_predicts_words_without_labels(trained, files, model, tmp_path):
         *model,
         "--do_predict",
         "--test_has_labels=false",
-        f"--labels={','.join(_LABELS)}",
         f"--init_checkpoint={best_checkpoint(folder)}",
         f"--test_file={tmp_path}/words.conll",
         f"--output_dir={tmp_path}/out",
