@@ -226,7 +226,7 @@ def train(plan, folder, strategy, model, data, evaluate, vocab):
     dataset = data.batches(strategy, batches, plan.seed, state.step)
     objective = pretraining.objective(data.objective)
     accumulate = plan.accumulate or find_accumulate(
-        plan, strategy, model, optimizer, data, dataset
+        plan, folder, strategy, model, optimizer, data, dataset, state.step
     )
     steps = training.make_train_steps(
         strategy,
@@ -257,7 +257,9 @@ def train(plan, folder, strategy, model, data, evaluate, vocab):
     hooks: list[tuple[training.Due, training.Hook]]
     hooks = [(plan.log_steps, report)]
     if plan.profile_steps:
-        profile = progress.Profile(folder, plan.profile_steps)
+        profile = progress.Profile(
+            folder, plan.profile_steps, plan.num_train_steps
+        )
         hooks.append((plan.profile_steps, profile))
     if plan.eval_steps:
         hook = evaluation_hook(plan, model, evaluate, kept, report)
@@ -287,17 +289,27 @@ def evaluation_hook(plan, model, evaluate, kept, report):
     return hook
 
 
-def find_accumulate(plan, strategy, model, optimizer, data, dataset):
-    """Returns into how many micro-batches memory makes us cut a batch."""
+def find_accumulate(
+    plan, folder, strategy, model, optimizer, data, dataset, start
+):
+    """Returns into how many micro-batches memory makes us cut a batch.
+
+    A run that goes on keeps to what it found when it began: each micro-batch
+    draws dropout of its own.
+    """
     replicas = strategy.num_replicas_in_sync
     rows = plan.batch_size // replicas
+    path = os.path.join(folder, "micro_batches.txt")
+    found = micro_batches.noted(path, rows) if start else None
+    if found:
+        return found
     if distribution.is_cpu(strategy):
         fits = micro_batches.estimated(
             model.bert.config,
             rows,
             data.lengths["S"],
             data.lengths["P"],
-            replicas,
+            distribution.local_replicas(strategy),
             plan.recipe.dtype,
             model.bert.encoder.remat,
         )
@@ -306,7 +318,11 @@ def find_accumulate(plan, strategy, model, optimizer, data, dataset):
         fits = micro_batches.tried(
             strategy, model, optimizer, objective, dataset
         )
-    return micro_batches.choose(rows, fits)
+    agree = distribution.agreement(strategy)
+    found = micro_batches.most(rows, micro_batches.choose(rows, fits), agree)
+    if distribution.is_chief(strategy):
+        opened.write_text(path, f"{found}\n")
+    return found
 
 
 # ---- Evaluate ---------------------------------------------------------------
@@ -391,6 +407,7 @@ def main(_):
             _MAX_SEQ_LENGTH.value,
             _MAX_PREDICTIONS_PER_SEQ.value,
         )
+        pretraining_input.check_alike(data.files, eval_data.files)
     manifest = manifests.find(data.files)
     vocab = model_files.find_records_vocab(
         _VOCAB_FILE.value,

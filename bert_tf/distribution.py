@@ -105,6 +105,15 @@ def agreement(strategy: tf.distribute.Strategy) -> Callable[[bool], bool]:
     return lambda yes: float(count(tf.constant(float(yes)))) > 0
 
 
+def local_replicas(strategy: tf.distribute.Strategy) -> int:
+    """Returns how many replicas share this machine's memory."""
+    workers = 1
+    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        tasks = strategy.cluster_resolver.cluster_spec().as_dict()
+        workers = sum(len(tasks.get(job, ())) for job in ("chief", "worker"))
+    return strategy.num_replicas_in_sync // max(workers, 1)
+
+
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
     """Whether this process writes the run's files."""
     return strategy.extended.should_checkpoint

@@ -8,10 +8,11 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-# Shares of the free memory: the rest is for the framework and for other
-# processes. A batch in parts takes twice the estimate (benchmarks/memory.py).
+# Share of the free memory: the rest is for the framework and other processes.
 _USABLE = 0.9
-_USABLE_IN_PARTS = 0.45
+# What the parts of a batch take beside the weights, in shares of the estimate
+# (benchmarks/memory.py).
+_EXCESS_IN_PARTS = 2.0
 
 
 def choose(rows: int, fits: Callable[[int], bool]) -> int:
@@ -20,10 +21,13 @@ def choose(rows: int, fits: Callable[[int], bool]) -> int:
     Args:
         rows: of the batch of one replica.
         fits: whether there is memory for a micro-batch of so many rows; asked
-            about a few divisors of `rows`.
+            about `rows`, then about a few of its divisors.
     """
-    sizes = [size for size in range(1, rows + 1) if rows % size == 0]
-    largest, low, high = None, 0, len(sizes)
+    # By itself: the whole batch may fit where its half does not, which needs
+    # the gradients of the other half as well.
+    largest = rows if fits(rows) else None
+    sizes = [size for size in range(1, rows) if rows % size == 0]
+    low, high = 0, 0 if largest else len(sizes)
     while low < high:
         middle = (low + high) // 2
         if fits(sizes[middle]):
@@ -40,6 +44,34 @@ def choose(rows: int, fits: Callable[[int], bool]) -> int:
     return rows // largest
 
 
+def most(rows: int, found: int, agree: Callable[[bool], bool]) -> int:
+    """Returns the most micro-batches that any worker of a cluster found.
+
+    Args:
+        rows: of the batch of one replica.
+        found: what this worker's memory asks for.
+        agree: from `distribution.agreement`.
+    """
+    counts = (count for count in range(1, rows + 1) if rows % count == 0)
+    return next(count for count in counts if not agree(found > count))
+
+
+def noted(path: str, rows: int) -> int | None:
+    """Reads how many micro-batches a run began with.
+
+    Returns:
+        Their number; None if it is not known or does not divide `rows`.
+    """
+    if not tf.io.gfile.exists(path):
+        return None
+    with tf.io.gfile.GFile(path) as file:
+        text = file.read().strip()
+    if not text.isdecimal() or not int(text) or rows % int(text):
+        return None
+    logging.info("Micro-batches of %d of %d rows.", rows // int(text), rows)
+    return int(text)
+
+
 def estimated(
     config: modeling.BertConfig,
     batch: int,
@@ -52,24 +84,29 @@ def estimated(
 ) -> Callable[[int], bool]:
     """Returns a `fits` for CPUs, where running out ends the process.
 
+    Model and moments are there already.
+
     Args:
         config: the model's.
         batch: rows of one replica's batch.
         seq: tokens per sequence.
         predictions: masked words per sequence.
-        replicas: how many share the memory.
+        replicas: how many share this machine's memory.
         dtype: of the activations.
         remat: whether layers are computed again in the backward pass.
         available: bytes; by default what is free now.
     """
     free = devices.available_memory() if available is None else available
+    held = devices.training_memory(config, 1, seq, predictions).state
 
     def fits(rows):
         memory = devices.training_memory(
             config, rows, seq, predictions, dtype, remat, batch // rows
         )
-        usable = _USABLE if rows == batch else _USABLE_IN_PARTS
-        return replicas * memory.total <= usable * free
+        passes = memory.total - memory.state
+        if rows < batch:
+            passes *= _EXCESS_IN_PARTS
+        return replicas * (memory.state - held + passes) <= _USABLE * free
 
     return fits
 

@@ -43,6 +43,26 @@ class Data:
         )
 
 
+def check_alike(files: Sequence[str], eval_files: Sequence[str]) -> None:
+    """Compares what is evaluated on with what is trained on, by manifests.
+
+    Raises:
+        ValueError: They were made with other pieces or for another task.
+    """
+    ours, theirs = manifests.find(files), manifests.find(eval_files)
+    if ours is None or theirs is None:
+        return
+    for name in ("vocab_sha256", "do_lower_case", "objective"):
+        expected, received = getattr(ours, name), getattr(theirs, name)
+        if expected != received:
+            raise ValueError(
+                "--eval_file must hold records made as those of --input_file, "
+                f"with {name}={expected}. Received: {eval_files[0]} with "
+                f"{name}={received}. Make them with the same vocabulary and "
+                "flags."
+            )
+
+
 def find(
     patterns: Sequence[str],
     config: configuration.BertConfig,

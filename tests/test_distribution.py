@@ -18,6 +18,7 @@ def _policy():
 def test_default_is_one_replica():
     strategy = distribution.set_up("default")
     assert strategy.num_replicas_in_sync == 1
+    assert distribution.local_replicas(strategy) == 1
     assert distribution.is_chief(strategy)
 
 
@@ -29,6 +30,7 @@ def test_mirrored_takes_the_logical_cpus():
         "CPU:0",
         "CPU:1",
     ]
+    assert distribution.local_replicas(strategy) == 2
     assert distribution.is_chief(strategy)
 
 

@@ -41,16 +41,43 @@ class TestChoose:
         assert all(rows % size == 0 for size in asked)
         assert len(asked) <= 4  # each may take a minute to compile
 
+    def test_the_whole_batch_may_fit_where_no_part_does(self):
+        # Parts need the sum of the gradients besides.
+        assert micro_batches.choose(8, lambda size: size == 8) == 1
+
     def test_not_one_example(self):
         message = "not enough memory to train on one example. Use --remat"
         with pytest.raises(ValueError, match=message):
             micro_batches.choose(8, lambda size: False)
 
 
+def test_workers_take_what_the_poorest_asks_for():
+    # Another worker found 4; each asks by its own number.
+    def agree(yes):
+        asked.append(yes)
+        return yes or (1, 2, 4, 8)[len(asked) - 1] < 4
+
+    for found, expected in ((1, 4), (2, 4), (8, 8)):
+        asked: list[bool] = []
+        assert micro_batches.most(8, found, agree) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("4\n", 4), ("3\n", None), ("0\n", None), ("", None), (None, None)],
+)
+def test_what_a_run_began_with(text, expected, tmp_path):
+    path = tmp_path / "micro_batches.txt"
+    if text is not None:
+        path.write_text(text)
+    assert micro_batches.noted(str(path), 8) == expected
+
+
 class TestEstimated:
     def test_by_the_estimate_of_memory(self):
         config = modeling.BertConfig(vocab_size=1000, num_hidden_layers=2)
-        need = devices.training_memory(config, 8, 128, 20).total
+        memory = devices.training_memory(config, 8, 128, 20)
+        need = memory.total - memory.state  # Model and moments are there.
         for available, expected in ((need, False), (1.2 * need, True)):
             fits = micro_batches.estimated(
                 config, 8, 128, 20, 1, available=available
@@ -64,8 +91,10 @@ class TestEstimated:
 
     def test_parts_of_a_batch_may_take_twice_the_estimate(self):
         config = modeling.BertConfig(vocab_size=1000, num_hidden_layers=2)
-        need = devices.training_memory(config, 8, 128, 20, accumulate=4).total
-        for available, expected in ((2 * need, False), (2.3 * need, True)):
+        memory = devices.training_memory(config, 8, 128, 20, accumulate=4)
+        weights = memory.state / 4  # As many bytes as a sum of gradients.
+        need = weights + 2 * (memory.total - memory.state)
+        for available, expected in ((need, False), (1.2 * need, True)):
             fits = micro_batches.estimated(
                 config, 32, 128, 20, 1, available=available
             )

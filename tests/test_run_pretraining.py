@@ -77,6 +77,7 @@ class TestRun:
         run = setting.run(output, *flags)
         assert run.wait() == 0, run.stderr
         assert "Micro-batches of 8 of 8 rows" in run.stderr
+        assert (output / "micro_batches.txt").read_text() == "1\n"
         lines = metrics(output)
         assert [line["step"] for line in lines] == [1, 1, 2, 2]
         (_, first, _, last) = lines

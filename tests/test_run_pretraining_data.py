@@ -127,6 +127,17 @@ class TestKinds:
                 float(found[name]), rel=1e-6
             )
 
+    def test_evaluation_records_of_another_kind(self, folder, tmp_path):
+        given = f"--eval_file={folder}/none/*.tfrecord"
+        output = tmp_path / "out"
+        done = scripts.run(
+            *(tmp_path / "log", "run_pretraining"),
+            *flags(folder, "sop", output, given, "--eval_steps=1"),
+        )
+        assert done.wait() == 1
+        assert "with objective=sop. Received: " in done.lines[-1]
+        assert not output.exists()
+
     def test_all_variables_are_saved(self, folder, tmp_path):
         # Weight decay would change them, too.
         run(folder, "none", tmp_path / "none", "--num_train_steps=3")
