@@ -53,8 +53,8 @@ class Best:
 
     def clear(self) -> None:
         """Forgets the best of another run."""
-        if self.write and tf.io.gfile.exists(self.folder):
-            tf.io.gfile.rmtree(self.folder)
+        if self.write:
+            _remove(self.folder)
         self.results = None
 
     def offer(
@@ -89,6 +89,11 @@ class Best:
                 checkpoints.remove(old)
 
 
+def clear(output_dir: str) -> None:
+    """Removes the best of another run in this folder."""
+    _remove(os.path.join(output_dir, _FOLDER))
+
+
 def checkpoint(output_dir: str) -> str | None:
     """Returns the checkpoint that a run kept; None if there is none."""
     folder = os.path.join(output_dir, _FOLDER)
@@ -96,6 +101,11 @@ def checkpoint(output_dir: str) -> str | None:
     if results is None:
         return None
     return _prefix(folder, int(results[checkpoints.GLOBAL_STEP]))
+
+
+def _remove(folder: str) -> None:
+    if tf.io.gfile.exists(folder):
+        tf.io.gfile.rmtree(folder)
 
 
 def _prefix(folder: str, step: int) -> str:

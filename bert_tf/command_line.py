@@ -3,6 +3,7 @@
 import datetime
 import logging as python_logging
 import os
+import re
 import select
 import signal
 import sys
@@ -25,6 +26,13 @@ _TENSORFLOWS_FILE_ERRORS = (
 )
 
 
+# TensorFlow's message has it behind the names of all functions on the way. An
+# error of the same kind as that of a full disk.
+_OUT_OF_MEMORY = re.compile(
+    r"OOM when allocating[^\n]*|failed to allocate memory[^\n]*", re.IGNORECASE
+)
+
+
 def run(main: Callable[[list[str]], Any]) -> None:
     """Runs a script's `main`; the last line of every script.
 
@@ -38,6 +46,8 @@ def run(main: Callable[[list[str]], Any]) -> None:
         try:
             _refuse_arguments(argv)
             return main(argv)
+        except KeyboardInterrupt:
+            return 128 + signal.SIGINT
         except Exception as error:
             if isinstance(error, BrokenPipeError) and _nobody_reads():
                 return 128 + signal.SIGPIPE
@@ -106,6 +116,13 @@ def _tensorflows_errors() -> tuple[type, ...]:
 def _one_line(error: BaseException) -> str:
     # TensorFlow's errors are long; they have the message by itself.
     text = getattr(error, "message", None) or str(error)
+    out_of_memory = _OUT_OF_MEMORY.search(text)
+    if out_of_memory:
+        text = (
+            "The device has too little memory. Take smaller batches, --remat, "
+            "--dtype=bfloat16 or --gradient_accumulation_steps; pre-training "
+            f"has --auto_batch_size. Received: {out_of_memory[0]}"
+        )
     return " ".join(text.split()) or type(error).__name__
 
 

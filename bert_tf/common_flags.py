@@ -367,6 +367,7 @@ def check_only(
             DTYPE.value,
             REMAT.value,
             accumulate or 1,
+            model.reads_all,
         ).total
 
     logging.info(

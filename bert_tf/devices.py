@@ -5,6 +5,7 @@ Shapes as in modeling.py; read rows: those of the last layer that a head reads.
 
 import dataclasses
 import os
+import re
 import resource
 from collections.abc import Callable, Mapping
 
@@ -60,6 +61,8 @@ DEVICES = (
     _row("A10", 125, 62.5, 24, 600, 32),
     _row("L40S", 362, 183, 48, 864, 32),
     _row("L4", 121, 60, 24, 300, 32),
+    _row("V100-SXM2-16GB", 125, 15.7, 16, 900, 150),
+    _row("V100-PCIE-16GB", 112, 14, 16, 900, 32),
     _row("V100", 125, 15.7, 32, 900, 150),
     _row("T4", 65, 8.1, 16, 320, 16),
     _row("TPU v2", 46, 46, 16, 700, 62),
@@ -75,7 +78,8 @@ DEVICES = (
 def find(name: str) -> Device | None:
     """Returns the row of a device, by TensorFlow's name of it."""
     for device in DEVICES:
-        if device.name.lower() in name.lower():
+        # Not the A100 in "RTX A1000".
+        if re.search(rf"\b{re.escape(device.name)}\b", name, re.IGNORECASE):
             return device
     return None
 
@@ -111,6 +115,7 @@ def training_flops(
     tokens: float,
     pairs: float,
     predictions: float,
+    reads_all: bool = False,
 ) -> float:
     """Multiplications and additions that training needs.
 
@@ -124,10 +129,12 @@ def training_flops(
         tokens: how many in all.
         pairs: sum of the squares of the sequences' tokens, for attention.
         predictions: masked words in all; 0 for a classifier.
+        reads_all: whether the head reads every token.
     """
     D, F = config.hidden_size, config.intermediate_size
     keys_and_values = 2 * tokens * 2 * D * D
-    read = sequences + predictions  # [CLS] and the masked words
+    # [CLS] and the masked words.
+    read = tokens if reads_all else sequences + predictions
 
     def layer(rows, pairs):
         return 2 * rows * (2 * D * D + 2 * D * F) + 4 * pairs * D
@@ -149,12 +156,14 @@ class Meter:
         peak_flops: Of one device, in FLOP/s; None where it is not known.
         predictions: The loss whose weights are the predictions, if there is
             one.
+        reads_all: Whether the head reads every token.
     """
 
     config: modeling.BertConfig
     replicas: int
     peak_flops: float | None
     predictions: str | None = None
+    reads_all: bool = False
 
     def __call__(self, scalars: Mapping[str, float]) -> dict[str, float]:
         """Returns shares of the peak and of the time, and bytes."""
@@ -170,6 +179,7 @@ class Meter:
             scalars["tokens"],
             scalars["pairs"],
             scalars.get(f"{self.predictions}_weight", 0),
+            self.reads_all,
         )
         available = scalars["seconds"] * self.replicas * self.peak_flops
         return shares | {"flops_utilization": flops / available}
@@ -181,6 +191,7 @@ def meter(
     dtype: str,
     peak_flops: float | None = None,
     predictions: str | None = None,
+    reads_all: bool = False,
 ) -> Meter:
     """Returns the meter of a run.
 
@@ -190,12 +201,13 @@ def meter(
         dtype: of the activations.
         peak_flops: of one device; by default of its data sheet.
         predictions: name of the masked-word loss, if there is one.
+        reads_all: whether the head reads every token.
     """
     device = local()
     if peak_flops is None and device is not None:
         peak_flops = device.flops[dtype]
     replicas = strategy.num_replicas_in_sync
-    return Meter(config, replicas, peak_flops, predictions)
+    return Meter(config, replicas, peak_flops, predictions, reads_all)
 
 
 def peak_memory() -> int:
@@ -244,6 +256,7 @@ def training_memory(
     dtype: str = "float32",
     remat: bool = False,
     accumulate: int = 1,
+    reads_all: bool = False,
 ) -> Memory:
     """Estimates what a replica needs to pre-train on a micro-batch.
 
@@ -261,11 +274,13 @@ def training_memory(
         dtype: of the activations.
         remat: whether layers are computed again in the backward pass.
         accumulate: micro-batches.
+        reads_all: whether the head reads every token.
     """
     D, F, V = config.hidden_size, config.intermediate_size, config.vocab_size
     N, L = config.num_attention_heads, config.num_hidden_layers
     size = _BYTES[dtype]
-    tokens, read = batch * seq, batch * (predictions + 1)
+    tokens = batch * seq
+    read = tokens if reads_all else batch * (predictions + 1)
 
     def layer(rows):
         # Keys and values; of the rows: query, context in two orders, output of
@@ -306,22 +321,24 @@ def largest(memory: Callable[[int], float], available: float) -> int:
 
 
 def available_memory() -> float:
-    """Bytes that this machine, or its control group, has free for us."""
+    """Bytes that this machine, or its control group (v2), has free for us."""
     with open("/proc/meminfo") as file:
         lines = dict(line.split(":") for line in file)
     free = [int(lines["MemAvailable"].split()[0]) * 1024]
-    limit, used = (
-        _read_number(f"/sys/fs/cgroup/memory.{name}")
-        for name in ("max", "current")
-    )
-    if limit is not None and used is not None:
-        free.append(limit - used)
+    group = {
+        name: _read(f"/sys/fs/cgroup/memory.{name}")
+        for name in ("max", "current", "stat")
+    }
+    if group["max"].isdigit() and group["current"].isdigit():
+        # Files that were read are kept as long as nobody needs the memory.
+        cache = re.search(r"^inactive_file (\d+)$", group["stat"], re.M)
+        used = int(group["current"]) - (int(cache[1]) if cache else 0)
+        free.append(int(group["max"]) - used)
     return float(min(free))
 
 
-def _read_number(path: str) -> int | None:
+def _read(path: str) -> str:
     if not os.path.exists(path):
-        return None
+        return ""
     with open(path) as file:
-        text = file.read().strip()
-    return int(text) if text.isdigit() else None
+        return file.read().strip()

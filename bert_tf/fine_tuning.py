@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from bert_tf import (
     best,
@@ -135,9 +135,7 @@ class Run:
         """What is traced here spends no time on padding, if it can."""
         bert = self.model.bert
         before = bert.skips_padding
-        bert.skips_padding = (
-            self.has_free_shapes and not self.model.reads_padding
-        )
+        bert.skips_padding = self.has_free_shapes
         try:
             yield
         finally:
@@ -186,11 +184,10 @@ def train(
         )
         restore(state)
     if run.is_chief:
+        if not state.step:
+            best.clear(run.folder)
         run.files.write(run.folder, run.labels)
-    hooks = []
-    if evaluation:
-        hooks.append(_after_epoch(run, plan, state.step, evaluation))
-    _train(run, plan, state, optimizer, objective, hooks)
+    _train(run, plan, state, optimizer, objective, evaluation)
 
 
 def _train(
@@ -199,7 +196,7 @@ def _train(
     state: checkpoints.TrainState,
     optimizer: optimization.Optimizer,
     objective: training.Objective,
-    hooks: Sequence[tuple[training.Due, training.Hook]],
+    evaluation: Evaluation | None,
 ) -> None:
     """Makes the steps that are left, saving in the run's folder."""
     data, stop = run.data["train"], plan.steps(run.data["train"].count)
@@ -229,7 +226,7 @@ def _train(
             stop,
             plan.iterations_per_loop,
             save=(plan.save_checkpoints_steps, save),
-            hooks=[*_reports(run, plan, state.step, stop), *hooks],
+            hooks=_hooks(run, plan, state.step, stop, evaluation),
             agree=distribution.agreement(run.strategy),
         )
     _wait_for_all(run.strategy)
@@ -257,27 +254,33 @@ def _batches(
     )
 
 
-def _reports(
-    run: Run, plan: Plan, start: int, stop: int
+def _hooks(
+    run: Run, plan: Plan, start: int, stop: int, evaluation: Evaluation | None
 ) -> list[tuple[training.Due, training.Hook]]:
-    """Returns hooks that say how the training goes."""
+    """Returns hooks that say how the training goes, and keep its best."""
     meter = devices.meter(
-        run.strategy, run.model.bert.config, plan.recipe.dtype, plan.peak_flops
+        run.strategy,
+        run.model.bert.config,
+        plan.recipe.dtype,
+        plan.peak_flops,
+        reads_all=run.model.reads_all,
     )
     report = progress.Progress(run.folder, start, stop, run.is_chief, meter)
     hooks: list[tuple[training.Due, training.Hook]]
     hooks = [(plan.log_steps, report)]
     if plan.profile_steps:
-        profile = progress.Profile(run.folder, plan.profile_steps)
+        profile = progress.Profile(run.folder, plan.profile_steps, stop)
         hooks.append((plan.profile_steps, profile))
+    if evaluation:
+        epoch = plan.steps_per_epoch(run.data["train"].count)
+        hooks.append((epoch, _evaluating(run, start, evaluation, report)))
     return hooks
 
 
-def _after_epoch(
-    run: Run, plan: Plan, start: int, evaluation: Evaluation
-) -> tuple[training.Due, training.Hook]:
-    """Returns a hook that evaluates each epoch and keeps the best weights."""
-    examples = run.data["train"].count
+def _evaluating(
+    run: Run, start: int, evaluation: Evaluation, report: progress.Progress
+) -> training.Hook:
+    """Returns a hook that evaluates and keeps the best weights."""
     kept = best.Best(
         run.folder,
         evaluation.metric,
@@ -289,12 +292,11 @@ def _after_epoch(
 
     def hook(step: int, _: training.Scalars) -> None:
         results = evaluation.evaluate()
-        epoch = min(step * plan.batch_size / examples, plan.num_train_epochs)
-        values = "  ".join(f"{k} {value:.4f}" for k, value in results.items())
-        logging.info("epoch %.2f  step %d  %s", epoch, step, values)
         kept.offer(step, results, run.model)
+        best_step = int((kept.results or {})[checkpoints.GLOBAL_STEP])
+        report.evaluation(step, results, best_step)
 
-    return plan.steps_per_epoch(examples), hook
+    return hook
 
 
 def _wait_for_all(strategy: tf.distribute.Strategy) -> None:
@@ -308,7 +310,8 @@ def _wait_for_all(strategy: tf.distribute.Strategy) -> None:
 
         return strategy.run(replica)
 
-    meet()
+    with training.cluster_watched():
+        meet()
 
 
 # ---- The trained model ------------------------------------------------------

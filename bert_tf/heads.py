@@ -118,10 +118,10 @@ class Model(keras.Model):
     """A head over `bert`.
 
     Attributes:
-        reads_padding: Whether somebody reads what it returns for padding.
+        reads_all: Whether it reads every token, not some of each sequence.
     """
 
-    reads_padding = False
+    reads_all = False
 
 
 class BertPretrainer(Model):
@@ -240,6 +240,8 @@ class BertClassifier(Model):
 class BertTagger(Model):
     """BERT with a label for each token (paper, section 5.3)."""
 
+    reads_all = True
+
     def __init__(self, config: modeling.BertConfig, num_labels: int):
         super().__init__(name="tagger")
         self.rate = config.hidden_dropout_prob
@@ -259,8 +261,7 @@ class BertTagger(Model):
 class BertSpanFinder(Model):
     """BERT with a start and an end of the answer (paper, section 4.2)."""
 
-    # As in the original, the answer's probability is one among all places.
-    reads_padding = True
+    reads_all = True
 
     def __init__(self, config: modeling.BertConfig):
         super().__init__(name="span_finder")

@@ -42,10 +42,11 @@ def make_evaluate(
 
     def means(dataset):
         total = None
-        for batch in dataset:
-            values = tf.nest.map_structure(np.float64, step(batch))
-            # A long evaluation adds up more numbers than float32 holds.
-            total = values if total is None else _sum(total, values)
+        with training.cluster_watched():
+            for batch in dataset:
+                values = tf.nest.map_structure(np.float64, step(batch))
+                # Of a long evaluation float32 would not hold the sum.
+                total = values if total is None else _sum(total, values)
         if total is None:
             raise ValueError("There are no records to evaluate on.")
         weights, sums = total
@@ -75,10 +76,11 @@ def predict(
         {name: [rows, ...]} of each global batch, without its filling.
     """
     step = _predict_step(strategy, function)
-    for batch in dataset:
-        values = {name: value.numpy() for name, value in step(batch).items()}
-        real = values.pop("row_weights") > 0
-        yield {name: value[real] for name, value in values.items()}
+    with training.cluster_watched():
+        for batch in dataset:
+            values = {name: x.numpy() for name, x in step(batch).items()}
+            real = values.pop("row_weights") > 0
+            yield {name: value[real] for name, value in values.items()}
 
 
 @functools.lru_cache(maxsize=2)

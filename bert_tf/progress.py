@@ -36,10 +36,16 @@ class Profile:
     other.
     """
 
-    def __init__(self, folder: str, steps: tuple[int, int]):
+    def __init__(self, folder: str, steps: tuple[int, int], stop: int):
+        """Takes the run's folder, the steps, and the run's last step."""
         self.folder = folder
         self.first, self.last = steps
         self.runs = False
+        if self.last > stop:
+            raise ValueError(
+                "--profile_steps must end by the last step of the run, "
+                f"{stop}. Received: profile_steps={self.first}:{self.last}"
+            )
 
     def __call__(self, step: int, scalars: Mapping[str, float]) -> None:
         """Starts or ends the trace."""
@@ -115,16 +121,19 @@ class Progress:
     def evaluation(
         self, step: int, results: Mapping[str, float], best_step: int
     ) -> None:
-        """Reports an evaluation, under names that begin with eval_.
+        """Reports an evaluation.
 
         Args:
             step: steps made.
-            results: by name.
+            results: by name, which gets "eval_" before it where it has not.
             best_step: when the best evaluation of the run was.
         """
         if not self.write:
             return
-        named = {f"eval_{name}": value for name, value in results.items()}
+        named = {
+            f"eval_{name.removeprefix('eval_')}": float(value)
+            for name, value in results.items()
+        }
         texts = [f"{name} {value:.4f}" for name, value in named.items()]
         texts.append("the best" if step == best_step else f"best {best_step:,}")
         named["eval_best_step"] = best_step

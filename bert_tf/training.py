@@ -10,6 +10,8 @@ import contextlib
 import dataclasses
 import functools
 import math
+import os
+import re
 import signal
 import sys
 import time
@@ -82,12 +84,7 @@ def make_train_steps(
 
     def replica_step(step, batch):
         context = tf.distribute.get_replica_context()
-        lengths = tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32), -1)
-        counts = {
-            "sequences": tf.reduce_sum(batch["row_weights"]),
-            "tokens": tf.reduce_sum(lengths),
-            "pairs": tf.reduce_sum(lengths**2),
-        }
+        counts = sizes(batch)
         totals, counts = context.all_reduce(
             tf.distribute.ReduceOp.SUM, (objective.weights(batch), counts)
         )
@@ -258,6 +255,28 @@ def add_up(
     return total
 
 
+def sizes(batch: Batch) -> dict[str, tf.Tensor]:
+    """What a meter asks of a batch, float32 scalars.
+
+    Returns:
+        `sequences`, real `tokens`, and `pairs` of tokens that attend to each
+        other.
+    """
+    if "sequence_ids" in batch:  # Rows of several sequences.
+        numbers = 1 + tf.range(batch["cls_positions"].shape[1])  # [K]
+        own = batch["sequence_ids"][:, :, tf.newaxis] == numbers  # [B, S, K]
+        lengths = tf.reduce_sum(tf.cast(own, tf.float32), axis=1)  # [B, K]
+        sequences = tf.math.count_nonzero(lengths, dtype=tf.float32)
+    else:
+        lengths = tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32), -1)
+        sequences = tf.reduce_sum(batch["row_weights"])
+    return {
+        "sequences": sequences,
+        "tokens": tf.reduce_sum(lengths),
+        "pairs": tf.reduce_sum(lengths**2),
+    }
+
+
 def first_replica(strategy: tf.distribute.Strategy, values: Any) -> Any:
     """One replica's values, where all replicas have the same."""
     return tf.nest.map_structure(
@@ -304,7 +323,7 @@ def run(
         every: longest block. On TPUs 100 to 1000, since each block costs a
             round trip; elsewhere short blocks cost nothing.
         save: (period in steps, hook that saves the state). Called after the
-            other hooks, and on SIGTERM.
+            other hooks, and where a signal ends the run.
         hooks: (period in steps, hook), or (steps, hook). A hook is due at the
             multiples of its period and at the end, or at these steps; it takes
             the step and the block's scalars, with the block's number of
@@ -313,19 +332,19 @@ def run(
             partners in the same block of the others. Where one says that the
             run is to end, all workers' must.
         agree: from `distribution.agreement`: all workers of a cluster stop
-            after the same block when one of them gets SIGTERM.
+            after the same block when one of them gets a signal.
 
     Returns:
         The step where the run ended.
 
     Raises:
         FloatingPointError: a loss is not finite. Nothing is saved after that.
-        SystemExit: SIGTERM came; the state is saved.
+        SystemExit: SIGTERM came, or Ctrl-C; the state is saved.
         ConnectionError: another worker of the cluster is gone.
     """
     hooks = [*hooks, save]
     dues = [every, *(due for due, _ in hooks)]
-    with _Noted(signal.SIGTERM) as terminated, _cluster_watched():
+    with _Signals() as signals, cluster_watched():
         step = start
         while step < stop:
             end = int(min(stop, *(_next(step, due) for due in dues)))
@@ -339,15 +358,17 @@ def run(
             for due, hook in hooks:
                 if _is_due(step, due, stop):
                     is_over |= bool(hook(step, scalars))
-            is_terminated = agree(terminated.received)
-            if step < stop and (is_over or is_terminated):
-                if step % save[0]:
-                    save[1](step, scalars)
-                if is_over:
-                    return step
+            is_stopped = agree(signals.received is not None)
+            if not (is_over or is_stopped):
+                continue
+            if step < stop and step % save[0]:
+                save[1](step, scalars)
+            if is_stopped:
                 agree(True)  # Waits for the one that writes.
-                logging.warning("SIGTERM: saved step %d; ending.", step)
-                sys.exit(128 + signal.SIGTERM)
+                number = signals.received or signal.SIGTERM
+                logging.warning("%s: saved step %d; ending.", number.name, step)
+                sys.exit(128 + number)
+            break
     return step
 
 
@@ -375,41 +396,53 @@ def _check_finite(scalars: Scalars, step: int, end: int) -> None:
 
 
 @contextlib.contextmanager
-def _cluster_watched() -> Iterator[None]:
+def cluster_watched() -> Iterator[None]:
     """Says in one line that another worker is gone.
 
     TensorFlow's heartbeats notice it within half a minute, and end what waits
     for that worker.
+
+    Raises:
+        ConnectionError: It is.
     """
     try:
         yield
     except tf.errors.OpError as error:
         if "Collective ops is aborted" not in error.message:
             raise
+        task = re.search(r"/job:\w+/replica:\d+/task:\d+", error.message)
         raise ConnectionError(
             "Another worker of the cluster does not answer any more: it ended, "
             "or the network is down. Start all workers again with the same "
-            "commands; they go on from the newest checkpoint."
+            "commands; they go on from the newest checkpoint. Received: "
+            f"{task[0] if task else 'no name of the worker'}"
         ) from error
 
 
-class _Noted:
-    """Notes that a signal came, instead of ending the process."""
+class _Signals:
+    """Notes that SIGTERM or Ctrl-C came, instead of ending the process.
 
-    def __init__(self, number: int):
-        self.number = number
-        self.received = False
+    A second Ctrl-C ends it at once.
+    """
+
+    def __init__(self) -> None:
+        self.received: signal.Signals | None = None
+        self._previous: dict[int, Any] = {}
 
     def __enter__(self):
-        try:
-            self.previous = signal.signal(self.number, self._receive)
-        except ValueError:  # not the main thread: leave signals alone
-            self.previous = None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            # Signals of other threads than the main one are left alone.
+            with contextlib.suppress(ValueError):
+                self._previous[number] = signal.signal(number, self._receive)
         return self
 
     def __exit__(self, *_):
-        if self.previous is not None:
-            signal.signal(self.number, self.previous)
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
 
-    def _receive(self, *_):
-        self.received = True
+    def _receive(self, number, _):
+        self.received = signal.Signals(number)
+        if number == signal.SIGINT:
+            signal.signal(number, self._previous[number])
+            # Not by logging, which may be at work where the signal came.
+            os.write(2, b"Saving, then ending. Ctrl-C again ends at once.\n")

@@ -58,6 +58,10 @@ def main(_):
         main(_, 1)
     elif case == "bug of a key":
         {}["seven"]
+    elif case == "out of memory":
+        tf.function(lambda n: tf.ones([n, n]))(tf.constant(1 << 20))
+    elif case == "interrupted":
+        raise KeyboardInterrupt
     elif case == "exit":
         sys.exit(143)
 
@@ -81,6 +85,7 @@ for case, argv in json.loads(sys.argv[1]).items():
     with open(f"{case}.code", "w") as file:
         file.write(str(code))
 """
+_OTHERS = ["done", "exit", "interrupted", "out of memory"]
 _ONE_LINE = {
     "refused by the library": "num_warmup_steps=20, num_train_steps=10",
     "refused by the script": "error: a line, and another\n",
@@ -113,7 +118,7 @@ def ends(tmp_path_factory):
     (folder / "script.py").write_text(_SCRIPT.replace("\\\\", "\\"))
     cases = {
         case: _FLAGS.get(case, [])
-        for case in ["done", "exit", *_ONE_LINE, *_TRACEBACK, *_FLAGS]
+        for case in [*_OTHERS, *_ONE_LINE, *_TRACEBACK, *_FLAGS]
     }
     subprocess.run(
         [sys.executable, "script.py", json.dumps(cases)],
@@ -168,6 +173,18 @@ class TestRun:
 
     def test_exit_code_is_kept(self, ends):
         assert ends["exit"] == (143, "", "")
+
+    def test_too_little_memory(self, ends):
+        code, _, err = ends["out of memory"]
+        assert code == 1
+        assert "Traceback" not in err
+        # TensorFlow's allocator has a line of its own before it.
+        last = err.splitlines()[-1]
+        assert last.startswith("error: The device has too little memory. Take")
+        assert "Received: OOM when allocating tensor with shape[104" in last
+
+    def test_ctrl_c_leaves_no_traceback(self, ends):
+        assert ends["interrupted"] == (130, "", "")
 
 
 def test_reader_that_has_had_enough():

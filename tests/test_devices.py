@@ -1,5 +1,6 @@
 """Tests of bert_tf/devices.py."""
 
+import dataclasses
 import pathlib
 
 from benchmarks import memory
@@ -27,6 +28,7 @@ class TestTable:
             ("NVIDIA A100-SXM4-80GB", "A100", 80e9),
             ("NVIDIA A10G", "A10G", 24e9),
             ("Tesla V100-SXM2-32GB", "V100", 32e9),
+            ("Tesla V100-SXM2-16GB", "V100-SXM2-16GB", 16e9),
             ("Tesla T4", "T4", 16e9),
             ("NVIDIA L4", "L4", 24e9),
             ("TPU v5p", "TPU v5p", 95e9),
@@ -37,8 +39,12 @@ class TestTable:
         assert found is not None
         assert (found.name, found.memory) == (row, memory)
 
-    def test_unknown(self):
-        assert devices.find("Radeon VII") is None
+    @pytest.mark.parametrize(
+        "name",
+        ["Radeon VII", "NVIDIA RTX A1000 Laptop GPU", "NVIDIA L40", "T400"],
+    )
+    def test_unknown(self, name):
+        assert devices.find(name) is None
 
     def test_numbers_are_of_one_kind(self):
         for device in devices.DEVICES:
@@ -87,6 +93,16 @@ class TestFlops:
         one = devices.training_flops(base, 1, 100, 100**2, 15)
         ten = devices.training_flops(base, 10, 1000, 10 * 100**2, 150)
         assert ten == pytest.approx(10 * one)
+
+    def test_a_head_that_reads_all(self):
+        # One layer of one sequence of 128 of D = 768, forward: q, k, v and the
+        # output 8 D^2 a token, the two of the feed-forward 16 D^2, attention
+        # 4 S D; and the pooler.
+        layer = dataclasses.replace(config("base"), num_hidden_layers=1)
+        flops = devices.training_flops(layer, 1, 128, 128**2, 0, reads_all=True)
+        D, S = 768, 128
+        expected = 3 * (S * (24 * D**2 + 4 * S * D) + 2 * D**2)
+        assert flops == pytest.approx(expected)
 
     def test_nothing(self):
         assert devices.training_flops(config("tiny"), 0, 0, 0, 0) == 0

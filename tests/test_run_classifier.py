@@ -98,6 +98,28 @@ def test_from_a_checkpoint_of_another_format(trained, mrpc, model, tmp_path):
         )
 
 
+def test_the_best_of_another_run_is_forgotten(trained, tmp_path):
+    """What was begun with an evaluation may begin again without one."""
+    folder, arguments = trained
+    shutil.copytree(folder / "best", tmp_path / "out" / "best")
+    flags = [flag for flag in arguments if not flag.startswith("--do_")]
+    classifier_runs.run(
+        tmp_path, *flags, "--do_train", f"--output_dir={tmp_path}/out"
+    )
+    assert (tmp_path / "out" / "model.ckpt-9.index").exists()
+    assert not (tmp_path / "out" / "best").exists()
+
+
+def test_evaluations_are_in_the_metrics(trained):
+    folder, _ = trained
+    lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    scores = {x["step"]: x["eval_f1"] for x in lines if "eval_f1" in x}
+    assert list(scores) == [3, 6, 9]
+    best = json.loads((folder / "best" / "results.json").read_text())
+    assert scores[best["global_step"]] == best["eval_f1"]
+    assert max(scores.values()) == best["eval_f1"]
+
+
 def test_records_are_the_originals(trained, mrpc, model):
     folder, _ = trained
     _, pairs, labels = mrpc

@@ -205,6 +205,26 @@ class TestInputSeconds:
         assert fast.train(1, 6)["input_seconds"] < 0.1
 
 
+class TestSizes:
+    def test_rows_of_one_sequence(self):
+        batch = {
+            "input_mask": tf.constant([[1, 1, 1], [1, 0, 0], [0, 0, 0]]),
+            "row_weights": tf.constant([1.0, 1.0, 0.0]),
+        }
+        expected = {"sequences": 2, "tokens": 4, "pairs": 9 + 1}
+        assert training.sizes(batch) == expected
+
+    def test_rows_of_several_sequences(self):
+        batch = {
+            "input_mask": tf.constant([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]]),
+            "sequence_ids": tf.constant([[1, 1, 1, 2, 0], [1, 1, 0, 0, 0]]),
+            "cls_positions": tf.constant([[0, 3], [0, 0]]),
+            "row_weights": tf.constant([1.0, 1.0]),
+        }
+        expected = {"sequences": 3, "tokens": 6, "pairs": 9 + 1 + 4}
+        assert training.sizes(batch) == expected
+
+
 class TestSteps:
     def test_a_block_is_its_steps(self, files):
         whole, single = Trainer(files), Trainer(files)

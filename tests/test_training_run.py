@@ -132,13 +132,16 @@ class TestRun:
             recorder.run(0, 20, 3, 3, 1000)
         assert recorder.calls == [("save", 3), ("save", 6)]
 
-    def test_sigterm_saves_and_exits(self):
+    @pytest.mark.parametrize(
+        ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
+    )
+    def test_a_signal_saves_and_exits(self, number, code):
         recorder = Recorder()
-        before = signal.getsignal(signal.SIGTERM)
+        before = signal.getsignal(number)
 
         def terminate(step, _):
             if step == 6:
-                os.kill(os.getpid(), signal.SIGTERM)
+                os.kill(os.getpid(), number)
 
         with pytest.raises(SystemExit) as error:
             training.run(
@@ -149,10 +152,22 @@ class TestRun:
                 (10, recorder.hook("save")),
                 [(2, terminate)],
             )
-        assert error.value.code == 143
+        assert error.value.code == code
         assert recorder.blocks[-1] == (4, 2)
         assert recorder.calls == [("save", 6)]
-        assert signal.getsignal(signal.SIGTERM) is before
+        assert signal.getsignal(number) is before
+
+    def test_a_second_ctrl_c_ends_at_once(self):
+        recorder = Recorder()
+
+        def interrupt(*_):
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        with pytest.raises(KeyboardInterrupt):
+            training.run(interrupt, 0, 20, 2, (10, recorder.hook("save")))
+        assert not recorder.calls
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
     def test_sigterm_in_a_block_waits_for_its_end(self):
         recorder = Recorder()
@@ -166,20 +181,21 @@ class TestRun:
         assert recorder.blocks == [(0, 5)]
         assert recorder.calls == [("save", 5)]  # once, though due as well
 
-    def test_sigterm_at_the_end_changes_nothing(self):
+    @pytest.mark.parametrize("stop", [4, 20])
+    def test_what_follows_is_not_begun_either(self, stop):
+        """After the last step, and after one that ends the run."""
         recorder = Recorder()
 
         def terminate(step, _):
             os.kill(os.getpid(), signal.SIGTERM)
+            return stop > 4
 
-        training.run(
-            recorder.train,
-            0,
-            4,
-            4,
-            (9, recorder.hook("save")),
-            [(4, terminate)],
-        )
+        with pytest.raises(SystemExit) as error:
+            training.run(
+                *(recorder.train, 0, stop, 4, (9, recorder.hook("save"))),
+                [(4, terminate)],
+            )
+        assert error.value.code == 143
         assert recorder.calls == [("save", 4)]
 
     def test_outside_the_main_thread(self):
