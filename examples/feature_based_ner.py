@@ -134,7 +134,7 @@ def score(model, vectors, sentences, labels, scheme):
         best = np.argmax(model.predict_on_batch(x), axis=-1)  # [N, W]
         found += [labels[i] for i in best[real.numpy() > 0]]
     following = iter(found)
-    predicted = []
+    predicted: list[str] = []
     for vector, sentence in zip(vectors, sentences, strict=True):
         predicted += itertools.islice(following, len(vector))
         predicted += [tagging.OUTSIDE] * (len(sentence.words) - len(vector))

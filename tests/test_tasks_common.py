@@ -95,8 +95,9 @@ def test_json_values_that_are_no_text(tmp_path, value):
 def test_half_a_surrogate_pair(tmp_path, value):
     whole = '{"t": "\\ud83d\\ude00", "other": "\\ud83d"}'
     path = _write(tmp_path / "a.jsonl", f'{whole}\n{{"t": {value}}}\n')
-    options = {"file_format": "jsonl", "lists": ["text"]}
-    rows = common.read_columns(path, {"text": "t"}, **options)
+    rows = common.read_columns(
+        path, {"text": "t"}, file_format="jsonl", lists=["text"]
+    )
     assert next(rows) == (1, {"text": "😀"}), "other keys are not read"
     with pytest.raises(ValueError, match=r"a\.jsonl, line 2: .*surrogate pair"):
         next(rows)
@@ -104,8 +105,9 @@ def test_half_a_surrogate_pair(tmp_path, value):
 
 def test_json_lists_are_taken_where_they_are_expected(tmp_path):
     path = _write(tmp_path / "a.jsonl", '{"t": ["é", 1, true]}\n{"t": [null]}')
-    options = {"file_format": "jsonl", "lists": ["text"]}
-    rows = common.read_columns(path, {"text": "t"}, **options)
+    rows = common.read_columns(
+        path, {"text": "t"}, file_format="jsonl", lists=["text"]
+    )
     line, row = next(rows)
     assert (line, json.loads(row["text"])) == (1, ["é", "1", "true"])
     with pytest.raises(ValueError, match=r"line 2.*list of them.*t=\[null\]"):
