@@ -22,10 +22,14 @@ matplotlib.use("Agg")  # a file, no window
 from matplotlib import pyplot as plt
 
 
-def read_metrics(folder: pathlib.Path) -> list[dict[str, float]]:
-    """Reads what a training run logged, one dict for each line."""
+def read_metric(
+    folder: pathlib.Path, name: str
+) -> tuple[list[int], list[float]]:
+    """Reads one of the numbers that a run logged: its steps and values."""
     text = (folder / "metrics.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
+    lines = [json.loads(line) for line in text.splitlines()]
+    lines = [line for line in lines if name in line]
+    return [line["step"] for line in lines], [line[name] for line in lines]
 
 
 def read_results(folder: pathlib.Path) -> dict[str, float]:
@@ -62,13 +66,9 @@ def _rows(file):
 
 
 def draw(folder: pathlib.Path, baseline: float, majority: float) -> None:
-    """Draws the masked-word accuracy and the classifiers' accuracy."""
+    """Draws the masked-word accuracy, and the classifiers' on the dev set."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4))
-    lines = read_metrics(folder / "pretrained")
-    left.plot(
-        [line["step"] for line in lines],
-        [line["masked_lm_accuracy"] for line in lines],
-    )
+    left.plot(*read_metric(folder / "pretrained", "masked_lm_accuracy"))
     left.axhline(baseline, color="gray", linestyle="--")
     left.text(0, baseline, " most frequent piece", va="bottom", color="gray")
     left.set(
@@ -81,17 +81,13 @@ def draw(folder: pathlib.Path, baseline: float, majority: float) -> None:
         ("fine_tuned", "from pre-trained weights"),
         ("fine_tuned_random", "from random weights"),
     ):
-        lines = read_metrics(folder / name)
-        right.plot(
-            [line["step"] for line in lines],
-            [line["label_accuracy"] for line in lines],
-            label=label,
-        )
+        points = read_metric(folder / name, "eval_accuracy")
+        right.plot(*points, marker=".", label=label)
     right.axhline(majority, color="gray", linestyle="--", label="majority")
     right.set(
         title="Fine-tuning",
         xlabel="step",
-        ylabel="training accuracy",
+        ylabel="dev accuracy",
         ylim=(0, 1),
     )
     right.legend()
@@ -107,7 +103,7 @@ def table(folder: pathlib.Path) -> list[tuple[str, str]]:
         paths.expand([str(folder / "evaluation_records" / "*.tfrecord")])
     )
     results = read_results(folder / "pretrained")
-    speed = read_metrics(folder / "pretrained")[-1]["sequences_per_second"]
+    _, speeds = read_metric(folder / "pretrained", "sequences_per_second")
     tuned = test_accuracy(data, folder / "fine_tuned")
     random = test_accuracy(data, folder / "fine_tuned_random")
     draw(folder, baseline, counts["majority_baseline"])
@@ -118,7 +114,7 @@ def table(folder: pathlib.Path) -> list[tuple[str, str]]:
             f"{counts['corpus_documents']:,} documents, "
             f"{counts['corpus_characters'] / 1e6:.2f} MB",
         ),
-        ("pre-training speed", f"{speed:.0f} sequences/s"),
+        ("pre-training speed", f"{speeds[-1]:.0f} sequences/s"),
         ("held-out text, masked words: most frequent", f"{baseline:.1%}"),
         (
             "held-out text, masked words: BERT",
