@@ -69,14 +69,16 @@ def draw(folder: pathlib.Path, baseline: float, majority: float) -> None:
     """Draws the masked-word accuracy, and the classifiers' on the dev set."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4))
     left.plot(*read_metric(folder / "pretrained", "masked_lm_accuracy"))
-    left.axhline(baseline, color="gray", linestyle="--")
-    left.text(0, baseline, " most frequent piece", va="bottom", color="gray")
+    left.axhline(
+        baseline, color="gray", linestyle="--", label="most frequent piece"
+    )
     left.set(
         title="Pre-training",
         xlabel="step",
         ylabel="masked-word accuracy",
         ylim=(0, None),
     )
+    left.legend()
     for name, label in (
         ("fine_tuned", "from pre-trained weights"),
         ("fine_tuned_random", "from random weights"),
