@@ -34,6 +34,7 @@ from bert_tf.interop import formats
 from bert_tf.tasks import common
 
 from absl import flags, logging
+from etils import epath
 
 # ---- Flags: the original's --------------------------------------------------
 
@@ -167,6 +168,12 @@ def check_flags():
             "A SavedModel gives vectors of tokens or of texts, not of words. "
             "Choose another --unit. Received: unit=word"
         )
+    if _EXPORT_DIR.value:
+        export.check_target(_EXPORT_DIR.value)
+    if _INPUT_FILE.value and not epath.Path(_INPUT_FILE.value).exists():
+        raise FileNotFoundError(
+            f"There is no such file. Received: {_INPUT_FILE.value}"
+        )
 
 
 def numbers(flag, kind):
@@ -263,9 +270,13 @@ def main(_):
     )
     reader = features.Reader(vocab, lower, length, unit == "word")
     texts = (text for _, text in common.lines(source_file))
+    most = features.lines_in_memory(
+        choice, unit, files.config.hidden_size, length
+    )
+    window = min(_WINDOW.value, max(most, _BATCH_SIZE.value))
     file_format = _OUTPUT_FORMAT.value or feature_files.format_of(path)
     with feature_files.writer(path, file_format, choice, unit, vocab) as output:
-        write_features(extractor, reader, texts, output, _WINDOW.value)
+        write_features(extractor, reader, texts, output, window)
     logging.info("Wrote %s.", path)
 
 

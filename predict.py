@@ -16,6 +16,7 @@ with the keys text; text_a and text_b; question and context; or prompt and
 choices. Answers are JSON lines in the order of the input.
 """
 
+import os
 import sys
 import time
 
@@ -77,6 +78,13 @@ def load_model(saved_model):
             "Give one model: --saved_model, --model_dir or --init_checkpoint. "
             f"Received: saved_model={saved_model} and {given}"
         )
+    settings = serving_flags.given()
+    if settings:
+        raise ValueError(
+            "A SavedModel keeps the settings that it was exported with: leave "
+            f"out {', '.join(settings)}, or export it again with them. "
+            f"Received: saved_model={saved_model}"
+        )
     return serving.load(saved_model)
 
 
@@ -116,9 +124,14 @@ def typed(parser):
     import readline  # noqa: F401
 
     print(f"Type {parser.expected}; Ctrl-D ends.", file=sys.stderr)
+    prompt = "> "
+    if not sys.stdout.isatty():  # Where answers go, and nothing else.
+        prompt = ""
     while True:
+        if not prompt:
+            print("> ", end="", file=sys.stderr, flush=True)
         try:
-            text = input("> ")
+            text = input(prompt)
         except (EOFError, KeyboardInterrupt):
             print(file=sys.stderr)
             return
@@ -177,7 +190,11 @@ def main(_):
         model.head, "text_b" in model.inputs, input_format, model.top_k
     )
     count = None
-    if path:
+    if path and os.path.exists(path) and not os.path.isfile(path):
+        # A pipe, which can be read but once.
+        asked = parsed(parser, common.lines(path), path)
+        windows = prediction.as_they_come(asked, rows)
+    elif path:
         count, asked = of_file(parser, path)
         windows = prediction.windows(asked, rows)
     elif sys.stdin.isatty():

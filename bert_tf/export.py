@@ -22,7 +22,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bert_tf import heads, long_documents, modeling, text_ops
+from bert_tf import heads, long_documents, modeling, text_ops, window_ops
 
 import keras
 import tensorflow as tf
@@ -93,10 +93,15 @@ class PairModule(tf.Module):
         def serve_single(text_a):
             pieces = tokenizer.tokenize(text_a)
             rows, owners = documents.cut(pieces, max_seq_length - 2)
-            logits = model(tokenizer.pack(rows, None, max_seq_length, False))
-            if documents.in_windows:
-                logits = tf.math.segment_mean(logits, owners)
-            return describe(logits)
+            inputs = tokenizer.pack(rows, None, max_seq_length, False)
+            if not documents.in_windows:
+                return describe(model(inputs))
+            logits = window_ops.in_parts(
+                lambda parts: model(dict(zip(inputs, parts, strict=True))),
+                list(inputs.values()),
+                tf.TensorSpec([None, model.num_labels], tf.float32),
+            )
+            return describe(tf.math.segment_mean(logits, owners))
 
         def serve_ids(input_ids, input_mask, segment_ids):
             return describe(

@@ -199,12 +199,13 @@ def _characters(
     texts: tf.Tensor, rows: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
 ) -> tf.Tensor:
     """Returns `texts[row][start:end]` in characters, [E]."""
-    # Invalid bytes are left out, as when words were found.
-    texts = tf.strings.unicode_transcode(
-        texts, "UTF-8", "UTF-8", errors="ignore"
-    )
-    return tf.strings.substr(
-        tf.gather(texts, rows), starts, ends - starts, unit="UTF8_CHAR"
+    # Invalid bytes are left out, as when words were found. No copy of a text
+    # for each of its entities, as substr would need.
+    decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
+    first = tf.gather(tf.cast(decoded.row_starts(), tf.int32), rows)
+    places = tf.ragged.range(first + starts, first + ends)
+    return tf.strings.unicode_encode(
+        places.with_values(tf.gather(decoded.values, places.values)), "UTF-8"
     )
 
 

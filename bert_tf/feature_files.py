@@ -9,6 +9,7 @@ Shapes: n vectors of a line, K layers, D values.
 import contextlib
 import json
 import os
+import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any, Protocol
 
@@ -70,11 +71,33 @@ def writer(
                 yield output
             finally:
                 output.finish()
-        if isinstance(output, _Npy) and unit in ("token", "word"):
-            np.save(path + _OFFSETS, np.array(output.offsets, np.int64))
-        temporary.replace(path)
+        if isinstance(output, _Npy):
+            _replace(path, temporary, output.offsets, unit)
+        else:
+            temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _replace(
+    path: str, temporary: epath.Path, offsets: Sequence[int], unit: str
+) -> None:
+    """Puts vectors in their place, and where each line's begin beside them.
+
+    Vectors never lie beside the offsets of others: where it is cut off, there
+    are none.
+    """
+    beside = pathlib.Path(path + _OFFSETS)
+    fresh = pathlib.Path(f"{temporary}{_OFFSETS}")
+    try:
+        if unit in ("token", "word"):
+            np.save(fresh, np.array(offsets, np.int64))
+        beside.unlink(missing_ok=True)
+        temporary.replace(path)
+        if fresh.exists():
+            fresh.replace(beside)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def _tokens(

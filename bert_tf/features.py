@@ -22,6 +22,9 @@ UNITS = ("token", "word", "cls", "mean")
 _PAIR = re.compile(r"^(.*) \|\|\| (.*)$", re.DOTALL)
 # Kernels prefer lengths that are a multiple of this.
 _MULTIPLE = 8
+# Of the texts, and of the vectors, that are kept in memory at a time.
+_MOST_CHARACTERS = 1 << 24
+_MOST_BYTES = 1 << 29
 
 
 # ---- What of the layers -----------------------------------------------------
@@ -344,12 +347,8 @@ class Extractor:
             return vectors
         if not line.words:
             return vectors[:0]
-        # A word's vector is the mean of its pieces'. Words are next to each
-        # other, but for the [SEP] between two texts.
-        sums = np.concatenate([vectors[:1] * 0, np.cumsum(vectors, axis=0)])
-        starts, ends = np.array(line.starts), np.array(line.ends)
-        counts = (ends - starts)[:, np.newaxis, np.newaxis]
-        return (sums[ends] - sums[starts]) / counts
+        # A word's vector is the mean of its pieces'.
+        return means(vectors, np.array(line.starts), np.array(line.ends))
 
 
 def _shares(strategy: tf.distribute.Strategy, x: tf.Tensor) -> tf.Tensor:
@@ -363,8 +362,50 @@ def _shares(strategy: tf.distribute.Strategy, x: tf.Tensor) -> tf.Tensor:
     return strategy.experimental_distribute_values_from_function(share)
 
 
+def means(
+    vectors: np.ndarray, starts: np.ndarray, ends: np.ndarray
+) -> np.ndarray:
+    """Returns the mean of each stretch of vectors, float32 [words, K, D].
+
+    Args:
+        vectors: [S, K, D].
+        starts: [words], where each begins.
+        ends: [words], behind its last.
+    """
+    # In float64: of a word far back it is the difference of two large sums.
+    sums = np.zeros([len(vectors) + 1, *vectors.shape[1:]])
+    np.cumsum(vectors, axis=0, out=sums[1:])
+    counts = (ends - starts)[:, np.newaxis, np.newaxis]
+    return ((sums[ends] - sums[starts]) / counts).astype(np.float32)
+
+
 def windows(texts: Iterable[str], size: int) -> Iterator[list[str]]:
-    """Cuts a stream into lists that are sorted by length one at a time."""
-    remaining = iter(texts)
-    while window := list(itertools.islice(remaining, size)):
+    """Cuts a stream into lists that are sorted by length one at a time.
+
+    Args:
+        texts: The stream.
+        size: The most texts of a list; fewer where they are long.
+    """
+    window: list[str] = []
+    characters = 0
+    for text in texts:
+        if len(window) == size or characters + len(text) > _MOST_CHARACTERS:
+            if window:
+                yield window
+            window, characters = [], 0
+        window.append(text)
+        characters += len(text)
+    if window:
         yield window
+
+
+def lines_in_memory(
+    choice: Choice, unit: str, hidden_size: int, max_seq_length: int
+) -> int:
+    """Returns of how many lines the vectors take up to half a gigabyte."""
+    values = hidden_size * len(choice.names)
+    if choice.name == "concat_last_four":
+        values *= 4
+    if unit in ("token", "word"):
+        values *= max_seq_length
+    return max(1, _MOST_BYTES // (4 * values))

@@ -144,6 +144,12 @@ UNIT = flags.DEFINE_enum(
 # ---- Reading them -----------------------------------------------------------
 
 
+def given() -> list[str]:
+    """Returns which of these flags the command line has, as --name."""
+    own = flags.FLAGS.flags_by_module_dict()[__name__]
+    return [f"--{flag.name}" for flag in own if flag.present]
+
+
 def load() -> export.Export:
     """Returns the model that the flags describe, as one of raw text."""
     model_dir = MODEL_DIR.value or ""

@@ -3,7 +3,14 @@
 import json
 import os
 
-from bert_tf import export, heads, long_documents, modeling, tokenization
+from bert_tf import (
+    export,
+    heads,
+    long_documents,
+    modeling,
+    tokenization,
+    window_ops,
+)
 from tests import saved_models
 
 import numpy as np
@@ -311,7 +318,9 @@ def test_several_labels(model, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["tail", "head_tail", "windows"])
-def test_long_documents(method, model, tmp_path):
+def test_long_documents(method, model, tmp_path, monkeypatch):
+    # So that there is more than one part.
+    monkeypatch.setattr(window_ops, "MOST_WINDOWS", 2)
     stride = 4 if method == "windows" else None
     made = export.classifier(
         *(model, CONFIG, VOCAB, True, LABELS, MAX_SEQ_LENGTH, False),

@@ -117,6 +117,11 @@ def test_numpy(tmp_path):
     )
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"tokens.npy", "tokens.npy.offsets.npy", "lines.npy"}
+    # Offsets of other vectors do not stay.
+    (tmp_path / "tokens.npy").unlink()
+    write(tmp_path / "tokens.npy", "mean")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"tokens.npy", "lines.npy"}
 
 
 @pytest.mark.parametrize("unit", ["token", "word", "mean"])

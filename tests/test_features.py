@@ -204,3 +204,35 @@ def test_choices_that_a_model_has_not(choice, number, problem):
 def test_windows():
     cut = features.windows(iter("abcde"), 2)
     assert list(cut) == [["a", "b"], ["c", "d"], ["e"]]
+    long = "a" * (1 << 23)
+    cut = features.windows(iter([long, long, long, "b"]), 9)
+    assert list(cut) == [[long, long], [long, "b"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "bytes_of_a_line"),
+    [
+        # 512 tokens of BERT-Base, float32.
+        ("layers", "token", 512 * 4 * 768 * 4),
+        ("concat_last_four", "word", 512 * 4 * 768 * 4),
+        ("last", "mean", 768 * 4),
+    ],
+)
+def test_lines_in_half_a_gigabyte(name, unit, bytes_of_a_line):
+    choice = features.Choice(name)
+    found = features.lines_in_memory(choice, unit, 768, 512)
+    assert found == 2**29 // bytes_of_a_line
+
+
+def test_means_lose_no_digits_far_back():
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(-10, 1, [512, 1, 8]).astype(np.float32)
+    starts = np.array([0, 5, 500, 511])
+    ends = np.array([1, 9, 503, 512])
+    expected = [
+        vectors[a:b].astype(np.float64).mean(0)
+        for a, b in zip(starts, ends, strict=True)
+    ]
+    found = features.means(vectors, starts, ends)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=1e-7)

@@ -131,7 +131,13 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     },
     {
         "training": {"checkpoints", "distribution", "optimization"},
-        "export": {"heads", "long_documents", "modeling", "text_ops"},
+        "export": {
+            "heads",
+            "long_documents",
+            "modeling",
+            "text_ops",
+            "window_ops",
+        },
         "features": {
             "distribution",
             "modeling",

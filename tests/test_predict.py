@@ -7,6 +7,7 @@ import pathlib
 import pty
 import subprocess
 import sys
+import threading
 
 from bert_tf import (
     checkpoints,
@@ -315,6 +316,18 @@ def test_a_file_in_a_bucket(scores, tmp_path, monkeypatch, capsys):
     assert "no such file. Received: gs://bucket/none" in capsys.readouterr().err
 
 
+def test_a_pipe_is_read_once(scores, tmp_path):
+    pipe, output = tmp_path / "pipe", tmp_path / "out.jsonl"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("good\nbad\n",))
+    writer.start()
+    flags = [f"--input_file={pipe}", f"--output_file={output}"]
+    assert not predict(f"--model_dir={scores}", *flags)
+    writer.join()
+    lines = output.read_text().splitlines()
+    assert ["score" in json.loads(line) for line in lines] == [True, True]
+
+
 @pytest.mark.slow
 def test_each_line_is_answered_before_the_next_comes(scores):
     process = subprocess.Popen(
@@ -363,6 +376,25 @@ def test_a_prompt_to_type_at(scores):
     os.close(ours)
 
 
+@pytest.mark.slow
+def test_a_prompt_is_no_answer(scores):
+    """Where answers go to a file or to another program."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "predict.py", f"--model_dir={scores}"],
+        cwd=_ROOT,
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    os.write(ours, b"good film\n\x04")
+    answers, log = process.communicate(timeout=60)
+    os.close(theirs)
+    os.close(ours)
+    assert [list(json.loads(x)) for x in answers.splitlines()] == [["score"]]
+    assert log.count(b"> ") == 2
+
+
 # ---- Mistakes ---------------------------------------------------------------
 
 
@@ -375,6 +407,11 @@ def test_a_prompt_to_type_at(scores):
             "a\n",
             ["--saved_model=x", "--model_dir={run}"],
             "Received: saved_model=x and {run}",
+        ),
+        (
+            "a\n",
+            ["--saved_model=x", "--top_k=3", "--unit=cls"],
+            "leave out --top_k, --unit, or export it again with them.",
         ),
         (
             "a\n",
