@@ -5,13 +5,14 @@ import hashlib
 import json
 import pathlib
 
-from bert_tf import checkpoints, heads, modeling
+from bert_tf import checkpoints, heads, modeling, serving
 from bert_tf.interop import formats, huggingface, model_files, names, opened
 from tests import interop_samples as samples
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from safetensors import numpy as safetensors_numpy
 
 _CONFIG = modeling.BertConfig(**samples.SMALL)
 
@@ -33,6 +34,12 @@ def convert(path, output_format, target, head=None):
 def huggingface_folder(tmp_path, tf1):
     convert(tf1, "hf", tmp_path / "hf")
     return tmp_path / "hf"
+
+
+def set_config(folder, **changes):
+    """Changes values of a config.json."""
+    values = opened.read_json(str(folder), huggingface.CONFIG)
+    (folder / "config.json").write_text(json.dumps(values | changes))
 
 
 class TestRoundTrip:
@@ -208,8 +215,7 @@ class TestHuggingFace:
     )
     def test_a_config_that_does_not_fit(self, tmp_path, tf1, changes, message):
         folder = huggingface_folder(tmp_path, tf1)
-        values = opened.read_json(str(folder), huggingface.CONFIG)
-        (folder / "config.json").write_text(json.dumps(values | changes))
+        set_config(folder, **changes)
         with pytest.raises(ValueError, match=message):
             formats.open_checkpoint(str(folder))
 
@@ -217,16 +223,30 @@ class TestHuggingFace:
         folder = huggingface_folder(tmp_path, tf1)
         samples.assert_equal(f"{folder}/model.safetensors", tf1)
 
-    def test_what_is_left_over_is_named(self, tmp_path, tf1):
+    @pytest.mark.parametrize(
+        "architecture", ["BertForMaskedLM", "BertForNextSentencePrediction"]
+    )
+    def test_both_heads_under_the_name_of_one(
+        self, tmp_path, tf1, architecture
+    ):
+        # As bert-base-uncased.
         folder = huggingface_folder(tmp_path, tf1)
-        values = opened.read_json(str(folder), huggingface.CONFIG)
-        values["architectures"] = ["BertForMaskedLM"]
-        (folder / "config.json").write_text(json.dumps(values))
+        set_config(folder, architectures=[architecture])
         source = formats.open_checkpoint(str(folder))
-        left = ("cls.seq_relationship.bias", "cls.seq_relationship.weight")
+        assert source.left_over == ()
+        assert serving.find_head(source, None) == "masked_lm"
+        samples.assert_equal(str(folder), tf1)
+
+    def test_what_is_left_over_is_named(self, tmp_path, tf1):
+        path = huggingface_folder(tmp_path, tf1) / "model.safetensors"
+        left = ("cls.mine.bias", "cls.mine.weight")
+        tensors = safetensors_numpy.load_file(path)
+        tensors |= {name: np.zeros(2, np.float32) for name in left}
+        safetensors_numpy.save_file(tensors, path)
+        source = formats.open_checkpoint(str(path.parent))
         assert source.left_over == left
         assert source.config is not None
-        model = heads.BertMaskedLM(source.config)
+        model = heads.BertPretrainer(source.config)
         report = checkpoints.restore_weights(model.variables, source, "")
         assert report.unused == left
         assert f"not used by this model: {', '.join(left)}" in str(report)

@@ -39,6 +39,9 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         config = table.to_config(values)
         stored, read_stored = _open_weights(folder)
         today = table.canonical(stored)
+        if "cls.predictions.bias" not in today:
+            bias = today.pop("cls.predictions.decoder.bias", None)
+            today |= {"cls.predictions.bias": bias} if bias else {}
         head = table.find_head(values, today)
     except checkpoints.UnreadableError:
         raise
@@ -46,9 +49,6 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         path = os.path.join(folder, CONFIG)
         raise ValueError(f"{path}: {error}") from error
     _check_tied(folder, today, read_stored)
-    if "cls.predictions.bias" not in today:
-        bias = today.pop("cls.predictions.decoder.bias", None)
-        today |= {"cls.predictions.bias": bias} if bias else {}
     rows = {
         row.ours: row
         for row in table.table(head, config.num_hidden_layers)

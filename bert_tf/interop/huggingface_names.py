@@ -144,6 +144,9 @@ def canonical(stored: Iterable[str]) -> dict[str, str]:
 def find_head(values: Mapping[str, Any], found: Iterable[str]) -> str:
     """Returns the head of a file by its config.json and its names.
 
+    A file that was pre-trained may say that it is for one of the two tasks,
+    as that of bert-base-uncased does, and hold the heads of both.
+
     Raises:
         ValueError: There is a classifier, and nothing says of what.
     """
@@ -151,7 +154,9 @@ def find_head(values: Mapping[str, Any], found: Iterable[str]) -> str:
     architectures = values.get("architectures") or []
     heads = {ARCHITECTURES[n][0] for n in architectures if n in ARCHITECTURES}
     if len(heads) == 1:
-        return heads.pop()
+        (head,) = heads
+        is_half = head in ("masked_lm", "next_sentence")
+        return "pretraining" if is_half and _has("pretraining", found) else head
     if any(name.startswith("classifier.") for name in found):
         raise ValueError(
             "The file holds a classifier, and config.json does not say of "
@@ -160,9 +165,13 @@ def find_head(values: Mapping[str, Any], found: Iterable[str]) -> str:
             f"Received: architectures={architectures}"
         )
     for head in ("pretraining", "masked_lm", "next_sentence", "span"):
-        if {row.theirs for row in _HEADS[head]} <= found:
+        if _has(head, found):
             return head
     return "encoder"
+
+
+def _has(head: str, found: set[str]) -> bool:
+    return {row.theirs for row in _HEADS[head]} <= found
 
 
 def to_config(values: Mapping[str, Any]) -> modeling.BertConfig:
