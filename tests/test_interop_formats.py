@@ -224,6 +224,30 @@ class TestHuggingFace:
         samples.assert_equal(f"{folder}/model.safetensors", tf1)
 
     @pytest.mark.parametrize(
+        "model",
+        [
+            {"type": "Unigram", "vocab": [["<unk>", 0.0], ["cat", -1.5]]},
+            {"type": "BPE", "vocab": {"c": 0, "at": 1}, "merges": []},
+        ],
+    )
+    def test_a_vocabulary_of_another_kind(self, tmp_path, tf1, model, caplog):
+        folder = huggingface_folder(tmp_path, tf1)
+        (folder / "vocab.txt").unlink()
+        (folder / "tokenizer.json").write_text(json.dumps({"model": model}))
+        caplog.set_level("INFO")
+        assert formats.open_checkpoint(str(folder)).vocab is None
+        assert f"no WordPiece. Received: type={model['type']}" in caplog.text
+
+    def test_a_vocabulary_that_does_not_name_its_kind(self, tmp_path, tf1):
+        folder = huggingface_folder(tmp_path, tf1)
+        vocab = (folder / "vocab.txt").read_text()
+        (folder / "vocab.txt").unlink()
+        values = opened.read_json(str(folder), "tokenizer.json")
+        del values["model"]["type"]
+        (folder / "tokenizer.json").write_text(json.dumps(values))
+        assert formats.open_checkpoint(str(folder)).vocab == vocab
+
+    @pytest.mark.parametrize(
         "architecture", ["BertForMaskedLM", "BertForNextSentencePrediction"]
     )
     def test_both_heads_under_the_name_of_one(

@@ -13,6 +13,7 @@ from bert_tf.interop import names, opened
 import numpy as np
 import safetensors
 import tensorflow as tf
+from absl import logging
 from safetensors import numpy as safetensors_numpy
 
 CONFIG = "config.json"
@@ -23,6 +24,7 @@ FILES = (_WEIGHTS, _INDEX, _TORCH)
 _VOCAB = "vocab.txt"
 _TOKENIZER = "tokenizer.json"
 _TOKENIZER_CONFIG = "tokenizer_config.json"
+_WORD_PIECE = "WordPiece"
 _PAD = tokenization.SPECIAL_TOKENS[0]
 
 _Shapes = dict[str, tuple[int, ...]]
@@ -210,9 +212,28 @@ def _read_vocab(folder: str) -> str | None:
     text = opened.read_text(os.path.join(folder, _VOCAB))
     if text is not None:
         return text
-    ids = opened.read_json(folder, _TOKENIZER).get("model", {}).get("vocab", {})
+    model = opened.read_json(folder, _TOKENIZER).get("model")
+    if not model:
+        return None
+    kind = _tokenizer_kind(model)
+    if kind != _WORD_PIECE:
+        logging.info(
+            "No vocabulary is read from %s: its tokenizer is no WordPiece. "
+            "Received: type=%s",
+            os.path.join(folder, _TOKENIZER),
+            kind,
+        )
+        return None
+    ids = model.get("vocab", {})
     lines = sorted(ids, key=lambda piece: ids[piece])
     return "".join(f"{piece}\n" for piece in lines) or None
+
+
+def _tokenizer_kind(model: Mapping[str, Any]) -> str | None:
+    """Returns the type of a tokenizer.json's model; None if none is known."""
+    # The first files do not name it. Nothing else has a limit for words.
+    has_limit = "max_input_chars_per_word" in model
+    return model.get("type", _WORD_PIECE if has_limit else None)
 
 
 def _lower_cases(folder: str) -> bool | None:
