@@ -8,6 +8,7 @@ from bert_tf import modeling, tokenization
 from bert_tf.interop import formats, keras_hub_names, names
 from tests import interop_samples as samples
 
+import kagglehub
 import keras
 import keras_hub
 import numpy as np
@@ -129,6 +130,20 @@ class TestReading:
         inputs = samples.batch(model.config)
         wanted = theirs(their_inputs(inputs))
         close(model(inputs).pooled, wanted["pooled_output"])
+
+    def test_a_preset_by_its_address(self, tmp_path, monkeypatch):
+        path = preset(backbone(), tmp_path)
+        asked = []
+
+        def download(handle):
+            asked.append(handle)
+            return path
+
+        monkeypatch.setattr(kagglehub, "model_download", download)
+        handle = "keras/bert/keras/mine/2"
+        source = formats.open_checkpoint(f"kaggle://{handle}")
+        assert asked == [handle]
+        assert source.path == f"kaggle://{handle}"
 
     # Keras warns of the layers that it does not find.
     @pytest.mark.filterwarnings("ignore:Skipping nested container")

@@ -70,6 +70,9 @@ def _open_folder(folder: str) -> opened.Checkpoint:
 
 
 def _is_tf1(prefix: str) -> bool:
+    # TensorFlow has no file system for the addresses of presets.
+    if "://" in prefix:
+        return False
     return tf.io.gfile.exists(f"{prefix}.index") or prefix.endswith(".index")
 
 
