@@ -238,6 +238,55 @@ class TestHuggingFace:
         assert formats.open_checkpoint(str(folder)).vocab is None
         assert f"no WordPiece. Received: type={model['type']}" in caplog.text
 
+    @pytest.mark.parametrize(
+        "name, changes, message",
+        [
+            ("tokenizer_config", {"strip_accents": None}, None),
+            ("tokenizer_config", {"do_lower_case": True}, None),
+            (
+                "tokenizer_config",
+                {"do_lower_case": True, "strip_accents": False},
+                "has strip_accents=False, which",
+            ),
+            (
+                "tokenizer_config",
+                {"strip_accents": True, "tokenize_chinese_chars": False},
+                "strip_accents=True, tokenize_chinese_chars=False, which",
+            ),
+            (
+                "config",
+                {"tokenizer_class": "BertJapaneseTokenizer"},
+                "tokenizer_class=BertJapaneseTokenizer, which",
+            ),
+        ],
+    )
+    def test_a_tokenizer_that_splits_otherwise(
+        self, tmp_path, tf1, caplog, name, changes, message
+    ):
+        folder = huggingface_folder(tmp_path, tf1)
+        path = folder / "tokenizer_config.json"
+        values = json.loads(path.read_text())
+        if name == "config":
+            del values["tokenizer_class"]
+            set_config(folder, **changes)
+        else:
+            values |= changes
+        path.write_text(json.dumps(values))
+        formats.open_checkpoint(str(folder))
+        found = "other pieces than in its training" in caplog.text
+        assert found == (message is not None)
+        assert (message or "") in caplog.text
+
+    def test_normalizers_of_tokenizer_json(self, tmp_path, tf1, caplog):
+        folder = huggingface_folder(tmp_path, tf1)
+        (folder / "tokenizer_config.json").unlink()
+        path = folder / "tokenizer.json"
+        values = json.loads(path.read_text())
+        values["normalizer"]["handle_chinese_chars"] = False
+        path.write_text(json.dumps(values))
+        formats.open_checkpoint(str(folder))
+        assert "has tokenize_chinese_chars=False, which" in caplog.text
+
     def test_a_vocabulary_that_does_not_name_its_kind(self, tmp_path, tf1):
         folder = huggingface_folder(tmp_path, tf1)
         vocab = (folder / "vocab.txt").read_text()

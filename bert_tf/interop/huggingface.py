@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -25,6 +26,11 @@ _VOCAB = "vocab.txt"
 _TOKENIZER = "tokenizer.json"
 _TOKENIZER_CONFIG = "tokenizer_config.json"
 _WORD_PIECE = "WordPiece"
+# Classes that split as ours does, or as tokenizer.json says.
+_SAME_CLASS = re.compile(
+    r"(Bert|DistilBert|Electra|MobileBert)Tokenizer(Fast)?"
+    r"|PreTrainedTokenizerFast|TokenizersBackend"
+)
 _PAD = tokenization.SPECIAL_TOKENS[0]
 
 _Shapes = dict[str, tuple[int, ...]]
@@ -73,6 +79,8 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
             arrays[name] = value.T if rows[name].transposed else value
         return arrays
 
+    do_lower_case = _lower_cases(folder)
+    _warn_of_tokenizer(folder, values, do_lower_case)
     return opened.Checkpoint(
         path=folder,
         format="hf",
@@ -80,7 +88,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         read=read,
         config=config,
         vocab=_read_vocab(folder),
-        do_lower_case=_lower_cases(folder),
+        do_lower_case=do_lower_case,
         labels=_labels(values),
         left_over=tuple(left_over),
     )
@@ -242,6 +250,40 @@ def _lower_cases(folder: str) -> bool | None:
         tokenizer = opened.read_json(folder, _TOKENIZER)
         said = (tokenizer.get("normalizer") or {}).get("lowercase")
     return said
+
+
+def _warn_of_tokenizer(
+    folder: str, values: Mapping[str, Any], do_lower_case: bool | None
+) -> None:
+    """Warns of what the tokenizer of a folder does otherwise than ours.
+
+    Args:
+        folder: of the model.
+        values: of its config.json.
+        do_lower_case: whether it lower-cases, None if that is not known.
+    """
+    said = opened.read_json(folder, _TOKENIZER_CONFIG)
+    rules = opened.read_json(folder, _TOKENIZER).get("normalizer") or {}
+    strips = said.get("strip_accents", rules.get("strip_accents"))
+    splits = said.get(
+        "tokenize_chinese_chars", rules.get("handle_chinese_chars")
+    )
+    kind = said.get("tokenizer_class") or values.get("tokenizer_class")
+    others = []
+    # None: accents go where letters become lower case, as ours do.
+    if None not in (strips, do_lower_case) and strips != do_lower_case:
+        others.append(f"strip_accents={strips}")
+    if splits is False:
+        others.append("tokenize_chinese_chars=False")
+    if kind and not _SAME_CLASS.fullmatch(kind):
+        others.append(f"tokenizer_class={kind}")
+    if others:
+        logging.warning(
+            "The tokenizer of %s has %s, which ours has not: texts get other "
+            "pieces than in its training.",
+            folder,
+            ", ".join(others),
+        )
 
 
 def _write_tokenizer(
