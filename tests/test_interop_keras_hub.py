@@ -165,6 +165,16 @@ class TestReading:
         with pytest.raises(ValueError, match="not all there"):
             formats.open_checkpoint(path)
 
+    def test_a_head_without_its_weights(self, tmp_path):
+        theirs = keras_hub.models.BertTextClassifier(backbone(), 2)
+        path = preset(theirs, tmp_path)
+        (tmp_path / "task.weights.h5").unlink()
+        with pytest.raises(ValueError, match=r"not all there: .*task.weights"):
+            formats.open_checkpoint(path)
+        (tmp_path / "task.json").unlink()
+        _, head = samples.load(path)
+        assert head == "encoder"
+
     def test_another_encoder(self, tmp_path):
         theirs = keras_hub.models.RobertaBackbone(50, 1, 2, 8, 16)
         with pytest.raises(ValueError, match="class_name=RobertaBackbone"):

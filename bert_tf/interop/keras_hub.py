@@ -10,10 +10,12 @@ from bert_tf.interop import names, opened
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 CONFIG = "config.json"
 WEIGHTS = "model.weights.h5"
 _TASK = "task.json"
+_TASK_WEIGHTS = "task.weights.h5"
 _TOKENIZER = "tokenizer.json"
 _VOCAB = os.path.join("assets", "tokenizer", "vocabulary.txt")
 _SCHEME = "kaggle://"
@@ -51,6 +53,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
     _check_is_bert(opened.read_json(folder, CONFIG), folder)
     task = opened.read_json(folder, _TASK)
     head = table.TASKS.get(task.get("class_name", ""), "encoder")
+    _check_head_is_there(head, folder)
     model = _load(folder, head)
     backbone = getattr(model, "backbone", model)
     config = table.to_config(backbone.get_config(), head)
@@ -103,6 +106,18 @@ def _load(folder: str, head: str) -> keras.Model:
             f"The preset {folder} can't be read, it is truncated, not all "
             f"there or not what its config.json says: {error}"
         ) from error
+
+
+def _check_head_is_there(head: str, folder: str) -> None:
+    """Raises UnreadableError where KerasHub would make up the head."""
+    path = os.path.join(folder, _TASK_WEIGHTS)
+    if head != "encoder" and not tf.io.gfile.exists(path):
+        raise checkpoints.UnreadableError(
+            f"The preset {folder} is not all there: {_TASK} says that it has "
+            f"a {head} head, whose weights are in {_TASK_WEIGHTS}, and there "
+            "is no such file. Download it again, or remove "
+            f"{_TASK} to use the encoder alone."
+        )
 
 
 def _check_is_bert(values: dict[str, Any], folder: str) -> None:
