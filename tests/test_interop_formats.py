@@ -297,6 +297,39 @@ class TestHuggingFace:
         assert formats.open_checkpoint(str(folder)).vocab == vocab
 
     @pytest.mark.parametrize(
+        "head, problem_type, kept",
+        [
+            ("classification", None, False),
+            ("classification", "regression", False),
+            ("classification", "multi_label_classification", True),
+            ("tagging", None, True),
+        ],
+    )
+    def test_the_name_of_a_score(self, tmp_path, head, problem_type, kept):
+        kinds = {
+            "classification": heads.BertClassifier,
+            "tagging": heads.BertTagger,
+        }
+        tf1 = samples.write_tf1(tmp_path / "tf1", kinds[head](_CONFIG, 1))
+        folder = huggingface_folder(tmp_path, tf1)
+        set_config(folder, id2label={"0": "score"}, problem_type=problem_type)
+        source = formats.open_checkpoint(str(folder))
+        assert source.labels == (("score",) if kept else None)
+        formats.write(str(tmp_path / "again"), "hf", source)
+        values = opened.read_json(str(tmp_path / "again"), huggingface.CONFIG)
+        if head == "classification":
+            assert values["problem_type"] == (
+                problem_type if kept else "regression"
+            )
+
+    @pytest.mark.parametrize("labels", [{"no": "0"}, ["no"], [["no"]]])
+    def test_classes_without_numbers(self, tmp_path, tf1, labels):
+        folder = huggingface_folder(tmp_path, tf1)
+        set_config(folder, id2label=labels)
+        with pytest.raises(ValueError, match=r"config.json: `id2label` must"):
+            formats.open_checkpoint(str(folder))
+
+    @pytest.mark.parametrize(
         "architecture", ["BertForMaskedLM", "BertForNextSentencePrediction"]
     )
     def test_both_heads_under_the_name_of_one(

@@ -51,6 +51,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
             bias = today.pop("cls.predictions.decoder.bias", None)
             today |= {"cls.predictions.bias": bias} if bias else {}
         head = table.find_head(values, today)
+        labels = _labels(values, head)
     except checkpoints.UnreadableError:
         raise
     except ValueError as error:
@@ -89,7 +90,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         config=config,
         vocab=_read_vocab(folder),
         do_lower_case=do_lower_case,
-        labels=_labels(values),
+        labels=labels,
         left_over=tuple(left_over),
     )
 
@@ -122,10 +123,28 @@ def _check_tied(
             )
 
 
-def _labels(values: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Returns the names of the classes, unless they are but numbers."""
+def _labels(values: Mapping[str, Any], head: str) -> tuple[str, ...] | None:
+    """Returns the names of the classes, unless they are but numbers.
+
+    Args:
+        values: of a config.json.
+        head: what the model has. A classifier of one class gives a score,
+            whatever its name, unless a text may have several classes or none.
+
+    Raises:
+        ValueError: The classes have no numbers.
+    """
     by_id = values.get("id2label") or {}
-    labels = [by_id[key] for key in sorted(by_id, key=int)]
+    try:
+        labels = [by_id[key] for key in sorted(by_id, key=int)]
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "`id2label` must map the numbers of the classes to their names, "
+            f'such as {{"0": "no", "1": "yes"}}. Received: id2label={by_id}'
+        ) from error
+    is_several = values.get("problem_type") == modeling.MULTI_LABEL
+    if head == "classification" and len(labels) == 1 and not is_several:
+        return None
     numbered = [f"LABEL_{i}" for i in range(len(labels))]
     return None if labels == numbered else tuple(labels)
 
