@@ -175,6 +175,22 @@ class TestReading:
         with pytest.raises(ValueError, match="holds more than tensors"):
             samples.load(str(tmp_path))
 
+    @pytest.mark.parametrize(
+        "wrap, message",
+        [
+            (lambda s: {"state_dict": s, "epoch": 3}, ": dict, epoch: int$"),
+            (lambda s: list(s.values()), "Received: list$"),
+        ],
+    )
+    def test_a_torch_file_of_something_else(self, tmp_path, wrap, message):
+        theirs = make("BertModel")
+        values = theirs.config.to_dict()
+        (tmp_path / "config.json").write_text(json.dumps(values))
+        state = dict(theirs.state_dict())
+        torch.save(wrap(state), tmp_path / "pytorch_model.bin")
+        with pytest.raises(ValueError, match=message):
+            samples.load(str(tmp_path))
+
     def test_without_a_pooler(self, tmp_path):
         theirs = make("BertModel")
         theirs.pooler = None

@@ -213,11 +213,32 @@ def _open_torch(path: str) -> tuple[_Shapes, _Reader]:
             f"{path} can't be read, it is truncated, corrupt or holds more "
             f"than tensors: {error}"
         ) from error
+    _check_are_tensors(tensors, path)
 
     def read(name: str) -> np.ndarray:
         return tensors[name].float().numpy()
 
     return {n: tuple(x.shape) for n, x in tensors.items()}, read
+
+
+def _check_are_tensors(tensors: Any, path: str) -> None:
+    """Raises UnreadableError unless a file maps names to tensors."""
+    import torch
+
+    if not isinstance(tensors, Mapping):
+        found = type(tensors).__name__
+    else:
+        others = {
+            name: type(value).__name__
+            for name, value in tensors.items()
+            if not isinstance(value, torch.Tensor)
+        }
+        found = ", ".join(f"{n}: {kind}" for n, kind in others.items())
+    if found:
+        raise checkpoints.UnreadableError(
+            f"{path} must map names to tensors, and nothing else. Save the "
+            f"model's state_dict alone. Received: {found}"
+        )
 
 
 @contextlib.contextmanager
