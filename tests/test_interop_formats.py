@@ -329,6 +329,15 @@ class TestHuggingFace:
         with pytest.raises(ValueError, match=r"config.json: `id2label` must"):
             formats.open_checkpoint(str(folder))
 
+    def test_a_vocabulary_without_the_ends_of_rows(self, tmp_path):
+        vocab = [piece for piece in samples.VOCAB if piece != "[SEP]"] + ["x"]
+        model = samples.random_model("encoder", _CONFIG)
+        tf1 = samples.write_tf1(tmp_path / "tf1", model, vocab=vocab)
+        message = r"Received: a vocabulary without \[SEP\]$"
+        with pytest.raises(ValueError, match=message):
+            convert(tf1, "hf", tmp_path / "hf")
+        assert not (tmp_path / "hf").exists()
+
     @pytest.mark.parametrize(
         "architecture", ["BertForMaskedLM", "BertForNextSentencePrediction"]
     )

@@ -329,7 +329,11 @@ def _warn_of_tokenizer(
 def _write_tokenizer(
     folder: str, vocab: str, do_lower_case: bool, max_length: int
 ) -> None:
-    """Writes vocab.txt and what AutoTokenizer looks for."""
+    """Writes vocab.txt and what AutoTokenizer looks for.
+
+    Raises:
+        ValueError: The vocabulary lacks what stands at the ends of a row.
+    """
     # Of use here only, and slow to import.
     import tokenizers
     from tokenizers import (
@@ -340,8 +344,15 @@ def _write_tokenizer(
         processors,
     )
 
-    opened.write_text(os.path.join(folder, _VOCAB), vocab)
     ids = {piece: i for i, piece in enumerate(opened.pieces(vocab))}
+    missing = [t for t in ("[CLS]", "[SEP]") if t not in ids]
+    if missing:
+        raise ValueError(
+            "A vocabulary must have the pieces [CLS] and [SEP], which every "
+            "row begins and ends with; give another by --vocab_file. "
+            f"Received: a vocabulary without {', '.join(missing)}"
+        )
+    opened.write_text(os.path.join(folder, _VOCAB), vocab)
     tokenizer = tokenizers.Tokenizer(
         models.WordPiece(
             ids,
