@@ -118,7 +118,7 @@ def looks_uncased(pieces):
 def check_labels(labels, source):
     """Raises ValueError unless there is one label for each class."""
     head = names.find_head(source.shapes, source.path)
-    if head not in ("classification", "tagging"):
+    if head not in names.LABELLED:
         raise ValueError(
             f"{source.path} has no classes: its head is {head}. Leave out "
             "--labels."

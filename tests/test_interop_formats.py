@@ -403,6 +403,24 @@ class TestWrite:
         assert source.shapes == names.shapes(_CONFIG, "encoder")
 
 
+    def test_what_belongs_to_another_head_goes_too(self, tmp_path):
+        model = samples.random_model("classification", _CONFIG)
+        tensors = {v.path: v.value for v in model.variables}
+        moments = ("bert/pooler/dense/bias/adam_m", "output_bias/adam_m")
+        tensors |= dict.fromkeys(moments, tf.zeros([3]))
+        tensors["global_step"] = tf.constant(7, tf.int64)
+        tf1 = samples.write_tf1(tmp_path / "tf1", model, ("no", "yes", "so"))
+        checkpoints.write(f"{tf1}/bert_model.ckpt", tensors)
+        for head, state, labels in (
+            ("classification", moments, ("no", "yes", "so")),
+            ("encoder", moments[:1], None),
+        ):
+            convert(tf1, "tf1", tmp_path / head, head)
+            source = formats.open_checkpoint(str(tmp_path / head))
+            assert set(source.state) == {*state, "global_step"}
+            assert source.labels == labels
+
+
 class TestModelFiles:
     def test_brought_by_the_checkpoint(self, tf1):
         source = formats.open_checkpoint(tf1)

@@ -95,7 +95,11 @@ class Written:
 
 
 def with_head(source: opened.Checkpoint, head: str) -> opened.Checkpoint:
-    """Returns the source with one head's weights only, and the encoder's."""
+    """Returns the source with one head's weights only, and the encoder's.
+
+    What belongs to the others goes, too: the moments of training, the names of
+    classes.
+    """
     wanted = names.HEADS[head]
     missing = sorted(wanted.keys() - source.shapes.keys())
     if missing:
@@ -108,8 +112,18 @@ def with_head(source: opened.Checkpoint, head: str) -> opened.Checkpoint:
         for name, shape in source.shapes.items()
         if name.startswith("bert/") or name in wanted
     }
-    left = (*source.left_over, *sorted(source.shapes.keys() - kept.keys()))
-    return dataclasses.replace(source, shapes=kept, left_over=left)
+    dropped = sorted(source.shapes.keys() - kept.keys())
+    return dataclasses.replace(
+        source,
+        shapes=kept,
+        state=tuple(
+            name
+            for name in source.state
+            if name.rpartition("/")[0] not in dropped
+        ),
+        labels=source.labels if head in names.LABELLED else None,
+        left_over=(*source.left_over, *dropped),
+    )
 
 
 def write(path: str, output_format: str, source: opened.Checkpoint) -> Written:

@@ -436,7 +436,7 @@ def write(
 
 def _classes(source: opened.Checkpoint, head: str) -> Sequence[str] | None:
     """Returns the names of the classes; None for a score or no classes."""
-    if source.labels or head not in ("classification", "tagging"):
+    if source.labels or head not in names.LABELLED:
         return source.labels
     (bias,) = (n for n in names.HEADS[head] if n.endswith("output_bias"))
     (count,) = source.shapes[bias]

@@ -253,7 +253,7 @@ def from_config(
         "type_vocab_size": config.type_vocab_size,
         "vocab_size": config.vocab_size,
     }
-    if head in ("classification", "tagging"):
+    if head in names.LABELLED:
         own = list(labels or ["LABEL_0"])
         values["id2label"] = {str(i): label for i, label in enumerate(own)}
         values["label2id"] = {label: i for i, label in enumerate(own)}

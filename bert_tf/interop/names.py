@@ -65,6 +65,8 @@ HEADS: dict[str, dict[str, str]] = {
 POOLED = frozenset(
     {"pretraining", "next_sentence", "classification", "multiple_choice"}
 )
+# Heads whose classes have names.
+LABELLED = frozenset({"classification", "tagging"})
 
 
 class Row(NamedTuple):
