@@ -402,7 +402,6 @@ class TestWrite:
         source = formats.open_checkpoint(str(tmp_path / "out"))
         assert source.shapes == names.shapes(_CONFIG, "encoder")
 
-
     def test_what_belongs_to_another_head_goes_too(self, tmp_path):
         model = samples.random_model("classification", _CONFIG)
         tensors = {v.path: v.value for v in model.variables}
@@ -419,6 +418,14 @@ class TestWrite:
             source = formats.open_checkpoint(str(tmp_path / head))
             assert set(source.state) == {*state, "global_step"}
             assert source.labels == labels
+
+    @pytest.mark.parametrize("output_format", formats.FORMATS)
+    def test_without_a_vocabulary(self, tmp_path, tf1, output_format):
+        pathlib.Path(tf1, "vocab.txt").unlink()
+        source = formats.with_head(formats.open_checkpoint(tf1), "encoder")
+        written = formats.write(str(tmp_path / "x"), output_format, source)
+        (note,) = written.notes
+        assert "there is no tokenizer in the folder" in note
 
 
 class TestModelFiles:

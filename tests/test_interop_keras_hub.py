@@ -229,6 +229,16 @@ class TestWriting:
         ids = [samples.VOCAB.index(piece) for piece in pieces]
         assert tokens["token_ids"].numpy().tolist() == [[*ids, 0, 0, 0]]
 
+    def test_names_of_classes_are_not_kept(self, tmp_path):
+        model = samples.random_model(
+            "classification", modeling.BertConfig(**samples.SMALL)
+        )
+        tf1 = samples.write_tf1(tmp_path / "tf1", model, ("no", "yes", "so"))
+        source = formats.open_checkpoint(tf1)
+        written = formats.write(str(tmp_path / "x"), "keras_hub", source)
+        (note,) = written.notes
+        assert "does not keep the names of the classes: no, yes, so." in note
+
     def test_masked_words(self, tmp_path):
         path, model, written = self._write(
             tmp_path,

@@ -150,6 +150,16 @@ def write(path: str, output_format: str, source: opened.Checkpoint) -> Written:
         else:
             weights = keras_hub.write(folder, source, config)
             notes += keras_hub_names.differences(config, head)
+            if source.labels:
+                notes.append(
+                    "A preset of KerasHub does not keep the names of the "
+                    f"classes: {', '.join(source.labels)}."
+                )
+    if source.vocab is None:
+        notes.append(
+            "The vocabulary is not known, so there is no tokenizer in the "
+            "folder: give --vocab_file."
+        )
     if not names.POOLER.keys() <= source.shapes.keys():
         notes.append(
             "There is no pooler. Where one is needed, it starts from random "
