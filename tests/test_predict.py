@@ -1,13 +1,8 @@
 """Runs predict.py's own main, on tiny models."""
 
-import io
 import json
 import os
 import pathlib
-import pty
-import subprocess
-import sys
-import threading
 
 from bert_tf import (
     checkpoints,
@@ -15,7 +10,6 @@ from bert_tf import (
     heads,
     modeling,
 )
-from bert_tf.interop import formats
 from tests import (
     saved_models,
     scripts,
@@ -46,6 +40,16 @@ def write_run(folder, model, vocab, config, *flags, labels=()):
     checkpoints.write(prefix, {v.path: v.value for v in model.variables})
     checkpoints.write_state(str(folder), [prefix])
     return folder
+
+
+def write_scores(folder):
+    """Writes the run of a regression of one text."""
+    tf.keras.utils.set_random_seed(1)
+    model = heads.BertClassifier(test_export.CONFIG, 1)
+    return write_run(
+        *(folder, model, test_export.VOCAB, test_export.CONFIG),
+        *("--max_seq_length=12", "--text_a_column=x"),
+    )
 
 
 def predict(*arguments):
@@ -251,151 +255,12 @@ def test_vectors_of_an_encoder(tmp_path):
     )
 
 
-# ---- Lines that come --------------------------------------------------------
+# ---- Mistakes ---------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def scores(tmp_path_factory):
-    """The run of a regression of one text."""
-    tf.keras.utils.set_random_seed(1)
-    model = heads.BertClassifier(test_export.CONFIG, 1)
-    return write_run(
-        *(tmp_path_factory.mktemp("scores") / "run", model, test_export.VOCAB),
-        *(test_export.CONFIG, "--max_seq_length=12", "--text_a_column=x"),
-    )
-
-
-def from_stdin(monkeypatch, data, *arguments):
-    stdin = io.TextIOWrapper(io.BytesIO(data))
-    monkeypatch.setattr(sys, "stdin", stdin)
-    return predict(*arguments)
-
-
-def test_standard_input(scores, monkeypatch, capsys):
-    data = "good film\r\nbad\tfilm\n博\n\n\n".encode()
-    code = from_stdin(
-        *(monkeypatch, data, f"--model_dir={scores}", "--output_format=plain")
-    )
-    assert not code
-    found = [float(line) for line in capsys.readouterr().out.splitlines()]
-    model = heads.BertClassifier(test_export.CONFIG, 1)
-    checkpoints.restore_weights(
-        model.variables, formats.open_checkpoint(str(scores))
-    )
-    expected = [
-        test_export.python_logits(model, text, "")[0]
-        for text in ("good film", "bad film", "博")
-    ]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-def test_answers_before_a_bad_line_are_kept(scores, monkeypatch, capsys):
-    code = from_stdin(
-        *(monkeypatch, b"good\n \nbad\n", f"--model_dir={scores}")
-    )
-    assert code == 1
-    output = capsys.readouterr()
-    assert output.out.count("score") == 1
-    assert "standard input, line 2: the line is empty" in output.err
-
-
-def test_a_file_in_a_bucket(scores, tmp_path, monkeypatch, capsys):
-    def local(call):
-        return lambda path, *arguments: call(
-            path.replace("gs://bucket", str(tmp_path)), *arguments
-        )
-
-    for name in ("exists", "GFile"):
-        call = getattr(tf.io.gfile, name)
-        monkeypatch.setattr(tf.io.gfile, name, local(call))
-    run = f"--model_dir={scores}"
-    bucket = "--input_file=gs://bucket"
-    found = answers(tmp_path, ["good film", "bad"], run, f"{bucket}/in.txt")
-    assert [list(answer) for answer in found] == [["score"], ["score"]]
-    assert predict(run, f"{bucket}/none") == 1
-    assert "no such file. Received: gs://bucket/none" in capsys.readouterr().err
-
-
-def test_a_pipe_is_read_once(scores, tmp_path):
-    pipe, output = tmp_path / "pipe", tmp_path / "out.jsonl"
-    os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_text, args=("good\nbad\n",))
-    writer.start()
-    flags = [f"--input_file={pipe}", f"--output_file={output}"]
-    assert not predict(f"--model_dir={scores}", *flags)
-    writer.join()
-    lines = output.read_text().splitlines()
-    assert ["score" in json.loads(line) for line in lines] == [True, True]
-
-
-@pytest.mark.slow
-def test_each_line_is_answered_before_the_next_comes(scores):
-    process = subprocess.Popen(
-        [sys.executable, "predict.py", f"--model_dir={scores}"],
-        cwd=_ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert process.stdin and process.stdout
-    for line in ("good\n", "a bad film\n"):
-        process.stdin.write(line)
-        process.stdin.flush()
-        assert "score" in process.stdout.readline()
-    process.stdin.close()
-    assert process.wait(60) == 0
-
-
-@pytest.mark.slow
-def test_a_prompt_to_type_at(scores):
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "predict.py", f"--model_dir={scores}"],
-        cwd=_ROOT,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        close_fds=True,
-    )
-    os.close(theirs)
-    seen = b""
-
-    def until(mark):
-        nonlocal seen
-        while mark not in seen:
-            seen += os.read(ours, 1000)
-        before, _, seen = seen.partition(mark)
-        return before
-
-    assert b"Type a text; Ctrl-D ends." in until(b"> ")
-    os.write(ours, b"good film\n")
-    assert b'{"score": ' in until(b"> ")
-    os.write(ours, b"\x04")
-    assert process.wait(60) == 0
-    os.close(ours)
-
-
-@pytest.mark.slow
-def test_a_prompt_is_no_answer(scores):
-    """Where answers go to a file or to another program."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "predict.py", f"--model_dir={scores}"],
-        cwd=_ROOT,
-        stdin=theirs,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    os.write(ours, b"good film\n\x04")
-    answers, log = process.communicate(timeout=60)
-    os.close(theirs)
-    os.close(ours)
-    assert [list(json.loads(x)) for x in answers.splitlines()] == [["score"]]
-    assert log.count(b"> ") == 2
-
-
-# ---- Mistakes ---------------------------------------------------------------
+    return write_scores(tmp_path_factory.mktemp("scores") / "run")
 
 
 @pytest.mark.parametrize(
