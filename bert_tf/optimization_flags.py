@@ -45,6 +45,13 @@ WEIGHT_DECAY_RATE = flags.DEFINE_float(
     "Of all weights but layer norms and biases.",
     lower_bound=0,
 )
+ADAM_EPSILON = flags.DEFINE_float(
+    "adam_epsilon",
+    1e-6,
+    "Added to the root of the second moment. 1e-6 is the original's; PyTorch "
+    "and transformers have 1e-8.",
+    lower_bound=0,
+)
 CLIP_NORM = flags.DEFINE_float(
     "clip_norm", 1.0, "Longest norm of the gradients.", lower_bound=0
 )
@@ -73,6 +80,7 @@ def recipe() -> recipes.Recipe:
         lr_power=LR_POWER.value,
         num_cooldown_steps=NUM_COOLDOWN_STEPS.value,
         weight_decay_rate=WEIGHT_DECAY_RATE.value,
+        adam_epsilon=ADAM_EPSILON.value,
         clip_norm=CLIP_NORM.value,
         clipping=CLIPPING.value,
         layer_decay=LAYER_DECAY.value,

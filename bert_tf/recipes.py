@@ -28,6 +28,7 @@ class Recipe:
         lr_power: Of the polynomial schedule.
         num_cooldown_steps: Of the constant schedule.
         weight_decay_rate: Of all but layer norms and biases.
+        adam_epsilon: Added to the root of the second moment; LAMB's too.
         clip_norm: Longest norm of the gradients.
         clipping: One of optimization.CLIPPING.
         layer_decay: Each layer's rate is so much of that of the layer above.
@@ -40,6 +41,7 @@ class Recipe:
     lr_power: float = 1.0
     num_cooldown_steps: int = 0
     weight_decay_rate: float = 0.01
+    adam_epsilon: float = 1e-6
     clip_norm: float = 1.0
     clipping: str = "global"
     layer_decay: float = 1.0
@@ -62,7 +64,7 @@ class Recipe:
                 "`layer_decay` must be above 0 and at most 1. "
                 f"Received: layer_decay={self.layer_decay}"
             )
-        for name in ("lr_power", "clip_norm"):
+        for name in ("lr_power", "adam_epsilon", "clip_norm"):
             value = getattr(self, name)
             if not 0 < value < math.inf:
                 raise ValueError(
@@ -114,6 +116,7 @@ class Recipe:
         return kind(
             schedule,
             weight_decay_rate=self.weight_decay_rate,
+            epsilon=self.adam_epsilon,
             clip_norm=self.clip_norm,
             clipping=self.clipping,
             rate_of=layer_rates(self.layer_decay, num_layers),

@@ -98,6 +98,7 @@ class TestRecipe:
             ({"layer_decay": 0}, "above 0.*layer_decay=0"),
             ({"layer_decay": 1.5}, "at most 1.*layer_decay=1.5"),
             ({"clip_norm": 0}, "clip_norm=0"),
+            ({"adam_epsilon": 0}, "adam_epsilon=0"),
             ({"lr_power": 0, "lr_schedule": "polynomial"}, "lr_power=0"),
             ({"lr_power": 0.5}, "belongs to the schedule polynomial.*=linear"),
             ({"num_cooldown_steps": 3}, "schedule constant.*steps=3"),
@@ -126,13 +127,14 @@ class TestRecipe:
         recipe = recipes.Recipe(
             optimizer="lamb",
             weight_decay_rate=0.5,
+            adam_epsilon=1e-8,
             clip_norm=3.0,
             clipping="per_replica",
             dtype="float16",
         )
         made = recipe.make_optimizer(lambda step: step, 2)
         assert type(made) is optimization.Lamb
-        assert made.weight_decay_rate == 0.5
+        assert (made.weight_decay_rate, made.epsilon) == (0.5, 1e-8)
         assert (made.clip_norm, made.clipping) == (3.0, "per_replica")
         assert made.loss_scale is not None
         plain = recipes.Recipe().make_optimizer(lambda step: step, 2)
