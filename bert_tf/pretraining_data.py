@@ -336,7 +336,8 @@ def create_sequences(
     how = (settings.max_tokens, settings.short_seq_prob, seed, repetition)
     if settings.objective == "nsp":
         both = corpus if partner is None else corpus.append(partner)
-        if len(both) < 2:
+        # Of none nothing is made: a part of the text may be without words.
+        if len(both) == 1:
             raise ValueError(
                 "The next-sentence task takes half of its second segments "
                 "from another document, so the text must hold at least two. "

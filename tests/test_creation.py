@@ -281,6 +281,16 @@ class TestRun:
         deviation = ((mean - 1) * (mean - 2) / (n + m - 1)) ** 0.5
         assert abs(runs - mean) < 4 * deviation
 
+    def test_a_part_may_be_without_words(self, folder, tmp_path):
+        for name in ("x", "vocab"):
+            text = (folder / f"{name}.txt").read_text()
+            (tmp_path / f"{name}.txt").write_text(text)
+        # Words of characters that vanish, in units of their own.
+        (tmp_path / "y.txt").write_text("\u200b\n\n" * 6000)
+        result, _ = run(tmp_path, tmp_path / "out")
+        assert result.counts["documents"] == 150
+        assert result.counts["empty_documents"] == 6000
+
     @pytest.mark.parametrize("objective", pretraining_data.OBJECTIVES)
     @pytest.mark.parametrize("pack", [False, True])
     @pytest.mark.parametrize("dynamic_masking", [False, True])

@@ -176,6 +176,16 @@ class TestCreateSequences:
         # Of 39 other documents and 40 of the partner.
         documents.assert_share(np.sum(is_second), is_random.sum(), 40 / 79)
 
+    @pytest.mark.parametrize("objective", pretraining_data.OBJECTIVES)
+    def test_of_no_documents_are_none(self, objective):
+        nothing = documents.make_corpus([])
+        settings = Settings(objective=objective)
+        for partner in (None, nothing):
+            sequences = pretraining_data.create_sequences(
+                nothing, partner, settings, 1, 0
+            )
+            assert len(sequences) == len(sequences.tokens) == 0
+
     def test_one_document_is_refused_for_next_sentences_alone(self):
         corpus = documents.make_corpus(documents.make_documents(documents=1))
         message = "must hold at least two. Received: documents=1"
