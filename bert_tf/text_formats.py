@@ -192,7 +192,8 @@ def _jsonl(source: Source) -> Iterator[Text]:
         fail = functools.partial(text_files.error_at, source.file, line.offset)
         try:
             record = json.loads(line.text)
-        except json.JSONDecodeError as error:
+        # Also a number of 5,000 digits, or lists in lists without end.
+        except (ValueError, RecursionError) as error:
             raise fail(f"not JSON: {error}") from error
         text = _field(record, source.text_field, fail)
         # Escapes can say what UTF-8 can't.

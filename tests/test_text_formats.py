@@ -160,6 +160,8 @@ class TestErrors:
         "line, message",
         [
             ("{", r"line 2: not JSON: Expecting property name"),
+            ("1" * 5000, r"line 2: not JSON: .* 5000 digits"),
+            ("[" * 99999, r"line 2: not JSON: .* recursion depth"),
             ("[1]", r"line 2: not a JSON object. Received: \[1\]"),
             ('{"body": ""}', r"line 2: no field 'text': .*fields=\['body'\]"),
             ('{"text": 3}', r"'text' must be a string. Received: 3"),
