@@ -24,6 +24,7 @@ the sentences. Compared on 2.9 MB of English Wikipedia on one core:
 """
 
 import dataclasses
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from bert_tf import text_files, text_formats
@@ -38,6 +39,8 @@ UNIT_BYTES = 16 << 20
 _COMPRESSION = 4
 # Keys are the file's number and the offset in it: 2^24 files of 2^40 bytes.
 _OFFSET_BITS = 40
+# And perhaps what kind of it, as in zh-hant.
+_LANGUAGE = re.compile("[a-z]{2,3}(-[a-z]+)*")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,6 +118,12 @@ class Reader:
                     f"`{name}` must be one of {', '.join(known)}. "
                     f"Received: {name}={getattr(self, name)!r}"
                 )
+        # What sentencex does not know it takes for English.
+        if not _LANGUAGE.fullmatch(self.language):
+            raise ValueError(
+                "`language` must be a code of ISO 639, such as en or de. "
+                f"Received: language={self.language!r}"
+            )
 
 
 # ---- Units ------------------------------------------------------------------

@@ -155,6 +155,11 @@ class TestReader:
         with pytest.raises(ValueError, match=r"on_bad_text.*replace.*'skip'"):
             corpus.Reader(on_bad_text="skip")
 
+    @pytest.mark.parametrize("language", ["German", "DE", "d", ""])
+    def test_no_language(self, language):
+        with pytest.raises(ValueError, match=f"ISO 639, .*='{language}'"):
+            corpus.Reader(language=language)
+
 
 class TestPieces:
     def document(self, key, size):
