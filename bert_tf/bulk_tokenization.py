@@ -23,8 +23,10 @@ _BATCH_BYTES = 1 << 18
 # A chance of 3e-6 that two of ten million words have the same hash.
 _MULTIPLIER = 0x9E3779B97F4A7C15
 _SLOT_BITS = 20
-# What is remembered is forgotten at this many words (about 300 MB).
+# What is remembered is forgotten at this many words, or pieces of them (about
+# 300 MB): a sentence of Chinese without ASCII punctuation counts as a word.
 _MAX_WORDS = 1 << 20
+_MAX_PIECES = 1 << 25
 
 # JSON can hold half a surrogate pair: to the Python tokenizer a character.
 _ENCODING = ("utf-8", "surrogatepass")
@@ -163,7 +165,7 @@ class BulkTokenizer:
         hashes: np.ndarray,
     ) -> np.ndarray:
         """Returns the numbers of the words, giving one to each new word."""
-        if len(self._numbers) > _MAX_WORDS:
+        if len(self._numbers) > _MAX_WORDS or len(self._pieces) > _MAX_PIECES:
             self._forget()
         slots = hashes >> np.uint64(64 - _SLOT_BITS)
         numbers = self._slot_number[slots]  # [W]

@@ -14,8 +14,10 @@ from bert_tf import tokenization
 
 # Different words in memory (300 MB). English Wikipedia has 10 million.
 _MAX_WORDS = 2_000_000
-# Different strings between spaces that are gathered before they are split.
+# Different strings between spaces that are gathered before they are split, and
+# the characters of text that is gathered: Chinese has hardly any spaces.
 _MAX_STRINGS = 500_000
+_MAX_GATHERED = 1 << 27
 # Copies of a word that are handed over at a time.
 _MAX_COPIES = 10_000
 _UNUSED = re.compile(r"\[unused\d+\]")
@@ -70,11 +72,13 @@ def count_words(
 def _count_strings(texts: Iterable[str]) -> Iterator[collections.Counter[str]]:
     """Counts what stands between spaces; words repeat, texts do not."""
     strings: collections.Counter[str] = collections.Counter()
+    characters = 0
     for text in texts:
         strings.update(text.split(" "))
-        if len(strings) > _MAX_STRINGS:
+        characters += len(text)
+        if len(strings) > _MAX_STRINGS or characters > _MAX_GATHERED:
             yield strings
-            strings = collections.Counter()
+            strings, characters = collections.Counter(), 0
     yield strings
 
 

@@ -15,6 +15,9 @@ from etils import epath
 # Texts -> pieces of all texts, and how many by text.
 Tokenize = Callable[[Sequence[str]], tuple[np.ndarray, np.ndarray]]
 
+# Words of a segmenter that are remembered (150 MB).
+_MAX_KNOWN = 1 << 19
+
 
 class _Words:
     """Words as tuples of pieces."""
@@ -109,6 +112,8 @@ class Segmenter:
                     f"The segmenter {self._name} must return strings. "
                     f"Received: {word!r}"
                 )
+        if len(self._known) > _MAX_KNOWN:
+            self._known.clear()
         new = [word for word in dict.fromkeys(words) if word not in self._known]
         self._known.update(zip(new, _split(new, self._tokenize), strict=True))
         return _Words(self._known[word] for word in words)

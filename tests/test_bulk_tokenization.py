@@ -88,6 +88,17 @@ def test_forgets_words_beyond_the_limit(monkeypatch):
     assert not different(texts, _VOCAB, True)
 
 
+def test_forgets_pieces_beyond_the_limit(monkeypatch):
+    monkeypatch.setattr(bulk_tokenization, "_MAX_PIECES", 200)
+    monkeypatch.setattr(bulk_tokenization, "_BATCH_BYTES", 1000)
+    bulk = bulk_tokenization.BulkTokenizer({"[UNK]": 0, "東": 1}, True)
+    # What counts as a word is all of a text without ASCII punctuation.
+    for size in range(1, 100):
+        ids, _ = bulk.tokenize(["東" * size])
+        assert ids.tolist() == [1] * size
+        assert len(bulk._pieces) <= 200 + size
+
+
 def test_words_share_slots(monkeypatch):
     monkeypatch.setattr(bulk_tokenization, "_SLOT_BITS", 2)
     texts = [f"{a}{b} {b}." for a in "abcdef" for b in "uvwxyz"] * 2

@@ -56,6 +56,18 @@ class TestCountWords:
         counted = vocabulary.count_words(texts, True)
         assert counted == {word: 3 * count for word, count in words.items()}
 
+    def test_gathers_little_text_without_spaces(self, monkeypatch):
+        # As many texts at a time as take the characters beyond the limit.
+        monkeypatch.setattr(vocabulary, "_MAX_GATHERED", 1000)
+        texts = [chr(0x4E00 + i) * 300 for i in range(10)]
+        gathered = list(vocabulary._count_strings(texts))
+        assert [list(strings) for strings in gathered] == [
+            texts[:4], texts[4:8], texts[8:]
+        ]  # fmt: skip
+        assert vocabulary.count_words(texts, True) == {
+            text[0]: 300 for text in texts
+        }
+
     def test_forgets_the_rarest(self, monkeypatch):
         monkeypatch.setattr(vocabulary, "_MAX_STRINGS", 0)
         texts = ["a b b c c c", "d d d d e e"]

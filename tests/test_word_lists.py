@@ -95,6 +95,13 @@ class TestSegmenter:
         with pytest.raises(ValueError, match="my_words:numbers must return st"):
             words_of(words, ["我"], tokenize)
 
+    def test_forgets_words_beyond_the_limit(self, tokenize, monkeypatch):
+        monkeypatch.setattr(word_lists, "_MAX_KNOWN", 4)
+        words = word_lists.Segmenter("builtins:list", tokenize)
+        for text in ("我在北京", "大学学习", "我在大学", "自然语言"):
+            words.of_text(text)
+            assert len(words._known) <= 8
+
     @pytest.mark.parametrize(
         "name", ["none_such:cut", "os:none_such", "os", ""]
     )
