@@ -159,9 +159,13 @@ def main(_):
     if extend_vocab := _EXTEND_VOCAB.value:
         base = tokenization.load_vocab(extend_vocab)
         tokenization.check_casing(base, _DO_LOWER_CASE.value, extend_vocab)
+    # Else hours of work would end in an error.
+    epath.Path(path).parent.mkdir(parents=True, exist_ok=True)
     words = vocabulary.count_words(
         read(text_flags.units(), text_flags.reader()), _DO_LOWER_CASE.value
     )
+    if not words:
+        raise ValueError("The text holds no words. Is it in --input_format?")
     if base:
         pieces = extend(base, words, _NUM_APPENDED.value)
     else:

@@ -332,11 +332,28 @@ class TestMain:
             ({"extend_vocab": "/nowhere/v.txt"}, "/nowhere/v.txt"),
             ({"vocab_size": 105}, "105, max_characters=1000, num_unused=99"),
             ({"input_file": "/nowhere/*"}, r"No file matches.*'/nowhere/\*'"),
-            ({"vocab_file": "/nowhere/vocab.txt"}, "/nowhere"),
+            ({"vocab_file": "{}/text1/vocab.txt"}, "File exists.*/text1"),
+            ({"input_file": "{}/blank"}, "holds no words.*--input_format"),
+            (
+                {"input_file": "{}/blank", "extend_vocab": "{}/base"},
+                "holds no words.*--input_format",
+            ),
         ],
     )
     def test_bad_input(self, tmp_path, words, changes, message):
+        (tmp_path / "blank").write_text("\n\u200b\n")
+        (tmp_path / "base").write_text("\n".join(["[unused0]", *_HEAD]))
+        changes = {
+            name: str(value).replace("{}", str(tmp_path))
+            for name, value in changes.items()
+        }
         done = self.run(tmp_path, **changes)
         assert done.wait() == 1
         assert re.search(f"^error: .*{message}", done.lines[-1]), done.stderr
         assert not (tmp_path / "vocab.txt").exists()
+
+    def test_makes_the_folder(self, tmp_path, words):
+        path = tmp_path / "new" / "folder" / "vocab.txt"
+        done = self.run(tmp_path, vocab_file=path)
+        assert done.wait() == 0, done.stderr
+        assert len(tokenization.load_vocab(path)) == 150
