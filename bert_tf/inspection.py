@@ -45,14 +45,25 @@ def show(
             masks = input_pipeline.DynamicMasks(settings, manifest.seed)
     shown = 0
     for file in files:
-        for serialized in tf.data.TFRecordDataset(file).take(number - shown):
-            row = _decode(file, serialized.numpy())
+        for row in _rows(file, number - shown):
             if masks is not None:
                 batch = {n: tf.constant(x[np.newaxis]) for n, x in row.items()}
                 batch = masks.apply(batch, tf.constant([0], tf.int64), shown)
                 row = {name: x[0].numpy() for name, x in batch.items()}
+            if "masked_lm_weights" not in row:
+                raise ValueError(
+                    f"{file} holds text without masks: copy the manifest that "
+                    "belongs to it, which says how training masks it"
+                )
             shown += 1
             yield _text(shown, file, row, pieces, objective)
+
+
+def _rows(file: str, number: int) -> Iterator[dict[str, np.ndarray]]:
+    """Yields the features of a file's first records."""
+    with input_pipeline.explained([file]):
+        for serialized in tf.data.TFRecordDataset(file).take(number):
+            yield _decode(file, serialized.numpy())
 
 
 def _decode(file: str, record: bytes) -> dict[str, np.ndarray]:
@@ -65,7 +76,7 @@ def _decode(file: str, record: bytes) -> dict[str, np.ndarray]:
         else:
             values = np.array(feature.int64_list.value, np.int32)
         row[name] = values
-    if "input_ids" not in row or "segment_ids" not in row:
+    if not {"input_ids", "segment_ids", "next_sentence_labels"} <= row.keys():
         raise ValueError(
             f"{file} does not hold pre-training records. "
             f"Received: features={sorted(row)}"

@@ -108,6 +108,29 @@ class TestRefuses:
         with pytest.raises(ValueError, match="records does not hold pre-train"):
             list(inspection.show([str(path)], PIECES, 1))
 
+    def test_records_of_a_task(self, tmp_path):
+        path = tmp_path / "records"
+        kind = records.CLASSIFICATION
+        features = {feature.name: [1] for feature in kind.features}
+        with records.Writer(path) as writer:
+            writer.write(kind.encode(features))
+        with pytest.raises(ValueError, match="records does not hold pre-train"):
+            list(inspection.show([str(path)], PIECES, 1))
+
+    def test_text(self, tmp_path):
+        path = tmp_path / "a.txt"
+        path.write_text("This is text, of which records are still to be made.")
+        with pytest.raises(ValueError, match=r"a.txt, record 1: .*TFRecord f"):
+            list(inspection.show([str(path)], PIECES, 1))
+
+    def test_what_only_the_manifest_says(self, tmp_path):
+        settings = pretraining_data.Settings(16, 4, dynamic_masking=True)
+        files = pretraining_records.write_made(tmp_path, settings)
+        for path in tmp_path.glob("*manifest.json"):
+            path.unlink()
+        with pytest.raises(ValueError, match="copy the manifest that belongs"):
+            list(inspection.show(files, PIECES, 1))
+
 
 def test_script(tmp_path):
     files = write(tmp_path, FEATURES)
