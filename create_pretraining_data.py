@@ -43,6 +43,7 @@ from bert_tf import (
 )
 
 from absl import flags, logging
+from etils import epath
 
 flags.adopt_module_key_flags(text_flags)
 
@@ -220,6 +221,12 @@ def output_of_flags() -> creation_output.Output:
         raise ValueError(
             "--output_file must name each file once. "
             f"Received: output_file={files}"
+        )
+    folders = [file for file in files if epath.Path(file).is_dir()]
+    if folders:
+        raise ValueError(
+            "--output_file must name files: give a folder by --output_dir. "
+            f"Received: output_file={folders[0]}"
         )
     if _NUM_SHARDS.value:
         raise ValueError(

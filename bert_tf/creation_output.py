@@ -73,16 +73,28 @@ class Output:
         """Whether the output holds all that a run would make.
 
         Raises:
-            ValueError: It holds records of another run. Names what differs.
+            ValueError: It holds records of another run, or not all of this
+                one. Names what differs, or what is missing.
         """
         manifest = epath.Path(self.manifest)
         if manifest.exists():
-            before = manifests.Manifest.read(manifest).made_of
-            differences = creation_files.differing(before, fingerprint)
+            before = manifests.Manifest.read(manifest)
+            differences = creation_files.differing(before.made_of, fingerprint)
             if differences:
                 raise ValueError(
                     f"{manifest} is of another run: {differences}. Remove it "
                     "with its records, or choose another output"
+                )
+            lost = [
+                file
+                for file in self.paths(len(before.shards))
+                if not epath.Path(file).exists()
+            ]
+            if lost:
+                raise ValueError(
+                    f"{manifest} lists {lost[0]}, which is not there. Remove "
+                    "it with the records that are left to make all again, or "
+                    "choose another output"
                 )
             return True
         folder = epath.Path(self.folder)

@@ -8,6 +8,7 @@ import pathlib
 import random
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -303,6 +304,16 @@ class TestGoesOn:
         message = "is of another run: dupe_factor was 3 and is 4. Remove it"
         assert message in done.lines[-1]
 
+    def test_a_shard_is_lost(self, inputs, made, tmp_path):
+        folder, _ = made
+        shutil.copytree(folder, tmp_path / "out")
+        lost = tmp_path / "out" / "part-00001-of-00003.tfrecord"
+        lost.unlink()
+        done = run(inputs, tmp_path, num_shards=3)
+        assert done.wait() == 1
+        message = rf"error: .*manifest.json lists {lost}, which is not there"
+        assert re.search(message, done.lines[-1])
+
     def test_disk_full(self, inputs, made, tmp_path):
         folder, _ = made
         shards = sorted(folder.glob("*.tfrecord"))
@@ -383,6 +394,10 @@ class TestBadInput:
             ({"output_dir": "{}/one/x"}, "Not a directory: .*/one/x"),
             ({"output_dir": None}, "Give either --output_file or --output_dir"),
             ({"output_file": "{}/x"}, "Give either --output_file or --outp"),
+            (
+                {"output_dir": None, "output_file": "{}/x,{}/other"},
+                "give a folder by --output_dir. Received: .*/other",
+            ),
             ({"output_dir": "{}/other"}, "/other holds other records, such as"),
             (
                 {"masking": "span", "do_whole_word_mask": "true"},
