@@ -14,10 +14,12 @@ each shard begin, so that a shard reads no more than what it needs of each file:
 the shuffle of 1,000 pieces into 10,000 shards reads the sequences once.
 """
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from bert_tf import pretraining_data
@@ -93,7 +95,31 @@ class WorkFolder:
         # Also after a removal that was stopped, which left run.json.
         for name in _FOLDERS:
             (self.path / name).mkdir(parents=True, exist_ok=True)
-        write(file, json.dumps(fingerprint, indent=2).encode())
+        if not file.exists():
+            write(file, json.dumps(fingerprint, indent=2).encode())
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keeps out other processes, after `begin`.
+
+        Two would write to the same temporary files. It can't where files have
+        no locks, such as on gs://.
+
+        Raises:
+            ValueError: Another process works in the folder.
+        """
+        with contextlib.ExitStack() as stack:
+            try:
+                file = stack.enter_context(open(self.path / "run.json", "r+b"))
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise ValueError(
+                    f"Another process works in {self.path}: wait for its end, "
+                    "or choose another output"
+                ) from error
+            except OSError:
+                pass
+            yield
 
     @property
     def is_empty(self) -> bool:

@@ -238,12 +238,20 @@ def run(
 
     Raises:
         ValueError: The text or the settings do not allow it; or the working
-            folder is of another run.
+            folder is of another run, or another process works in it.
         OSError: A file cannot be read or written. Finished files stay.
     """
     for folder in output.folders:
         epath.Path(folder).mkdir(parents=True, exist_ok=True)
     job.work.begin(job.fingerprint(output))
+    with job.work.alone():
+        return _run(job, output, pool)
+
+
+def _run(
+    job: Job, output: creation_output.Output, pool: workers.Workers
+) -> creation_output.Result:
+    """All phases."""
     files: list[str] = []
     try:
         pieces, counts = _tokenize_all(job, pool)

@@ -377,6 +377,17 @@ class TestGoesOn:
         with pytest.raises(ValueError, match=message):
             run(folder, tmp_path, other, shards=5)
 
+    def test_not_beside_another_process(self, folder, made, tmp_path):
+        with pytest.raises(StoppedError):
+            run(folder, tmp_path, pool=StoppingPool(3))
+        work = make_job(folder, tmp_path / ".work").work
+        before = sorted(tmp_path.rglob("*"))
+        with work.alone():
+            with pytest.raises(ValueError, match="Another process works in"):
+                run(folder, tmp_path)
+            assert sorted(tmp_path.rglob("*")) == before
+        assert run(folder, tmp_path)[1] == made[1]
+
     def test_a_lost_shard_is_made_again(self, folder, made, tmp_path):
         where = creation_output.Output(folder=str(tmp_path), num_shards=4)
         job = make_job(folder, where.work_folder)
