@@ -212,6 +212,12 @@ def extend(
     extended = [*pieces, *([""] * appended)]
     rows += range(len(pieces), len(extended))
     step = -(-len(rows) // _STEPS)
+    # Longer ones are [UNK] with any pieces, and take minutes each.
+    words = {
+        word: count
+        for word, count in words.items()
+        if len(word) <= tokenization.MAX_CHARS_PER_WORD
+    }
     while rows:
         saved = _savings(words, set(extended), set(candidates))
         best = sorted(saved, key=lambda piece: (-saved[piece], piece))[:step]

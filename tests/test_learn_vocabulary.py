@@ -211,6 +211,13 @@ class TestExtend:
         extended = self.extend(words, candidates)
         assert vocabulary.coverage(extended, words).unknown == 0
 
+    def test_words_that_are_too_long_save_nothing(self):
+        words = {"ca" * 101: 99, "ca" * 100: 1, "hat": 1}
+        candidates = ["##cac", "hat"]
+        assert self.filled(words, candidates) == ["##cac", "hat"]
+        del words["ca" * 100]
+        assert self.filled(words, candidates) == ["hat"]
+
     def test_savings_are_what_coverage_counts(self):
         words = make_words()
         base = [*_HEAD, *sorted({word[0] for word in words})]
