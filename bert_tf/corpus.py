@@ -41,6 +41,9 @@ _COMPRESSION = 4
 _OFFSET_BITS = 40
 # And perhaps what kind of it, as in zh-hant.
 _LANGUAGE = re.compile("[a-z]{2,3}(-[a-z]+)*")
+# A period after white space of several bytes, such as U+00A0. After a capital
+# sentencex takes it for an initial's, cuts the bytes, and ends the process.
+_PERIOD_APART = re.compile(r"\.(?<=[^\S\x00-\x7f]\.)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,7 +225,9 @@ def _sentences(paragraphs: Iterable[str], language: str) -> list[str]:
     return [
         sentence
         for paragraph in paragraphs
-        for part in sentencex.segment(language, paragraph)
+        for part in sentencex.segment(
+            language, _PERIOD_APART.sub(" .", paragraph)
+        )
         if (sentence := part.strip())
     ]
 

@@ -118,6 +118,17 @@ class TestRead:
         ((document,),) = read([str(path)], reader)
         assert document.sentences[-1] == "Sie auch."
 
+    @pytest.mark.parametrize("language", ["en", "fr", "ru", "zh"])
+    def test_spaces_before_periods(self, tmp_path, language):
+        # All white space there is.
+        spaces = [c for c in map(chr, range(0x10000)) if c.isspace()]
+        text = "".join(f"Vitamin C{c}. So did I{c}{c}. " for c in spaces)
+        path = tmp_path / "a"
+        path.write_text(text.replace("\n", " "), encoding="utf-8", newline="")
+        reader = corpus.Reader("documents", language=language)
+        ((document,),) = read([str(path)], reader)
+        assert " ".join(document.sentences).split() == text.split()
+
     def test_empty_documents_are_there_to_be_counted(self, tmp_path):
         path = tmp_path / "a"
         path.write_text("One.\n\n \nTwo.\n")
