@@ -112,3 +112,29 @@ def test_a_dead_worker_ends_the_other(data, expected, tmp_path, which):
     assert other.lines[-1].startswith("error: Another worker ")
     assert "Traceback" not in other.stderr
     assert_goes_on(data, tmp_path / "out", expected, f"kill{which}-again")
+
+
+def test_early_stop(data, tmp_path):
+    # With a rate of 0 no evaluation is better than the first.
+    output = tmp_path / "out"
+
+    def end(log):
+        runs = start(
+            data,
+            output,
+            log,
+            *("--learning_rate=0", "--eval_steps=2", "--max_eval_steps=2"),
+            *("--early_stop_evaluations=3", "--save_checkpoints_steps=3"),
+        )
+        for run in runs:
+            assert run.wait() == 0, run.stderr[-3000:]
+            assert "No lower loss since step 2: ending at step 8." in run.stderr
+        return tensors(output, 8)
+
+    expected = end("early")
+    # What runs that were killed before their end find.
+    for path in output.glob("model.ckpt-8.*"):
+        path.unlink()
+    found = end("early-again")
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, name)
