@@ -1,18 +1,15 @@
 """Opening and writing any format: round trips and bad input."""
 
 import dataclasses
-import hashlib
-import json
 import pathlib
 
-from bert_tf import checkpoints, heads, modeling, serving
-from bert_tf.interop import formats, huggingface, model_files, names, opened
+from bert_tf import checkpoints, modeling
+from bert_tf.interop import formats, names, opened
 from tests import interop_samples as samples
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from safetensors import numpy as safetensors_numpy
 
 _CONFIG = modeling.BertConfig(**samples.SMALL)
 
@@ -29,17 +26,6 @@ def convert(path, output_format, target, head=None):
     if head:
         source = formats.with_head(source, head)
     return formats.write(str(target), output_format, source)
-
-
-def huggingface_folder(tmp_path, tf1):
-    convert(tf1, "hf", tmp_path / "hf")
-    return tmp_path / "hf"
-
-
-def set_config(folder, **changes):
-    """Changes values of a config.json."""
-    values = opened.read_json(str(folder), huggingface.CONFIG)
-    (folder / "config.json").write_text(json.dumps(values | changes))
 
 
 class TestRoundTrip:
@@ -186,187 +172,6 @@ class TestNoCheckpoint:
             formats.open_checkpoint(str(tmp_path))
 
 
-class TestHuggingFace:
-    """Files as they come, without transformers."""
-
-    @pytest.mark.parametrize("cut", [1, 1000, -20])
-    def test_half_downloaded(self, tmp_path, tf1, cut):
-        path = huggingface_folder(tmp_path, tf1) / "model.safetensors"
-        data = path.read_bytes()[:cut]
-        path.write_bytes(data)
-        message = r"safetensors can't be read, it is truncated.*Received: "
-        with pytest.raises(ValueError, match=f"{message}{len(data)} bytes"):
-            formats.open_checkpoint(str(path.parent))
-
-    @pytest.mark.parametrize(
-        "changes, message",
-        [
-            ({"vocab_size": 39}, r"word_embeddings is \[40, 32\] there"),
-            (
-                {"num_hidden_layers": 2},
-                "num_hidden_layers=2, and there is bert",
-            ),
-            ({"num_hidden_layers": 4}, "layer_3/.* is not there"),
-            (
-                {"model_type": "roberta", "architectures": ["RobertaModel"]},
-                "config.json: Only BERT .*architectures=RobertaModel",
-            ),
-        ],
-    )
-    def test_a_config_that_does_not_fit(self, tmp_path, tf1, changes, message):
-        folder = huggingface_folder(tmp_path, tf1)
-        set_config(folder, **changes)
-        with pytest.raises(ValueError, match=message):
-            formats.open_checkpoint(str(folder))
-
-    def test_the_file_of_weights_means_its_folder(self, tmp_path, tf1):
-        folder = huggingface_folder(tmp_path, tf1)
-        samples.assert_equal(f"{folder}/model.safetensors", tf1)
-
-    @pytest.mark.parametrize(
-        "model",
-        [
-            {"type": "Unigram", "vocab": [["<unk>", 0.0], ["cat", -1.5]]},
-            {"type": "BPE", "vocab": {"c": 0, "at": 1}, "merges": []},
-        ],
-    )
-    def test_a_vocabulary_of_another_kind(self, tmp_path, tf1, model, caplog):
-        folder = huggingface_folder(tmp_path, tf1)
-        (folder / "vocab.txt").unlink()
-        (folder / "tokenizer.json").write_text(json.dumps({"model": model}))
-        caplog.set_level("INFO")
-        assert formats.open_checkpoint(str(folder)).vocab is None
-        assert f"no WordPiece. Received: type={model['type']}" in caplog.text
-
-    @pytest.mark.parametrize(
-        "name, changes, message",
-        [
-            ("tokenizer_config", {"strip_accents": None}, None),
-            ("tokenizer_config", {"do_lower_case": True}, None),
-            (
-                "tokenizer_config",
-                {"do_lower_case": True, "strip_accents": False},
-                "has strip_accents=False, which",
-            ),
-            (
-                "tokenizer_config",
-                {"strip_accents": True, "tokenize_chinese_chars": False},
-                "strip_accents=True, tokenize_chinese_chars=False, which",
-            ),
-            (
-                "config",
-                {"tokenizer_class": "BertJapaneseTokenizer"},
-                "tokenizer_class=BertJapaneseTokenizer, which",
-            ),
-        ],
-    )
-    def test_a_tokenizer_that_splits_otherwise(
-        self, tmp_path, tf1, caplog, name, changes, message
-    ):
-        folder = huggingface_folder(tmp_path, tf1)
-        path = folder / "tokenizer_config.json"
-        values = json.loads(path.read_text())
-        if name == "config":
-            del values["tokenizer_class"]
-            set_config(folder, **changes)
-        else:
-            values |= changes
-        path.write_text(json.dumps(values))
-        formats.open_checkpoint(str(folder))
-        found = "other pieces than in its training" in caplog.text
-        assert found == (message is not None)
-        assert (message or "") in caplog.text
-
-    def test_normalizers_of_tokenizer_json(self, tmp_path, tf1, caplog):
-        folder = huggingface_folder(tmp_path, tf1)
-        (folder / "tokenizer_config.json").unlink()
-        path = folder / "tokenizer.json"
-        values = json.loads(path.read_text())
-        values["normalizer"]["handle_chinese_chars"] = False
-        path.write_text(json.dumps(values))
-        formats.open_checkpoint(str(folder))
-        assert "has tokenize_chinese_chars=False, which" in caplog.text
-
-    def test_a_vocabulary_that_does_not_name_its_kind(self, tmp_path, tf1):
-        folder = huggingface_folder(tmp_path, tf1)
-        vocab = (folder / "vocab.txt").read_text()
-        (folder / "vocab.txt").unlink()
-        values = opened.read_json(str(folder), "tokenizer.json")
-        del values["model"]["type"]
-        (folder / "tokenizer.json").write_text(json.dumps(values))
-        assert formats.open_checkpoint(str(folder)).vocab == vocab
-
-    @pytest.mark.parametrize(
-        "head, problem_type, kept",
-        [
-            ("classification", None, False),
-            ("classification", "regression", False),
-            ("classification", "multi_label_classification", True),
-            ("tagging", None, True),
-        ],
-    )
-    def test_the_name_of_a_score(self, tmp_path, head, problem_type, kept):
-        kinds = {
-            "classification": heads.BertClassifier,
-            "tagging": heads.BertTagger,
-        }
-        tf1 = samples.write_tf1(tmp_path / "tf1", kinds[head](_CONFIG, 1))
-        folder = huggingface_folder(tmp_path, tf1)
-        set_config(folder, id2label={"0": "score"}, problem_type=problem_type)
-        source = formats.open_checkpoint(str(folder))
-        assert source.labels == (("score",) if kept else None)
-        formats.write(str(tmp_path / "again"), "hf", source)
-        values = opened.read_json(str(tmp_path / "again"), huggingface.CONFIG)
-        if head == "classification":
-            assert values["problem_type"] == (
-                problem_type if kept else "regression"
-            )
-
-    @pytest.mark.parametrize("labels", [{"no": "0"}, ["no"], [["no"]]])
-    def test_classes_without_numbers(self, tmp_path, tf1, labels):
-        folder = huggingface_folder(tmp_path, tf1)
-        set_config(folder, id2label=labels)
-        with pytest.raises(ValueError, match=r"config.json: `id2label` must"):
-            formats.open_checkpoint(str(folder))
-
-    def test_a_vocabulary_without_the_ends_of_rows(self, tmp_path):
-        vocab = [piece for piece in samples.VOCAB if piece != "[SEP]"] + ["x"]
-        model = samples.random_model("encoder", _CONFIG)
-        tf1 = samples.write_tf1(tmp_path / "tf1", model, vocab=vocab)
-        message = r"Received: a vocabulary without \[SEP\]$"
-        with pytest.raises(ValueError, match=message):
-            convert(tf1, "hf", tmp_path / "hf")
-        assert not (tmp_path / "hf").exists()
-
-    @pytest.mark.parametrize(
-        "architecture", ["BertForMaskedLM", "BertForNextSentencePrediction"]
-    )
-    def test_both_heads_under_the_name_of_one(
-        self, tmp_path, tf1, architecture
-    ):
-        # As bert-base-uncased.
-        folder = huggingface_folder(tmp_path, tf1)
-        set_config(folder, architectures=[architecture])
-        source = formats.open_checkpoint(str(folder))
-        assert source.left_over == ()
-        assert serving.find_head(source, None) == "masked_lm"
-        samples.assert_equal(str(folder), tf1)
-
-    def test_what_is_left_over_is_named(self, tmp_path, tf1):
-        path = huggingface_folder(tmp_path, tf1) / "model.safetensors"
-        left = ("cls.mine.bias", "cls.mine.weight")
-        tensors = safetensors_numpy.load_file(path)
-        tensors |= {name: np.zeros(2, np.float32) for name in left}
-        safetensors_numpy.save_file(tensors, path)
-        source = formats.open_checkpoint(str(path.parent))
-        assert source.left_over == left
-        assert source.config is not None
-        model = heads.BertPretrainer(source.config)
-        report = checkpoints.restore_weights(model.variables, source, "")
-        assert report.unused == left
-        assert f"not used by this model: {', '.join(left)}" in str(report)
-
-
 class TestWrite:
     def test_not_over_something(self, tmp_path, tf1):
         (tmp_path / "mine").write_text("")
@@ -426,85 +231,3 @@ class TestWrite:
         written = formats.write(str(tmp_path / "x"), output_format, source)
         (note,) = written.notes
         assert "there is no tokenizer in the folder" in note
-
-
-class TestModelFiles:
-    def test_brought_by_the_checkpoint(self, tf1):
-        source = formats.open_checkpoint(tf1)
-        assert model_files.find_config(None, source) == _CONFIG
-        assert model_files.find_vocab(None, source) == source.vocab
-
-    def test_known_to_nobody(self):
-        with pytest.raises(ValueError, match="give --bert_config_file"):
-            model_files.find_config(None, None)
-        with pytest.raises(ValueError, match="give --vocab_file"):
-            model_files.find_vocab(None, None)
-
-    def test_given_and_of_the_same_model(self, tmp_path, tf1):
-        # Dropout is the run's choice, not the model's.
-        given = dataclasses.replace(_CONFIG, hidden_dropout_prob=0.3)
-        path = tmp_path / "config.json"
-        path.write_text(given.to_json())
-        source = formats.open_checkpoint(tf1)
-        assert model_files.find_config(str(path), source) == given
-        assert model_files.find_config(str(path), None) == given
-
-    def test_given_and_of_another_model(self, tmp_path, tf1):
-        given = dataclasses.replace(_CONFIG, hidden_act="gelu_erf")
-        path = tmp_path / "config.json"
-        path.write_text(given.to_json())
-        message = "hidden_act is gelu_erf there and gelu in the checkpoint's"
-        with pytest.raises(ValueError, match=message):
-            model_files.find_config(str(path), formats.open_checkpoint(tf1))
-
-    def test_vocabulary(self, tmp_path, tf1):
-        brought = [*samples.VOCAB[:-1], "[unused0]"]
-        source = dataclasses.replace(
-            formats.open_checkpoint(tf1),
-            vocab="".join(f"{x}\n" for x in brought),
-        )
-        path = tmp_path / "vocab.txt"
-        # A word of the user's own in an unused place.
-        given = "".join(f"{x}\n" for x in [*brought[:-1], "mine"])
-        path.write_text(given)
-        assert model_files.find_vocab(str(path), source) == given
-        for pieces, message in (
-            ([*brought[:-2], "mine", "w"], "line 39 is 'mine', and .* 'w23'"),
-            (brought[:-1], "it has 39 pieces, and the checkpoint's has 40"),
-        ):
-            path.write_text("".join(f"{x}\n" for x in pieces))
-            with pytest.raises(ValueError, match=message):
-                model_files.find_vocab(str(path), source)
-
-    def test_vocabulary_of_records(self, tmp_path, tf1, caplog):
-        find = model_files.find_records_vocab
-        brought = _text([*samples.VOCAB[:-1], "[unused0]"])
-        source = dataclasses.replace(
-            formats.open_checkpoint(tf1), vocab=brought
-        )
-        assert find(None, source, _sha256(brought)) == brought
-        # An extended one has to be given, to be compared.
-        path = tmp_path / "vocab.txt"
-        path.write_text(_text([*samples.VOCAB[:-1], "mine"]))
-        given = path.read_text()
-        assert not caplog.records
-        assert find(None, source, _sha256(given)) is None
-        assert "made with another vocabulary than that of" in caplog.text
-        assert find(str(path), source, _sha256(given)) == given
-        assert find(str(path), None, None) == given
-        with pytest.raises(ValueError, match=r"not made with the vocabulary"):
-            find(str(path), source, _sha256(brought))
-        path.write_text(_text(["mine", *samples.VOCAB[1:]]))
-        with pytest.raises(ValueError, match="line 1 is 'mine'"):
-            find(str(path), source, _sha256(path.read_text()))
-        # Records of the original have no manifest.
-        assert find(None, source, None) is None
-        assert find(None, None, _sha256(given)) is None
-
-
-def _text(pieces):
-    return "".join(f"{piece}\n" for piece in pieces)
-
-
-def _sha256(text):
-    return hashlib.sha256(text.encode()).hexdigest()

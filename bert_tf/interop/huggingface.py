@@ -98,13 +98,21 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
 def _check_layers(
     left_over: Sequence[str], config: modeling.BertConfig, folder: str
 ) -> None:
-    layers = [name for name in left_over if "encoder.layer." in name]
-    if layers:
-        raise ValueError(
-            f"{folder}: the tensors are not those of config.json: it says "
-            f"num_hidden_layers={config.num_hidden_layers}, and there is "
-            f"{layers[0]}."
-        )
+    """Raises ValueError where layers have tensors that would be left out."""
+    for name in left_over:
+        found = re.search(r"encoder\.layer\.(\d+)\.", name)
+        if found and int(found[1]) >= config.num_hidden_layers:
+            raise ValueError(
+                f"{folder}: the tensors are not those of config.json: it says "
+                f"num_hidden_layers={config.num_hidden_layers}, and there is "
+                f"{name}."
+            )
+        if found:
+            raise ValueError(
+                f"{folder}: {name} is no tensor of BERT's layers. Merge "
+                "adapters (LoRA) into the weights first; layers with other "
+                "parts can't be read."
+            )
 
 
 def _check_tied(

@@ -1,0 +1,103 @@
+"""Config and vocabulary, given or brought by a checkpoint."""
+
+import dataclasses
+import hashlib
+
+from bert_tf import modeling
+from bert_tf.interop import formats, model_files
+from tests import interop_samples as samples
+
+import pytest
+
+_CONFIG = modeling.BertConfig(**samples.SMALL)
+
+
+@pytest.fixture(name="tf1")
+def _tf1(tmp_path):
+    """A released checkpoint: both heads of pre-training, vocabulary."""
+    model = samples.random_model("pretraining", _CONFIG)
+    return samples.write_tf1(tmp_path / "tf1", model)
+
+
+def _text(pieces):
+    return "".join(f"{piece}\n" for piece in pieces)
+
+
+def _sha256(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_brought_by_the_checkpoint(tf1):
+    source = formats.open_checkpoint(tf1)
+    assert model_files.find_config(None, source) == _CONFIG
+    assert model_files.find_vocab(None, source) == source.vocab
+
+
+def test_known_to_nobody():
+    with pytest.raises(ValueError, match="give --bert_config_file"):
+        model_files.find_config(None, None)
+    with pytest.raises(ValueError, match="give --vocab_file"):
+        model_files.find_vocab(None, None)
+
+
+def test_given_and_of_the_same_model(tmp_path, tf1):
+    # Dropout is the run's choice, not the model's.
+    given = dataclasses.replace(_CONFIG, hidden_dropout_prob=0.3)
+    path = tmp_path / "config.json"
+    path.write_text(given.to_json())
+    source = formats.open_checkpoint(tf1)
+    assert model_files.find_config(str(path), source) == given
+    assert model_files.find_config(str(path), None) == given
+
+
+def test_given_and_of_another_model(tmp_path, tf1):
+    given = dataclasses.replace(_CONFIG, hidden_act="gelu_erf")
+    path = tmp_path / "config.json"
+    path.write_text(given.to_json())
+    message = "hidden_act is gelu_erf there and gelu in the checkpoint's"
+    with pytest.raises(ValueError, match=message):
+        model_files.find_config(str(path), formats.open_checkpoint(tf1))
+
+
+def test_vocabulary(tmp_path, tf1):
+    brought = [*samples.VOCAB[:-1], "[unused0]"]
+    source = dataclasses.replace(
+        formats.open_checkpoint(tf1),
+        vocab="".join(f"{x}\n" for x in brought),
+    )
+    path = tmp_path / "vocab.txt"
+    # A word of the user's own in an unused place.
+    given = "".join(f"{x}\n" for x in [*brought[:-1], "mine"])
+    path.write_text(given)
+    assert model_files.find_vocab(str(path), source) == given
+    for pieces, message in (
+        ([*brought[:-2], "mine", "w"], "line 39 is 'mine', and .* 'w23'"),
+        (brought[:-1], "it has 39 pieces, and the checkpoint's has 40"),
+    ):
+        path.write_text("".join(f"{x}\n" for x in pieces))
+        with pytest.raises(ValueError, match=message):
+            model_files.find_vocab(str(path), source)
+
+
+def test_vocabulary_of_records(tmp_path, tf1, caplog):
+    find = model_files.find_records_vocab
+    brought = _text([*samples.VOCAB[:-1], "[unused0]"])
+    source = dataclasses.replace(formats.open_checkpoint(tf1), vocab=brought)
+    assert find(None, source, _sha256(brought)) == brought
+    # An extended one has to be given, to be compared.
+    path = tmp_path / "vocab.txt"
+    path.write_text(_text([*samples.VOCAB[:-1], "mine"]))
+    given = path.read_text()
+    assert not caplog.records
+    assert find(None, source, _sha256(given)) is None
+    assert "made with another vocabulary than that of" in caplog.text
+    assert find(str(path), source, _sha256(given)) == given
+    assert find(str(path), None, None) == given
+    with pytest.raises(ValueError, match=r"not made with the vocabulary"):
+        find(str(path), source, _sha256(brought))
+    path.write_text(_text(["mine", *samples.VOCAB[1:]]))
+    with pytest.raises(ValueError, match="line 1 is 'mine'"):
+        find(str(path), source, _sha256(path.read_text()))
+    # Records of the original have no manifest.
+    assert find(None, source, None) is None
+    assert find(None, None, _sha256(given)) is None
