@@ -5,7 +5,6 @@ with `prompt`, `choices` and `label`. Every error names the file and the line.
 """
 
 import dataclasses
-import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -95,21 +94,8 @@ def _number(where: str, text: str) -> int:
 
 
 def _json_rows(path: str, with_labels: bool) -> Iterator[tuple[str, Problem]]:
-    for line, text in common.lines(path):
-        if not text.strip():
-            continue
+    for line, row in common.json_objects(path):
         where = f"{path}, line {line}"
-        try:
-            row = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ValueError(
-                f"{where}: the line is not JSON ({error.msg}). Expected one "
-                "object per line."
-            ) from error
-        if not isinstance(row, dict):
-            raise ValueError(
-                f"{where}: expected a JSON object. Received: {text[:80]!r}"
-            )
         if "article" in row:
             found = _race(where, row, with_labels)
         else:

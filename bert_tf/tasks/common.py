@@ -233,14 +233,16 @@ def _without_blank_end(
         yield line, row
 
 
-def _json_columns(
-    path: str, columns: Mapping[str, str | int], lists: Collection[str]
-) -> Iterator[tuple[int, dict[str, str]]]:
-    number_of_rows = 0
+def json_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yields the object of each line with its number; empty lines are none.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: A line is no JSON object.
+    """
     for line, text in lines(path):
         if not text.strip():
             continue
-        number_of_rows += 1
         where = f"{path}, line {line}"
         try:
             row = json.loads(text)
@@ -253,6 +255,16 @@ def _json_columns(
             raise ValueError(
                 f"{where}: expected a JSON object. Received: {_shortened(row)}"
             )
+        yield line, row
+
+
+def _json_columns(
+    path: str, columns: Mapping[str, str | int], lists: Collection[str]
+) -> Iterator[tuple[int, dict[str, str]]]:
+    number_of_rows = 0
+    for line, row in json_objects(path):
+        number_of_rows += 1
+        where = f"{path}, line {line}"
         missing = [str(key) for key in columns.values() if str(key) not in row]
         if missing:
             raise ValueError(
