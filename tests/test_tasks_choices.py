@@ -145,3 +145,10 @@ def test_labels_that_are_no_numbers_and_files_without_rows(tmp_path):
         choices.read(str(tmp_path / "x.jsonl"), with_labels=True)
     with pytest.raises(FileNotFoundError, match="no such file"):
         choices.read(str(tmp_path / "none.csv"), with_labels=True)
+
+
+def test_a_name_that_does_not_say_the_format(tmp_path):
+    path = tmp_path / "1.txt"  # as RACE's own files are called
+    path.write_text(json.dumps(_RACE) + "\n")
+    with pytest.raises(ValueError, match=r"end in .*\.jsonl .*: .*1\.txt"):
+        choices.read(str(path), with_labels=True)

@@ -38,12 +38,18 @@ def read(path: str, with_labels: bool) -> list[Problem]:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It holds no problem, a row lacks something or has an
-            unknown label.
+        ValueError: Its name says neither, it holds no problem, a row lacks
+            something or has an unknown label.
     """
-    rows = _json_rows if common.format_of(path) == "jsonl" else _swag_rows
+    file_format = common.format_of(path)
+    if file_format not in _READERS:
+        raise ValueError(
+            "The name of a file of problems must end in .csv (SWAG's), or in "
+            ".jsonl (RACE's objects or your own, one a line): rename it. "
+            f"Received: {path}"
+        )
     problems: list[Problem] = []
-    for where, problem in rows(path, with_labels):
+    for where, problem in _READERS[file_format](path, with_labels):
         _check(where, problem)
         problems.append(problem)
     if not problems:
@@ -192,3 +198,6 @@ def _texts(where: str, row: dict[str, Any], key: str) -> tuple[str, ...]:
     for value in values:
         _field(where, {key: value}, key, str)
     return tuple(values)
+
+
+_READERS = {"csv": _swag_rows, "jsonl": _json_rows}
