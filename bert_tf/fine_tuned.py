@@ -127,12 +127,20 @@ def check_classes(
             "labels. Say how they are separated in your files by "
             "--label_separator."
         )
+    # Labels beside weights in our format are those of a run of ours, whose
+    # config says if texts have several; other libraries' may not say it.
+    is_own = source.format == "tf1" and source.labels is not None
+    if several and is_own and not is_multi_label(source):
+        raise ValueError(
+            f"{source.path} was fine-tuned on texts with one label each: its "
+            f"{tf1.CONFIG} has no problem_type={modeling.MULTI_LABEL}. Leave "
+            "out --label_separator, or train with it in another output_dir."
+        )
     if _other_labels(source, labels):
         raise ValueError(
             f"{source.path} was fine-tuned with {_classes(source)}. Give the "
             "same, in this order, by --labels or --task_name, or train with "
-            "--do_train=true. Received: labels="
-            f"{', '.join(labels) if labels else 'none, but a score'}"
+            f"--do_train=true. Received: labels={_named(labels)}"
         )
 
 
@@ -143,6 +151,10 @@ def _other_labels(
     if number != len(labels or ("",)):
         return True
     return source.labels is not None and source.labels != labels
+
+
+def _named(labels: Sequence[str] | None) -> str:
+    return ", ".join(labels) if labels else "none, but a score"
 
 
 def _classes(source: opened.Checkpoint) -> str:
@@ -247,6 +259,5 @@ def check_labels(folder: str, labels: Sequence[str] | None) -> None:
         raise ValueError(
             f"The model in {folder} was trained with other labels: "
             f"{', '.join(trained)}. Give the same, in this order, or choose "
-            "another output_dir. Received: "
-            f"labels={', '.join(labels or ())}"
+            f"another output_dir. Received: labels={_named(labels)}"
         )

@@ -72,8 +72,9 @@ def test_labels(tmp_path):
     assert (tmp_path / "labels.txt").read_text() == "a b\nc\n"
     assert fine_tuned.read_labels(folder) == ("a b", "c")
     fine_tuned.check_labels(folder, ["a b", "c"])
-    for labels in (("c", "a b"), None):
-        with pytest.raises(ValueError, match="other labels: a b, c"):
+    for labels, named in ((("c", "a b"), "c, a b"), (None, "none, but a sco")):
+        message = f"other labels: a b, c.*Received: labels={named}"
+        with pytest.raises(ValueError, match=message):
             fine_tuned.check_labels(folder, labels)
 
 
@@ -120,6 +121,11 @@ def test_one_label_or_several():
     files = files.of_problem(False)
     source = dataclasses.replace(source, config=files.config)
     fine_tuned.check_classes(source, ("a", "b"))
+    with pytest.raises(ValueError, match=r"one label each.*--label_separator"):
+        fine_tuned.check_classes(source, ("a", "b"), several=True)
+    # Those of other libraries may not say it.
+    source = dataclasses.replace(source, format="hf")
+    fine_tuned.check_classes(source, ("a", "b"), several=True)
 
 
 def test_an_encoder_by_itself_has_no_head_to_leave_out():
