@@ -26,3 +26,12 @@ def test_ids_and_empty_texts(tmp_path, caplog):
     task = dataclasses.replace(task, splits={"test": row})
     found = list(classification.read(task, str(tmp_path), "test"))
     assert [example.guid for example in found] == ["a1", "a2", "a3", "a4"]
+
+
+def test_empty_texts_of_pairs(tmp_path, caplog):
+    (tmp_path / "test.tsv").write_text(
+        "sentence1\tsentence2\nx\ty\n\ty\nx\t \n\t\n"
+    )
+    found = list(classification.read(glue.find("rte"), str(tmp_path), "test"))
+    assert len(found) == 4
+    assert "test.tsv: empty texts: 3, the first at line 3" in caplog.text

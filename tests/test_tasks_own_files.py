@@ -93,6 +93,22 @@ def test_bad_labels_and_scores(tmp_path):
             _read(_custom({"dev": path}, is_regression=True), "dev")
 
 
+def test_labels_that_no_row_to_train_on_has(tmp_path, caplog):
+    path = _write(tmp_path / "a.tsv", "text\tlabel\nx\t1,2\ny\t\n")
+    for separator, labels in ((",", "0123"), (None, ("1,2", "", "3"))):
+        task = classification.Task(
+            *(classification.CUSTOM, tuple(labels), ("macro_f1",)),
+            {s: _COLUMNS.split(path, True) for s in ("train", "dev")},
+            label_separator=separator,
+        )
+        _read(task, "dev")
+        assert not caplog.text
+        _read(task, "train")
+        unseen = "0, 3" if separator else "3"
+        assert f"a.tsv has no example of {unseen}, so" in caplog.text
+        caplog.clear()
+
+
 def test_labels_that_make_no_task(tmp_path):
     path = _write(tmp_path / "a.tsv", "text\tlabel\nx\t1\n")
     with pytest.raises(ValueError, match=r"at least two labels.*labels=1"):

@@ -120,7 +120,8 @@ def read(task: Task, data_dir: str, split: str) -> Iterator[common.Example]:
     row = task.splits[split]
     path = os.path.join(data_dir, row.file)
     found = False
-    empty = []
+    empty: list[int] = []
+    seen: set[label_column.Label] = set()
     for number, (line, columns) in enumerate(
         read_columns(path, row, task.skips_short_rows, task.is_multi_label)
     ):
@@ -132,7 +133,9 @@ def read(task: Task, data_dir: str, split: str) -> Iterator[common.Example]:
         label = None
         if row.label is not None:
             label = _label(task, columns["label"], f"{path}, line {line}")
-        if not columns["text_a"].strip():
+            seen.update(label if isinstance(label, tuple) else [label])
+        texts = [columns[x] for x in ("text_a", "text_b") if x in columns]
+        if not all(text.strip() for text in texts):
             empty.append(line)
         yield common.Example(
             columns.get("key", f"{split}-{line}"),
@@ -145,6 +148,8 @@ def read(task: Task, data_dir: str, split: str) -> Iterator[common.Example]:
             "%s: empty texts: %d, the first at line %d.",
             *(path, len(empty), empty[0]),
         )
+    if split == "train" and task.labels:
+        label_column.warn_of_unseen(path, task.labels, seen)
     if not found:
         column, value = row.where or ("", "")
         raise ValueError(f"{path} has no rows whose {column} is {value!r}.")

@@ -2,7 +2,9 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+
+from absl import logging
 
 # A class, a score, several classes, or None where the task hides it (test).
 Label = str | float | tuple[str, ...] | None
@@ -62,6 +64,18 @@ def check(labels: Sequence[str]) -> None:
         )
     for label in labels:
         check_one(label, "--labels")
+
+
+def warn_of_unseen(
+    path: str, labels: Sequence[str], seen: Collection[Label]
+) -> None:
+    """Warns of labels that are given, but not in the file to train on."""
+    unseen = [label for label in labels if label not in seen]
+    if unseen:
+        logging.warning(
+            "%s has no example of %s, so they will not be learned.",
+            *(path, ", ".join(unseen)),
+        )
 
 
 def check_one(label: str, where: str) -> None:

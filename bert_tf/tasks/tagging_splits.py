@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from bert_tf.tasks import labels as label_column
 from bert_tf.tasks import tagging
 
 from absl import logging
@@ -41,22 +42,18 @@ def find_labels(
     Raises:
         ValueError: There is no way to know them, or they do not fit.
     """
-    if given:
-        labels = tuple(given)
-    elif "train" in splits:
-        labels = tagging.known_labels(splits["train"].sentences)
-    else:
-        labels = tuple(known or ())
+    labels = tuple(given or known or ())
+    if "train" in splits:
+        train = splits["train"]
+        learned = tagging.known_labels(train.sentences)
+        labels = tuple(given or learned)
+        label_column.warn_of_unseen(train.path, labels, learned)
     if not labels:
         raise ValueError(
             "The labels are not known. Give --labels in the order of training, "
             "or --do_train and --train_file to learn them from."
         )
-    if len(labels) < 2 or len(set(labels)) < len(labels):
-        raise ValueError(
-            "Expected at least two labels, each once. "
-            f"Received: labels={','.join(labels)}"
-        )
+    label_column.check(labels)
     scheme = scheme or tagging.detect_scheme(labels)
     tagging.check_scheme(labels, scheme)
     logging.info("The scheme of the %d labels: %s.", len(labels), scheme)
