@@ -272,17 +272,17 @@ def _check_columns(
     if columns.label is not None:
         wanted.append(columns.label)
     places = [at + width if at < 0 else at for at in wanted]
+    problem = ""
     if not all(0 <= at < width for at in places):
+        problem = "a column is missing"
+    elif len(set(places)) < len(places):
+        problem = "word and label are in the same column"
+    if problem:
         raise ValueError(
-            f"{path}, line {line}: a column is missing. Received: {width} "
-            f"columns, {list(fields)}, token_column={columns.token}, "
-            f"label_column={columns.label}"
-        )
-    if len(set(places)) < len(places):
-        raise ValueError(
-            f"{path}, line {line}: word and label are in the same column. "
-            f"Received: {width} columns, token_column={columns.token}, "
-            f"label_column={columns.label}"
+            f"{path}, line {line}: {problem}. Give --token_column and "
+            "--label_column, or --test_has_labels=false for a test file "
+            f"without labels. Received: {width} columns, {list(fields)}, "
+            f"token_column={columns.token}, label_column={columns.label}"
         )
 
 
