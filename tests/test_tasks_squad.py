@@ -146,6 +146,8 @@ def test_answers_that_cannot_be_learned(answers, message, tmp_path):
     with pytest.raises(ValueError, match=message) as error:
         learned(path)
     assert str(error.value).startswith(f"{path}, question q7: ")
+    if answers:
+        assert "Correct the answer, or remove" in str(error.value)
 
 
 def test_questions_without_an_answer(tmp_path):
@@ -180,3 +182,18 @@ def test_whether_predictions_can_be_scored(tmp_path):
     assert check(True, question(), hidden)
     with pytest.raises(ValueError, match="question b: there is no answer, as"):
         check(False, question(), hidden)
+
+
+def test_answers_that_no_prediction_can_be(tmp_path, caplog):
+    path = store(
+        tmp_path / "x.json",
+        question("a", [("Paris", 999)]),  # Scores do not hang on the place.
+        question("b", [("Paris", 0), ("Rome", 0)]),
+        question("c", [("Berlin", 0)]),
+    )
+    found, is_scorable = squad.read_to_answer(path, False, True)
+    assert (len(found), is_scorable) == (3, True)
+    assert (
+        "x.json: 2 questions have an answer that is not in the context: b and "
+        "others." in caplog.text
+    )

@@ -39,6 +39,7 @@ class Question:
         answers: By one or more people; none if they are not known, or if the
             context has no answer.
         is_impossible: Whether the file says that there is no answer.
+        file: What it was read from, for errors.
     """
 
     key: str
@@ -46,6 +47,14 @@ class Question:
     context: str
     answers: tuple[Answer, ...] = ()
     is_impossible: bool = False
+    file: str = dataclasses.field(default="", compare=False)
+
+    @property
+    def where(self) -> str:
+        """File and id, for errors."""
+        if not self.file:
+            return f"Question {self.key}"
+        return f"{self.file}, question {self.key}"
 
 
 # ---- Reading ----------------------------------------------------------------
@@ -90,7 +99,9 @@ def _questions(path: str, place: str, paragraph: Any) -> list[Question]:
         key = _field(place, qa, "id", str)
         where = f"{path}, question {key}"
         if not context.strip():
-            raise ValueError(f"{where}: the context is empty.")
+            raise ValueError(
+                f"{where}: the context is empty. Remove its questions."
+            )
         answers = []
         # Questions to be predicted may come without.
         for answer in _field(where, qa, "answers", list, []):
@@ -104,6 +115,7 @@ def _questions(path: str, place: str, paragraph: Any) -> list[Question]:
                 context,
                 tuple(answers),
                 _field(where, qa, "is_impossible", bool, False),
+                path,
             )
         )
     return questions
@@ -203,19 +215,25 @@ def with_one_answer(
     return results
 
 
+_WAY_OUT = "Correct the answer, or remove the question."
+
+
 def _located(where: str, context: str, answer: Answer) -> Answer:
     """Returns the answer as the slice of the context that it is."""
     words = answer.text.split()
     if not words:
-        raise ValueError(f"{where}: the answer is empty.")
+        raise ValueError(f"{where}: the answer is empty. {_WAY_OUT}")
     if answer.start is None:
-        raise ValueError(f"{where}: the answer has no 'answer_start'.")
+        raise ValueError(
+            f"{where}: the answer has no 'answer_start'. {_WAY_OUT}"
+        )
     end = answer.start + len(answer.text)
     if answer.start < 0 or end > len(context):
         raise ValueError(
             f"{where}: the answer is out of range; the context has "
             f"{len(context)} characters. Received: "
-            f"answer_start={answer.start}, text={answer.text[:80]!r}"
+            f"answer_start={answer.start}, text={answer.text[:80]!r}. "
+            f"{_WAY_OUT}"
         )
     if context[answer.start : end] == answer.text:
         return answer
@@ -226,7 +244,7 @@ def _located(where: str, context: str, answer: Answer) -> Answer:
         raise ValueError(
             f"{where}: the answer is not in the context. Expected "
             f"{answer.text[:80]!r}. Received: {found[:80]!r} at "
-            f"answer_start={answer.start}"
+            f"answer_start={answer.start}. {_WAY_OUT}"
         )
     wanted = answer.start
     start, end = min(places, key=lambda place: abs(place[0] - wanted))
@@ -302,5 +320,23 @@ def read_to_answer(
             f"--do_eval needs answers, and {path} has none. Leave out "
             "--do_eval, or give another --predict_file."
         )
+    _warn_of_lost_answers(path, questions)
     logging.info("Data: %d questions to answer.", len(questions))
     return questions, is_scorable
+
+
+def _warn_of_lost_answers(path: str, questions: Sequence[Question]) -> None:
+    """Warns of answers that are not in the context, wherever they start.
+
+    The official rules score by their text alone, and so they count.
+    """
+    lost = [
+        question.key
+        for question in questions
+        if any(x.text not in question.context for x in question.answers)
+    ]
+    if lost:
+        logging.warning(
+            "%s: %d questions have an answer that is not in the context: %s%s.",
+            *(path, len(lost), lost[0], " and others" * (len(lost) > 1)),
+        )

@@ -183,7 +183,7 @@ class Cutter:
             self._contexts[question.context] = pieces
         if not len(pieces.ids):
             raise ValueError(
-                f"Question {question.key}: the context has no word. "
+                f"{question.where}: the context has no word. "
                 f"Received: context={question.context[:80]!r}"
             )
         query = self._tokenizer.convert_tokens_to_ids(
@@ -276,7 +276,7 @@ class Cutter:
         last = int(np.searchsorted(pieces.starts, end)) - 1
         if first > last:
             raise ValueError(
-                f"Question {question.key}: the answer has no word. "
+                f"{question.where}: the answer has no word. "
                 f"Received: {answer.text[:80]!r}"
             )
         wanted = self._tokenizer.convert_tokens_to_ids(
