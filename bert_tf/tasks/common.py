@@ -3,6 +3,7 @@
 Every error names the file and the line.
 """
 
+import contextlib
 import csv
 import dataclasses
 import json
@@ -10,7 +11,7 @@ import math
 import os
 import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import IO, Any
 
 from bert_tf.tasks import labels
 
@@ -179,15 +180,22 @@ def check_text(value: object, where: str) -> None:
         ) from error
 
 
-def write_lines(path: str, lines: Iterable[str]) -> None:
-    """Writes a text file that appears under its name when it is complete."""
+@contextlib.contextmanager
+def new_file(path: str) -> Iterator[IO[bytes]]:
+    """Opens a file that appears under its name when it is complete."""
     temporary = epath.Path(f"{path}.tmp{os.getpid()}")
     try:
         with temporary.open("wb") as file:
-            file.writelines(f"{line}\n".encode() for line in lines)
+            yield file
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_lines(path: str, lines: Iterable[str]) -> None:
+    """Writes a text file that appears under its name when it is complete."""
+    with new_file(path) as file:
+        file.writelines(f"{line}\n".encode() for line in lines)
 
 
 def _tsv_rows(path: str) -> Iterator[tuple[int, list[str]]]:

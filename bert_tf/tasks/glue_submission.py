@@ -124,6 +124,5 @@ def write_zip(
             info = zipfile.ZipInfo(name, _DATE)
             info.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(info, epath.Path(files[name]).read_bytes())
-    temporary = epath.Path(f"{path}.tmp")
-    temporary.write_bytes(data.getvalue())
-    temporary.replace(path)
+    with common.new_file(path) as file:
+        file.write(data.getvalue())

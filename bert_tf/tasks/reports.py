@@ -5,14 +5,12 @@ Shapes: B examples, C classes.
 
 import importlib.util
 import io
-import os
 import typing
 from collections.abc import Sequence
 
-from bert_tf.tasks import classification
+from bert_tf.tasks import classification, common
 
 import numpy as np
-from etils import epath
 from sklearn import metrics
 
 if typing.TYPE_CHECKING:
@@ -127,8 +125,7 @@ def picture(names: Sequence[str], counts: np.ndarray) -> "figure.Figure":
 
 def write_png(path: str, drawn: "figure.Figure") -> None:
     """Writes a picture that appears under its name when it is complete."""
-    png = io.BytesIO()
+    png = io.BytesIO()  # Files in buckets cannot be written back and forth.
     drawn.savefig(png, format="png", dpi=150)
-    temporary = epath.Path(f"{path}.tmp{os.getpid()}")
-    temporary.write_bytes(png.getvalue())
-    temporary.replace(path)
+    with common.new_file(path) as file:
+        file.write(png.getvalue())

@@ -13,10 +13,9 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 
-from bert_tf.tasks import squad, squad_metrics, squad_windows
+from bert_tf.tasks import common, squad, squad_metrics, squad_windows
 
 import numpy as np
-from etils import epath
 
 
 @dataclasses.dataclass(frozen=True)
@@ -252,6 +251,5 @@ def write(
         files["null_odds"] = {k: a.null_odds for k, a in answers.items()}
     for name, content in files.items():
         path = os.path.join(folder, f"{name}.json")
-        temporary = epath.Path(f"{path}.tmp{os.getpid()}")
-        temporary.write_text(json.dumps(content, indent=4) + "\n")
-        temporary.replace(path)
+        with common.new_file(path) as file:
+            file.write(f"{json.dumps(content, indent=4)}\n".encode())
