@@ -59,7 +59,11 @@ _TASK_DIRS = flags.DEFINE_list(
     "Folders below data_dir that are not called as their task, such as "
     "QNLI:QNLIv2. AX may also be in diagnostic.",
 )
-_TASKS = flags.DEFINE_list("tasks", list(glue_scores.TASKS), "Of GLUE.")
+_TASKS = flags.DEFINE_list(
+    "tasks",
+    list(glue_scores.TASKS),
+    "Of GLUE. AX is not trained: MNLI's best model predicts it.",
+)
 _SEEDS = flags.DEFINE_list("seeds", ["1", "2", "3"], "A run for each.")
 _MAX_SEQ_LENGTH = flags.DEFINE_integer(
     "max_seq_length", 128, "Pieces per example.", lower_bound=4
@@ -133,7 +137,8 @@ def tasks():
     unknown = [name for name in names if name not in glue_scores.TASKS]
     if unknown:
         raise ValueError(
-            f"Unknown tasks. Expected some of {', '.join(glue_scores.TASKS)}. "
+            f"Unknown tasks. Expected some of {', '.join(glue_scores.TASKS)}; "
+            "AX is predicted with MNLI by --do_predict. "
             f"Received: {', '.join(unknown)}"
         )
     return list(dict.fromkeys(names))

@@ -98,6 +98,7 @@ def _run_here(*arguments):
     ("arguments", "message"),
     [
         (["--tasks=RTE,SST2"], "Unknown tasks. Expected some of CoLA, SST-2"),
+        (["--tasks=AX"], "AX is predicted with MNLI by --do_predict"),
         (["--tasks=RTE,CoLA"], "There are no folders for CoLA in"),
         (["--task_dirs=RTE"], "Received: task_dirs=RTE"),
         (["--tasks=RTE", "--seed=1"], "Leave out --seed: --seeds has the"),
