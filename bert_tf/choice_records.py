@@ -4,7 +4,6 @@ Shapes: B batch, K choices, S sequence length.
 """
 
 import dataclasses
-import itertools
 from collections.abc import Sequence
 
 from bert_tf import choice_ops, records, text_ops, text_records
@@ -73,8 +72,9 @@ class Encoder:
         most = max(len(problem.choices) for problem in problems)
         cut = 0
         with records.Writer(path) as writer:
-            remaining = iter(problems)
-            while batch := list(itertools.islice(remaining, _BATCH_SIZE)):
+            for batch in text_records.batches(
+                problems, _characters, _BATCH_SIZE
+            ):
                 rows, number = self._pack(
                     [problem.prompt for problem in batch],
                     [_filled(problem.choices, most) for problem in batch],
@@ -97,6 +97,12 @@ class Encoder:
             self._max_seq_length,
             most,
         )
+
+
+def _characters(problem: choices.Problem) -> int:
+    # The prompt's pieces stand before each choice.
+    prompts = len(problem.prompt) * len(problem.choices)
+    return prompts + sum(map(len, problem.choices))
 
 
 def _filled(own: Sequence[str], count: int) -> list[str]:

@@ -4,7 +4,8 @@ Shapes: B batch, S sequence length, W rows: windows of all texts of a batch.
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from bert_tf import long_documents, records, text_ops
 from bert_tf.tasks import common
@@ -17,6 +18,7 @@ from absl import logging
 _BATCH_SIZE = 1024
 # Whole books are tokenized a few at a time: a character takes 100 bytes.
 _BATCH_CHARACTERS = 4_000_000
+Item = TypeVar("Item")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +96,7 @@ class Encoder:
         label_ids = {label: i for i, label in enumerate(labels or ())}
         number = cut = 0
         with records.Writer(path) as writer:
-            for batch in _batches(examples):
+            for batch in batches(examples, _characters, _BATCH_SIZE):
                 packed, owners, batch_cut = self._pack(
                     [example.text_a for example in batch],
                     [example.text_b for example in batch],
@@ -154,19 +156,30 @@ class Encoder:
         return columns
 
 
-def _batches(
-    examples: Iterable[common.Example],
-) -> Iterator[list[common.Example]]:
-    batch: list[common.Example] = []
-    characters = 0
-    for example in examples:
-        batch.append(example)
-        characters += len(example.text_a) + len(example.text_b)
-        if len(batch) == _BATCH_SIZE or characters >= _BATCH_CHARACTERS:
+def batches(
+    items: Iterable[Item], characters: Callable[[Item], int], most: int
+) -> Iterator[list[Item]]:
+    """Cuts a stream into lists whose texts fit into memory as pieces.
+
+    Args:
+        items: The stream.
+        characters: Counts those of an item's texts.
+        most: Items of a list; fewer where their texts are long.
+    """
+    batch: list[Item] = []
+    total = 0
+    for item in items:
+        batch.append(item)
+        total += characters(item)
+        if len(batch) == most or total >= _BATCH_CHARACTERS:
             yield batch
-            batch, characters = [], 0
+            batch, total = [], 0
     if batch:
         yield batch
+
+
+def _characters(example: common.Example) -> int:
+    return len(example.text_a) + len(example.text_b)
 
 
 def _value(

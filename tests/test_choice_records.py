@@ -1,11 +1,36 @@
 """Tests of records of choices, against Python's tokenizer."""
 
-from bert_tf import choice_records, records, text_ops
+from bert_tf import choice_records, records, text_ops, text_records
 from bert_tf.tasks import choices
 from tests import test_export_multiple_choice as reference
 
 import numpy as np
 import tensorflow as tf
+
+
+def test_long_problems_are_encoded_a_few_at_a_time(tmp_path, monkeypatch):
+    problems = [
+        choices.Problem(str(i), "a film " * size, ("good", "a film"), 0)
+        for i, size in enumerate((1, 1, 9, 1, 1, 1))
+    ]
+    encoder = choice_records.Encoder(
+        text_ops.BertTokenizer(reference.VOCAB, True), 10
+    )
+    pack, sizes = encoder._pack, []
+
+    def spy(prompts, own):
+        sizes.append(len(prompts))
+        return pack(prompts, own)
+
+    encoder._pack = spy
+    files = []
+    for most in (10**6, 100):
+        monkeypatch.setattr(text_records, "_BATCH_CHARACTERS", most)
+        files.append(tmp_path / f"{most}.tf_record")
+        assert encoder.write(str(files[-1]), problems).count == 6
+    # 14 or 126 characters of prompts, 10 of choices.
+    assert sizes == [6, 3, 3]
+    assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_rows_are_those_of_python(tmp_path):
