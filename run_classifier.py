@@ -166,8 +166,10 @@ def check_data(task, data_dir, splits):
         logging.info("Data: %d %s examples.", count, split)
 
 
-def write_records(folder, task, data_dir, splits, encoder):
+def write_records(folder, task, data_dir, splits, encoder, seed):
     """Writes the records of each split: all data is checked before training.
+
+    Those to train on are shuffled by `seed`: a table may be sorted by label.
 
     Returns:
         Split -> its records.
@@ -178,6 +180,7 @@ def write_records(folder, task, data_dir, splits, encoder):
             read_examples(task, data_dir, split),
             task.labels,
             task.is_multi_label,
+            seed if split == "train" else None,
         )
         for split in splits
     }
@@ -348,7 +351,8 @@ def main(_):
     records_folder = fine_tuning_flags.make_folder(strategy, _IDENTITY)
     tokenizer = text_ops.BertTokenizer(files.pieces(), files.do_lower_case)
     encoder = text_records.Encoder(tokenizer, length, documents)
-    data = write_records(records_folder, task, data_dir, splits, encoder)
+    seed = common_flags.SEED.value
+    data = write_records(records_folder, task, data_dir, splits, encoder, seed)
     run = Run(
         *(folder, strategy, model, files, task.labels, data),
         *(task, data_dir, documents),

@@ -110,10 +110,17 @@ def read_splits(work):
     return splits
 
 
-def write_records(folder, splits, encoder):
-    """Writes the records of each split: split -> its records."""
+def write_records(folder, splits, encoder, seed):
+    """Writes the records of each split: split -> its records.
+
+    Those to train on are shuffled by `seed`.
+    """
     return {
-        name: encoder.write(os.path.join(folder, f"{name}.tf_record"), problems)
+        name: encoder.write(
+            os.path.join(folder, f"{name}.tf_record"),
+            problems,
+            seed if name == "train" else None,
+        )
         for name, problems in splits.items()
     }
 
@@ -214,7 +221,7 @@ def main(_):
     encoder = choice_records.Encoder(
         text_ops.BertTokenizer(vocab, lower), length
     )
-    data = write_records(folder, splits, encoder)
+    data = write_records(folder, splits, encoder, common_flags.SEED.value)
     output_dir = common_flags.OUTPUT_DIR.value
     run = Run(output_dir, strategy, model, files, None, data, splits)
     if work.train:

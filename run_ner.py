@@ -194,8 +194,10 @@ def check_labels(folder, source, labels):
         )
 
 
-def write_records(folder, splits, labels, encoder):
+def write_records(folder, splits, labels, encoder, seed):
     """Writes the records of each split: all data is checked before training.
+
+    Those to train on are shuffled by `seed`.
 
     Returns:
         Split -> its records.
@@ -205,6 +207,7 @@ def write_records(folder, splits, labels, encoder):
             os.path.join(folder, f"{name}.tf_record"),
             tagging_inputs.group(split.sentences, _CONTEXT.value),
             labels,
+            seed if name == "train" else None,
         )
         for name, split in splits.items()
     }
@@ -372,7 +375,8 @@ def main(_):
     vocab = {piece: i for i, piece in enumerate(files.pieces())}
     word_pieces = tagging_inputs.WordPieces(vocab, files.do_lower_case)
     encoder = tagging_records.Encoder(word_pieces, length)
-    data = write_records(records_folder, splits, labels, encoder)
+    seed = common_flags.SEED.value
+    data = write_records(records_folder, splits, labels, encoder, seed)
     run = Run(folder, strategy, model, files, labels, data, splits, scheme)
     if work.train:
         train(run, plan, fine_tuning_flags.EVAL_BATCH_SIZE.value)

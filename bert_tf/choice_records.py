@@ -6,7 +6,13 @@ Shapes: B batch, K choices, S sequence length.
 import dataclasses
 from collections.abc import Sequence
 
-from bert_tf import choice_ops, records, text_ops, text_records
+from bert_tf import (
+    choice_ops,
+    records,
+    shuffled_records,
+    text_ops,
+    text_records,
+)
 from bert_tf.tasks import choices
 
 import tensorflow as tf
@@ -63,15 +69,22 @@ class Encoder:
         self._pack = pack
 
     def write(
-        self, path: str, problems: Sequence[choices.Problem]
+        self,
+        path: str,
+        problems: Sequence[choices.Problem],
+        seed: int | None = None,
     ) -> ChoiceRecords:
-        """Writes one file; problems without a label get 0.
+        """Writes one file.
 
-        Those with fewer choices than others are filled up with none.
+        Args:
+            path: Of the TFRecord file.
+            problems: Those without a label get 0; those with fewer choices
+                than others are filled up with none.
+            seed: Of the order of the records; None keeps the problems'.
         """
         most = max(len(problem.choices) for problem in problems)
         cut = 0
-        with records.Writer(path) as writer:
+        with shuffled_records.writer(path, seed) as writer:
             for batch in text_records.batches(
                 problems, _characters, _BATCH_SIZE
             ):

@@ -6,7 +6,7 @@ Shapes: S sequence length.
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from bert_tf import records, text_records
+from bert_tf import records, shuffled_records, text_records
 from bert_tf.tasks import tagging, tagging_inputs
 
 import numpy as np
@@ -35,6 +35,7 @@ class Encoder:
         path: str,
         groups: Iterable[Sequence[tagging.Sentence]],
         labels: Sequence[str],
+        seed: int | None = None,
     ) -> text_records.TextRecords:
         """Writes one file.
 
@@ -43,6 +44,7 @@ class Encoder:
             groups: Sentences that are read together. Words without a label
                 get label 0.
             labels: All there are.
+            seed: Of the order of the records; None keeps the texts'.
         """
         label_ids = {label: i for i, label in enumerate(labels)}
         texts = 0
@@ -54,7 +56,7 @@ class Encoder:
                 yield from self.rows(sentences, label_ids)
 
         remaining = rows()
-        with records.Writer(path) as writer:
+        with shuffled_records.writer(path, seed) as writer:
             while batch := list(itertools.islice(remaining, _BATCH_SIZE)):
                 columns = {n: np.stack([r[n] for r in batch]) for n in batch[0]}
                 writer.write_all(records.TAGGING.encode_batch(columns))

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from bert_tf import long_documents, records, text_ops
+from bert_tf import long_documents, records, shuffled_records, text_ops
 from bert_tf.tasks import common
 from bert_tf.tasks import labels as label_column
 
@@ -83,6 +83,7 @@ class Encoder:
         examples: Iterable[common.Example],
         labels: Sequence[str] | None,
         is_multi_label: bool = False,
+        seed: int | None = None,
     ) -> TextRecords:
         """Writes one file.
 
@@ -91,11 +92,12 @@ class Encoder:
             examples: Those without a label get label 0, as in the original.
             labels: The classes; None if labels are scores.
             is_multi_label: Whether an example may have several of them.
+            seed: Of the order of the records; None keeps the examples'.
         """
         record_type = self._record_type(labels, is_multi_label)
         label_ids = {label: i for i, label in enumerate(labels or ())}
         number = cut = 0
-        with records.Writer(path) as writer:
+        with shuffled_records.writer(path, seed) as writer:
             for batch in batches(examples, _characters, _BATCH_SIZE):
                 packed, owners, batch_cut = self._pack(
                     [example.text_a for example in batch],

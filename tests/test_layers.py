@@ -99,19 +99,27 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     {
         "input_pipeline": {"manifests", "masking", "records"},
         "inspection": {"input_pipeline", "manifests", "masking", "records"},
+        "shuffled_records": {"records"},
         "text_records": {
             "long_documents",
             "records",
+            "shuffled_records",
             "tasks.*",
             "text_ops",
         },
-        "tagging_records": {"records", "tasks.*", "text_records"},
+        "tagging_records": {
+            "records",
+            "shuffled_records",
+            "tasks.*",
+            "text_records",
+        },
         "squad_records": {"records", "tasks.*", "text_records"},
         "offset_ops": {"text_ops"},
         "choice_ops": {"text_ops"},
         "choice_records": {
             "choice_ops",
             "records",
+            "shuffled_records",
             "tasks.*",
             "text_ops",
             "text_records",

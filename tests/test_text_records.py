@@ -61,6 +61,24 @@ def test_singles_pairs_and_what_is_cut(encoder, tmp_path, caplog):
     assert "2 were longer than 6 tokens" in caplog.text
 
 
+def test_a_sorted_table_is_shuffled(encoder, tmp_path):
+    # Labels stay with their texts.
+    examples = [
+        common.Example(str(i), "ab"[i > 499], "", ("no", "yes")[i > 499])
+        for i in range(1000)
+    ]
+    path = str(tmp_path / "x.tf_record")
+    written = encoder.write(path, examples, ("no", "yes"), seed=1)
+    assert written.count == 1000
+    dataset = tf.data.TFRecordDataset(path).batch(100)
+    for serialized in dataset:
+        rows = written.record_type.parse(serialized, written.lengths)
+        labels = rows["label_ids"].numpy()
+        assert (rows["input_ids"].numpy()[:, 1] - 5 == labels).all()
+        # Hypergeometric, of 500 in 1,000: a deviation of 4.7.
+        assert abs(labels.sum() - 50) < 20
+
+
 def test_scores(encoder, tmp_path):
     examples = [common.Example("1", "a", "", 2.5), common.Example("2", "b")]
     path = str(tmp_path / "x.tf_record")
