@@ -1,6 +1,7 @@
 """Fine-tuning makes the steps that transformers and PyTorch make."""
 
 import json
+from typing import Any
 
 from bert_tf import input_pipeline, records
 from tests import interop_samples as samples
@@ -68,7 +69,7 @@ def theirs(folder):
     """Losses and norms of the gradients, with the same batches."""
     kind = transformers.BertForSequenceClassification
     model = kind.from_pretrained(folder / "model").train()
-    groups = {True: [], False: []}
+    groups: dict[bool, list[Any]] = {True: [], False: []}
     for name, value in model.named_parameters():
         groups["LayerNorm" in name or name.endswith("bias")].append(value)
     optimizer = torch.optim.AdamW(
