@@ -67,8 +67,8 @@ _NUM_SHARDS = flags.DEFINE_integer(
 )
 _SHARD_SIZE_MB = flags.DEFINE_integer(
     "shard_size_mb",
-    100,
-    "About the size of a file in output_dir.",
+    None,
+    "About the size of a file in output_dir; by default 100.",
     lower_bound=1,
 )
 _VOCAB_FILE = flags.DEFINE_string(
@@ -211,11 +211,18 @@ def output_of_flags() -> creation_output.Output:
             "Give either --output_file or --output_dir. Received: "
             f"output_file={files}, output_dir={folder}"
         )
+    shards, megabytes = _NUM_SHARDS.value, _SHARD_SIZE_MB.value
     if not files:
+        if shards and megabytes:
+            raise ValueError(
+                "The size of a file follows from their number: give either "
+                "--num_shards or --shard_size_mb. Received: "
+                f"num_shards={shards}, shard_size_mb={megabytes}"
+            )
         return creation_output.Output(
             folder=folder,
-            num_shards=_NUM_SHARDS.value,
-            shard_bytes=_SHARD_SIZE_MB.value * 10**6,
+            num_shards=shards,
+            shard_bytes=(megabytes or 100) * 10**6,
         )
     if len(set(files)) < len(files):
         raise ValueError(
@@ -228,10 +235,11 @@ def output_of_flags() -> creation_output.Output:
             "--output_file must name files: give a folder by --output_dir. "
             f"Received: output_file={folders[0]}"
         )
-    if _NUM_SHARDS.value:
+    if shards or megabytes:
         raise ValueError(
-            "--num_shards is for --output_dir; --output_file names all files. "
-            f"Received: num_shards={_NUM_SHARDS.value}"
+            "--num_shards and --shard_size_mb are for --output_dir; "
+            "--output_file names all files. "
+            f"Received: num_shards={shards}, shard_size_mb={megabytes}"
         )
     return creation_output.Output(files=tuple(files))
 

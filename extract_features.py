@@ -239,6 +239,7 @@ def rate(lines, tokens, seconds):
 
 def main(_):
     """The whole run as an outline."""
+    command_line.unwind_at_sigterm()
     check_flags()
     choice = features.Choice(
         _FEATURES.value, numbers(_LAYERS, int), numbers(_LAYER_WEIGHTS, float)

@@ -180,6 +180,7 @@ def write(lines, path):
 
 def main(_):
     """The whole prediction as an outline."""
+    command_line.unwind_at_sigterm()
     path, rows = _INPUT_FILE.value, _WINDOW.value
     input_format = find_format(_INPUT_FORMAT.value, path)
     if path and not epath.Path(path).exists():

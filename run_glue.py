@@ -22,8 +22,6 @@ predict its test set; those of other runs are removed.
 import hashlib
 import os
 import pathlib
-import signal
-import sys
 
 from bert_tf import (
     command_line,
@@ -251,7 +249,7 @@ def main(_):
         logging.info("Found nothing that would stop these runs.")
         return
     # The process of a run is ended too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    command_line.unwind_at_sigterm()
     values = command_line.values_of(
         common_flags, optimization_flags, fine_tuning_flags
     ) | {"max_seq_length": f"{_MAX_SEQ_LENGTH.value}"}

@@ -59,6 +59,14 @@ def run(main: Callable[[list[str]], Any]) -> None:
     app.run(guarded)
 
 
+def unwind_at_sigterm() -> None:
+    """Lets SIGTERM end the script as Ctrl-C does: what is half-written goes.
+
+    For scripts whose work is lost anyway. Training saves instead.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
 def _nobody_reads() -> bool:
     """Whether who read our output has had enough, as `head` has."""
     poll = select.poll()

@@ -4,7 +4,7 @@ Shapes:
 - B: lines of a batch     C: classes     K: choices, or pieces for a mask
 """
 
-import queue
+import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -200,34 +200,45 @@ def as_they_come(
 
     Args:
         asked: A stream that may wait.
-        rows: The most in a list; twice as many wait at the most.
+        rows: The most in a list. As much as fits into one waits at the most.
     """
-    come: queue.Queue = queue.Queue(rows)
-    end = object()
+    waiting: list[queries.Query] = []
+    size = 0
+    ends: list[Exception | None] = []
+    changed = threading.Condition()
+
+    def is_room(query: queries.Query) -> bool:
+        return not waiting or (
+            len(waiting) < rows and size + query.length <= _MOST_IN_WINDOW
+        )
 
     def read() -> None:
+        nonlocal size
+        failure = None
         try:
             for query in asked:
-                come.put(query)
-            come.put(end)
+                with changed:
+                    changed.wait_for(functools.partial(is_room, query))
+                    waiting.append(query)
+                    size += query.length
+                    changed.notify_all()
         except Exception as error:
-            come.put(error)
+            failure = error
+        with changed:
+            ends.append(failure)
+            changed.notify_all()
 
     threading.Thread(target=read, daemon=True).start()
     while True:
-        here = [come.get()]
-        while len(here) < rows and here[-1] is not end:
-            try:
-                here.append(come.get_nowait())
-            except queue.Empty:
-                break
-        last = here[-1]
-        ended = last is end
-        errors = [x for x in here if isinstance(x, Exception)]
-        found = [x for x in here if isinstance(x, queries.Query)]
-        if found:
-            yield from windows(found, rows)
-        if errors:
-            raise errors[0]
-        if ended:
+        with changed:
+            changed.wait_for(lambda: waiting or ends)
+            window = waiting.copy()
+            waiting.clear()
+            size = 0
+            changed.notify_all()
+        if window:
+            yield window
+        elif ends[0]:
+            raise ends[0]
+        else:
             return

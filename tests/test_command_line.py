@@ -17,8 +17,9 @@ _ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A script with a case for each way to end. TensorFlow is imported once: each
 # case runs in a fork of its own, from the call that ends every script.
 _SCRIPT = """
-import json, os, sys
+import glob, json, os, signal, sys, time
 from bert_tf import command_line, optimization
+from bert_tf.tasks import common
 import tensorflow as tf
 from absl import flags
 
@@ -64,6 +65,15 @@ def main(_):
         raise KeyboardInterrupt
     elif case == "exit":
         sys.exit(143)
+    elif case == "terminated":
+        command_line.unwind_at_sigterm()
+        try:
+            with common.new_file("terminated.tsv") as file:
+                file.write(b"half")
+                os.kill(os.getpid(), signal.SIGTERM)
+                time.sleep(60)
+        finally:
+            print(glob.glob("terminated.tsv*"))
 
 for case, argv in json.loads(sys.argv[1]).items():
     pid = os.fork()
@@ -85,7 +95,7 @@ for case, argv in json.loads(sys.argv[1]).items():
     with open(f"{case}.code", "w") as file:
         file.write(str(code))
 """
-_OTHERS = ["done", "exit", "interrupted", "out of memory"]
+_OTHERS = ["done", "exit", "interrupted", "terminated", "out of memory"]
 _ONE_LINE = {
     "refused by the library": "num_warmup_steps=20, num_train_steps=10",
     "refused by the script": "error: a line, and another\n",
@@ -185,6 +195,10 @@ class TestRun:
 
     def test_ctrl_c_leaves_no_traceback(self, ends):
         assert ends["interrupted"] == (130, "", "")
+
+    def test_sigterm_leaves_nothing_half_written(self, ends):
+        # Its output is the list of files that it left.
+        assert ends["terminated"] == (143, "[]\n", "")
 
 
 def test_reader_that_has_had_enough():

@@ -392,6 +392,10 @@ class TestBadInput:
             ({"dupe_factor": 0}, "Received: dupe_factor=0"),
             ({"num_shards": 1000}, "too few for so many files. Received: 1000"),
             ({"output_dir": "{}/one/x"}, "Not a directory: .*/one/x"),
+            (
+                {"num_shards": 2, "shard_size_mb": 9},
+                "give either --num_shards or --shard_size_mb",
+            ),
             ({"output_dir": None}, "Give either --output_file or --output_dir"),
             ({"output_file": "{}/x"}, "Give either --output_file or --outp"),
             (

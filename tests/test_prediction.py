@@ -1,6 +1,7 @@
 """Tests of batches, windows and lines that come; answers: test_predict.py."""
 
 import threading
+import time
 
 from bert_tf import prediction, serving
 from bert_tf.tasks import queries
@@ -72,6 +73,25 @@ def test_lines_that_have_come_are_taken_without_waiting_for_more():
     (last,) = next(windows)
     assert last.columns["text_a"] == "c"
     assert list(windows) == []
+
+
+def test_lines_wait_within_the_same_bounds(monkeypatch):
+    monkeypatch.setattr(prediction, "_MOST_IN_WINDOW", 10)
+    read = []
+
+    def lines():
+        for query in asked("a" * 50, "b" * 6, "c" * 4, "d" * 3, "e", "f", "g"):
+            read.append(query)
+            yield query
+
+    taken = 0
+    for window in prediction.as_they_come(lines(), 8):
+        time.sleep(0.1)  # The reader goes on, until there is no room.
+        taken += len(window)
+        *wait, _ = [query.length for query in read[taken:]] or [0]
+        for sizes in wait, [query.length for query in window]:
+            assert len(sizes) < 2 or sum(sizes) <= 10
+    assert taken == 7
 
 
 def test_what_came_before_an_error_is_answered_first():
