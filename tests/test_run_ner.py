@@ -112,6 +112,8 @@ def test_learns_the_entities(trained):
     results = values(folder / "eval_results.txt")
     assert set(results) == {
         *("eval_accuracy", "eval_precision", "eval_recall", "eval_f1"),
+        *("eval_conlleval_precision", "eval_conlleval_recall"),
+        "eval_conlleval_f1",
         *("eval_loss", "loss", "global_step"),
     }
     assert results["eval_f1"] > 0.9

@@ -235,16 +235,33 @@ def test_counts_are_seqevals(scheme):
     assert counts == _SEQEVAL_COUNTS[scheme]
 
 
+# No extra installs it: with what pip takes for building today, its source
+# package can't be built. CI installs it.
+_NO_SEQEVAL = (
+    "needs seqeval (pip install setuptools_scm; "
+    "pip install --no-build-isolation seqeval)"
+)
+
+
+# Its default mode knows no BILOU, and of IOB1 that a chain is an entity.
+@pytest.mark.parametrize("scheme", ["BIO", "IO", "IOB1", "BIOES"])
+def test_scores_equal_seqevals_default_mode(scheme):
+    seqeval = pytest.importorskip("seqeval.metrics", reason=_NO_SEQEVAL)
+    for seed in range(3):
+        gold, predicted = random_sentences(scheme, seed)
+        labels = list(itertools.chain(*predicted))
+        ours = tagging_results.results(
+            list(map(sentence, gold)), labels, scheme
+        )
+        for name in ("precision", "recall", "f1"):
+            theirs = getattr(seqeval, f"{name}_score")(gold, predicted)
+            assert ours[f"eval_conlleval_{name}"] == pytest.approx(theirs)
+
+
 @pytest.mark.parametrize("scheme", list(_SEQEVAL_COUNTS))
 def test_scores_equal_seqevals_strict_mode(scheme):
-    # No extra installs it: with what pip takes for building today, its
-    # source package can't be built. CI installs it.
-    reason = (
-        "needs seqeval (pip install setuptools_scm; "
-        "pip install --no-build-isolation seqeval)"
-    )
-    seqeval = pytest.importorskip("seqeval.metrics", reason=reason)
-    schemes = pytest.importorskip("seqeval.scheme", reason=reason)
+    seqeval = pytest.importorskip("seqeval.metrics", reason=_NO_SEQEVAL)
+    schemes = pytest.importorskip("seqeval.scheme", reason=_NO_SEQEVAL)
     theirs = {
         "BIO": schemes.IOB2,
         "IO": schemes.IOB1,
@@ -295,13 +312,17 @@ def test_results_of_single_words_are_scikit_learns():
 
 def test_results_and_report():
     sentences = [sentence(["B-a", "I-a", "O"]), sentence(["B-b"])]
-    predicted = ["B-a", "I-a", "B-b", "O"]
+    predicted = ["B-a", "I-a", "I-b", "O"]
     assert tagging_results.metric("BIO") == "eval_f1"
     assert tagging_results.results(sentences, predicted, "BIO") == {
         "eval_accuracy": 0.5,
-        "eval_precision": 0.5,
+        "eval_precision": 1.0,
         "eval_recall": 0.5,
-        "eval_f1": 0.5,
+        "eval_f1": pytest.approx(2 / 3),
+        # In the place of B-b that is an entity too.
+        "eval_conlleval_precision": 0.5,
+        "eval_conlleval_recall": 0.5,
+        "eval_conlleval_f1": 0.5,
     }
     report = tagging_results.report(
         tagging_results.score(sentences, predicted, "BIO")
@@ -310,7 +331,7 @@ def test_results_and_report():
         ["precision", "recall", "f1", "support"],
         ["a", "1.0000", "1.0000", "1.0000", "1"],
         ["b", "0.0000", "0.0000", "0.0000", "1"],
-        ["all", "0.5000", "0.5000", "0.5000", "2"],
+        ["all", "1.0000", "0.5000", "0.6667", "2"],
     ]
 
 

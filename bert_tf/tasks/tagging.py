@@ -78,19 +78,24 @@ def split_label(label: str) -> tuple[str, str]:
     return prefix, kind
 
 
-def entities(labels: Sequence[str], scheme: str) -> list[Entity]:
+def entities(
+    labels: Sequence[str], scheme: str, strict: bool = True
+) -> list[Entity]:
     """Finds the entities of a sentence.
 
     Args:
         labels: One for each word.
         scheme: Of SCHEMES; or NO_SCHEME, where each word is an entity.
+        strict: False: every chain is an entity, whatever it starts and ends
+            with, as in conlleval.
     """
     if scheme == NO_SCHEME:
         return [Entity(label, i, i + 1) for i, label in enumerate(labels)]
     return [
         entity
         for entity, first, last in _chains(labels, SCHEMES[scheme])
-        if first in SCHEMES[scheme].starts and last in SCHEMES[scheme].ends
+        if not strict
+        or (first in SCHEMES[scheme].starts and last in SCHEMES[scheme].ends)
     ]
 
 

@@ -50,6 +50,7 @@ def score(
     sentences: Sequence[tagging.Sentence],
     predicted: Sequence[str],
     scheme: str,
+    strict: bool = True,
 ) -> dict[str, Score]:
     """Compares entities: type, start and end must be right.
 
@@ -57,6 +58,7 @@ def score(
         sentences: With labels.
         predicted: [N].
         scheme: As of tagging.entities.
+        strict: Likewise.
 
     Returns:
         Type -> score, sorted.
@@ -67,8 +69,8 @@ def score(
     for sentence, labels in zip(
         sentences, by_sentence(sentences, predicted), strict=True
     ):
-        gold = set(tagging.entities(sentence.labels, scheme))
-        ours = set(tagging.entities(labels, scheme))
+        gold = set(tagging.entities(sentence.labels, scheme, strict))
+        ours = set(tagging.entities(labels, scheme, strict))
         correct.update(entity.type for entity in gold & ours)
         found.update(entity.type for entity in ours)
         labelled.update(entity.type for entity in gold)
@@ -93,15 +95,21 @@ def results(
     predicted: Sequence[str],
     scheme: str,
 ) -> dict[str, float]:
-    """Returns accuracy over words and, with a scheme, scores of entities."""
+    """Returns accuracy over words and, with a scheme, scores of entities.
+
+    Those that begin with eval_conlleval are those of the script of CoNLL's
+    shared tasks, and of seqeval by default.
+    """
     labels = [label for sentence in sentences for label in sentence.labels]
     equal = sum(a == b for a, b in zip(labels, predicted, strict=True))
     values = {"eval_accuracy": equal / len(labels)}
     if scheme != tagging.NO_SCHEME:
-        overall = total(score(sentences, predicted, scheme).values())
-        values["eval_precision"] = overall.precision
-        values["eval_recall"] = overall.recall
-        values["eval_f1"] = overall.f1
+        for name, strict in (("eval", True), ("eval_conlleval", False)):
+            scores = score(sentences, predicted, scheme, strict)
+            overall = total(scores.values())
+            values[f"{name}_precision"] = overall.precision
+            values[f"{name}_recall"] = overall.recall
+            values[f"{name}_f1"] = overall.f1
     return values
 
 
