@@ -263,8 +263,8 @@ def training_memory(
     It counts the tensors that modeling.py keeps; what the framework needs for
     itself comes on top, and what its threads compute ahead and its allocator
     leaves unused, which it can't know. `python -m benchmarks.memory` says how
-    near it comes: of BERT-tiny, 32 x 128, 1.1 times what was measured, but 0.5
-    to 0.6 times in four micro-batches.
+    near it comes: of BERT-tiny, 32 x 128, 1.1 times what was measured, but 0.55
+    to 0.62 times in four micro-batches.
 
     Args:
         config: the model's.

@@ -246,12 +246,14 @@ def add_up(
 
     total = compute(tf.constant(0))
     # A loop: parts beside each other in the graph would run at the same time.
-    _, total = tf.while_loop(
-        lambda i, total: i < count,
-        add,
-        (tf.constant(1), total),
-        parallel_iterations=1,
-    )
+    # So would the first one and the loop's first.
+    with tf.control_dependencies(tf.nest.flatten(total)):
+        _, total = tf.while_loop(
+            lambda i, total: i < count,
+            add,
+            (tf.constant(1), total),
+            parallel_iterations=1,
+        )
     return total
 
 

@@ -341,6 +341,31 @@ class TestSteps:
         assert 0 < sum(skipped) < 12
         assert skipped[-1] == 0
 
+    def test_micro_batches_do_not_overlap(self):
+        running = []
+        most = 0
+
+        def sleep(x):
+            nonlocal most
+            running.append(x)
+            most = max(most, len(running))
+            time.sleep(0.1)
+            running.pop()
+            return x
+
+        def double(_, part):
+            # Not stateful: TensorFlow would keep those in order by itself.
+            rows = part["row_weights"]
+            return 2 * tf.numpy_function(sleep, [rows], tf.float32, False)
+
+        @tf.function(autograph=False)
+        def total(rows):
+            return training.add_up(double, {"row_weights": rows}, 4)
+
+        rows = tf.range(8.0)
+        assert total(rows).numpy().tolist() == [24.0, 32.0]
+        assert most == 1
+
     def test_micro_batches_must_be_equal(self, files):
         trainer = Trainer(files, accumulate=3)
         with pytest.raises(ValueError, match="rows=8, accumulate=3"):
