@@ -67,11 +67,20 @@ def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
         maxval=None,
         dtype=tf.int32,
     )
-    least = share * 2**16 - 2**31  # of the integers from -2^31
     # The low half of the last places counts as much, once it is shifted up.
-    halves = bits >= least, tf.bitwise.left_shift(bits, 16) >= least
-    keep = tf.concat(halves, axis=-1)[..., :size]
+    halves = bits, tf.bitwise.left_shift(bits, 16)
+    keep = tf.concat([_is_kept(half, share) for half in halves], axis=-1)
+    keep = keep[..., :size]
     return x * (tf.cast(keep, x.dtype) * (1 / (1 - share / 2**16)))
+
+
+def _is_kept(bits: tf.Tensor, share: int) -> tf.Tensor:
+    """Whether the upper 16 bits say that a place is kept, of int32."""
+    if _on_cpus():
+        return bits >= share * 2**16 - 2**31  # of the integers from -2^31
+    # For GPUs TensorFlow compares int32 on the host.
+    upper = tf.cast(tf.bitwise.right_shift(bits, 16), tf.float32)
+    return upper >= share - 2.0**15
 
 
 def split_seed(seed: tf.Tensor | None, count: int) -> list[Any]:
@@ -111,12 +120,15 @@ def _apart(rows: tf.Tensor) -> tf.Tensor:
     What a product over the rows reads of a column would fall on the same lines
     of the first cache: half the speed, [4096, 256]^T @ [4096, 1024].
     """
-    devices = tf.config.list_logical_devices()
-    if any(device.device_type != "CPU" for device in devices):
-        return rows
-    if rows.shape[1] * rows.dtype.size % 4096:
+    if not _on_cpus() or rows.shape[1] * rows.dtype.size % 4096:
         return rows
     return tf.pad(rows, [[0, 0], [0, 16]])
+
+
+def _on_cpus() -> bool:
+    """Whether there is nothing else to compute on."""
+    devices = tf.config.list_logical_devices()
+    return all(device.device_type == "CPU" for device in devices)
 
 
 def normalize(x, gamma, beta, epsilon):  # [..., D], [D], [D]
@@ -157,7 +169,11 @@ def embed(table: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
 
     def gradient(dy):
         rows = tf.shape(table)[0]
-        return tf.math.unsorted_segment_sum(dy, ids, rows), None
+        # In bfloat16 the sum of a piece that comes often would stand still.
+        if dy.dtype.size < 4:
+            dy = tf.cast(dy, tf.float32)
+        total = tf.math.unsorted_segment_sum(dy, ids, rows)
+        return tf.cast(total, table.dtype), None
 
     return tf.gather(table, ids), gradient
 

@@ -154,6 +154,8 @@ def additive_mask(input_mask: tf.Tensor) -> tf.Tensor:  # [B, S]
 
 def block_diagonal_mask(sequence_ids: tf.Tensor) -> tf.Tensor:  # [B, S]
     """Like `additive_mask`, -10000 for the other sequences: [B, 1, S, S]."""
+    # For GPUs TensorFlow compares int32 on the host.
+    sequence_ids = tf.cast(sequence_ids, tf.float32)
     queries = sequence_ids[:, tf.newaxis, :, tf.newaxis]
     keys = sequence_ids[:, tf.newaxis, tf.newaxis, :]
     return -10000.0 * tf.cast(queries != keys, tf.float32)

@@ -103,6 +103,25 @@ def test_repeat_for_the_same_seed_and_step(data):
     assert_same(batches(data, 4)[2:], batches(data, 2, first_step=2))
 
 
+def test_are_no_side_effect(data):
+    # With deterministic ops tf.data prefetches nothing that may be one.
+    files, settings = data
+    manifest = manifests.find(files)
+    assert manifest is not None
+    masks = input_pipeline.DynamicMasks(masking.Masking(**manifest.masking), 1)
+    record_type = records.PRETRAINING_TYPES[settings.record_type]
+
+    @tf.function
+    def masked(serialized):
+        batch = record_type.parse(serialized, {"S": S, "P": P, "K": K})
+        return masks.apply(batch, tf.constant([0], tf.int64), 0)
+
+    graph = masked.get_concrete_function(tf.TensorSpec([B], tf.string)).graph
+    types = {op.type for op in graph.get_operations()}
+    assert "PyFuncStateless" in types
+    assert not any(op._is_stateful for op in graph.get_operations())
+
+
 def test_differ_by_seed_and_by_step(data):
     files, _ = data
     first = batches(data, 1)[0]

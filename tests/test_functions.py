@@ -174,6 +174,17 @@ class TestEmbed:
             gradient(tf.ones([5, 2])), [[1, 1], [1, 1], [1, 1], [0, 0], [3, 3]]
         )
 
+    def test_bfloat16_adds_up_in_float32(self):
+        # In bfloat16 256 + 1 is 256.
+        table = tf.ones([3, 2], tf.bfloat16)
+        with tf.GradientTape() as tape:
+            tape.watch(table)
+            y = functions.embed(table, tf.ones([64, 64], tf.int32))
+        gradient = tape.gradient(y, table)
+        assert gradient.dtype == tf.bfloat16
+        expected = [[0, 0], [4096, 4096], [0, 0]]
+        np.testing.assert_array_equal(tf.cast(gradient, tf.int32), expected)
+
 
 class TestAffine:
     def test_any_number_of_axes(self):
@@ -299,6 +310,13 @@ class TestDropout:
         kept = self._mask(0.5, [7, 8])
         same = kept[:, :500] == kept[:, 500:]
         assert abs(same.mean() - 0.5) < 5 * 0.5 / math.sqrt(same.size)
+
+    def test_same_mask_where_there_is_another_device(self, monkeypatch):
+        x = self.x[:, :999]
+        here = functions.dropout(x, 0.1, tf.constant([5, 6]))
+        monkeypatch.setattr(functions, "_on_cpus", lambda: False)
+        there = functions.dropout(x, 0.1, tf.constant([5, 6]))
+        np.testing.assert_array_equal(here, there)
 
     def test_mean_is_preserved(self):
         y = functions.dropout(self.x, 0.1, tf.constant([3, 4])).numpy()

@@ -1,0 +1,101 @@
+"""What a step asks of a GPU: nothing large is computed on its host.
+
+TensorFlow registers int32 for most of its GPU operations as numbers of the
+host's, as shapes are.
+"""
+
+from benchmarks import pretraining_step
+from bert_tf import (
+    functions,
+    heads,
+    modeling,
+    optimization,
+    pretraining,
+    training,
+)
+
+import pytest
+import tensorflow as tf
+from tensorflow.python.framework import kernels
+
+
+def on_the_host(graph):
+    """Names of operations that would fetch an int32 [.., .., ..] or larger."""
+    return [
+        f"{op.type} {op.name}"
+        for op in graph.get_operations()
+        if op.type not in ("Placeholder", "Const")
+        if _large_ints(op) & _host_arguments(op.type)
+    ]
+
+
+def _large_ints(op):
+    names = [argument.name for argument in op.op_def.input_arg]
+    if len(names) != len(op.inputs):  # a list of tensors
+        names = names[:1] * len(op.inputs)
+    return {
+        name
+        for name, x in zip(names, op.inputs, strict=True)
+        if x.dtype == tf.int32 and x.shape.rank is not None
+        if x.shape.rank >= 3
+    }
+
+
+def _host_arguments(op_type):
+    """Arguments of the int32 kernel for GPUs that are on the host."""
+    found = set()
+    for kernel in kernels.get_registered_kernels_for_op(op_type).kernel:
+        types = {
+            number
+            for constraint in kernel.constraint
+            if constraint.name == "T"
+            for number in constraint.allowed_values.list.type
+        }
+        if kernel.device_type == "GPU" and tf.int32.as_datatype_enum in types:
+            found |= set(kernel.host_memory_arg)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _with_a_gpu(monkeypatch):
+    if not _host_arguments("GreaterEqual"):
+        pytest.skip("this TensorFlow was built without GPU kernels")
+    monkeypatch.setattr(functions, "_on_cpus", lambda: False)
+
+
+def test_comparison_of_int32_is_found():
+    @tf.function
+    def compare(x):
+        return x >= 3
+
+    graph = compare.get_concrete_function(tf.TensorSpec([2, 2, 2], tf.int32))
+    assert on_the_host(graph.graph) == ["GreaterEqual GreaterEqual"]
+
+
+def test_pretraining_step():
+    config = pretraining_step.config_of("tiny")
+    model = heads.BertPretrainer(modeling.BertConfig(**config))
+    optimizer = optimization.AdamWeightDecay(lambda step: tf.constant(1e-4))
+    optimizer.build(model.trainable_variables)
+    objective = pretraining.objective("nsp")
+    batch = {
+        name: tf.constant(x, tf.float32 if x.dtype == "float32" else tf.int32)
+        for name, x in pretraining_step.rows(config, 2, 16, 3).items()
+    } | {"row_weights": tf.ones([2])}
+
+    @tf.function(autograph=False)
+    def step(seed):
+        return training.gradients_and_sums(
+            model, optimizer, objective, batch, objective.weights(batch), seed
+        )
+
+    graph = step.get_concrete_function(tf.TensorSpec([2], tf.int32)).graph
+    types = [op.type for op in graph.get_operations()]
+    assert types.count("StatelessRandomUniformFullIntV2") >= 7, "dropout is on"
+    assert on_the_host(graph) == []
+
+
+def test_mask_of_packed_rows():
+    mask = tf.function(modeling.block_diagonal_mask)
+    graph = mask.get_concrete_function(tf.TensorSpec([2, 8], tf.int32)).graph
+    assert on_the_host(graph) == []
