@@ -207,6 +207,8 @@ def train(plan, folder, strategy, model, data, evaluate, vocab):
             model, optimizer, plan.seed, plan.keep_checkpoint_max, is_chief
         )
         common_flags.restore(state)
+    agree = distribution.agreement(strategy)
+    distribution.check_same_step(agree, state.step)
     if is_chief and vocab is not None:
         opened.write_text(os.path.join(folder, tf1.VOCAB), vocab)
     if state.step >= plan.num_train_steps:
@@ -272,7 +274,7 @@ def train(plan, folder, strategy, model, data, evaluate, vocab):
             plan.iterations_per_loop,
             save=(plan.save_checkpoints_steps, save),
             hooks=hooks,
-            agree=distribution.agreement(strategy),
+            agree=agree,
         )
 
 

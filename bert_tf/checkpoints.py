@@ -83,11 +83,27 @@ def is_weight(name: str) -> bool:
     return not _NOT_WEIGHTS.search(name)
 
 
+_NOT_OF_THE_FILE = (
+    tf.errors.AbortedError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.PermissionDeniedError,
+    tf.errors.ResourceExhaustedError,
+    tf.errors.UnauthenticatedError,
+    tf.errors.UnavailableError,
+)
+
+
 @contextlib.contextmanager
 def _explained(prefix: str) -> Iterator[None]:
-    """Turns whatever TensorFlow says of a bad file into UnreadableError."""
+    """Turns whatever TensorFlow says of a bad file into UnreadableError.
+
+    What says nothing of the file itself is raised as it is: a network that is
+    down must not cost the newest checkpoint.
+    """
     try:
         yield
+    except _NOT_OF_THE_FILE:
+        raise
     # A checksum that does not match comes as a plain OpError, missing bytes
     # come as an IndexError.
     except (tf.errors.OpError, IndexError) as error:

@@ -39,6 +39,34 @@ def find(environment: Mapping[str, str]) -> str:
     return json.dumps(_from_slurm(environment))
 
 
+def share_of_gpus(
+    environment: Mapping[str, str], gpus: int
+) -> tuple[int, int] | None:
+    """Returns which GPUs of a machine are this task's.
+
+    Args:
+        environment: what `srun` sets.
+        gpus: how many this process sees.
+
+    Returns:
+        (first, step): each `step`-th from the `first`. None: all that it sees,
+        where it is the only task of the machine or Slurm shared them out.
+    """
+    names = ("SLURM_NODEID", "SLURM_LOCALID", "SLURM_GPUS_ON_NODE")
+    if any(name not in environment for name in (*_SLURM, *names)):
+        return None
+    node, local, there = (int(environment[name]) for name in names)
+    tasks = _tasks(environment["SLURM_STEP_TASKS_PER_NODE"])[node]
+    if tasks == 1 or gpus < there:
+        return None
+    if gpus % tasks:
+        raise ValueError(
+            "The GPUs of a machine must be a multiple of its tasks. Received: "
+            f"{gpus} GPUs, {tasks} tasks on the machine"
+        )
+    return local, tasks
+
+
 def _check(text: str) -> None:
     """Raises ValueError unless the cluster is one that can start."""
     try:

@@ -61,6 +61,8 @@ def set_up(
     if strategy == "mirrored":
         return tf.distribute.MirroredStrategy(_local_devices())
     if strategy == "multi_worker_mirrored":
+        if "TF_CONFIG" not in os.environ:
+            _take_own_gpus()
         os.environ["TF_CONFIG"] = cluster.find(os.environ)
         return tf.distribute.MultiWorkerMirroredStrategy()
     if strategy == "tpu":
@@ -105,6 +107,25 @@ def agreement(strategy: tf.distribute.Strategy) -> Callable[[bool], bool]:
     return lambda yes: float(count(tf.constant(float(yes)))) > 0
 
 
+def check_same_step(agree: Callable[[bool], bool], step: int) -> None:
+    """Raises ValueError unless all workers go on from the same step.
+
+    Args:
+        agree: from `agreement`.
+        step: where this one stands.
+    """
+    latest = 0
+    for bit in reversed(range(40)):
+        if agree(step >= latest + (1 << bit)):
+            latest += 1 << bit
+    if agree(step != latest):
+        raise ValueError(
+            "The workers found different checkpoints to go on from: this one "
+            f"stands at step {step}, the furthest at {latest}. All need the "
+            "same --output_dir, on a disk that all of them see."
+        )
+
+
 def local_replicas(strategy: tf.distribute.Strategy) -> int:
     """Returns how many replicas share this machine's memory."""
     workers = 1
@@ -136,6 +157,15 @@ def _split_cpu(count: int) -> None:
     current = tf.config.get_logical_device_configuration(cpu)
     if current is None or len(current) != count:
         tf.config.set_logical_device_configuration(cpu, wanted)
+
+
+def _take_own_gpus() -> None:
+    """Leaves the GPUs of other tasks on this machine to them."""
+    gpus = tf.config.list_physical_devices("GPU")
+    share = cluster.share_of_gpus(os.environ, len(gpus))
+    if gpus and share:
+        first, step = share
+        tf.config.set_visible_devices(gpus[first::step], "GPU")
 
 
 def _local_devices() -> list[str]:

@@ -199,6 +199,8 @@ def _train(
     evaluation: Evaluation | None,
 ) -> None:
     """Makes the steps that are left, saving in the run's folder."""
+    agree = distribution.agreement(run.strategy)
+    distribution.check_same_step(agree, state.step)
     data, stop = run.data["train"], plan.steps(run.data["train"].count)
     if state.step >= stop:
         logging.info("The run in %s has made all %d steps.", run.folder, stop)
@@ -227,7 +229,7 @@ def _train(
             plan.iterations_per_loop,
             save=(plan.save_checkpoints_steps, save),
             hooks=_hooks(run, plan, state.step, stop, evaluation),
-            agree=distribution.agreement(run.strategy),
+            agree=agree,
         )
     _wait_for_all(run.strategy)
 

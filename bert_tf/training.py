@@ -168,7 +168,8 @@ def make_train_steps(
             | _floats(last)
             | _floats(total["counts"])
             | _floats({f"{name}_weight": value for name, value in weights})
-            | {"input_seconds": float(total["waited"])}
+            # Not known on TPUs.
+            | ({} if is_tpu else {"input_seconds": float(total["waited"])})
         )
 
     return train
@@ -325,7 +326,7 @@ def run(
         every: longest block. On TPUs 100 to 1000, since each block costs a
             round trip; elsewhere short blocks cost nothing.
         save: (period in steps, hook that saves the state). Called after the
-            other hooks, and where a signal ends the run.
+            other hooks, and where a signal or a hook's error ends the run.
         hooks: (period in steps, hook), or (steps, hook). A hook is due at the
             multiples of its period and at the end, or at these steps; it takes
             the step and the block's scalars, with the block's number of
@@ -344,8 +345,7 @@ def run(
         SystemExit: SIGTERM came, or Ctrl-C; the state is saved.
         ConnectionError: another worker of the cluster is gone.
     """
-    hooks = [*hooks, save]
-    dues = [every, *(due for due, _ in hooks)]
+    dues = [every, save[0], *(due for due, _ in hooks)]
     with _Signals() as signals, cluster_watched():
         step = start
         while step < stop:
@@ -357,9 +357,15 @@ def run(
             scalars["seconds"] = time.monotonic() - began
             step = end
             is_over = False
-            for due, hook in hooks:
-                if _is_due(step, due, stop):
-                    is_over |= bool(hook(step, scalars))
+            try:
+                for due, hook in hooks:
+                    if _is_due(step, due, stop):
+                        is_over |= bool(hook(step, scalars))
+            except Exception:  # of an evaluation, say: the steps are made
+                save[1](step, scalars)
+                raise
+            if _is_due(step, save[0], stop):
+                save[1](step, scalars)
             is_stopped = agree(signals.received is not None)
             if not (is_over or is_stopped):
                 continue

@@ -311,6 +311,20 @@ class TestResume:
         assert other.resume(str(tmp_path))
         assert other.step == 2
 
+    def test_a_network_that_is_down_costs_no_checkpoint(
+        self, tmp_path, monkeypatch
+    ):
+        state = make_state()
+        save(state, tmp_path, 1)
+        save(state, tmp_path, 2)
+
+        def fail(prefix):
+            raise tf.errors.UnavailableError(None, None, f"no way to {prefix}")
+
+        monkeypatch.setattr(tf.train, "list_variables", fail)
+        with pytest.raises(tf.errors.UnavailableError, match="ckpt-2"):
+            make_state(seed=3).resume(str(tmp_path))
+
     def test_all_corrupt(self, tmp_path):
         damage(save(make_state(), tmp_path, 1))
         message = f"None of the checkpoints in {tmp_path} can be read"

@@ -96,3 +96,36 @@ def test_slurm(nodes, tasks, workers):
 def test_slurm_contradicts_itself(nodes, tasks, rank):
     with pytest.raises(ValueError, match=r"contradict each other.*PROCID"):
         cluster.find(slurm(nodes, tasks, rank))
+
+
+@pytest.mark.parametrize(
+    "tasks, node, local, gpus, expected",
+    [
+        ("8(x2)", 1, 3, 8, (3, 8)),
+        ("2", 0, 1, 8, (1, 2)),
+        ("8", 0, 3, 1, None),  # --gpus-per-task: Slurm shared them out
+        ("4", 0, 3, 2, None),
+        ("1(x2)", 1, 0, 8, None),
+    ],
+)
+def test_share_of_gpus(tasks, node, local, gpus, expected):
+    environment = slurm("a,b", tasks, 0) | {
+        "SLURM_NODEID": str(node),
+        "SLURM_LOCALID": str(local),
+        "SLURM_GPUS_ON_NODE": "8",
+    }
+    assert cluster.share_of_gpus(environment, gpus) == expected
+
+
+def test_gpus_that_cannot_be_shared():
+    environment = slurm("a", "3", 0) | {
+        "SLURM_NODEID": "0",
+        "SLURM_LOCALID": "0",
+        "SLURM_GPUS_ON_NODE": "8",
+    }
+    with pytest.raises(ValueError, match="Received: 8 GPUs, 3 tasks"):
+        cluster.share_of_gpus(environment, 8)
+
+
+def test_without_slurm_all_gpus_are_ours():
+    assert cluster.share_of_gpus({}, 8) is None

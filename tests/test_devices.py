@@ -128,6 +128,11 @@ class TestMeter:
         assert found["input_share"] == 0.25
         assert 1e8 < found["peak_memory"] < 1e12
 
+    def test_nothing_is_said_of_a_wait_that_is_not_known(self):
+        meter = devices.Meter(config("base"), 1, None)
+        block = {k: x for k, x in _BLOCK.items() if k != "input_seconds"}
+        assert set(meter(block)) == {"peak_memory"}
+
     def test_nothing_is_said_of_an_unknown_peak(self):
         one = tf.distribute.get_strategy()
         meter = devices.meter(one, config("base"), "float32")

@@ -1,5 +1,8 @@
 """Tests of bert_tf/distribution.py."""
 
+import concurrent.futures
+import threading
+
 from bert_tf import distribution
 
 import keras
@@ -104,3 +107,42 @@ def test_check_batch_size(two_replicas):
             distribution.check_batch_size(
                 two, "train_batch_size", batch_size, accumulate
             )
+
+
+def steps_checked(*steps):
+    """What each of some workers says of the steps where they stand."""
+    said = [False] * len(steps)
+    barrier = threading.Barrier(len(steps))
+
+    def check(i):
+        def agree(yes):
+            said[i] = yes
+            barrier.wait(10)
+            result = any(said)
+            barrier.wait(10)
+            return result
+
+        try:
+            distribution.check_same_step(agree, steps[i])
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    with concurrent.futures.ThreadPoolExecutor(len(steps)) as pool:
+        return list(pool.map(check, range(len(steps))))
+
+
+def test_workers_at_one_step_go_on():
+    assert steps_checked(0, 0) == ["", ""]
+    assert steps_checked(10**9, 10**9, 10**9) == ["", "", ""]
+
+
+def test_workers_at_different_steps_end_together():
+    first, second = steps_checked(49_000, 50_000)
+    assert "this one stands at step 49000, the furthest at 50000" in first
+    assert "this one stands at step 50000, the furthest at 50000" in second
+
+
+def test_a_worker_alone_has_nobody_to_ask():
+    agree = distribution.agreement(tf.distribute.get_strategy())
+    distribution.check_same_step(agree, 12345)

@@ -55,6 +55,19 @@ class TestRun:
             ("save", 12),
         ]
 
+    def test_what_a_hook_breaks_is_saved_first(self):
+        recorder = Recorder()
+
+        def fail(step, _):
+            raise ValueError(f"no evaluation at step {step}")
+
+        with pytest.raises(ValueError, match="no evaluation at step 4"):
+            training.run(
+                *(recorder.train, 0, 20, 2, (10, recorder.hook("save"))),
+                [(4, fail)],
+            )
+        assert recorder.calls == [("save", 4)]
+
     def test_all_are_due_at_the_end(self):
         recorder = Recorder()
         recorder.run(0, 7, 100, 100, 5)
