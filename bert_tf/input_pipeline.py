@@ -19,6 +19,7 @@ from bert_tf import manifests, masking, records
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 # Records that are shuffled together. Data generation shuffles globally; this
 # one makes epochs differ. At 1.5 kB a record a block takes 12 MB.
@@ -248,6 +249,7 @@ class DynamicMasks:
             mask,
             [numbers, *(batch[name] for name in names)],
             list(_MASKED.values()),
+            stateful=False,  # else deterministic ops allow no prefetching
         )
         masked = dict(zip(_MASKED, arrays, strict=True))
         rows, S = batch["input_ids"].shape
@@ -350,6 +352,7 @@ def explained(files: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except tf.errors.DataLossError as error:
+        logging.error("%s. Looking for the file...", error.message)
         raise ValueError(records.diagnose(files) or error.message) from error
     except tf.errors.FailedPreconditionError as error:
         if "Input dataset was expected" not in error.message:
@@ -360,7 +363,7 @@ def explained(files: Sequence[str]) -> Iterator[None]:
         if not match:
             raise
         raise ValueError(
-            f"A record of {', '.join(files)} holds the number {match[1]} "
+            f"A record of {_some(files)} holds the number {match[1]} "
             f"where the model has room for 0 to {int(match[2]) - 1}. Use the "
             "bert_config.json that belongs to the vocabulary of the data."
         ) from error
@@ -373,11 +376,17 @@ _OUT_OF_RANGE = re.compile(
 )
 
 
+def _some(files: Sequence[str]) -> str:
+    """Names files in a line that can be read."""
+    more = f" and {len(files) - 3} others" if len(files) > 3 else ""
+    return ", ".join(files[:3]) + more
+
+
 def _miscounted(files: Sequence[str]) -> str:
     """Says which files hold another number of records than was expected."""
     manifest = manifests.find(files)
     if manifest is None:
-        return f"Files changed while they were read: {', '.join(files)}"
+        return f"Files changed while they were read: {_some(files)}"
     counts = zip(files, manifest.shards, records.count(files), strict=True)
     wrong = [
         f"{file} holds {count} records, its manifest says {shard.records}"
