@@ -342,7 +342,9 @@ def main(_):
         return
     step = fine_tuning_flags.restore_trained(run, "span")
     if work.evaluate or work.predict:
-        batch_size = fine_tuning_flags.PREDICT_BATCH_SIZE.value
+        batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value
+        if work.predict:
+            batch_size = fine_tuning_flags.PREDICT_BATCH_SIZE.value
         write_answers(run, batch_size, work.predict, step)
     if work.export and run.is_chief:
         write_export(run)

@@ -125,16 +125,21 @@ def load_files() -> fine_tuned.ModelFiles:
 
 
 def set_up_distribution() -> tf.distribute.Strategy:
-    """Returns the strategy; all batch sizes fit it."""
+    """Returns the strategy; the batch sizes that the run takes fit it."""
     strategy = common_flags.set_up_distribution()
-    distribution.check_batch_size(
-        strategy,
-        TRAIN_BATCH_SIZE.name,
-        TRAIN_BATCH_SIZE.value,
-        ACCUMULATE.value,
-    )
-    for flag in (EVAL_BATCH_SIZE, PREDICT_BATCH_SIZE):
-        distribution.check_batch_size(strategy, flag.name, flag.value)
+    if DO_TRAIN.value:
+        distribution.check_batch_size(
+            strategy,
+            TRAIN_BATCH_SIZE.name,
+            TRAIN_BATCH_SIZE.value,
+            ACCUMULATE.value,
+        )
+    for work, flag in (
+        (DO_EVAL, EVAL_BATCH_SIZE),
+        (DO_PREDICT, PREDICT_BATCH_SIZE),
+    ):
+        if work.value:
+            distribution.check_batch_size(strategy, flag.name, flag.value)
     return strategy
 
 
