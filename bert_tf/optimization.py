@@ -64,7 +64,8 @@ def polynomial_decay(
     """Rises linearly, then falls as a power of the share of steps left.
 
     Unlike `linear_warmup_decay` the fall starts where the warm-up ends, so
-    there is no jump. Large-batch recipes use a power of 0.5.
+    there is no jump. Large-batch recipes use a power of 0.5; NVIDIA's count it
+    from step 0.
     """
     _check_steps(num_warmup_steps, num_train_steps)
 
@@ -387,9 +388,10 @@ class Lamb(Optimizer):
         r = (m / (1 - beta_1^t)) / (sqrt(v / (1 - beta_2^t)) + epsilon)
         u = r + weight_decay_rate * w
         w = w - rate * |w| / |u| * u
-    The ratio |w| / |u| is 1 where either norm is 0. NVIDIA's code does the
-    same. That of ALBERT leaves out the correction of m and v by 1 - beta^t,
-    and sets the ratio to 1 for layer norms and biases.
+    The ratio |w| / |u| is 1 where either norm is 0. NVIDIA's code for
+    TensorFlow 2 does the same. Theirs for PyTorch sets the ratio to 1 for
+    layer norms and biases, and so does ALBERT's, which leaves out the
+    correction of m and v by 1 - beta^t as well.
     """
 
     slot_names = ("lamb_m", "lamb_v")

@@ -21,7 +21,7 @@ def run(device="H100", count=8, length=128, micro=32, accumulate=4, **more):
 def test_published_speeds():
     errors = [found / given - 1 for _, given, found in scaling.compare()]
     # One A100, fitted; eight of them, 128 and 512 tokens; 256 of them.
-    expected = [0, 0, 0.02, 0.19, -0.35]
+    expected = [0, 0, 0.02, 0.19, -0.18]
     order = [0, 2, 1, 3, 4]
     assert [errors[i] for i in order] == pytest.approx(expected, abs=0.03)
 
