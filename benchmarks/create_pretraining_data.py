@@ -28,6 +28,7 @@ import math
 import os
 import pathlib
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -135,7 +136,7 @@ def speed(text: str, folder: str) -> None:
         f"ours: {instances:,} instances, {seconds:.2f} CPU-seconds, "
         f"{instances / seconds:,.0f} by CPU-second"
     )
-    # Imported here: it would count as memory of the other sections.
+    # Imports TensorFlow, which the other sections do without.
     from benchmarks import published_creation
     from tests import tokenizer_rules
 
@@ -218,40 +219,27 @@ def memory(text: str, folder: str) -> None:
         path = text if megabytes == whole else cut(text, megabytes, folder)
         output = os.path.join(folder, f"memory_{megabytes:.0f}")
         size = os.path.getsize(path) / 1e6
-        with Peak(command(path, output, "--num_workers=1")) as peak:
-            pass
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        process = subprocess.Popen(
+            command(path, output, "--num_workers=1"),
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        peak = watch(process)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = after.ru_utime + after.ru_stime
+        cpu -= before.ru_utime + before.ru_stime
         written = sum(
             file.stat().st_size for file in pathlib.Path(output).iterdir()
         )
         print(
-            f"{size:6.1f} MB: {peak.cpu:6.1f} CPU-seconds, peak "
-            f"{peak.megabytes:.0f} MB of memory, {written / 1e6:.0f} MB "
-            "of records"
+            f"{size:6.1f} MB: {cpu:6.1f} CPU-seconds, peak {peak:.0f} MB of "
+            f"memory, {written / 1e6:.0f} MB of records"
         )
         sizes.append(size)
-        seconds.append(peak.cpu)
+        seconds.append(cpu)
     print(f"exponent of the time: {exponent(sizes, seconds):.2f}")
     extrapolate(seconds[-1] / sizes[-1], written / 1e6 / sizes[-1])
-
-
-class Peak:
-    """Runs a command; its CPU-seconds and the peak of its memory."""
-
-    def __init__(self, arguments: Sequence[str]):
-        self._process = subprocess.Popen(
-            arguments, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-
-    def __enter__(self) -> "Peak":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        _pid, status, usage = os.wait4(self._process.pid, 0)
-        self._process.returncode = os.waitstatus_to_exitcode(status)
-        if self._process.returncode:
-            raise RuntimeError("The command failed")
-        self.cpu = usage.ru_utime + usage.ru_stime
-        self.megabytes = usage.ru_maxrss / 1e3
 
 
 def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
