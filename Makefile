@@ -36,9 +36,10 @@ venv: $(INSTALLED)
 # Runs again only when the dependencies or their versions have changed.
 $(INSTALLED): setup.cfg pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; \
-	  sys.exit(f"Python 3.11 or newer is needed. Received: {v}. " \
+	  sys.exit(f"Python 3.11 to 3.13 is needed. Received: {v}. " \
 	  "Name another: make PYTHON=python3.11") \
-	  if sys.version_info < (3, 11) else print("== Using Python", v)'
+	  if not (3, 11) <= sys.version_info < (3, 14) \
+	  else print("== Using Python", v)'
 	@test -x $(BIN)/python || { echo "== Creating $(VENV)"; \
 	  $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }; }
 	@echo "== Installing the pinned dependencies (about 3 GB, some minutes)"
