@@ -400,7 +400,8 @@ class TestExplained:
 
     def test_file_changed_while_it_was_read(self, files):
         pathlib.Path(files[4]).write_bytes(b"")
-        with pytest.raises(ValueError, match=r"Files changed.*/0, .*/2 and 2 others"):
+        message = r"Files changed.*/0, .*/2 and 2 others"
+        with pytest.raises(ValueError, match=message):
             read(files, COUNTS)
 
     def test_number_beyond_the_model(self):
