@@ -85,7 +85,12 @@ def model(tmp_path_factory):
         ),
         (
             [
-                *("--task_name=wnli", "--do_train", "--data_dir={tmp}/wnli"),
+                *(
+                    "--task_name=wnli",
+                    "--do_train",
+                    "--do_eval",
+                    "--data_dir={tmp}/wnli",
+                ),
                 *("--distribution_strategy=mirrored", "--eval_batch_size=3"),
             ],
             "Received: eval_batch_size=3",
