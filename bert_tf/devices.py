@@ -167,10 +167,11 @@ class Meter:
 
     def __call__(self, scalars: Mapping[str, float]) -> dict[str, float]:
         """Returns shares of the peak and of the time, and bytes."""
-        shares = {"peak_memory": float(peak_memory())}
+        shares = {}
         if "input_seconds" in scalars:  # not on TPUs
             waited = scalars["input_seconds"]
             shares["input_share"] = waited / scalars["seconds"]
+        shares["peak_memory"] = float(peak_memory())
         if not self.peak_flops:
             return shares
         flops = training_flops(
