@@ -23,6 +23,8 @@ _TENSORFLOWS_FILE_ERRORS = (
     "FailedPreconditionError",
     "ResourceExhaustedError",
     "UnimplementedError",  # a path such as s3://, without its plugin
+    "UnauthenticatedError",
+    "UnavailableError",  # a bucket, or the network to it
 )
 
 

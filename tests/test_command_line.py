@@ -49,6 +49,8 @@ def main(_):
         tf.io.gfile.GFile("/nowhere/vocab.txt").read()
     elif case == "folder for a file":
         tf.io.gfile.GFile("/").read()
+    elif case == "no network":
+        raise tf.errors.UnavailableError(None, None, "no way to gs://bucket")
     elif case == "unknown scheme":
         tf.io.gfile.makedirs("ftp2://bucket/run")
     elif case == "bug in another library":
@@ -105,6 +107,7 @@ _ONE_LINE = {
     "no file for Python": "/nowhere/vocab.txt",
     "no file for TensorFlow": "/nowhere/vocab.txt",
     "folder for a file": "Is a directory",
+    "no network": "error: no way to gs://bucket\n",
     "unknown scheme": "'ftp2'",
     "argument": "Received: 'tiny.json'",
 }

@@ -58,8 +58,9 @@ def _host_arguments(op_type):
 
 @pytest.fixture(autouse=True)
 def _with_a_gpu(monkeypatch):
-    if not _host_arguments("GreaterEqual"):
-        pytest.skip("this TensorFlow was built without GPU kernels")
+    products = kernels.get_registered_kernels_for_op("MatMul").kernel
+    if not any(kernel.device_type == "GPU" for kernel in products):
+        pytest.skip("tensorflow-cpu, for example, has no GPU kernels to ask")
     monkeypatch.setattr(functions, "_on_cpus", lambda: False)
 
 
