@@ -352,7 +352,7 @@ def explained(files: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except tf.errors.DataLossError as error:
-        logging.error("%s. Looking for the file...", error.message)
+        logging.error("%s. Looking for the file...", records.reason(error))
         raise ValueError(records.diagnose(files) or error.message) from error
     except tf.errors.FailedPreconditionError as error:
         if "Input dataset was expected" not in error.message:

@@ -404,11 +404,12 @@ def diagnose(files: Sequence[str]) -> str | None:
         except tf.errors.DataLossError as error:
             return (
                 f"{file}, record {number + 1}: truncated, corrupt or not a "
-                f"TFRecord file ({_reason(error)})"
+                f"TFRecord file ({reason(error)})"
             )
     return None
 
 
-def _reason(error: tf.errors.OpError) -> str:
+def reason(error: tf.errors.OpError) -> str:
+    """What TensorFlow says of bad data, in short."""
     # The first clause, without the name of the op that read it.
     return str(error.message).partition("[")[0].split("}}")[-1].strip(" ;\n")

@@ -24,11 +24,10 @@ def _data(tmp_path_factory):
 
 
 def start(data, output, log, *more):
-    """Starts both workers of a run."""
+    """Starts both workers of a run; `output` may hold {index}."""
     workers = [f"localhost:{port}" for port in free_ports(2)]
     flags = [
         f"--input_file={data}/*.tfrecord",
-        f"--output_dir={output}",
         f"--bert_config_file={data}/config.json",
         "--do_train=true",
         "--train_batch_size=8",
@@ -46,6 +45,7 @@ def start(data, output, log, *more):
             data / "logs" / f"{log}-{index}",
             "run_pretraining",
             *flags,
+            f"--output_dir={output}".format(index=index),
             TF_CONFIG=json.dumps(
                 {
                     "cluster": {"worker": workers},
@@ -138,3 +138,17 @@ def test_early_stop(data, tmp_path):
     found = end("early-again")
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value, name)
+
+
+def test_folders_that_are_not_shared(data, tmp_path):
+    output = tmp_path / "{index}"
+    runs = start(data, output, "own")
+    wait_for(tmp_path / "0" / "model.ckpt-20.index", runs)
+    for run in runs:
+        run.kill(signal.SIGKILL)
+    again = start(data, output, "own-again")
+    assert [run.wait(120) for run in again] == [1, 1]
+    for run in again:
+        assert run.lines[-1].startswith("error: The workers found different ")
+        assert "Traceback" not in run.stderr
+    assert "stands at step 0, the furthest at " in again[1].lines[-1]
