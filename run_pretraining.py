@@ -425,7 +425,7 @@ def main(_):
         pretraining_input.check_no_masking(data, eval_data)
     manifest = manifests.find(data.files)
     vocab = model_files.find_records_vocab(
-        _VOCAB_FILE.value,
+        common_flags.model_file(_VOCAB_FILE.value, tf1.VOCAB),
         common_flags.open_init_checkpoint(),
         manifest.vocab_sha256 if manifest else None,
     )
@@ -438,6 +438,11 @@ def main(_):
         len(data.files),
         strategy.num_replicas_in_sync,
     )
+    if do_train and vocab is None:
+        logging.warning(
+            "No vocabulary will lie beside the weights, where later scripts "
+            "look for it. --vocab_file puts it there."
+        )
     if data.objective == "none":
         logging.info(
             "The data has no task of two segments: bert/pooler and "

@@ -57,12 +57,10 @@ def writer(
         with records.Writer(path) as records_file:
             yield _TfRecords(records_file)
         return
-    if file_format == "npy" and "://" in path:
-        raise ValueError(
-            "An .npy file is written in place, which a bucket does not allow. "
-            "Write it to a local disk, or as Parquet or TFRecord. "
-            f"Received: {path}"
-        )
+    if file_format == "npy":
+        with _numpy_writer(path, unit) as arrays:
+            yield arrays
+        return
     temporary = epath.Path(f"{path}.tmp{os.getpid()}")
     try:
         with temporary.open("wb") as file:
@@ -71,33 +69,9 @@ def writer(
                 yield output
             finally:
                 output.finish()
-        if isinstance(output, _Npy):
-            _replace(path, temporary, output.offsets, unit)
-        else:
-            temporary.replace(path)
+        temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _replace(
-    path: str, temporary: epath.Path, offsets: Sequence[int], unit: str
-) -> None:
-    """Puts vectors in their place, and where each line's begin beside them.
-
-    Vectors never lie beside the offsets of others: where it is cut off, there
-    are none.
-    """
-    beside = pathlib.Path(path + _OFFSETS)
-    fresh = pathlib.Path(f"{temporary}{_OFFSETS}")
-    try:
-        if unit in ("token", "word"):
-            np.save(fresh, np.array(offsets, np.int64))
-        beside.unlink(missing_ok=True)
-        temporary.replace(path)
-        if fresh.exists():
-            fresh.replace(beside)
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def _tokens(
@@ -152,6 +126,37 @@ class _JsonLines:
 _OFFSETS = ".offsets.npy"
 
 
+@contextlib.contextmanager
+def _numpy_writer(path: str, unit: str) -> Iterator["_Npy"]:
+    """Opens a file of vectors, and one of where each line's begin beside it.
+
+    Vectors never lie beside the offsets of others: where it is cut off, there
+    are none. Nor are there where each line has one vector.
+    """
+    if "://" in path:
+        raise ValueError(
+            "An .npy file is written in place, which a bucket does not allow. "
+            "Write it to a local disk, or as Parquet or TFRecord. "
+            f"Received: {path}"
+        )
+    beside = pathlib.Path(path + _OFFSETS)
+    temporary, fresh = (
+        pathlib.Path(f"{name}.tmp{os.getpid()}") for name in (path, beside)
+    )
+    try:
+        with temporary.open("wb") as vectors, fresh.open("wb") as offsets:
+            output = _Npy(_GrowingArray(vectors), _GrowingArray(offsets))
+            yield output
+            output.finish()
+        beside.unlink(missing_ok=True)
+        temporary.replace(path)
+        if unit in ("token", "word"):
+            fresh.replace(beside)
+    finally:
+        temporary.unlink(missing_ok=True)
+        fresh.unlink(missing_ok=True)
+
+
 class _Npy:
     """One array of all vectors, [total, K * D] float32.
 
@@ -159,44 +164,60 @@ class _Npy:
     line's begin.
     """
 
-    def __init__(
-        self,
-        file: IO[bytes],
-        choice: features.Choice,
-        unit: str,
-        vocab: Sequence[str],
-    ):
-        del choice, unit, vocab
-        self._file = file
-        self._width = 0
-        self.offsets = [0]
+    def __init__(self, vectors: "_GrowingArray", offsets: "_GrowingArray"):
+        self._vectors = vectors
+        self._offsets = offsets
+        self._total = 0
+        offsets.append(np.zeros([1], "<i8"))
 
     def write(
         self, lines: Sequence[features.Line], vectors: Sequence[np.ndarray]
     ) -> None:
         del lines
-        if not self._width:
-            self._width = int(np.prod(vectors[0].shape[1:]))
-            self._write_header()
         for values in vectors:
-            self._file.write(values.astype("<f4").tobytes())
-            self.offsets.append(self.offsets[-1] + len(values))
+            flat = values.reshape(len(values), int(np.prod(values.shape[1:])))
+            self._vectors.append(flat.astype("<f4", copy=False))
+        ends = self._total + np.cumsum([len(x) for x in vectors], dtype="<i8")
+        self._offsets.append(ends)
+        self._total = int(ends[-1])
 
-    def _write_header(self) -> None:
-        # NumPy leaves room in it for the first number to grow.
-        np.lib.format.write_array_header_1_0(
-            self._file,
-            {
-                "descr": "<f4",
-                "fortran_order": False,
-                "shape": (self.offsets[-1], self._width),
-            },
-        )
+    def finish(self) -> None:
+        """Writes how many there are."""
+        self._vectors.finish()
+        self._offsets.finish()
+
+
+class _GrowingArray:
+    """An .npy file whose first dimension is known at its end."""
+
+    def __init__(self, file: IO[bytes]):
+        self._file = file
+        self._length = 0
+        self._like = np.zeros([0], "<f4")
+
+    def append(self, values: np.ndarray) -> None:
+        """Adds rows, all of one kind and shape."""
+        if not self._length:
+            self._like = values[:0]
+            self._write_header()
+        self._file.write(values.tobytes())
+        self._length += len(values)
 
     def finish(self) -> None:
         """Writes the header again, now that the number is known."""
-        self._file.seek(0)
         self._write_header()
+
+    def _write_header(self) -> None:
+        # NumPy leaves room in it for the first number to grow.
+        self._file.seek(0)
+        np.lib.format.write_array_header_1_0(
+            self._file,
+            {
+                "descr": np.lib.format.dtype_to_descr(self._like.dtype),
+                "fortran_order": False,
+                "shape": (self._length, *self._like.shape[1:]),
+            },
+        )
 
 
 class _Parquet:
@@ -215,7 +236,7 @@ class _Parquet:
             import pyarrow.parquet
         except ImportError as error:
             raise ValueError(
-                "Parquet files need pyarrow: pip install 'bert-tf[parquet]'"
+                "Parquet files need pyarrow: pip install pyarrow"
             ) from error
         self._arrow = pyarrow
         self._file = file
@@ -253,9 +274,8 @@ class _Parquet:
             self._writer.close()
 
 
-_KINDS: Mapping[str, Callable[..., "_JsonLines | _Npy | _Parquet"]] = {
+_KINDS: Mapping[str, Callable[..., "_JsonLines | _Parquet"]] = {
     "jsonl": _JsonLines,
-    "npy": _Npy,
     "parquet": _Parquet,
 }
 

@@ -1,9 +1,11 @@
 """Runs of run_pretraining.py that are interrupted, and go on."""
 
+import hashlib
 import re
 import signal
 
 import numpy as np
+import pretraining_records
 import pytest
 from pretraining_runs import (
     Setting,
@@ -152,3 +154,27 @@ class TestInterrupted:
         stored = tensors(output, 3)
         assert stored["data_position/records"] == 2 * 8 + 4
         assert [line["step"] for line in metrics(output)] == [1, 2, 3]
+
+    def test_vocabulary_of_the_start_is_kept_in_best(self, trained, tmp_path):
+        # The run goes on without looking at what it started from again.
+        start, data = tmp_path / "start", tmp_path / "data"
+        for folder in (start, data):
+            folder.mkdir()
+        text = "".join(f"{piece}\n" for piece in range(40))
+        (start / "vocab.txt").write_text(text)
+        for path in trained.glob("model.ckpt-2.*"):
+            (start / path.name).write_bytes(path.read_bytes())
+        setting = Setting.make(data)
+        pretraining_records.write_manifest(
+            setting.files,
+            vocab_sha256=hashlib.sha256(text.encode()).hexdigest(),
+        )
+        output = tmp_path / "out"
+        flags = f"--init_checkpoint={start}/model.ckpt-2"
+        run = setting.run(output, flags)
+        assert run.wait() == 0, run.stderr
+        run = setting.run(
+            output, flags, "--num_train_steps=4", "--eval_steps=1"
+        )
+        assert run.wait() == 0, run.stderr
+        assert (output / "best" / "vocab.txt").read_text() == text
