@@ -25,6 +25,7 @@ from bert_tf import (
     modeling,
 )
 from bert_tf.interop import names, opened
+from bert_tf.tasks import labels as label_column
 from bert_tf.tasks import squad_answers, squad_windows
 
 import keras
@@ -279,13 +280,21 @@ def _check_classes(
     classes: Sequence[str],
     labels: Sequence[str] | None,
 ) -> None:
-    """Raises ValueError unless the checkpoint has one class per label."""
+    """Raises ValueError unless the classes of the checkpoint are the labels."""
     (count,) = source.shapes[bias]
     if count != len(classes):
         raise ValueError(
             f"{source.path} has {count} classes. Give as many --labels, or "
             "--regression for a score. Received: "
             f"labels={','.join(labels) if labels is not None else None}"
+        )
+    # The order is that of the classes: another one would name them all wrongly.
+    named = source.labels
+    if named is not None and labels is not None and named != tuple(labels):
+        raise ValueError(
+            f"{source.path} names its classes {label_column.listed(named)}. "
+            "Leave out --labels and --task_name, or give these in this order. "
+            f"Received: labels={label_column.listed(labels, ',')}"
         )
 
 

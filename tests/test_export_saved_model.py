@@ -108,7 +108,8 @@ def test_checkpoint_with_flags_gives_the_same(of_run, model_dir, tmp_path):
     done = scripts.run(
         tmp_path / "log",
         "export_saved_model",
-        f"--init_checkpoint={model_dir}/model.ckpt-7",
+        # Where no labels.txt says what the classes are.
+        f"--init_checkpoint={model_dir}/alone/model.ckpt-7",
         f"--bert_config_file={model_dir}/bert_config.json",
         f"--vocab_file={model_dir}/vocab.txt",
         "--do_lower_case=false",
@@ -146,6 +147,29 @@ def test_checkpoint_with_flags_gives_the_same(of_run, model_dir, tmp_path):
         (["--model_dir={d}", "--labels=a,b"], "has 3 classes"),
         (["--model_dir={d}", "--task_name=STS-B"], "has 3 classes"),
         (["--model_dir={d}", "--labels=a,b", "--regression"], "contradict"),
+        (
+            ["--model_dir={d}", "--labels=spam,ham,eggs"],
+            "model.ckpt-7 names its classes ham, spam, eggs. Leave out "
+            "--labels and --task_name, or give these in this order. "
+            "Received: labels=spam,ham,eggs",
+        ),
+        (
+            [
+                "--init_checkpoint={d}/model.ckpt-7",
+                "--task_name=MNLI",
+                "--do_lower_case=false",
+            ],
+            "Received: labels=contradiction,entailment,neutral",
+        ),
+        # Taken; what is looked at next is wrong.
+        (
+            [
+                "--model_dir={d}",
+                "--labels=ham,spam,eggs",
+                "--max_seq_length=17",
+            ],
+            "max_seq_length=17",
+        ),
         (["--model_dir={d}", "--do_lower_case"], "is cased"),
         (["--model_dir={d}", "--max_seq_length=17"], "max_seq_length=17"),
         (["--model_dir={d}/none"], "none"),

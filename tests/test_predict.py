@@ -165,7 +165,7 @@ def test_next_sentences_of_a_pre_trained_model(tmp_path):
     assert len(answer["masks"][0]) == 5
 
 
-def test_entities(tmp_path):
+def test_entities(tmp_path, capsys):
     tf.keras.utils.set_random_seed(1)
     labels = test_export_tagging.LABELS
     model = heads.BertTagger(test_export_tagging.CONFIG, len(labels))
@@ -181,6 +181,10 @@ def test_entities(tmp_path):
         assert [tuple(x.values()) for x in answer["entities"]] == (
             test_export_tagging.entities(model, text)
         )
+    mixed = ",".join(reversed(labels))
+    assert predict(f"--model_dir={run}", f"--labels={mixed}") == 1
+    names = f"names its classes {', '.join(labels)}. Leave out --labels"
+    assert names in capsys.readouterr().err
 
 
 def test_answers_to_questions(tmp_path):
