@@ -136,7 +136,7 @@ def report(title: str, pieces: Sequence[str], words: Mapping[str, int]) -> None:
 def write(path: str, pieces: Sequence[str]) -> None:
     """Writes a vocabulary, under its name only when it is complete."""
     temporary = epath.Path(f"{path}.tmp")
-    temporary.write_bytes("".join(piece + "\n" for piece in pieces).encode())
+    temporary.write_bytes(tokenization.vocab_text(pieces).encode())
     temporary.replace(path)
 
 

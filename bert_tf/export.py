@@ -22,7 +22,14 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bert_tf import heads, long_documents, modeling, text_ops, window_ops
+from bert_tf import (
+    heads,
+    long_documents,
+    modeling,
+    text_ops,
+    tokenization,
+    window_ops,
+)
 
 import keras
 import tensorflow as tf
@@ -251,19 +258,13 @@ def asset_texts(
 ) -> dict[str, str]:
     """Returns name -> text of the files that go into the SavedModel."""
     texts = {
-        "vocab.txt": _lines(vocab),
+        "vocab.txt": tokenization.vocab_text(vocab),
         "bert_config.json": config.to_json(),
         "export.json": json.dumps(description, indent=2) + "\n",
     }
     if labels is not None:
-        texts["labels.txt"] = _lines(labels)
+        texts["labels.txt"] = "".join(f"{label}\n" for label in labels)
     return texts
-
-
-def _lines(items: Sequence[str]) -> str:
-    # An empty piece was white space in its file, as U+2028 in the released
-    # Chinese vocabulary. An empty line would be refused.
-    return "".join(f"{item or chr(0x2028)}\n" for item in items)
 
 
 def save(path: str, export: Export, overwrite: bool = False) -> None:

@@ -102,6 +102,13 @@ def parse_vocab(text: str, vocab_file: epath.PathLike) -> dict[str, int]:
     return vocab
 
 
+def vocab_text(pieces: Iterable[str]) -> str:
+    """Returns the text that `parse_vocab` reads as these pieces."""
+    # An empty piece was white space in its file, as U+2028 in the released
+    # Chinese vocabulary. An empty line would be refused.
+    return "".join(f"{piece or chr(0x2028)}\n" for piece in pieces)
+
+
 def _line_problem(line: str, earlier: int | None) -> str | None:
     """Says what is wrong with a line of a vocabulary, if anything is."""
     if line.endswith("\r"):

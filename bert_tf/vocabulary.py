@@ -226,7 +226,13 @@ def extend(
         for row, piece in zip(rows, best, strict=False):
             extended[row] = piece
         rows = rows[len(best) :]
-    return [piece for piece in extended if piece]
+    # Only at the end does an empty row mean that nothing was found for it: in
+    # the vocabulary it is a piece of white space, and all behind would shift.
+    return [
+        piece
+        for row, piece in enumerate(extended)
+        if piece or row < len(pieces)
+    ]
 
 
 def _savings(

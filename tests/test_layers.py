@@ -144,6 +144,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "long_documents",
             "modeling",
             "text_ops",
+            "tokenization",
             "window_ops",
         },
         "features": {

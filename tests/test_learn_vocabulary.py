@@ -323,6 +323,22 @@ class TestMain:
         assert re.search(rf"as it was: .* {share:.3f} % of the w", screen)
         assert re.search(r"The text: .* 0.000 % of the w", screen)
 
+    def test_a_row_of_white_space_keeps_its_place(self, tmp_path, words):
+        # As in the released Chinese vocabulary; load_vocab strips it to "".
+        base = [*_HEAD[:1], "[unused1]", *_HEAD[1:], "\u2028"]
+        base += sorted({x for word in words for x in word} - {"☃"})
+        base += [f"##{x}" for x in base[len(_HEAD) + 2 :]]
+        (tmp_path / "base.txt").write_text("\n".join(base) + "\n", "utf-8")
+        done = self.run(tmp_path, extend_vocab=tmp_path / "base.txt")
+        assert done.wait() == 0, done.stderr
+        text = (tmp_path / "vocab.txt").read_text("utf-8")
+        lines = text.removesuffix("\n").split("\n")
+        assert lines.pop(1) != base.pop(1)
+        assert lines == base
+        assert "Filled 1 [unused] rows, appended 0." in "\n".join(done.lines)
+        vocab = tokenization.load_vocab(tmp_path / "vocab.txt")
+        assert vocab["##a"] == base.index("##a") + 1
+
     def test_reads_all_formats(self, tmp_path, words):
         lines = [json.dumps({"body": word}) for word in words.elements()]
         data = gzip.compress("\n".join(lines).encode())
