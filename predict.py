@@ -118,6 +118,19 @@ def of_file(parser, path):
     return count, parsed(parser, common.lines(path), path)
 
 
+def standard_input():
+    """Returns standard input as a file of its own, not sys.stdin's.
+
+    The thread that waits for a line holds its lock. Python takes that of
+    sys.stdin when it ends, and would abort.
+    """
+    try:
+        number = sys.stdin.fileno()
+    except OSError:  # A text that stands for it.
+        return sys.stdin.buffer
+    return open(number, "rb", closefd=False)
+
+
 def typed(parser):
     """Yields what is typed, until Ctrl-D; says what is wrong with a line."""
     # For its effect on input(): keys that move, lines that come back.
@@ -202,7 +215,7 @@ def main(_):
         windows = ([query] for query in typed(parser))
     else:
         name = "standard input"
-        asked = parsed(parser, common.decoded(sys.stdin.buffer, name), name)
+        asked = parsed(parser, common.decoded(standard_input(), name), name)
         windows = prediction.as_they_come(asked, rows)
     lines = answered(predictor, windows, _OUTPUT_FORMAT.value, count)
     write(lines, _OUTPUT_FILE.value)

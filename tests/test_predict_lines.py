@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import pty
+import signal
 import subprocess
 import sys
 import threading
@@ -114,6 +115,41 @@ def test_each_line_is_answered_before_the_next_comes(scores):
         assert "score" in process.stdout.readline()
     process.stdin.close()
     assert process.wait(60) == 0
+
+
+def end_by_sigterm(process):
+    process.send_signal(signal.SIGTERM)
+
+
+def end_as_head_does(process):
+    """Reads no more answers, and asks for one."""
+    process.stdout.close()
+    process.stdin.write("bad\n")
+    process.stdin.flush()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        (end_by_sigterm, 128 + signal.SIGTERM),
+        (end_as_head_does, 128 + signal.SIGPIPE),
+    ],
+)
+def test_it_ends_while_it_waits_for_a_line(end, code, scores, tmp_path):
+    with (tmp_path / "log").open("w") as log:
+        pipe = subprocess.PIPE
+        process = start(scores, pipe, pipe, log, text=True)
+    assert process.stdin and process.stdout
+    process.stdin.write("good\n")
+    process.stdin.flush()
+    assert "score" in process.stdout.readline()
+    end(process)  # Its standard input stays open.
+    assert process.wait(60) == code
+    said = (tmp_path / "log").read_text()
+    assert "Fatal Python error" not in said
+    assert "Traceback" not in said
+    process.stdin.close()
 
 
 @pytest.mark.slow
