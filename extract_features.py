@@ -168,6 +168,11 @@ def check_flags():
             "A SavedModel gives vectors of tokens or of texts, not of words. "
             "Choose another --unit. Received: unit=word"
         )
+    if _LAYERS.present and _FEATURES.value != "layers":
+        raise ValueError(
+            "--layers goes with --features=layers. Received: "
+            f"layers={','.join(_LAYERS.value)}, features={_FEATURES.value}"
+        )
     if _EXPORT_DIR.value:
         export.check_target(_EXPORT_DIR.value)
     if _INPUT_FILE.value and not epath.Path(_INPUT_FILE.value).exists():

@@ -164,6 +164,7 @@ def load() -> export.Export:
         model_dir, INIT_CHECKPOINT.value, USE_CHECKPOINT.value == "best"
     )
     head = serving.find_head(source, HEAD.value)
+    _check_given(head)
     lower = _choose(DO_LOWER_CASE, run, _bool, source.do_lower_case)
     lower = True if lower is None else lower
     tokenization.validate_case_matches_checkpoint(lower, INIT_CHECKPOINT.value)
@@ -180,6 +181,26 @@ def load() -> export.Export:
     return serving.make(
         head, source, files, serving.Settings(lower, length, **own)
     )
+
+
+def _check_given(head: str) -> None:
+    """Raises ValueError if a flag is given that only other heads read."""
+    misplaced: dict[str, list[str]] = {}
+    for name in given():
+        owners = [
+            own
+            for own, holders in _FLAGS_OF.items()
+            if name in {f"--{holder.name}" for holder in holders}
+        ]
+        if owners and head not in owners:
+            misplaced.setdefault(" or ".join(owners), []).append(name)
+    if misplaced:
+        said = [
+            f"{', '.join(names)} {'belongs' if len(names) == 1 else 'belong'} "
+            f"to --head={owners}"
+            for owners, names in misplaced.items()
+        ]
+        raise ValueError(f"{'; '.join(said)}. Received: head={head}")
 
 
 def _read_run(model_dir: str) -> Mapping[str, str]:
@@ -284,6 +305,13 @@ def _span(
 ) -> dict[str, Any]:
     negative = _choose(VERSION_2_WITH_NEGATIVE, run, _bool, False)
     threshold = None
+    if NULL_SCORE_DIFF_THRESHOLD.value is not None and not negative:
+        raise ValueError(
+            "--null_score_diff_threshold goes with --version_2_with_negative, "
+            "of questions without an answer. Received: "
+            f"null_score_diff_threshold={NULL_SCORE_DIFF_THRESHOLD.value}, "
+            "version_2_with_negative=False"
+        )
     if negative:
         text = _choose(NULL_SCORE_DIFF_THRESHOLD, run, str, "0.0")
         threshold = squad_threshold.find(text, True, model_dir).known()
@@ -308,4 +336,16 @@ _OWN: Mapping[str, Callable[..., dict[str, Any]]] = {
     "classification": _classification,
     "tagging": _tagging,
     "span": _span,
+}
+
+# Head -> the flags that it reads; every head reads those that no line has.
+_FLAGS_OF: Mapping[str, tuple[flags.FlagHolder, ...]] = {
+    "encoder": (FEATURES, UNIT),
+    "masked_lm": (TOP_K,),
+    "classification": (TASK_NAME, LABELS, REGRESSION, PAIRS),
+    "tagging": (LABELS, SCHEME),
+    "span": (
+        *(DOC_STRIDE, MAX_QUERY_LENGTH, N_BEST_SIZE, MAX_ANSWER_LENGTH),
+        *(VERSION_2_WITH_NEGATIVE, NULL_SCORE_DIFF_THRESHOLD),
+    ),
 }

@@ -91,6 +91,11 @@ def test_vectors_of_lines_and_a_saved_model(model, tmp_path):
         (["--output_file=out", "--layers=-1,x"], "--layers takes numbers"),
         (["--output_file=out", "--layers=-6"], "layers=-6"),
         (
+            ["--output_file=out", "--layers=-1,-2", "--features=last"],
+            "--layers goes with --features=layers. "
+            "Received: layers=-1,-2, features=last",
+        ),
+        (
             ["--output_file=out", "--export_dir=x", "--input_file=none"],
             "There is no such file. Received: none",
         ),

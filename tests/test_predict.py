@@ -187,7 +187,7 @@ def test_entities(tmp_path, capsys):
     assert names in capsys.readouterr().err
 
 
-def test_answers_to_questions(tmp_path):
+def test_answers_to_questions(tmp_path, capsys):
     tf.keras.utils.set_random_seed(1)
     model = heads.BertSpanFinder(test_export_span.CONFIG)
     run = write_run(
@@ -215,6 +215,17 @@ def test_answers_to_questions(tmp_path):
         assert answer["answer"] == ("" if is_null else expected.text)
         assert answer["score"] == pytest.approx(expected.score, abs=1e-4)
     assert 0 < nulls < len(pairs)
+    # A threshold of no questions.
+    code = predict(
+        *(f"--model_dir={run}", "--version_2_with_negative=false"),
+        "--null_score_diff_threshold=-1.5",
+    )
+    assert code == 1
+    assert (
+        "--null_score_diff_threshold goes with --version_2_with_negative, of "
+        "questions without an answer. Received: "
+        "null_score_diff_threshold=-1.5, version_2_with_negative=False"
+    ) in capsys.readouterr().err
 
 
 def test_choices_of_any_number(tmp_path):
@@ -288,6 +299,18 @@ def scores(tmp_path_factory):
             ["--model_dir={run}", "--head=span"],
             "Train it with run_squad.py, or give --head=encoder or "
             "classification. Received: head=span",
+        ),
+        (
+            "a\n",
+            ["--model_dir={run}", "--features=second_to_last", "--unit=cls"],
+            "--features, --unit belong to --head=encoder. "
+            "Received: head=classification",
+        ),
+        (
+            "a\n",
+            ["--model_dir={run}", "--head=encoder", "--top_k=5", "--labels=a"],
+            "--labels belongs to --head=classification or tagging; "
+            "--top_k belongs to --head=masked_lm. Received: head=encoder",
         ),
         ("", ["--model_dir={run}"], "in.txt has no lines. Expected a text."),
         ("a\n\nb\n", ["--model_dir={run}"], "in.txt, line 2: the line is empt"),
