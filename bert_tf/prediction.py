@@ -15,8 +15,8 @@ from bert_tf.tasks import queries
 import numpy as np
 import tensorflow as tf
 
-# Characters that are kept in memory, and that are tokenized, at a time; a line
-# may have more by itself.
+# Characters that are kept in memory, with those of the answers, and that are
+# tokenized, at a time; a line may have more by itself.
 _MOST_IN_WINDOW = 1 << 24
 _MOST_IN_BATCH = 1 << 20
 Answer = dict[str, Any]
@@ -183,12 +183,12 @@ def windows(
     size = 0
     for query in asked:
         if window and (
-            len(window) == rows or size + query.length > _MOST_IN_WINDOW
+            len(window) == rows or size + query.size > _MOST_IN_WINDOW
         ):
             yield window
             window, size = [], 0
         window.append(query)
-        size += query.length
+        size += query.size
     if window:
         yield window
 
@@ -209,7 +209,7 @@ def as_they_come(
 
     def is_room(query: queries.Query) -> bool:
         return not waiting or (
-            len(waiting) < rows and size + query.length <= _MOST_IN_WINDOW
+            len(waiting) < rows and size + query.size <= _MOST_IN_WINDOW
         )
 
     def read() -> None:
@@ -220,7 +220,7 @@ def as_they_come(
                 with changed:
                     changed.wait_for(functools.partial(is_room, query))
                     waiting.append(query)
-                    size += query.length
+                    size += query.size
                     changed.notify_all()
         except Exception as error:
             failure = error

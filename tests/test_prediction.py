@@ -56,6 +56,27 @@ def test_windows_have_so_many_lines_or_characters(monkeypatch):
     assert list(prediction.windows([], 2)) == []
 
 
+def masked(*texts):
+    parser = queries.Parser("masked_lm", False, "plain", top_k=2)
+    return [parser.parse(text, "f") for text in texts]
+
+
+def test_windows_have_room_for_the_filled_texts(monkeypatch):
+    monkeypatch.setattr(prediction, "_MOST_IN_WINDOW", 100)
+    # A line of 8 characters and the two that fill it; of 12 and its four.
+    one, two = "[MASK] a", "[MASK][MASK]"
+    assert [query.size for query in masked(one, two)] == [24, 60]
+    asked = masked(one, two, one, one, one, two)
+    windows = list(prediction.windows(asked, 8))
+    assert windows == [asked[:2], asked[2:5], asked[5:]]
+    found = []
+    for window in prediction.as_they_come(asked, 8):
+        time.sleep(0.1)  # The reader goes on, until there is no room.
+        assert sum(query.size for query in window) <= 100
+        found += window
+    assert found == asked
+
+
 def test_lines_that_have_come_are_taken_without_waiting_for_more():
     answered = threading.Event()
 

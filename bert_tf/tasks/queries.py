@@ -36,10 +36,13 @@ class Query:
     Attributes:
         columns: Name -> text; the choices are a tuple of texts.
         key: The "id" of its JSON object, if there is one.
+        filled: How many filled texts the answer holds, each as long as the
+            line.
     """
 
     columns: Mapping[str, Any]
     key: Any = None
+    filled: int = 0
 
     @property
     def length(self) -> int:
@@ -48,6 +51,11 @@ class Query:
             sum(map(len, x)) if isinstance(x, tuple) else len(x)
             for x in self.columns.values()
         )
+
+    @property
+    def size(self) -> int:
+        """Characters of all texts, and of those that the answer holds."""
+        return self.length * (1 + self.filled)
 
     @property
     def choices(self) -> int:
@@ -124,6 +132,8 @@ class Parser:
             )
         query = self._object(text, where) if self._is_json else self._row(text)
         self._check(query, where)
+        if self._head == "masked_lm":
+            query = self._masked(query, where)
         return query
 
     def _row(self, text: str) -> Query:
@@ -183,21 +193,24 @@ class Parser:
                 f"{where}: {' and '.join(missing)} missing or empty. "
                 f"Expected {self.expected}."
             )
-        if self._head != "masked_lm":
-            return
-        masks = masked_words.count(columns["text"])
+
+    def _masked(self, query: Query, where: str) -> Query:
+        """Notes how many texts fill the masks: some, and not too many."""
+        text = query.columns["text"]
+        masks = masked_words.count(text)
         if not masks:
             raise ValueError(
                 f"{where}: there is no {masked_words.MASK}. "
-                f"Expected {self.expected}. Received: {columns['text'][:80]!r}"
+                f"Expected {self.expected}. Received: {text[:80]!r}"
             )
-        size = masks * self._top_k * len(columns["text"])
-        if size > _MOST_CHARACTERS:
+        filled = masks * self._top_k
+        if filled * len(text) > _MOST_CHARACTERS:
             raise ValueError(
-                f"{where}: {masks} masks in {len(columns['text'])} characters "
-                "would give too many filled texts. Cut the line, or lower "
-                f"--top_k. Received: top_k={self._top_k}"
+                f"{where}: {masks} masks in {len(text)} characters would give "
+                "too many filled texts. Cut the line, or lower --top_k. "
+                f"Received: top_k={self._top_k}"
             )
+        return dataclasses.replace(query, filled=filled)
 
 
 def _is_filled(value: str | tuple[str, ...]) -> bool:
