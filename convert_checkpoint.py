@@ -135,10 +135,10 @@ def check_labels(labels, source):
 def with_new_vocab(source, path):
     """Returns the source with rows for the pieces of another vocabulary."""
     vocab = tokenization.read_vocab(path)
-    tokenization.check_casing(
-        tokenization.parse_vocab(vocab, path), source.do_lower_case, path
-    )
+    pieces = tokenization.parse_vocab(vocab, path)
+    # First: where the old vocabulary is missing, its casing is not known.
     source, counts = new_pieces.change_vocab(source, vocab)
+    tokenization.check_casing(pieces, source.do_lower_case, path)
     logging.info(
         "%s: %d pieces keep their rows, %d are new, of which %d can't be "
         "spelt by the old ones and start as %s.",

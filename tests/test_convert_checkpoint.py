@@ -120,10 +120,23 @@ def test_files_of_a_bare_checkpoint(tmp_path, fine_tuned):
             "does not belong to this BERT config: it has 1 pieces, the "
             "config says vocab_size=40",
         ),
+        (
+            [
+                "--input_checkpoint={tmp}/bare",
+                "--new_vocab_file={model}/vocab.txt",
+                "--do_lower_case=true",
+            ],
+            "must be known to give it another vocabulary: give --vocab_file",
+        ),
+        (["--new_vocab_file={tmp}/cased.txt"], "{tmp}/cased.txt is cased"),
+        (["--new_vocab_file={tmp}/twice.txt"], "{tmp}/twice.txt, line 3: this"),
     ],
 )
 def test_mistakes_end_in_one_line(tmp_path, fine_tuned, flags, problem):
     (tmp_path / "short.txt").write_text("[UNK]\n")
+    (tmp_path / "cased.txt").write_text("[UNK]\nThe\nCat\nDog\n")
+    (tmp_path / "twice.txt").write_text("[UNK]\nthe\nthe\n")
+    copy(fine_tuned, tmp_path / "bare", "bert_*")
     short = copy(fine_tuned, tmp_path / "short", "bert_*")
     (short / "vocab.txt").write_text("[UNK]\n")
     done = scripts.run(
