@@ -37,6 +37,23 @@ def test_a_tab_is_white_space_where_there_is_no_second_text():
     assert query.columns == {"text_a": "a\tb"}
 
 
+@pytest.mark.parametrize("head", ["classification", "encoder"])
+def test_a_second_text_that_would_be_ignored(head):
+    def columns(row):
+        return parse(head, json.dumps(row), "jsonl", takes_pairs=False).columns
+
+    for blank in ({}, {"text_b": None}, {"text_b": ""}, {"text_b": " "}):
+        assert columns({"text": "a"} | blank) == {"text_a": "a"}
+    for filled in ("b", 0, ["b"]):
+        with pytest.raises(ValueError, match="line 3: the model takes one te"):
+            columns({"text_a": "a", "text_b": filled})
+
+
+def test_what_a_key_of_another_head_says_does_not_matter():
+    row = '{"text": "a", "text_b": "b"}'
+    assert parse("tagging", row, "jsonl").columns == {"text": "a"}
+
+
 @pytest.mark.parametrize(
     ("head", "row", "columns"),
     [

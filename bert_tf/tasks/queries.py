@@ -156,6 +156,7 @@ class Parser:
             raise ValueError(
                 f"{where}: expected {self.expected}. Received: {text[:80]}"
             )
+        self._refuse_second_text(row, where)
         # One text goes by either name.
         if self._columns[0] == "text_a" and "text_a" not in row:
             row["text_a"] = row.get("text")
@@ -178,6 +179,17 @@ class Parser:
         query = Query(columns, row.get("id"))
         common.check_text([query.columns, query.key], where)
         return query
+
+    def _refuse_second_text(self, row: Mapping[str, Any], where: str) -> None:
+        """Raises ValueError if the model takes one text, and there are two."""
+        second = row.get("text_b")
+        is_single = self._head in _OPTIONAL and "text_b" not in self._columns
+        if is_single and second is not None and str(second).strip():
+            raise ValueError(
+                f"{where}: the model takes one text. Leave out text_b, or give "
+                "--pairs if the model was trained on two. Received: "
+                f"text_b={json.dumps(second)[:80]}"
+            )
 
     def _check(self, query: Query, where: str) -> None:
         """Raises ValueError if there is nothing to answer."""
