@@ -169,6 +169,18 @@ def test_empty_lines_may_only_end_a_file(tmp_path):
         ('a,b\n1,"2"x\n', {"file_format": "csv"}, "line 2: .* not valid CSV"),
         ("", {"file_format": "jsonl"}, "the file has no rows"),
         ('{"b": ""}\n{"b"\n', {"file_format": "jsonl"}, "line 2: .* not JSON"),
+        pytest.param(
+            '{"b": 1}\n{"b": 1' + "0" * 5000 + "}\n",
+            {"file_format": "jsonl"},
+            r"line 2: the line is not JSON \(Exceeds the limit .*digits",
+            id="many digits",
+        ),
+        pytest.param(
+            '{"b": ' + "[" * 100_000 + "]" * 100_000 + "}\n",
+            {"file_format": "jsonl"},
+            r"line 1: the line is not JSON \(.* decoding a JSON array",
+            id="many lists",
+        ),
         ('["b"]\n', {"file_format": "jsonl"}, "line 1: expected a JSON object"),
         ('{"a": 1}\n', {"file_format": "jsonl"}, "line 1: keys are missing: b"),
     ],

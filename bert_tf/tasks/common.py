@@ -255,9 +255,11 @@ def json_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
         where = f"{path}, line {line}"
         try:
             row = json.loads(text)
-        except json.JSONDecodeError as error:
+        # Also a number of 5,000 digits, or lists in lists without end.
+        except (ValueError, RecursionError) as error:
+            problem = getattr(error, "msg", error)
             raise ValueError(
-                f"{where}: the line is not JSON ({error.msg}). "
+                f"{where}: the line is not JSON ({problem}). "
                 "Expected one object per line."
             ) from error
         if not isinstance(row, dict):

@@ -147,9 +147,11 @@ class Parser:
     def _object(self, text: str, where: str) -> Query:
         try:
             row = json.loads(text)
-        except json.JSONDecodeError as error:
+        # Also a number of 5,000 digits, or lists in lists without end.
+        except (ValueError, RecursionError) as error:
+            problem = getattr(error, "msg", error)
             raise ValueError(
-                f"{where}: the line is not JSON ({error.msg}). "
+                f"{where}: the line is not JSON ({problem}). "
                 f"Expected {self.expected}."
             ) from error
         if not isinstance(row, dict):
