@@ -66,13 +66,15 @@ _SEED = flags.DEFINE_integer("seed", 12345, "Of weights and order.", 0)
 # Shapes: N sentences, W words of the longest, D size of a feature, C labels.
 
 
+def as_word(text):
+    """Returns a text as a line has it: one word, which parts no line in two."""
+    word = "".join(text.split())
+    return "|" if word == "|||" else word or "?"
+
+
 def read_features(extractor, reader, sentences):
     """Returns a vector for each word that fits, N of [words, D]."""
-    # No space inside a word, and nothing that parts a line in two.
-    texts = [
-        " ".join("".join(x.split()).replace("|||", "|") or "?" for x in s.words)
-        for s in sentences
-    ]
+    texts = [" ".join(map(as_word, s.words)) for s in sentences]
     lines = reader.read(texts, first=0)
     return [
         found[np.array(line.starts, int), 0]

@@ -87,6 +87,11 @@ def test_a_vector_is_that_of_the_words_first_piece(folder):
         ("Ann\u00a0a", "|||", "\u00a0"), ("O",) * 3, (1, 2, 3), 0
     )
     assert len(example["read_features"](extractor, reader, [odd])[0]) == 3
+    reader = features.Reader(pieces, True, 16, by_word=True)
+    for bars in ("|||", "|||||", "||||||", "a|||b"):
+        row = odd.__class__(("see", bars, "here"), ("O",) * 3, (1, 2, 3), 0)
+        (found,) = example["read_features"](extractor, reader, [row])
+        assert len(found) == 3, bars
 
 
 class _Constant:
