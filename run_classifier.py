@@ -245,12 +245,13 @@ def write_evaluation(run, batch_size, step):
 
 
 def write_report(run, split, labels, predicted):
-    """Writes eval_report.txt and confusion_matrix.png."""
+    """Writes eval_report.txt and, of few classes, confusion_matrix.png."""
     path = _path(run, "eval_report{}.txt", split)
     report = reports.report(run.task, labels, predicted)
     common.write_lines(path, report.splitlines())
     logging.info("Wrote %s.", path)
-    if reports.can_draw() and not run.task.is_multi_label:
+    is_small = len(run.labels) <= reports.MOST_CLASSES
+    if reports.can_draw() and is_small and not run.task.is_multi_label:
         path = _path(run, "confusion_matrix{}.png", split)
         counts = reports.confusions(run.task, labels, predicted)
         reports.write_png(path, reports.picture(run.labels, counts))

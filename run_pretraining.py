@@ -425,8 +425,8 @@ def main(_):
         pretraining_input.check_no_masking(data, eval_data)
     manifest = manifests.find(data.files)
     vocab = model_files.find_records_vocab(
-        common_flags.model_file(_VOCAB_FILE.value, tf1.VOCAB),
-        common_flags.open_init_checkpoint(),
+        _VOCAB_FILE.value or common_flags.own_vocab_file(),
+        common_flags.find_source(),
         manifest.vocab_sha256 if manifest else None,
     )
     check_only = common_flags.CHECK_ONLY.value

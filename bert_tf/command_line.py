@@ -1,5 +1,6 @@
 """How every script starts and ends: log lines, one-line errors, flag files."""
 
+import contextlib
 import datetime
 import logging as python_logging
 import os
@@ -57,8 +58,18 @@ def run(main: Callable[[list[str]], Any]) -> None:
                 raise
             print(f"error: {_one_line(error)}", file=sys.stderr)
             return 1
+        finally:
+            _AT_END.close()
 
     app.run(guarded)
+
+
+_AT_END = contextlib.ExitStack()
+
+
+def at_end(function: Callable[[], None]) -> None:
+    """Calls a function when the script ends, by an error or signal as well."""
+    _AT_END.callback(function)
 
 
 def unwind_at_sigterm() -> None:

@@ -279,18 +279,28 @@ def open_init_checkpoint() -> opened.Checkpoint | None:
     return formats.open_checkpoint(INIT_CHECKPOINT.value)
 
 
+def find_source() -> model_files.Source | None:
+    """Returns what config and vocabulary must agree with.
+
+    That is the run in output_dir if there is one, or what a run starts from.
+    """
+    if checkpoints.latest(OUTPUT_DIR.value):
+        return tf1.read_files(OUTPUT_DIR.value)
+    return open_init_checkpoint()
+
+
+def own_vocab_file() -> str | None:
+    """Returns the vocabulary of the run in output_dir, if it has one."""
+    path = os.path.join(OUTPUT_DIR.value, tf1.VOCAB)
+    has_run = checkpoints.latest(OUTPUT_DIR.value)
+    return path if has_run and tf.io.gfile.exists(path) else None
+
+
 def find_config() -> modeling.BertConfig:
     """Returns the config of the model that the run starts from."""
-    path = model_file(BERT_CONFIG_FILE.value, tf1.CONFIG)
-    return model_files.find_config(path, open_init_checkpoint())
-
-
-def model_file(given: str | None, name: str) -> str | None:
-    """Returns the file that a flag names, or that output_dir's run left."""
-    own = os.path.join(OUTPUT_DIR.value, name)
-    if not given and checkpoints.latest(OUTPUT_DIR.value):
-        return own if tf.io.gfile.exists(own) else None
-    return given or None
+    return model_files.find_config(
+        BERT_CONFIG_FILE.value or None, find_source()
+    )
 
 
 # What of a checkpoint to start from: all of it, or without some.

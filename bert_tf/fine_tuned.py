@@ -207,7 +207,7 @@ class ModelFiles:
         bert_config_file: str | None,
         vocab_file: str | None,
         do_lower_case: bool,
-        source: opened.Checkpoint | None = None,
+        source: model_files.Source | None = None,
     ) -> "ModelFiles":
         """Reads the files, or what a checkpoint brings where one is None."""
         config = model_files.find_config(bert_config_file, source)
@@ -241,6 +241,9 @@ class ModelFiles:
         """Writes the files, and labels.txt if there are labels."""
         for name, text in self.texts(labels).items():
             opened.write_text(os.path.join(folder, name), text)
+        of_before = os.path.join(folder, tf1.LABELS)
+        if not labels and tf.io.gfile.exists(of_before):
+            tf.io.gfile.remove(of_before)
 
 
 def read_labels(folder: str) -> tuple[str, ...] | None:

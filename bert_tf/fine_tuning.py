@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import hashlib
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +25,7 @@ from bert_tf import (
     text_records,
     training,
 )
+from bert_tf.interop import opened
 
 import keras
 import numpy as np
@@ -70,7 +72,7 @@ class Plan:
     remat: bool = False
 
     def steps(self, examples: int) -> int:
-        """Training steps, rounded down as in the original."""
+        """Training steps for so many records, rounded down."""
         steps = int(examples / self.batch_size * self.num_train_epochs)
         if not steps:
             raise ValueError(
@@ -170,7 +172,11 @@ def train(
         objective: What to minimize.
         restore: Sets the state to where the run starts or goes on.
         evaluation: After each epoch, the best of which is kept in `best/`.
+
+    Raises:
+        ValueError: The run in the folder trained on other examples.
     """
+    _check_same_examples(run)
     examples = run.data["train"].count
     with run.strategy.scope():
         optimizer = plan.make_optimizer(examples, run.model.bert.config)
@@ -187,7 +193,37 @@ def train(
         if not state.step:
             best.clear(run.folder)
         run.files.write(run.folder, run.labels)
+        opened.write_json(os.path.join(run.folder, _EXAMPLES), _examples(run))
     _train(run, plan, state, optimizer, objective, evaluation)
+
+
+# Says which examples a run trains on: their file may change where it lies.
+_EXAMPLES = "train_examples.json"
+
+
+def _examples(run: Run) -> dict[str, int | str]:
+    """Returns how many records there are to train on, and their SHA-256."""
+    data = run.data["train"]
+    digest = hashlib.sha256()
+    with tf.io.gfile.GFile(data.path, "rb") as file:
+        while part := file.read(1 << 20):
+            digest.update(part)
+    return {"records": data.count, "sha256": digest.hexdigest()}
+
+
+def _check_same_examples(run: Run) -> None:
+    """Raises ValueError if the run would go on with other examples."""
+    before = opened.read_json(run.folder, _EXAMPLES)
+    if not before or not checkpoints.latest(run.folder):
+        return
+    now = _examples(run)
+    if now != before:
+        raise ValueError(
+            f"The run in {run.folder} was trained on other examples: they "
+            f"were {before['records']} records, and are {now['records']} now, "
+            "not all the same. Bring the training data back as it was, or "
+            "choose another output_dir."
+        )
 
 
 def _train(

@@ -4,7 +4,9 @@ A script adopts them with `flags.adopt_module_key_flags(fine_tuning_flags)`.
 They are read in `main` only; the functions here are called from there.
 """
 
+import contextlib
 import dataclasses
+import os
 import tempfile
 
 from bert_tf import (
@@ -16,7 +18,7 @@ from bert_tf import (
     optimization_flags,
     tokenization,
 )
-from bert_tf.interop import opened, tf1
+from bert_tf.interop import opened
 
 import keras
 import tensorflow as tf
@@ -115,12 +117,10 @@ def load_files() -> fine_tuned.ModelFiles:
         lower, common_flags.INIT_CHECKPOINT.value
     )
     return fine_tuned.ModelFiles.load(
-        common_flags.model_file(
-            common_flags.BERT_CONFIG_FILE.value, tf1.CONFIG
-        ),
-        common_flags.model_file(VOCAB_FILE.value, tf1.VOCAB),
+        common_flags.BERT_CONFIG_FILE.value or None,
+        VOCAB_FILE.value or None,
         lower,
-        common_flags.open_init_checkpoint(),
+        common_flags.find_source(),
     )
 
 
@@ -187,9 +187,28 @@ def make_folder(
     if DO_TRAIN.value:
         common_flags.prepare_output_dir(strategy, identity)
     if not distribution.is_chief(strategy):
-        return tempfile.mkdtemp()  # Each worker reads records of its own.
+        # Each worker reads records of its own.
+        return _removed_at_exit(tempfile.mkdtemp())
     common_flags.make_output_dir()
-    return common_flags.OUTPUT_DIR.value
+    folder = common_flags.OUTPUT_DIR.value
+    if DO_TRAIN.value:
+        return folder
+    # Those in output_dir may be of a training that is under way.
+    folder = os.path.join(folder, f"records.tmp{os.getpid()}")
+    tf.io.gfile.makedirs(folder)
+    return _removed_at_exit(folder)
+
+
+def _removed_at_exit(folder: str) -> str:
+    """Returns the folder, which goes when the script ends."""
+
+    def remove():
+        with contextlib.suppress(tf.errors.NotFoundError):
+            tf.io.gfile.rmtree(folder)
+
+    command_line.unwind_at_sigterm()
+    command_line.at_end(remove)
+    return folder
 
 
 # What of a run's identity does not change how a text is read: which data it

@@ -146,16 +146,23 @@ class Experiment:
         folder = os.path.join(self.folder, run.folder)
         logging.info("%s; log: %s/log.txt", run, folder)
         data, began = self.data[run.task], time.monotonic()
-        self._call(
-            folder,
-            run.task,
-            data.folder,
-            do_train="true",
-            do_eval="true",
-            init_checkpoint=start.path,
-            seed=str(run.seed),
-            **{k: repr(v) for k, v in dataclasses.asdict(run.setting).items()},
-        )
+        setting = dataclasses.asdict(run.setting)
+        try:
+            self._call(
+                folder,
+                run.task,
+                data.folder,
+                do_train="true",
+                do_eval="true",
+                init_checkpoint=start.path,
+                seed=str(run.seed),
+                **{k: repr(v) for k, v in setting.items()},
+            )
+        except ValueError as error:
+            raise ValueError(
+                f"{error} Where it fails each time, leave its seed or its "
+                f"setting out. Received: {run}"
+            ) from error
         results = glue_runs.read_evaluation(folder)
         return glue_runs.Done(
             key=run.key,

@@ -76,6 +76,9 @@ def test_labels(tmp_path):
         message = f"other labels: a b, c.*Received: labels={named}"
         with pytest.raises(ValueError, match=message):
             fine_tuned.check_labels(folder, labels)
+    # Of a run that died before its first checkpoint, say.
+    files.write(folder, None)
+    assert fine_tuned.read_labels(folder) is None
 
 
 def _source(labels, classes):

@@ -222,6 +222,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "fine_tuned",
             "inference",
             "input_pipeline",
+            "interop.*",
             "long_documents",
             "modeling",
             "optimization",

@@ -1,5 +1,7 @@
 """Runs run_classifier.py where a run has been, or from its weights."""
 
+import json
+
 from tests import classifier_runs
 
 import numpy as np
@@ -144,3 +146,82 @@ def test_a_run_goes_on_with_its_labels(trained, model, table, tmp_path, capsys):
     assert error.endswith("another output_dir. Received: labels=pos, unhappy")
     assert (trained / "labels.txt").read_text() == before
     assert not _check(trained, model, *arguments)
+
+
+# ---- Another model or other data than in training ---------------------------
+
+
+def _swapped(path):
+    """A vocabulary of the same size in which two words changed places."""
+    *rest, last, end = path.read_text().splitlines()
+    return "\n".join([*rest, end, last]) + "\n"
+
+
+@pytest.mark.parametrize("is_training", [True, False])
+def test_files_of_another_model_are_refused(
+    is_training, trained, model, table, tmp_path, capsys
+):
+    arguments = ["--do_predict", f"--test_file={table}"]
+    if is_training:
+        arguments = [
+            *("--do_train", f"--train_file={table}", "--dev_fraction=0.1"),
+            *("--seed=7", "--long_documents=windows"),
+        ]
+    vocab, config = tmp_path / "vocab.txt", tmp_path / "config.json"
+    vocab.write_text(_swapped(trained / "vocab.txt"))
+    config.write_text(
+        json.dumps(classifier_runs.CONFIG | {"hidden_act": "relu"})
+    )
+    for flag, problem in (
+        (f"--vocab_file={vocab}", f"is not the vocabulary of {trained}: line "),
+        (
+            f"--bert_config_file={config}",
+            f"is not the config of {trained}: hidden_act is relu there and ",
+        ),
+    ):
+        assert _check(trained, model, *arguments, flag) == 1
+        assert problem in capsys.readouterr().err
+    assert not _check(trained, model, *arguments)
+
+
+def test_a_run_goes_on_with_its_examples(model, table, tmp_path, capsys):
+    own, output = tmp_path / "train.tsv", tmp_path / "output"
+    text = table.read_text()
+    own.write_text(text)
+
+    def train(*more):
+        return classifier_runs.run_here(
+            *("--do_train", f"--train_file={own}", *model, *more),
+            f"--output_dir={output}",
+        )
+
+    assert not train("--num_train_epochs=0.2")
+    before = (output / "checkpoint").read_text()
+    for other in (text.replace("cat", "dog"), text + "old dog .\tneg\n"):
+        own.write_text(other)
+        assert train("--num_train_epochs=0.4") == 1
+        error = capsys.readouterr().err.splitlines()[-1]
+        assert f"{output} was trained on other examples" in error
+        assert (output / "checkpoint").read_text() == before
+    own.write_text(text)
+    assert not train("--num_train_epochs=0.4")
+    assert (output / "checkpoint").read_text() != before
+
+
+def test_a_look_at_a_training_leaves_its_records(
+    trained, model, table, tmp_path
+):
+    records = {
+        path: path.read_bytes() for path in trained.glob("*.tf_record")
+    } | {trained / "eval.tf_record": b"of the training"}
+    (trained / "eval.tf_record").write_bytes(b"of the training")
+    classifier_runs.run(
+        tmp_path,
+        *("--do_eval", f"--dev_file={table}", "--do_predict", *model),
+        *(f"--test_file={table}", f"--output_dir={trained}"),
+    )
+    assert (trained / "eval_results.txt").exists()
+    assert {
+        path: path.read_bytes() for path in trained.glob("*tf_record*")
+    } == records
+    assert not list(trained.glob("records.tmp*"))

@@ -33,6 +33,26 @@ def test_classes():
     assert counts.tolist() == [[2, 1, 0], [1, 3, 0], [0, 0, 0]]
 
 
+def test_many_classes_have_a_list_of_mistakes():
+    names = tuple(f"class {i}" for i in range(1000))
+    task = own_files.custom(_COLUMNS, {}, names, False)
+    labels = np.arange(1000)
+    predicted = labels.copy()
+    predicted[[3, 4, 5, 9]] = [7, 8, 8, 1]
+    labels = np.concatenate([labels, [4, 9, 4]])
+    predicted = np.concatenate([predicted, [8, 1, 8]])
+    report = reports.report(task, labels, predicted)
+    assert len(report) < 200 * len(names)
+    _, _, mistakes = report.partition("how often.\n")
+    assert [line.split() for line in mistakes.splitlines()] == [
+        ["predicted", "count"],
+        ["class", "4", "class", "8", "3"],
+        ["class", "9", "class", "1", "2"],
+        ["class", "3", "class", "7", "1"],
+        ["class", "5", "class", "8", "1"],
+    ]
+
+
 @pytest.mark.parametrize(
     ("labels", "predicted", "macro_f1", "absent"),
     [

@@ -6,6 +6,7 @@ What is given must agree with what the checkpoint brings.
 import dataclasses
 import hashlib
 import re
+from typing import Protocol
 
 from bert_tf import modeling, tokenization
 from bert_tf.interop import opened
@@ -21,14 +22,28 @@ _FREE = {
 _UNUSED = re.compile(r"\[unused\d+\]")
 
 
-def find_config(
-    path: str | None, source: opened.Checkpoint | None
-) -> modeling.BertConfig:
+class Source(Protocol):
+    """What brings files: a checkpoint, or the folder of a run."""
+
+    @property
+    def path(self) -> str:
+        """Its name."""
+
+    @property
+    def config(self) -> modeling.BertConfig | None:
+        """Its model's."""
+
+    @property
+    def vocab(self) -> str | None:
+        """The text of its vocab.txt."""
+
+
+def find_config(path: str | None, source: Source | None) -> modeling.BertConfig:
     """Returns the config in a file, or the checkpoint's if there is no file.
 
     Args:
         path: of a bert_config.json, or None.
-        source: the checkpoint that the run starts from, or None.
+        source: what the run starts from, or goes on with, or None.
 
     Raises:
         ValueError: There is neither, or they are of different models.
@@ -62,14 +77,14 @@ def find_config(
     return given
 
 
-def find_vocab(path: str | None, source: opened.Checkpoint | None) -> str:
+def find_vocab(path: str | None, source: Source | None) -> str:
     """Returns the text of a vocabulary, or of the checkpoint's.
 
     Words of the user's own may stand in the checkpoint's unused places.
 
     Args:
         path: of a vocab.txt, or None.
-        source: the checkpoint that the run starts from, or None.
+        source: what the run starts from, or goes on with, or None.
 
     Raises:
         ValueError: There is neither, or they have other pieces.
@@ -89,13 +104,13 @@ def find_vocab(path: str | None, source: opened.Checkpoint | None) -> str:
 
 
 def find_records_vocab(
-    path: str | None, source: opened.Checkpoint | None, made_with: str | None
+    path: str | None, source: Source | None, made_with: str | None
 ) -> str | None:
     """Returns the text of the vocabulary that records were made with.
 
     Args:
         path: of a vocab.txt, or None.
-        source: the checkpoint that the run starts from, or None.
+        source: what the run starts from, or goes on with, or None.
         made_with: SHA-256 of the records' vocabulary, if it is known.
 
     Returns:

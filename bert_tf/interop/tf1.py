@@ -4,6 +4,7 @@ The original computes GELU in its tanh form and normalizes with epsilon 1e-12;
 a bert_config.json beside the checkpoint may say otherwise.
 """
 
+import dataclasses
 import os
 import re
 from collections.abc import Collection
@@ -48,6 +49,38 @@ def scope(found: Collection[str], path: str) -> str:
     return scopes.pop() if scopes else ""
 
 
+@dataclasses.dataclass(frozen=True)
+class Files:
+    """What lies beside checkpoints in a folder; None what does not.
+
+    Attributes:
+        path: of the folder.
+        config: of the model.
+        vocab: text of its vocab.txt.
+        labels: names of its classes.
+    """
+
+    path: str
+    config: modeling.BertConfig | None
+    vocab: str | None
+    labels: tuple[str, ...] | None
+
+
+def read_files(folder: str) -> Files:
+    """Reads the files beside a folder's checkpoints, these unopened."""
+    config = None
+    path = os.path.join(folder, CONFIG)
+    if tf.io.gfile.exists(path):
+        config = modeling.BertConfig.from_json_file(path)
+    labels = opened.read_text(os.path.join(folder, LABELS))
+    return Files(
+        path=folder,
+        config=config,
+        vocab=opened.read_text(os.path.join(folder, VOCAB)),
+        labels=tuple(opened.pieces(labels)) if labels else None,
+    )
+
+
 def open_checkpoint(prefix: str) -> opened.Checkpoint:
     """Opens a TF1 checkpoint and the files beside it."""
     stored = checkpoints.shapes(prefix)
@@ -61,21 +94,17 @@ def open_checkpoint(prefix: str) -> opened.Checkpoint:
         values = checkpoints.read(prefix, [ours[name] for name in wanted])
         return {name: values[ours[name]] for name in wanted}
 
-    folder = os.path.dirname(prefix)
-    config = None
-    path = os.path.join(folder, CONFIG)
-    if tf.io.gfile.exists(path):
-        config = modeling.BertConfig.from_json_file(path)
-        names.check(config, weights, prefix)
-    labels = opened.read_text(os.path.join(folder, LABELS))
+    beside = read_files(os.path.dirname(prefix))
+    if beside.config:
+        names.check(beside.config, weights, prefix)
     return opened.Checkpoint(
         path=prefix,
         format="tf1",
         shapes=weights,
         read=read,
-        config=config,
-        vocab=opened.read_text(os.path.join(folder, VOCAB)),
-        labels=tuple(opened.pieces(labels)) if labels else None,
+        config=beside.config,
+        vocab=beside.vocab,
+        labels=beside.labels,
         state=tuple(sorted(ours.keys() - weights.keys())),
     )
 

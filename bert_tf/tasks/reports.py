@@ -7,6 +7,7 @@ import importlib.util
 import io
 import typing
 from collections.abc import Sequence
+from typing import Any
 
 from bert_tf.tasks import classification, common
 
@@ -18,6 +19,9 @@ if typing.TYPE_CHECKING:
 
 # More classes leave no room for numbers in a picture's cells.
 _MOST_NUMBERS = 30
+# With more classes a table of all pairs is not read; instead so many mistakes.
+MOST_CLASSES = 100
+_MOST_MISTAKES = 200
 
 
 def report(
@@ -37,6 +41,9 @@ def report(
         columns: Sequence[str] = ("right", "wrong", "missed")
         rows = [[c[1, 1], c[0, 1], c[1, 0]] for c in counts]
         title = "How often each label was given rightly, wrongly, and not."
+    elif len(names) > MOST_CLASSES:
+        title = "The most frequent mistakes: label, prediction, how often."
+        return f"{table}\n{title}\n{_mistakes(names, labels, predicted)}"
     else:
         columns, rows = names, list(confusions(task, labels, predicted))
         title = "Rows are the labels of the data, columns those predicted."
@@ -75,8 +82,21 @@ def confusions(
     return metrics.confusion_matrix(labels, predicted, labels=classes)
 
 
+def _mistakes(
+    names: Sequence[str], labels: np.ndarray, predicted: np.ndarray
+) -> str:
+    """Returns a table of the classes that are most often taken for others."""
+    wrong = np.stack([labels, predicted], axis=1)[labels != predicted]
+    pairs, counts = np.unique(wrong, axis=0, return_counts=True)
+    most = np.argsort(-counts, kind="stable")[:_MOST_MISTAKES]
+    rows = [[names[pairs[i, 1]], counts[i]] for i in most]
+    return _table(
+        [names[pairs[i, 0]] for i in most], ("predicted", "count"), rows
+    )
+
+
 def _table(
-    names: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[int]]
+    names: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[Any]]
 ) -> str:
     cells = [["", *columns]]
     cells += [[n, *map(str, row)] for n, row in zip(names, rows, strict=True)]
