@@ -4,6 +4,7 @@
         --input_file=/data/wiki/*.tfrecord \
         --output_dir=/runs/base \
         --bert_config_file=configs/models/base.json \
+        --vocab_file=/data/vocab.txt \
         --do_train=true --do_eval=true \
         --train_batch_size=256 --max_seq_length=128 \
         --max_predictions_per_seq=20 \

@@ -114,7 +114,7 @@ def run(
     except ImportError as error:
         raise ValueError(
             "--runner needs Apache Beam, in an environment of its own: pip "
-            f"install 'bert-tf[beam]'. Received: runner={runner}"
+            f"install '.[beam]' in a clone. Received: runner={runner}"
         ) from error
     if epath.Path(job.folder).exists():
         raise ValueError(

@@ -236,7 +236,8 @@ class _Parquet:
             import pyarrow.parquet
         except ImportError as error:
             raise ValueError(
-                "Parquet files need pyarrow: pip install pyarrow"
+                "Parquet files need pyarrow, the extra `parquet`: pip install "
+                "pyarrow"
             ) from error
         self._arrow = pyarrow
         self._file = file

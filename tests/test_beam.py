@@ -27,7 +27,7 @@ def _apache_beam():
     return pytest.importorskip(
         "apache_beam",
         reason="needs Apache Beam, in an environment of its own: "
-        "pip install 'bert-tf[beam]'",
+        "pip install '.[beam]' in a clone",
     )
 
 
@@ -198,6 +198,6 @@ def test_names_the_extra(tmp_path, folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "apache_beam", None)
     output = creation_output.Output(folder=str(tmp_path / "out"))
     job = make_job(folder, output.work_folder)
-    with pytest.raises(ValueError, match=r"pip install 'bert-tf\[beam\]'"):
+    with pytest.raises(ValueError, match=r"pip install '\.\[beam\]'"):
         beam.run(job, output, "DirectRunner", [])
     assert not list(tmp_path.iterdir())
