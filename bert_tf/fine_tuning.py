@@ -238,8 +238,17 @@ def _train(
     agree = distribution.agreement(run.strategy)
     distribution.check_same_step(agree, state.step)
     data, stop = run.data["train"], plan.steps(run.data["train"].count)
+    is_owed = evaluation and _is_owed(run, plan, state.step, stop)
     if state.step >= stop:
         logging.info("The run in %s has made all %d steps.", run.folder, stop)
+        if not is_owed:
+            return
+    hooks = _hooks(run, plan, state.step, stop, evaluation)
+    if is_owed:
+        logging.info("The evaluation of step %d is made up for.", state.step)
+        _, evaluating = hooks[-1]
+        evaluating(state.step, {})
+    if state.step >= stop:
         return
     logging.info("Training on %d examples for %d steps.", data.count, stop)
     run.model.bert.encoder.remat = plan.remat
@@ -264,7 +273,7 @@ def _train(
             stop,
             plan.iterations_per_loop,
             save=(plan.save_checkpoints_steps, save),
-            hooks=_hooks(run, plan, state.step, stop, evaluation),
+            hooks=hooks,
             agree=agree,
         )
     _wait_for_all(run.strategy)
@@ -290,6 +299,13 @@ def _batches(
         data.lengths,
         trim=run.has_free_shapes,
     )
+
+
+def _is_owed(run: Run, plan: Plan, step: int, stop: int) -> bool:
+    """Whether the evaluation after this step failed: then it was saved."""
+    epoch = plan.steps_per_epoch(run.data["train"].count)
+    is_due = step > 0 and (step % epoch == 0 or step == stop)
+    return is_due and progress.last_evaluation(run.folder) < step
 
 
 def _hooks(

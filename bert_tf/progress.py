@@ -19,6 +19,8 @@ _SCALAR = tf.compat.v1.SummaryMetadata(
 _COUNTS = re.compile(
     r"^(steps|seconds|input_seconds|sequences|tokens|pairs|.*_weight)$"
 )
+# What of metrics.jsonl only evaluations have.
+_EVALUATION = "eval_best_step"
 # What a meter says, as it is on screen.
 _MEASURED: dict[str, Callable[[float], str]] = {
     "flops_utilization": lambda share: f"{share:.0%} of peak",
@@ -136,7 +138,7 @@ class Progress:
         }
         texts = [f"{name} {value:.4f}" for name, value in named.items()]
         texts.append("the best" if step == best_step else f"best {best_step:,}")
-        named["eval_best_step"] = best_step
+        named[_EVALUATION] = best_step
         logging.info("step %s  %s", f"{step:,}/{self.stop:,}", "  ".join(texts))
         self._record(step, named)
 
@@ -191,6 +193,16 @@ def _keep_lines_until(path: str, step: int) -> None:
     with tf.io.gfile.GFile(temporary, "w") as file:
         file.write("".join(kept))
     tf.io.gfile.rename(temporary, path, overwrite=True)
+
+
+def last_evaluation(folder: str) -> int:
+    """Returns the last step of which metrics.jsonl has an evaluation, or 0."""
+    path = os.path.join(folder, "metrics.jsonl")
+    if not tf.io.gfile.exists(path):
+        return 0
+    with tf.io.gfile.GFile(path, "r") as file:
+        lines = [line for line in file if _EVALUATION in line]
+    return max((json.loads(line)["step"] for line in lines), default=0)
 
 
 def duration(seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 import json
 
+from bert_tf.tasks import predictions
 from tests import classifier_runs
 
 import numpy as np
@@ -225,3 +226,41 @@ def test_a_look_at_a_training_leaves_its_records(
         path: path.read_bytes() for path in trained.glob("*tf_record*")
     } == records
     assert not list(trained.glob("records.tmp*"))
+
+
+def test_an_evaluation_that_failed_is_made_up_for(
+    model, table, tmp_path, monkeypatch
+):
+    """And its weights are kept if they are the best, as here the first's."""
+
+    def train(folder):
+        return classifier_runs.run_here(
+            *("--do_train", f"--train_file={table}", "--dev_fraction=0.5"),
+            *("--do_eval", "--num_train_epochs=2", *model),
+            f"--output_dir={tmp_path}/{folder}",
+        )
+
+    def evaluated(folder):
+        path = tmp_path / folder / "metrics.jsonl"
+        rows = classifier_runs.rows(path)
+        return [row for row in rows if "eval_loss" in row]
+
+    assert not train("whole")
+    results, calls = predictions.results, []
+
+    def failing(*arguments):
+        calls.append(arguments)
+        if len(calls) in fails:
+            raise OSError("the bucket is away")
+        return results(*arguments)
+
+    monkeypatch.setattr(predictions, "results", failing)
+    # That of the first epoch twice, that of the second once.
+    fails = {1, 2, 4}
+    assert [train("failing") or 0 for _ in range(4)] == [1, 1, 1, 0]
+    assert [row["step"] for row in evaluated("whole")] == [5, 10]
+    assert evaluated("failing") == evaluated("whole")
+    best = "best/results.json"
+    assert (tmp_path / "failing" / best).read_text() == (
+        tmp_path / "whole" / best
+    ).read_text()
