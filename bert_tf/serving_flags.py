@@ -28,7 +28,7 @@ from bert_tf.tasks import (
 )
 
 import tensorflow as tf
-from absl import flags
+from absl import flags, logging
 
 # ---- Which model ------------------------------------------------------------
 
@@ -296,7 +296,13 @@ def _tagging(
         raise ValueError(
             "The labels are not known. Give --labels in the order of training."
         )
-    scheme = _choose(SCHEME, run, str, None) or tagging.detect_scheme(labels)
+    scheme = _choose(SCHEME, run, str, None)
+    if not scheme:
+        scheme = tagging.detect_scheme(labels)
+        logging.info(
+            "The labels look like %s; --scheme names another, such as IOB1.",
+            scheme,
+        )
     return {"labels": labels, "scheme": scheme}
 
 

@@ -36,7 +36,7 @@ def split(text: str, separator: str) -> tuple[str, ...]:
     if text.startswith("["):
         try:
             parts = [str(part) for part in json.loads(text)]
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             parts = text.split(separator)
     else:
         parts = text.split(separator)
