@@ -101,7 +101,8 @@ _VOCAB_FILE = flags.DEFINE_string(
     "vocab_file",
     None,
     "The vocabulary that the records were made with, to be kept beside the "
-    "weights. By default that of init_checkpoint, where it is the same.",
+    "weights. By default that of the run in output_dir, or that of "
+    "init_checkpoint, where it is the same.",
 )
 _EVAL_STEPS = flags.DEFINE_integer(
     "eval_steps",
@@ -426,7 +427,7 @@ def main(_):
         pretraining_input.check_no_masking(data, eval_data)
     manifest = manifests.find(data.files)
     vocab = model_files.find_records_vocab(
-        _VOCAB_FILE.value or common_flags.own_vocab_file(),
+        _VOCAB_FILE.value,
         common_flags.find_source(),
         manifest.vocab_sha256 if manifest else None,
     )

@@ -289,13 +289,6 @@ def find_source() -> model_files.Source | None:
     return open_init_checkpoint()
 
 
-def own_vocab_file() -> str | None:
-    """Returns the vocabulary of the run in output_dir, if it has one."""
-    path = os.path.join(OUTPUT_DIR.value, tf1.VOCAB)
-    has_run = checkpoints.latest(OUTPUT_DIR.value)
-    return path if has_run and tf.io.gfile.exists(path) else None
-
-
 def find_config() -> modeling.BertConfig:
     """Returns the config of the model that the run starts from."""
     return model_files.find_config(
@@ -377,10 +370,11 @@ def check_only(
     logging.info("Model: %.1f million parameters.", parameters / 1e6)
     rows = batch_size // strategy.num_replicas_in_sync // (accumulate or 1)
     logging.info(
-        "Devices: %d replicas of %d sequences at a time, %s.",
+        "Devices: %d replicas of %d sequences at a time, %s; %d GPUs here.",
         strategy.num_replicas_in_sync,
         rows,
         DTYPE.value,
+        len(tf.config.list_physical_devices("GPU")),
     )
 
     def memory(rows):

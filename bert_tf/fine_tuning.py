@@ -238,17 +238,13 @@ def _train(
     agree = distribution.agreement(run.strategy)
     distribution.check_same_step(agree, state.step)
     data, stop = run.data["train"], plan.steps(run.data["train"].count)
-    is_owed = evaluation and _is_owed(run, plan, state.step, stop)
+    if evaluation and _lacks_evaluation(run, plan, state.step, stop):
+        logging.info("Step %d has not been evaluated yet.", state.step)
+        report = progress.Progress(run.folder, state.step, stop, run.is_chief)
+        _evaluating(run, state.step, evaluation, report)(state.step, {})
+        _wait_for_all(run.strategy)
     if state.step >= stop:
         logging.info("The run in %s has made all %d steps.", run.folder, stop)
-        if not is_owed:
-            return
-    hooks = _hooks(run, plan, state.step, stop, evaluation)
-    if is_owed:
-        logging.info("The evaluation of step %d is made up for.", state.step)
-        _, evaluating = hooks[-1]
-        evaluating(state.step, {})
-    if state.step >= stop:
         return
     logging.info("Training on %d examples for %d steps.", data.count, stop)
     run.model.bert.encoder.remat = plan.remat
@@ -273,7 +269,7 @@ def _train(
             stop,
             plan.iterations_per_loop,
             save=(plan.save_checkpoints_steps, save),
-            hooks=hooks,
+            hooks=_hooks(run, plan, state.step, stop, evaluation),
             agree=agree,
         )
     _wait_for_all(run.strategy)
@@ -301,8 +297,11 @@ def _batches(
     )
 
 
-def _is_owed(run: Run, plan: Plan, step: int, stop: int) -> bool:
-    """Whether the evaluation after this step failed: then it was saved."""
+def _lacks_evaluation(run: Run, plan: Plan, step: int, stop: int) -> bool:
+    """Whether an epoch ends here that metrics.jsonl has no evaluation of.
+
+    Its evaluation failed, when the step was saved, or was not asked for.
+    """
     epoch = plan.steps_per_epoch(run.data["train"].count)
     is_due = step > 0 and (step % epoch == 0 or step == stop)
     return is_due and progress.last_evaluation(run.folder) < step

@@ -4,12 +4,13 @@ A script adopts them with `flags.adopt_module_key_flags(fine_tuning_flags)`.
 They are read in `main` only; the functions here are called from there.
 """
 
-import contextlib
 import dataclasses
 import os
 import tempfile
+import uuid
 
 from bert_tf import (
+    checkpoints,
     command_line,
     common_flags,
     distribution,
@@ -188,25 +189,29 @@ def make_folder(
         common_flags.prepare_output_dir(strategy, identity)
     if not distribution.is_chief(strategy):
         # Each worker reads records of its own.
-        return _removed_at_exit(tempfile.mkdtemp())
+        return _removed_at_end(tempfile.mkdtemp())
     common_flags.make_output_dir()
     folder = common_flags.OUTPUT_DIR.value
-    if DO_TRAIN.value:
+    if DO_TRAIN.value and not checkpoints.latest(folder):
         return folder
-    # Those in output_dir may be of a training that is under way.
-    folder = os.path.join(folder, f"records.tmp{os.getpid()}")
+    # Those in output_dir may be of a training that is under way, and of other
+    # examples.
+    folder = os.path.join(folder, f"records.tmp{uuid.uuid4().hex}")
     tf.io.gfile.makedirs(folder)
-    return _removed_at_exit(folder)
+    # Training has handlers of its own while it makes steps.
+    command_line.unwind_at_sigterm()
+    return _removed_at_end(folder)
 
 
-def _removed_at_exit(folder: str) -> str:
+def _removed_at_end(folder: str) -> str:
     """Returns the folder, which goes when the script ends."""
 
     def remove():
-        with contextlib.suppress(tf.errors.NotFoundError):
+        try:
             tf.io.gfile.rmtree(folder)
+        except tf.errors.OpError as error:
+            logging.warning("%s could not be removed: %s", folder, error)
 
-    command_line.unwind_at_sigterm()
     command_line.at_end(remove)
     return folder
 

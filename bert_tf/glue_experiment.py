@@ -310,3 +310,5 @@ def _has_weights(folder: str) -> bool:
 def _remove_records(folder: str) -> None:
     for path in glob.glob(f"{glob.escape(folder)}/*.tf_record"):
         os.remove(path)
+    for path in glob.glob(f"{glob.escape(folder)}/records.tmp*"):
+        shutil.rmtree(path)  # Of a process that was killed.

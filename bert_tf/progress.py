@@ -201,7 +201,8 @@ def last_evaluation(folder: str) -> int:
     if not tf.io.gfile.exists(path):
         return 0
     with tf.io.gfile.GFile(path, "r") as file:
-        lines = [line for line in file if _EVALUATION in line]
+        # A line may be cut off by a crash.
+        lines = [x for x in file if _EVALUATION in x and x.endswith("\n")]
     return max((json.loads(line)["step"] for line in lines), default=0)
 
 

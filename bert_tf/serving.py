@@ -293,7 +293,8 @@ def _check_classes(
     if named is not None and labels is not None and named != tuple(labels):
         raise ValueError(
             f"{source.path} names its classes {label_column.listed(named)}. "
-            "Leave out --labels and --task_name, or give these in this order. "
+            "Leave out --labels and --task_name, or give these in this order; "
+            "convert_checkpoint.py --labels renames them. "
             f"Received: labels={label_column.listed(labels, ',')}"
         )
 

@@ -284,6 +284,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     },
     {
         "fine_tuning_flags": {
+            "checkpoints",
             "command_line",
             "common_flags",
             "distribution",

@@ -198,12 +198,14 @@ def test_a_run_goes_on_with_its_examples(model, table, tmp_path, capsys):
 
     assert not train("--num_train_epochs=0.2")
     before = (output / "checkpoint").read_text()
+    records = (output / "train.tf_record").read_bytes()
     for other in (text.replace("cat", "dog"), text + "old dog .\tneg\n"):
         own.write_text(other)
         assert train("--num_train_epochs=0.4") == 1
         error = capsys.readouterr().err.splitlines()[-1]
         assert f"{output} was trained on other examples" in error
         assert (output / "checkpoint").read_text() == before
+        assert (output / "train.tf_record").read_bytes() == records
     own.write_text(text)
     assert not train("--num_train_epochs=0.4")
     assert (output / "checkpoint").read_text() != before

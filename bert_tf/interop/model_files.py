@@ -9,7 +9,7 @@ import re
 from typing import Protocol
 
 from bert_tf import modeling, tokenization
-from bert_tf.interop import opened
+from bert_tf.interop import opened, tf1
 
 from absl import logging
 
@@ -114,12 +114,12 @@ def find_records_vocab(
         made_with: SHA-256 of the records' vocabulary, if it is known.
 
     Returns:
-        What is at `path`, or what the checkpoint brings if that is the same;
-        None if neither tells.
+        What is at `path`, or what the checkpoint brings if that is the same,
+        or that of the run that goes on; None if nothing tells.
 
     Raises:
-        ValueError: The vocabulary at `path` is not that of the records, or
-            not that of the checkpoint.
+        ValueError: The vocabulary at `path`, or of the run, is not that of the
+            records, or the one at `path` not that of the checkpoint.
     """
     if path is not None:
         text = find_vocab(path, source)
@@ -131,9 +131,19 @@ def find_records_vocab(
             )
         return text
     brought = source.vocab if source else None
-    if source is None or brought is None or made_with is None:
+    if source is None or brought is None:
         return None
+    is_own = isinstance(source, tf1.Files)
+    if made_with is None:
+        return brought if is_own else None
     if made_with != _sha256(brought):
+        if is_own:
+            raise ValueError(
+                "The records were made with another vocabulary than those of "
+                f"the run in {source.path}: their manifest has another "
+                "vocab_sha256. Give that run's records, or choose another "
+                "output_dir."
+            )
         logging.warning(
             "The records were made with another vocabulary than that of %s. "
             "Give it by --vocab_file: then the two are compared, and it is "
