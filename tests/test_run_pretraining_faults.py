@@ -110,7 +110,7 @@ BAD = {
     ),
     "another run: architecture": (
         ["--output_dir={trained}", "--bert_config_file={data}/deep.json"],
-        "{trained}/model.ckpt-2 is of another run. In this run only: bert/enc",
+        "{data}/deep.json is not the config of {trained}: num_hidden_layers is",
     ),
     "output below a file": (
         ["--output_dir={data}/config.json/out"],
