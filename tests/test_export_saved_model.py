@@ -150,7 +150,8 @@ def test_checkpoint_with_flags_gives_the_same(of_run, model_dir, tmp_path):
         (
             ["--model_dir={d}", "--labels=spam,ham,eggs"],
             "model.ckpt-7 names its classes ham, spam, eggs. Leave out "
-            "--labels and --task_name, or give these in this order. "
+            "--labels and --task_name, or give these in this order; "
+            "convert_checkpoint.py --labels renames them. "
             "Received: labels=spam,ham,eggs",
         ),
         (
