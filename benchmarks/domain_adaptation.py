@@ -55,7 +55,9 @@ def run(script: str, target: pathlib.Path, *options: str) -> None:
 def split(folder: pathlib.Path) -> list[str]:
     """Writes the held-out messages; returns the others, as LABEL<tab>TEXT."""
     text = pathlib.Path(_MESSAGES_FILE.value).read_text(encoding="utf-8")
-    messages = text.strip().split("\n")
+    # Some copies begin with a header.
+    lines = text.strip().split("\n")
+    messages = [x for x in lines if x.startswith(("ham\t", "spam\t"))]
     random.Random(0).shuffle(messages)
     write(folder / "test.tsv", messages[:_HELD_OUT])
     return messages[_HELD_OUT:]
