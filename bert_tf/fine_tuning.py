@@ -176,7 +176,8 @@ def train(
     Raises:
         ValueError: The run in the folder trained on other examples.
     """
-    _check_same_examples(run)
+    trained_on = _examples(run)
+    _check_same_examples(run, trained_on)
     examples = run.data["train"].count
     with run.strategy.scope():
         optimizer = plan.make_optimizer(examples, run.model.bert.config)
@@ -193,7 +194,7 @@ def train(
         if not state.step:
             best.clear(run.folder)
         run.files.write(run.folder, run.labels)
-        opened.write_json(os.path.join(run.folder, _EXAMPLES), _examples(run))
+        opened.write_json(os.path.join(run.folder, _EXAMPLES), trained_on)
     _train(run, plan, state, optimizer, objective, evaluation)
 
 
@@ -211,13 +212,10 @@ def _examples(run: Run) -> dict[str, int | str]:
     return {"records": data.count, "sha256": digest.hexdigest()}
 
 
-def _check_same_examples(run: Run) -> None:
+def _check_same_examples(run: Run, now: Mapping[str, int | str]) -> None:
     """Raises ValueError if the run would go on with other examples."""
     before = opened.read_json(run.folder, _EXAMPLES)
-    if not before or not checkpoints.latest(run.folder):
-        return
-    now = _examples(run)
-    if now != before:
+    if before and checkpoints.latest(run.folder) and now != before:
         raise ValueError(
             f"The run in {run.folder} was trained on other examples: they "
             f"were {before['records']} records, and are {now['records']} now, "
