@@ -1,4 +1,4 @@
-"""Converts BERT checkpoints between the original's format and others.
+r"""Converts BERT checkpoints between the original's format and others.
 
 A released checkpoint for Hugging Face's transformers:
     python convert_checkpoint.py --output_format=hf --output_path=/tmp/hf \
@@ -21,66 +21,85 @@ config and vocabulary; it appears when it is complete.
 import dataclasses
 import os
 
-from bert_tf import command_line, tokenization
-from bert_tf.interop import formats, model_files, names, new_pieces
-
-import tensorflow as tf
-from absl import flags, logging
+from bert_tf import command_line, flag_sections, options, output_paths
 
 # ---- Flags ------------------------------------------------------------------
 
-_INPUT_CHECKPOINT = flags.DEFINE_string(
-    "input_checkpoint", None, "What to convert; see above.", required=True
+_MODEL = flag_sections.Section("Model")
+_OUTPUT = flag_sections.Section("Output")
+
+_INPUT_CHECKPOINT = _MODEL.input_path(
+    "input_checkpoint",
+    "What to convert; see above.",
+    required=True,
+    holds=flag_sections.MODEL,
 )
-_OUTPUT_FORMAT = flags.DEFINE_enum(
+_OUTPUT_FORMAT = _OUTPUT.choice(
     "output_format",
     None,
-    formats.FORMATS,
+    options.CHECKPOINT_FORMATS,
     "tf1: the original's and ours. hf: Hugging Face. keras_hub: KerasHub.",
     required=True,
 )
-_OUTPUT_PATH = flags.DEFINE_string(
-    "output_path", None, "The new folder to write.", required=True
+_OUTPUT_PATH = _OUTPUT.output_path(
+    "output_path",
+    "The new folder to write.",
+    required=True,
+    holds=flag_sections.NEW_FOLDER,
+    own=output_paths.CHECKPOINT,
 )
-_BERT_CONFIG_FILE = flags.DEFINE_string(
+_OVERWRITE = _OUTPUT.boolean(
+    "overwrite", False, "Whether to replace a checkpoint at output_path."
+)
+_BERT_CONFIG_FILE = _MODEL.input_path(
     "bert_config_file",
-    None,
     "The model's bert_config.json, where the input brings no config.",
+    holds=flag_sections.MODEL,
 )
-_VOCAB_FILE = flags.DEFINE_string(
-    "vocab_file", None, "Its vocabulary, where the input brings none."
+_VOCAB_FILE = _MODEL.input_path(
+    "vocab_file",
+    "Its vocabulary, where the input brings none.",
+    holds=flag_sections.MODEL,
 )
-_NEW_VOCAB_FILE = flags.DEFINE_string(
+_NEW_VOCAB_FILE = _MODEL.input_path(
     "new_vocab_file",
-    None,
     "Another vocabulary to give it, of any size. Leaves out what only "
     "training needs.",
 )
-_DO_LOWER_CASE = flags.DEFINE_bool(
+_DO_LOWER_CASE = _MODEL.boolean(
     "do_lower_case",
     None,
     "Whether the model reads lower-cased text. By default what the input "
     "says; where it does not, what the vocabulary looks like.",
 )
-_STRIP_OPTIMIZER = flags.DEFINE_bool(
+_STRIP_OPTIMIZER = _OUTPUT.boolean(
     "strip_optimizer",
     False,
     "Whether to leave out the moments and the step of training, two thirds "
     "of a checkpoint. Only TF1 checkpoints can hold them.",
+    only_with="output_format=tf1",
+    harmless=True,
 )
-_HEAD = flags.DEFINE_enum(
+_HEAD = _MODEL.choice(
     "head",
     None,
-    tuple(names.HEADS),
+    options.HEADS,
     "The head to write. By default what the input has.",
 )
-_LABELS = flags.DEFINE_list(
+_LABELS = _MODEL.words(
     "labels",
     None,
     "Names of the classes, in the order of training. By default those that "
     "the input brings.",
 )
 
+command_line.start(__name__)
+
+from bert_tf import tokenization
+from bert_tf.interop import formats, model_files, names, new_pieces
+
+import tensorflow as tf
+from absl import logging
 
 # ---- What belongs to the weights --------------------------------------------
 
@@ -197,7 +216,6 @@ def report(path, written):
 def main(_):
     """The whole conversion as an outline."""
     path, output_format = _OUTPUT_PATH.value, _OUTPUT_FORMAT.value
-    formats.check_target(path)
     source = formats.open_checkpoint(_INPUT_CHECKPOINT.value)
     if _HEAD.value:
         source = formats.with_head(source, _HEAD.value)
@@ -213,7 +231,7 @@ def main(_):
         source = with_new_vocab(source, _NEW_VOCAB_FILE.value)
     if _STRIP_OPTIMIZER.value or output_format != "tf1":
         source = dataclasses.replace(source, state=())
-    report(path, formats.write(path, output_format, source))
+    report(path, formats.write(path, output_format, source, _OVERWRITE.value))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Makes pre-training records of text: masked words and next sentences.
+r"""Makes pre-training records of text: masked words and next sentences.
 
     python create_pretraining_data.py \
         --input_file=/data/wiki/*.txt \
@@ -34,9 +34,12 @@ from bert_tf import (
     command_line,
     creation_output,
     creation_run,
+    flag_sections,
     masking,
+    options,
     paths,
     pretraining_data,
+    quiet,
     text_flags,
     tokenization,
     workers,
@@ -49,129 +52,152 @@ flags.adopt_module_key_flags(text_flags)
 
 # ---- Flags: files -----------------------------------------------------------
 
-_OUTPUT_FILE = flags.DEFINE_list(
-    "output_file",
-    None,
-    "TFRecord files to write, comma separated.",
+_SHOWING = flag_sections.Section("What to do")
+_OUTPUT = flag_sections.Section("Output", only_with="!show")
+_MODEL = flag_sections.Section("Model")
+_RUN = flag_sections.Section("Processes", only_with="!show")
+
+_OUTPUT_FILE = _OUTPUT.output_paths(
+    "output_file", "TFRecord files to write, comma separated."
 )
-_OUTPUT_DIR = flags.DEFINE_string(
+_OUTPUT_DIR = _OUTPUT.output_path(
     "output_dir",
-    None,
     "Folder for part-*.tfrecord and manifest.json, instead of output_file.",
+    holds=flag_sections.FOLDER,
 )
-_NUM_SHARDS = flags.DEFINE_integer(
+_OVERWRITE = _OUTPUT.boolean(
+    "overwrite",
+    False,
+    "Whether files of output_file may be replaced that no run wrote.",
+    rare=True,
+)
+_NUM_SHARDS = _OUTPUT.integer(
     "num_shards",
     None,
     "Files to write to output_dir. By default it follows from shard_size_mb.",
-    lower_bound=1,
+    least=1,
+    only_with="output_dir",
 )
-_SHARD_SIZE_MB = flags.DEFINE_integer(
+_SHARD_SIZE_MB = _OUTPUT.integer(
     "shard_size_mb",
     None,
     "About the size of a file in output_dir; by default 100.",
-    lower_bound=1,
+    least=1,
+    only_with="output_dir",
 )
-_VOCAB_FILE = flags.DEFINE_string(
-    "vocab_file", None, "The vocabulary, one piece per line.", required=True
+_VOCAB_FILE = _MODEL.input_path(
+    "vocab_file", "The vocabulary, one piece per line.", required=True
 )
-_DO_LOWER_CASE = flags.DEFINE_bool(
+_DO_LOWER_CASE = _MODEL.boolean(
     "do_lower_case",
     True,
     "Whether to lower-case and strip accents: true for uncased models.",
 )
-_NUM_WORKERS = flags.DEFINE_integer(
+_NUM_WORKERS = _RUN.integer(
     "num_workers",
     None,
     "Processes. By default one for each core, but no more than 16 MB parts of "
     "the text.",
-    lower_bound=1,
+    least=1,
+    only_with="!runner",
 )
-_RUNNER = flags.DEFINE_enum(
+_RUNNER = _RUN.choice(
     "runner",
     None,
-    beam.RUNNERS,
+    options.RUNNERS,
     "Runs by Apache Beam, perhaps on a cluster, instead of in processes here.",
+    rare=True,
 )
-_BEAM_OPTIONS = flags.DEFINE_string(
+_BEAM_OPTIONS = _RUN.string(
     "beam_options",
     "",
     "Options of the runner, as '--name=value --other=value'.",
+    only_with="runner",
+    rare=True,
 )
 
 # ---- Flags: what the records are like ---------------------------------------
 
-_MAX_SEQ_LENGTH = flags.DEFINE_integer(
+_RECORDS = flag_sections.Section("Records", only_with="!show")
+_MASKS = flag_sections.Section("Masks", only_with="!show")
+
+_MAX_SEQ_LENGTH = _RECORDS.integer(
     "max_seq_length", 128, "Tokens per sequence."
 )
-_MAX_PREDICTIONS_PER_SEQ = flags.DEFINE_integer(
+_MAX_PREDICTIONS_PER_SEQ = _MASKS.integer(
     "max_predictions_per_seq", 20, "Masked tokens per sequence at most."
 )
-_RANDOM_SEED = flags.DEFINE_integer(
-    "random_seed", 12345, "Of all random choices.", lower_bound=0
+_RANDOM_SEED = _RECORDS.integer(
+    "random_seed", 12345, "Of all random choices.", least=0
 )
-_DUPE_FACTOR = flags.DEFINE_integer(
+_DUPE_FACTOR = _RECORDS.integer(
     "dupe_factor", 10, "Times to use each document, masked differently."
 )
-_SHORT_SEQ_PROB = flags.DEFINE_float(
+_SHORT_SEQ_PROB = _RECORDS.number(
     "short_seq_prob", 0.1, "Share of the documents cut into shorter sequences."
 )
-_OBJECTIVE = flags.DEFINE_enum(
+_OBJECTIVE = _RECORDS.choice(
     "objective",
     "nsp",
     pretraining_data.OBJECTIVES,
     "nsp: does the second segment follow (BERT)? sop: are the two in order "
     "(ALBERT)? none: one segment (RoBERTa).",
 )
-_MASKING = flags.DEFINE_enum(
+_MASKING = _MASKS.choice(
     "masking",
     None,
     masking.POLICIES,
     "What is masked as one: token (default), whole_word, or span: several "
     "words in a row (SpanBERT).",
 )
-_DO_WHOLE_WORD_MASK = flags.DEFINE_bool(
+_DO_WHOLE_WORD_MASK = _MASKS.boolean(
     "do_whole_word_mask", False, "The same as --masking=whole_word."
 )
-_WORD_LIST = flags.DEFINE_string(
+_OF_WORDS = ("do_whole_word_mask", "masking=whole_word", "masking=span")
+_WORD_LIST = _MASKS.input_path(
     "word_list",
-    None,
     "Words of several characters, one per line, for Chinese text: those that "
     "--masking=whole_word and span mask as one.",
+    only_with=_OF_WORDS,
 )
-_SEGMENTER = flags.DEFINE_string(
+_SEGMENTER = _MASKS.string(
     "segmenter",
     None,
     "Instead of a word list: module:function that splits a text into words, "
     "such as jieba:lcut.",
+    kind="MODULE:FUNCTION",
+    only_with=_OF_WORDS,
 )
-_DYNAMIC_MASKING = flags.DEFINE_bool(
+_DYNAMIC_MASKING = _MASKS.boolean(
     "dynamic_masking",
     False,
     "Leaves masking to run_pretraining.py, which masks anew each time that it "
     "reads a record: one record does for all --dupe_factor.",
 )
-_MASKED_LM_PROB = flags.DEFINE_float(
+_MASKED_LM_PROB = _MASKS.number(
     "masked_lm_prob", 0.15, "Share of the tokens to mask."
 )
-_MASK_SHARE = flags.DEFINE_float(
+_MASK_SHARE = _MASKS.number(
     "mask_share", 0.8, "Share of the masked tokens that become [MASK]."
 )
-_RANDOM_SHARE = flags.DEFINE_float(
+_RANDOM_SHARE = _MASKS.number(
     "random_share", 0.1, "Share that become a random piece; the rest stay."
 )
-_PACK = flags.DEFINE_bool(
+_PACK = _RECORDS.boolean(
     "pack", False, "Puts several short sequences into a row: less padding."
 )
-_SHOW = flags.DEFINE_integer(
+_SHOW = _SHOWING.integer(
     "show",
     0,
     "Shows so many of the records in --input_file as text, masks marked, and "
     "makes none.",
-    lower_bound=0,
+    least=0,
 )
-_MAX_SEQUENCES_PER_ROW = flags.DEFINE_integer(
-    "max_sequences_per_row", 8, "At most, of packed rows."
+_MAX_SEQUENCES_PER_ROW = _RECORDS.integer(
+    "max_sequences_per_row", 8, "At most, of packed rows.", only_with="pack"
 )
+
+command_line.start(__name__)
 
 
 # ---- What the flags say -----------------------------------------------------
@@ -235,13 +261,9 @@ def output_of_flags() -> creation_output.Output:
             "--output_file must name files: give a folder by --output_dir. "
             f"Received: output_file={folders[0]}"
         )
-    if shards or megabytes:
-        raise ValueError(
-            "--num_shards and --shard_size_mb are for --output_dir; "
-            "--output_file names all files. "
-            f"Received: num_shards={shards}, shard_size_mb={megabytes}"
-        )
-    return creation_output.Output(files=tuple(files))
+    return creation_output.Output(
+        files=tuple(files), overwrites=_OVERWRITE.value
+    )
 
 
 def job_of_flags(output: creation_output.Output) -> creation_run.Job:
@@ -266,38 +288,19 @@ def job_of_flags(output: creation_output.Output) -> creation_run.Job:
 
 
 def check_words(job: creation_run.Job) -> None:
-    """Raises ValueError unless the words can be used, and are."""
+    """Raises ValueError unless the words can be used."""
     if job.word_list and job.segmenter:
         raise ValueError(
             "Give either --word_list or --segmenter. Received: "
             f"word_list={job.word_list}, segmenter={job.segmenter}"
-        )
-    if job.words is not None and job.settings.masking == "token":
-        raise ValueError(
-            "--word_list and --segmenter say what is masked as one: add "
-            "--masking=whole_word or --masking=span. Received: masking=token"
-        )
-
-
-def check_runner_flags() -> None:
-    """Raises ValueError for flags of the run that is not chosen."""
-    if _RUNNER.value and _NUM_WORKERS.value:
-        raise ValueError(
-            "--num_workers is for processes here: put the runner's own in "
-            f"--beam_options. Received: num_workers={_NUM_WORKERS.value}, "
-            f"runner={_RUNNER.value}"
-        )
-    if _BEAM_OPTIONS.value and not _RUNNER.value:
-        raise ValueError(
-            "--beam_options needs a --runner. "
-            f"Received: beam_options={_BEAM_OPTIONS.value}"
         )
 
 
 def show_records(number: int) -> None:
     """Prints records as text."""
     # It needs TensorFlow, which takes seconds to import.
-    from bert_tf import inspection
+    with quiet.kept_back():
+        from bert_tf import inspection
 
     files = paths.expand(text_flags.INPUT_FILE.value)
     pieces = list(tokenization.load_vocab(_VOCAB_FILE.value))
@@ -313,8 +316,8 @@ def create(
 ) -> creation_output.Result:
     """Makes all shards and the manifest, here or on a cluster."""
     if _RUNNER.value:
-        options = shlex.split(_BEAM_OPTIONS.value)
-        return beam.run(job, output, _RUNNER.value, options)
+        given = shlex.split(_BEAM_OPTIONS.value)
+        return beam.run(job, output, _RUNNER.value, given)
     number = _NUM_WORKERS.value or min(workers.cores(), len(job.units))
     with workers.Workers(number, ["bert_tf.creation_run"]) as pool:
         result = creation_run.run(job, output, pool)
@@ -327,9 +330,8 @@ def main(_):
     if _SHOW.value:
         show_records(_SHOW.value)
         return
-    logging.set_verbosity(logging.INFO)
+    command_line.unwind_at_sigterm()
     start = time.monotonic()
-    check_runner_flags()
     output = output_of_flags()
     job = job_of_flags(output)
     if output.is_done(job.fingerprint(output)):

@@ -1,4 +1,4 @@
-"""Writes a trained model as a SavedModel that takes raw text.
+r"""Writes a trained model as a SavedModel that takes raw text.
 
 What a run left in its folder, with whatever head it trained:
     python export_saved_model.py --model_dir=/tmp/mrpc_output \
@@ -15,22 +15,43 @@ sentences; --head=encoder makes vectors of any. How to call the SavedModel is
 described in bert_tf/export.py and, for each head, in bert_tf/export_*.py.
 """
 
-from bert_tf import command_line, export, serving_flags
+from bert_tf import (
+    command_line,
+    flag_sections,
+    output_paths,
+    serving_flags,
+)
 
-from absl import flags, logging
+from absl import flags
 
 flags.adopt_module_key_flags(serving_flags)
 
-_EXPORT_DIR = flags.DEFINE_string(
-    "export_dir", None, "The new folder to write.", required=True
+# ---- Flags ------------------------------------------------------------------
+
+_OUTPUT = flag_sections.Section("Output")
+
+_EXPORT_DIR = _OUTPUT.output_path(
+    "export_dir",
+    "The new folder to write.",
+    required=True,
+    holds=flag_sections.NEW_FOLDER,
+    own=output_paths.SAVED_MODEL,
 )
+_OVERWRITE = _OUTPUT.boolean(
+    "overwrite", False, "Whether to replace a SavedModel in export_dir."
+)
+
+command_line.start(__name__, later=("head",))
+
+from bert_tf import export, serving_setup
+
+from absl import logging
 
 
 def main(_):
     """The whole export as an outline."""
-    export.check_target(_EXPORT_DIR.value)
-    made = serving_flags.load()
-    export.save(_EXPORT_DIR.value, made)
+    made = serving_setup.load()
+    export.save(_EXPORT_DIR.value, made, _OVERWRITE.value)
     logging.info("Wrote %s.", _EXPORT_DIR.value)
 
 

@@ -1,4 +1,4 @@
-"""Turns texts into vectors: BERT's layers as features.
+r"""Turns texts into vectors: BERT's layers as features.
 
 The original's JSON lines, with the last four layers of each token:
     python extract_features.py --input_file=/tmp/input.txt \
@@ -14,13 +14,155 @@ A vector for each line, as one NumPy array:
 
 A line is a text, or two with ` ||| ` between them. With --export_dir the same
 features come as a SavedModel that takes raw text (bert_tf/export_features.py).
+
+Of a folder of sentence-transformers its own vectors are made: what --unit,
+--features, --normalize and --max_seq_length don't say stands in it.
 """
 
 import time
 
+from bert_tf import command_line, flag_sections, options, output_paths
+
+# ---- Flags: the original's --------------------------------------------------
+
+_MODEL = flag_sections.Section("Model")
+_DATA = flag_sections.Section("Data")
+_OUTPUT = flag_sections.Section("Output")
+_VECTORS = flag_sections.Section("Vectors")
+_DEVICES = flag_sections.Section("Devices")
+_ORIGINAL = flag_sections.Section("Of the original")
+
+_INPUT_FILE = _DATA.input_path("input_file", "A text on each line.")
+_OUTPUT_FILE = _OUTPUT.output_path(
+    "output_file",
+    "What to write.",
+    holds=flag_sections.FILE,
+    beside=(".offsets.npy",),
+)
+_LAYERS = _VECTORS.words(
+    "layers",
+    "-1,-2,-3,-4",
+    "Of --features=layers: numbers from 0, negative from the last.",
+    only_with="features=layers",
+)
+_BERT_CONFIG_FILE = _MODEL.input_path(
+    "bert_config_file",
+    "The bert_config.json of the model. By default what comes with "
+    "init_checkpoint.",
+    holds=flag_sections.MODEL,
+)
+_MAX_SEQ_LENGTH = _DATA.integer(
+    "max_seq_length", 128, "Pieces of a line; longer ones are cut.", least=4
+)
+_INIT_CHECKPOINT = _MODEL.input_path(
+    "init_checkpoint",
+    "Checkpoint of the model, of any format.",
+    required=True,
+    holds=flag_sections.MODEL,
+)
+_VOCAB_FILE = _MODEL.input_path(
+    "vocab_file",
+    "The model's vocabulary. By default what comes with init_checkpoint.",
+    holds=flag_sections.MODEL,
+)
+_DO_LOWER_CASE = _MODEL.boolean(
+    "do_lower_case", True, "True for uncased models, False for cased ones."
+)
+_BATCH_SIZE = _DEVICES.integer(
+    "batch_size", 32, "Lines at a time.", least=1, only_with="output_file"
+)
+_USE_TPU = _DEVICES.boolean(
+    "use_tpu", False, "The same as --distribution_strategy=tpu."
+)
+_MASTER = _ORIGINAL.string("master", None, "Of TF1. Refused; see --tpu_name.")
+_USE_ONE_HOT_EMBEDDINGS = _ORIGINAL.boolean(
+    "use_one_hot_embeddings", False, "Of TF1. Refused; see --use_tpu."
+)
+
+# ---- Flags: which features, and where they go -------------------------------
+
+_FEATURES = _VECTORS.choice(
+    "features",
+    "layers",
+    options.FEATURES,
+    "What makes a vector: --layers, one each; or a choice of the paper's "
+    "table 7.",
+)
+_LAYER_WEIGHTS = _VECTORS.words(
+    "layer_weights",
+    "",
+    "Of --features=weighted_sum_last_four, from the last layer down. By "
+    "default 0.25 each.",
+    only_with="features=weighted_sum_last_four",
+)
+_UNIT = _VECTORS.choice(
+    "unit",
+    "token",
+    options.UNITS,
+    "What has a vector: each token, as in the original; each word between "
+    "white space, the mean of its pieces; the line, that of [CLS] or the mean "
+    "of all tokens.",
+)
+_NORMALIZE = _VECTORS.boolean(
+    "normalize",
+    False,
+    "Whether each vector gets the length 1, so that dot products are cosines.",
+)
+_OUTPUT_FORMAT = _OUTPUT.choice(
+    "output_format",
+    None,
+    options.FEATURE_FORMATS,
+    "By default by the name's ending: .npy, .parquet, .tfrecord, or JSON "
+    "lines.",
+    only_with="output_file",
+)
+_EXPORT_DIR = _OUTPUT.output_path(
+    "export_dir",
+    "New folder for a SavedModel of these features.",
+    holds=flag_sections.NEW_FOLDER,
+    own=output_paths.SAVED_MODEL,
+)
+_OVERWRITE = _OUTPUT.boolean(
+    "overwrite", False, "Whether to replace what is there of these."
+)
+_WINDOW = _DATA.integer(
+    "sort_window",
+    4096,
+    "Lines that are sorted by length together, and kept in memory.",
+    least=1,
+    only_with="output_file",
+    rare=True,
+)
+
+# ---- Flags: on what ---------------------------------------------------------
+
+_TPU = flag_sections.Section(
+    "Devices", only_with=("use_tpu", "distribution_strategy=tpu")
+)
+_DISTRIBUTION_STRATEGY = _DEVICES.choice(
+    "distribution_strategy",
+    None,
+    ("default", "mirrored", "tpu"),
+    "One device, all local GPUs, or a TPU. By default one device.",
+)
+_DTYPE = _DEVICES.choice(
+    "dtype", "float32", options.DTYPES, "Number format of activations."
+)
+_TPU_NAME = _TPU.string(
+    "tpu_name", None, "Name or grpc:// address of the TPU; none on its host."
+)
+_NUM_TPU_CORES = _TPU.integer(
+    "num_tpu_cores",
+    None,
+    "If given, the run stops unless the TPU has so many cores.",
+    least=1,
+    rare=True,
+)
+
+command_line.start(__name__)
+
 from bert_tf import (
     checkpoints,
-    command_line,
     distribution,
     export,
     export_features,
@@ -30,115 +172,11 @@ from bert_tf import (
     modeling,
     tokenization,
 )
-from bert_tf.interop import formats
+from bert_tf.interop import formats, sentence_transformers
 from bert_tf.tasks import common
 
-from absl import flags, logging
+from absl import logging
 from etils import epath
-
-# ---- Flags: the original's --------------------------------------------------
-
-_INPUT_FILE = flags.DEFINE_string("input_file", None, "A text on each line.")
-_OUTPUT_FILE = flags.DEFINE_string("output_file", None, "What to write.")
-_LAYERS = flags.DEFINE_list(
-    "layers",
-    "-1,-2,-3,-4",
-    "Of --features=layers: numbers from 0, negative from the last.",
-)
-_BERT_CONFIG_FILE = flags.DEFINE_string(
-    "bert_config_file",
-    None,
-    "The bert_config.json of the model. By default what comes with "
-    "init_checkpoint.",
-)
-_MAX_SEQ_LENGTH = flags.DEFINE_integer(
-    "max_seq_length", 128, "Pieces of a line; longer ones are cut.", 4
-)
-_INIT_CHECKPOINT = flags.DEFINE_string(
-    "init_checkpoint",
-    None,
-    "Checkpoint of the model, of any format.",
-    required=True,
-)
-_VOCAB_FILE = flags.DEFINE_string(
-    "vocab_file",
-    None,
-    "The model's vocabulary. By default what comes with init_checkpoint.",
-)
-_DO_LOWER_CASE = flags.DEFINE_bool(
-    "do_lower_case", True, "True for uncased models, False for cased ones."
-)
-_BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Lines at a time.", 1)
-_USE_TPU = flags.DEFINE_bool(
-    "use_tpu", False, "The same as --distribution_strategy=tpu."
-)
-_NUM_TPU_CORES = flags.DEFINE_integer(
-    "num_tpu_cores",
-    None,
-    "If given, the run stops unless the TPU has so many cores.",
-    lower_bound=1,
-)
-_MASTER = flags.DEFINE_string(
-    "master", None, "Of TF1. Refused; see --tpu_name."
-)
-_USE_ONE_HOT_EMBEDDINGS = flags.DEFINE_bool(
-    "use_one_hot_embeddings", False, "Of TF1. Refused; see --use_tpu."
-)
-
-# ---- Flags: which features, and where they go -------------------------------
-
-_FEATURES = flags.DEFINE_enum(
-    "features",
-    "layers",
-    list(features.CHOICES),
-    "What makes a vector: --layers, one each; or a choice of the paper's "
-    "table 7.",
-)
-_LAYER_WEIGHTS = flags.DEFINE_list(
-    "layer_weights",
-    "",
-    "Of --features=weighted_sum_last_four, from the last layer down. By "
-    "default 0.25 each.",
-)
-_UNIT = flags.DEFINE_enum(
-    "unit",
-    "token",
-    features.UNITS,
-    "What has a vector: each token, as in the original; each word between "
-    "white space, the mean of its pieces; the line, that of [CLS] or the mean "
-    "of all tokens.",
-)
-_OUTPUT_FORMAT = flags.DEFINE_enum(
-    "output_format",
-    None,
-    feature_files.FORMATS,
-    "By default by the name's ending: .npy, .parquet, .tfrecord, or JSON "
-    "lines.",
-)
-_EXPORT_DIR = flags.DEFINE_string(
-    "export_dir", None, "New folder for a SavedModel of these features."
-)
-_WINDOW = flags.DEFINE_integer(
-    "sort_window",
-    4096,
-    "Lines that are sorted by length together, and kept in memory.",
-    lower_bound=1,
-)
-
-# ---- Flags: on what ---------------------------------------------------------
-
-_DISTRIBUTION_STRATEGY = flags.DEFINE_enum(
-    "distribution_strategy",
-    None,
-    ("default", "mirrored", "tpu"),
-    "One device, all local GPUs, or a TPU. By default one device.",
-)
-_DTYPE = flags.DEFINE_enum(
-    "dtype", "float32", distribution.DTYPES, "Number format of activations."
-)
-_TPU_NAME = flags.DEFINE_string(
-    "tpu_name", None, "Name or grpc:// address of the TPU; none on its host."
-)
 
 # Seconds between lines of progress.
 _LOG_SECONDS = 30
@@ -168,13 +206,6 @@ def check_flags():
             "A SavedModel gives vectors of tokens or of texts, not of words. "
             "Choose another --unit. Received: unit=word"
         )
-    if _LAYERS.present and _FEATURES.value != "layers":
-        raise ValueError(
-            "--layers goes with --features=layers. Received: "
-            f"layers={','.join(_LAYERS.value)}, features={_FEATURES.value}"
-        )
-    if _EXPORT_DIR.value:
-        export.check_target(_EXPORT_DIR.value)
     if _INPUT_FILE.value and not epath.Path(_INPUT_FILE.value).exists():
         raise FileNotFoundError(
             f"There is no such file. Received: {_INPUT_FILE.value}"
@@ -190,6 +221,24 @@ def numbers(flag, kind):
             f"--{flag.name} takes numbers with commas between. "
             f"Received: {','.join(flag.value)}"
         ) from error
+
+
+def find_vectors():
+    """Returns how texts get vectors: by the flags, or else the model's folder.
+
+    Flags that are not given say what there is without such a folder.
+    """
+    own = {
+        flag.name: flag
+        for flag in (_UNIT, _NORMALIZE, _MAX_SEQ_LENGTH, _FEATURES)
+    }
+    given = {name: x.value if x.present else None for name, x in own.items()}
+    if _LAYERS.present:
+        given["features"] = _FEATURES.value
+    default = sentence_transformers.Vectors(
+        **{name: flag.value for name, flag in own.items()}
+    )
+    return sentence_transformers.choose(_INIT_CHECKPOINT.value, given, default)
 
 
 def set_up_distribution():
@@ -208,7 +257,7 @@ def set_up_distribution():
     return strategy
 
 
-def write_features(extractor, reader, texts, output, window):
+def write_features(extractor, reader, texts, output, window, max_seq_length):
     """Writes the vectors of all lines, in order; logs how far it is."""
     began = logged = time.monotonic()
     count = cut = tokens = 0
@@ -228,7 +277,7 @@ def write_features(extractor, reader, texts, output, window):
     if cut:
         logging.warning(
             "%d of %d lines were longer than --max_seq_length=%d and were cut.",
-            *(cut, count, _MAX_SEQ_LENGTH.value),
+            *(cut, count, max_seq_length),
         )
 
 
@@ -247,10 +296,11 @@ def main(_):
     """The whole run as an outline."""
     command_line.unwind_at_sigterm()
     check_flags()
+    vectors = find_vectors()
     choice = features.Choice(
-        _FEATURES.value, numbers(_LAYERS, int), numbers(_LAYER_WEIGHTS, float)
+        vectors.features, numbers(_LAYERS, int), numbers(_LAYER_WEIGHTS, float)
     )
-    lower, length = _DO_LOWER_CASE.value, _MAX_SEQ_LENGTH.value
+    lower, length = _DO_LOWER_CASE.value, vectors.max_seq_length
     tokenization.validate_case_matches_checkpoint(lower, _INIT_CHECKPOINT.value)
     source = formats.open_checkpoint(_INIT_CHECKPOINT.value)
     files = fine_tuned.ModelFiles.load(
@@ -262,18 +312,24 @@ def main(_):
     with strategy.scope():
         model = modeling.Bert(files.config)
         checkpoints.restore_weights(model.variables, source)
-    vocab, unit = files.pieces(), _UNIT.value
+    vocab, unit = files.pieces(), vectors.unit
     if _EXPORT_DIR.value:
         made = export_features.extractor(
-            model, vocab, lower, length, choice, unit
+            model, vocab, lower, length, choice, unit, vectors.normalize
         )
-        export.save(_EXPORT_DIR.value, made)
+        export.save(_EXPORT_DIR.value, made, _OVERWRITE.value)
         logging.info("Wrote the SavedModel %s.", _EXPORT_DIR.value)
     source_file, path = _INPUT_FILE.value, _OUTPUT_FILE.value
     if not (source_file and path):
         return
     extractor = features.Extractor(
-        strategy, model, choice, unit, _BATCH_SIZE.value, length
+        strategy,
+        model,
+        choice,
+        unit,
+        _BATCH_SIZE.value,
+        length,
+        vectors.normalize,
     )
     reader = features.Reader(vocab, lower, length, unit == "word")
     texts = (text for _, text in common.lines(source_file))
@@ -283,7 +339,7 @@ def main(_):
     window = min(_WINDOW.value, max(most, _BATCH_SIZE.value))
     file_format = _OUTPUT_FORMAT.value or feature_files.format_of(path)
     with feature_files.writer(path, file_format, choice, unit, vocab) as output:
-        write_features(extractor, reader, texts, output, window)
+        write_features(extractor, reader, texts, output, window, length)
     logging.info("Wrote %s.", path)
 
 

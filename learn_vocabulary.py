@@ -1,4 +1,4 @@
-"""Learns a WordPiece vocabulary from text, or extends one for a domain.
+r"""Learns a WordPiece vocabulary from text, or extends one for a domain.
 
     python learn_vocabulary.py \
         --input_file=/data/wiki/*.txt --vocab_file=vocab.txt \
@@ -21,6 +21,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from bert_tf import (
     command_line,
     corpus,
+    files,
+    flag_sections,
     text_flags,
     tokenization,
     vocabulary,
@@ -33,50 +35,57 @@ flags.adopt_module_key_flags(text_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
-_VOCAB_FILE = flags.DEFINE_string(
+_MODEL = flag_sections.Section("Vocabulary")
+_OUTPUT = flag_sections.Section("Output")
+
+_VOCAB_FILE = _OUTPUT.output_path(
     "vocab_file",
-    None,
     "The vocabulary to write, one piece per line.",
     required=True,
+    holds=flag_sections.FILE,
 )
-_OVERWRITE = flags.DEFINE_bool(
+_OVERWRITE = _OUTPUT.boolean(
     "overwrite", False, "Whether to replace an existing vocab_file."
 )
-_EXTEND_VOCAB = flags.DEFINE_string(
-    "extend_vocab", None, "A vocabulary whose [unused] rows to fill."
+_EXTEND_VOCAB = _MODEL.input_path(
+    "extend_vocab", "A vocabulary whose [unused] rows to fill."
 )
-_NUM_APPENDED = flags.DEFINE_integer(
+_NUM_APPENDED = _MODEL.integer(
     "num_appended",
     0,
     "Of --extend_vocab: rows to add at its end, besides the [unused] ones. A "
     "checkpoint gets them by convert_checkpoint.py --new_vocab_file.",
-    lower_bound=0,
+    least=0,
+    only_with="extend_vocab",
 )
-_VOCAB_SIZE = flags.DEFINE_integer(
-    "vocab_size", 30522, "Pieces to learn at most.", lower_bound=1
+_VOCAB_SIZE = _MODEL.integer(
+    "vocab_size", 30522, "Pieces to learn at most.", least=1
 )
-_DO_LOWER_CASE = flags.DEFINE_bool(
+_DO_LOWER_CASE = _MODEL.boolean(
     "do_lower_case", True, "Whether to lower-case and strip accents."
 )
-_MIN_FREQUENCY = flags.DEFINE_integer(
+_MIN_FREQUENCY = _MODEL.integer(
     "min_frequency",
     2,
     "How often two pieces must follow each other to be joined.",
-    lower_bound=1,
+    least=1,
 )
-_MAX_CHARACTERS = flags.DEFINE_integer(
+_MAX_CHARACTERS = _MODEL.integer(
     "max_characters",
     1000,
     "The most frequent characters so many are kept; words with others become "
     "[UNK]. Chinese needs more.",
-    lower_bound=1,
+    least=1,
 )
-_NUM_UNUSED = flags.DEFINE_integer(
+_NUM_UNUSED = _MODEL.integer(
     "num_unused",
     99,
     "[unused] rows to reserve for words of your own. Not of --extend_vocab.",
-    lower_bound=0,
+    least=0,
+    only_with="!extend_vocab",
 )
+
+command_line.start(__name__)
 
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -133,28 +142,14 @@ def report(title: str, pieces: Sequence[str], words: Mapping[str, int]) -> None:
     )
 
 
-def write(path: str, pieces: Sequence[str]) -> None:
-    """Writes a vocabulary, under its name only when it is complete."""
-    temporary = epath.Path(f"{path}.tmp")
-    temporary.write_bytes(tokenization.vocab_text(pieces).encode())
-    temporary.replace(path)
-
-
 # ---- Main -------------------------------------------------------------------
 
 
 def main(_):
     """Counts the words, learns the pieces, writes them."""
-    logging.set_verbosity(logging.INFO)
+    command_line.unwind_at_sigterm()
     start = time.monotonic()
     path = _VOCAB_FILE.value
-    if epath.Path(path).exists() and not _OVERWRITE.value:
-        raise ValueError(
-            f"{path} exists. Choose another --vocab_file, or replace it by "
-            "--overwrite"
-        )
-    if _NUM_APPENDED.value and not _EXTEND_VOCAB.value:
-        raise ValueError("--num_appended goes with --extend_vocab.")
     base = None
     if extend_vocab := _EXTEND_VOCAB.value:
         base = tokenization.load_vocab(extend_vocab)
@@ -177,7 +172,7 @@ def main(_):
                 _MIN_FREQUENCY.value,
                 _VOCAB_SIZE.value,
             )
-    write(path, pieces)
+    files.write_text(path, tokenization.vocab_text(pieces))
     logging.info("Wrote %s pieces to %s.", f"{len(pieces):,}", path)
     report("The text", pieces, words)
     logging.info("Took %.1f seconds.", time.monotonic() - start)

@@ -1,4 +1,4 @@
-"""Answers lines of text with a trained model, whatever its head.
+r"""Answers lines of text with a trained model, whatever its head.
 
 Lines of a file, with the model that a run left in its folder:
     python predict.py --model_dir=/tmp/mrpc_output --input_file=pairs.txt \
@@ -20,7 +20,7 @@ import os
 import sys
 import time
 
-from bert_tf import command_line, prediction, serving, serving_flags
+from bert_tf import command_line, flag_sections, serving_flags
 from bert_tf.tasks import common, queries
 
 from absl import flags, logging
@@ -30,39 +30,55 @@ flags.adopt_module_key_flags(serving_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
-_SAVED_MODEL = flags.DEFINE_string(
+_MODEL = flag_sections.Section("Model")
+_DATA = flag_sections.Section("Data")
+_OUTPUT = flag_sections.Section("Output")
+
+_SAVED_MODEL = _MODEL.input_path(
     "saved_model",
-    None,
     "The folder of an exported model, instead of a checkpoint.",
+    holds=flag_sections.MODEL,
 )
-_INPUT_FILE = flags.DEFINE_string(
+_INPUT_FILE = _DATA.input_path(
     "input_file",
-    None,
     "What is asked, a line each. By default what is typed, or comes on "
     "standard input, answered as it comes.",
 )
-_INPUT_FORMAT = flags.DEFINE_enum(
+_INPUT_FORMAT = _DATA.choice(
     "input_format",
     None,
     queries.INPUT_FORMATS,
     "By default by the file's name: .jsonl and .json, or plain.",
 )
-_OUTPUT_FILE = flags.DEFINE_string(
-    "output_file", None, "Where answers go; by default standard output."
+_OUTPUT_FILE = _OUTPUT.output_path(
+    "output_file",
+    "Where answers go; by default standard output.",
+    holds=flag_sections.FILE,
 )
-_OUTPUT_FORMAT = flags.DEFINE_enum(
+_OUTPUT_FORMAT = _OUTPUT.choice(
     "output_format",
     "jsonl",
     queries.OUTPUT_FORMATS,
     "jsonl: all that is known. tsv: a row of values. plain: the answer alone.",
 )
-_BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Lines at a time.", 1)
-_WINDOW = flags.DEFINE_integer(
+_OVERWRITE = _OUTPUT.boolean(
+    "overwrite",
+    False,
+    "Whether to replace an existing output_file.",
+    only_with="output_file",
+)
+_BATCH_SIZE = _DATA.integer("batch_size", 32, "Lines at a time.", least=1)
+_WINDOW = _DATA.integer(
     "sort_window",
     4096,
     "Lines that are sorted by length together, and kept in memory.",
-    lower_bound=1,
+    least=1,
+    rare=True,
 )
+
+command_line.start(__name__, later=("head",))
+
+from bert_tf import files, prediction, serving, serving_setup
 
 # Seconds between lines of progress.
 _LOG_SECONDS = 10
@@ -71,19 +87,12 @@ _LOG_SECONDS = 10
 def load_model(saved_model):
     """Returns the model to ask."""
     if not saved_model:
-        return serving.of_export(serving_flags.load())
+        return serving.of_export(serving_setup.load())
     given = serving_flags.MODEL_DIR.value or serving_flags.INIT_CHECKPOINT.value
     if given:
         raise ValueError(
             "Give one model: --saved_model, --model_dir or --init_checkpoint. "
             f"Received: saved_model={saved_model} and {given}"
-        )
-    settings = serving_flags.given()
-    if settings:
-        raise ValueError(
-            "A SavedModel keeps the settings that it was exported with: leave "
-            f"out {', '.join(settings)}, or export it again with them. "
-            f"Received: saved_model={saved_model}"
         )
     return serving.load(saved_model)
 
@@ -180,7 +189,7 @@ def answered(predictor, windows, output_format, count=None):
 def write(lines, path):
     """Writes lines to a file, whole or not at all, or as they come."""
     if path:
-        common.write_lines(path, lines)
+        files.write_lines(path, lines)
         logging.info("Wrote %s.", path)
         return
     for line in lines:

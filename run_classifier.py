@@ -1,4 +1,4 @@
-"""Fine-tunes BERT to classify texts or pairs of texts, or to score them.
+r"""Fine-tunes BERT to classify texts or pairs of texts, or to score them.
 
 A task of GLUE, or XNLI, from its files:
     python run_classifier.py --task_name=MRPC \
@@ -28,33 +28,15 @@ import functools
 import os
 
 from bert_tf import (
-    checkpoints,
     command_line,
     common_flags,
-    export,
-    fine_tuned,
-    fine_tuning,
     fine_tuning_flags,
-    heads,
-    long_documents,
-    losses,
+    flag_sections,
     optimization_flags,
-    progress,
     task_flags,
-    text_ops,
-    text_records,
-    training,
-)
-from bert_tf.tasks import (
-    classification,
-    common,
-    glue,
-    predictions,
-    reports,
 )
 
-import tensorflow as tf
-from absl import flags, logging
+from absl import flags
 
 flags.adopt_module_key_flags(common_flags)
 flags.adopt_module_key_flags(fine_tuning_flags)
@@ -63,17 +45,54 @@ flags.adopt_module_key_flags(task_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
-_MAX_SEQ_LENGTH = flags.DEFINE_integer(
+_MAX_SEQ_LENGTH = flag_sections.Section("Data").integer(
     "max_seq_length",
     128,
     "Pieces per example; longer ones are cut, shorter ones padded.",
-    lower_bound=4,
+    least=4,
 )
-_GLUE_SERVER_FILES = flags.DEFINE_bool(
+_PREDICTION = flag_sections.Section("Prediction", only_with="do_predict")
+_PREDICTIONS_WITH_TEXTS = _PREDICTION.boolean(
+    "predictions_with_texts",
+    False,
+    "Whether predictions.jsonl has the texts too and, where the test file has "
+    "labels, these as gold.",
+)
+_GLUE_SERVER_FILES = _PREDICTION.boolean(
     "glue_server_files",
     False,
     "Whether to write predictions for the GLUE server too, such as MRPC.tsv.",
+    only_with="task_name",
 )
+
+command_line.start(__name__)
+
+from bert_tf import (
+    checkpoints,
+    common_setup,
+    export,
+    files,
+    fine_tuned,
+    fine_tuning,
+    fine_tuning_setup,
+    heads,
+    long_documents,
+    losses,
+    progress,
+    task_setup,
+    text_ops,
+    text_records,
+    training,
+)
+from bert_tf.tasks import (
+    classification,
+    glue,
+    predictions,
+    reports,
+)
+
+import tensorflow as tf
+from absl import logging
 
 # What a run in progress can't change.
 _IDENTITY = (
@@ -150,20 +169,14 @@ def splits_to_read(task, data_dir, work):
     return splits
 
 
-def read_examples(task, data_dir, split):
-    """Reads one split, from files or from TensorFlow Datasets."""
+def read_examples(task, data_dir, split, with_gold=False):
+    """Reads one split, from files or from TensorFlow Datasets.
+
+    With `with_gold` also labels of a test file, as they stand there.
+    """
     if data_dir or task.name == classification.CUSTOM:
-        return classification.read(task, data_dir or "", split)
+        return classification.read(task, data_dir or "", split, with_gold)
     return classification.read_tfds(task, split)
-
-
-def check_data(task, data_dir, splits):
-    """Reads all examples, and so finds labels and columns that don't fit."""
-    if task.labels:
-        logging.info("Labels: %s.", ", ".join(task.labels))
-    for split in splits:
-        count = sum(1 for _ in read_examples(task, data_dir, split))
-        logging.info("Data: %d %s examples.", count, split)
 
 
 def write_records(folder, task, data_dir, splits, encoder, seed):
@@ -174,6 +187,8 @@ def write_records(folder, task, data_dir, splits, encoder, seed):
     Returns:
         Split -> its records.
     """
+    if task.labels:
+        logging.info("Labels: %s.", ", ".join(task.labels))
     return {
         split: encoder.write(
             os.path.join(folder, _RECORD_FILES[split]),
@@ -210,7 +225,7 @@ def train(run, plan, class_weights, batch_size):
         run,
         plan,
         objective(run.task, class_weights),
-        functools.partial(common_flags.restore, select=own_head(run.task)),
+        functools.partial(common_setup.restore, select=own_head(run.task)),
         evaluation,
     )
 
@@ -248,7 +263,7 @@ def write_report(run, split, labels, predicted):
     """Writes eval_report.txt and, of few classes, confusion_matrix.png."""
     path = _path(run, "eval_report{}.txt", split)
     report = reports.report(run.task, labels, predicted)
-    common.write_lines(path, report.splitlines())
+    files.write_lines(path, report.splitlines())
     logging.info("Wrote %s.", path)
     is_small = len(run.labels) <= reports.MOST_CLASSES
     if reports.can_draw() and is_small and not run.task.is_multi_label:
@@ -258,7 +273,7 @@ def write_report(run, split, labels, predicted):
         logging.info("Wrote %s.", path)
 
 
-def write_predictions(run, batch_size, glue_server_files):
+def write_predictions(run, batch_size, with_texts, glue_server_files):
     """Writes the predictions: as the original, by name, for the server."""
     for split in (name for name in run.data if name.startswith("test")):
         logits, _ = fine_tuning.logits_and_labels(run, split, batch_size)
@@ -268,9 +283,10 @@ def write_predictions(run, batch_size, glue_server_files):
         predictions.write_probabilities(path, logits, run.task.is_multi_label)
         logging.info("Wrote %d predictions to %s.", len(logits), path)
         path = _path(run, "predictions{}.jsonl", split)
-        examples = read_examples(run.task, run.data_dir, split)
-        keys = (example.guid for example in examples)
-        predictions.write_named(path, run.task, keys, logits)
+        read = functools.partial(read_examples, run.task, run.data_dir, split)
+        keys = (example.guid for example in read())
+        texts = read(with_gold=True) if with_texts else None
+        predictions.write_named(path, run.task, keys, logits, texts)
         logging.info("Wrote them with ids and labels to %s.", path)
         if glue_server_files:
             path = os.path.join(run.folder, run.task.server_files[split])
@@ -308,7 +324,7 @@ def check_trained(folder, task, evaluate):
     """Raises ValueError unless there is a trained model of these labels."""
     fine_tuned.check_labels(folder, task.labels)
     holds_out = evaluate and task_flags.DEV_FRACTION.value
-    source = fine_tuning_flags.check_trained(
+    source = fine_tuning_setup.check_trained(
         "classification", _IDENTITY, _OF_HOLD_OUT if holds_out else ()
     )
     fine_tuned.check_classes(source, task.labels, task.is_multi_label)
@@ -317,16 +333,16 @@ def check_trained(folder, task, evaluate):
 def main(_):
     """The whole run as an outline."""
     folder = common_flags.OUTPUT_DIR.value
-    work = fine_tuning_flags.work()
-    task = task_flags.find_task(fine_tuning_flags.known_labels())
+    work = fine_tuning_setup.work()
+    task = task_setup.find_task(fine_tuning_setup.known_labels())
     data_dir = task_flags.DATA_DIR.value
     splits = splits_to_read(task, data_dir, work)
     if _GLUE_SERVER_FILES.value:
         glue.check_server_files(task)
-    documents = task_flags.find_long_documents(task)
-    files = fine_tuning_flags.load_files().of_problem(task.is_multi_label)
+    documents = task_setup.find_long_documents(task)
+    model_files = fine_tuning_setup.load_files().of_problem(task.is_multi_label)
     length = _MAX_SEQ_LENGTH.value
-    files.config.check_sequence_length(length)
+    model_files.config.check_sequence_length(length)
     documents.check(length - 2)
     class_weights = None
     if not work.train:
@@ -335,41 +351,41 @@ def main(_):
         if checkpoints.latest(folder):  # which the run goes on from
             fine_tuned.check_labels(folder, task.labels)
         examples = read_examples(task, data_dir, "train")
-        class_weights = task_flags.find_class_weights(task, examples)
+        class_weights = task_setup.find_class_weights(task, examples)
 
-    strategy = fine_tuning_flags.set_up_distribution()
-    plan = fine_tuning_flags.plan(strategy)
+    strategy = fine_tuning_setup.set_up_distribution()
+    plan = fine_tuning_setup.plan(strategy)
     with strategy.scope():
         model = heads.BertClassifier(
-            files.config, len(task.labels or ("score",))
+            model_files.config, len(task.labels or ("score",))
         )
-    if common_flags.CHECK_ONLY.value:
-        check_data(task, data_dir, splits)
-        fine_tuning_flags.check_only(
-            strategy, model, _IDENTITY, length, select=own_head(task)
-        )
-        return
-    records_folder = fine_tuning_flags.make_folder(strategy, _IDENTITY)
-    tokenizer = text_ops.BertTokenizer(files.pieces(), files.do_lower_case)
+    records_folder = fine_tuning_setup.make_folder(strategy, _IDENTITY)
+    tokenizer = text_ops.BertTokenizer(
+        model_files.pieces(), model_files.do_lower_case
+    )
     encoder = text_records.Encoder(tokenizer, length, documents)
     seed = common_flags.SEED.value
     data = write_records(records_folder, task, data_dir, splits, encoder, seed)
     run = Run(
-        *(folder, strategy, model, files, task.labels, data),
+        *(folder, strategy, model, model_files, task.labels, data),
         *(task, data_dir, documents),
     )
     if work.train:
         batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value
         train(run, plan, class_weights, batch_size)
+    if plan.check_only:
+        fine_tuning_setup.report_check(run, "classification", length)
+        return
     if not (work.evaluate or work.predict or work.export):
         return
-    step = fine_tuning_flags.restore_trained(run, "classification")
+    step = fine_tuning_setup.restore_trained(run, "classification")
     if work.evaluate:
         write_evaluation(run, fine_tuning_flags.EVAL_BATCH_SIZE.value, step)
     if work.predict:
         write_predictions(
             run,
             fine_tuning_flags.PREDICT_BATCH_SIZE.value,
+            _PREDICTIONS_WITH_TEXTS.value,
             _GLUE_SERVER_FILES.value,
         )
     if work.export and run.is_chief:

@@ -1,4 +1,4 @@
-"""Fine-tunes on all tasks of GLUE, and makes the table and the submission.
+r"""Fine-tunes on all tasks of GLUE, and makes the table and the submission.
 
     python run_glue.py --data_dir=$GLUE_DIR --seeds=1,2,3 \
         --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \
@@ -27,20 +27,12 @@ from bert_tf import (
     command_line,
     common_flags,
     fine_tuning_flags,
-    glue_experiment,
+    flag_sections,
     optimization_flags,
 )
-from bert_tf.interop import opened
-from bert_tf.tasks import (
-    common,
-    glue_data,
-    glue_runs,
-    glue_scores,
-    glue_submission,
-)
+from bert_tf.tasks import glue_scores
 
-import tensorflow as tf
-from absl import flags, logging
+from absl import flags
 
 flags.adopt_module_key_flags(common_flags)
 flags.adopt_module_key_flags(optimization_flags)
@@ -48,38 +40,62 @@ flags.adopt_module_key_flags(fine_tuning_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
-_DATA_DIR = flags.DEFINE_string(
-    "data_dir", None, "Folder with a folder for each task.", required=True
+_DATA = flag_sections.Section("Data")
+_CHOICES = flag_sections.Section("Runs")
+
+_DATA_DIR = _DATA.input_path(
+    "data_dir", "Folder with a folder for each task.", required=True
 )
-_TASK_DIRS = flags.DEFINE_list(
+_TASK_DIRS = _DATA.words(
     "task_dirs",
     [],
     "Folders below data_dir that are not called as their task, such as "
     "QNLI:QNLIv2. AX may also be in diagnostic.",
+    kind="TASK:FOLDER,...",
 )
-_TASKS = flags.DEFINE_list(
+_MAX_SEQ_LENGTH = _DATA.integer(
+    "max_seq_length", 128, "Pieces per example.", least=4
+)
+_TASKS = _CHOICES.words(
     "tasks",
     list(glue_scores.TASKS),
     "Of GLUE. AX is not trained: MNLI's best model predicts it.",
 )
-_SEEDS = flags.DEFINE_list("seeds", ["1", "2", "3"], "A run for each.")
-_MAX_SEQ_LENGTH = flags.DEFINE_integer(
-    "max_seq_length", 128, "Pieces per example.", lower_bound=4
-)
-_LEARNING_RATES = flags.DEFINE_list(
+_SEEDS = _CHOICES.words("seeds", ["1", "2", "3"], "A run for each.")
+_LEARNING_RATES = _CHOICES.words(
     "learning_rates", None, "To choose from, instead of --learning_rate."
 )
-_EPOCHS = flags.DEFINE_list(
+_EPOCHS = _CHOICES.words(
     "epochs", None, "To choose from, instead of --num_train_epochs."
 )
-_BATCH_SIZES = flags.DEFINE_list(
+_BATCH_SIZES = _CHOICES.words(
     "batch_sizes", None, "To choose from, instead of --train_batch_size."
 )
-_INTERMEDIATE_TASK = flags.DEFINE_string(
+_INTERMEDIATE_TASK = _CHOICES.string(
     "intermediate_task",
     None,
     "Such as MNLI: RTE, MRPC and STS-B start from its best run's weights.",
+    kind="TASK",
 )
+
+# Every run is trained and evaluated.
+command_line.start(__name__, always=("do_train", "do_eval"))
+
+from bert_tf import (
+    common_setup,
+    files,
+    fine_tuning_setup,
+    flagfiles,
+    glue_experiment,
+)
+from bert_tf.tasks import (
+    glue_data,
+    glue_runs,
+    glue_submission,
+)
+
+import tensorflow as tf
+from absl import logging
 
 _AFTER_INTERMEDIATE = ("RTE", "MRPC", "STS-B")
 _SCRIPT = pathlib.Path(__file__).with_name("run_classifier.py")
@@ -204,8 +220,8 @@ def report(folder, done):
         )
         summaries.append(summary)
     lines = glue_scores.table(summaries)
-    common.write_lines(os.path.join(folder, "table.md"), lines)
-    opened.write_json(
+    files.write_lines(os.path.join(folder, "table.md"), lines)
+    files.write_json(
         os.path.join(folder, "table.json"), glue_scores.to_json(summaries)
     )
     print("", *lines, sep="\n", flush=True)
@@ -238,22 +254,22 @@ def main(_):
     refuse()
     names, folders = tasks(), task_dirs()
     choices, seeds = settings(), numbers(_SEEDS, int, False)
-    files = fine_tuning_flags.load_files()
-    files.config.check_sequence_length(_MAX_SEQ_LENGTH.value)
-    source = common_flags.open_init_checkpoint()
+    model_files = fine_tuning_setup.load_files()
+    model_files.config.check_sequence_length(_MAX_SEQ_LENGTH.value)
+    source = common_setup.open_init_checkpoint()
     data = glue_data.read_all(names, _DATA_DIR.value, folders)
     ax = glue_data.find_folder("AX", _DATA_DIR.value, folders)
     if fine_tuning_flags.DO_PREDICT.value:
         check_tests(data, ax)
     start = glue_experiment.Start(
-        common_flags.INIT_CHECKPOINT.value or None, digest(files, source)
+        common_flags.INIT_CHECKPOINT.value or None, digest(model_files, source)
     )
     if common_flags.CHECK_ONLY.value:
         logging.info("Found nothing that would stop these runs.")
         return
     # The process of a run is ended too.
     command_line.unwind_at_sigterm()
-    values = command_line.values_of(
+    values = flagfiles.values_of(
         common_flags, optimization_flags, fine_tuning_flags
     ) | {"max_seq_length": f"{_MAX_SEQ_LENGTH.value}"}
     folder = common_flags.OUTPUT_DIR.value
@@ -261,11 +277,13 @@ def main(_):
         folder,
         _SCRIPT,
         {k: v for k, v in values.items() if k not in _EACH},
-        files,
+        model_files,
         data,
         choices,
         seeds,
     )
+    command_line.at_end(experiment.lock.release)
+    flagfiles.write_flagfile(os.path.join(folder, "flags.txt"))
     experiment.plan(start)
     starts = dict.fromkeys(names, start)
     done = {}

@@ -1,4 +1,4 @@
-"""Fine-tunes BERT to choose what follows a prompt: SWAG, RACE and the like.
+r"""Fine-tunes BERT to choose what follows a prompt: SWAG, RACE and the like.
 
 SWAG, as in the paper (section 4.4):
     python run_multiple_choice.py --flagfile=configs/swag.flags \
@@ -20,29 +20,18 @@ checkpoint stands and ends with the same weights.
 """
 
 import dataclasses
-import json
 import os
 from collections.abc import Mapping, Sequence
 
 from bert_tf import (
-    choice_records,
     command_line,
     common_flags,
-    export_multiple_choice,
-    fine_tuning,
     fine_tuning_flags,
-    heads,
-    losses,
+    flag_sections,
     optimization_flags,
-    progress,
-    text_ops,
-    training,
 )
-from bert_tf.tasks import choices, classification, common, predictions
 
-import scipy.special
-import tensorflow as tf
-from absl import flags, logging
+from absl import flags
 
 flags.adopt_module_key_flags(common_flags)
 flags.adopt_module_key_flags(fine_tuning_flags)
@@ -50,17 +39,53 @@ flags.adopt_module_key_flags(optimization_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
-_TRAIN_FILE = flags.DEFINE_string("train_file", None, "To train on.")
-_DEV_FILE = flags.DEFINE_string("dev_file", None, "To evaluate on.")
-_TEST_FILE = flags.DEFINE_string(
-    "test_file", None, "To predict; its labels are not read."
+_DATA = flag_sections.Section("Data")
+
+_TRAIN_FILE = _DATA.input_path(
+    "train_file", "To train on.", only_with="do_train", harmless=True
 )
-_MAX_SEQ_LENGTH = flags.DEFINE_integer(
+_DEV_FILE = _DATA.input_path(
+    "dev_file", "To evaluate on.", only_with="do_eval", harmless=True
+)
+_TEST_FILE = _DATA.input_path(
+    "test_file",
+    "To predict; its labels are not read.",
+    only_with="do_predict",
+    harmless=True,
+)
+_PREDICTIONS_WITH_TEXTS = flag_sections.Section(
+    "Prediction", only_with="do_predict"
+).boolean(
+    "predictions_with_texts",
+    False,
+    "Whether test_predictions.jsonl has prompts and choices too and, where "
+    "the test file has labels, these as gold.",
+)
+_MAX_SEQ_LENGTH = _DATA.integer(
     "max_seq_length",
     128,
     "Pieces of a prompt with a choice; longer prompts are cut.",
-    lower_bound=4,
+    least=4,
 )
+
+command_line.start(__name__)
+
+from bert_tf import (
+    choice_records,
+    common_setup,
+    export_multiple_choice,
+    fine_tuning,
+    fine_tuning_setup,
+    heads,
+    losses,
+    progress,
+    text_ops,
+    training,
+)
+from bert_tf.tasks import choices, classification, predictions
+
+import tensorflow as tf
+from absl import logging
 
 # What a run in progress can't change.
 _IDENTITY = (
@@ -105,7 +130,11 @@ def read_splits(work):
             continue
         if not flag.value:
             raise ValueError(f"Give --{flag.name}, the {name} set.")
-        splits[name] = choices.read(flag.value, with_labels=name != "test")
+        with_labels: bool | None = True
+        if name == "test":
+            # None: where the file has them, to be written as gold.
+            with_labels = None if _PREDICTIONS_WITH_TEXTS.value else False
+        splits[name] = choices.read(flag.value, with_labels)
         logging.info("Data: %d %s problems.", len(splits[name]), name)
     return splits
 
@@ -142,7 +171,7 @@ def train(run, plan, batch_size):
         evaluation = fine_tuning.Evaluation(
             "eval_accuracy", lambda: evaluate(run, batch_size)
         )
-    fine_tuning.train(run, plan, OBJECTIVE, common_flags.restore, evaluation)
+    fine_tuning.train(run, plan, OBJECTIVE, common_setup.restore, evaluation)
 
 
 # ---- Evaluate and predict ---------------------------------------------------
@@ -165,29 +194,18 @@ def write_evaluation(run, batch_size, step):
         progress.write_results(path, results)
 
 
-def write_predictions(run, batch_size):
+def write_predictions(run, batch_size, with_texts):
     """Writes test_results.tsv and test_predictions.jsonl."""
     logits, _ = fine_tuning.logits_and_labels(run, "test", batch_size)
     if not run.is_chief:
         return
     path = os.path.join(run.folder, "test_results.tsv")
     predictions.write_probabilities(path, logits)
-    rows = (
-        (problem, row[: len(problem.choices)])
-        for problem, row in zip(run.splits["test"], logits, strict=True)
-    )
-    common.write_lines(
+    predictions.write_choices(
         os.path.join(run.folder, "test_predictions.jsonl"),
-        (
-            json.dumps(
-                {
-                    "id": problem.key,
-                    "choice": int(row.argmax()),
-                    "probabilities": scipy.special.softmax(row).tolist(),
-                }
-            )
-            for problem, row in rows
-        ),
+        run.splits["test"],
+        logits,
+        with_texts,
     )
     logging.info("Wrote %d predictions to %s.", len(logits), run.folder)
 
@@ -197,45 +215,49 @@ def write_predictions(run, batch_size):
 
 def main(_):
     """The whole run as an outline."""
-    work = fine_tuning_flags.work()
-    files = fine_tuning_flags.load_files()
+    work = fine_tuning_setup.work()
+    model_files = fine_tuning_setup.load_files()
     length = _MAX_SEQ_LENGTH.value
-    files.config.check_sequence_length(length)
+    model_files.config.check_sequence_length(length)
     splits = read_splits(work)
     if not work.train:
-        fine_tuning_flags.check_trained("multiple_choice", _IDENTITY)
+        fine_tuning_setup.check_trained("multiple_choice", _IDENTITY)
 
-    strategy = fine_tuning_flags.set_up_distribution()
-    plan = fine_tuning_flags.plan(strategy)
+    strategy = fine_tuning_setup.set_up_distribution()
+    plan = fine_tuning_setup.plan(strategy)
     with strategy.scope():
-        model = heads.BertMultipleChoice(files.config)
-    if common_flags.CHECK_ONLY.value:
-        rows = max(
-            (len(x.choices) for split in splits.values() for x in split),
-            default=1,
-        )
-        fine_tuning_flags.check_only(strategy, model, _IDENTITY, length, rows)
-        return
-    folder = fine_tuning_flags.make_folder(strategy, _IDENTITY)
-    vocab, lower = files.pieces(), files.do_lower_case
+        model = heads.BertMultipleChoice(model_files.config)
+    folder = fine_tuning_setup.make_folder(strategy, _IDENTITY)
+    vocab, lower = model_files.pieces(), model_files.do_lower_case
     encoder = choice_records.Encoder(
         text_ops.BertTokenizer(vocab, lower), length
     )
     data = write_records(folder, splits, encoder, common_flags.SEED.value)
     output_dir = common_flags.OUTPUT_DIR.value
-    run = Run(output_dir, strategy, model, files, None, data, splits)
+    run = Run(output_dir, strategy, model, model_files, None, data, splits)
     if work.train:
         train(run, plan, fine_tuning_flags.EVAL_BATCH_SIZE.value)
+    if plan.check_only:
+        rows = max(
+            (len(x.choices) for split in splits.values() for x in split),
+            default=1,
+        )
+        fine_tuning_setup.report_check(run, "multiple_choice", length, rows)
+        return
     if not (work.evaluate or work.predict or work.export):
         return
-    step = fine_tuning_flags.restore_trained(run, "multiple_choice")
+    step = fine_tuning_setup.restore_trained(run, "multiple_choice")
     if work.evaluate:
         write_evaluation(run, fine_tuning_flags.EVAL_BATCH_SIZE.value, step)
     if work.predict:
-        write_predictions(run, fine_tuning_flags.PREDICT_BATCH_SIZE.value)
+        write_predictions(
+            run,
+            fine_tuning_flags.PREDICT_BATCH_SIZE.value,
+            _PREDICTIONS_WITH_TEXTS.value,
+        )
     if work.export and run.is_chief:
         made = export_multiple_choice.chooser(
-            model, files.config, vocab, lower, length
+            model, model_files.config, vocab, lower, length
         )
         fine_tuning.write_export(run, made)
 

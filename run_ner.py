@@ -1,4 +1,4 @@
-"""Fine-tunes BERT to label words: entities, parts of speech, chunks.
+r"""Fine-tunes BERT to label words: entities, parts of speech, chunks.
 
 Files are CoNLL's: a word and its label on each line, an empty line after each
 sentence. The entities of WNUT-17:
@@ -30,31 +30,15 @@ import os
 from collections.abc import Mapping
 
 from bert_tf import (
-    checkpoints,
     command_line,
     common_flags,
-    export_tagging,
-    fine_tuned,
-    fine_tuning,
     fine_tuning_flags,
-    heads,
-    losses,
+    flag_sections,
     optimization_flags,
-    progress,
-    tagging_records,
-    training,
 )
-from bert_tf.tasks import (
-    common,
-    tagging,
-    tagging_inputs,
-    tagging_results,
-    tagging_splits,
-)
+from bert_tf.tasks import tagging
 
-import numpy as np
-import tensorflow as tf
-from absl import flags, logging
+from absl import flags
 
 flags.adopt_module_key_flags(common_flags)
 flags.adopt_module_key_flags(fine_tuning_flags)
@@ -62,28 +46,38 @@ flags.adopt_module_key_flags(optimization_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
-_TRAIN_FILE = flags.DEFINE_string("train_file", None, "To train on.")
-_DEV_FILE = flags.DEFINE_string("dev_file", None, "To evaluate on.")
-_TEST_FILE = flags.DEFINE_string("test_file", None, "To predict.")
-_TEST_HAS_LABELS = flags.DEFINE_bool(
+_DATA = flag_sections.Section("Data")
+
+_TRAIN_FILE = _DATA.input_path(
+    "train_file", "To train on.", only_with="do_train", harmless=True
+)
+_DEV_FILE = _DATA.input_path(
+    "dev_file", "To evaluate on.", only_with="do_eval", harmless=True
+)
+_TEST_FILE = _DATA.input_path(
+    "test_file", "To predict.", only_with="do_predict", harmless=True
+)
+_TEST_HAS_LABELS = _DATA.boolean(
     "test_has_labels",
     True,
     "Whether the test file has labels, against which predictions are scored.",
+    only_with="do_predict",
+    harmless=True,
 )
-_TOKEN_COLUMN = flags.DEFINE_integer(
+_TOKEN_COLUMN = _DATA.integer(
     "token_column", 0, "Column of the words, from 0; -1 is the last."
 )
-_LABEL_COLUMN = flags.DEFINE_integer(
+_LABEL_COLUMN = _DATA.integer(
     "label_column", -1, "Column of the labels, from 0; -1 is the last."
 )
-_SEPARATOR = flags.DEFINE_enum(
+_SEPARATOR = _DATA.choice(
     "separator",
     None,
     tagging.SEPARATORS,
     "What stands between columns. By default tabs, if the first word's line "
     "has one, or else spaces.",
 )
-_SCHEME = flags.DEFINE_enum(
+_SCHEME = _DATA.choice(
     "scheme",
     None,
     (*tagging.SCHEMES, tagging.NO_SCHEME),
@@ -91,21 +85,47 @@ _SCHEME = flags.DEFINE_enum(
     "By default as output_dir was trained with, or what the labels look like; "
     "IOB1 must be named.",
 )
-_LABELS = flags.DEFINE_list(
+_LABELS = _DATA.words(
     "labels",
     None,
     "All labels, comma separated. By default those of --train_file, sorted, "
     "or those that output_dir or init_checkpoint was trained with.",
 )
-_CONTEXT = flags.DEFINE_enum(
+_CONTEXT = _DATA.choice(
     "context",
     "sentence",
     tagging.CONTEXTS,
     "What the model reads at a time. Documents start at -DOCSTART- lines.",
 )
-_MAX_SEQ_LENGTH = flags.DEFINE_integer(
-    "max_seq_length", 128, "Pieces of a window.", lower_bound=4
+_MAX_SEQ_LENGTH = _DATA.integer(
+    "max_seq_length", 128, "Pieces of a window.", least=4
 )
+
+command_line.start(__name__)
+
+from bert_tf import (
+    checkpoints,
+    common_setup,
+    export_tagging,
+    files,
+    fine_tuned,
+    fine_tuning,
+    fine_tuning_setup,
+    heads,
+    losses,
+    progress,
+    tagging_records,
+    training,
+)
+from bert_tf.tasks import (
+    tagging_inputs,
+    tagging_results,
+    tagging_splits,
+)
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
 
 # What a run in progress can't change.
 _IDENTITY = (
@@ -169,7 +189,7 @@ def read_splits(work):
 def find_scheme():
     """Returns the scheme that is given, or that output_dir was trained with."""
     given = _SCHEME.value
-    trained = fine_tuning_flags.flags_of_training().get(_SCHEME.name)
+    trained = fine_tuning_setup.flags_of_training().get(_SCHEME.name)
     if given and trained and given != trained:
         raise ValueError(
             f"The model in {common_flags.OUTPUT_DIR.value} was trained with "
@@ -235,7 +255,7 @@ def train(run, plan, batch_size):
             tagging_results.metric(run.scheme),
             lambda: evaluate(run, "dev", batch_size)[0],
         )
-    fine_tuning.train(run, plan, OBJECTIVE, common_flags.restore, evaluation)
+    fine_tuning.train(run, plan, OBJECTIVE, common_setup.restore, evaluation)
 
 
 # ---- Evaluate and predict ---------------------------------------------------
@@ -304,7 +324,7 @@ def write_results(run, split, name, results, predicted, step):
     )
     report = tagging_results.report(scores)
     path = os.path.join(run.folder, f"{name}_report.txt")
-    common.write_lines(path, report.splitlines())
+    files.write_lines(path, report.splitlines())
     logging.info("%s\n%s", path, report)
 
 
@@ -354,39 +374,41 @@ def write_export(run, max_seq_length):
 def main(_):
     """The whole run as an outline."""
     folder = common_flags.OUTPUT_DIR.value
-    work = fine_tuning_flags.work()
-    files = fine_tuning_flags.load_files()
+    work = fine_tuning_setup.work()
+    model_files = fine_tuning_setup.load_files()
     length = _MAX_SEQ_LENGTH.value
-    files.config.check_sequence_length(length)
+    model_files.config.check_sequence_length(length)
     splits = read_splits(work)
-    known = fine_tuning_flags.known_labels()
+    known = fine_tuning_setup.known_labels()
     labels, scheme = tagging_splits.find_labels(
         _LABELS.value, find_scheme(), splits, known
     )
-    source = common_flags.open_init_checkpoint()
+    source = common_setup.open_init_checkpoint()
     check_labels(folder, source, labels, work.train)
     if not work.train:
-        fine_tuning_flags.check_trained("tagging", _IDENTITY)
+        fine_tuning_setup.check_trained("tagging", _IDENTITY)
 
-    strategy = fine_tuning_flags.set_up_distribution()
-    plan = fine_tuning_flags.plan(strategy)
+    strategy = fine_tuning_setup.set_up_distribution()
+    plan = fine_tuning_setup.plan(strategy)
     with strategy.scope():
-        model = heads.BertTagger(files.config, len(labels))
-    if common_flags.CHECK_ONLY.value:
-        fine_tuning_flags.check_only(strategy, model, _IDENTITY, length)
-        return
-    records_folder = fine_tuning_flags.make_folder(strategy, _IDENTITY)
-    vocab = {piece: i for i, piece in enumerate(files.pieces())}
-    word_pieces = tagging_inputs.WordPieces(vocab, files.do_lower_case)
+        model = heads.BertTagger(model_files.config, len(labels))
+    records_folder = fine_tuning_setup.make_folder(strategy, _IDENTITY)
+    vocab = {piece: i for i, piece in enumerate(model_files.pieces())}
+    word_pieces = tagging_inputs.WordPieces(vocab, model_files.do_lower_case)
     encoder = tagging_records.Encoder(word_pieces, length)
     seed = common_flags.SEED.value
     data = write_records(records_folder, splits, labels, encoder, seed)
-    run = Run(folder, strategy, model, files, labels, data, splits, scheme)
+    run = Run(
+        folder, strategy, model, model_files, labels, data, splits, scheme
+    )
     if work.train:
         train(run, plan, fine_tuning_flags.EVAL_BATCH_SIZE.value)
+    if plan.check_only:
+        fine_tuning_setup.report_check(run, "tagging", length)
+        return
     if not (work.evaluate or work.predict or work.export):
         return
-    step = fine_tuning_flags.restore_trained(run, "tagging")
+    step = fine_tuning_setup.restore_trained(run, "tagging")
     if work.evaluate:
         write_evaluation(run, fine_tuning_flags.EVAL_BATCH_SIZE.value, step)
     if work.predict:

@@ -1,4 +1,4 @@
-"""Pre-trains BERT on masked words and next sentences.
+r"""Pre-trains BERT on masked words and next sentences.
 
     python run_pretraining.py \
         --input_file=/data/wiki/*.tfrecord \
@@ -19,18 +19,126 @@ import dataclasses
 import os
 
 from bert_tf import (
-    best,
-    checkpoints,
     command_line,
     common_flags,
+    flag_sections,
+    optimization_flags,
+)
+
+from absl import flags
+
+flags.adopt_module_key_flags(common_flags)
+flags.adopt_module_key_flags(optimization_flags)
+
+# ---- Flags ------------------------------------------------------------------
+
+_DATA = flag_sections.Section("Data")
+_WORK = flag_sections.Section("What to do")
+_TRAINING = flag_sections.Section("Training", only_with="do_train")
+_EVALUATION = flag_sections.Section(
+    "Evaluation", only_with=("do_eval", "eval_steps")
+)
+
+_INPUT_FILE = _DATA.input_paths(
+    "input_file",
+    "TFRecord files or globs, comma separated.",
+    required=True,
+)
+_MAX_SEQ_LENGTH = _DATA.integer(
+    "max_seq_length",
+    None,
+    "Tokens per sequence, as the data was made. By default what the "
+    "manifest says, or 128.",
+    least=1,
+)
+_MAX_PREDICTIONS_PER_SEQ = _DATA.integer(
+    "max_predictions_per_seq",
+    None,
+    "Masked words per sequence at most, as the data was made. By default "
+    "what the manifest says, or 20.",
+    least=1,
+)
+_VOCAB_FILE = _DATA.input_path(
+    "vocab_file",
+    "The vocabulary that the records were made with, to be kept beside the "
+    "weights. By default that of the run in output_dir, or that of "
+    "init_checkpoint, where it is the same.",
+    holds=flag_sections.MODEL,
+)
+_DO_TRAIN = _WORK.boolean("do_train", False, "Whether to train.")
+_DO_EVAL = _WORK.boolean("do_eval", False, "Whether to evaluate.")
+_TRAIN_BATCH_SIZE = _TRAINING.integer(
+    "train_batch_size", 32, "Sequences per step, over all replicas.", least=1
+)
+_NUM_TRAIN_STEPS = _TRAINING.integer(
+    "num_train_steps", 100000, "Training steps.", least=1
+)
+_NUM_WARMUP_STEPS = _TRAINING.integer(
+    "num_warmup_steps", 10000, "Steps of linear warm-up.", least=0
+)
+_ACCUMULATE = _TRAINING.integer(
+    "gradient_accumulation_steps",
+    1,
+    "Micro-batches per step: less memory, the same update.",
+    least=1,
+)
+_AUTO_BATCH_SIZE = _TRAINING.boolean(
+    "auto_batch_size",
+    False,
+    "Sets --gradient_accumulation_steps so that micro-batches are as large as "
+    "memory allows: by trial on GPUs and TPUs, by an estimate on CPUs.",
+)
+_USE_XLA = _TRAINING.boolean(
+    "use_xla",
+    False,
+    "Whether XLA compiles the forward and backward pass of training: may be "
+    "faster on GPUs, is slower on CPUs. Draws other dropout masks. TPUs always "
+    "compile.",
+    rare=True,
+)
+_EVAL_STEPS = _TRAINING.integer(
+    "eval_steps",
+    None,
+    "Evaluates after so many training steps too; the results go to the log, "
+    "metrics.jsonl and TensorBoard, the weights with the lowest loss to best/.",
+    least=1,
+)
+_EARLY_STOP = _TRAINING.integer(
+    "early_stop_evaluations",
+    None,
+    "Ends training when so many evaluations in turn brought no lower loss.",
+    least=1,
+    only_with="eval_steps",
+)
+_EVAL_FILE = _EVALUATION.input_paths(
+    "eval_file",
+    "TFRecord files or globs to evaluate on. By default those of input_file.",
+)
+_EVAL_BATCH_SIZE = _EVALUATION.integer(
+    "eval_batch_size",
+    8,
+    "Sequences per evaluation step, over all replicas.",
+    least=1,
+)
+_MAX_EVAL_STEPS = _EVALUATION.integer(
+    "max_eval_steps", 100, "Evaluation steps at most.", least=1
+)
+
+command_line.start(__name__)
+
+from bert_tf import (
+    best,
+    checkpoints,
+    common_setup,
     devices,
+    disk_space,
     distribution,
+    files,
     heads,
     inference,
     input_pipeline,
     manifests,
     micro_batches,
-    optimization_flags,
     pretraining,
     pretraining_input,
     progress,
@@ -39,100 +147,7 @@ from bert_tf import (
 )
 from bert_tf.interop import model_files, opened, tf1
 
-from absl import flags, logging
-
-flags.adopt_module_key_flags(common_flags)
-flags.adopt_module_key_flags(optimization_flags)
-
-# ---- Flags ------------------------------------------------------------------
-
-_INPUT_FILE = flags.DEFINE_list(
-    "input_file",
-    None,
-    "TFRecord files or globs, comma separated.",
-    required=True,
-)
-_MAX_SEQ_LENGTH = flags.DEFINE_integer(
-    "max_seq_length",
-    None,
-    "Tokens per sequence, as the data was made. By default what the "
-    "manifest says, or 128.",
-    lower_bound=1,
-)
-_MAX_PREDICTIONS_PER_SEQ = flags.DEFINE_integer(
-    "max_predictions_per_seq",
-    None,
-    "Masked words per sequence at most, as the data was made. By default "
-    "what the manifest says, or 20.",
-    lower_bound=1,
-)
-_DO_TRAIN = flags.DEFINE_bool("do_train", False, "Whether to train.")
-_DO_EVAL = flags.DEFINE_bool("do_eval", False, "Whether to evaluate.")
-_TRAIN_BATCH_SIZE = flags.DEFINE_integer(
-    "train_batch_size",
-    32,
-    "Sequences per step, over all replicas.",
-    lower_bound=1,
-)
-_EVAL_BATCH_SIZE = flags.DEFINE_integer(
-    "eval_batch_size",
-    8,
-    "Sequences per evaluation step, over all replicas.",
-    lower_bound=1,
-)
-_NUM_TRAIN_STEPS = flags.DEFINE_integer(
-    "num_train_steps", 100000, "Training steps.", lower_bound=1
-)
-_NUM_WARMUP_STEPS = flags.DEFINE_integer(
-    "num_warmup_steps", 10000, "Steps of linear warm-up.", lower_bound=0
-)
-_ACCUMULATE = flags.DEFINE_integer(
-    "gradient_accumulation_steps",
-    1,
-    "Micro-batches per step: less memory, the same update.",
-    lower_bound=1,
-)
-_EVAL_FILE = flags.DEFINE_list(
-    "eval_file",
-    None,
-    "TFRecord files or globs to evaluate on. By default those of input_file.",
-)
-_VOCAB_FILE = flags.DEFINE_string(
-    "vocab_file",
-    None,
-    "The vocabulary that the records were made with, to be kept beside the "
-    "weights. By default that of the run in output_dir, or that of "
-    "init_checkpoint, where it is the same.",
-)
-_EVAL_STEPS = flags.DEFINE_integer(
-    "eval_steps",
-    None,
-    "Evaluates after so many training steps too; the results go to the log, "
-    "metrics.jsonl and TensorBoard, the weights with the lowest loss to best/.",
-    lower_bound=1,
-)
-_EARLY_STOP = flags.DEFINE_integer(
-    "early_stop_evaluations",
-    None,
-    "Ends training when so many evaluations in turn brought no lower loss.",
-    lower_bound=1,
-)
-_AUTO_BATCH_SIZE = flags.DEFINE_bool(
-    "auto_batch_size",
-    False,
-    "Sets --gradient_accumulation_steps so that micro-batches are as large as "
-    "memory allows: by trial on GPUs and TPUs, by an estimate on CPUs.",
-)
-_USE_XLA = flags.DEFINE_bool(
-    "use_xla",
-    False,
-    "Whether XLA compiles the forward and backward pass of training: may be "
-    "faster on GPUs, is slower on CPUs. Draws other dropout masks. TPUs always "
-    "compile.",
-)
-_MAX_EVAL_STEPS = flags.DEFINE_integer(
-    "max_eval_steps", 100, "Evaluation steps at most.", lower_bound=1
-)
+from absl import logging
 
 # What a run in progress can't change.
 _IDENTITY = (
@@ -166,6 +181,7 @@ class Plan:
     eval_steps: int | None  # between evaluations while training
     early_stop: int | None  # evaluations without a lower loss
     use_xla: bool
+    check_only: bool  # stop before the first step, writing nothing
 
     def schedule(self):
         """The learning rate at each step."""
@@ -176,12 +192,7 @@ class Plan:
     def check(self):
         """Raises ValueError where numbers contradict each other."""
         self.schedule()
-        if self.early_stop and not self.eval_steps:
-            raise ValueError(
-                "--early_stop_evaluations needs evaluations to count: give "
-                "--eval_steps, and --eval_file for text that is not trained "
-                f"on. Received: early_stop_evaluations={self.early_stop}"
-            )
+        progress.check_profile(self.profile_steps, self.num_train_steps)
 
     def is_over(self, step, kept):
         """Whether too many evaluations brought nothing better than `kept`.
@@ -208,26 +219,42 @@ def train(plan, folder, strategy, model, data, evaluate, vocab):
     text of a vocabulary to keep, or None.
     """
     is_chief = distribution.is_chief(strategy)
+    writes = is_chief and not plan.check_only
     with strategy.scope():
         optimizer = plan.recipe.make_optimizer(
             plan.schedule(), model.bert.config.num_hidden_layers
         )
         optimizer.build(pretraining.trained_variables(model, data.objective))
         state = checkpoints.TrainState(
-            model, optimizer, plan.seed, plan.keep_checkpoint_max, is_chief
+            model,
+            optimizer,
+            plan.seed,
+            plan.keep_checkpoint_max,
+            writes,
+            plan.batch_size,
         )
-        common_flags.restore(state)
+        common_setup.restore(state)
     agree = distribution.agreement(strategy)
     distribution.check_same_step(agree, state.step)
+    if is_chief:
+        left = plan.num_train_steps - state.step
+        disk_space.check_checkpoints(
+            folder, state, left // plan.save_checkpoints_steps + 1
+        )
+    if plan.check_only:
+        logging.info(
+            "Would train from step %d to %d.", state.step, plan.num_train_steps
+        )
+        return state.step
     if is_chief and vocab is not None:
-        opened.write_text(os.path.join(folder, tf1.VOCAB), vocab)
+        files.write_text(os.path.join(folder, tf1.VOCAB), vocab)
     if state.step >= plan.num_train_steps:
         logging.info("The run has made all %d steps.", plan.num_train_steps)
         return state.step
-    files = {tf1.CONFIG: model.bert.config.to_json()}
+    texts = {tf1.CONFIG: model.bert.config.to_json()}
     if vocab is not None:
-        files[tf1.VOCAB] = vocab
-    kept = best.Best(folder, "loss", files, lowest=True, write=is_chief)
+        texts[tf1.VOCAB] = vocab
+    kept = best.Best(folder, "loss", texts, lowest=True, write=is_chief)
     if not state.step:
         kept.clear()
     if plan.is_over(state.step, kept):
@@ -335,7 +362,7 @@ def find_accumulate(
     agree = distribution.agreement(strategy)
     found = micro_batches.most(rows, micro_batches.choose(rows, fits), agree)
     if distribution.is_chief(strategy):
-        opened.write_text(path, f"{found}\n")
+        files.write_text(path, f"{found}\n")
     return found
 
 
@@ -347,10 +374,12 @@ def make_evaluation(strategy, model, data, batch_size, max_steps, seed):
     objective = pretraining.objective(data.objective)
     means = inference.make_evaluate(strategy, model, objective)
 
+    number = min(max_steps, -(-sum(data.counts) // batch_size))
+
     def evaluate():
         batches = input_pipeline.evaluate(data.files, batch_size, max_steps)
         with input_pipeline.explained(data.files):
-            return means(data.batches(strategy, batches, seed))
+            return means(data.batches(strategy, batches, seed), number)
 
     return evaluate
 
@@ -389,15 +418,16 @@ def main(_):
         common_flags.ITERATIONS_PER_LOOP.value,
         common_flags.SAVE_CHECKPOINTS_STEPS.value,
         common_flags.KEEP_CHECKPOINT_MAX.value,
-        common_flags.log_steps(),
-        optimization_flags.recipe(),
+        common_setup.log_steps(),
+        common_setup.recipe(),
         common_flags.PEAK_FLOPS.value,
-        common_flags.profile_steps(),
+        common_setup.profile_steps(),
         _EVAL_STEPS.value,
         _EARLY_STOP.value,
         _USE_XLA.value,
+        common_flags.CHECK_ONLY.value,
     )
-    strategy = common_flags.set_up_distribution(_INPUT_FILE, _EVAL_FILE)
+    strategy = common_setup.set_up_distribution(_INPUT_FILE, _EVAL_FILE)
     if do_train:
         plan.check()
         distribution.check_batch_size(
@@ -407,7 +437,7 @@ def main(_):
         distribution.check_batch_size(
             strategy, "eval_batch_size", _EVAL_BATCH_SIZE.value
         )
-    config = common_flags.find_config()
+    config = common_setup.find_config()
     data = pretraining_input.find(
         _INPUT_FILE.value,
         config,
@@ -423,17 +453,24 @@ def main(_):
             _MAX_PREDICTIONS_PER_SEQ.value,
         )
         pretraining_input.check_alike(data.files, eval_data.files)
-    if common_flags.is_remote():
+    if common_setup.is_remote():
         pretraining_input.check_no_masking(data, eval_data)
     manifest = manifests.find(data.files)
     vocab = model_files.find_records_vocab(
         _VOCAB_FILE.value,
-        common_flags.find_source(),
+        common_setup.find_source(),
         manifest.vocab_sha256 if manifest else None,
     )
-    check_only = common_flags.CHECK_ONLY.value
-    if do_train and not check_only:
-        common_flags.prepare_output_dir(strategy, _IDENTITY)
+    if vocab is not None:
+        config.check_vocab_size(
+            len(opened.pieces(vocab)),
+            _VOCAB_FILE.value or "The vocabulary to be kept",
+        )
+    identity = _IDENTITY if do_train else None
+    if not plan.check_only:
+        common_setup.claim_output_dir(strategy, identity)
+    elif do_train:
+        common_setup.check_same_run(_IDENTITY)
     logging.info(
         "%d records in %d files, %d replicas.",
         sum(data.counts),
@@ -453,16 +490,6 @@ def main(_):
     with strategy.scope():
         model = heads.BertPretrainer(config)
     model.bert.encoder.remat = common_flags.REMAT.value
-    if check_only:
-        common_flags.check_only(
-            strategy,
-            model,
-            _IDENTITY if do_train else None,
-            plan.batch_size,
-            accumulate,
-            data.lengths,
-        )
-        return
     evaluate = make_evaluation(
         strategy,
         model,
@@ -474,12 +501,18 @@ def main(_):
     if do_train:
         step = train(plan, folder, strategy, model, data, evaluate, vocab)
     else:
-        step = common_flags.restore_trained(model)
+        step = common_setup.restore_trained(model)
+    if plan.check_only:
+        if do_train:
+            common_setup.report_model(
+                *(strategy, model, plan.batch_size, accumulate, data.lengths)
+            )
+        common_setup.report_no_problem()
+        return
     if not do_eval:
         return
     results = evaluate()
     if distribution.is_chief(strategy):
-        common_flags.make_output_dir()
         path = os.path.join(folder, "eval_results.txt")
         progress.write_results(path, results | {"global_step": step})
 

@@ -1,4 +1,4 @@
-"""Fine-tunes BERT to answer questions from a text: SQuAD 1.1 and 2.0.
+r"""Fine-tunes BERT to answer questions from a text: SQuAD 1.1 and 2.0.
 
 SQuAD 1.1:
     python run_squad.py --do_train=true --do_predict=true \
@@ -29,12 +29,94 @@ from collections.abc import Sequence
 from bert_tf import (
     command_line,
     common_flags,
+    fine_tuning_flags,
+    flag_sections,
+    optimization_flags,
+)
+
+from absl import flags
+
+flags.adopt_module_key_flags(common_flags)
+flags.adopt_module_key_flags(fine_tuning_flags)
+flags.adopt_module_key_flags(optimization_flags)
+
+# ---- Flags ------------------------------------------------------------------
+
+_DATA = flag_sections.Section("Data")
+_ANSWERS = flag_sections.Section(
+    "Prediction", only_with=("do_eval", "do_predict", "do_export")
+)
+
+_TRAIN_FILE = _DATA.input_path(
+    "train_file",
+    "To train on, such as SQuAD's train-v1.1.json.",
+    only_with="do_train",
+    harmless=True,
+)
+_PREDICT_FILE = _DATA.input_path(
+    "predict_file",
+    "Questions to answer, such as SQuAD's dev-v1.1.json; answers may be left "
+    "out. --do_eval and --do_predict both read it.",
+    only_with=("do_eval", "do_predict"),
+    harmless=True,
+)
+_MAX_SEQ_LENGTH = _DATA.integer(
+    "max_seq_length",
+    384,
+    "Pieces of a window: of the question and of a part of the context.",
+    least=1,
+)
+_DOC_STRIDE = _DATA.integer(
+    "doc_stride",
+    128,
+    "Pieces from one window of a context to the next.",
+    least=1,
+)
+_MAX_QUERY_LENGTH = _DATA.integer(
+    "max_query_length",
+    64,
+    "Pieces of a question; longer ones are cut.",
+    least=1,
+)
+_VERSION_2_WITH_NEGATIVE = _DATA.boolean(
+    "version_2_with_negative",
+    False,
+    "Whether some questions have no answer, as in SQuAD 2.0.",
+)
+_NULL_SCORE_DIFF_THRESHOLD = _ANSWERS.number_or(
+    "null_score_diff_threshold",
+    "0.0",
+    "auto",
+    "The answer is none where none scores so much more than the best answer. "
+    "auto: what gives the best F1 on --predict_file; for a file without "
+    "answers, what the last file with answers gave in output_dir.",
+    only_with="version_2_with_negative",
+)
+_N_BEST_SIZE = _ANSWERS.integer(
+    "n_best_size",
+    20,
+    "Answers to list in nbest_predictions.json; so many starts and ends of "
+    "each window are tried.",
+    least=1,
+)
+_MAX_ANSWER_LENGTH = _ANSWERS.integer(
+    "max_answer_length", 30, "Most pieces of an answer.", least=1
+)
+_VERBOSE_LOGGING = _DATA.boolean(
+    "verbose_logging",
+    False,
+    "Whether warnings about the data name every question they are about.",
+)
+
+command_line.start(__name__)
+
+from bert_tf import (
+    common_setup,
     export_span,
     fine_tuning,
-    fine_tuning_flags,
+    fine_tuning_setup,
     heads,
     losses,
-    optimization_flags,
     progress,
     squad_records,
     tokenization,
@@ -49,61 +131,7 @@ from bert_tf.tasks import (
 
 import numpy as np
 import tensorflow as tf
-from absl import flags, logging
-
-flags.adopt_module_key_flags(common_flags)
-flags.adopt_module_key_flags(fine_tuning_flags)
-flags.adopt_module_key_flags(optimization_flags)
-
-# ---- Flags ------------------------------------------------------------------
-
-_TRAIN_FILE = flags.DEFINE_string(
-    "train_file", None, "To train on, such as SQuAD's train-v1.1.json."
-)
-_PREDICT_FILE = flags.DEFINE_string(
-    "predict_file",
-    None,
-    "Questions to answer, such as SQuAD's dev-v1.1.json; answers may be left "
-    "out. --do_eval and --do_predict both read it.",
-)
-_MAX_SEQ_LENGTH = flags.DEFINE_integer(
-    "max_seq_length",
-    384,
-    "Pieces of a window: of the question and of a part of the context.",
-)
-_DOC_STRIDE = flags.DEFINE_integer(
-    "doc_stride", 128, "Pieces from one window of a context to the next."
-)
-_MAX_QUERY_LENGTH = flags.DEFINE_integer(
-    "max_query_length", 64, "Pieces of a question; longer ones are cut."
-)
-_VERSION_2_WITH_NEGATIVE = flags.DEFINE_bool(
-    "version_2_with_negative",
-    False,
-    "Whether some questions have no answer, as in SQuAD 2.0.",
-)
-_NULL_SCORE_DIFF_THRESHOLD = flags.DEFINE_string(
-    "null_score_diff_threshold",
-    "0.0",
-    "The answer is none where none scores so much more than the best answer. "
-    "auto: what gives the best F1 on --predict_file; for a file without "
-    "answers, what the last file with answers gave in output_dir.",
-)
-_N_BEST_SIZE = flags.DEFINE_integer(
-    "n_best_size",
-    20,
-    "Answers to list in nbest_predictions.json; so many starts and ends of "
-    "each window are tried.",
-    lower_bound=1,
-)
-_MAX_ANSWER_LENGTH = flags.DEFINE_integer(
-    "max_answer_length", 30, "Most pieces of an answer.", lower_bound=1
-)
-_VERBOSE_LOGGING = flags.DEFINE_bool(
-    "verbose_logging",
-    False,
-    "Whether warnings about the data name every question they are about.",
-)
+from absl import logging
 
 # What a run in progress can't change.
 _IDENTITY = (
@@ -205,7 +233,7 @@ def train(run, plan, do_eval, batch_size):
         evaluation = fine_tuning.Evaluation(
             "f1", lambda: score(run, answer(run, batch_size))[0]
         )
-    fine_tuning.train(run, plan, OBJECTIVE, common_flags.restore, evaluation)
+    fine_tuning.train(run, plan, OBJECTIVE, common_setup.restore, evaluation)
 
 
 # ---- Evaluate and predict ---------------------------------------------------
@@ -298,12 +326,12 @@ def main(_):
     """The whole run as an outline."""
     folder = common_flags.OUTPUT_DIR.value
     version_2 = _VERSION_2_WITH_NEGATIVE.value
-    work = fine_tuning_flags.work()
-    files = fine_tuning_flags.load_files()
+    work = fine_tuning_setup.work()
+    model_files = fine_tuning_setup.load_files()
     layout = squad_windows.Layout(
         _MAX_SEQ_LENGTH.value, _DOC_STRIDE.value, _MAX_QUERY_LENGTH.value
     )
-    files.config.check_sequence_length(layout.max_seq_length)
+    model_files.config.check_sequence_length(layout.max_seq_length)
     search = squad_answers.Search(
         _N_BEST_SIZE.value, _MAX_ANSWER_LENGTH.value, version_2
     )
@@ -314,33 +342,41 @@ def main(_):
     if (work.predict or work.export) and not is_scorable:
         threshold.known()  # An error before the work, not after it.
     if not work.train:
-        fine_tuning_flags.check_trained("span", _IDENTITY)
+        fine_tuning_setup.check_trained("span", _IDENTITY)
 
-    strategy = fine_tuning_flags.set_up_distribution()
-    plan = fine_tuning_flags.plan(strategy)
+    strategy = fine_tuning_setup.set_up_distribution()
+    plan = fine_tuning_setup.plan(strategy)
     with strategy.scope():
-        model = heads.BertSpanFinder(files.config)
-    if common_flags.CHECK_ONLY.value:
-        length = layout.max_seq_length
-        fine_tuning_flags.check_only(strategy, model, _IDENTITY, length)
-        return
-    records_folder = fine_tuning_flags.make_folder(strategy, _IDENTITY)
-    vocab = {piece: i for i, piece in enumerate(files.pieces())}
+        model = heads.BertSpanFinder(model_files.config)
+    records_folder = fine_tuning_setup.make_folder(strategy, _IDENTITY)
+    vocab = {piece: i for i, piece in enumerate(model_files.pieces())}
     tokenizer = tokenization.FullTokenizer.from_vocab(
-        vocab, files.do_lower_case
+        vocab, model_files.do_lower_case
     )
     cutter = squad_windows.Cutter(tokenizer, layout)
     data, windows = write_records(records_folder, cutter, to_train, to_answer)
     run = Run(
-        *(folder, strategy, model, files, None, data, windows, is_scorable),
+        *(
+            folder,
+            strategy,
+            model,
+            model_files,
+            None,
+            data,
+            windows,
+            is_scorable,
+        ),
         *(layout, search, threshold),
     )
     if work.train:
         batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value
         train(run, plan, work.evaluate, batch_size)
+    if plan.check_only:
+        fine_tuning_setup.report_check(run, "span", layout.max_seq_length)
+        return
     if not (work.evaluate or work.predict or work.export):
         return
-    step = fine_tuning_flags.restore_trained(run, "span")
+    step = fine_tuning_setup.restore_trained(run, "span")
     if work.evaluate or work.predict:
         batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value
         if work.predict:

@@ -20,8 +20,15 @@ import time
 from typing import Any
 
 from benchmarks import weights
-from bert_tf import checkpoints, fine_tuned, heads, prediction, serving
-from bert_tf.interop import formats, opened
+from bert_tf import (
+    checkpoints,
+    files,
+    fine_tuned,
+    heads,
+    prediction,
+    serving,
+)
+from bert_tf.interop import formats
 from bert_tf.tasks import queries
 
 import keras
@@ -61,11 +68,11 @@ def write_model(folder, head):
     start.mkdir()
     tensors = {v.path: v.value for v in model.variables}
     checkpoints.write(str(start / "bert_model.ckpt"), tensors)
-    opened.write_text(str(start / "bert_config.json"), source.config.to_json())
-    opened.write_text(str(start / "vocab.txt"), source.vocab)
+    files.write_text(str(start / "bert_config.json"), source.config.to_json())
+    files.write_text(str(start / "vocab.txt"), source.vocab)
     if head == "classification":
         labels = "".join(f"{label}\n" for label in _LABELS)
-        opened.write_text(str(start / "labels.txt"), labels)
+        files.write_text(str(start / "labels.txt"), labels)
     path = str(folder / "hf")
     made = formats.open_checkpoint(str(start))
     made = dataclasses.replace(made, do_lower_case=source.do_lower_case)

@@ -66,8 +66,6 @@ from bert_tf import (
 import numpy as np
 from etils import epath
 
-RUNNERS = ("DirectRunner", "FlinkRunner", "SparkRunner", "DataflowRunner")
-
 _Counts = dict[str, int]
 # A piece, a repetition, and keys of sequences with the sequences.
 _Block = tuple[creation.Piece, int, np.ndarray, pretraining_data.Sequences]
@@ -99,7 +97,7 @@ def run(
     Args:
         job: What to make. Its working folder is not used.
         output: Where.
-        runner: One of RUNNERS.
+        runner: One of options.RUNNERS.
         options: Of the runner, each as "--name=value".
 
     Raises:

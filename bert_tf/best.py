@@ -5,8 +5,7 @@ import math
 import os
 from collections.abc import Mapping
 
-from bert_tf import checkpoints
-from bert_tf.interop import opened
+from bert_tf import checkpoints, files
 
 import keras
 import numpy as np
@@ -21,7 +20,7 @@ class Best:
     """Keeps the weights with the best score in `best/`, ties to the earlier.
 
     The folder holds one checkpoint, the model's files, and results.json, which
-    says its step.
+    says its step. The file `checkpoint` says it to TensorFlow.
 
     Attributes:
         results: Those of the best evaluation, and its `global_step`; None
@@ -53,7 +52,12 @@ class Best:
         self.write = write
         self.results = _read_results(self.folder)
         if write:
-            checkpoints.remove_leftovers(self.folder)
+            checkpoints.remove_leftovers(self.folder, [*files, _RESULTS])
+            if self.results is not None:
+                # Of a kill between this file and the results, or not there.
+                self._tell_tensorflow(
+                    int(self.results[checkpoints.GLOBAL_STEP])
+                )
 
     def clear(self) -> None:
         """Forgets the best of another run."""
@@ -78,19 +82,26 @@ class Best:
     def _keep(self, step: int, model: keras.Model) -> None:
         tf.io.gfile.makedirs(self.folder)
         for name, text in self.files.items():
-            opened.write_text(os.path.join(self.folder, name), text)
+            files.write_text(os.path.join(self.folder, name), text)
         tensors = {
             v.path: tf.convert_to_tensor(v.value) for v in model.variables
         }
         tensors[checkpoints.GLOBAL_STEP] = np.int64(step)
         checkpoints.write(_prefix(self.folder, step), tensors)
-        opened.write_text(
+        # Each names weights that are there: the old ones go at the end. The
+        # results come last, as a run that is killed before evaluates again.
+        self._tell_tensorflow(step)
+        files.write_text(
             os.path.join(self.folder, _RESULTS),
             json.dumps(self.results, indent=2) + "\n",
         )
         for old_step, old in checkpoints.numbered(self.folder).items():
             if old_step != step:
                 checkpoints.remove(old)
+
+    def _tell_tensorflow(self, step: int) -> None:
+        """Writes `checkpoint`, by which tf.train.latest_checkpoint finds it."""
+        checkpoints.write_state(self.folder, [_prefix(self.folder, step)])
 
 
 def clear(output_dir: str) -> None:
@@ -108,6 +119,11 @@ def checkpoint(output_dir: str) -> str | None:
 
 
 def _remove(folder: str) -> None:
+    # What names the weights goes before them.
+    for name in (_RESULTS, "checkpoint"):
+        path = os.path.join(folder, name)
+        if tf.io.gfile.exists(path):
+            tf.io.gfile.remove(path)
     if tf.io.gfile.exists(folder):
         tf.io.gfile.rmtree(folder)
 

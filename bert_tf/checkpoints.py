@@ -10,10 +10,10 @@ import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from bert_tf import optimization
+from bert_tf import files, optimization, resuming
 
 import keras
 import numpy as np
@@ -41,28 +41,37 @@ def write(prefix: str, tensors: Mapping[str, Any]) -> None:
     Args:
         prefix: path without the endings .index and .data-00000-of-00001.
         tensors: name -> tensor, variable or array.
+
+    Raises:
+        OSError: the disk is full, or the like.
     """
-    temporary = f"{prefix}.tmp{os.getpid()}"
+    temporary = f"{prefix}.tmp"
     names = sorted(tensors)
+    # Of a process that was killed: TensorFlow's names are new each time.
+    _remove_all(glob_escape(temporary) + "*")
     try:
-        tf.raw_ops.SaveV2(
-            prefix=temporary,
-            tensor_names=names,
-            shape_and_slices=[""] * len(names),
-            tensors=[tf.convert_to_tensor(tensors[name]) for name in names],
-        )
-        # The index comes last: without it there is no checkpoint.
-        for ending in (".data-00000-of-00001", ".index"):
-            tf.io.gfile.rename(
-                temporary + ending, prefix + ending, overwrite=True
+        with files.naming(prefix, temporary):
+            tf.raw_ops.SaveV2(
+                prefix=temporary,
+                tensor_names=names,
+                shape_and_slices=[""] * len(names),
+                tensors=[tf.convert_to_tensor(tensors[name]) for name in names],
             )
+            # The index comes last: without it there is no checkpoint.
+            for ending in (".data-00000-of-00001", ".index"):
+                tf.io.gfile.rename(
+                    temporary + ending, prefix + ending, overwrite=True
+                )
     except BaseException:
-        leftovers = tf.io.gfile.glob(glob_escape(temporary) + "*")
+        _remove_all(glob_escape(temporary) + "*")
         if not tf.io.gfile.exists(prefix + ".index"):
-            leftovers += tf.io.gfile.glob(glob_escape(prefix) + ".data-*")
-        for path in leftovers:
-            tf.io.gfile.remove(path)
+            _remove_all(glob_escape(prefix) + ".data-*")
         raise
+
+
+def _remove_all(pattern: str) -> None:
+    for path in tf.io.gfile.glob(pattern):
+        tf.io.gfile.remove(path)
 
 
 def read(prefix: str, names: Sequence[str]) -> dict[str, np.ndarray]:
@@ -107,10 +116,33 @@ def _explained(prefix: str) -> Iterator[None]:
     # A checksum that does not match comes as a plain OpError, missing bytes
     # come as an IndexError.
     except (tf.errors.OpError, IndexError) as error:
+        paths = [f"{prefix}.index", *_data_files(prefix)]
+        plain = next(filter(None, map(not_weights, paths)), None)
         raise UnreadableError(
-            f"The checkpoint {prefix} can't be read, it is truncated, corrupt "
-            f"or not all there: {getattr(error, 'message', error)}"
+            plain
+            or f"The checkpoint {prefix} can't be read, it is truncated, "
+            f"corrupt or not all there: {getattr(error, 'message', error)}. If "
+            "it was copied or downloaded, do so again."
         ) from error
+
+
+_GIT_LFS = b"version https://git-lfs.github.com"
+
+
+def not_weights(path: str) -> str | None:
+    """Says what a file is, if it plainly is none of what it is taken for."""
+    if not tf.io.gfile.exists(path):
+        return None
+    with tf.io.gfile.GFile(path, "rb") as file:
+        start = file.read(len(_GIT_LFS))
+    if not start:
+        return f"{path} can't be read: it is empty. Copy or download it again."
+    if start == _GIT_LFS:
+        return (
+            f"{path} can't be read: it is a pointer of git-lfs, not the file "
+            "itself. Run `git lfs pull` in the clone that it comes from."
+        )
+    return None
 
 
 def find(path: str) -> str:
@@ -121,33 +153,59 @@ def find(path: str) -> str:
             folder, where the newest checkpoint counts.
     """
     if tf.io.gfile.isdir(path):
-        return latest(path) or _only(path)
-    prefix = re.sub(r"\.(index|data-\d+-of-\d+)$", "", path)
+        prefix = latest(path) or _only(path)
+    else:
+        prefix = re.sub(r"\.(index|meta|data-\d+-of-\d+)$", "", path)
     if not tf.io.gfile.exists(prefix + ".index"):
+        data = _data_files(prefix)
         raise ValueError(
             f"There is no checkpoint {path}: {prefix}.index does not exist. "
             "A checkpoint is named by its prefix, such as "
-            ".../bert_model.ckpt, or by its folder."
+            ".../bert_model.ckpt, or by its folder; a Hugging Face model by "
+            "its folder."
+            + (" Its data is there: copy the index, too." if data else "")
         )
-    if not tf.io.gfile.glob(glob_escape(prefix) + ".data-*"):
-        raise ValueError(
-            f"The checkpoint {prefix} has an index but no data: "
-            f"{prefix}.data-00000-of-00001 does not exist."
-        )
+    _check_data(prefix)
     return prefix
+
+
+def _data_files(prefix: str) -> list[str]:
+    found = tf.io.gfile.glob(glob_escape(prefix) + ".data-*")
+    return [p for p in found if re.search(r"\.data-\d+-of-\d+$", p)]
+
+
+def _check_data(prefix: str) -> None:
+    """Raises ValueError unless all files are there that hold the tensors."""
+    found = _data_files(prefix)
+    counts = {int(path.rpartition("-of-")[2]) for path in found} or {1}
+    wanted = [
+        [f"{prefix}.data-{i:05d}-of-{count:05d}" for i in range(count)]
+        for count in sorted(counts)
+    ]
+    missing = [[p for p in paths if p not in found] for paths in wanted]
+    if all(missing):
+        state = "not all of its" if found else "no"
+        raise ValueError(
+            f"The checkpoint {prefix} has an index but {state} data: "
+            f"{missing[0][0]} does not exist. Copy or download it, too."
+        )
 
 
 def _only(folder: str) -> str:
     """Returns the prefix of bert_model.ckpt, or of the only checkpoint."""
     pattern = os.path.join(glob_escape(folder), "*.index")
     found = [p.removesuffix(".index") for p in tf.io.gfile.glob(pattern)]
+    # Of a process that was killed while it wrote.
+    found = [path for path in found if not path.endswith(".tmp")]
     released = os.path.join(folder, "bert_model.ckpt")
     if released in found:
         return released
     if not found:
+        data = tf.io.gfile.glob(os.path.join(glob_escape(folder), "*.data-*"))
         raise ValueError(
             f"The folder {folder} holds no checkpoint: neither "
             "model.ckpt-STEP.index nor bert_model.ckpt.index."
+            + (f" {min(data)} is there: copy its index, too." if data else "")
         )
     if len(found) > 1:
         raise ValueError(
@@ -300,6 +358,8 @@ class TrainState:
         seed: int,
         keep: int = 5,
         write: bool = True,
+        batch_size: int | None = None,
+        untrained: Collection[str] = (),
     ):
         """Takes a model and a built optimizer.
 
@@ -309,11 +369,17 @@ class TrainState:
             seed: of the data order; a run can't be resumed with another.
             keep: how many checkpoints to keep, as the original.
             write: whether this process is the one that writes.
+            batch_size: records of a step. With it the run goes on from the
+                original's checkpoints too, which tell no data position.
+            untrained: names of variables of the model that nothing trains.
+                Moments that a checkpoint has of them are left out.
         """
         self.model = model
         self.seed = seed
         self.keep = keep
         self.write = write
+        self.batch_size = batch_size
+        self.untrained = frozenset(untrained)
         self.step = 0
         self.records = 0  # records consumed, over all epochs
         self.variables: dict[str, Any] = {
@@ -335,11 +401,13 @@ class TrainState:
             found = numbered(folder).items()
             prefixes = [path for step, path in found if step <= self.step]
             write_state(folder, prefixes[-self.keep :])
-        except tf.errors.OpError as error:  # of a full disk, for example
+        # Of a full disk, for example; or of a bucket.
+        except (OSError, tf.errors.OpError) as error:
             last = latest(folder)
+            reason = getattr(error, "message", None) or str(error)
             raise OSError(
                 f"Step {self.step} could not be saved in {folder}: "
-                f"{error.message}. The last whole checkpoint is "
+                f"{reason}. The last whole checkpoint is "
                 f"{os.path.basename(last) if last else 'none'}. Once there is "
                 "room, the same command goes on from it."
             ) from error
@@ -372,37 +440,43 @@ class TrainState:
 
     def _restore(self, prefix: str) -> None:
         stored = shapes(prefix)
-        extra = {GLOBAL_STEP, RECORDS, SEED}
-        wanted = self.variables.keys() | extra
-        if wanted != stored.keys():
-            ours = _without_slots(wanted - stored.keys())
-            theirs = _without_slots(stored.keys() - wanted)
-            raise ValueError(
-                f"{prefix} is of another run. "
-                f"In this run only: {', '.join(ours) or 'nothing'}. "
-                f"In the checkpoint only: {', '.join(theirs) or 'nothing'}. "
-                "Choose another output_dir, or start from these weights with "
-                "--init_checkpoint."
-            )
+        position = {RECORDS, SEED}
+        is_originals = bool(self.batch_size) and not position & stored.keys()
+        wanted = self.variables.keys() | {GLOBAL_STEP}
+        wanted |= set() if is_originals else position
+        # As runs had them that trained, and decayed, what nothing reads.
+        unused = resuming.moments_of(stored, self.untrained)
+        resuming.check(prefix, wanted, stored.keys() - unused)
         _check_shapes(
             prefix, stored, {v.path: v.shape for v in self.model.variables}
         )
         values = read(prefix, sorted(wanted))
-        if int(values[SEED]) != self.seed:
+        step = int(values[GLOBAL_STEP])
+        records, seed = step * (self.batch_size or 0), self.seed
+        if not is_originals:
+            records, seed = int(values[RECORDS]), int(values[SEED])
+        if seed != self.seed:
             raise ValueError(
                 f"{prefix} was made with another seed, so the data would come "
                 f"in another order. Received: seed={self.seed}, in the "
-                f"checkpoint {int(values[SEED])}"
+                f"checkpoint {seed}"
             )
         for name, variable in self.variables.items():
             variable.assign(values[name])
-        self.step = int(values[GLOBAL_STEP])
-        self.records = int(values[RECORDS])
-
-
-def _without_slots(names: Set[str]) -> list[str]:
-    """Leaves out the moments of variables that are listed themselves."""
-    return sorted(n for n in names if n.rpartition("/")[0] not in names)
+        self.step, self.records = step, records
+        if is_originals:
+            logging.info(
+                "%s does not tell its place in the data, as the original's "
+                "don't: going on behind %d records (%d steps of %d), in the "
+                "order of seed %d.",
+                *(prefix, self.records, step, self.batch_size, self.seed),
+            )
+        if unused:
+            logging.info(
+                "%s has moments of variables that nothing trains, which are "
+                "left out: %s stay as they are.",
+                *(prefix, ", ".join(sorted(self.untrained))),
+            )
 
 
 def _value(variable: Any) -> tf.Tensor:
@@ -417,11 +491,7 @@ def write_state(folder: str, prefixes: Sequence[str]) -> None:
     names = [os.path.basename(prefix) for prefix in prefixes]
     lines = [f'model_checkpoint_path: "{names[-1]}"']
     lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]
-    path = os.path.join(folder, "checkpoint")
-    temporary = f"{path}.tmp{os.getpid()}"
-    with tf.io.gfile.GFile(temporary, "w") as file:
-        file.write("\n".join(lines) + "\n")
-    tf.io.gfile.rename(temporary, path, overwrite=True)
+    files.write_lines(os.path.join(folder, "checkpoint"), lines)
 
 
 def remove(prefix: str) -> None:
@@ -434,8 +504,12 @@ def remove(prefix: str) -> None:
         tf.io.gfile.remove(path)
 
 
-def remove_leftovers(folder: str) -> None:
-    """Deletes what a killed process left half-written."""
-    pattern = os.path.join(glob_escape(folder), "model.ckpt-*.tmp*")
-    for path in tf.io.gfile.glob(pattern):
-        tf.io.gfile.remove(path)
+def remove_leftovers(folder: str, names: Sequence[str] = ()) -> None:
+    """Deletes what a killed process left half-written.
+
+    Args:
+        folder: of a run, or of its best weights.
+        names: of other files than checkpoints that are written there.
+    """
+    _remove_all(os.path.join(glob_escape(folder), "model.ckpt-*.tmp*"))
+    files.remove_leftovers(folder, ["checkpoint", *names])

@@ -4,10 +4,12 @@ Shapes: B batch, K choices, S sequence length.
 """
 
 import dataclasses
+import os
 from collections.abc import Sequence
 
 from bert_tf import (
     choice_ops,
+    phases,
     records,
     shuffled_records,
     text_ops,
@@ -84,6 +86,7 @@ class Encoder:
         """
         most = max(len(problem.choices) for problem in problems)
         cut = 0
+        phase = phases.Phase("Tokenizing", "problems", len(problems))
         with shuffled_records.writer(path, seed) as writer:
             for batch in text_records.batches(
                 problems, _characters, _BATCH_SIZE
@@ -96,10 +99,11 @@ class Encoder:
                 columns = {name: x.numpy() for name, x in rows.items()}
                 columns["label_ids"] = [x.label or 0 for x in batch]
                 writer.write_all(records.MULTIPLE_CHOICE.encode_batch(columns))
+                phase.add(len(batch))
         logging.info(
             "Wrote %d problems to %s; %d of their %d choices were longer than "
             "%d tokens with their prompt, which was cut.",
-            *(len(problems), path, cut),
+            *(len(problems), os.path.basename(path), cut),
             sum(len(problem.choices) for problem in problems),
             self._max_seq_length,
         )

@@ -1,20 +1,26 @@
-"""How every script starts and ends: log lines, one-line errors, flag files."""
+"""How every script starts and ends: flags, log lines, one-line errors.
+
+A script defines its flags, calls `start(__name__)`, then imports what takes
+seconds, and ends with `run(main)`.
+"""
 
 import contextlib
-import datetime
+import difflib
+import importlib.util
 import logging as python_logging
 import os
 import re
 import select
 import signal
 import sys
+import textwrap
 import traceback
-import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from bert_tf import flag_sections, help_text, output_paths, quiet
+
 from absl import app, flags, logging
-from etils import epath
 
 # TensorFlow's own file errors say all in one line, as OSError does. By name:
 # scripts that do without TensorFlow start in a tenth of the time.
@@ -34,6 +40,165 @@ _TENSORFLOWS_FILE_ERRORS = (
 _OUT_OF_MEMORY = re.compile(
     r"OOM when allocating[^\n]*|failed to allocate memory[^\n]*", re.IGNORECASE
 )
+# What TensorFlow puts around a message: who called, on what.
+_OF_NO_USE = re.compile(r"\{\{[^}]*\}\}|\s*\[Op:\w+\](?: name: \S*)?")
+# Columns of the log.
+_WIDTH = 120
+
+
+# ---- Start ------------------------------------------------------------------
+
+_rest: list[str] | None = None  # of the command line, without flags
+
+
+def start(
+    name: str, always: Sequence[str] = (), later: Sequence[str] = ()
+) -> None:
+    """Reads the flags of a script, before it imports what takes seconds.
+
+    `--help` and mistakes end the process here.
+
+    Args:
+        name: The script's `__name__`; nothing is done unless it is run.
+        always: Flags that count as true, whatever they are, where others
+            go with them.
+        later: Flags that say nothing of themselves unless they are given:
+            the run finds out what they are.
+    """
+    global _rest
+    if name != "__main__":
+        return
+    logging.use_absl_handler()
+    logging.get_absl_handler().setFormatter(_Formatter())
+    try:
+        _rest = _parse()
+        if flags.FLAGS.only_check_args:
+            sys.exit(0)
+        output_paths.check_not_empty(flags.FLAGS)
+        _check_required()
+        _refuse_arguments(_rest)
+        unknown = {x: flags.FLAGS[x].value for x in later}
+        unused = flag_sections.check_used(flags.FLAGS, always, unknown)
+        output_paths.check_local(flags.FLAGS)
+        _check_tensorflow()
+    except (ValueError, OSError) as error:
+        _end(str(error))
+    if flags.FLAGS["verbosity"].using_default_value:
+        logging.set_verbosity(logging.INFO)
+    for sentence in unused:
+        logging.warning("%s", sentence)
+    _use_tensorflow_in_keras()
+    if flags.FLAGS.verbosity > logging.INFO:
+        os.environ["TF_CPP_MIN_LOG_LEVEL"] = "0"
+    elif "tensorflow" not in sys.modules:
+        quiet.begin()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # Nothing is done yet that would have to be undone.
+        signal.signal(signal.SIGINT, lambda *_: os._exit(128 + signal.SIGINT))
+
+
+def _end(message: str) -> None:
+    """Ends the script with one line."""
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(1)
+
+
+class _Help(flags.BooleanFlag):
+    """Shows help, and ends the script."""
+
+    def __init__(self, name: str, text: str, full: bool):
+        super().__init__(name, False, text, allow_override=True)
+        self._full = full
+
+    def parse(self, argument: Any) -> None:
+        if not self._parse(argument):
+            return
+        main = sys.modules["__main__"]
+        own = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
+        script = os.path.basename(sys.argv[0])
+        print(
+            help_text.page(script, main.__doc__ or "", own, self._full), end=""
+        )
+        sys.exit(0)
+
+
+def _parse() -> list[str]:
+    """Reads the command line; ValueError for what is no flag of ours."""
+    app.define_help_flags()
+    for name, full in (
+        ("help", False),
+        ("helpshort", False),
+        ("helpfull", True),
+    ):
+        flags.DEFINE_flag(_Help(name, "Shows the flags.", full))
+    try:
+        return flags.FLAGS(sys.argv)
+    except flags.UnrecognizedFlagError as error:
+        near = difflib.get_close_matches(error.flagname, list(flags.FLAGS), 1)
+        way_out = f"Did you mean --{near[0]}?" if near else ""
+        script = os.path.basename(sys.argv[0])
+        raise ValueError(
+            f"There is no flag --{error.flagname}. {way_out} "
+            f"python {script} --help shows all."
+        ) from None
+    except flags.Error as error:
+        raise ValueError(_of_flag(str(error))) from None
+
+
+def _of_flag(message: str) -> str:
+    """Returns absl's message about a value as ours would be."""
+    # Ours say it all themselves.
+    ours = re.match(r"flag --(\w+)=.*?: (--\1 must be .*)", message, re.DOTALL)
+    if ours:
+        return ours[2]
+    boolean = re.match(
+        r"flag --(\w+)=(.*): .*(?:boolean|Non-boolean)", message, re.DOTALL
+    )
+    if boolean:
+        name, value = boolean.groups()
+        return f"--{name} must be true or false. Received: {name}={value}"
+    return message.removeprefix("flag ")
+
+
+def _check_required() -> None:
+    """Raises ValueError unless all flags are there that a run needs."""
+    own = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
+    missing = []
+    for flag in own:
+        about = flag_sections.about(flag)
+        if about and about.required and flag.value in (None, "", []):
+            first, _, _ = flag.help.partition(". ")
+            missing.append(f"--{flag.name} ({first.rstrip('.')})")
+    if missing:
+        script = os.path.basename(sys.argv[0])
+        raise ValueError(
+            f"Give {', '.join(missing)}. python {script} --help shows all "
+            "flags."
+        )
+
+
+def _check_tensorflow() -> None:
+    """Raises ValueError where TensorFlow, which nearly all need, is missing."""
+    if importlib.util.find_spec("tensorflow") is None:
+        raise ValueError(
+            "TensorFlow is not installed for this Python. In a clone: make "
+            "venv, then .venv/bin/python instead of python; elsewhere: pip "
+            f"install . Received: {sys.executable}"
+        )
+
+
+def _use_tensorflow_in_keras() -> None:
+    wanted = os.environ.get("KERAS_BACKEND", "tensorflow")
+    if wanted != "tensorflow" and "keras" not in sys.modules:
+        logging.warning(
+            "KERAS_BACKEND=%s is not used: the scripts compute with "
+            "TensorFlow.",
+            wanted,
+        )
+        os.environ["KERAS_BACKEND"] = "tensorflow"
+
+
+# ---- Run --------------------------------------------------------------------
 
 
 def run(main: Callable[[list[str]], Any]) -> None:
@@ -42,12 +207,19 @@ def run(main: Callable[[list[str]], Any]) -> None:
     A user's mistake ends in one line on stderr and exit code 1. An error that
     we did not foresee keeps its traceback.
     """
+    if _rest is None:
+        start("__main__")
+    # While TensorFlow looks for devices it tells more of itself.
+    if "tensorflow" in sys.modules:
+        sys.modules["tensorflow"].config.list_physical_devices()
+    quiet.end()
+    if signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def guarded(argv):
-        logging.get_absl_handler().setFormatter(_Formatter())
         python_logging.getLogger("tensorflow").setLevel("WARNING")
         try:
-            _refuse_arguments(argv)
+            output_paths.check_remote(flags.FLAGS, of_runs=False)
             return main(argv)
         except KeyboardInterrupt:
             return 128 + signal.SIGINT
@@ -61,7 +233,7 @@ def run(main: Callable[[list[str]], Any]) -> None:
         finally:
             _AT_END.close()
 
-    app.run(guarded)
+    app.run(guarded, flags_parser=lambda _: _rest)
 
 
 _AT_END = contextlib.ExitStack()
@@ -91,24 +263,47 @@ def _nobody_reads() -> bool:
     return True
 
 
-class _Formatter(python_logging.Formatter):
-    """The time, the level if it is more than a note, and the message."""
-
-    def __init__(self):
-        super().__init__("%(asctime)s %(message)s", "%H:%M:%S")
-
-    def format(self, record):
-        if record.levelno < python_logging.WARNING:
-            return super().format(record)
-        time = self.formatTime(record, self.datefmt)
-        return f"{time} {record.levelname}: {record.getMessage()}"
-
-
 def _refuse_arguments(argv: list[str]) -> None:
     if len(argv) > 1:
         raise ValueError(
             f"Only flags are expected, as --name=value. Received: {argv[1]!r}"
         )
+
+
+# ---- What is said -----------------------------------------------------------
+
+
+class _Formatter(python_logging.Formatter):
+    """The time, the level if it is more than a note, and the message.
+
+    Long lines are broken between words, and go on under their beginning.
+    """
+
+    def __init__(self):
+        super().__init__("%(message)s", "%H:%M:%S")
+
+    def format(self, record):
+        head = f"{self.formatTime(record, self.datefmt)} "
+        indent = " " * len(head)
+        if record.levelno >= python_logging.WARNING:
+            head += f"{record.levelname}: "
+        lines: list[str] = []
+        for line in (head + super().format(record)).split("\n"):
+            lines += _broken(line, indent) if len(line) > _WIDTH else [line]
+        return "\n".join(lines)
+
+
+def _broken(line: str, indent: str) -> list[str]:
+    """Breaks a line between words, where it can."""
+    return textwrap.wrap(
+        line,
+        _WIDTH,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+        drop_whitespace=True,
+    )
 
 
 def _foreseen(error: BaseException, main: Callable[..., Any]) -> bool:
@@ -144,88 +339,5 @@ def _one_line(error: BaseException) -> str:
             "--dtype=bfloat16 or --gradient_accumulation_steps; pre-training "
             f"has --auto_batch_size. Received: {out_of_memory[0]}"
         )
+    text = _OF_NO_USE.sub("", text)
     return " ".join(text.split()) or type(error).__name__
-
-
-# ---- The flags of a run, as a flagfile --------------------------------------
-
-
-def write_flagfile(path: str) -> None:
-    """Writes the script's flags so that --flagfile=path repeats the run."""
-    script = os.path.basename(sys.argv[0])
-    now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-    lines = [
-        f"# python {script} --flagfile={path}",
-        f"# {now}",
-        *(f"--{name}={text}" for name, text in sorted(_values().items())),
-    ]
-    temporary = f"{path}.tmp{os.getpid()}"
-    epath.Path(temporary).write_text("\n".join(lines) + "\n")
-    epath.Path(temporary).replace(path)
-
-
-def read_flagfile(path: str) -> dict[str, str]:
-    """Returns the flags that `write_flagfile` wrote, as text by name."""
-    lines = epath.Path(path).read_text().split("\n")
-    texts = {}
-    for line in lines:
-        if line.startswith("--"):
-            name, _, text = line.removeprefix("--").partition("=")
-            texts[name] = text
-    return texts
-
-
-def check_same_run(path: str, identity: Iterable[str]) -> None:
-    """Compares the flags with those of the run that the folder holds.
-
-    Args:
-        path: the run's flags.txt; nothing is checked if there is none.
-        identity: names of flags that can't change while a run goes on. A
-            change of any other is logged.
-    """
-    if not epath.Path(path).exists():
-        return
-    changed = changes(read_flagfile(path))
-    fatal = [changed[name] for name in identity if name in changed]
-    if fatal:
-        raise ValueError(
-            f"{os.path.dirname(path)} holds another run: {'; '.join(fatal)}. "
-            "Choose another output_dir, or remove this one to start again."
-        )
-    for change in changed.values():
-        logging.warning("Going on with another flag: %s", change)
-
-
-def changes(before: Mapping[str, str]) -> dict[str, str]:
-    """Says of each flag that is not what it was, what it was and is.
-
-    Args:
-        before: the flags of a run, from `read_flagfile`.
-    """
-    now = _values()
-    return {
-        name: f"{name} was {before.get(name)} and is {now.get(name)}"
-        for name in sorted(before.keys() | now.keys())
-        if before.get(name) != now.get(name)
-    }
-
-
-def values_of(*modules: types.ModuleType) -> dict[str, str]:
-    """Name -> text of the modules' flags that have a value."""
-    return {
-        name: text
-        for module in modules
-        for name, text in _values(module.__name__).items()
-    }
-
-
-def _values(module: str | None = None) -> dict[str, str]:
-    """Name -> text of a module's own flags, by default the script's."""
-    own = flags.FLAGS.get_key_flags_for_module(module or sys.argv[0])
-    return {f.name: _text(f) for f in own if f.value is not None}
-
-
-def _text(flag: flags.Flag) -> str:
-    if flag.boolean:
-        return "true" if flag.value else "false"
-    return flag.serialize().removeprefix(f"--{flag.name}=")

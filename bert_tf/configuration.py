@@ -1,13 +1,17 @@
 """The architecture of a BERT: the released bert_config.json."""
 
 import dataclasses
+import difflib
+import functools
 import json
 import math
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from bert_tf import functions
 
 import tensorflow as tf
+from absl import logging
 
 # Keys of the multilingual and Chinese releases. They describe the pooler that
 # every BERT has, and the original never read them.
@@ -22,8 +26,46 @@ _POOLER_KEYS = frozenset(
     }
 )
 # `problem_type`, as transformers has it, of a classifier whose texts may have
-# several labels.
+# several labels. The number of labels tells the others apart.
 MULTI_LABEL = "multi_label_classification"
+_OTHER_PROBLEMS = ("single_label_classification", "regression")
+# What transformers calls the tanh form of GELU: as in huggingface_names.
+_TANH_GELUS = ("gelu_new", "gelu_pytorch_tanh", "gelu_fast")
+# Keys that transformers writes, or has written, into the config.json of a BERT
+# and that change nothing of what it computes. The second half is about writing
+# text, which an encoder does not do.
+_KEYS = """
+    _attn_implementation _attn_implementation_autoset _commit_hash
+    _name_or_path architectures attn_implementation bos_token_id
+    chunk_size_feed_forward classifier_dropout decoder_start_token_id dtype
+    eos_token_id eos_token_ids finetuning_task gradient_checkpointing id2label
+    label2id mask_token_id model_type name_or_path num_labels output_attentions
+    output_hidden_states output_past pad_token_id return_dict sep_token_id
+    tf_legacy_loss tie_encoder_decoder tokenizer_class torch_dtype torchscript
+    transformers_version use_bfloat16 xla_device
+
+    assistant_confidence_threshold assistant_lookbehind bad_words_ids
+    begin_suppress_tokens diversity_penalty do_sample early_stopping
+    encoder_no_repeat_ngram_size encoder_repetition_penalty epsilon_cutoff
+    eta_cutoff exponential_decay_length_penalty forced_bos_token_id
+    forced_eos_token_id length_penalty max_length min_length
+    no_repeat_ngram_size num_assistant_tokens num_assistant_tokens_schedule
+    num_beam_groups num_beams num_return_sequences output_scores prefix
+    remove_invalid_values repetition_penalty return_dict_in_generate
+    suppress_tokens target_lookbehind task_specific_params temperature top_k
+    top_p typical_p use_cache
+"""
+_HARMLESS_KEYS = frozenset(_KEYS.split())
+# Keys of transformers that make another model of it, unless they say this.
+_ONE_VALUE: dict[str, Any] = {
+    "add_cross_attention": False,
+    "cross_attention_hidden_size": None,
+    "is_decoder": False,
+    "is_encoder_decoder": False,
+    "position_embedding_type": "absolute",
+    "pruned_heads": {},
+    "tie_word_embeddings": True,
+}
 _SIZES = (
     "vocab_size",
     "hidden_size",
@@ -59,64 +101,52 @@ class BertConfig:
     problem_type: str | None = None
 
     def __post_init__(self):
-        for name in _SIZES:
-            value = getattr(self, name)
-            if not _is_a(value, int) or value < 1:
-                raise ValueError(
-                    f"`{name}` must be a positive integer. "
-                    f"Received: {name}={value!r}"
-                )
-        if self.hidden_size % self.num_attention_heads:
-            raise ValueError(
-                "`hidden_size` must be a multiple of `num_attention_heads`. "
-                f"Received: hidden_size={self.hidden_size}, "
-                f"num_attention_heads={self.num_attention_heads}"
-            )
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-            value = getattr(self, name)
-            if not _is_a(value, int | float) or not 0 <= value < 1:
-                raise ValueError(
-                    f"`{name}` must be a number, at least 0 and below 1. "
-                    f"Received: {name}={value!r}"
-                )
-        for name in (
-            "initializer_range",
-            "layer_norm_eps",
-            "transform_layer_norm_eps",
-        ):
-            value = getattr(self, name)
-            if name == "transform_layer_norm_eps" and value is None:
-                continue
-            if not _is_a(value, int | float) or not 0 < value < math.inf:
-                raise ValueError(
-                    f"`{name}` must be a positive number. "
-                    f"Received: {name}={value!r}"
-                )
-        if self.problem_type not in (None, MULTI_LABEL):
-            raise ValueError(
-                f"`problem_type` must be {MULTI_LABEL!r}, or be left out. "
-                f"Received: problem_type={self.problem_type!r}"
-            )
-        functions.activation(self.hidden_act)
-        functions.activation(self.transform_act or self.hidden_act)
+        # As the original, which lower-cases it and takes none for linear.
+        object.__setattr__(self, "hidden_act", _activation(self.hidden_act))
+        _check(vars(self), vars(self))
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "BertConfig":
-        """Returns the config of a parsed bert_config.json."""
-        known = {field.name for field in dataclasses.fields(cls)}
-        unknown = sorted(set(values) - known - _POOLER_KEYS)
-        if unknown:
-            raise ValueError(
-                f"The BERT config has unknown keys: {', '.join(unknown)}. "
-                f"Known keys: {', '.join(sorted(known))}"
-            )
+    def from_dict(cls, values: Mapping[str, Any]) -> "BertConfig":
+        """Returns the config of a parsed bert_config.json.
+
+        That of Hugging Face's config.json as well, with the numerics that the
+        original gives to its words: "gelu" is the tanh form.
+
+        Raises:
+            ValueError: A value is bad, or may mean another model than BERT.
+        """
+        cls.check_is_bert(values)
+        fields = {field.name for field in dataclasses.fields(cls)}
+        _check_keys(values, fields)
         if "vocab_size" not in values:
-            raise ValueError("The BERT config has no `vocab_size`.")
-        return cls(**{k: v for k, v in values.items() if k in known})
+            raise ValueError(
+                "The BERT config has no `vocab_size`: add the number of pieces "
+                "of the vocabulary."
+            )
+        given = {k: v for k, v in values.items() if k in fields}
+        if given.get("hidden_act") in _TANH_GELUS:
+            given["hidden_act"] = "gelu"
+        if given.get("problem_type") in _OTHER_PROBLEMS:
+            del given["problem_type"]
+        return cls.of_file(given, given)
+
+    @classmethod
+    def of_file(
+        cls, values: Mapping[str, Any], given: Collection[str]
+    ) -> "BertConfig":
+        """Returns a config; errors say which values the file does not have.
+
+        Args:
+            values: by name of field.
+            given: names of those in the file.
+        """
+        fields = dataclasses.fields(cls)
+        _check({f.name: f.default for f in fields} | dict(values), given)
+        return cls(**values)
 
     @classmethod
     def from_json_file(cls, path: str) -> "BertConfig":
-        """Reads a bert_config.json, local or remote."""
+        """Reads a bert_config.json, local or remote; logs what is not used."""
         with tf.io.gfile.GFile(path, "rb") as file:
             text = file.read()
         try:
@@ -126,9 +156,37 @@ class BertConfig:
         if not isinstance(values, dict):
             raise ValueError(f"{path} must hold one JSON object.")
         try:
-            return cls.from_dict(values)
+            config = cls.from_dict(values)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
+        for note in _notes(values, config):
+            _say_once(f"{path}: {note}")
+        return config
+
+    @staticmethod
+    def check_is_bert(values: Mapping[str, Any]) -> None:
+        """Raises ValueError if a config names another model, or another form.
+
+        Args:
+            values: of a bert_config.json, or of a config.json of transformers.
+        """
+        kind = values.get("model_type") or "bert"
+        architectures = values.get("architectures") or []
+        strangers = [n for n in architectures if not str(n).startswith("Bert")]
+        if kind != "bert" or strangers:
+            name = f"{kind} model" if kind != "bert" else str(strangers[0])
+            article = "an" if name[0] in "aeiouAEIOU" else "a"
+            raise ValueError(
+                f"This is {article} {name}, not BERT, and only BERT can be "
+                f"read. Received: model_type={kind}, "
+                f"architectures={architectures}"
+            )
+        for name, usual in _ONE_VALUE.items():
+            if values.get(name) not in (usual, None):
+                raise ValueError(
+                    f"This BERT computes otherwise than the original: `{name}` "
+                    f"must be {usual!r}. Received: {name}={values[name]!r}"
+                )
 
     def to_json(self) -> str:
         """Returns the text of a bert_config.json."""
@@ -152,6 +210,122 @@ class BertConfig:
                 f"{path} does not belong to this BERT config: it has {size} "
                 f"pieces, the config says vocab_size={self.vocab_size}."
             )
+
+
+# ---- Keys --------------------------------------------------------------------
+
+
+def _check_keys(values: Collection[str], fields: Collection[str]) -> None:
+    """Raises ValueError for keys that nobody knows."""
+    known = {*fields, *_HARMLESS_KEYS, *_ONE_VALUE, *_POOLER_KEYS}
+    unknown = sorted(set(values) - known)
+    for i, key in enumerate(unknown):
+        for meant in difflib.get_close_matches(key, fields, 1, 0.75):
+            unknown[i] = f"{key} (did you mean {meant}?)"
+    if unknown:
+        raise ValueError(
+            f"The BERT config has unknown keys: {', '.join(unknown)}. What is "
+            "unknown may change the model: mend or remove it."
+        )
+
+
+def _notes(values: Mapping[str, Any], config: BertConfig) -> list[str]:
+    """Says in sentences what is not used of a file, or taken otherwise."""
+    notes = []
+    unused = [k for k in values if k in _HARMLESS_KEYS or k in _ONE_VALUE]
+    if values.get("problem_type") in _OTHER_PROBLEMS:
+        unused.append("problem_type")
+    if unused:
+        notes.append(
+            f"not used, the model is the same: {', '.join(sorted(unused))}."
+        )
+    rate = config.hidden_dropout_prob
+    if values.get("classifier_dropout") not in (None, rate):
+        notes.append(
+            f"heads are trained with hidden_dropout_prob={rate}, not with "
+            f"classifier_dropout={values['classifier_dropout']}."
+        )
+    is_theirs = "model_type" in values or "transformers_version" in values
+    if is_theirs and _activation(values.get("hidden_act", "gelu")) == "gelu":
+        notes.append(
+            "a config of Hugging Face, where gelu is the erf form. In this "
+            "file it is taken for the original's tanh form; the model's folder "
+            "as --init_checkpoint keeps erf."
+        )
+    missing = [f"{n}={getattr(config, n)}" for n in _SIZES if n not in values]
+    if missing:
+        notes.append(f"not in the file, so the default: {', '.join(missing)}.")
+    return notes
+
+
+@functools.cache
+def _say_once(line: str) -> None:
+    """Logs a line once in this process: configs are read repeatedly."""
+    logging.info("%s", line)
+
+
+# ---- Values ------------------------------------------------------------------
+
+
+def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
+    """Raises ValueError if a value is bad, or two do not go together.
+
+    Args:
+        values: of all fields.
+        given: names of those that are not defaults.
+    """
+
+    def received(*names: str) -> str:
+        said = (
+            f"{name}={values[name]!r}"
+            + ("" if name in given else " (not in the file, so the default)")
+            for name in names
+        )
+        return f"Received: {', '.join(said)}"
+
+    for name in _SIZES:
+        if not _is_a(values[name], int) or values[name] < 1:
+            raise ValueError(
+                f"`{name}` must be a positive integer. {received(name)}"
+            )
+    if values["hidden_size"] % values["num_attention_heads"]:
+        raise ValueError(
+            "`hidden_size` must be a multiple of `num_attention_heads`. "
+            f"{received('hidden_size', 'num_attention_heads')}"
+        )
+    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+        if not _is_a(values[name], int | float) or not 0 <= values[name] < 1:
+            raise ValueError(
+                f"`{name}` must be a number, at least 0 and below 1. "
+                f"{received(name)}"
+            )
+    for name in (
+        "initializer_range",
+        "layer_norm_eps",
+        "transform_layer_norm_eps",
+    ):
+        value = values[name]
+        if name == "transform_layer_norm_eps" and value is None:
+            continue
+        if not _is_a(value, int | float) or not 0 < value < math.inf:
+            raise ValueError(
+                f"`{name}` must be a positive number. {received(name)}"
+            )
+    if values["problem_type"] not in (None, MULTI_LABEL):
+        raise ValueError(
+            f"`problem_type` must be {MULTI_LABEL!r}, or be left out. "
+            f"{received('problem_type')}"
+        )
+    act = _activation(values["hidden_act"])
+    functions.activation(act)
+    functions.activation(values["transform_act"] or act)
+
+
+def _activation(name: Any) -> Any:
+    """Returns the name of an activation as the original understands it."""
+    if name is None or name == "":
+        return "linear"
+    return name.lower() if isinstance(name, str) else name
 
 
 def _is_a(value: Any, kind: Any) -> bool:

@@ -15,14 +15,12 @@ the shuffle of 1,000 pieces into 10,000 shards reads the sequences once.
 """
 
 import contextlib
-import fcntl
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
-from bert_tf import pretraining_data
+from bert_tf import file_systems, files, pretraining_data, run_lock
 
 import numpy as np
 from etils import epath
@@ -35,22 +33,6 @@ _HEAD = np.dtype(
     [("key", "<u8"), ("length", "<u4"), ("middle", "<u4"), ("label", "i1")]
 )
 _TABLE = np.dtype("<i8")
-
-
-def write(path: epath.Path, data: bytes) -> None:
-    """Writes a file that appears only when it is complete."""
-    temporary = epath.Path(f"{path}.tmp")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def sha256(file: str | os.PathLike[str]) -> str:
-    """Returns the SHA-256 of a file in hexadecimal."""
-    return hashlib.sha256(epath.Path(file).read_bytes()).hexdigest()
 
 
 class WorkFolder:
@@ -96,30 +78,20 @@ class WorkFolder:
         for name in _FOLDERS:
             (self.path / name).mkdir(parents=True, exist_ok=True)
         if not file.exists():
-            write(file, json.dumps(fingerprint, indent=2).encode())
+            files.write_json(file, fingerprint)
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Keeps out other processes, after `begin`.
-
-        Two would write to the same temporary files. It can't where files have
-        no locks, such as on gs://.
+        """Keeps out other processes, which would make the same files.
 
         Raises:
             ValueError: Another process works in the folder.
         """
-        with contextlib.ExitStack() as stack:
-            try:
-                file = stack.enter_context(open(self.path / "run.json", "r+b"))
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise ValueError(
-                    f"Another process works in {self.path}: wait for its end, "
-                    "or choose another output"
-                ) from error
-            except OSError:
-                pass
-            yield
+        try:
+            with run_lock.hold(self.path, what="makes records"):
+                yield
+        finally:
+            self._remove_if_empty()
 
     @property
     def is_empty(self) -> bool:
@@ -140,14 +112,23 @@ class WorkFolder:
                 folder.rmdir()
         # The last, so that a removal that was stopped can be gone on with.
         (self.path / "run.json").unlink()
-        if not any(self.path.iterdir()):
+        self._remove_if_empty()
+
+    def _remove_if_empty(self) -> None:
+        if not self.path.exists() or any(self.path.iterdir()):
+            return
+        if file_systems.is_remote(os.fspath(self.path)):
             self.path.rmdir()
+            return
+        # Another process may have begun to write here.
+        with contextlib.suppress(OSError):
+            os.rmdir(self.path)
 
     # ---- Counts: small numbers, and that something is done ------------------
 
     def save_counts(self, name: str, counts: Any) -> None:
         """Notes that something is done, and what it gave."""
-        write(self._counts(name), json.dumps(counts).encode())
+        files.write_text(self._counts(name), json.dumps(counts))
 
     def load_counts(self, name: str) -> Any:
         """Returns what `save_counts` was given, None if nothing."""
@@ -181,8 +162,7 @@ class WorkFolder:
     ) -> None:
         """Writes the documents of a piece."""
         path = self.path / "tokens" / "{:06d}-{:04d}.npy".format(*piece)
-        temporary = epath.Path(f"{path}.tmp")
-        with temporary.open("wb") as file:
+        with files.new_file(path) as file:
             for array in (
                 self._pack(documents.tokens, documents.word_starts),
                 documents.sentences,
@@ -190,7 +170,6 @@ class WorkFolder:
                 documents.keys,
             ):
                 np.lib.format.write_array(file, array)
-        temporary.replace(path)
 
     def load_documents(self, piece: Piece) -> pretraining_data.Corpus:
         """Reads the documents of a piece."""
@@ -237,7 +216,7 @@ class WorkFolder:
             + heads.nbytes
             + sequences.starts[borders] * tokens.itemsize
         )
-        write(
+        files.write_bytes(
             self._sequences(piece, repetition),
             table.tobytes() + heads.tobytes() + tokens.tobytes(),
         )

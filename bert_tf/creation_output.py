@@ -19,12 +19,14 @@ class Output:
         folder: For shards with names of ours otherwise.
         num_shards: How many there are in the folder; None: by their size.
         shard_bytes: About the size of a shard.
+        overwrites: Whether named files may be replaced that no run wrote.
     """
 
     files: tuple[str, ...] = ()
     folder: str = ""
     num_shards: int | None = None
     shard_bytes: int = 100 * 10**6
+    overwrites: bool = False
 
     @property
     def manifest(self) -> str:
@@ -97,9 +99,12 @@ class Output:
                     "choose another output"
                 )
             return True
-        folder = epath.Path(self.folder)
-        if self.files or epath.Path(self.work_folder).exists():
+        if epath.Path(self.work_folder).exists():
             return False
+        if self.files:
+            self._check_not_there()
+            return False
+        folder = epath.Path(self.folder)
         # Users read *.tfrecord: none of another run may stand among them.
         others = sorted(map(os.fspath, folder.glob("*.tfrecord")))
         if others:
@@ -108,6 +113,17 @@ class Output:
                 f"{others[0]}: remove them or choose another --output_dir"
             )
         return False
+
+    def _check_not_there(self) -> None:
+        """Raises ValueError if a file is there that no run of ours wrote."""
+        for path in map(epath.Path, self.files):
+            is_there = path.exists() and path.stat().length
+            if is_there and not self.overwrites:
+                raise ValueError(
+                    f"{path} exists, and its manifest does not: no run of ours "
+                    "wrote it. Choose another --output_file, or replace it by "
+                    f"--overwrite. Received: output_file={path}"
+                )
 
 
 @dataclasses.dataclass(frozen=True)

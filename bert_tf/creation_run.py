@@ -7,7 +7,6 @@ when, changes no byte of them.
 
 import collections
 import dataclasses
-import errno
 import functools
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -20,6 +19,7 @@ from bert_tf import (
     creation,
     creation_files,
     creation_output,
+    files,
     manifests,
     pretraining_data,
     tfrecord,
@@ -31,9 +31,6 @@ from bert_tf import (
 import numpy as np
 from absl import logging
 from etils import epath
-
-# A quota and a limit of the file system are as good as full.
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +65,12 @@ class Job:
         return _vocabulary(self.vocab_file)
 
     @property
+    def vocab_sha256(self) -> str:
+        """SHA-256 of the vocabulary's text: of what is kept beside weights."""
+        text = tokenization.read_vocab(self.vocab_file, say=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
     def tokenizer(self) -> bulk_tokenization.BulkTokenizer:
         """Splits sentences."""
         return _tokenizer(self.vocab_file, self.do_lower_case)
@@ -89,20 +92,19 @@ class Job:
 
     def fingerprint(self, output: creation_output.Output) -> dict[str, Any]:
         """Returns what decides the bytes of the shards, by names of flags."""
-        files = {part.file for unit in self.units for part in unit.parts}
+        names = {part.file for unit in self.units for part in unit.parts}
         reader = dataclasses.asdict(self.reader)
         # Text that is good is the same either way.
         del reader["on_bad_text"]
         return {
             "input_file": {
-                "files": len(files),
+                "files": len(names),
                 "bytes": sum(unit.size for unit in self.units),
                 "sha256": hashlib.sha256(repr(self.units).encode()).hexdigest(),
             },
-            "vocab_file": creation_files.sha256(self.vocab_file),
+            "vocab_file": self.vocab_sha256,
             "do_lower_case": self.do_lower_case,
-            "word_list": self.word_list
-            and creation_files.sha256(self.word_list),
+            "word_list": self.word_list and files.sha256(self.word_list),
             "segmenter": self.segmenter,
             "random_seed": self.seed,
             "created_by": bert_tf.__version__,
@@ -112,11 +114,12 @@ class Job:
         }
 
 
-# Once in each process.
+# Once in each process. What is changed in the file was said when it was
+# checked, and is not said again by each of them.
 @functools.cache
 def _vocabulary(vocab_file: str) -> pretraining_data.Vocabulary:
     return pretraining_data.Vocabulary.from_vocab(
-        tokenization.load_vocab(vocab_file), vocab_file
+        tokenization.load_vocab(vocab_file, say=False), vocab_file
     )
 
 
@@ -125,7 +128,7 @@ def _tokenizer(
     vocab_file: str, do_lower_case: bool
 ) -> bulk_tokenization.BulkTokenizer:
     return bulk_tokenization.BulkTokenizer(
-        tokenization.load_vocab(vocab_file), do_lower_case
+        tokenization.load_vocab(vocab_file, say=False), do_lower_case
     )
 
 
@@ -243,8 +246,8 @@ def run(
     """
     for folder in output.folders:
         epath.Path(folder).mkdir(parents=True, exist_ok=True)
-    job.work.begin(job.fingerprint(output))
     with job.work.alone():
+        job.work.begin(job.fingerprint(output))
         return _run(job, output, pool)
 
 
@@ -252,7 +255,7 @@ def _run(
     job: Job, output: creation_output.Output, pool: workers.Workers
 ) -> creation_output.Result:
     """All phases."""
-    files: list[str] = []
+    shards: list[str] = []
     try:
         pieces, counts = _tokenize_all(job, pool)
         # Each task has a copy of the job; the units are many.
@@ -264,21 +267,22 @@ def _run(
             # Other flags are needed, for which this work is of no use.
             job.work.remove()
             raise
-        files = output.paths(layout.shards)
+        shards = output.paths(layout.shards)
         _cut_all(job, pool, pieces, layout)
-        return _write_all(job, pool, pieces, layout, files, counts)
+        return _write_all(job, pool, pieces, layout, shards, counts)
     except OSError as error:
-        if error.errno not in _DISK_FULL:
+        if error.errno not in files.FULL:
             raise
-        raise OSError(job.work.on_full_disk(files, error)) from error
+        raise OSError(job.work.on_full_disk(shards, error)) from error
 
 
 def finish(
     job: Job, output: creation_output.Output, result: creation_output.Result
 ) -> None:
     """Writes the manifest, then removes the working folder's files."""
-    write_manifest(job, output, result)
-    job.work.remove()
+    with job.work.alone():
+        write_manifest(job, output, result)
+        job.work.remove()
 
 
 def write_manifest(
@@ -292,7 +296,7 @@ def write_manifest(
         record_type=settings.record_type,
         max_seq_length=settings.max_seq_length,
         max_predictions_per_seq=settings.max_predictions_per_seq,
-        vocab_sha256=creation_files.sha256(job.vocab_file),
+        vocab_sha256=job.vocab_sha256,
         vocab_size=vocabulary.size,
         do_lower_case=job.do_lower_case,
         objective=settings.objective,
@@ -387,13 +391,13 @@ def _write_all(
     pool: workers.Workers,
     pieces: Sequence[creation.Piece],
     layout: creation.Layout,
-    files: Sequence[str],
+    paths: Sequence[str],
     counts: collections.Counter[str],
 ) -> creation_output.Result:
     """Phase 3."""
     missing = [
         (shard, file)
-        for shard, file in enumerate(files)
+        for shard, file in enumerate(paths)
         if job.work.load_counts(f"shard-{shard}") is None
         or not epath.Path(file).exists()
     ]
@@ -402,17 +406,17 @@ def _write_all(
         "Wrote {instances:,.0f} of about {total:,.0f} instances, "
         "{rate:,.0f} instances/s",
         "instances",
-        expected * len(missing) / len(files),
+        expected * len(missing) / len(paths),
     )
     tasks = [
         functools.partial(_write, job, pieces, layout, *part)
         for part in missing
     ]
-    _run_tasks(pool, tasks, len(files), reporter)
+    _run_tasks(pool, tasks, len(paths), reporter)
     shards = [
-        job.work.load_counts(f"shard-{shard}") for shard in range(len(files))
+        job.work.load_counts(f"shard-{shard}") for shard in range(len(paths))
     ]
     records = [shard.pop("records") for shard in shards]
     for shard in shards:
         counts.update(shard)
-    return creation_output.Result(list(files), records, dict(counts))
+    return creation_output.Result(list(paths), records, dict(counts))

@@ -5,13 +5,13 @@ import os
 import re
 from collections.abc import Callable, Iterator
 
-from bert_tf import cluster
+from bert_tf import cluster, options
 
 import keras
 import tensorflow as tf
 
-STRATEGIES = ("default", "mirrored", "multi_worker_mirrored", "tpu")
-DTYPES = ("float32", "bfloat16", "float16")
+STRATEGIES = options.STRATEGIES
+DTYPES = options.DTYPES
 
 
 def set_up(

@@ -13,16 +13,17 @@ Shapes:
 - B: batch     S: sequence length     C: classes, 1 for a regression
 """
 
+import contextlib
 import dataclasses
 import functools
 import json
-import os
 import pathlib
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bert_tf import (
+    files,
     heads,
     long_documents,
     modeling,
@@ -33,6 +34,7 @@ from bert_tf import (
 
 import keras
 import tensorflow as tf
+from absl import logging
 
 # Name -> tf.function.
 Signatures = Mapping[str, Any]
@@ -87,12 +89,10 @@ class PairModule(tf.Module):
         self.tokenizer = tokenizer
         self.weights = [variable.value for variable in model.variables]
 
-        # One text_b stands for as many as there are rows. That allows for a
-        # default, which a signature keeps and gRPC clients may rely on.
-        no_text = tf.constant([""])
+        none = no_text()
 
-        def serve_pairs(text_a, text_b=no_text):
-            text_b = tf.broadcast_to(text_b, tf.shape(text_a))
+        def serve_pairs(text_a, text_b=none):
+            text_a, text_b = as_pairs(text_a, text_b)
             first, second = map(tokenizer.tokenize, (text_a, text_b))
             inputs = tokenizer.pack(first, second, max_seq_length, False)
             return describe(model(inputs))
@@ -111,15 +111,7 @@ class PairModule(tf.Module):
             return describe(tf.math.segment_mean(logits, owners))
 
         def serve_ids(input_ids, input_mask, segment_ids):
-            return describe(
-                model(
-                    {
-                        "input_ids": input_ids,
-                        "input_mask": input_mask,
-                        "segment_ids": segment_ids,
-                    }
-                )
-            )
+            return describe(model(as_batch(input_ids, input_mask, segment_ids)))
 
         function = functools.partial(tf.function, autograph=False)
         self.serve_single = function(serve_single, [_TEXTS])
@@ -159,7 +151,8 @@ def classifier(
         labels: The names of its classes; None for a regression.
         max_seq_length: What is longer is cut, as in training.
         takes_pairs: Whether its inputs may have a second text. If so, "" as
-            `text_b` stands for no second text.
+            `text_b` stands for no second text, and [""], the default, for none
+            of all. Other numbers of texts than in `text_a` are an error.
         is_multi_label: Whether a text may have several labels.
         documents: How texts are cut that are too long, as in training; by
             default only their heads are read. Not for pairs.
@@ -228,7 +221,74 @@ def _describe(
     return several if is_multi_label else label
 
 
-# ---- What all exports share -------------------------------------------------
+# ---- What all exports share: inputs -----------------------------------------
+
+
+def no_text() -> tf.Tensor:
+    """The `text_b` of single texts: one "" for all of them.
+
+    A default of one row, which a signature keeps and gRPC clients may rely on.
+    """
+    return tf.constant([""])
+
+
+def as_pairs(
+    text_a: tf.Tensor, text_b: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns both texts, [B] each, where there are as many, or `no_text`.
+
+    One text for several is an error: a client has lost the others.
+    """
+    is_none = (tf.size(text_b) == 1) & tf.reduce_all(text_b == "")
+    text_a, text_b = checked(
+        is_none | (tf.size(text_a) == tf.size(text_b)),
+        "text_b must have as many texts as text_a ([B]), or be left out.",
+        {"text_a": text_a, "text_b": text_b},
+    )
+    return text_a, tf.broadcast_to(text_b, tf.shape(text_a))
+
+
+def as_batch(
+    input_ids: tf.Tensor, input_mask: tf.Tensor, segment_ids: tf.Tensor
+) -> dict[str, tf.Tensor]:
+    """Returns what models take, where all have the same shape, [B, S]."""
+    inputs = {
+        "input_ids": input_ids,
+        "input_mask": input_mask,
+        "segment_ids": segment_ids,
+    }
+    shape = tf.shape(input_ids)
+    is_same = (shape == tf.shape(input_mask)) & (shape == tf.shape(segment_ids))
+    found = checked(
+        tf.reduce_all(is_same),
+        "input_ids, input_mask and segment_ids must have the same shape.",
+        inputs,
+    )
+    return dict(zip(inputs, found, strict=True))
+
+
+def checked(
+    is_right: tf.Tensor, expected: str, inputs: Mapping[str, tf.Tensor]
+) -> list[tf.Tensor]:
+    """Returns the inputs; where they are not right, computing them fails.
+
+    Args:
+        is_right: A bool scalar.
+        expected: A sentence for the error, which says their sizes as well.
+        inputs: By the names in the signature.
+    """
+    sizes = [
+        tf.size(x) if x.shape.rank == 1 else tf.shape(x)
+        for x in inputs.values()
+    ]
+    received = ", ".join(f"{name} {{}}" for name in inputs)
+    message = tf.strings.format(f"{expected} Received: {received}", sizes)
+    # What is computed from the inputs waits: the error comes before another.
+    with tf.control_dependencies([tf.debugging.Assert(is_right, [message])]):
+        return [tf.identity(x) for x in inputs.values()]
+
+
+# ---- What all exports share: files ------------------------------------------
 
 
 def check_target(path: str) -> None:
@@ -281,18 +341,16 @@ def save(path: str, export: Export, overwrite: bool = False) -> None:
             asset.write_text(text, encoding="utf-8")
             assets.append(tf.saved_model.Asset(str(asset)))
         export.module.files = assets
-        _save(path, export.module, export.signatures)
+        with files.new_folder(path, overwrite) as new, _without_notes():
+            tf.saved_model.save(export.module, new, export.signatures)
 
 
-def _save(path: str, module: tf.Module, signatures: Signatures) -> None:
-    """Saves under another name, then renames: no half model is ever found."""
-    temporary = f"{path.rstrip('/')}.tmp{os.getpid()}"
+@contextlib.contextmanager
+def _without_notes() -> Iterator[None]:
+    """Keeps back what TensorFlow logs, by our logger, of every SavedModel."""
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.ERROR)
     try:
-        tf.saved_model.save(module, temporary, signatures)
-        if tf.io.gfile.exists(path):
-            tf.io.gfile.rmtree(path)
-        tf.io.gfile.rename(temporary, path, overwrite=True)
-    except BaseException:
-        if tf.io.gfile.exists(temporary):
-            tf.io.gfile.rmtree(temporary)
-        raise
+        yield
+    finally:
+        logging.set_verbosity(before)

@@ -29,14 +29,15 @@ class _ExtractorModule(tf.Module):
         max_seq_length: int,
         choice: features.Choice,
         unit: str,
+        normalize: bool,
     ):
         super().__init__()
         self.tokenizer = tokenizer
         self.weights = [variable.value for variable in model.variables]
-        no_text = tf.constant([""])
+        none = export.no_text()
 
-        def serve(text_a, text_b=no_text):
-            text_b = tf.broadcast_to(text_b, tf.shape(text_a))
+        def serve(text_a, text_b=none):
+            text_a, text_b = export.as_pairs(text_a, text_b)
             inputs = tokenizer.pack(
                 tokenizer.tokenize(text_a),
                 tokenizer.tokenize(text_b),
@@ -46,6 +47,8 @@ class _ExtractorModule(tf.Module):
             found = choice.select(model(inputs))
             mask = inputs["input_mask"]
             vectors = features.pool(found, mask, unit)  # [B, S or 1, K, D]
+            if normalize:
+                vectors = features.unit_length(vectors)
             if unit != "token":
                 return {"vectors": vectors[:, 0]}
             vectors *= tf.cast(mask, vectors.dtype)[..., None, None]
@@ -68,13 +71,14 @@ def extractor(
     max_seq_length: int,
     choice: features.Choice,
     unit: str,
+    normalize: bool = False,
 ) -> export.Export:
     """Returns the model as one that takes raw text.
 
     The signature `serving_default` takes `text_a` and, for pairs, `text_b`
-    (string [B]; "" stands for none). It returns `vectors`: of texts [B, K, D];
-    of tokens [B, S, K, D], 0 for padding, and then `input_ids` and
-    `input_mask` [B, S] too.
+    (string [B]; "" stands for none, [""] for none of all). It returns
+    `vectors`: of texts [B, K, D]; of tokens [B, S, K, D], 0 for padding, and
+    then `input_ids` and `input_mask` [B, S] too.
 
     Args:
         model: With its weights.
@@ -83,6 +87,8 @@ def extractor(
         max_seq_length: What is longer is cut.
         choice: Which layers.
         unit: "token", "cls" or "mean".
+        normalize: Whether each vector is to have the length 1, so that dot
+            products are cosines.
 
     Raises:
         ValueError: if the arguments do not fit.
@@ -101,6 +107,7 @@ def extractor(
         "max_seq_length": max_seq_length,
         "features": list(choice.names),
         "unit": unit,
+        "normalize": normalize,
     }
     module = _ExtractorModule(
         model,
@@ -108,6 +115,7 @@ def extractor(
         max_seq_length,
         choice,
         unit,
+        normalize,
     )
     return export.Export(
         module,

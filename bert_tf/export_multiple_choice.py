@@ -43,19 +43,18 @@ class _ChooserModule(tf.Module):
             }
 
         def serve(prompt, choices):
+            prompt, choices = export.checked(
+                tf.size(prompt) == tf.shape(choices)[0],
+                "choices must have a row for each prompt, [B] and [B, K].",
+                {"prompt": prompt, "choices": choices},
+            )
             inputs, _ = choice_ops.pack(
                 tokenizer, prompt, choices, max_seq_length, pad_to_max=False
             )
             return choose(inputs)
 
         def serve_ids(input_ids, input_mask, segment_ids):
-            return choose(
-                {
-                    "input_ids": input_ids,
-                    "input_mask": input_mask,
-                    "segment_ids": segment_ids,
-                }
-            )
+            return choose(export.as_batch(input_ids, input_mask, segment_ids))
 
         function = functools.partial(tf.function, autograph=False)
         self.serve = function(serve, [_PROMPTS, _CHOICES])

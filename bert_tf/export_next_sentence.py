@@ -34,11 +34,11 @@ def next_sentence(
 ) -> export.Export:
     """Returns the model as one that takes raw text.
 
-    The signatures are `serving_default` (`text_a` and `text_b`, string [B])
-    and `serve_ids` (`input_ids`, `input_mask`, `segment_ids`, int32 [B, S]).
-    Both return `is_next`, the probability that the second text follows the
-    first (float32 [B]), `probabilities` of yes and no and `logits` (float32
-    [B, 2]).
+    The signatures are `serving_default` (`text_a` and as many `text_b`,
+    string [B]) and `serve_ids` (`input_ids`, `input_mask`, `segment_ids`,
+    int32 [B, S]). Both return `is_next`, the probability that the second text
+    follows the first (float32 [B]), `probabilities` of yes and no and `logits`
+    (float32 [B, 2]).
 
     Args:
         model: With its trained weights.

@@ -135,6 +135,11 @@ class _SpanModule(tf.Module):
             return tf.stack(model(dict(zip(names, inputs, strict=True))), -1)
 
         def serve(question, context):
+            question, context = export.checked(
+                tf.size(question) == tf.size(context),
+                "context must have as many texts as question ([B]).",
+                {"question": question, "context": context},
+            )
             # Invalid bytes are left out, so that characters can be counted.
             context = tf.strings.unicode_transcode(
                 context, "UTF-8", "UTF-8", errors="ignore"
@@ -155,7 +160,8 @@ class _SpanModule(tf.Module):
             }
 
         def serve_ids(input_ids, input_mask, segment_ids):
-            logits = read((input_ids, input_mask, segment_ids))
+            inputs = export.as_batch(input_ids, input_mask, segment_ids)
+            logits = read(inputs.values())
             return {
                 "start_logits": logits[..., 0],
                 "end_logits": logits[..., 1],

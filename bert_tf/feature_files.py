@@ -13,12 +13,11 @@ import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any, Protocol
 
-from bert_tf import features, records, wire_format
+from bert_tf import features, files, options, records, wire_format
 
 import numpy as np
-from etils import epath
 
-FORMATS = ("jsonl", "npy", "parquet", "tfrecord")
+FORMATS = options.FEATURE_FORMATS
 _ENDINGS = {".npy": "npy", ".parquet": "parquet", ".tfrecord": "tfrecord"}
 
 
@@ -61,17 +60,12 @@ def writer(
         with _numpy_writer(path, unit) as arrays:
             yield arrays
         return
-    temporary = epath.Path(f"{path}.tmp{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            output = _KINDS[file_format](file, choice, unit, vocab)
-            try:
-                yield output
-            finally:
-                output.finish()
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with files.new_file(path) as file:
+        output = _KINDS[file_format](file, choice, unit, vocab)
+        try:
+            yield output
+        finally:
+            output.finish()
 
 
 def _tokens(
@@ -140,21 +134,16 @@ def _numpy_writer(path: str, unit: str) -> Iterator["_Npy"]:
             f"Received: {path}"
         )
     beside = pathlib.Path(path + _OFFSETS)
-    temporary, fresh = (
-        pathlib.Path(f"{name}.tmp{os.getpid()}") for name in (path, beside)
-    )
-    try:
-        with temporary.open("wb") as vectors, fresh.open("wb") as offsets:
-            output = _Npy(_GrowingArray(vectors), _GrowingArray(offsets))
-            yield output
-            output.finish()
+    has_offsets = unit in ("token", "word")
+    with (
+        # Gets its name last.
+        files.new_file(beside if has_offsets else os.devnull) as offsets,
+        files.new_file(path) as vectors,
+    ):
+        output = _Npy(_GrowingArray(vectors), _GrowingArray(offsets))
+        yield output
+        output.finish()
         beside.unlink(missing_ok=True)
-        temporary.replace(path)
-        if unit in ("token", "word"):
-            fresh.replace(beside)
-    finally:
-        temporary.unlink(missing_ok=True)
-        fresh.unlink(missing_ok=True)
 
 
 class _Npy:

@@ -13,12 +13,12 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from bert_tf import distribution, modeling, text_ops, tokenization
+from bert_tf import distribution, modeling, options, text_ops, tokenization
 
 import numpy as np
 import tensorflow as tf
 
-UNITS = ("token", "word", "cls", "mean")
+UNITS = options.UNITS
 _PAIR = re.compile(r"^(.*) \|\|\| (.*)$", re.DOTALL)
 # Kernels prefer lengths that are a multiple of this.
 _MULTIPLE = 8
@@ -125,6 +125,16 @@ def pool(vectors: tf.Tensor, input_mask: tf.Tensor, unit: str) -> tf.Tensor:
         total = tf.reduce_sum(vectors * mask, axis=1, keepdims=True)
         return total / tf.reduce_sum(mask, axis=1, keepdims=True)
     return vectors
+
+
+# What a vector of zeros is divided by, as in PyTorch's normalize.
+_LEAST_LENGTH = 1e-12
+
+
+def unit_length(vectors: tf.Tensor) -> tf.Tensor:
+    """Divides vectors [..., D] by their lengths: dot products are cosines."""
+    length = tf.norm(vectors, axis=-1, keepdims=True)
+    return vectors / tf.maximum(length, _LEAST_LENGTH)
 
 
 # ---- Lines ------------------------------------------------------------------
@@ -270,6 +280,7 @@ class Extractor:
         unit: str,
         batch_size: int,
         max_seq_length: int,
+        normalize: bool = False,
     ):
         """Prepares the graph.
 
@@ -280,6 +291,7 @@ class Extractor:
             unit: Of UNITS.
             batch_size: Lines at a time, over all replicas.
             max_seq_length: Of the lines.
+            normalize: Whether each vector is to have the length 1.
         """
         choice.check(model.config.num_hidden_layers)
         distribution.check_batch_size(strategy, "batch_size", batch_size)
@@ -287,6 +299,7 @@ class Extractor:
         self._unit = unit
         self._batch_size = batch_size
         self._length = max_seq_length
+        self._normalize = normalize
         # One shape on TPUs, and equal shares for replicas.
         self._is_fixed = distribution.is_tpu(strategy)
         self._fills = self._is_fixed or strategy.num_replicas_in_sync > 1
@@ -298,7 +311,10 @@ class Extractor:
                 "segment_ids": segments,
             }
             found = choice.select(model(inputs))
-            return tf.cast(pool(found, input_mask, unit), tf.float32)
+            found = tf.cast(pool(found, input_mask, unit), tf.float32)
+            # Those of words are made of these.
+            is_whole = normalize and unit != "word"
+            return unit_length(found) if is_whole else found
 
         spec = tf.TensorSpec([None, None], tf.int32)
 
@@ -348,7 +364,8 @@ class Extractor:
         if not line.words:
             return vectors[:0]
         # A word's vector is the mean of its pieces'.
-        return means(vectors, np.array(line.starts), np.array(line.ends))
+        words = means(vectors, np.array(line.starts), np.array(line.ends))
+        return unit_length(words).numpy() if self._normalize else words
 
 
 def _shares(strategy: tf.distribute.Strategy, x: tf.Tensor) -> tf.Tensor:

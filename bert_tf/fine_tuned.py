@@ -4,7 +4,7 @@ import dataclasses
 import os
 from collections.abc import Sequence
 
-from bert_tf import best, checkpoints, modeling, tokenization
+from bert_tf import best, checkpoints, files, modeling, tokenization
 from bert_tf.interop import formats, model_files, names, opened, tf1
 
 import keras
@@ -65,6 +65,18 @@ def trained_checkpoint(
         ValueError: There are none, or they have no trained head.
     """
     source = open_trained(output_dir, init_checkpoint, use_best)
+    return with_trained_head(source, head)
+
+
+def with_trained_head(
+    source: opened.Checkpoint, head: str
+) -> opened.Checkpoint:
+    """Returns a checkpoint as it is; ValueError if it lacks a head.
+
+    Args:
+        source: The checkpoint.
+        head: A key of interop.names.HEADS.
+    """
     missing = sorted(names.HEADS[head].keys() - source.shapes.keys())
     if missing:
         raise ValueError(
@@ -240,7 +252,7 @@ class ModelFiles:
     def write(self, folder: str, labels: Sequence[str] | None) -> None:
         """Writes the files, and labels.txt if there are labels."""
         for name, text in self.texts(labels).items():
-            opened.write_text(os.path.join(folder, name), text)
+            files.write_text(os.path.join(folder, name), text)
         of_before = os.path.join(folder, tf1.LABELS)
         if not labels and tf.io.gfile.exists(of_before):
             tf.io.gfile.remove(of_before)

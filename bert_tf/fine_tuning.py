@@ -12,14 +12,17 @@ from bert_tf import (
     best,
     checkpoints,
     devices,
+    disk_space,
     distribution,
     export,
+    files,
     fine_tuned,
     inference,
     input_pipeline,
     long_documents,
     modeling,
     optimization,
+    phases,
     progress,
     recipes,
     text_records,
@@ -53,6 +56,7 @@ class Plan:
         peak_flops: Of one device, where its data sheet is not known.
         profile_steps: Between which a trace is written.
         remat: Whether the backward pass computes layers again.
+        check_only: Whether to stop before the first step, writing nothing.
     """
 
     batch_size: int
@@ -70,14 +74,18 @@ class Plan:
     peak_flops: float | None = None
     profile_steps: tuple[int, int] | None = None
     remat: bool = False
+    check_only: bool = False
 
     def steps(self, examples: int) -> int:
         """Training steps for so many records, rounded down."""
         steps = int(examples / self.batch_size * self.num_train_epochs)
         if not steps:
+            way_out = "Lower --train_batch_size"
+            if self.num_train_epochs < 1:
+                way_out += " or raise --num_train_epochs"
             raise ValueError(
-                "There are too few examples for one training step. Lower "
-                f"--train_batch_size. Received: {examples} examples, "
+                f"There are too few examples for one training step. {way_out}. "
+                f"Received: {examples} examples, "
                 f"train_batch_size={self.batch_size}, "
                 f"num_train_epochs={self.num_train_epochs}"
             )
@@ -92,6 +100,11 @@ class Plan:
         steps = self.steps(examples)
         warmup = int(steps * self.warmup_proportion)
         return self.recipe.schedule(self.learning_rate, warmup, steps)
+
+    def check(self, examples: int) -> None:
+        """Raises ValueError where numbers contradict each other."""
+        self.schedule(examples)
+        progress.check_profile(self.profile_steps, self.steps(examples))
 
     def make_optimizer(
         self, examples: int, config: modeling.BertConfig
@@ -176,25 +189,36 @@ def train(
     Raises:
         ValueError: The run in the folder trained on other examples.
     """
+    examples = run.data["train"].count
+    plan.check(examples)
     trained_on = _examples(run)
     _check_same_examples(run, trained_on)
-    examples = run.data["train"].count
+    writes = run.is_chief and not plan.check_only
     with run.strategy.scope():
         optimizer = plan.make_optimizer(examples, run.model.bert.config)
-        optimizer.build(run.model.trainable_variables)
+        trained = run.model.trained_variables
+        optimizer.build(trained)
+        everything = {variable.path for variable in run.model.variables}
         state = checkpoints.TrainState(
             run.model,
             optimizer,
             plan.seed,
             plan.keep_checkpoint_max,
-            run.is_chief,
+            writes,
+            plan.batch_size,
+            untrained=everything - {variable.path for variable in trained},
         )
         restore(state)
+    left = plan.steps(examples) - state.step
     if run.is_chief:
+        disk_space.check_checkpoints(
+            run.folder, state, left // plan.save_checkpoints_steps + 1
+        )
+    if writes:
         if not state.step:
             best.clear(run.folder)
         run.files.write(run.folder, run.labels)
-        opened.write_json(os.path.join(run.folder, _EXAMPLES), trained_on)
+        files.write_json(os.path.join(run.folder, _EXAMPLES), trained_on)
     _train(run, plan, state, optimizer, objective, evaluation)
 
 
@@ -236,6 +260,12 @@ def _train(
     agree = distribution.agreement(run.strategy)
     distribution.check_same_step(agree, state.step)
     data, stop = run.data["train"], plan.steps(run.data["train"].count)
+    if plan.check_only:
+        logging.info(
+            "Would train on %d examples from step %d to %d.",
+            *(data.count, state.step, stop),
+        )
+        return
     if evaluation and _lacks_evaluation(run, plan, state.step, stop):
         logging.info("Step %d has not been evaluated yet.", state.step)
         report = progress.Progress(run.folder, state.step, stop, run.is_chief)
@@ -394,8 +424,14 @@ def predict(
         data.lengths,
         trim=run.has_free_shapes,
     )
+    phase = phases.Phase(
+        f"Predicting {split}", "rows", data.count, run.is_chief
+    )
     with input_pipeline.explained([data.path]), run.without_padding():
-        yield from inference.predict(run.strategy, function, dataset)
+        for part in inference.predict(run.strategy, function, dataset):
+            yield part
+            phase.add(len(next(iter(part.values()))))
+    phase.finish()
 
 
 def logits_and_labels(

@@ -9,9 +9,16 @@ import time
 from collections.abc import Mapping, Sequence
 
 import bert_tf
-from bert_tf import checkpoints, fine_tuned, processes, progress
+from bert_tf import (
+    checkpoints,
+    files,
+    fine_tuned,
+    phases,
+    processes,
+    run_lock,
+)
 from bert_tf.interop import formats, opened
-from bert_tf.tasks import common, glue_data, glue_runs, glue_scores
+from bert_tf.tasks import glue_data, glue_runs, glue_scores
 
 import tensorflow as tf
 from absl import logging
@@ -42,30 +49,33 @@ class Experiment:
         folder: str,
         script: str | os.PathLike[str],
         flags: Mapping[str, str],
-        files: fine_tuned.ModelFiles,
+        model_files: fine_tuned.ModelFiles,
         data: Mapping[str, glue_data.Data],
         settings: Sequence[glue_runs.Setting],
         seeds: Sequence[int],
     ):
-        """Waits for the folder, and takes up what is done in it.
+        """Holds the folder, and takes up what is done in it.
 
         Args:
             folder: Of all that is written.
             script: run_classifier.py.
             flags: Of the script, the same for all runs: text by name.
-            files: Config and vocabulary of the model.
+            model_files: Config and vocabulary of the model.
             data: Task -> its data.
             settings: To choose from.
             seeds: Of the runs of each setting.
+
+        Raises:
+            ValueError: Another process works in the folder.
         """
-        self.folder, self.script, self.files = folder, script, files
+        self.folder, self.script, self.files = folder, script, model_files
         self.data, self.settings, self.seeds = data, settings, seeds
-        self.lock = processes.hold(folder)
+        self.lock = run_lock.hold(folder, what="trains")
         path = os.path.join(folder, "results.jsonl")
         self.results = glue_runs.Results(path)
         own = os.path.join(folder, "model")
         tf.io.gfile.makedirs(own)
-        files.write(own, None)
+        model_files.write(own, None)
         self.flags = dict(flags) | {
             "bert_config_file": f"{own}/bert_config.json",
             "vocab_file": f"{own}/vocab.txt",
@@ -191,9 +201,9 @@ class Experiment:
             found.task,
             found.seed,
             values,
-            progress.duration(found.seconds),
-            progress.duration(time.monotonic() - self.began),
-            progress.duration(glue_runs.seconds_left(self.made, to_do)),
+            phases.duration(found.seconds),
+            phases.duration(time.monotonic() - self.began),
+            phases.duration(glue_runs.seconds_left(self.made, to_do)),
         )
 
     def _tidy(self, done: Sequence[glue_runs.Done]) -> None:
@@ -286,7 +296,7 @@ class Experiment:
             init_checkpoint=init_checkpoint,
         )
         _remove_records(folder)
-        common.write_lines(
+        files.write_lines(
             os.path.join(folder, _PREDICTED), [glue_runs.digest(tests.values())]
         )
 
@@ -310,5 +320,6 @@ def _has_weights(folder: str) -> bool:
 def _remove_records(folder: str) -> None:
     for path in glob.glob(f"{glob.escape(folder)}/*.tf_record"):
         os.remove(path)
+    files.remove_leftovers(folder, ["*.tf_record"])
     for path in glob.glob(f"{glob.escape(folder)}/records.tmp*"):
         shutil.rmtree(path)  # Of a process that was killed.

@@ -9,7 +9,7 @@ that the original does not have are named in the same way, `cls/...`, so that a
 checkpoint's names tell its head.
 
 Every model has the pooler, as the original's: a head over the sequence output
-leaves it untrained.
+leaves it as it is.
 """
 
 from typing import Any
@@ -119,9 +119,23 @@ class Model(keras.Model):
 
     Attributes:
         reads_all: Whether it reads every token, not some of each sequence.
+        reads_pooled: Whether it reads the pooled output.
     """
 
     reads_all = False
+    reads_pooled = True
+
+    @property
+    def trained_variables(self) -> list[keras.Variable]:
+        """What its outputs depend on: all, or all but the pooler.
+
+        The others have no gradient, and the original's optimizer passes over
+        them: they do not decay, and have no moments.
+        """
+        if self.reads_pooled:
+            return self.trainable_variables
+        unread = {variable.path for variable in self.bert.pooler.variables}
+        return [v for v in self.trainable_variables if v.path not in unread]
 
 
 class BertPretrainer(Model):
@@ -162,6 +176,8 @@ def _first(ids: tf.Tensor) -> tf.Tensor:
 
 class BertMaskedLM(Model):
     """BERT with the masked words of pre-training only."""
+
+    reads_pooled = False
 
     def __init__(self, config: modeling.BertConfig):
         super().__init__(name="masked_lm")
@@ -214,6 +230,9 @@ class BertClassifier(Model):
                 "A classifier needs at least one label. "
                 f"Received: num_labels={num_labels}"
             )
+        # Otherwise than the original, which drops 0.1 whatever the config
+        # says, because a config without dropout is to have none. It is 0.1 in
+        # all released configs.
         self.rate = config.hidden_dropout_prob
         self.num_labels = num_labels
         self.bert = modeling.Bert(config)
@@ -241,6 +260,7 @@ class BertTagger(Model):
     """BERT with a label for each token (paper, section 5.3)."""
 
     reads_all = True
+    reads_pooled = False
 
     def __init__(self, config: modeling.BertConfig, num_labels: int):
         super().__init__(name="tagger")
@@ -262,6 +282,7 @@ class BertSpanFinder(Model):
     """BERT with a start and an end of the answer (paper, section 4.2)."""
 
     reads_all = True
+    reads_pooled = False
 
     def __init__(self, config: modeling.BertConfig):
         super().__init__(name="span_finder")

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from bert_tf import distribution, training
+from bert_tf import distribution, phases, training
 
 import keras
 import numpy as np
@@ -25,8 +25,11 @@ def make_evaluate(
     strategy: tf.distribute.Strategy,
     model: keras.Model,
     objective: training.Objective,
-) -> Callable[[tf.distribute.DistributedDataset], training.Scalars]:
-    """Returns `evaluate` for one model, traced once for all evaluations."""
+) -> Callable[..., training.Scalars]:
+    """Returns `evaluate` for one model, traced once for all evaluations.
+
+    It takes the dataset and, if it is known, how many batches it has.
+    """
 
     @tf.function(autograph=False)
     def step(batch):
@@ -40,10 +43,12 @@ def make_evaluate(
 
         return training.first_replica(strategy, strategy.run(replica, (batch,)))
 
-    def means(dataset):
+    def means(dataset, batches=None):
         total = None
         with distribution.cluster_watched():
-            for batch in dataset:
+            for batch in phases.tracked(
+                dataset, "Evaluating", "batches", batches
+            ):
                 values = tf.nest.map_structure(np.float64, step(batch))
                 # Of a long evaluation float32 would not hold the sum.
                 total = values if total is None else _sum(total, values)

@@ -13,10 +13,12 @@ Shapes:
 
 import dataclasses
 
+from bert_tf import options
+
 import numpy as np
 import tensorflow as tf
 
-METHODS = ("head", "tail", "head_tail", "windows")
+METHODS = options.LONG_DOCUMENTS
 _WINDOWS = "windows"
 # 128 of 510 pieces, Sun et al.
 _HEAD_SHARE = 128 / 510

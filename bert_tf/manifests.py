@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self, get_type_hints
 
 import bert_tf
+from bert_tf import files
 
 from etils import epath
 
@@ -76,10 +77,7 @@ class Manifest:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the manifest as JSON, under its name only when complete."""
-        text = json.dumps(dataclasses.asdict(self), indent=2) + "\n"
-        temporary = epath.Path(os.fspath(path) + ".tmp")
-        temporary.write_text(text)
-        temporary.replace(path)
+        files.write_json(path, dataclasses.asdict(self))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
@@ -133,24 +131,24 @@ def _check_keys(path: str, kind: type, values: Any) -> None:
             )
 
 
-def find(files: Sequence[str]) -> Manifest | None:
+def find(paths: Sequence[str]) -> Manifest | None:
     """Finds the manifests beside files and merges them.
 
     A manifest is a file named `manifest.json` or ending in `.manifest.json`
     in the folder of the files that it lists.
 
     Returns:
-        A manifest whose shards are `files`, in their order; its masking, seed
+        A manifest whose shards are the files, in their order; its masking, seed
         and statistics are those of the first file's manifest. None if a file
         is listed by no manifest.
 
     Raises:
         ValueError: Two manifests disagree, or list the same file.
     """
-    folders = {os.path.dirname(file) for file in files}
+    folders = {os.path.dirname(file) for file in paths}
     listings = {folder: _listings(folder) for folder in folders}
     found = []
-    for file in files:
+    for file in paths:
         folder, name = os.path.split(file)
         matches = listings[folder][name]
         if not matches:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bert_tf import loss_scaling
+from bert_tf import loss_scaling, options
 
 import keras
 import numpy as np
@@ -22,7 +22,7 @@ Schedule = Callable[[tf.Tensor], tf.Tensor]
 # Matched anywhere in a variable's name, as the original does.
 NO_DECAY = ("LayerNorm", "layer_norm", "bias")
 
-CLIPPING = ("global", "per_replica")
+CLIPPING = options.CLIPPING
 
 
 # ---- Schedules: the step, an int64 scalar -> the rate, a float32 scalar ------
@@ -161,6 +161,12 @@ def clip_by_global_norm(
     gradients: Sequence[tf.Tensor], limit: float
 ) -> tuple[list[tf.Tensor], tf.Tensor]:
     """Scales all gradients down together if their joint norm is over `limit`.
+
+    Otherwise than the original where it fine-tunes on CPUs and GPUs: its
+    gradient of the word embeddings has a row for each piece of the batch, and
+    rows of one piece that comes several times count in the norm by
+    themselves. Here they are summed first, as on its TPUs and in its
+    pre-training, because the norm is that of the gradient, however it is kept.
 
     Returns:
         The gradients, and the norm before clipping, a float32 scalar.

@@ -1,88 +1,80 @@
 """Flags of the optimizer and its schedule, which the training scripts share.
 
-A script adopts them with `flags.adopt_module_key_flags(optimization_flags)`
-and makes a recipe of them in `main`.
+A script adopts them with `flags.adopt_module_key_flags(optimization_flags)`;
+`common_setup.recipe` makes a recipe of them in `main`.
 """
 
-from bert_tf import common_flags, optimization, recipes
+from bert_tf import flag_sections, options
 
-from absl import flags
+_OPTIMIZER = flag_sections.Section("Optimizer", only_with="do_train")
 
-LEARNING_RATE = flags.DEFINE_float(
-    "learning_rate", 5e-5, "Peak learning rate.", lower_bound=0
+LEARNING_RATE = _OPTIMIZER.number(
+    "learning_rate", 5e-5, "Peak learning rate.", least=0
 )
-OPTIMIZER = flags.DEFINE_enum(
+OPTIMIZER = _OPTIMIZER.choice(
     "optimizer",
     "adamw",
-    recipes.OPTIMIZERS,
+    options.OPTIMIZERS,
     "adamw is the original's, without Adam's bias correction; "
     "adamw_bias_corrected, that of other libraries, takes shorter first steps, "
     "for few examples; lamb is for batches of thousands.",
 )
-LR_SCHEDULE = flags.DEFINE_enum(
+LR_SCHEDULE = _OPTIMIZER.choice(
     "lr_schedule",
     "linear",
-    recipes.SCHEDULES,
+    options.SCHEDULES,
     "After the warm-up. linear is the original's, whose line starts at step "
     "0; polynomial and cosine fall from the peak; constant stays there until "
     "the cooldown.",
 )
-END_LEARNING_RATE = flags.DEFINE_float(
-    "end_learning_rate", 0.0, "Where the schedule ends.", lower_bound=0
+END_LEARNING_RATE = _OPTIMIZER.number(
+    "end_learning_rate", 0.0, "Where the schedule ends.", least=0
 )
-LR_POWER = flags.DEFINE_float(
-    "lr_power", 1.0, "Of --lr_schedule=polynomial.", lower_bound=0
+LR_POWER = _OPTIMIZER.number(
+    "lr_power",
+    1.0,
+    "Of --lr_schedule=polynomial.",
+    above=0,
+    only_with="lr_schedule=polynomial",
+    rare=True,
 )
-NUM_COOLDOWN_STEPS = flags.DEFINE_integer(
+NUM_COOLDOWN_STEPS = _OPTIMIZER.integer(
     "num_cooldown_steps",
     0,
     "Of --lr_schedule=constant: steps at the end in which the rate falls.",
-    lower_bound=0,
+    least=0,
+    only_with="lr_schedule=constant",
+    rare=True,
 )
-WEIGHT_DECAY_RATE = flags.DEFINE_float(
+WEIGHT_DECAY_RATE = _OPTIMIZER.number(
     "weight_decay_rate",
     0.01,
     "Of all weights but layer norms and biases.",
-    lower_bound=0,
+    least=0,
 )
-ADAM_EPSILON = flags.DEFINE_float(
+ADAM_EPSILON = _OPTIMIZER.number(
     "adam_epsilon",
     1e-6,
     "Added to the root of the second moment. 1e-6 is the original's; PyTorch "
     "and transformers have 1e-8.",
-    lower_bound=0,
+    above=0,
+    rare=True,
 )
-CLIP_NORM = flags.DEFINE_float(
-    "clip_norm", 1.0, "Longest norm of the gradients.", lower_bound=0
+CLIP_NORM = _OPTIMIZER.number(
+    "clip_norm", 1.0, "Longest norm of the gradients.", above=0
 )
-CLIPPING = flags.DEFINE_enum(
+CLIPPING = _OPTIMIZER.choice(
     "clipping",
     "global",
-    optimization.CLIPPING,
+    options.CLIPPING,
     "What is clipped: the gradient of the whole batch, or that of each "
     "replica's rows before they are added up, as the original did on TPUs.",
+    rare=True,
 )
-LAYER_DECAY = flags.DEFINE_float(
+LAYER_DECAY = _OPTIMIZER.number(
     "layer_decay",
     1.0,
     "Each layer's learning rate is so much of that of the layer above it.",
-    lower_bound=0,
-    upper_bound=1,
+    above=0,
+    most=1,
 )
-
-
-def recipe() -> recipes.Recipe:
-    """Returns what the flags say, checked."""
-    return recipes.Recipe(
-        optimizer=OPTIMIZER.value,
-        lr_schedule=LR_SCHEDULE.value,
-        end_learning_rate=END_LEARNING_RATE.value,
-        lr_power=LR_POWER.value,
-        num_cooldown_steps=NUM_COOLDOWN_STEPS.value,
-        weight_decay_rate=WEIGHT_DECAY_RATE.value,
-        adam_epsilon=ADAM_EPSILON.value,
-        clip_norm=CLIP_NORM.value,
-        clipping=CLIPPING.value,
-        layer_decay=LAYER_DECAY.value,
-        dtype=common_flags.DTYPE.value,
-    )

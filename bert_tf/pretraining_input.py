@@ -1,7 +1,9 @@
 """The records that a model is pre-trained on, checked before any work."""
 
+import collections
 import dataclasses
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 
 from bert_tf import (
     configuration,
@@ -78,6 +80,86 @@ def check_alike(files: Sequence[str], eval_files: Sequence[str]) -> None:
             )
 
 
+# Seconds in which a sample of the records is looked at, or all of them.
+_LOOKING = 2.0
+_LOOKED_AT_TOGETHER = 256
+_RECORDS = "records"
+
+
+def check_values(
+    files: Sequence[str],
+    record_type: records.RecordType,
+    lengths: Mapping[str, int],
+    config: configuration.BertConfig,
+    counts: Sequence[int] | None = None,
+) -> None:
+    """Looks for numbers that the model has no room for.
+
+    It reads the files side by side, for two seconds at most: small data whole.
+
+    Args:
+        files: To read.
+        record_type: What they hold.
+        lengths: Of that.
+        config: Of the model.
+        counts: How many records each is to hold, if it is known.
+
+    Raises:
+        ValueError: A record has one, or a file has another number of records.
+            Names the file.
+    """
+    rooms = {
+        "input_ids": config.vocab_size,
+        "masked_lm_ids": config.vocab_size,
+        "segment_ids": config.type_vocab_size,
+        "position_ids": config.max_position_embeddings,
+        "masked_lm_positions": lengths["S"],
+        "cls_positions": lengths["S"],
+        "next_sentence_labels": 2,
+    }
+    own = {feature.name for feature in record_type.features}
+    rooms = {name: room for name, room in rooms.items() if name in own}
+
+    def read(file: tf.Tensor) -> tf.data.Dataset:
+        batches = tf.data.TFRecordDataset(file).batch(_LOOKED_AT_TOGETHER)
+        return batches.map(lambda serialized: (file, ends(serialized)))
+
+    def ends(serialized: tf.Tensor) -> dict[str, tf.Tensor]:
+        batch = record_type.parse(serialized, lengths)
+        return {
+            name: tf.stack(
+                [tf.reduce_min(batch[name]), tf.reduce_max(batch[name])]
+            )
+            for name in rooms
+        } | {_RECORDS: tf.size(serialized)}
+
+    found = tf.data.Dataset.from_tensor_slices(list(files)).interleave(
+        read, cycle_length=16, num_parallel_calls=tf.data.AUTOTUNE
+    )
+    stop = time.monotonic() + _LOOKING
+    seen: collections.Counter[str] = collections.Counter()
+    with input_pipeline.explained(files):
+        for file, values in found.as_numpy_iterator():
+            seen[file.decode()] += values.pop(_RECORDS)
+            for name, (least, most) in values.items():
+                if not 0 <= least <= most < rooms[name]:
+                    wrong = least if least < 0 else most
+                    raise ValueError(
+                        f"{file.decode()} holds a record with {name}={wrong}, "
+                        f"and the model has room for 0 to {rooms[name] - 1}. "
+                        "Use the bert_config.json that belongs to the "
+                        "vocabulary of the data."
+                    )
+            if time.monotonic() > stop:
+                return
+    for file, count in zip(files, counts or (), strict=False):
+        if seen[file] != count:
+            raise ValueError(
+                f"{file} holds {seen[file]} records, its manifest says "
+                f"{count}. Make the data again, or copy the file again."
+            )
+
+
 def find(
     patterns: Sequence[str],
     config: configuration.BertConfig,
@@ -105,6 +187,7 @@ def find(
         }
         config.check_sequence_length(lengths["S"])
         records.PRETRAINING.check(files, lengths)
+        check_values(files, records.PRETRAINING, lengths, config)
         logging.info("The records have no manifest; counting them.")
         counts = records.count(files)
         return Data(files, counts, records.PRETRAINING, lengths, "nsp", None)
@@ -134,12 +217,14 @@ def find(
     config.check_sequence_length(lengths["S"])
     record_type = records.PRETRAINING_TYPES[manifest.record_type]
     record_type.check(files, lengths)
+    counts = [shard.records for shard in manifest.shards]
+    check_values(files, record_type, lengths, config, counts)
     masks = None
     if manifest.dynamic_masking:
         masks = masking.Masking(**manifest.masking)
     return Data(
         files,
-        [shard.records for shard in manifest.shards],
+        counts,
         record_type,
         lengths,
         manifest.objective,

@@ -1,39 +1,18 @@
 """Runs scripts as processes of their own, one after the other."""
 
-import fcntl
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
 
-from absl import logging
-
-
-def hold(folder: str) -> int:
-    """Waits until no other process works in a folder.
-
-    Returns:
-        What `call` passes on: whoever has it holds the folder.
-    """
-    os.makedirs(folder, exist_ok=True)
-    lock = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        logging.info(
-            "Waiting: another process works in %s. It may be the last run of "
-            "a command that was killed.",
-            folder,
-        )
-        fcntl.flock(lock, fcntl.LOCK_EX)
-    return lock
+from bert_tf import run_lock
 
 
 def call(
     script: str | os.PathLike[str],
     arguments: Sequence[str],
     log: str,
-    lock: int,
+    lock: run_lock.Lock,
 ) -> None:
     """Runs a script of Python to its end.
 
@@ -41,7 +20,7 @@ def call(
         script: Its path.
         arguments: Its flags.
         log: File to add its command and its output to.
-        lock: Of `hold`. The script has it too: it may outlive us.
+        lock: Of its folder. The script holds it too: it may outlive us.
 
     Raises:
         ValueError: It failed. Tells its last line.
@@ -52,7 +31,7 @@ def call(
         file.write(f"$ {' '.join(command)}\n")
         file.flush()
         process = subprocess.Popen(
-            command, stdout=file, stderr=file, pass_fds=[lock]
+            command, stdout=file, stderr=file, pass_fds=lock.pass_fds
         )
         try:
             code = process.wait()

@@ -3,7 +3,9 @@
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+
+from bert_tf import files, phases
 
 import numpy as np
 import tensorflow as tf
@@ -21,13 +23,15 @@ _COUNTS = re.compile(
 )
 # What of metrics.jsonl only evaluations have.
 _EVALUATION = "eval_best_step"
+# Columns beside the time of the log, and what they begin under.
+_WIDTH, _INDENT = 111, 9
 # What a meter says, as it is on screen.
 _MEASURED: dict[str, Callable[[float], str]] = {
-    "flops_utilization": lambda share: f"{share:.0%} of peak",
-    "input_share": lambda share: f"{share:.0%} waiting for input",
-    "peak_memory": lambda size: f"{size / 2**30:.1f} GiB",
+    "input_share": lambda share: f"waiting for data {100 * share:.0f} %",
+    "peak_memory": lambda size: f"memory {size / 2**30:.1f} GiB",
+    "flops_utilization": lambda share: f"{100 * share:.0f} % of peak FLOP/s",
     "loss_scale": lambda scale: f"loss scale {scale:.0f}",
-    "skipped_steps": lambda count: f"{count:.0f} skipped",
+    "skipped_steps": lambda count: f"{count:.0f} steps skipped",
 }
 
 
@@ -43,11 +47,7 @@ class Profile:
         self.folder = folder
         self.first, self.last = steps
         self.runs = False
-        if self.last > stop:
-            raise ValueError(
-                "--profile_steps must end by the last step of the run, "
-                f"{stop}. Received: profile_steps={self.first}:{self.last}"
-            )
+        check_profile(steps, stop)
 
     def __call__(self, step: int, scalars: Mapping[str, float]) -> None:
         """Starts or ends the trace."""
@@ -65,12 +65,21 @@ class Profile:
             )
 
 
+def check_profile(steps: tuple[int, int] | None, stop: int) -> None:
+    """Raises ValueError if a trace would not end with the run's last step."""
+    if steps and steps[1] > stop:
+        raise ValueError(
+            f"--profile_steps must end by the last step of the run, {stop}. "
+            f"Received: profile_steps={steps[0]}:{steps[1]}"
+        )
+
+
 class Progress:
     """A hook of the training loop that reports the block's scalars.
 
-    On screen: step, losses and accuracies, learning rate, norm of the
-    gradients, sequences and real (non-padding) tokens per second, what the
-    meter says, time left. The same numbers go to metrics.jsonl, one object a
+    On screen: step, time left, losses and accuracies, learning rate, norm of
+    the gradients, sequences and real (non-padding) tokens per second, what the
+    meter says. The same numbers go to metrics.jsonl, one object a
     line, and to TensorBoard event files.
     """
 
@@ -139,7 +148,8 @@ class Progress:
         texts = [f"{name} {value:.4f}" for name, value in named.items()]
         texts.append("the best" if step == best_step else f"best {best_step:,}")
         named[_EVALUATION] = best_step
-        logging.info("step %s  %s", f"{step:,}/{self.stop:,}", "  ".join(texts))
+        shown = [f"step {step:,}/{self.stop:,}", *texts]
+        logging.info("%s", _lines(shown))
         self._record(step, named)
 
     def _record(self, step: int, scalars: Mapping[str, float]) -> None:
@@ -152,23 +162,52 @@ class Progress:
         self.writer.flush()
 
     def _line(self, scalars: dict[str, float], left: float) -> str:
-        sequences = scalars["sequences_per_second"]
-        tokens = scalars["tokens_per_second"]
-        shown = {name: f"{name} {value:.4f}" for name, value in scalars.items()}
-        shown |= {
-            "learning_rate": f"learning_rate {scalars['learning_rate']:.2e}",
-            "gradient_norm": f"norm {scalars['gradient_norm']:.2f}",
-            "sequences_per_second": f"{sequences:.1f} sequences/s",
-            "tokens_per_second": f"{tokens:,.0f} tokens/s",
-        }
-        for name, text in _MEASURED.items():
-            if name in scalars:
-                shown[name] = text(scalars[name])
-        losses = [name for name in scalars if name.endswith("_loss")]
-        if len(losses) == 1:  # It is the loss.
-            del shown[losses[0]]
-        step = f"step {self.step:,}/{self.stop:,}"
-        return "  ".join([step, *shown.values(), f"{duration(left)} left"])
+        shown = [
+            f"step {self.step:,}/{self.stop:,}",
+            f"{phases.duration(left)} left",
+            f"loss {scalars['loss']:.4f}",
+            *_of_losses(scalars),
+            f"learning_rate {scalars['learning_rate']:.2e}",
+            f"gradient_norm {scalars['gradient_norm']:.2f}",
+            f"{scalars['sequences_per_second']:.1f} sequences/s",
+            f"{scalars['tokens_per_second']:,.0f} tokens/s",
+        ]
+        shown += [
+            text(scalars[name])
+            for name, text in _MEASURED.items()
+            if name in scalars
+        ]
+        return _lines(shown)
+
+
+def _of_losses(scalars: Mapping[str, float]) -> list[str]:
+    """Says each loss with its accuracies; of only one the accuracies alone."""
+    names = [x.removesuffix("_loss") for x in scalars if x.endswith("_loss")]
+    texts = []
+    for name in names:
+        accuracies = [
+            f"{key.removeprefix(f'{name}_').replace('_', ' ')} {value:.1%}"
+            for key, value in scalars.items()
+            if key.startswith(f"{name}_") and key.endswith("accuracy")
+        ]
+        accuracies = [text.replace("%", " %") for text in accuracies]
+        if len(names) == 1:
+            texts += accuracies
+            continue
+        rest = f" ({', '.join(accuracies)})" if accuracies else ""
+        texts.append(f"{name} {scalars[f'{name}_loss']:.4f}{rest}")
+    return texts
+
+
+def _lines(texts: Sequence[str]) -> str:
+    """Puts texts side by side, into as many lines as they need."""
+    lines = [texts[0]]
+    for text in texts[1:]:
+        if len(lines[-1]) + 2 + len(text) <= _WIDTH:
+            lines[-1] += f"  {text}"
+        else:
+            lines.append(text)
+    return f"\n{' ' * _INDENT}".join(lines)
 
 
 def _keep_lines_until(path: str, step: int) -> None:
@@ -189,10 +228,7 @@ def _keep_lines_until(path: str, step: int) -> None:
                 f"{path}, line {number}, is no JSON object with a `step`. "
                 f"Remove it, or move the file away. Received: {line.rstrip()}"
             ) from error
-    temporary = f"{path}.tmp{os.getpid()}"
-    with tf.io.gfile.GFile(temporary, "w") as file:
-        file.write("".join(kept))
-    tf.io.gfile.rename(temporary, path, overwrite=True)
+    files.write_text(path, "".join(kept))
 
 
 def last_evaluation(folder: str) -> int:
@@ -206,24 +242,10 @@ def last_evaluation(folder: str) -> int:
     return max((json.loads(line)["step"] for line in lines), default=0)
 
 
-def duration(seconds: float) -> str:
-    """Formats seconds as 1d 02:03:04, without leading empty parts."""
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    text = f"{minutes}:{seconds:02d}"
-    if hours or days:
-        text = f"{hours}:{minutes:02d}:{seconds:02d}"
-    return f"{days}d {text}" if days else text
-
-
 def write_results(path: str, results: dict[str, float]) -> None:
     """Writes sorted `name = value` lines, as the original, and shows them."""
     lines = [f"{name} = {results[name]}" for name in sorted(results)]
-    temporary = f"{path}.tmp{os.getpid()}"
-    with tf.io.gfile.GFile(temporary, "w") as file:
-        file.write("\n".join(lines) + "\n")
-    tf.io.gfile.rename(temporary, path, overwrite=True)
+    files.write_lines(path, lines)
     logging.info("***** Results, written to %s *****", path)
     for line in lines:
         logging.info("  %s", line)

@@ -8,10 +8,10 @@ import math
 import re
 from collections.abc import Callable
 
-from bert_tf import loss_scaling, optimization
+from bert_tf import loss_scaling, optimization, options
 
-OPTIMIZERS = ("adamw", "adamw_bias_corrected", "lamb")
-SCHEDULES = ("linear", "polynomial", "cosine", "constant")
+OPTIMIZERS = options.OPTIMIZERS
+SCHEDULES = options.SCHEDULES
 
 _LAYER = re.compile(r"(?:^|/)encoder/layer_(\d+)/")
 _EMBEDDINGS = re.compile(r"(?:^|/)embeddings/")

@@ -12,10 +12,11 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import types
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
-from bert_tf import wire_format
+from bert_tf import files, phases, wire_format
 
 import numpy as np
 import tensorflow as tf
@@ -132,7 +133,7 @@ class RecordType:
             for name, x in parsed.items()
         }
 
-    def check(self, files: Sequence[str], lengths: Mapping[str, int]) -> None:
+    def check(self, paths: Sequence[str], lengths: Mapping[str, int]) -> None:
         """Compares the first record of every file with what is expected.
 
         Raises:
@@ -145,14 +146,14 @@ class RecordType:
             return dataset.map(lambda record: (file, record))
 
         # In parallel, since opening a remote file takes tens of milliseconds.
-        dataset = tf.data.Dataset.from_tensor_slices(list(files)).interleave(
+        dataset = tf.data.Dataset.from_tensor_slices(list(paths)).interleave(
             first, cycle_length=16, num_parallel_calls=16, deterministic=True
         )
         try:
             for file, record in dataset.as_numpy_iterator():
                 self._check_record(file.decode(), record, lengths)
         except tf.errors.DataLossError as error:
-            raise ValueError(diagnose(files) or error.message) from error
+            raise ValueError(diagnose(paths) or error.message) from error
 
     def _check_record(
         self, file: str, record: bytes, lengths: Mapping[str, int]
@@ -322,15 +323,6 @@ SPAN_QUESTION = RecordType(
 # ---- Files -----------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def _writing(path: str) -> Iterator[None]:
-    """Turns TensorFlow's file errors into an OSError naming the file."""
-    try:
-        yield
-    except tf.errors.OpError as error:
-        raise OSError(f"Cannot write {path}: {error.message}") from error
-
-
 class Writer:
     """Writes a TFRecord file that appears only when it is complete.
 
@@ -341,40 +333,37 @@ class Writer:
     def __init__(self, path: str | os.PathLike[str]):
         self.path = os.fspath(path)
         self.records = 0
-        self._temporary = self.path + ".tmp"
+        self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
-        with _writing(self.path):
-            self._writer = tf.io.TFRecordWriter(self._temporary)
+        with contextlib.ExitStack() as stack:
+            temporary = stack.enter_context(files.replacing(self.path))
+            self._writer = tf.io.TFRecordWriter(temporary)
+            stack.callback(self._writer.close)
+            self._stack = stack.pop_all()
         return self
 
     def write(self, record: bytes) -> None:
         """Appends one serialized record."""
-        with _writing(self.path):
-            self._writer.write(record)
+        self._writer.write(record)
         self.records += 1
 
     def write_all(self, serialized: Iterable[bytes]) -> None:
         """Appends many serialized records, each faster than by `write`."""
-        with _writing(self.path):
-            for record in serialized:
-                self._writer.write(record)
-                self.records += 1
+        for record in serialized:
+            self._writer.write(record)
+            self.records += 1
 
-    def __exit__(self, error_type: type | None, *_: object) -> None:
-        try:
-            with _writing(self.path):
-                self._writer.close()
-                if error_type is None:
-                    tf.io.gfile.rename(
-                        self._temporary, self.path, overwrite=True
-                    )
-        finally:
-            if tf.io.gfile.exists(self._temporary):
-                tf.io.gfile.remove(self._temporary)
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: types.TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(error_type, error, traceback)
 
 
-def count(files: Sequence[str]) -> list[int]:
+def count(paths: Sequence[str]) -> list[int]:
     """Counts the records of each file by reading it.
 
     Raises:
@@ -382,7 +371,10 @@ def count(files: Sequence[str]) -> list[int]:
     """
     # A stream of a bucket, or of one disk of many, is not all that it gives.
     with concurrent.futures.ThreadPoolExecutor(_FILES_AT_A_TIME) as pool:
-        return list(pool.map(_count, files))
+        counts = pool.map(_count, paths)
+        return list(
+            phases.tracked(counts, "Counting records", "files", len(paths))
+        )
 
 
 def _count(file: str) -> int:
@@ -393,9 +385,9 @@ def _count(file: str) -> int:
         raise ValueError(diagnose([file]) or error.message) from error
 
 
-def diagnose(files: Sequence[str]) -> str | None:
+def diagnose(paths: Sequence[str]) -> str | None:
     """Says where the first truncated or corrupt file breaks; None if none."""
-    for file in files:
+    for file in paths:
         records = tf.data.TFRecordDataset(file).as_numpy_iterator()
         number = 0
         try:

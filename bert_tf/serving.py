@@ -23,6 +23,7 @@ from bert_tf import (
     heads,
     long_documents,
     modeling,
+    options,
 )
 from bert_tf.interop import names, opened
 from bert_tf.tasks import labels as label_column
@@ -41,7 +42,7 @@ _TRAINERS = {
     "span": "run_squad.py",
     "multiple_choice": "run_multiple_choice.py",
 }
-HEADS = ("encoder", *_TRAINERS)
+HEADS = options.SERVED_HEADS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Settings:
         top_k: Pieces to list for a masked word.
         choice: Which layers make a vector.
         unit: What has a vector, of features.UNITS.
+        normalize: Whether vectors have the length 1.
     """
 
     do_lower_case: bool
@@ -77,6 +79,7 @@ class Settings:
     top_k: int = 5
     choice: features.Choice | None = None
     unit: str = "mean"
+    normalize: bool = False
 
 
 # ---- Which head -------------------------------------------------------------
@@ -192,6 +195,7 @@ def _encoder(source, files, settings):
         settings.max_seq_length,
         settings.choice,
         settings.unit,
+        settings.normalize,
     )
 
 

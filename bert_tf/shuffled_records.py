@@ -1,6 +1,7 @@
 """Writes records in a random order, in bounded memory."""
 
 import os
+import types
 from collections.abc import Iterable, Iterator
 
 from bert_tf import records
@@ -50,15 +51,20 @@ class Writer(records.Writer):
             if self._size >= self._part_bytes:
                 self._put_aside()
 
-    def __exit__(self, error_type: type | None, *rest: object) -> None:
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: types.TracebackType | None,
+    ) -> None:
         try:
             if error_type is None:
                 super().write_all(self._merged())
-        except BaseException as error:
-            super().__exit__(type(error), error, error.__traceback__)
+        except BaseException as failed:
+            super().__exit__(type(failed), failed, failed.__traceback__)
             raise
         else:
-            super().__exit__(error_type, *rest)
+            super().__exit__(error_type, error, traceback)
         finally:
             for writer in self._aside:
                 if tf.io.gfile.exists(writer.path):

@@ -3,9 +3,10 @@
 Shapes: W windows of a question.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from bert_tf import records, text_records
+from bert_tf import phases, records, text_records
 from bert_tf.tasks import squad, squad_windows
 
 import numpy as np
@@ -20,12 +21,14 @@ Columns = Mapping[str, np.ndarray]
 
 
 def write_to_train(
-    path: str, cutter: squad_windows.Cutter, questions: Iterable[squad.Question]
+    path: str, cutter: squad_windows.Cutter, questions: Sequence[squad.Question]
 ) -> text_records.TextRecords:
     """Writes one file to train on; each question has one answer or none."""
 
     def features() -> Iterator[Columns]:
-        for question in questions:
+        for question in phases.tracked(
+            questions, "Cutting contexts", "questions", len(questions)
+        ):
             windows = cutter.cut(question)
             yield cutter.features(windows) | cutter.labels(windows)
 
@@ -36,7 +39,10 @@ def write_to_predict(
     path: str, cutter: squad_windows.Cutter, questions: Sequence[squad.Question]
 ) -> tuple[text_records.TextRecords, list[squad_windows.Windows]]:
     """Writes one file to predict; returns the windows of each question too."""
-    all_windows = [cutter.cut(question) for question in questions]
+    asked = phases.tracked(
+        questions, "Cutting contexts", "questions", len(questions)
+    )
+    all_windows = [cutter.cut(question) for question in asked]
     features = map(cutter.features, all_windows)
     return _write(path, cutter, records.SPAN_QUESTION, features), all_windows
 
@@ -74,7 +80,7 @@ def _write(
         "Wrote %d windows of %d questions to %s.",
         writer.records,
         questions,
-        path,
+        os.path.basename(path),
     )
     return text_records.TextRecords(
         path, writer.records, record_type, cutter.layout.max_seq_length

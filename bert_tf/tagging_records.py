@@ -4,9 +4,10 @@ Shapes: S sequence length.
 """
 
 import itertools
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from bert_tf import records, shuffled_records, text_records
+from bert_tf import phases, records, shuffled_records, text_records
 from bert_tf.tasks import tagging, tagging_inputs
 
 import numpy as np
@@ -51,7 +52,9 @@ class Encoder:
 
         def rows() -> Iterator[_Row]:
             nonlocal texts
-            for sentences in groups:
+            for sentences in phases.tracked(
+                groups, "Cutting into pieces", "texts"
+            ):
                 texts += 1
                 yield from self.rows(sentences, label_ids)
 
@@ -62,7 +65,7 @@ class Encoder:
                 writer.write_all(records.TAGGING.encode_batch(columns))
         logging.info(
             "Wrote %d texts to %s, in %d windows.",
-            *(texts, path, writer.records),
+            *(texts, os.path.basename(path), writer.records),
         )
         return text_records.TextRecords(
             path, writer.records, records.TAGGING, self._length

@@ -2,18 +2,17 @@
 
 from collections.abc import Sequence
 
-from bert_tf import corpus, paths, text_files
+from bert_tf import corpus, flag_sections, paths, text_files
 
-from absl import flags
+_DATA = flag_sections.Section("Data")
 
-INPUT_FILE = flags.DEFINE_list(
+INPUT_FILE = _DATA.input_paths(
     "input_file",
-    None,
     "Text files or globs, comma separated, perhaps compressed (.gz, .bz2, "
     ".xz, .zst); or data sets of TFDS, as name/config@split.",
     required=True,
 )
-INPUT_FORMAT = flags.DEFINE_enum(
+INPUT_FORMAT = _DATA.choice(
     "input_format",
     "lines",
     corpus.FORMATS,
@@ -22,13 +21,23 @@ INPUT_FORMAT = flags.DEFINE_enum(
     "WikiExtractor writes. jsonl: JSON objects with a field of text. tfds: "
     "TensorFlow Datasets. Sentences of all but lines are split for you.",
 )
-TEXT_FIELD = flags.DEFINE_string(
-    "text_field", "text", "The field of jsonl and tfds that holds the text."
+TEXT_FIELD = _DATA.string(
+    "text_field",
+    "text",
+    "The field of jsonl and tfds that holds the text.",
+    kind="NAME",
+    only_with=("input_format=jsonl", "input_format=tfds"),
 )
-LANGUAGE = flags.DEFINE_string(
-    "language", "en", "Of the text, for the ends of sentences (ISO 639)."
+LANGUAGE = _DATA.string(
+    "language",
+    "en",
+    "Of the text, for the ends of sentences (ISO 639).",
+    kind="CODE",
+    only_with=[
+        f"input_format={name}" for name in corpus.FORMATS if name != "lines"
+    ],
 )
-ON_BAD_TEXT = flags.DEFINE_enum(
+ON_BAD_TEXT = _DATA.choice(
     "on_bad_text",
     "error",
     text_files.ON_BAD_TEXT,

@@ -4,10 +4,17 @@ Shapes: B batch, S sequence length, W rows: windows of all texts of a batch.
 """
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from bert_tf import long_documents, records, shuffled_records, text_ops
+from bert_tf import (
+    long_documents,
+    phases,
+    records,
+    shuffled_records,
+    text_ops,
+)
 from bert_tf.tasks import common
 from bert_tf.tasks import labels as label_column
 
@@ -97,6 +104,7 @@ class Encoder:
         record_type = self._record_type(labels, is_multi_label)
         label_ids = {label: i for i, label in enumerate(labels or ())}
         number = cut = 0
+        phase = phases.Phase("Tokenizing", "examples")
         with shuffled_records.writer(path, seed) as writer:
             for batch in batches(examples, _characters, _BATCH_SIZE):
                 packed, owners, batch_cut = self._pack(
@@ -113,11 +121,12 @@ class Encoder:
                 )
                 writer.write_all(record_type.encode_batch(columns))
                 number += len(batch)
+                phase.add(len(batch))
         logging.info(
             "Wrote %d examples to %s; %d were longer than %d tokens and were "
             "%s.",
             number,
-            path,
+            os.path.basename(path),
             cut,
             self._max_seq_length,
             f"read in windows, {writer.records} in all"

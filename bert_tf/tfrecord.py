@@ -4,14 +4,17 @@ A record is its length, a checksum of the length, the data and a checksum of the
 data (tensorflow/core/lib/io/record_writer.h).
 """
 
+import contextlib
 import os
 import struct
+import types
 from collections.abc import Sequence
 from typing import Self
 
+from bert_tf import files
+
 import google_crc32c
 import numpy as np
-from etils import epath
 
 _DELTA = np.uint32(0xA282EAD8)
 
@@ -31,13 +34,13 @@ class Writer:
     """
 
     def __init__(self, path: str | os.PathLike[str]):
-        self._path = epath.Path(path)
-        self._temporary = epath.Path(os.fspath(path) + ".tmp")
+        self._path = path
+        self._stack = contextlib.ExitStack()
         self._headers: dict[int, bytes] = {}
         self.records = 0
 
     def __enter__(self) -> Self:
-        self._file = self._temporary.open("wb")
+        self._file = self._stack.enter_context(files.new_file(self._path))
         return self
 
     def write_all(self, serialized: Sequence[bytes]) -> None:
@@ -59,10 +62,10 @@ class Writer:
             self._headers[length] = header
         return header
 
-    def __exit__(self, error_type: type | None, *_: object) -> None:
-        try:
-            self._file.close()
-            if error_type is None:
-                self._temporary.replace(self._path)
-        finally:
-            self._temporary.unlink(missing_ok=True)
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: types.TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(error_type, error, traceback)

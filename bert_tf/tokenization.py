@@ -9,12 +9,14 @@ matching piece from the left. `text_ops` runs the same rules in the graph.
     tokenizer.tokenize("UNwanted, running")  # un ##want ##ed , runn ##ing
 """
 
+import functools
 import re
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 
 from bert_tf import characters
 
+from absl import logging
 from etils import epath
 
 UNKNOWN = "[UNK]"
@@ -53,31 +55,85 @@ class Token(typing.NamedTuple):
 # ---- Vocabulary --------------------------------------------------------------
 
 
-def read_vocab(vocab_file: epath.PathLike) -> str:
-    """Returns the text of a vocabulary; ValueError if it is not UTF-8."""
+def read_vocab(vocab_file: epath.PathLike, say: bool = True) -> str:
+    """Returns the text of a vocabulary, as `normalize_vocab` does.
+
+    Args:
+        vocab_file: one piece per line.
+        say: whether to log what was changed; for processes that read the same
+            file as others.
+
+    Raises:
+        ValueError: if the file is not UTF-8.
+    """
     data = epath.Path(vocab_file).read_bytes()
     try:
-        return data.decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ValueError(
             f"{vocab_file}, line {line}: a vocabulary must be UTF-8 text. "
             f"Received: byte={data[error.start]:#x}"
         ) from error
+    return normalize_vocab(text, vocab_file, say)
 
 
-def load_vocab(vocab_file: epath.PathLike) -> dict[str, int]:
+def normalize_vocab(
+    text: str, vocab_file: epath.PathLike, say: bool = True
+) -> str:
+    """Returns the text of a vocabulary as Unix and the original write it.
+
+    That is, without what editors on Windows add to a file: a byte-order mark,
+    carriage returns (the original's reader drops them all), and empty lines at
+    the end. All else stays, U+2028 as well, which is a piece of the released
+    Chinese vocabulary. What is kept beside weights, and hashed to tell one
+    vocabulary from another, is this text.
+
+    Args:
+        text: of the file.
+        vocab_file: its name, to be logged.
+        say: whether to log what was changed, once in a process.
+    """
+    done = []
+    if text.startswith("\ufeff"):
+        text = text[1:]
+        done.append("the byte-order mark left out")
+    if "\r" in text:
+        # Without any LF, CR ends a line, as on old Macs.
+        text = text.replace("\r", "" if "\n" in text else "\n")
+        done.append("the line ends made LF")
+    # Blanks and tabs are taken for nothing here: no piece is made of them.
+    end = re.search(r"\n([ \t]*\n)*[ \t]*\Z", text)
+    if end and end.group() != "\n":
+        text = text[: end.start() + 1]
+        done.append("empty lines at the end left out")
+    if done and say:
+        _say_once(f"{vocab_file} is read with {' and '.join(done)}.")
+    return text
+
+
+@functools.cache
+def _say_once(line: str) -> None:
+    """Logs a line once in this process: checkpoints are opened repeatedly."""
+    logging.info("%s", line)
+
+
+def load_vocab(vocab_file: epath.PathLike, say: bool = True) -> dict[str, int]:
     """Reads a vocabulary of one piece per line; the line number is the id.
 
+    Args:
+        vocab_file: its file.
+        say: as of `read_vocab`.
+
     Raises:
-        ValueError: if the file is not UTF-8, has Windows line ends, an empty
-            line or a piece twice, or lacks `[UNK]`.
+        ValueError: if the file is not UTF-8, has a piece twice or an empty line
+            before others, or lacks `[UNK]`.
     """
-    return parse_vocab(read_vocab(vocab_file), vocab_file)
+    return parse_vocab(read_vocab(vocab_file, say), vocab_file)
 
 
 def parse_vocab(text: str, vocab_file: epath.PathLike) -> dict[str, int]:
-    """Reads the text of a vocabulary; `vocab_file` is for the errors."""
+    """Reads what `read_vocab` returned; `vocab_file` is for the errors."""
     lines = text.split("\n")
     if not lines[-1]:  # The newline that ends the last line.
         lines.pop()
@@ -86,8 +142,8 @@ def parse_vocab(text: str, vocab_file: epath.PathLike) -> dict[str, int]:
         # Only the newline is cut before the check: the released Chinese
         # vocabulary holds U+2028, which is white space and so strips to "".
         piece = line.strip()
-        problem = _line_problem(line, vocab.get(piece))
-        if problem:
+        if not line or piece in vocab:
+            problem = _line_problem(index, vocab.get(piece) if line else None)
             raise ValueError(
                 f"{vocab_file}, line {index + 1}: {problem} "
                 f"Received: line={line!r}"
@@ -97,7 +153,9 @@ def parse_vocab(text: str, vocab_file: epath.PathLike) -> dict[str, int]:
         raise ValueError(
             f"{vocab_file} is not a BERT vocabulary: it lacks the piece "
             f"{UNKNOWN!r}, which stands for unknown words. "
-            f"Received: {len(vocab)} pieces, the first {list(vocab)[:3]}"
+            # A file of another kind may be one long line.
+            f"Received: {len(vocab)} pieces, the first "
+            f"{[piece[:20] for piece in list(vocab)[:3]]}"
         )
     return vocab
 
@@ -109,20 +167,25 @@ def vocab_text(pieces: Iterable[str]) -> str:
     return "".join(f"{piece or chr(0x2028)}\n" for piece in pieces)
 
 
-def _line_problem(line: str, earlier: int | None) -> str | None:
-    """Says what is wrong with a line of a vocabulary, if anything is."""
-    if line.endswith("\r"):
+def _line_problem(index: int, earlier: int | None) -> str:
+    """Says what is wrong with an empty line, or with the second of a piece.
+
+    Args:
+        index: of the line.
+        earlier: index of the line that has the piece already.
+    """
+    # No text has such a piece: brackets are split off.
+    if earlier is None:
         return (
-            "a vocabulary must have Unix line ends (LF, not CR LF); convert "
-            "it, for example with `dos2unix`."
+            "a vocabulary must not hold empty lines, but at its end. Where the "
+            "model has a row for it, write a name that no text has, such as "
+            f"[unused-{index + 1}]; else remove the line."
         )
-    if line.startswith("\ufeff"):
-        return "a vocabulary must not hold a byte-order mark; save it without."
-    if not line:
-        return "a vocabulary must not hold empty lines."
-    if earlier is not None:
-        return f"this piece is already on line {earlier + 1}."
-    return None
+    return (
+        f"this piece is already on line {earlier + 1}. The original takes the "
+        f"last: give line {earlier + 1} a name that no text has, such as "
+        f"[unused-{earlier + 1}]. The rows of the weights stay where they are."
+    )
 
 
 def check_casing(
@@ -133,6 +196,12 @@ def check_casing(
     Lower-casing and stripping accents change no piece of an uncased vocabulary
     and change a third of a cased one. Names in brackets do not count, nor do
     pieces without letters; a vocabulary of a script without case fits both.
+
+    Args:
+        vocab: its pieces.
+        do_lower_case: of the tokenizer.
+        vocab_file: its file, or another name that begins a sentence, such as
+            "The vocabulary of the checkpoint".
 
     Raises:
         ValueError: if the vocabulary contradicts `do_lower_case`.
@@ -149,7 +218,7 @@ def check_casing(
     # One in a hundred: users put words of their own into the unused places.
     if do_lower_case and len(changed) * 100 > len(cased):
         raise ValueError(
-            f"The vocabulary {vocab_file} is cased: lower-casing and accent "
+            f"{vocab_file} is cased: lower-casing and accent "
             f"stripping change {len(changed)} of its {len(cased)} pieces "
             f"with letters, for example {changed[:3]}. Set "
             "`--do_lower_case=False` or give an uncased vocabulary. "
@@ -157,7 +226,7 @@ def check_casing(
         )
     if not do_lower_case and cased and not changed:
         raise ValueError(
-            f"The vocabulary {vocab_file} is uncased: none of its "
+            f"{vocab_file} is uncased: none of its "
             f"{len(cased)} pieces with letters has an upper-case or accented "
             "one. Set `--do_lower_case=True` or give a cased vocabulary. "
             f"Received: do_lower_case={do_lower_case}"

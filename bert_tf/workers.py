@@ -113,9 +113,14 @@ class Workers:
             )
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._executor:
-            self._executor.shutdown(cancel_futures=True)
+    def __exit__(self, error_type: type | None, *_: object) -> None:
+        if not self._executor:
+            return
+        if error_type:
+            # What they have half done is of no use, and may last minutes.
+            for process in multiprocessing.active_children():
+                process.terminate()
+        self._executor.shutdown(cancel_futures=True)
 
     def run(
         self, tasks: Sequence[Task], report: Callable[[Counts], None]

@@ -42,8 +42,9 @@ class Setting:
             *more,
         ]
 
-    def start(self, output, *more, log="log", **environment):
+    def start(self, output, *more, log="log", without="-", **environment):
         flags = self.flags(output, *more)
+        flags = [flag for flag in flags if not flag.startswith(without + "=")]
         folder = self.folder / "logs" / f"{pathlib.Path(output).name}-{log}"
         return scripts.start(folder, "run_pretraining", *flags, **environment)
 

@@ -78,7 +78,9 @@ class Run:
 
     @property
     def stderr(self) -> str:
-        return pathlib.Path(self._files[1]).read_text()
+        """What was written, lines that were broken whole again."""
+        text = pathlib.Path(self._files[1]).read_text()
+        return re.sub(r"\n {9}(?! )", " ", text)
 
     @property
     def lines(self) -> list[str]:

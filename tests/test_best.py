@@ -1,12 +1,15 @@
 """The best weights of a run: which are kept, and what lies beside them."""
 
+import contextlib
+import itertools
 import json
 
-from bert_tf import best, checkpoints, fine_tuned, heads, modeling
+from bert_tf import best, checkpoints, files, fine_tuned, heads, modeling
 from bert_tf.interop import formats
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 _CONFIG = modeling.BertConfig(
     vocab_size=11,
@@ -74,12 +77,14 @@ def test_anything_is_better_than_no_number(tmp_path, model):
 def test_removes_what_a_killed_run_left(tmp_path, model):
     kept = best.Best(str(tmp_path), "f1", _FILES)
     assert list(_offer(kept, model, [0.5])) == [True]
-    left = tmp_path / "best" / "model.ckpt-6.tmp12.data-00000-of-00001"
-    left.write_bytes(b"half")
+    names = ("model.ckpt-6.tmp.data-00000-of-00001", "results.json.tmp")
+    left = [tmp_path / "best" / name for name in names]
+    for path in left:
+        path.write_bytes(b"half")
     best.Best(str(tmp_path), "f1", _FILES, write=False)
-    assert left.exists()
+    assert all(path.exists() for path in left)
     best.Best(str(tmp_path), "f1", _FILES)
-    assert not left.exists()
+    assert not any(path.exists() for path in left)
     assert best.checkpoint(str(tmp_path)) is not None
 
 
@@ -103,3 +108,120 @@ def test_a_worker_that_does_not_write_knows_the_best(tmp_path, model):
     kept.clear()
     assert best.checkpoint(str(tmp_path))
     assert kept.results is None
+
+
+# ---- The file `checkpoint`, and kills ---------------------------------------
+
+
+def _bias(prefix):
+    return tf.train.load_checkpoint(prefix).get_tensor("output_bias")[0]
+
+
+def test_tensorflow_finds_the_best(tmp_path, model):
+    kept = best.Best(str(tmp_path), "f1", _FILES)
+    folder = str(tmp_path / "best")
+    assert tf.train.latest_checkpoint(folder) is None
+    for i, _ in enumerate(_offer(kept, model, [0.5, 0.4, 0.7]), 1):
+        step = {1: 3, 2: 3, 3: 9}[i]
+        found = tf.train.latest_checkpoint(folder)
+        assert found == f"{folder}/model.ckpt-{step}"
+        assert _bias(found) == step
+    state = tf.train.get_checkpoint_state(folder)
+    assert list(state.all_model_checkpoint_paths) == [found]
+    # Folders of before had none.
+    (tmp_path / "best" / "checkpoint").unlink()
+    best.Best(str(tmp_path), "f1", _FILES, write=False)
+    assert tf.train.latest_checkpoint(folder) is None
+    best.Best(str(tmp_path), "f1", _FILES)
+    assert tf.train.latest_checkpoint(folder) == found
+    kept.clear()
+    assert tf.train.latest_checkpoint(folder) is None
+
+
+class _KilledError(BaseException):
+    """Stands for a kill: nothing that handles errors sees it."""
+
+
+def _calls(monkeypatch, limit):
+    """Ends the process before its `limit`-th change of a file."""
+    count = 0
+
+    def counted(function):
+        def call(*arguments, **options):
+            nonlocal count
+            count += 1
+            if count > limit:
+                raise _KilledError
+            return function(*arguments, **options)
+
+        return call
+
+    for module, name in (
+        (checkpoints, "write"),
+        (checkpoints, "write_state"),
+        (checkpoints, "remove"),
+        (files, "write_text"),
+        (tf.io.gfile, "rmtree"),
+        (tf.io.gfile, "remove"),
+    ):
+        monkeypatch.setattr(module, name, counted(getattr(module, name)))
+    return lambda: count
+
+
+def _check_consistent(folder):
+    """What ours and TensorFlow's files name is there, whole."""
+    prefix = best.checkpoint(str(folder))
+    found = tf.train.latest_checkpoint(str(folder / "best"))
+    for path in (prefix, found):
+        if path is not None:
+            assert (
+                _bias(path)
+                == checkpoints.read(path, ["global_step"])["global_step"]
+            )
+    return prefix, found
+
+
+def _better_until_killed(folder, model, patch, limit):
+    """Offers a better model; returns whether no kill came in the way."""
+    kept = best.Best(str(folder), "f1", _FILES)
+    assert list(_offer(kept, model, [0.5])) == [True]
+    count = _calls(patch, limit)
+    model.output_bias.assign([6, 6])
+    with contextlib.suppress(_KilledError):
+        kept.offer(6, {"f1": 0.7}, model)
+    return count() <= limit
+
+
+def test_a_kill_leaves_a_consistent_folder(tmp_path, model, monkeypatch):
+    seen = set()
+    for limit in itertools.count():
+        folder = tmp_path / str(limit)
+        folder.mkdir()
+        with monkeypatch.context() as patch:
+            is_whole = _better_until_killed(folder, model, patch, limit)
+        seen.add(tuple(prefix[-1] for prefix in _check_consistent(folder)))
+        # The run goes on from before the evaluation, and makes it again.
+        again = best.Best(str(folder), "f1", _FILES)
+        ours, theirs = _check_consistent(folder)
+        assert ours == theirs
+        assert again.offer(6, {"f1": 0.7}, model) == ours.endswith("-3")
+        expected = f"{folder}/best/model.ckpt-6"
+        assert _check_consistent(folder) == (expected, expected)
+        if is_whole:
+            break
+    assert seen == {("3", "3"), ("3", "6"), ("6", "6")}
+    assert list(checkpoints.numbered(f"{folder}/best")) == [6]
+
+
+def test_a_kill_while_it_is_cleared(tmp_path, model, monkeypatch):
+    for limit in range(3):
+        folder = tmp_path / str(limit)
+        folder.mkdir()
+        kept = best.Best(str(folder), "f1", _FILES)
+        assert list(_offer(kept, model, [0.5])) == [True]
+        with monkeypatch.context() as patch:
+            _calls(patch, limit)
+            with pytest.raises(_KilledError):
+                kept.clear()
+        _check_consistent(folder)
+        assert (best.checkpoint(str(folder)) is None) == (limit > 0)

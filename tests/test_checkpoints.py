@@ -182,7 +182,7 @@ class TestSave:
         for step in (1, 2):
             save(state, folder, step)
         assert names(folder) == files_of(2)
-        (folder / "model.ckpt-3.tmp77.index").write_text("half")
+        (folder / "model.ckpt-3.tmp.index").write_text("half")
         assert make_state().resume(str(folder))
         assert names(folder) == files_of(2)
         report = restore(make_state().model.variables, str(folder))
@@ -242,8 +242,11 @@ class TestFailingSave:
         state = make_state()
         save(state, tmp_path, 1)
         for name in (
-            "model.ckpt-2.tmp42.data-00000-of-00001.tempstate99",
+            "model.ckpt-2.tmp.data-00000-of-00001.tempstate99",
+            "model.ckpt-2.tmp.data-00000-of-00001",
+            # Of an earlier version.
             "model.ckpt-2.tmp42.data-00000-of-00001",
+            "checkpoint.tmp",
             # Between the two renames.
             "model.ckpt-3.data-00000-of-00001",
         ):
@@ -365,6 +368,9 @@ class TestResume:
         state = make_state()
         weights = {v.path: v.value for v in state.model.variables}
         checkpoints.write(str(tmp_path / "model.ckpt-1"), weights)
-        message = r"In this run only: .*output_bias/adam_m.* global_step"
+        message = (
+            r"It holds no moments \(adam_m, adam_v\), only weights.* It lacks "
+            "data_position/records, data_position/seed, global_step. Choose"
+        )
         with pytest.raises(ValueError, match=message):
             state.resume(str(tmp_path))

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-from bert_tf import command_line
+from bert_tf import flagfiles
 
 import pytest
 import tensorflow as tf
@@ -18,8 +18,7 @@ _ROOT = pathlib.Path(__file__).resolve().parent.parent
 # case runs in a fork of its own, from the call that ends every script.
 _SCRIPT = """
 import glob, json, os, signal, sys, time
-from bert_tf import command_line, optimization
-from bert_tf.tasks import common
+from bert_tf import command_line, files, optimization
 import tensorflow as tf
 from absl import flags
 
@@ -70,7 +69,7 @@ def main(_):
     elif case == "terminated":
         command_line.unwind_at_sigterm()
         try:
-            with common.new_file("terminated.tsv") as file:
+            with files.new_file("terminated.tsv") as file:
                 file.write(b"half")
                 os.kill(os.getpid(), signal.SIGTERM)
                 time.sleep(60)
@@ -175,7 +174,10 @@ class TestRun:
     def test_unknown_flag(self, ends):
         code, _, err = ends["unknown"]
         assert code == 1
-        assert "Unknown command line flag 'sise'. Did you mean: size" in err
+        assert err == (
+            "error: There is no flag --sise. Did you mean --size? "
+            "python script.py --help shows all.\n"
+        )
         assert "Traceback" not in err
 
     def test_flag_out_of_range(self, ends):
@@ -285,20 +287,20 @@ class TestFlagfile:
     def test_repeats_the_run(self, tmp_path, use, command):
         path = tmp_path / "flags.txt"
         before = use(*command).flag_values_dict()
-        command_line.write_flagfile(str(path))
+        flagfiles.write_flagfile(str(path))
         after = use(f"--flagfile={path}").flag_values_dict()
         ours = before.keys() - {"flagfile", "undefok"}
         assert {n: after[n] for n in ours} == {n: before[n] for n in ours}
         # The second file says what the first did, but for the time.
-        first = command_line.read_flagfile(str(path))
-        command_line.write_flagfile(str(path))
-        assert command_line.read_flagfile(str(path)) == first
+        first = flagfiles.read_flagfile(str(path))
+        flagfiles.write_flagfile(str(path))
+        assert flagfiles.read_flagfile(str(path)) == first
 
     def test_values_as_text(self, tmp_path, use):
         path = str(tmp_path / "flags.txt")
         use("--normalize", "--labels=a,b", "--label=x = y")
-        command_line.write_flagfile(path)
-        assert command_line.read_flagfile(path) == {
+        flagfiles.write_flagfile(path)
+        assert flagfiles.read_flagfile(path) == {
             "do_train": "false",
             "dtype": "float32",
             "label": "x = y",
@@ -311,7 +313,7 @@ class TestFlagfile:
     def test_opens_with_its_command(self, tmp_path, use):
         path = tmp_path / "flags.txt"
         use()
-        command_line.write_flagfile(str(path))
+        flagfiles.write_flagfile(str(path))
         lines = path.read_text().splitlines()
         assert lines[0] == f"# python script.py --flagfile={path}"
         assert [path.name for path in tmp_path.iterdir()] == ["flags.txt"]
@@ -319,7 +321,7 @@ class TestFlagfile:
     def test_own_lines_may_be_short(self, tmp_path):
         path = tmp_path / "flags.txt"
         path.write_text("# note\n\n--do_train\n--label=a=b\n")
-        assert command_line.read_flagfile(str(path)) == {
+        assert flagfiles.read_flagfile(str(path)) == {
             "do_train": "",
             "label": "a=b",
         }
@@ -330,22 +332,22 @@ class TestCheckSameRun:
     def path(self, tmp_path, use):
         path = str(tmp_path / "flags.txt")
         use("--max_seq_length=64", "--do_train")
-        command_line.write_flagfile(path)
+        flagfiles.write_flagfile(path)
         return path
 
     def test_same_flags(self, path, use, caplog):
         use("--do_train=true", "--max_seq_length=64")
-        command_line.check_same_run(path, ["max_seq_length", "do_train"])
+        flagfiles.check_same_run(path, ["max_seq_length", "do_train"])
         assert not caplog.messages
 
     def test_no_file(self, tmp_path, use):
         use()
-        command_line.check_same_run(str(tmp_path / "none.txt"), ["label"])
+        flagfiles.check_same_run(str(tmp_path / "none.txt"), ["label"])
 
     def test_other_identity(self, path, use, tmp_path):
         use("--max_seq_length=128", "--do_train", "--input_file=x")
         with pytest.raises(ValueError) as caught:
-            command_line.check_same_run(path, ["max_seq_length", "input_file"])
+            flagfiles.check_same_run(path, ["max_seq_length", "input_file"])
         text = str(caught.value)
         assert f"{tmp_path} holds another run" in text
         assert "max_seq_length was 64 and is 128" in text
@@ -354,7 +356,7 @@ class TestCheckSameRun:
 
     def test_other_detail_is_logged(self, path, use, caplog):
         use("--max_seq_length=64", "--nodo_train", "--label=new")
-        command_line.check_same_run(path, ["max_seq_length"])
+        flagfiles.check_same_run(path, ["max_seq_length"])
         assert [message.partition(": ")[2] for message in caplog.messages] == [
             "do_train was true and is false",
             "label was a default and is new",

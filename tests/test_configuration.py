@@ -41,6 +41,143 @@ _MINIATURES = {
 }
 
 
+# bert-base-uncased of the Hub; what older files have; those of a classifier.
+_THEIRS = {
+    "architectures": ["BertForMaskedLM"],
+    "attention_probs_dropout_prob": 0.1,
+    "gradient_checkpointing": False,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "hidden_size": 768,
+    "initializer_range": 0.02,
+    "intermediate_size": 3072,
+    "layer_norm_eps": 1e-12,
+    "max_position_embeddings": 512,
+    "model_type": "bert",
+    "num_attention_heads": 12,
+    "num_hidden_layers": 12,
+    "pad_token_id": 0,
+    "position_embedding_type": "absolute",
+    "transformers_version": "4.6.0.dev0",
+    "type_vocab_size": 2,
+    "use_cache": True,
+    "vocab_size": 30522,
+}
+_OLDER = {
+    "finetuning_task": "mrpc",
+    "is_decoder": False,
+    "num_labels": 2,
+    "output_attentions": False,
+    "output_hidden_states": False,
+    "output_past": True,
+    "pruned_heads": {},
+    "torchscript": False,
+    "xla_device": None,
+}
+_OF_A_CLASSIFIER = {
+    "_name_or_path": "bert-base-uncased",
+    "architectures": ["BertForSequenceClassification"],
+    "chunk_size_feed_forward": 64,
+    "classifier_dropout": None,
+    "dtype": "float32",
+    "id2label": {"0": "no", "1": "yes"},
+    "label2id": {"no": 0, "yes": 1},
+    "problem_type": "single_label_classification",
+    "tie_word_embeddings": True,
+    "torch_dtype": "float16",
+}
+_BASE = configuration.BertConfig(vocab_size=30522, type_vocab_size=2)
+
+
+def written(folder, values):
+    """The path of a file that holds a config."""
+    path = folder / "config.json"
+    path.write_text(json.dumps(values))
+    return str(path)
+
+
+class TestConfigOfTransformers:
+    @pytest.mark.parametrize("more", [{}, _OLDER, _OF_A_CLASSIFIER])
+    def test_is_taken(self, tmp_path, caplog, more):
+        caplog.set_level("INFO", "absl")
+        path = written(tmp_path, _THEIRS | more)
+        for _ in range(2):
+            assert configuration.BertConfig.from_json_file(path) == _BASE
+        # What is not used is named, once, and so are the two forms of GELU.
+        unused, gelu = caplog.messages
+        ours = dataclasses.asdict(_BASE).keys() - {"problem_type"}
+        names = ", ".join(sorted((_THEIRS | more).keys() - ours))
+        assert unused == f"{path}: not used, the model is the same: {names}."
+        assert gelu.startswith(f"{path}: a config of Hugging Face, where gelu")
+        assert "--init_checkpoint keeps erf" in gelu
+
+    @pytest.mark.parametrize(
+        ("act", "ours"),
+        [
+            ("gelu_new", "gelu"),
+            ("gelu_pytorch_tanh", "gelu"),
+            ("gelu_fast", "gelu"),
+            ("relu", "relu"),
+        ],
+    )
+    def test_other_activations(self, tmp_path, caplog, act, ours):
+        caplog.set_level("INFO", "absl")
+        path = written(tmp_path, _THEIRS | {"hidden_act": act})
+        config = configuration.BertConfig.from_json_file(path)
+        assert config.hidden_act == ours
+        assert "gelu is the erf form" not in caplog.text
+
+    def test_dropout_of_a_classifier(self, tmp_path, caplog):
+        caplog.set_level("INFO", "absl")
+        for rate, said in ((0.1, 0), (0.25, 1)):
+            path = written(tmp_path, _THEIRS | {"classifier_dropout": rate})
+            configuration.BertConfig.from_json_file(path)
+            note = "hidden_dropout_prob=0.1, not with classifier_dropout=0.25"
+            assert caplog.text.count(note) == said
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"position_embedding_type": "relative_key"},
+            {"is_decoder": True},
+            {"is_encoder_decoder": True},
+            {"add_cross_attention": True},
+            {"pruned_heads": {"0": [1]}},
+            {"tie_word_embeddings": False},
+        ],
+        ids=str,
+    )
+    def test_another_form_is_refused(self, tmp_path, changes):
+        ((name, value),) = changes.items()
+        path = written(tmp_path, _THEIRS | changes)
+        with pytest.raises(ValueError) as caught:
+            configuration.BertConfig.from_json_file(path)
+        assert str(caught.value).startswith(f"{path}: This BERT computes other")
+        assert f"Received: {name}={value!r}" in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("changes", "said"),
+        [
+            ({"model_type": "roberta"}, "a roberta model"),
+            ({"model_type": "albert"}, "an albert model"),
+            ({"model_type": "electra"}, "an electra model"),
+            ({"model_type": "distilbert", "dim": 768}, "a distilbert model"),
+            ({"model_type": "xlm-roberta"}, "a xlm-roberta model"),
+            (
+                {"model_type": None, "architectures": ["AlbertModel"]},
+                "an AlbertModel",
+            ),
+        ],
+        ids=str,
+    )
+    def test_another_model_is_refused_by_name(self, tmp_path, changes, said):
+        path = written(tmp_path, _THEIRS | changes)
+        with pytest.raises(ValueError) as caught:
+            configuration.BertConfig.from_json_file(path)
+        start = f"{path}: This is {said}, not BERT"
+        assert str(caught.value).startswith(start)
+
+
 class TestConfig:
     def test_all_released_shapes_are_there(self):
         assert {path.stem for path in _MODELS.glob("*.json")} == (
@@ -121,7 +258,14 @@ class TestConfig:
     @pytest.mark.parametrize(
         ("changes", "words"),
         [
-            ({"hidden_sise": 8}, ["hidden_sise", "hidden_size"]),
+            ({"hidden_sise": 8}, ["hidden_sise (did you mean hidden_size?)"]),
+            (
+                {"zzz": 1, "layer_norm_epsilon": 1e-5, "embedding_size": 128},
+                [
+                    "keys: embedding_size, layer_norm_epsilon (did you mean "
+                    "layer_norm_eps?), zzz. What"
+                ],
+            ),
             ({"hidden_size": 10}, ["hidden_size=10", "num_attention_heads=3"]),
             ({"hidden_size": -12}, ["hidden_size=-12"]),
             ({"hidden_size": 0}, ["hidden_size=0"]),
@@ -148,8 +292,8 @@ class TestConfig:
             ({"layer_norm_eps": 0}, ["layer_norm_eps=0"]),
             ({"layer_norm_eps": None}, ["layer_norm_eps=None"]),
             (
-                {"problem_type": "regression"},
-                ["problem_type='regression'", "multi_label_classification"],
+                {"problem_type": "ranking"},
+                ["problem_type='ranking'", "multi_label_classification"],
             ),
             (
                 {"transform_layer_norm_eps": "x"},
@@ -158,7 +302,6 @@ class TestConfig:
             ({"transform_act": "gelu_new"}, ["hidden_act='gelu_new'"]),
             ({"hidden_act": "swish"}, ["hidden_act='swish'", "gelu"]),
             ({"hidden_act": ["gelu"]}, ["hidden_act=['gelu']"]),
-            ({"hidden_act": None}, ["hidden_act=None"]),
         ],
         ids=str,
     )
@@ -169,6 +312,50 @@ class TestConfig:
             configuration.BertConfig.from_json_file(str(path))
         for word in [str(path), *words]:
             assert word in str(caught.value)
+        assert "not in the file" not in str(caught.value)
+
+    def test_a_default_is_named_as_such(self, tmp_path, caplog):
+        caplog.set_level("INFO", "absl")
+        path = written(tmp_path, {"vocab_size": 9, "hidden_size": 8})
+        with pytest.raises(ValueError) as caught:
+            configuration.BertConfig.from_json_file(path)
+        assert str(caught.value).endswith(
+            "Received: hidden_size=8, num_attention_heads=12 (not in the file, "
+            "so the default)"
+        )
+        path = written(tmp_path, {"vocab_size": 9, "hidden_size": 24})
+        configuration.BertConfig.from_json_file(path)
+        assert caplog.messages == [
+            f"{path}: not in the file, so the default: num_hidden_layers=12, "
+            "num_attention_heads=12, intermediate_size=3072, "
+            "max_position_embeddings=512, type_vocab_size=16."
+        ]
+
+    @pytest.mark.parametrize(
+        ("act", "ours"),
+        [
+            ("GELU", "gelu"),
+            ("Tanh", "tanh"),
+            ("ReLU", "relu"),
+            ("linear", "linear"),
+            ("", "linear"),
+            (None, "linear"),
+        ],
+    )
+    def test_activations_as_the_originals(self, tmp_path, act, ours):
+        # google-research/bert, modeling.py, get_activation.
+        values = dataclasses.asdict(_TINY) | {"hidden_act": act}
+        config = configuration.BertConfig.from_json_file(
+            written(tmp_path, values)
+        )
+        assert config == dataclasses.replace(_TINY, hidden_act=ours)
+        assert configuration.BertConfig(50, hidden_act=act).hidden_act == ours
+
+    def test_released_files_need_no_words(self, caplog):
+        caplog.set_level("INFO", "absl")
+        for path in _MODELS.glob("*.json"):
+            configuration.BertConfig.from_json_file(str(path))
+        assert not caplog.messages
 
     @pytest.mark.parametrize(
         ("content", "words"),

@@ -57,6 +57,7 @@ def test_to_each_format_and_back(tmp_path, fine_tuned):
         f"--output_path={tmp_path}/preset",
     )
     assert f"{tmp_path}/hf: hf, classification" in said
+    assert "WARNING: KerasHub's own tokenizer makes" in " ".join(said.split())
     convert(
         tmp_path,
         f"--input_checkpoint={tmp_path}/preset",
@@ -109,7 +110,11 @@ def test_files_of_a_bare_checkpoint(tmp_path, fine_tuned):
     ("flags", "problem"),
     [
         (["--input_checkpoint={tmp}"], "holds no checkpoint. Looked for: "),
-        (["--output_path={model}"], "Received: path={model}"),
+        (
+            ["--input_checkpoint=bert-base-uncased"],
+            "There is no folder bert-base-uncased here. A Hugging Face model",
+        ),
+        (["--output_path={model}"], "Received: output_path={model}"),
         (["--labels=a,b"], "has 3 classes. Received: labels=a,b"),
         (["--head=encoder", "--labels=a"], "has no classes"),
         (["--head=span"], "has no span head"),

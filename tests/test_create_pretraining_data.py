@@ -186,6 +186,21 @@ class TestRecords:
         assert sum(statistics["lengths"].values()) == sum(counts)
         records.PRETRAINING.check(files, _LENGTHS)
 
+    def test_a_vocabulary_from_windows_is_the_same(
+        self, inputs, made, tmp_path
+    ):
+        folder, _ = made
+        text = (inputs / "vocab.txt").read_text().replace("\n", "\r\n")
+        vocab = tmp_path / "vocab.txt"
+        vocab.write_text(f"\ufeff{text}\r\n", encoding="utf-8", newline="")
+        done = run(inputs, tmp_path, num_shards=3, vocab_file=vocab)
+        assert done.wait() == 0, done.stderr
+        # Once, whatever number of processes read it.
+        said = " ".join(done.stderr.split())
+        assert said.count(f"{vocab} is read with the byte-order mark left") == 1
+        theirs, ours = contents(folder), contents(tmp_path / "out")
+        assert ours == theirs
+
     def test_summary(self, made):
         _, lines = made
         screen = "\n".join(lines)

@@ -263,13 +263,13 @@ def test_target_must_be_new_or_empty(model, tmp_path):
     export.check_target(str(tmp_path / "empty"))
 
 
-def test_failure_leaves_nothing_behind(model, tmp_path, monkeypatch):
-    def fail(*_, **__):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(tf.io.gfile, "rename", fail)
-    with pytest.raises(OSError, match="disk full"):
-        save(tmp_path / "new", model)
+def test_failure_leaves_nothing_behind(model, tmp_path):
+    made = export.classifier(
+        *(model, CONFIG, VOCAB, True, LABELS, MAX_SEQ_LENGTH, False)
+    )
+    broken = dataclasses.replace(made, signatures={"no": "function"})
+    with pytest.raises(ValueError, match="function"):
+        export.save(str(tmp_path / "new"), broken)
     assert os.listdir(tmp_path) == []
 
 

@@ -1,5 +1,7 @@
 """Tests of exported feature extractors, against Python's own features."""
 
+import json
+
 from bert_tf import export, export_features, features, modeling
 from tests import saved_models, test_features
 
@@ -18,7 +20,7 @@ def model():
     return modeling.Bert(test_features.CONFIG)
 
 
-def save(path, model, unit="token", choice=_CHOICE):
+def save(path, model, unit="token", choice=_CHOICE, normalize=False):
     made = export_features.extractor(
         model,
         test_features.VOCAB,
@@ -26,6 +28,7 @@ def save(path, model, unit="token", choice=_CHOICE):
         max_seq_length=test_features.LENGTH,
         choice=choice,
         unit=unit,
+        normalize=normalize,
     )
     export.save(str(path), made)
 
@@ -57,6 +60,35 @@ def test_one_vector_of_a_text(model, tmp_path):
     )
     alone = loaded(tf.constant(TEXTS_A[:1]))["vectors"]
     np.testing.assert_allclose(alone, expected[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("unit", ["token", "mean"])
+def test_vectors_of_unit_length(unit, model, tmp_path):
+    save(tmp_path / "unit", model, unit, normalize=True)
+    assets = tmp_path / "unit" / "assets"
+    assert json.loads((assets / "export.json").read_text())["normalize"] is True
+    loaded = tf.saved_model.load(str(tmp_path / "unit"))
+    found = loaded(tf.constant(TEXTS_A), tf.constant(TEXTS_B))
+    _, expected = test_features.extract(model, _CHOICE, unit, normalize=True)
+    for row, vectors in zip(found["vectors"].numpy(), expected, strict=True):
+        if unit == "mean":
+            vectors = vectors[0]
+        np.testing.assert_allclose(row[: len(vectors)], vectors, atol=1e-5)
+        assert not row[len(vectors) :].any()
+        np.testing.assert_allclose((vectors**2).sum(-1), 1, atol=1e-5)
+
+
+def test_the_description_says_the_length(model, tmp_path):
+    save(tmp_path / "plain", model)
+    text = (tmp_path / "plain" / "assets" / "export.json").read_text()
+    assert json.loads(text) == {
+        "head": "encoder",
+        "do_lower_case": True,
+        "max_seq_length": test_features.LENGTH,
+        "features": [-1, -2],
+        "unit": "token",
+        "normalize": False,
+    }
 
 
 def test_words_are_refused(model, tmp_path):

@@ -3,6 +3,7 @@
 import json
 
 from bert_tf import checkpoints, modeling
+from bert_tf.interop import formats
 from tests import scripts, test_features
 
 import numpy as np
@@ -78,6 +79,45 @@ def test_vectors_of_lines_and_a_saved_model(model, tmp_path):
     text = tf.constant([test_features.TEXTS[0]])
     np.testing.assert_allclose(
         served(text)["vectors"][0, 0], vectors[0], atol=1e-5
+    )
+
+
+def test_a_folder_of_sentence_transformers(model, tmp_path):
+    _, made = model
+    folder = tmp_path / "model"
+    flags = [x for x in model[0] if x.startswith(("--input", "--batch"))]
+    source = formats.open_checkpoint(model[0][2].partition("=")[2])
+    formats.write(str(folder), "hf", source)
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode": "cls"}')
+    kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_N": "Normalize"}
+    modules = [
+        {"path": path, "type": f"sentence_transformers.models.{kind}"}
+        for path, kind in kinds.items()
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "sentence_bert_config.json").write_text(
+        json.dumps({"max_seq_length": test_features.LENGTH})
+    )
+    done = run(
+        tmp_path,
+        *(*flags, f"--init_checkpoint={folder}"),
+        *(f"--output_file={tmp_path}/out.npy", f"--export_dir={tmp_path}/new"),
+    )
+    said = " ".join(done.stderr.split())
+    assert "modules.json says: unit=cls, normalize=True, max_seq" in said
+    assert "longer than --max_seq_length=12" in said
+    vectors = np.load(tmp_path / "out.npy")
+    for found, row in zip(vectors, test_features.original_rows(), strict=True):
+        _, layers = test_features.outputs_of(made, row)
+        wanted = layers[-1][0] / np.linalg.norm(layers[-1][0])
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
+    assets = tmp_path / "new" / "assets"
+    description = json.loads((assets / "export.json").read_text())
+    assert (description["unit"], description["normalize"]) == ("cls", True)
+    assert (description["features"], description["max_seq_length"]) == (
+        ["last"],
+        12,
     )
 
 

@@ -76,11 +76,11 @@ def outputs_of(model, row):
     return outputs.embeddings.numpy()[0], layers
 
 
-def extract(model, choice, unit, strategy=None, batch_size=2):
+def extract(model, choice, unit, strategy=None, batch_size=2, normalize=False):
     strategy = strategy or tf.distribute.get_strategy()
     reader = features.Reader(VOCAB, True, LENGTH, unit == "word")
     extractor = features.Extractor(
-        strategy, model, choice, unit, batch_size, LENGTH
+        strategy, model, choice, unit, batch_size, LENGTH, normalize
     )
     lines = reader.read(TEXTS, first=10)
     return lines, extractor.extract(lines)
@@ -165,6 +165,28 @@ def test_words_are_means_of_their_pieces(model):
             )
         if not line.is_cut:
             assert list(line.words) == text
+
+
+@pytest.mark.parametrize("unit", features.UNITS)
+@pytest.mark.parametrize("name", ["layers", "concat_last_four"])
+def test_unit_length(unit, name, model):
+    choice = features.Choice(name)
+    _, plain = extract(model, choice, unit)
+    _, found = extract(model, choice, unit, normalize=True)
+    for ours, vectors in zip(found, plain, strict=True):
+        assert ours.dtype == np.float32
+        # Each of several layers' by itself.
+        lengths = np.sqrt((vectors.astype(np.float64) ** 2).sum(-1))
+        np.testing.assert_allclose(
+            ours, vectors / lengths[..., np.newaxis], atol=1e-6
+        )
+
+
+def test_no_vector_has_no_length():
+    zeros = features.unit_length(tf.zeros([2, 3]))
+    np.testing.assert_array_equal(zeros, np.zeros([2, 3]))
+    tiny = features.unit_length(tf.constant([[3e-10, 4e-10]]))
+    np.testing.assert_allclose(tiny, [[0.6, 0.8]], rtol=1e-6)
 
 
 def test_two_replicas_find_the_same(model, two_replicas):

@@ -1,10 +1,13 @@
 from bert_tf import (
+    checkpoints,
     fine_tuned,
     fine_tuning,
     heads,
+    losses,
     modeling,
     records,
     text_records,
+    training,
 )
 
 import numpy as np
@@ -37,6 +40,25 @@ def _plan(batch_size, epochs, warmup_proportion=0.1):
     )
 
 
+def _write(path, ids, labels):
+    """Writes rows of pieces, each with a label."""
+    with records.Writer(path) as writer:
+        for row, label in zip(ids, labels, strict=True):
+            writer.write(
+                records.CLASSIFICATION.encode(
+                    {
+                        "input_ids": row,
+                        "input_mask": [1] * 8,
+                        "segment_ids": [0] * 8,
+                        "label_ids": label,
+                        "is_real_example": 1,
+                    }
+                )
+            )
+    count = len(labels)
+    return text_records.TextRecords(path, count, records.CLASSIFICATION, 8)
+
+
 def test_steps_are_the_originals():
     # The original: int(3668 / 32 * 3.0), and int(343 * 0.1) to warm up.
     plan = _plan(32, 3.0)
@@ -54,21 +76,7 @@ def test_steps_are_the_originals():
 def test_logits_and_labels_without_the_filling(tmp_path, two_replicas):
     rng = np.random.default_rng(0)
     ids = rng.integers(0, 11, (7, 8))
-    path = str(tmp_path / "x.tf_record")
-    with records.Writer(path) as writer:
-        for i, row in enumerate(ids):
-            writer.write(
-                records.CLASSIFICATION.encode(
-                    {
-                        "input_ids": row,
-                        "input_mask": [1] * 8,
-                        "segment_ids": [0] * 8,
-                        "label_ids": i,
-                        "is_real_example": 1,
-                    }
-                )
-            )
-    data = text_records.TextRecords(path, 7, records.CLASSIFICATION, 8)
+    data = _write(str(tmp_path / "x.tf_record"), ids, range(7))
     files = fine_tuned.ModelFiles(_CONFIG, "", True)
     found = []
     for strategy in (
@@ -99,3 +107,89 @@ def test_logits_and_labels_without_the_filling(tmp_path, two_replicas):
         np.testing.assert_allclose(logits, one, rtol=1e-4, atol=1e-5)
     with pytest.raises(ValueError, match=r"multiple of.*batch_size=3"):
         fine_tuning.logits_and_labels(run, "dev", 3)
+
+
+# ---- What nothing reads -----------------------------------------------------
+
+
+_POOLER = ("bert/pooler/dense/bias", "bert/pooler/dense/kernel")
+
+
+def _of_first_piece(model, batch, dropout_seed):
+    """The loss of the label of each row's first piece."""
+    logits = model(batch, dropout_seed)[:, 0]
+    own = losses.classification(
+        logits, batch["label_ids"], batch["row_weights"]
+    )
+    return {"label": own}
+
+
+_OBJECTIVE = training.Objective(
+    lambda batch: {"label": tf.reduce_sum(batch["row_weights"])},
+    _of_first_piece,
+)
+
+
+def _tag(folder, epochs):
+    """Trains a tagger so far; returns where it began, and its checkpoint."""
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 11, (8, 8))
+    data = _write(f"{folder}/train.tf_record", ids, rng.integers(0, 3, 8))
+    model = heads.BertTagger(_CONFIG, 3)
+    # As in a released checkpoint, where the bias is not 0.
+    model.bert.pooler.dense.bias.assign(rng.normal(size=4))
+    run = fine_tuning.Run(
+        *(str(folder), tf.distribute.get_strategy(), model),
+        *(fine_tuned.ModelFiles(_CONFIG, "", True), None, {"train": data}),
+    )
+    before = {v.path: v.numpy() for v in model.variables}
+
+    def restore(state):
+        state.resume(str(folder))
+
+    fine_tuning.train(run, _plan(4, epochs), _OBJECTIVE, restore)
+    return before, checkpoints.latest(str(folder))
+
+
+def _add_moments(prefix):
+    """Makes a checkpoint one of runs that trained what nothing reads."""
+    stored = checkpoints.shapes(prefix)
+    values = checkpoints.read(prefix, list(stored))
+    for name in _POOLER:
+        for slot in ("adam_m", "adam_v"):
+            values[f"{name}/{slot}"] = np.zeros(stored[name], np.float32)
+    checkpoints.write(prefix, values)
+
+
+def test_what_nothing_reads_stays_as_it_is(tmp_path):
+    before, prefix = _tag(tmp_path, 1.0)
+    assert prefix == f"{tmp_path}/model.ckpt-2"
+    stored = checkpoints.shapes(prefix)
+    values = checkpoints.read(prefix, list(before))
+    for name, value in before.items():
+        assert np.array_equal(values[name], value) == (name in _POOLER), name
+        has_moments = [f"{name}/adam_{x}" in stored for x in "mv"]
+        assert has_moments == [name not in _POOLER] * 2, name
+    after, prefix = _tag(tmp_path, 2.0)
+    assert prefix == f"{tmp_path}/model.ckpt-4"
+    values = checkpoints.read(prefix, list(after))
+    for name in _POOLER:
+        np.testing.assert_array_equal(values[name], before[name])
+
+
+def test_goes_on_where_a_run_trained_what_nothing_reads(tmp_path, caplog):
+    _, prefix = _tag(tmp_path, 1.0)
+    _add_moments(prefix)
+    before = checkpoints.read(prefix, list(_POOLER))
+    caplog.clear()
+    caplog.set_level("INFO", logger="absl")
+    _, prefix = _tag(tmp_path, 2.0)
+    said = f"nothing trains, which are left out: {', '.join(_POOLER)} stay"
+    assert caplog.text.count(said) == 1
+    assert prefix == f"{tmp_path}/model.ckpt-4"
+    assert not any(
+        name.startswith(_POOLER) and "adam" in name
+        for name in checkpoints.shapes(prefix)
+    )
+    for name, value in checkpoints.read(prefix, list(_POOLER)).items():
+        np.testing.assert_array_equal(value, before[name])

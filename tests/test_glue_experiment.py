@@ -5,7 +5,6 @@ tests/test_run_glue.py runs run_classifier.py itself.
 
 import dataclasses
 import json
-import os
 import textwrap
 
 from bert_tf import (
@@ -88,7 +87,7 @@ def make(script, tmp_path):
         for name, text in (("calls", ""), ("fails", fails)):
             (script.parent / name).write_text(text)
         for old in opened:
-            os.close(old.lock)
+            old.lock.release()
         opened[:] = [
             glue_experiment.Experiment(
                 str(tmp_path / "out"),
@@ -104,7 +103,7 @@ def make(script, tmp_path):
 
     yield make
     for old in opened:
-        os.close(old.lock)
+        old.lock.release()
 
 
 _START = glue_experiment.Start("/weights", "of the weights")

@@ -3,6 +3,7 @@
 import dataclasses
 
 from bert_tf import heads, modeling
+from bert_tf.interop import names
 
 import keras
 import numpy as np
@@ -367,3 +368,47 @@ class TestFurtherHeads:
         logits = x @ weights["bert/embeddings/word_embeddings"].T
         logits += weights["cls/predictions/output_bias"]
         np.testing.assert_allclose(model(_INPUTS), logits, atol=2e-5)
+
+
+def _of_four_choices(inputs):
+    """The sequences of a batch, each as a problem of four alike."""
+    return {
+        name: np.stack([values] * 4, axis=1)
+        for name, values in inputs.items()
+        if values.ndim == 2
+    }
+
+
+_HEADS = {
+    "pretraining": heads.BertPretrainer,
+    "masked_lm": heads.BertMaskedLM,
+    "next_sentence": heads.BertNextSentence,
+    "classification": lambda config: heads.BertClassifier(config, 3),
+    "tagging": lambda config: heads.BertTagger(config, 3),
+    "span": heads.BertSpanFinder,
+    "multiple_choice": heads.BertMultipleChoice,
+}
+
+
+@pytest.mark.parametrize("head", _HEADS)
+def test_trains_what_has_a_gradient(head):
+    model = _HEADS[head](_TINY)
+    inputs = _INPUTS
+    if head == "multiple_choice":
+        inputs = _of_four_choices(inputs)
+
+    def loss(model):
+        return sum(map(tf.reduce_sum, tf.nest.flatten(model(inputs))))
+
+    found = {v.path for v in model.trained_variables}
+    gradients = _gradients(model, loss)
+    assert found == {n for n, x in gradients.items() if x is not None}
+    without = {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
+    assert gradients.keys() - found == set() if model.reads_pooled else without
+    assert model.reads_pooled == (head in names.POOLED)
+
+
+def test_each_head_is_looked_at():
+    models = {type(make(_TINY)) for make in _HEADS.values()}
+    assert models == {*heads.Model.__subclasses__()}
+    assert _HEADS.keys() == names.HEADS.keys() - {"encoder"}

@@ -2,11 +2,13 @@
 
 import dataclasses
 import pathlib
+import re
 
 from bert_tf import checkpoints, modeling
 from bert_tf.interop import formats, names, opened
 from tests import interop_samples as samples
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -159,6 +161,78 @@ class TestNoCheckpoint:
         with pytest.raises(ValueError, match=message):
             formats.open_checkpoint(path)
 
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "bert-base-uncased",
+            "google-bert/bert-base-uncased",
+            "sentence-transformers/all-MiniLM-L6-v2",
+            "https://huggingface.co/google-bert/bert-base-uncased",
+        ],
+    )
+    def test_a_name_of_the_hub(self, name):
+        with pytest.raises(ValueError) as error:
+            formats.open_checkpoint(name)
+        said = str(error.value)
+        assert said.startswith(f"There is no folder {name} here.")
+        assert "holds its config.json and model.safetensors" in said
+        assert "not downloaded" in said
+        assert ".index" not in said
+
+    def test_a_folder_named_as_one_of_the_hub(self, tmp_path, monkeypatch, tf1):
+        convert(tf1, "hf", tmp_path / "google-bert" / "bert-base-uncased")
+        monkeypatch.chdir(tmp_path)
+        samples.assert_equal("google-bert/bert-base-uncased", tf1)
+
+    @pytest.mark.parametrize(
+        "name", ["vocab.txt", "bert_config.json", "weights.h5"]
+    )
+    def test_a_file_of_another_kind(self, tf1, name):
+        path = pathlib.Path(tf1, name)
+        path.touch()
+        with pytest.raises(ValueError) as error:
+            formats.open_checkpoint(str(path))
+        said = str(error.value)
+        assert said.startswith(f"The file {path} is no checkpoint. Give the ")
+        assert said.endswith(f"here probably {tf1}.")
+        path.rename(path.parent.parent / name)
+        with pytest.raises(ValueError, match=r"\.\.\./bert_model\.ckpt\.$"):
+            formats.open_checkpoint(str(path.parent.parent / name))
+
+    @pytest.mark.parametrize("ending", ["index", "meta", "data-00000-of-00001"])
+    def test_a_file_of_a_checkpoint_means_all(self, tf1, ending):
+        path = pathlib.Path(tf1, f"bert_model.ckpt.{ending}")
+        path.touch()
+        samples.assert_equal(str(path), tf1)
+
+    def test_of_tensorflow_2(self, tmp_path):
+        layer = keras.layers.Dense(2)
+        layer.build([None, 3])
+        prefix = tf.train.Checkpoint(model=layer).save(str(tmp_path / "ckpt"))
+        for path in (tmp_path, prefix):
+            with pytest.raises(ValueError) as error:
+                formats.open_checkpoint(str(path))
+            said = str(error.value)
+            assert said.startswith(f"{prefix} can't be read: it is of ")
+            assert "Give the original's checkpoint" in said
+
+    def test_a_saved_model(self, tmp_path):
+        tf.saved_model.save(tf.Module(), str(tmp_path))
+        message = "is a SavedModel, .*Give the checkpoint that it was made from"
+        with pytest.raises(ValueError, match=message):
+            formats.open_checkpoint(str(tmp_path))
+
+    def test_weights_without_their_config(self, tmp_path, tf1):
+        convert(tf1, "hf", tmp_path / "hf")
+        (tmp_path / "hf" / "config.json").unlink()
+        for path in (tmp_path / "hf", tmp_path / "hf" / "model.safetensors"):
+            message = f"{tmp_path}/hf has weights .* no config.json, .* it, too"
+            with pytest.raises(ValueError, match=message):
+                formats.open_checkpoint(str(path))
+        path = tmp_path / "none" / "model.safetensors"
+        with pytest.raises(ValueError, match=f"^There is no file {path}"):
+            formats.open_checkpoint(str(path))
+
     def test_only_a_config(self, tmp_path):
         (tmp_path / "config.json").write_text('{"model_type": "bert"}')
         message = r"config.json: There are no weights .*none of model.safet"
@@ -172,6 +246,120 @@ class TestNoCheckpoint:
             formats.open_checkpoint(str(tmp_path))
 
 
+_POINTER = b"""version https://git-lfs.github.com/spec/v1
+oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393
+size 440473133
+"""
+_DATA = "bert_model.ckpt.data-00000-of-00001"
+
+
+class TestDamaged:
+    @pytest.mark.parametrize(
+        "content, said",
+        [
+            (b"", "it is empty. Copy or download it again."),
+            (_POINTER, "it is a pointer of git-lfs, .*Run `git lfs pull` in"),
+        ],
+        ids=["empty", "pointer"],
+    )
+    @pytest.mark.parametrize(
+        "output_format, name",
+        [
+            ("tf1", "bert_model.ckpt.index"),
+            ("tf1", _DATA),
+            ("hf", "config.json"),
+            ("hf", "model.safetensors"),
+            ("hf", "model.safetensors.index.json"),
+            ("hf", "pytorch_model.bin"),
+            ("keras_hub", "model.weights.h5"),
+            ("keras_hub", "task.weights.h5"),
+        ],
+    )
+    def test_nothing_is_in_a_file(
+        self, tmp_path, tf1, output_format, name, content, said
+    ):
+        if name == "pytorch_model.bin":
+            pytest.importorskip("torch", reason="needs the extra `parity`")
+        folder = tmp_path / "there"
+        head = "masked_lm" if output_format == "keras_hub" else None
+        convert(tf1, output_format, folder, head)
+        if not (folder / name).exists():
+            (folder / "model.safetensors").unlink()
+        (folder / name).write_bytes(content)
+        with pytest.raises(checkpoints.UnreadableError) as error:
+            source = formats.open_checkpoint(str(folder))
+            source.read(list(source.shapes))
+        start = re.escape(f"{folder / name} can't be read: ")
+        assert re.match(start + said, str(error.value))
+        assert "\n" not in str(error.value)
+
+    @pytest.mark.parametrize("name", ["bert_model.ckpt.index", _DATA])
+    @pytest.mark.parametrize("cut", [100, -20])
+    def test_cut_off(self, tf1, name, cut):
+        path = pathlib.Path(tf1, name)
+        path.write_bytes(path.read_bytes()[:cut])
+        message = "it is truncated, .* copied or downloaded, do so again"
+        with pytest.raises(checkpoints.UnreadableError, match=message):
+            source = formats.open_checkpoint(tf1)
+            source.read(list(source.shapes))
+
+    def test_one_of_several_files_of_data_is_missing(self, tf1):
+        path = pathlib.Path(tf1, _DATA)
+        path.rename(path.with_name("bert_model.ckpt.data-00001-of-00002"))
+        message = r"not all of its data: .*data-00000-of-00002 does not exist"
+        with pytest.raises(ValueError, match=message):
+            formats.open_checkpoint(tf1)
+
+    @pytest.mark.parametrize("step", [None, 7])
+    def test_data_is_missing(self, tf1, step):
+        folder = pathlib.Path(tf1)
+        (folder / _DATA).unlink()
+        prefix = folder / "bert_model.ckpt"
+        if step:
+            prefix = folder / f"model.ckpt-{step}"
+            (folder / "bert_model.ckpt.index").rename(f"{prefix}.index")
+        message = f"{prefix} has an index but no data: .*Copy or download it"
+        for path in (folder, prefix):
+            with pytest.raises(ValueError, match=message):
+                formats.open_checkpoint(str(path))
+
+    def test_the_index_is_missing(self, tf1):
+        pathlib.Path(tf1, "bert_model.ckpt.index").unlink()
+        for path, message in (
+            (tf1, f"{_DATA} is there: copy its index, too"),
+            (f"{tf1}/bert_model.ckpt", "Its data is there: copy the index"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                formats.open_checkpoint(path)
+
+    def test_an_index_of_safetensors_without_files(self, tmp_path, tf1):
+        convert(tf1, "hf", tmp_path / "hf")
+        (tmp_path / "hf" / "model.safetensors").unlink()
+        (tmp_path / "hf" / "model.safetensors.index.json").write_text("{}")
+        with pytest.raises(ValueError, match="names no files of weights"):
+            formats.open_checkpoint(str(tmp_path / "hf"))
+
+    def test_a_preset_without_weights(self, tmp_path, tf1):
+        convert(tf1, "keras_hub", tmp_path / "preset", "encoder")
+        (tmp_path / "preset" / "model.weights.h5").unlink()
+        with pytest.raises(ValueError, match=r"weights\.h5 does not exist"):
+            formats.open_checkpoint(str(tmp_path / "preset"))
+
+    def test_a_file_of_torch_that_is_none_ends_in_one_line(self, tmp_path, tf1):
+        pytest.importorskip("torch", reason="needs the extra `parity`")
+        convert(tf1, "hf", tmp_path / "hf")
+        (tmp_path / "hf" / "model.safetensors").unlink()
+        path = tmp_path / "hf" / "pytorch_model.bin"
+        path.write_bytes(b"<html>not found</html>")
+        with pytest.raises(checkpoints.UnreadableError) as error:
+            formats.open_checkpoint(str(tmp_path / "hf"))
+        said = str(error.value)
+        assert said.startswith(f"{path} can't be read, it is truncated, corr")
+        assert "\n" not in said
+        # PyTorch's own words are to run what is in the file.
+        assert "weights_only" not in said
+
+
 class TestWrite:
     def test_not_over_something(self, tmp_path, tf1):
         (tmp_path / "mine").write_text("")
@@ -179,6 +367,14 @@ class TestWrite:
             with pytest.raises(ValueError, match=f"Received: path={path}"):
                 convert(tf1, "hf", path)
         assert (tmp_path / "mine").exists()
+
+    def test_over_something_where_that_is_said(self, tmp_path, tf1):
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "mine").write_text("")
+        source = formats.open_checkpoint(tf1)
+        formats.write(str(tmp_path / "out"), "hf", source, overwrite=True)
+        samples.assert_equal(str(tmp_path / "out"), tf1)
+        assert not (tmp_path / "out" / "mine").exists()
 
     @pytest.mark.parametrize("output_format", formats.FORMATS)
     def test_nothing_half_written(self, tmp_path, tf1, output_format):

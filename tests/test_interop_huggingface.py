@@ -11,6 +11,7 @@ from tests import interop_samples as samples
 import numpy as np
 import pytest
 import tensorflow as tf
+from safetensors import numpy as safetensors_numpy
 
 torch = pytest.importorskip("torch", reason="needs the extra `parity`")
 transformers = pytest.importorskip(
@@ -39,6 +40,52 @@ def make(architecture, **changes):
 def save(model, folder):
     model.save_pretrained(folder)
     return str(folder)
+
+
+class TestConfig:
+    def test_all_that_transformers_writes_is_known(self, tmp_path):
+        config = transformers.BertConfig(
+            **samples.SMALL,
+            architectures=["BertModel"],
+            classifier_dropout=0.2,
+            dtype="float16",
+            finetuning_task="mrpc",
+            id2label={0: "no", 1: "yes"},
+            problem_type="single_label_classification",
+        )
+        generation = transformers.GenerationConfig
+        values = {
+            **generation._get_default_generation_params(),
+            **json.loads(config.to_json_string(use_diff=False)),
+        }
+        path = tmp_path / "config.json"
+        path.write_text(json.dumps(values))
+        ours = modeling.BertConfig.from_json_file(str(path))
+        assert ours == modeling.BertConfig(**samples.SMALL)
+
+    @pytest.mark.parametrize("head", names.HEADS)
+    def test_what_we_write_is_a_config_of_ours(self, tmp_path, head):
+        config = modeling.BertConfig(**samples.SMALL)
+        labels = ["no", "yes"] if head in names.LABELLED else None
+        values = huggingface_names.from_config(config, head, labels)
+        path = tmp_path / "config.json"
+        path.write_text(json.dumps(values))
+        assert modeling.BertConfig.from_json_file(str(path)) == config
+
+    def test_the_feed_forward_in_chunks_is_the_same(self):
+        # Why `chunk_size_feed_forward` is taken.
+        theirs = make("BertModel")
+        inputs = their_inputs(
+            samples.batch(modeling.BertConfig(**samples.SMALL))
+        )
+        with torch.no_grad():
+            whole = theirs(**inputs).last_hidden_state
+            for layer in theirs.encoder.layer:
+                layer.chunk_size_feed_forward = 1
+            chunks = theirs(**inputs).last_hidden_state
+        np.testing.assert_allclose(
+            chunks, whole, rtol=0, atol=samples.TOLERANCE
+        )
 
 
 def their_inputs(inputs):
@@ -244,6 +291,47 @@ class TestWriting:
         )
         assert not any(info.values()), info
         compare(model, head, theirs.eval(), samples.batch(config))
+
+    @pytest.mark.parametrize("head", names.HEADS)
+    def test_names_in_the_file_are_theirs(self, tmp_path, head):
+        config = modeling.BertConfig(**samples.SMALL)
+        source = formats.open_checkpoint(
+            samples.write_tf1(
+                tmp_path / "tf1", samples.random_model(head, config)
+            )
+        )
+        formats.write(str(tmp_path / "hf"), "hf", source)
+        theirs = make(huggingface_names.BY_HEAD[head])
+        save(theirs, tmp_path / "theirs")
+        written, wanted = (
+            safetensors_numpy.load_file(tmp_path / name / "model.safetensors")
+            for name in ("hf", "theirs")
+        )
+        assert {name: value.shape for name, value in written.items()} == {
+            name: value.shape for name, value in wanted.items()
+        }
+
+    @pytest.mark.parametrize("prefix", ["", "bert."])
+    def test_an_encoder_of_either_spelling(self, tmp_path, prefix):
+        config = modeling.BertConfig(**samples.SMALL)
+        tf1 = samples.write_tf1(
+            tmp_path / "tf1", samples.random_model("encoder", config)
+        )
+        source = formats.open_checkpoint(tf1)
+        formats.write(str(tmp_path / "hf"), "hf", source)
+        path = tmp_path / "hf" / "model.safetensors"
+        tensors = safetensors_numpy.load_file(path)
+        # As this package wrote it before, too.
+        renamed = {f"{prefix}{name}": x for name, x in tensors.items()}
+        safetensors_numpy.save_file(renamed, path, {"format": "pt"})
+        samples.assert_equal(str(tmp_path / "hf"), tf1)
+        for kind in (transformers.BertModel, transformers.AutoModel):
+            theirs, info = kind.from_pretrained(
+                tmp_path / "hf", output_loading_info=True
+            )
+            assert not any(info.values()), info
+            model, _ = samples.load(tf1)
+            compare(model, "encoder", theirs.eval(), samples.batch(config))
 
     @pytest.mark.parametrize("several", [False, True])
     def test_auto_classes(self, tmp_path, several):

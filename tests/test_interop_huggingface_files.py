@@ -52,7 +52,11 @@ def test_half_downloaded(tmp_path, tf1, cut):
         ({"num_hidden_layers": 4}, "layer_3/.* is not there"),
         (
             {"model_type": "roberta", "architectures": ["RobertaModel"]},
-            "config.json: Only BERT .*architectures=RobertaModel",
+            r"config.json: This is a roberta model.*es=\['RobertaModel'\]",
+        ),
+        (
+            {"is_decoder": True},
+            "config.json: This BERT computes otherwise .*is_decoder=True",
         ),
     ],
 )
@@ -79,7 +83,7 @@ def test_a_vocabulary_of_another_kind(tmp_path, tf1, model, caplog):
     folder = huggingface_folder(tmp_path, tf1)
     (folder / "vocab.txt").unlink()
     (folder / "tokenizer.json").write_text(json.dumps({"model": model}))
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", "absl")
     assert formats.open_checkpoint(str(folder)).vocab is None
     assert f"no WordPiece. Received: type={model['type']}" in caplog.text
 

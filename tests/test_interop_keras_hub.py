@@ -14,6 +14,8 @@ import keras_hub
 import numpy as np
 import pytest
 
+_UNCASED = (keras_hub_names.UNCASED_TEXTS,)
+
 
 def backbone(sizes=samples.SMALL):
     """A KerasHub model of random weights."""
@@ -195,7 +197,7 @@ class TestWriting:
 
     def test_backbone(self, tmp_path):
         path, model, written = self._write(tmp_path, "encoder")
-        assert (written.left_out, written.notes) == ((), ())
+        assert (written.left_out, written.notes) == ((), _UNCASED)
         theirs = keras_hub.models.Backbone.from_preset(path)
         inputs = samples.batch(model.config)
         found = theirs(their_inputs(inputs))
@@ -208,7 +210,8 @@ class TestWriting:
         )
         path = str(tmp_path / "preset")
         source = formats.open_checkpoint(str(package.get_model_path()))
-        (note,) = formats.write(path, "keras_hub", source).notes
+        (note, *others) = formats.write(path, "keras_hub", source).notes
+        assert tuple(others) == _UNCASED
         assert "hidden_act=gelu instead of gelu_erf" in note
         theirs = keras_hub.models.Backbone.from_preset(path)
         model, _ = samples.load(path)
@@ -219,7 +222,7 @@ class TestWriting:
 
     def test_classifier_takes_text(self, tmp_path):
         path, model, written = self._write(tmp_path, "classification")
-        assert (written.left_out, written.notes) == ((), ())
+        assert (written.left_out, written.notes) == ((), _UNCASED)
         theirs = keras_hub.models.TextClassifier.from_preset(path)
         inputs = samples.batch(model.bert.config)
         close(model(inputs), theirs(their_inputs(inputs)))
@@ -228,6 +231,51 @@ class TestWriting:
         pieces = ("[CLS]", "the", "cat", "sat", "[SEP]")
         ids = [samples.VOCAB.index(piece) for piece in pieces]
         assert tokens["token_ids"].numpy().tolist() == [[*ids, 0, 0, 0]]
+
+    @pytest.mark.parametrize("lower, notes", [(True, _UNCASED), (False, ())])
+    def test_what_its_tokenizer_does_otherwise_is_said(
+        self, tmp_path, lower, notes
+    ):
+        model = samples.random_model(
+            "encoder", modeling.BertConfig(**samples.SMALL)
+        )
+        source = formats.open_checkpoint(
+            samples.write_tf1(tmp_path / "tf1", model)
+        )
+        source = dataclasses.replace(source, do_lower_case=lower)
+        path = str(tmp_path / "preset")
+        assert formats.write(path, "keras_hub", source).notes == notes
+
+    @pytest.mark.parametrize(
+        "text, ours, theirs",
+        [
+            ("groß", "groß", "gross"),
+            ("ΛΌΓΟΣ", "λογος", "λογοσ"),
+            ("x²", "x²", "x2"),
+            ("½", "½", "1 ##⁄ ##2"),
+            ("ﬁn", "ﬁn", "fin"),
+            ("한", "\u1112 ##\u1161 ##\u11ab", "한"),
+            ("a\u00a0b", "a b", "[UNK]"),
+            ("a\u3000b", "a b", "[UNK]"),
+            ("c\u200bd", "cd", "c d"),
+            ("x" * 101, "x" + " ##x" * 100, "[UNK]"),
+            ("x" * 100, "x" + " ##x" * 99, "x" + " ##x" * 99),
+            ("The cd, a b!", "the cd , a b !", "the cd , a b !"),
+        ],
+    )
+    def test_what_its_tokenizer_does_otherwise(self, text, ours, theirs):
+        # What the note says, by KerasHub itself.
+        vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+        vocab += sorted({*ours.split(), *theirs.split()} - {*vocab})
+        tokenizer = tokenization.FullTokenizer.from_vocab(
+            {piece: i for i, piece in enumerate(vocab)}
+        )
+        assert tokenizer.tokenize(text) == ours.split()
+        made = keras_hub.models.BertTokenizer(
+            vocab, lowercase=True, strip_accents=True
+        )
+        (ids,) = np.asarray(made([text])).tolist()
+        assert [vocab[i] for i in ids] == theirs.split()
 
     def test_names_of_classes_are_not_kept(self, tmp_path):
         model = samples.random_model(
@@ -246,7 +294,7 @@ class TestWriting:
             transform_act="gelu_erf",
             transform_layer_norm_eps=1e-5,
         )
-        assert (written.left_out, written.notes) == ((), ())
+        assert (written.left_out, written.notes) == ((), _UNCASED)
         theirs = keras_hub.models.MaskedLM.from_preset(path)
         inputs = samples.batch(model.bert.config)
         positions = {"mask_positions": inputs["masked_lm_positions"]}
@@ -257,7 +305,8 @@ class TestWriting:
             tmp_path, "pretraining", hidden_act="gelu_erf", layer_norm_eps=1e-7
         )
         assert written.left_out == tuple(sorted(names.HEADS["next_sentence"]))
-        (note,) = written.notes
+        (note, *others) = written.notes
+        assert tuple(others) == _UNCASED
         assert "hidden_act=gelu instead of gelu_erf" in note
         assert "layer_norm_eps=1e-12 instead of 1e-07" in note
         assert "transform_layer_norm_eps=1e-05 instead of 1e-07" in note

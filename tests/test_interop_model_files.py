@@ -88,6 +88,39 @@ def test_vocabulary(tmp_path, tf1):
             model_files.find_vocab(str(path), source)
 
 
+@pytest.mark.parametrize("output_format", formats.FORMATS)
+def test_vocabulary_beside_a_checkpoint_from_windows(
+    tmp_path, tf1, caplog, output_format
+):
+    folder = tmp_path / "there"
+    formats.write(str(folder), output_format, formats.open_checkpoint(tf1))
+    (path,) = folder.rglob("vocab*.txt")
+    path.write_bytes(_text(samples.VOCAB).replace("\n", "\r\n").encode())
+    caplog.set_level("INFO", "absl")
+    for _ in range(2):
+        source = formats.open_checkpoint(str(folder))
+        assert source.vocab == _text(samples.VOCAB)
+    (said,) = (x for x in caplog.messages if "is read with" in x)
+    assert said == f"{path} is read with the line ends made LF."
+
+
+def test_what_is_wrong_with_a_vocabulary_names_it(tmp_path, tf1):
+    source = formats.open_checkpoint(tf1)
+    pieces = [*samples.VOCAB[:-1], "cat"]
+    path = tmp_path / "vocab.txt"
+    path.write_text(_text(pieces))
+    with pytest.raises(ValueError, match=f"^{path}, line 40: .* on line 7\\."):
+        model_files.find_vocab(str(path), None)
+    source = dataclasses.replace(source, vocab=_text(pieces))
+    name = f"The vocabulary of {source.path}"
+    with pytest.raises(ValueError, match=f"^{name}, line 40: .* on line 7"):
+        model_files.find_vocab(None, source)
+    # What the message says to do, in a copy of it.
+    given = _text([*pieces[:6], "[unused-7]", *pieces[7:]])
+    path.write_text(given)
+    assert model_files.find_vocab(str(path), source) == given
+
+
 def test_vocabulary_of_records(tmp_path, tf1, caplog):
     find = model_files.find_records_vocab
     brought = _text([*samples.VOCAB[:-1], "[unused0]"])
@@ -107,6 +140,10 @@ def test_vocabulary_of_records(tmp_path, tf1, caplog):
     path.write_text(_text(["mine", *samples.VOCAB[1:]]))
     with pytest.raises(ValueError, match="line 1 is 'mine'"):
         find(str(path), source, _sha256(path.read_text()))
+    # As create_pretraining_data.py read it.
+    windows = tmp_path / "windows.txt"
+    windows.write_bytes(b"\xef\xbb\xbf" + given.replace("\n", "\r\n").encode())
+    assert find(str(windows), source, _sha256(given)) == given
     # Records of the original have no manifest.
     assert find(None, source, None) is None
     assert find(None, None, _sha256(given)) is None

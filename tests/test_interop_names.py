@@ -119,13 +119,21 @@ def test_defaults_of_huggingface():
     [
         (
             {"model_type": "roberta", "architectures": ["RobertaModel"]},
-            "architectures=RobertaModel, model_type=roberta",
+            "This is a roberta model, not BERT",
         ),
         (
             {"model_type": "albert", "architectures": ["AlbertForMaskedLM"]},
-            "architectures=AlbertForMaskedLM",
+            "This is an albert model, not BERT",
         ),
-        ({"model_type": "distilbert"}, "model_type=distilbert"),
+        ({"model_type": "distilbert"}, "Received: model_type=distilbert"),
+        (
+            {"architectures": ["ElectraModel"]},
+            "This is an ElectraModel, not BERT",
+        ),
+        (
+            {"hidden_size": 8},
+            "num_attention_heads=12 (not in the file, so the default)",
+        ),
         ({"is_decoder": True}, "is_decoder=True"),
         (
             {"position_embedding_type": "relative_key"},

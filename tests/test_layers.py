@@ -18,15 +18,22 @@ _SCRIPT_NAMES = {path.stem for path in _SCRIPTS}
 _LAYERS: tuple[dict[str, set[str]], ...] = (
     # No TensorFlow
     {
+        "options": set(),
+        "phases": set(),
+        "quiet": set(),
+        "file_systems": set(),
+        "lock_file": {"file_systems"},
+        "run_lock": {"file_systems", "lock_file"},
+        "files": {"file_systems", "run_lock"},
         "characters": set(),
         "tokenization": {"characters"},
-        "tasks.*": {"tasks.*", "characters", "tokenization"},
+        "tasks.*": {"characters", "files", "tasks.*", "tokenization"},
         "cutting": set(),
         "masking": set(),
         "packing": set(),
         "pretraining_data": {"cutting", "masking", "tokenization"},
         "pretraining_features": {"masking", "packing", "pretraining_data"},
-        "manifests": set(),
+        "manifests": {"files"},
         "text_files": set(),
         "text_formats": {"text_files"},
         "corpus": {"text_files", "text_formats"},
@@ -34,10 +41,11 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "wire_format": set(),
         "cluster": set(),
         "bulk_tokenization": {"characters", "tokenization"},
-        "tfrecord": set(),
+        "tfrecord": {"files"},
         "workers": set(),
-        "processes": set(),
+        "processes": {"run_lock"},
         "paths": set(),
+        "resuming": set(),
         "creation": {
             "bulk_tokenization",
             "corpus",
@@ -46,7 +54,12 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "wire_format",
             "word_lists",
         },
-        "creation_files": {"pretraining_data"},
+        "creation_files": {
+            "file_systems",
+            "files",
+            "pretraining_data",
+            "run_lock",
+        },
         "creation_output": {
             "creation",
             "creation_files",
@@ -59,6 +72,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "creation",
             "creation_files",
             "creation_output",
+            "files",
             "manifests",
             "pretraining_data",
             "tfrecord",
@@ -80,14 +94,14 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     # TensorFlow, no BERT
     {
         "functions": set(),
-        "records": {"wire_format"},
+        "records": {"files", "phases", "wire_format"},
         "losses": set(),
-        "long_documents": set(),
+        "long_documents": {"options"},
         "loss_scaling": set(),
-        "optimization": {"loss_scaling"},
-        "recipes": {"loss_scaling", "optimization"},
-        "distribution": {"cluster"},
-        "progress": set(),
+        "optimization": {"loss_scaling", "options"},
+        "recipes": {"loss_scaling", "optimization", "options"},
+        "distribution": {"cluster", "options"},
+        "progress": {"files", "phases"},
         "text_ops": {"characters", "tokenization"},
         "word_ops": {"tasks.*"},
         "window_ops": set(),
@@ -102,22 +116,25 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "shuffled_records": {"records"},
         "text_records": {
             "long_documents",
+            "phases",
             "records",
             "shuffled_records",
             "tasks.*",
             "text_ops",
         },
         "tagging_records": {
+            "phases",
             "records",
             "shuffled_records",
             "tasks.*",
             "text_records",
         },
-        "squad_records": {"records", "tasks.*", "text_records"},
+        "squad_records": {"phases", "records", "tasks.*", "text_records"},
         "offset_ops": {"text_ops"},
         "choice_ops": {"text_ops"},
         "choice_records": {
             "choice_ops",
+            "phases",
             "records",
             "shuffled_records",
             "tasks.*",
@@ -131,15 +148,23 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     {
         "devices": {"modeling"},
         "heads": {"functions", "modeling"},
-        "checkpoints": {"optimization"},
+        "checkpoints": {"files", "optimization", "resuming"},
     },
     # Checkpoints of other libraries
     {
-        "interop.*": {"interop.*", "checkpoints", "modeling", "tokenization"},
+        "interop.*": {
+            "checkpoints",
+            "files",
+            "interop.*",
+            "modeling",
+            "options",
+            "tokenization",
+        },
     },
     {
         "training": {"checkpoints", "distribution", "optimization"},
         "export": {
+            "files",
             "heads",
             "long_documents",
             "modeling",
@@ -150,10 +175,17 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "features": {
             "distribution",
             "modeling",
+            "options",
             "text_ops",
             "tokenization",
         },
-        "feature_files": {"features", "records", "wire_format"},
+        "feature_files": {
+            "features",
+            "files",
+            "options",
+            "records",
+            "wire_format",
+        },
         "export_features": {"export", "features", "modeling", "text_ops"},
         "export_tagging": {
             "export",
@@ -190,7 +222,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         },
     },
     {
-        "inference": {"distribution", "training"},
+        "inference": {"distribution", "phases", "training"},
         "pretraining_input": {
             "configuration",
             "input_pipeline",
@@ -201,12 +233,14 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         },
         "micro_batches": {"devices", "modeling", "optimization", "training"},
         "pretraining": {"losses", "training"},
-        "best": {"checkpoints", "interop.*"},
+        "best": {"checkpoints", "files"},
     },
     {
+        "disk_space": {"checkpoints"},
         "fine_tuned": {
             "best",
             "checkpoints",
+            "files",
             "interop.*",
             "modeling",
             "tokenization",
@@ -217,8 +251,10 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "best",
             "checkpoints",
             "devices",
+            "disk_space",
             "distribution",
             "export",
+            "files",
             "fine_tuned",
             "inference",
             "input_pipeline",
@@ -226,6 +262,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "long_documents",
             "modeling",
             "optimization",
+            "phases",
             "progress",
             "recipes",
             "text_records",
@@ -249,72 +286,102 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "interop.*",
             "long_documents",
             "modeling",
+            "options",
             "tasks.*",
         },
         "glue_experiment": {
             "checkpoints",
+            "files",
             "fine_tuned",
             "interop.*",
+            "phases",
             "processes",
             "progress",
+            "run_lock",
             "tasks.*",
         },
     },
     {
         "prediction": {"serving", "tasks.*"},
     },
-    # What scripts share: the only modules that know flags
+    # What scripts share: the only modules that know flags. These do without
+    # TensorFlow: flags are read before it is imported.
     {
-        "command_line": set(),
-        "text_flags": {"corpus", "paths", "text_files"},
+        "flag_sections": set(),
+        "help_text": {"flag_sections"},
+        "output_paths": {"file_systems", "flag_sections"},
+        "flagfiles": {"files"},
+        "command_line": {
+            "flag_sections",
+            "help_text",
+            "output_paths",
+            "quiet",
+        },
+        "common_flags": {"flag_sections", "options"},
+        "fine_tuning_flags": {"flag_sections", "options"},
+        "optimization_flags": {"flag_sections", "options"},
+        "serving_flags": {"flag_sections", "options", "tasks.*"},
+        "task_flags": {"flag_sections", "options", "tasks.*"},
+        "text_flags": {"corpus", "flag_sections", "paths", "text_files"},
     },
+    # And these do what the flags say.
     {
-        "common_flags": {
-            "checkpoints",
-            "command_line",
-            "devices",
-            "distribution",
-            "interop.*",
-            "modeling",
-        }
-    },
-    {
-        "optimization_flags": {"common_flags", "optimization", "recipes"},
-        "task_flags": {"common_flags", "long_documents", "tasks.*"},
-    },
-    {
-        "fine_tuning_flags": {
+        "common_setup": {
             "checkpoints",
             "command_line",
             "common_flags",
+            "devices",
             "distribution",
-            "fine_tuned",
-            "fine_tuning",
+            "files",
+            "flagfiles",
             "interop.*",
+            "modeling",
             "optimization_flags",
-            "tokenization",
+            "output_paths",
+            "recipes",
+            "run_lock",
         },
-        "serving_flags": {
-            "command_line",
+        "task_setup": {
+            "common_flags",
+            "long_documents",
+            "task_flags",
+            "tasks.*",
+        },
+        "serving_setup": {
             "export",
             "features",
             "fine_tuned",
+            "flag_sections",
+            "flagfiles",
             "interop.*",
             "long_documents",
             "serving",
+            "serving_flags",
             "tasks.*",
             "tokenization",
         },
     },
+    {
+        "fine_tuning_setup": {
+            "checkpoints",
+            "command_line",
+            "common_flags",
+            "common_setup",
+            "distribution",
+            "fine_tuned",
+            "fine_tuning",
+            "fine_tuning_flags",
+            "flagfiles",
+            "interop.*",
+            "optimization_flags",
+            "tokenization",
+        },
+    },
 )
+_DEFINE_FLAGS = next(layer for layer in _LAYERS if "flag_sections" in layer)
 _KNOW_FLAGS = {
-    "command_line",
-    "common_flags",
-    "fine_tuning_flags",
-    "optimization_flags",
-    "serving_flags",
-    "task_flags",
-    "text_flags",
+    *_DEFINE_FLAGS,
+    *("common_setup", "fine_tuning_setup", "serving_setup", "task_setup"),
 }
 _ALLOWED = {name: own for layer in _LAYERS for name, own in layer.items()}
 
@@ -392,14 +459,22 @@ def test_table_names_only_modules_there_are():
     assert {_row(module) for module in _MODULES if module} == set(_ALLOWED)
 
 
-def test_layer_0_names_no_tensorflow():
+_LIGHT = {**_LAYERS[0], **_DEFINE_FLAGS}
+
+
+def test_light_modules_name_no_tensorflow():
     for module, path in _MODULES.items():
-        if _row(module) in _LAYERS[0]:
+        if _row(module) in _LIGHT:
             assert not _packages(path) & _TENSORFLOW, module
 
 
-def test_layer_0_loads_no_tensorflow():
-    modules = [name for name in _MODULES if _row(name) in _LAYERS[0]]
+def test_light_modules_load_no_tensorflow():
+    modules = [
+        name
+        for name in _MODULES
+        # Two that define the same flags can't be loaded together.
+        if _row(name) in _LIGHT and name != "serving_flags"
+    ]
     code = "import sys\n"
     code += "".join(f"import bert_tf.{name}\n" for name in modules)
     code += f"print(sorted(set(sys.modules) & {_TENSORFLOW!r}))"

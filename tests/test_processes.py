@@ -6,7 +6,7 @@ import sys
 import textwrap
 import time
 
-from bert_tf import processes
+from bert_tf import processes, run_lock
 
 import pytest
 
@@ -20,10 +20,10 @@ def _script(folder, text):
 def test_output_goes_to_the_log(tmp_path):
     script = _script(tmp_path, "import sys; print('got', *sys.argv[1:])")
     log = tmp_path / "run" / "log.txt"
-    lock = processes.hold(str(tmp_path))
+    lock = run_lock.hold(tmp_path)
     for flag in ("--a=1", "--b=2"):
         processes.call(script, [flag], str(log), lock)
-    os.close(lock)
+    lock.release()
     assert log.read_text().splitlines() == [
         f"$ {sys.executable} {script} --a=1",
         "got --a=1",
@@ -34,16 +34,16 @@ def test_output_goes_to_the_log(tmp_path):
 
 def test_a_failure_tells_the_last_line(tmp_path):
     script = _script(tmp_path, "import sys; sys.exit('error: no such file')")
-    lock = processes.hold(str(tmp_path))
+    lock = run_lock.hold(tmp_path)
     with pytest.raises(ValueError, match="exit code 1: error: no such file"):
         processes.call(script, [], str(tmp_path / "run" / "log.txt"), lock)
-    os.close(lock)
+    lock.release()
 
 
 _HOLDER = """
     import os, sys
-    from bert_tf import processes
-    lock = processes.hold(sys.argv[1])
+    from bert_tf import processes, run_lock
+    lock = run_lock.hold(sys.argv[1])
     processes.call(sys.argv[2], [], sys.argv[1] + "/log.txt", lock)
 """
 _SLEEPER = """
@@ -81,8 +81,8 @@ def test_the_run_of_a_killed_command_is_waited_for(tmp_path):
             sys.executable,
             "-c",
             "import sys; from absl import logging;"
-            "from bert_tf import processes; logging.set_verbosity('info');"
-            "processes.hold(sys.argv[1]); print('mine')",
+            "from bert_tf import run_lock; logging.set_verbosity('info');"
+            "run_lock.hold(sys.argv[1]); print('mine')",
             tmp_path,
         ],
         stdout=subprocess.PIPE,
@@ -90,11 +90,15 @@ def test_the_run_of_a_killed_command_is_waited_for(tmp_path):
         text=True,
     )
     assert waiting.stderr is not None
-    while "Waiting: another process works in" not in waiting.stderr.readline():
-        assert waiting.poll() is None
+    said = "Waiting: the last run of a command that was killed still works in"
+    assert said in waiting.stderr.readline()
     assert waiting.poll() is None
     (tmp_path / "inner" / "end").touch()
-    assert waiting.communicate(timeout=60)[0] == "mine\n"
+    output, log = waiting.communicate(timeout=60)
+    assert output == "mine\n"
+    assert f"Process {holder.pid} on host" in log
+    assert "is gone: going on in its place." in log
+    assert not (tmp_path / "lock").exists()
 
 
 def test_a_command_that_ends_ends_its_run(tmp_path):

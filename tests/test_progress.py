@@ -3,7 +3,7 @@
 import json
 import logging
 
-from bert_tf import progress
+from bert_tf import phases, progress
 
 import numpy as np
 import pytest
@@ -251,7 +251,7 @@ class TestDuration:
         ],
     )
     def test_text(self, seconds, text):
-        assert progress.duration(seconds) == text
+        assert phases.duration(seconds) == text
 
 
 class TestWriteResults:

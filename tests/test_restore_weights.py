@@ -141,7 +141,7 @@ class TestFind:
     def test_numbers_are_numbers(self, tmp_path):
         for step in (100, 20, 3):
             checkpoints.write(str(tmp_path / f"model.ckpt-{step}"), {"a": 1})
-        for name in ("model.ckpt-x.index", "model.ckpt-4.tmp7.index"):
+        for name in ("model.ckpt-x.index", "model.ckpt-4.tmp.index"):
             (tmp_path / name).write_text("")
         found = checkpoints.numbered(str(tmp_path))
         assert list(found) == [3, 20, 100]

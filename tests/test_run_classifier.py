@@ -102,6 +102,7 @@ def test_the_best_of_another_run_is_forgotten(trained, tmp_path):
     """What was begun with an evaluation may begin again without one."""
     folder, arguments = trained
     shutil.copytree(folder / "best", tmp_path / "out" / "best")
+    shutil.copy(folder / "flags.txt", tmp_path / "out")
     flags = [flag for flag in arguments if not flag.startswith("--do_")]
     classifier_runs.run(
         tmp_path, *flags, "--do_train", f"--output_dir={tmp_path}/out"
@@ -324,9 +325,9 @@ def test_check_only_says_what_it_found_and_writes_nothing(
     )
     for text in (
         "Labels: 0, 1",
-        "12 train examples",
-        "7 dev examples",
-        "Would be: Restored ",
+        "Wrote 12 examples to train.tf_record",
+        "Wrote 7 examples to eval.tf_record",
+        "Restored ",
         "Found nothing that would stop this run",
     ):
         assert text in found.stderr

@@ -52,7 +52,7 @@ def test_check_only_without_training(trained, model, table, caplog):
     caplog.set_level("INFO", logger="absl")
     # Other flags than in training: that run does not go on.
     assert not _check(trained, model, "--do_predict", f"--test_file={table}")
-    assert "Data: 40 test examples" in caplog.text
+    assert "Wrote 40 examples to predict.tf_record" in caplog.text
     assert "Found nothing that would stop this run" in caplog.text
 
 

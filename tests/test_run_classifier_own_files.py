@@ -33,8 +33,13 @@ def test_scores_from_a_csv_of_ones_own(model, tmp_path):
         *(f"--train_file={tmp_path}/a.csv", "--dev_fraction=0.3"),
         *(f"--test_file={tmp_path}/a.csv", "--text_a_column=message"),
         *("--label_column=score", *model, "--num_train_epochs=2"),
-        f"--output_dir={output}",
+        *(f"--output_dir={output}", "--predictions_with_texts"),
     )
+    named = classifier_runs.rows(output / "predictions.jsonl")
+    assert [(x["text_a"], x["gold"]) for x in named] == [
+        (f'{text}, "x"', score) for text, score in rows
+    ]
+    assert list(named[0]) == ["id", "text_a", "gold", "score"]
     assert records.count([f"{output}/train.tf_record"]) == [7]
     results = classifier_runs.results(output / "eval_results.txt")
     scores = classifier_runs.table(output / "test_results.tsv")
@@ -82,8 +87,8 @@ def test_the_flags_of_spam_on_a_copy_with_a_header(
     assert {x.split(b"\t")[0] for x in lines[1:]} == {b"ham", b"spam"}
     assert "Labels: ham, spam." in caplog.text
     held_out = round(rows / 10)
-    assert f"Data: {rows - held_out} train examples." in caplog.text
-    assert f"Data: {held_out} dev examples." in caplog.text
+    assert f"Wrote {rows - held_out} examples to train." in caplog.text
+    assert f"Wrote {held_out} examples to eval." in caplog.text
 
 
 def test_labels_of_ones_own_are_remembered(model, tmp_path):

@@ -46,7 +46,7 @@ def model(tmp_path_factory):
         ),
         (
             ["--task_name=wnli", "--do_predict", "--data_dir={tmp}"],
-            "There is no fine-tuned model in {tmp}/output. Train one",
+            "There is no trained model: --output_dir={tmp}/output holds no",
         ),
         (
             [
@@ -91,9 +91,11 @@ def model(tmp_path_factory):
                 *("--label_column=0", "--label_separator=,", "--id_column=i"),
                 "--regression",
             ],
-            "so leave out: --dev_fraction, --file_format, --has_header, "
-            "--text_a_column, --text_b_column, --label_column, --labels, "
-            "--label_separator, --id_column, --regression.",
+            "--dev_fraction goes with --train_file: leave it out. Received: "
+            "dev_fraction=0.1, train_file=None. --file_format, --has_header, "
+            "--id_column, --label_column, --label_separator, --labels, "
+            "--regression, --text_a_column, --text_b_column go with "
+            "--train_file or --dev_file or --test_file: leave them out.",
         ),
         (
             [

@@ -126,6 +126,28 @@ def test_learns_which_ending_is_right(trained):
     assert best["global_step"] == int(found["global_step"])
 
 
+def test_texts_beside_predictions(trained, files, tmp_path):
+    folder, _ = trained
+    run(
+        tmp_path,
+        *("--do_predict", "--predictions_with_texts", *arguments(files)),
+        *(f"--init_checkpoint={folder}", f"--output_dir={tmp_path}/out"),
+    )
+    lines = (tmp_path / "out" / "test_predictions.jsonl").read_text()
+    with (files / "test.csv").open(newline="") as file:
+        problems = list(csv.DictReader(file))
+    for line, problem in zip(lines.splitlines(), problems, strict=True):
+        row = json.loads(line)
+        assert row["prompt"] == problem["sent1"]
+        assert row["choices"] == [
+            f"{problem['sent2']} {problem[f'ending{i}']}" for i in range(4)
+        ]
+        assert row["gold"] == int(problem["label"])
+    # Without the flag they are left out.
+    before = (folder / "test_predictions.jsonl").read_text().splitlines()[0]
+    assert list(json.loads(before)) == ["id", "choice", "probabilities"]
+
+
 def test_predictions_and_the_export_agree(trained, files):
     import tensorflow_text  # noqa: F401 (registers the tokenizer's op)
 
@@ -242,10 +264,10 @@ def test_a_stranger_serves_real_articles_as_predicted(shared_data, tmp_path):
     ("given", "problem"),
     [
         ([], "At least one of --do_train"),
-        (["--do_eval", "--dev_file="], "Give --dev_file, the dev set."),
+        (["--do_eval", "--dev_file="], "--dev_file is empty."),
         (["--do_train", "--train_file=x.csv"], "no such file. Received: x.csv"),
         (["--do_train", "--max_seq_length=33"], "max_seq_length=33"),
-        (["--do_predict"], "There is no fine-tuned model in"),
+        (["--do_predict"], "There is no trained model: --output_dir="),
         (
             ["--flagfile=configs/swag.flags", "--dev_file=x.csv"],
             "max_seq_length=128",

@@ -5,7 +5,7 @@ import pathlib
 
 from bert_tf import checkpoints, heads, modeling, tokenization
 from bert_tf.tasks import common, tagging, tagging_inputs, tagging_results
-from tests import saved_models, scripts
+from tests import saved_models, scripts, trained_weights
 
 import numpy as np
 import pytest
@@ -200,7 +200,7 @@ def test_check_only_says_what_it_found_and_writes_nothing(
         "Data: 40 train sentences",
         "Data: 9 dev sentences",
         "scheme of the 4 labels: BIO",
-        "Would be: Restored ",
+        "Restored ",
         "Found nothing that would stop this run",
     ):
         assert text in found.stderr
@@ -252,11 +252,8 @@ def test_reads_and_spells_as_in_training(files, model, tmp_path):
         "--scheme=IOB1\n--context=sentence\n--do_lower_case=true\n"
         "--token_column=0\n--max_seq_length=16\n"
     )
-    head = {"output_weights": np.zeros([4, 16]), "output_bias": np.zeros([4])}
-    checkpoints.write(
-        str(output / "model.ckpt-1"),
-        {f"cls/tagging/{name}": value for name, value in head.items()},
-    )
+    config = modeling.BertConfig.from_dict(_CONFIG)
+    trained_weights.write(output, heads.BertTagger(config, 4))
     arguments = [
         *(*model, "--do_predict", "--check_only", f"--output_dir={output}"),
         *("--test_has_labels=false", f"--test_file={files}/test.conll"),
@@ -274,6 +271,7 @@ def test_labels_corrected_before_the_first_checkpoint(files, model, tmp_path):
     output = tmp_path / "out"
     output.mkdir()
     (output / "labels.txt").write_text("B-lok\nB-per\nI-per\nO\n")
+    (output / "flags.txt").write_text("# python run_ner.py\n")
     arguments = [
         *(*model, "--do_train", f"--train_file={files}/train.conll"),
         *("--check_only", f"--output_dir={output}"),

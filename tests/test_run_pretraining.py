@@ -191,9 +191,9 @@ class TestRun:
         written = formats.write(str(path), output_format, source)
         run = setting.run(
             tmp_path / "out",
-            "--bert_config_file=",
             f"--init_checkpoint={path}",
             "--num_train_steps=2",
+            without="--bert_config_file",
         )
         assert run.wait() == 0, run.stderr
         assert f"Restored {len(written.weights)} variables of {path}" in (

@@ -96,9 +96,9 @@ BAD = {
         "{data}/wide.json is not the config of {trained}/model.ckpt-2: "
         "hidden_size is 12 there and 8 in the checkpoint's config",
     ),
-    "no config": (
+    "config of an unset variable": (
         ["--bert_config_file="],
-        "architecture is not known: give --bert_config_file",
+        "--bert_config_file is empty. Is a variable of the shell not set?",
     ),
     "another run: length": (
         ["--output_dir={trained}", "--input_file={data}/records-1*"],
@@ -114,11 +114,11 @@ BAD = {
     ),
     "output below a file": (
         ["--output_dir={data}/config.json/out"],
-        "Cannot make the folder --output_dir={data}/config.json/out: ",
+        "--output_dir can't be made: {data}/config.json is no folder. Received",
     ),
     "output is a file": (
         ["--output_dir={data}/config.json"],
-        "Cannot make the folder --output_dir={data}/config.json: ",
+        "--output_dir must be a folder, and this is a file. Received: output",
     ),
     "output with a bracket": (
         ["--output_dir={out}[1]"],
@@ -152,7 +152,7 @@ BAD = {
     ),
     "nothing to stop early by": (
         ["--early_stop_evaluations=2"],
-        "--early_stop_evaluations needs evaluations to count: give --eval_step",
+        "--early_stop_evaluations goes with --eval_steps: leave it out.",
     ),
     "two numbers of micro-batches": (
         ["--auto_batch_size", "--gradient_accumulation_steps=2"],
@@ -169,7 +169,7 @@ BAD = {
     ),
     "cooldown of another schedule": (
         ["--num_cooldown_steps=1"],
-        "`num_cooldown_steps` belongs to the schedule constant. Received: ",
+        "--num_cooldown_steps goes with --lr_schedule=constant: leave it out.",
     ),
     "master": (["--master=grpc://a:1"], "--master belonged to TF1 sessions."),
     "two strategies": (
@@ -281,7 +281,7 @@ class TestCheckOnly:
         )
         assert run.wait() == 0, run.stderr
         for text in (
-            "Would be: Restored ",
+            "Restored ",
             "1 replicas of 8 sequences at a time, float32",
             "Memory: about 0.0 GB per replica",
             "Found nothing that would stop this run",
@@ -293,7 +293,8 @@ class TestCheckOnly:
         before = contents(trained)
         run = setting.run(trained, "--check_only", "--num_train_steps=4")
         assert run.wait() == 0, run.stderr
-        assert f"would go on from {trained}/model.ckpt-2" in run.stderr
+        assert f"Going on from step 2 in {trained}." in run.stderr
+        assert "Would train from step 2 to 4." in run.stderr
         assert contents(trained) == before
 
 
@@ -319,9 +320,9 @@ class TestBadInput:
     @pytest.mark.parametrize(
         "flag, message",
         [
-            ("--do_trian", "'do_trian'. Did you mean: do_train ?"),
-            ("--num_train_steps=0", "num_train_steps=0: 0 is not a positive"),
-            ("--dtype=float8", "dtype=float8: value should be one of"),
+            ("--do_trian", "no flag --do_trian. Did you mean --do_train?"),
+            ("--num_train_steps=0", "--num_train_steps must be a whole number"),
+            ("--dtype=float8", "--dtype must be one of float32, bfloat16, fl"),
         ],
     )
     def test_flags_that_absl_refuses(self, setting, tmp_path, flag, message):
@@ -345,21 +346,20 @@ class TestBadInput:
         assert run.wait() == 1
         assert re.fullmatch(r"error: .*/out: .*denied.*", run.lines[-1])
 
-    @pytest.mark.slow
     def test_word_beyond_the_vocabulary(self, setting, tmp_path):
-        # Without a manifest nobody knows before the record comes.
+        # Without a manifest nobody knows before the records are read.
         config = pretraining_records.write_config(
             tmp_path / "small.json", vocab_size=20
         )
         run = setting.run(tmp_path / "out", f"--bert_config_file={config}")
         assert run.wait() == 1
         assert re.search(
-            r"holds the number \d+ where the model has room for 0 to 19\. ",
+            r"records-\d\.tfrecord holds a record with \w+_ids=\d+, and the "
+            r"model has room for 0 to 19\. ",
             run.lines[-1],
         )
-        assert not list((tmp_path / "out").glob("model.ckpt*"))
+        assert not (tmp_path / "out").exists()
 
-    @pytest.mark.slow
     def test_file_cut_off_after_its_manifest(self, tmp_path):
         setting = Setting.make(tmp_path)
         pretraining_records.write_manifest(setting.files)
@@ -371,3 +371,4 @@ class TestBadInput:
         assert run.lines[-1].startswith(
             f"error: {path} holds 11 records, its manifest says 12"
         )
+        assert not (tmp_path / "out").exists()

@@ -1,12 +1,16 @@
 """Runs of run_pretraining.py that are interrupted, and go on."""
 
 import hashlib
+import json
 import re
 import signal
+
+from bert_tf import checkpoints, records
 
 import numpy as np
 import pretraining_records
 import pytest
+import scripts
 from pretraining_runs import (
     Setting,
     assert_same_checkpoint,
@@ -178,3 +182,46 @@ class TestInterrupted:
         )
         assert run.wait() == 0, run.stderr
         assert (output / "best" / "vocab.txt").read_text() == text
+
+
+# ---- Where the original stopped ---------------------------------------------
+
+
+def _write_records(folder, pieces):
+    """Writes records whose pieces a model of so few has."""
+    rng = np.random.default_rng(0)
+    with records.Writer(folder / "small.tfrecord") as writer:
+        for _ in range(24):
+            values = pretraining_records.values(rng)
+            for name in ("input_ids", "masked_lm_ids"):
+                values[name] = values[name] % pieces
+            writer.write(records.PRETRAINING.encode(values))
+
+
+def test_goes_on_where_the_original_stopped(shared_data, tmp_path):
+    released = shared_data / "tf1_checkpoint"
+    config = json.loads((released / "bert_config.json").read_text())
+    _write_records(tmp_path, config["vocab_size"])
+    outputs = tmp_path / "original", tmp_path / "ours"
+    prefix = str(released / "bert_model.ckpt")
+    stored = checkpoints.read(prefix, list(checkpoints.shapes(prefix)))
+    # Step 20, behind 160 records in batches of 8.
+    place = {checkpoints.RECORDS: np.int64(160), checkpoints.SEED: 12345}
+    for output, more in zip(outputs, ({}, place), strict=True):
+        output.mkdir()
+        checkpoints.write(str(output / "model.ckpt-20"), stored | more)
+        run = scripts.run(
+            tmp_path / f"log-{output.name}",
+            "run_pretraining",
+            *("--do_train=true", f"--input_file={tmp_path}/*.tfrecord"),
+            f"--bert_config_file={released}/bert_config.json",
+            *(f"--output_dir={output}", "--max_seq_length=16"),
+            *("--max_predictions_per_seq=4", "--train_batch_size=8"),
+            *("--num_train_steps=22", "--num_warmup_steps=1", "--log_steps=1"),
+        )
+        assert run.wait() == 0, run.stderr
+        said = "going on behind 160 records (20 steps of 8)" in run.stderr
+        assert said == (not more)
+        assert "Going on from step 20" in run.stderr
+        assert [x["step"] for x in metrics(output)] == [21, 22]
+    assert_same_checkpoint(*outputs, 22)

@@ -109,6 +109,36 @@ def test_a_blank_of_several_underscores_is_filled_once(tmp_path):
 
 
 _OWN = {"prompt": "p", "choices": ["b", "c"], "label": 1}
+_ASKED = {"article": "A.", "question": "Who?", "options": ["b", "c"]}
+
+
+def test_labels_where_a_test_file_has_them(tmp_path):
+    rows = [
+        _OWN,
+        *(_OWN | {"label": x} for x in (0, -1, 2, None, "B", True)),
+        {"prompt": "p", "choices": ["b", "c"]},
+        _ASKED,
+        _ASKED | {"answer": "B"},
+        _RACE,
+        _RACE | {"answers": ["", "A"]},
+    ]
+    path = jsonl(tmp_path / "test.jsonl", *rows)
+    found = [x.label for x in choices.read(path, with_labels=None)]
+    hidden = [None] * 5
+    assert found == [1, 0, *hidden, None, None, 1, 1, 0, None, None]
+    assert {x.label for x in choices.read(path, with_labels=False)} == {None}
+    path = tmp_path / "test.csv"
+    path.write_text(_SWAG.replace("reads.,0", "reads.,-1"))
+    found = [x.label for x in choices.read(str(path), with_labels=None)]
+    assert found == [None, 3]
+    table = [row.rpartition(",")[0] for row in _SWAG.splitlines()]
+    path.write_text("\n".join(table) + "\n")
+    found = [x.label for x in choices.read(str(path), with_labels=None)]
+    assert found == [None, None]
+    # The rest is checked as ever.
+    path = jsonl(tmp_path / "bad.jsonl", _OWN | {"choices": ["b"]})
+    with pytest.raises(ValueError, match="line 1: expected two choices"):
+        choices.read(path, with_labels=None)
 
 
 @pytest.mark.parametrize(

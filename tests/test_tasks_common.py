@@ -205,3 +205,23 @@ def test_format_of():
         *("csv", "csv", "jsonl", "jsonl"),
         *("tsv", "tsv", "tsv"),
     ]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_columns_that_a_table_may_lack(tmp_path, there):
+    header, rows = ["a", *["b"] * there], ["x", *["y"] * there]
+    expected = dict(zip(header, rows, strict=True))
+    for name, separator in (("1.tsv", "\t"), ("1.csv", ",")):
+        path = _write(
+            tmp_path / name,
+            f"{separator.join(header)}\n{separator.join(rows)}\n",
+        )
+        found = common.read_columns(
+            path,
+            {"a": "a", "b": "b"},
+            file_format=common.format_of(path),
+            optional=("b",),
+        )
+        assert [row for _, row in found] == [expected]
+    with pytest.raises(ValueError, match="'c' is missing from the header"):
+        list(common.read_columns(path, {"c": "c"}, file_format="csv"))

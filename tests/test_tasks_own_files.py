@@ -194,3 +194,58 @@ def test_several_labels_for_a_text(tmp_path):
             own_files.custom(
                 _COLUMNS, {"dev": path}, None, is_regression, separator
             )
+
+
+# ---- Labels of a file to predict --------------------------------------------
+
+
+def _gold(task):
+    examples = classification.read(task, "", "test", with_gold=True)
+    return [(e.text_a, e.label) for e in examples]
+
+
+def test_gold_labels_are_read_where_they_are(tmp_path):
+    train = _write(tmp_path / "train.csv", "label,text\nspam,a\nham,b\n")
+    rows = 'text,label\nx,ham\ny,new one\nz,""\n'
+    test = _write(tmp_path / "test.csv", rows)
+    task = _custom({"train": train, "test": test})
+    # Others than those that were learned, too.
+    assert _gold(task) == [("x", "ham"), ("y", "new one"), ("z", None)]
+    assert [label for _, _, label in _read(task, "test")] == [None] * 3
+    bare = _write(tmp_path / "bare.tsv", "text\nso\n")
+    assert _gold(_custom({"train": train, "test": bare})) == [("so", None)]
+
+
+def test_gold_labels_of_json_lines(tmp_path):
+    test = _write(
+        tmp_path / "test.jsonl",
+        '{"text": "x", "label": "a"}\n{"text": "y"}\n'
+        '{"text": "z", "label": null}\n{"text": "w", "label": NaN}\n',
+    )
+    task = _custom({"test": test}, labels=("a", "b"))
+    assert _gold(task) == [("x", "a"), ("y", None), ("z", None), ("w", None)]
+    several = _write(
+        tmp_path / "several.jsonl",
+        '{"text": "x", "label": ["a", "c"]}\n{"text": "y", "label": "b,a"}\n',
+    )
+    task = own_files.custom(
+        _COLUMNS, {"test": several}, ("a", "b"), False, label_separator=","
+    )
+    assert _gold(task) == [("x", ("a", "c")), ("y", ("b", "a"))]
+
+
+@pytest.mark.parametrize(
+    ("label", "rows", "expected"),
+    [
+        (1, "x\t2.5\ny\tn/a\n", [("x", 2.5), ("y", "n/a")]),
+        (1, "x\ny\n", [("x", None), ("y", None)]),
+        # The name of the training file's column.
+        ("score", "x\t2.5\ny\t1\n", [("x", None), ("y", None)]),
+    ],
+)
+def test_gold_scores_without_a_header(tmp_path, label, rows, expected):
+    columns = own_files.Columns(0, None, label, has_header=False)
+    test = _write(tmp_path / "test.tsv", rows)
+    assert _gold(_custom({"test": test}, columns, is_regression=True)) == (
+        expected
+    )

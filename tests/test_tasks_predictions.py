@@ -1,6 +1,7 @@
 import json
+import weakref
 
-from bert_tf.tasks import glue, own_files, predictions
+from bert_tf.tasks import choices, common, glue, own_files, predictions
 
 import numpy as np
 import pytest
@@ -117,3 +118,88 @@ def test_predictions_by_name(tmp_path):
         {"id": "x1", "score": 1.5},
         {"id": "é", "score": -2.0},
     ]
+
+
+def _read(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_texts_and_gold_beside_predictions(tmp_path):
+    path = tmp_path / "predictions.jsonl"
+    examples = iter(
+        [
+            common.Example("x1", "a “b”", "c", "neutral"),
+            common.Example("é", "d\tе", "", None),
+        ]
+    )
+    predictions.write_named(
+        str(path), glue.find("mnli"), ["x1", "é"], _LOGITS, examples
+    )
+    found = _read(path)
+    assert [list(row)[:4] for row in found] == [
+        ["id", "text_a", "text_b", "gold"],
+        ["id", "text_a", "text_b", "label"],
+    ]
+    assert found[0]["text_a"] == "a “b”"
+    assert (found[0]["gold"], found[0]["label"]) == ("neutral", "contradiction")
+    assert found[1]["text_b"] == ""
+    examples = iter(
+        [
+            common.Example("x1", "a", "", ("b", "new")),
+            common.Example("é", "b", "", ()),
+        ]
+    )
+    predictions.write_named(str(path), _SETS, ["x1", "é"], _LOGITS, examples)
+    found = _read(path)
+    assert [row["gold"] for row in found] == [["b", "new"], []]
+    assert "text_b" not in found[0]
+    task = own_files.custom(own_files.Columns("t", None, "y"), {}, None, True)
+    examples = iter([common.Example("x1", "a", "", 2.5)])
+    predictions.write_named(str(path), task, ["x1"], np.ones([1, 1]), examples)
+    assert _read(path) == [
+        {"id": "x1", "text_a": "a", "gold": 2.5, "score": 1.0}
+    ]
+
+
+def test_texts_are_written_as_they_are_read(tmp_path):
+    # One at a time, so that memory does not grow with the file.
+    path = tmp_path / "predictions.jsonl"
+    alive = []
+
+    def read():
+        for i in range(50):
+            example = common.Example(str(i), "a" * 100_000, "", "a")
+            alive.append(weakref.ref(example))
+            assert sum(x() is not None for x in alive) < 5
+            yield example
+
+    logits = np.zeros([50, 3])
+    predictions.write_named(
+        str(path), _SETS, map(str, range(50)), logits, read()
+    )
+    assert len(alive) == 50
+    assert path.stat().st_size > 5_000_000
+
+
+def test_choices(tmp_path):
+    path = tmp_path / "test_predictions.jsonl"
+    problems = [
+        choices.Problem("1", "Él", ("a", "b", "c"), 2),
+        choices.Problem("2", "p", ("a", "b"), None),
+    ]
+    logits = np.array([[2.0, 0.0, -1.0], [0.5, 1.0, -1e9]])
+    exponentials = np.exp(logits)
+    shares = exponentials / exponentials.sum(axis=1, keepdims=True)
+    for with_texts in (False, True):
+        predictions.write_choices(str(path), problems, logits, with_texts)
+        first, second = _read(path)
+        assert first.pop("probabilities") == pytest.approx(shares[0])
+        assert second.pop("probabilities") == pytest.approx(shares[1, :2])
+        more: list[dict] = [{}, {}]
+        if with_texts:
+            more = [
+                {"prompt": "Él", "choices": ["a", "b", "c"], "gold": 2},
+                {"prompt": "p", "choices": ["a", "b"]},
+            ]
+        assert first == {"id": "1", "choice": 0, **more[0]}
+        assert second == {"id": "2", "choice": 1, **more[1]}

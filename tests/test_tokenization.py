@@ -8,6 +8,7 @@ from bert_tf import characters, tokenization
 from tests import sample_texts, tokenizer_rules
 
 import pytest
+import tensorflow as tf
 
 RELEASED = {  # Vocabulary -> the do_lower_case that it was released with.
     "bert_uncased": True,
@@ -258,16 +259,102 @@ def test_load_vocab_strips_as_the_original(tmp_path):
     }
 
 
+def originals_rows(path):
+    """The rows that the original's load_vocab reads, in TensorFlow's words."""
+    rows = []
+    with tf.io.gfile.GFile(str(path), "r") as reader:
+        while line := reader.readline():
+            rows.append(line.strip())
+    return rows
+
+
+_MARK = "\ufeff"
+_LINE_ENDS = "the line ends made LF"
+_AT_THE_END = "empty lines at the end left out"
+
+
+@pytest.mark.parametrize(
+    ("text", "done"),
+    [
+        ("[UNK]\r\na\r\n##b\r\n", _LINE_ENDS),
+        ("[UNK]\r\na\r\n##b", _LINE_ENDS),
+        # Converted twice; one line end of each kind; a lone CR.
+        ("[UNK]\r\r\na\r\r\n##b\r\r\n", _LINE_ENDS),
+        ("[UNK]\na\r\n##b\n", _LINE_ENDS),
+        ("[UNK]\na\n#\r#b\r", _LINE_ENDS),
+        ("[UNK]\na\n##b\n\n\n", _AT_THE_END),
+        ("[UNK]\na\n##b\n \t\n  ", _AT_THE_END),
+        (f"{_MARK}[UNK]\na\n##b\n", "the byte-order mark left out"),
+        (
+            f"{_MARK}[UNK]\r\na\r\n##b\r\n\r\n",
+            "the byte-order mark left out and the line ends made LF and "
+            "empty lines at the end left out",
+        ),
+    ],
+)
+def test_what_editors_add_is_left_out(text, done, tmp_path, caplog):
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(text.encode())
+    caplog.set_level("INFO", "absl")
+    vocab = tokenization.load_vocab(path)
+    rows = originals_rows(path)
+    rows[0] = rows[0].removeprefix(_MARK)
+    assert list(vocab) == [row for row in rows if row]
+    assert list(vocab.values()) == [0, 1, 2]
+    # One text whatever the file was like: what is hashed and kept.
+    assert tokenization.read_vocab(path).removesuffix("\n") == "[UNK]\na\n##b"
+    # Once, however often it is read.
+    assert caplog.messages == [f"{path} is read with {done}."]
+
+
+def test_line_ends_of_old_macs(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(b"[UNK]\ra\r##b\r")
+    assert list(tokenization.load_vocab(path)) == ["[UNK]", "a", "##b"]
+
+
+def test_what_need_not_be_said(tmp_path, caplog):
+    path = tmp_path / "vocab.txt"
+    caplog.set_level("INFO", "absl")
+    # Nothing is done; a process of many is told to be quiet.
+    path.write_bytes(b"[UNK]\n a \n##b")
+    assert tokenization.read_vocab(path) == "[UNK]\n a \n##b"
+    path.write_bytes(b"[UNK]\r\na\r\n")
+    assert tokenization.load_vocab(path, say=False) == {"[UNK]": 0, "a": 1}
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_released_vocabularies_stay_as_they_are(name, shared_data):
+    path = shared_data / "vocab" / f"{name}.txt"
+    assert tokenization.read_vocab(path).encode() == path.read_bytes()
+
+
+def test_released_vocabulary_with_windows_line_ends(tmp_path, shared_data):
+    # One of its pieces is U+2028, which Python counts as a line end.
+    path = shared_data / "vocab" / "bert_chinese.txt"
+    changed = tmp_path / "vocab.txt"
+    data = path.read_bytes()
+    changed.write_bytes(data.replace(b"\n", b"\r\n") + b"\r\n")
+    assert tokenization.read_vocab(changed).encode() == data
+
+
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
         (b"a\nb\n", r"lacks the piece '\[UNK\]'.*Received: 2 pieces"),
         (b"", "Received: 0 pieces"),
-        (b"[UNK]\na\nb\na\n", r"line 4: .* already on line 2\..*line='a'"),
-        (b"[UNK]\na\n\nb\n", "line 3: .*empty lines"),
-        (b"[UNK]\na\n\n", "line 3: .*empty lines"),
-        (b"[UNK]\r\na\r\n", "line 1: .*Unix line ends"),
-        (b"\xef\xbb\xbf[UNK]\na\n", "line 1: .*byte-order mark"),
+        (b"{" * 10**5, "Received: 1 pieces, the first .'{{{{{{{{{{{{{{{{{{{{'"),
+        (
+            b"[UNK]\na\nb\na\n",
+            r"line 4: .* already on line 2\. .* give line 2 a name .*"
+            r"\[unused-2\]\. The rows .* stay .*line='a'",
+        ),
+        (
+            b"[UNK]\r\na\r\n\r\nb\r\n",
+            r"line 3: .*empty lines, but at its end\. .*\[unused-3\]; else "
+            r"remove the line\. Received: line=''",
+        ),
         (b"[UNK]\na\n\xff\n", "line 3: .*UTF-8.*byte=0xff"),
     ],
 )
@@ -277,6 +364,21 @@ def test_load_vocab_refuses(data, problem, tmp_path):
     with pytest.raises(ValueError, match=problem) as error:
         tokenization.load_vocab(path)
     assert str(path) in str(error.value)
+
+
+def test_the_way_out_of_a_piece_that_is_there_twice(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(b"[UNK]\na\nb\na\n")
+    # As the original's dictionary: the last of the two counts.
+    wanted = {piece: i for i, piece in enumerate(originals_rows(path))}
+    path.write_bytes(b"[UNK]\n[unused-2]\nb\na\n")
+    tokenizer = tokenization.FullTokenizer(path)
+    for text in ("a", "b", "a b", "[unused-2]"):
+        pieces = tokenizer.tokenize(text)
+        assert tokenizer.convert_tokens_to_ids(pieces) == [
+            wanted[piece] for piece in pieces
+        ]
+    assert tokenizer.tokenize("[unused-2]") == ["[UNK]"] * 5
 
 
 def test_load_vocab_without_file(tmp_path):
@@ -310,8 +412,10 @@ def test_casing_of_small_vocabularies(pieces, fits_lower, fits_cased):
         if fits:
             tokenization.check_casing(pieces, do_lower_case, "v.txt")
         else:
-            with pytest.raises(ValueError, match=r"v\.txt is"):
-                tokenization.check_casing(pieces, do_lower_case, "v.txt")
+            # The name begins the sentence, whatever it is.
+            for name in ("v.txt", "The vocabulary of x"):
+                with pytest.raises(ValueError, match=f"^{name} is"):
+                    tokenization.check_casing(pieces, do_lower_case, name)
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,11 @@
 """Opens a checkpoint of any format, and writes one of any other."""
 
-import contextlib
 import dataclasses
+import math
 import os
 import re
-import shutil
-import tempfile
-from collections.abc import Iterator
 
-from bert_tf import checkpoints
+from bert_tf import checkpoints, files, options
 from bert_tf.interop import (
     huggingface,
     huggingface_names,
@@ -21,7 +18,7 @@ from bert_tf.interop import (
 
 import tensorflow as tf
 
-FORMATS = ("tf1", "hf", "keras_hub")
+FORMATS = options.CHECKPOINT_FORMATS
 
 
 def open_checkpoint(path: str) -> opened.Checkpoint:
@@ -33,6 +30,10 @@ def open_checkpoint(path: str) -> opened.Checkpoint:
             KerasHub preset, or its name.
     """
     if os.path.basename(path) in huggingface.FILES:
+        if not tf.io.gfile.exists(path):
+            raise ValueError(
+                f"There is no file {path}. Give the folder of the model."
+            )
         return huggingface.open_checkpoint(os.path.dirname(path) or ".")
     if tf.io.gfile.isdir(path):
         return _open_folder(path)
@@ -47,6 +48,8 @@ def open_checkpoint(path: str) -> opened.Checkpoint:
             )
         preset = keras_hub.open_checkpoint(folder)
         return dataclasses.replace(preset, path=path)
+    if not _is_tf1(path):
+        _check_is_prefix(path)
     return tf1.open_checkpoint(checkpoints.find(path))
 
 
@@ -60,6 +63,19 @@ def _open_folder(folder: str) -> opened.Checkpoint:
             return huggingface.open_checkpoint(folder)
     if any(name.endswith(".index") for name in here):
         return tf1.open_checkpoint(checkpoints.find(folder))
+    if here & set(huggingface.FILES):
+        # Says that there is no config.json.
+        return huggingface.open_checkpoint(folder)
+    if "saved_model.pb" in here:
+        raise ValueError(
+            f"The folder {folder} is a SavedModel, which can be served "
+            "(predict.py --saved_model) but not be read as a checkpoint. Give "
+            "the checkpoint that it was made from; of a TF1 module of "
+            f"TensorFlow Hub give {os.path.join(folder, 'variables')}."
+        )
+    if any(".data-" in name for name in here):
+        # Says that there is no index.
+        checkpoints.find(folder)
     raise ValueError(
         f"The folder {folder} holds no checkpoint. Looked for: "
         "bert_model.ckpt.index or model.ckpt-STEP.index (the original's and "
@@ -69,11 +85,52 @@ def _open_folder(folder: str) -> opened.Checkpoint:
     )
 
 
-def _is_tf1(prefix: str) -> bool:
+def _check_is_prefix(path: str) -> None:
+    """Raises ValueError for a name of the Hub, and for files of other kinds."""
+    if _is_name_of_hub(path):
+        raise ValueError(
+            f"There is no folder {path} here. A Hugging Face model is given as "
+            "the folder that holds its config.json and model.safetensors. "
+            "Names of the Hub are not downloaded; `hf download NAME "
+            "--local-dir FOLDER` does that. A checkpoint of the original is "
+            "named by its prefix, such as .../bert_model.ckpt, or its folder."
+        )
+    if tf.io.gfile.exists(path):
+        raise ValueError(
+            f"The file {path} is no checkpoint. Give the folder of a Hugging "
+            "Face model or of a KerasHub preset, or the prefix of a checkpoint "
+            f"of the original, .../bert_model.ckpt{_hint_at_folder(path)}."
+        )
+
+
+def _hint_at_folder(path: str) -> str:
+    """Names the folder of a file, where that is what is meant."""
+    folder = os.path.dirname(path) or "."
+    weights = {*huggingface.FILES, keras_hub.WEIGHTS}
+    is_meant = any(
+        name in weights or name.endswith(".index")
+        for name in tf.io.gfile.listdir(folder)
+    )
+    return f"; here probably {folder}" if is_meant else ""
+
+
+def _is_name_of_hub(path: str) -> bool:
+    """Whether a path looks like google-bert/bert-base-uncased."""
+    if re.match(r"(https?|hf)://", path):
+        return True
+    is_name = re.fullmatch(r"\w[\w.-]*(/[\w.-]+)?", path)
+    return bool(is_name) and ".ckpt" not in path and not _is_there(path)
+
+
+def _is_there(path: str) -> bool:
     # TensorFlow has no file system for the addresses of presets.
-    if "://" in prefix:
-        return False
-    return tf.io.gfile.exists(f"{prefix}.index") or prefix.endswith(".index")
+    return "://" not in path and tf.io.gfile.exists(path)
+
+
+def _is_tf1(path: str) -> bool:
+    """Whether a path is a TF1 checkpoint's prefix, or one of its files."""
+    is_file = re.search(r"\.(index|meta|data-\d+-of-\d+)$", path)
+    return bool(is_file) or _is_there(f"{path}.index")
 
 
 # ---- Writing ----------------------------------------------------------------
@@ -126,13 +183,19 @@ def with_head(source: opened.Checkpoint, head: str) -> opened.Checkpoint:
     )
 
 
-def write(path: str, output_format: str, source: opened.Checkpoint) -> Written:
+def write(
+    path: str,
+    output_format: str,
+    source: opened.Checkpoint,
+    overwrite: bool = False,
+) -> Written:
     """Writes a checkpoint as a new folder, whole or not at all.
 
     Args:
         path: the folder.
         output_format: one of FORMATS.
         source: what to write, with its config.
+        overwrite: whether a folder that is there goes, at the end.
     """
     head = names.find_head(source.shapes, source.path)
     config, notes = source.config, []
@@ -141,7 +204,11 @@ def write(path: str, output_format: str, source: opened.Checkpoint) -> Written:
             f"There is no bert_config.json beside {source.path}, so its "
             "architecture is not known: give --bert_config_file."
         )
-    with _new_folder(path) as folder:
+    if not overwrite:
+        check_target(path)
+    # Asked for before: what writes HDF5 crashes on a full disk.
+    size = sum(4 * math.prod(shape) for shape in source.shapes.values())
+    with files.new_folder(path, overwrite, size) as folder:
         if output_format == "tf1":
             weights = tf1.write(folder, source, config)
         elif output_format == "hf":
@@ -150,6 +217,8 @@ def write(path: str, output_format: str, source: opened.Checkpoint) -> Written:
         else:
             weights = keras_hub.write(folder, source, config)
             notes += keras_hub_names.differences(config, head)
+            if source.vocab is not None and source.do_lower_case:
+                notes.append(keras_hub_names.UNCASED_TEXTS)
             if source.labels:
                 notes.append(
                     "A preset of KerasHub does not keep the names of the "
@@ -167,39 +236,6 @@ def write(path: str, output_format: str, source: opened.Checkpoint) -> Written:
         )
     left_out = [*source.left_over, *sorted(source.shapes.keys() - weights)]
     return Written(tuple(sorted(weights)), tuple(left_out), tuple(notes))
-
-
-@contextlib.contextmanager
-def _new_folder(path: str) -> Iterator[str]:
-    """Yields a local folder that becomes `path` at the end."""
-    check_target(path)
-    path = path.rstrip("/")
-    temporary = f"{path}.tmp{os.getpid()}"
-    remote = "://" in path
-    folder = tempfile.mkdtemp() if remote else temporary
-    try:
-        tf.io.gfile.makedirs(folder)
-        yield folder
-        if remote:
-            _upload(folder, temporary)
-        tf.io.gfile.rename(temporary, path, overwrite=True)
-    except BaseException:
-        if tf.io.gfile.exists(temporary):
-            tf.io.gfile.rmtree(temporary)
-        raise
-    finally:
-        if remote:
-            shutil.rmtree(folder)
-
-
-def _upload(folder: str, target: str) -> None:
-    for parent, _, files in os.walk(folder):
-        there = target + parent.removeprefix(folder)
-        tf.io.gfile.makedirs(there)
-        for name in files:
-            tf.io.gfile.copy(
-                os.path.join(parent, name), os.path.join(there, name)
-            )
 
 
 def check_target(path: str) -> None:

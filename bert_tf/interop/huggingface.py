@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bert_tf import checkpoints, modeling, tokenization
+from bert_tf import checkpoints, files, modeling, tokenization
 from bert_tf.interop import huggingface_names as table
 from bert_tf.interop import names, opened
 
@@ -22,6 +22,7 @@ _WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
 _TORCH = "pytorch_model.bin"
 FILES = (_WEIGHTS, _INDEX, _TORCH)
+_OTHER_WEIGHTS = ("tf_model.h5", "flax_model.msgpack")
 _VOCAB = "vocab.txt"
 _TOKENIZER = "tokenizer.json"
 _TOKENIZER_CONFIG = "tokenizer_config.json"
@@ -42,6 +43,11 @@ _Reader = Callable[[str], np.ndarray]
 
 def open_checkpoint(folder: str) -> opened.Checkpoint:
     """Opens a folder with a config.json and weights."""
+    if not tf.io.gfile.exists(os.path.join(folder, CONFIG)):
+        raise ValueError(
+            f"The folder {folder} has weights of Hugging Face but no {CONFIG}, "
+            "which says what they are. Copy or download it, too."
+        )
     values = opened.read_json(folder, CONFIG)
     try:
         config = table.to_config(values)
@@ -162,12 +168,20 @@ def _open_weights(folder: str) -> tuple[_Shapes, _Reader]:
     if tf.io.gfile.exists(os.path.join(folder, _WEIGHTS)):
         return _open_safetensors(folder, [_WEIGHTS])
     if tf.io.gfile.exists(os.path.join(folder, _INDEX)):
-        files = opened.read_json(folder, _INDEX).get("weight_map", {})
-        return _open_safetensors(folder, sorted(set(files.values())))
+        weight_map = opened.read_json(folder, _INDEX).get("weight_map")
+        if not weight_map:
+            raise checkpoints.UnreadableError(
+                f"{os.path.join(folder, _INDEX)} names no files of weights: "
+                "`weight_map` is not there. Download it again."
+            )
+        return _open_safetensors(folder, sorted(set(weight_map.values())))
     if tf.io.gfile.exists(os.path.join(folder, _TORCH)):
         return _open_torch(os.path.join(folder, _TORCH))
+    here = sorted(set(tf.io.gfile.listdir(folder)) & set(_OTHER_WEIGHTS))
     raise ValueError(
-        f"There are no weights beside it, none of {', '.join(FILES)}."
+        f"There are no weights beside it, none of {', '.join(FILES)}. "
+        + (f"{here[0]} can't be read. " if here else "")
+        + "Download one of them, or write it with save_pretrained."
     )
 
 
@@ -189,8 +203,9 @@ def _open_safetensors(
         except safetensors.SafetensorError as error:
             size = tf.io.gfile.stat(path).length
             raise checkpoints.UnreadableError(
-                f"{path} can't be read, it is truncated or corrupt, such as a "
-                f"download that was cut off: {error}. "
+                checkpoints.not_weights(path)
+                or f"{path} can't be read, it is truncated or corrupt, such as "
+                f"a download that was cut off: {error}. Download it again. "
                 f"Received: {size} bytes"
             ) from error
         for key in handle.keys():  # noqa: SIM118 (it is no dict)
@@ -217,9 +232,14 @@ def _open_torch(path: str) -> tuple[_Shapes, _Reader]:
             tensors = torch.load(file, map_location="cpu", weights_only=True)
     # PyTorch says of a bad file whatever its unpickler stumbles over.
     except Exception as error:
+        # It says more than a screenful, and to run what is in the file.
+        found = re.search(r"Unsupported [^\n]*", str(error))
         raise checkpoints.UnreadableError(
-            f"{path} can't be read, it is truncated, corrupt or holds more "
-            f"than tensors: {error}"
+            checkpoints.not_weights(path)
+            or f"{path} can't be read, it is truncated, corrupt or holds more "
+            "than tensors. Download it again, or write it with "
+            "save_pretrained. Received: "
+            f"{found[0] if found else str(error).partition(chr(10))[0]}"
         ) from error
     _check_are_tensors(tensors, path)
 
@@ -265,7 +285,7 @@ def _local(path: str) -> Iterator[str]:
 
 
 def _read_vocab(folder: str) -> str | None:
-    text = opened.read_text(os.path.join(folder, _VOCAB))
+    text = opened.read_vocab(os.path.join(folder, _VOCAB))
     if text is not None:
         return text
     model = opened.read_json(folder, _TOKENIZER).get("model")
@@ -282,7 +302,7 @@ def _read_vocab(folder: str) -> str | None:
         return None
     ids = model.get("vocab", {})
     lines = sorted(ids, key=lambda piece: ids[piece])
-    return "".join(f"{piece}\n" for piece in lines) or None
+    return tokenization.vocab_text(lines) or None
 
 
 def _tokenizer_kind(model: Mapping[str, Any]) -> str | None:
@@ -360,7 +380,7 @@ def _write_tokenizer(
             "row begins and ends with; give another by --vocab_file. "
             f"Received: a vocabulary without {', '.join(missing)}"
         )
-    opened.write_text(os.path.join(folder, _VOCAB), vocab)
+    files.write_text(os.path.join(folder, _VOCAB), vocab)
     tokenizer = tokenizers.Tokenizer(
         models.WordPiece(
             ids,
@@ -376,12 +396,12 @@ def _write_tokenizer(
     tokenizer.post_processor = processors.BertProcessing(
         ("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"])
     )
-    opened.write_text(
+    files.write_text(
         os.path.join(folder, _TOKENIZER), tokenizer.to_str(pretty=True)
     )
     tokens = {f"{t[1:-1].lower()}_token": t for t in special}
-    opened.write_json(os.path.join(folder, "special_tokens_map.json"), tokens)
-    opened.write_json(
+    files.write_json(os.path.join(folder, "special_tokens_map.json"), tokens)
+    files.write_json(
         os.path.join(folder, _TOKENIZER_CONFIG),
         {
             **tokens,
@@ -419,7 +439,7 @@ def write(
     ]
     values = source.read([row.ours for row in rows])
     tensors = {
-        row.theirs: np.ascontiguousarray(
+        table.stored_name(row.theirs, head): np.ascontiguousarray(
             values[row.ours].T if row.transposed else values[row.ours]
         )
         for row in rows
@@ -431,7 +451,7 @@ def write(
     pieces = opened.pieces(source.vocab or "")
     if _PAD in pieces:
         described["pad_token_id"] = pieces.index(_PAD)
-    opened.write_json(os.path.join(folder, CONFIG), described)
+    files.write_json(os.path.join(folder, CONFIG), described)
     if source.vocab is not None:
         _write_tokenizer(
             folder,

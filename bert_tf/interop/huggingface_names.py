@@ -124,6 +124,14 @@ def has_pooler(head: str) -> bool:
     return ARCHITECTURES[BY_HEAD[head]][1]
 
 
+def stored_name(theirs: str, head: str) -> str:
+    """Returns the name that transformers writes into a model's file.
+
+    A model with a head holds its encoder as `bert`; a BertModel is the encoder.
+    """
+    return theirs.removeprefix("bert.") if head == "encoder" else theirs
+
+
 def canonical(stored: Iterable[str]) -> dict[str, str]:
     """Returns today's name -> the stored one; buffers are left out.
 
@@ -180,7 +188,10 @@ def to_config(values: Mapping[str, Any]) -> modeling.BertConfig:
     Raises:
         ValueError: It describes no BERT, or one that computes otherwise.
     """
-    _check_is_bert(values)
+    # Whether weights are tied is seen in the tensors.
+    modeling.BertConfig.check_is_bert(
+        {k: v for k, v in values.items() if k != "tie_word_embeddings"}
+    )
     act = values.get("hidden_act", "gelu")
     if act not in ACTIVATIONS:
         raise ValueError(
@@ -195,32 +206,8 @@ def to_config(values: Mapping[str, Any]) -> modeling.BertConfig:
         "hidden_act": ACTIVATIONS[act],
         "problem_type": problem if problem == modeling.MULTI_LABEL else None,
     }
-    return modeling.BertConfig(
-        **defaults | {k: v for k, v in values.items() if k in known} | own
-    )
-
-
-def _check_is_bert(values: Mapping[str, Any]) -> None:
-    architectures = values.get("architectures") or []
-    kind = values.get("model_type", "bert")
-    strangers = [n for n in architectures if not n.startswith("Bert")]
-    if kind != "bert" or strangers:
-        raise ValueError(
-            "Only BERT can be read, and this is another encoder. Received: "
-            f"architectures={', '.join(architectures) or None}, "
-            f"model_type={kind}"
-        )
-    for name, usual in (
-        ("position_embedding_type", "absolute"),
-        ("is_decoder", False),
-        ("add_cross_attention", False),
-        ("pruned_heads", {}),
-    ):
-        if values.get(name, usual) not in (usual, None):
-            raise ValueError(
-                f"This BERT computes otherwise than the original: `{name}` "
-                f"must be {usual!r}. Received: {name}={values[name]!r}"
-            )
+    given = {k: v for k, v in values.items() if k in known}
+    return modeling.BertConfig.of_file(defaults | given | own, given)
 
 
 def from_config(

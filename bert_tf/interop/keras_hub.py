@@ -83,7 +83,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         shapes=shapes,
         read=read,
         config=config,
-        vocab=opened.read_text(os.path.join(folder, _VOCAB)),
+        vocab=opened.read_vocab(os.path.join(folder, _VOCAB)),
         do_lower_case=tokenizer.get("lowercase"),
     )
 
@@ -92,6 +92,16 @@ def _load(folder: str, head: str) -> keras.Model:
     """Returns KerasHub's model, with its weights."""
     import keras_hub
 
+    paths = [os.path.join(folder, n) for n in (WEIGHTS, _TASK_WEIGHTS)]
+    for plain in filter(None, map(checkpoints.not_weights, paths)):
+        raise checkpoints.UnreadableError(plain)
+    # The second names the parts of what is large.
+    here = {WEIGHTS, "model.weights.json"} & set(tf.io.gfile.listdir(folder))
+    if not here:
+        raise checkpoints.UnreadableError(
+            f"The preset {folder} is not all there: {WEIGHTS} does not exist. "
+            "Download it again."
+        )
     models = keras_hub.models
     classes = {
         "classification": models.BertTextClassifier,
@@ -104,7 +114,8 @@ def _load(folder: str, head: str) -> keras.Model:
     except (OSError, ValueError, KeyError) as error:
         raise checkpoints.UnreadableError(
             f"The preset {folder} can't be read, it is truncated, not all "
-            f"there or not what its config.json says: {error}"
+            "there or not what its config.json says. Download it again. "
+            f"KerasHub says: {error}"
         ) from error
 
 

@@ -28,6 +28,17 @@ _TRANSFORM: dict[str, Any] = {
 }
 
 
+# Of KerasHub 0.32, whose tokenizer lower-cases by Unicode's NFKC_Casefold.
+UNCASED_TEXTS = (
+    "KerasHub's own tokenizer makes other pieces of some texts than BERT's: "
+    "where it lower-cases it turns ß into ss, ς into σ, and characters such as "
+    "², ½ and ﬁ into 2, 1⁄2 and fi, and leaves Korean syllables whole. It does "
+    "not split at no-break and other spaces beyond ASCII, and does at "
+    "characters of no width; words of more than 100 bytes are [UNK]. Other "
+    "ASCII text is split alike."
+)
+
+
 def _pair(ours: str, theirs: str, *parts: str) -> tuple[names.Row, ...]:
     return tuple(names.Row(f"{ours}/{n}", f"{theirs}/{n}") for n in parts)
 

@@ -87,17 +87,21 @@ def find_vocab(path: str | None, source: Source | None) -> str:
         source: what the run starts from, or goes on with, or None.
 
     Raises:
-        ValueError: There is neither, or they have other pieces.
+        ValueError: There is neither, they have other pieces, or the one that
+            counts is no vocabulary.
     """
     brought = source.vocab if source else None
     if path is None:
-        if brought is None:
+        if source is None or brought is None:
             raise ValueError(
                 "The vocabulary is not known: give --vocab_file, or a "
                 "checkpoint that has it beside it."
             )
+        # Here its owner can be named.
+        tokenization.parse_vocab(brought, f"The vocabulary of {source.path}")
         return brought
     given = tokenization.read_vocab(path)
+    tokenization.parse_vocab(given, path)
     if source is not None and brought is not None:
         _check_same(given, path, brought, source.path)
     return given
@@ -166,7 +170,10 @@ def _check_same(given: str, path: str, brought: str, owner: str) -> None:
             f"pieces, and the checkpoint's has {len(theirs)}."
         )
     for i, (own, their) in enumerate(zip(ours, theirs, strict=True)):
-        if own != their and not _UNUSED.fullmatch(their):
+        # No text reaches an empty line, or the first of two that are the same:
+        # `parse_vocab` says to rename them.
+        is_unused = _UNUSED.fullmatch(their) or not their
+        if own != their and not is_unused and their not in theirs[i + 1 :]:
             raise ValueError(
                 f"{path} is not the vocabulary of {owner}: line {i + 1} is "
                 f"{own!r}, and the checkpoint's is {their!r}."

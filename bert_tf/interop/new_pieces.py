@@ -45,7 +45,9 @@ def change_vocab(
             "give it another vocabulary: give --vocab_file and "
             "--bert_config_file."
         )
-    old = tokenization.parse_vocab(source.vocab, source.path)
+    old = tokenization.parse_vocab(
+        source.vocab, f"The vocabulary of {source.path}"
+    )
     new = list(tokenization.parse_vocab(vocab, "The new vocabulary"))
     rows = [[old[p]] if p in old else _split(p, old) for p in new]
     is_new = [piece not in old for piece in new]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bert_tf import modeling
+from bert_tf import checkpoints, modeling, tokenization
 
 import numpy as np
 import tensorflow as tf
@@ -55,6 +55,12 @@ def read_text(path: str) -> str | None:
         raise ValueError(f"{path} is not UTF-8 text: {error}") from error
 
 
+def read_vocab(path: str) -> str | None:
+    """Returns the text of a vocabulary, normalized; None if there is none."""
+    text = read_text(path)
+    return None if text is None else tokenization.normalize_vocab(text, path)
+
+
 def read_json(folder: str, name: str) -> dict[str, Any]:
     """Returns the object in a JSON file; an empty one if there is no file."""
     path = os.path.join(folder, name)
@@ -64,23 +70,12 @@ def read_json(folder: str, name: str) -> dict[str, Any]:
     try:
         values = json.loads(text)
     except ValueError as error:
+        if plain := checkpoints.not_weights(path):
+            raise checkpoints.UnreadableError(plain) from error
         raise ValueError(f"{path} is not JSON: {error}") from error
     if not isinstance(values, dict):
         raise ValueError(f"{path} must hold one JSON object.")
     return values
-
-
-def write_text(path: str, text: str) -> None:
-    """Writes a text file, whole or not at all."""
-    temporary = f"{path}.tmp{os.getpid()}"
-    with tf.io.gfile.GFile(temporary, "w") as file:
-        file.write(text)
-    tf.io.gfile.rename(temporary, path, overwrite=True)
-
-
-def write_json(path: str, values: Mapping[str, Any]) -> None:
-    """Writes a JSON file, whole or not at all."""
-    write_text(path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
 
 
 def pieces(vocab: str) -> list[str]:

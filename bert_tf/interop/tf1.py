@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Collection
 
-from bert_tf import checkpoints, modeling
+from bert_tf import checkpoints, files, modeling
 from bert_tf.interop import names, opened
 
 import tensorflow as tf
@@ -20,6 +20,8 @@ VOCAB = "vocab.txt"
 LABELS = "labels.txt"
 
 _WORDS = "bert/embeddings/word_embeddings"
+# What TensorFlow 2 keeps in a file that tf.train.Checkpoint wrote.
+_OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 # Names of the encoders that are taken for BERT.
 _OTHERS = {
     "ALBERT": re.compile(r"(^|/)bert/encoder/transformer/group_\d+/"),
@@ -31,8 +33,15 @@ def scope(found: Collection[str], path: str) -> str:
     """Returns what stands before `bert/` in a checkpoint's names.
 
     Raises:
-        ValueError: The names are those of another encoder.
+        ValueError: The names are those of another encoder, or of TensorFlow 2.
     """
+    if _OBJECT_GRAPH in found:
+        raise ValueError(
+            f"{path} can't be read: it is of TensorFlow 2's "
+            "tf.train.Checkpoint, as those of TensorFlow's Model Garden and of "
+            "SavedModels, where the names are other ones. Give the original's "
+            "checkpoint of that model, or its Hugging Face folder."
+        )
     for architecture, pattern in _OTHERS.items():
         if any(pattern.search(name) for name in found):
             raise ValueError(
@@ -76,7 +85,7 @@ def read_files(folder: str) -> Files:
     return Files(
         path=folder,
         config=config,
-        vocab=opened.read_text(os.path.join(folder, VOCAB)),
+        vocab=opened.read_vocab(os.path.join(folder, VOCAB)),
         labels=tuple(opened.pieces(labels)) if labels else None,
     )
 
@@ -130,5 +139,5 @@ def write(
     if source.labels:
         texts[LABELS] = "".join(f"{label}\n" for label in source.labels)
     for name, text in texts.items():
-        opened.write_text(os.path.join(folder, name), text)
+        files.write_text(os.path.join(folder, name), text)
     return set(source.shapes)

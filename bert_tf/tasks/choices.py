@@ -4,6 +4,7 @@ Files are SWAG's CSV, RACE's objects as JSON lines, or JSON lines of one's own
 with `prompt`, `choices` and `label`. Every error names the file and the line.
 """
 
+import contextlib
 import dataclasses
 import re
 from collections.abc import Iterator, Sequence
@@ -33,8 +34,13 @@ class Problem:
     label: int | None
 
 
-def read(path: str, with_labels: bool) -> list[Problem]:
+def read(path: str, with_labels: bool | None) -> list[Problem]:
     """Reads the problems of a file: SWAG's CSV by its name, or JSON lines.
+
+    Args:
+        path: The file.
+        with_labels: Whether each has one. None: where it has, and it is one of
+            its choices; what is hidden may be -1 in a test file.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -50,6 +56,9 @@ def read(path: str, with_labels: bool) -> list[Problem]:
         )
     problems: list[Problem] = []
     for where, problem in _READERS[file_format](path, with_labels):
+        hidden = problem.label not in range(len(problem.choices))
+        if with_labels is None and hidden:
+            problem = dataclasses.replace(problem, label=None)
         _check(where, problem)
         problems.append(problem)
     if not problems:
@@ -75,16 +84,25 @@ def _check(where: str, problem: Problem) -> None:
 # ---- SWAG -------------------------------------------------------------------
 
 
-def _swag_rows(path: str, with_labels: bool) -> Iterator[tuple[str, Problem]]:
+def _swag_rows(
+    path: str, with_labels: bool | None
+) -> Iterator[tuple[str, Problem]]:
     """Reads `sent1` as the prompt; `sent2` begins each of the endings."""
-    names = ("sent1", "sent2", *_ENDINGS, *["label"] * with_labels)
+    names = ["sent1", "sent2", *_ENDINGS]
+    if with_labels is not False:
+        names.append("label")
     rows = common.read_columns(
-        path, {name: name for name in names}, file_format="csv"
+        path,
+        {name: name for name in names},
+        file_format="csv",
+        optional=() if with_labels else ("label",),
     )
     for line, row in rows:
         where = f"{path}, line {line}"
         choices = (f"{row['sent2']} {row[name]}" for name in _ENDINGS)
-        label = _number(where, row["label"]) if with_labels else None
+        label = None
+        if with_labels or row.get("label", "").strip().isdecimal():
+            label = _number(where, row["label"])
         yield where, Problem(str(line), row["sent1"], tuple(choices), label)
 
 
@@ -100,17 +118,28 @@ def _number(where: str, text: str) -> int:
 # ---- JSON lines -------------------------------------------------------------
 
 
-def _json_rows(path: str, with_labels: bool) -> Iterator[tuple[str, Problem]]:
+def _json_rows(
+    path: str, with_labels: bool | None
+) -> Iterator[tuple[str, Problem]]:
     for line, row in common.json_objects(path):
         where = f"{path}, line {line}"
-        if "article" in row:
-            found = _race(where, row, with_labels)
-        else:
-            found = [_own(where, row, with_labels)]
-        for problem in found:
+        for problem in _problems(where, row, with_labels):
             common.check_text(dataclasses.astuple(problem), where)
             key = problem.key or str(line)
             yield where, dataclasses.replace(problem, key=key)
+
+
+def _problems(
+    where: str, row: dict[str, Any], with_labels: bool | None
+) -> list[Problem]:
+    """Reads those of one object."""
+    if with_labels is None:
+        # What is wrong besides the labels is found without them, too.
+        with contextlib.suppress(ValueError):
+            return _problems(where, row, True)
+    if "article" in row:
+        return _race(where, row, bool(with_labels))
+    return [_own(where, row, bool(with_labels))]
 
 
 def _own(where: str, row: dict[str, Any], with_labels: bool) -> Problem:

@@ -33,6 +33,8 @@ class Split:
         file_format: One of common.FORMATS.
         where: A column and the value it has in the rows to keep.
         rows: Numbers from 0 of the rows to keep; None for all.
+        gold: Column of labels that nothing scores, which a test file may
+            have.
     """
 
     file: str
@@ -44,6 +46,7 @@ class Split:
     file_format: str = "tsv"
     where: tuple[str, str] | None = None
     rows: frozenset[int] | None = None
+    gold: str | int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,8 +113,17 @@ class Task:
 # ---- Reading ----------------------------------------------------------------
 
 
-def read(task: Task, data_dir: str, split: str) -> Iterator[common.Example]:
+def read(
+    task: Task, data_dir: str, split: str, with_gold: bool = False
+) -> Iterator[common.Example]:
     """Reads the examples of one split from files.
+
+    Args:
+        task: What the files hold.
+        data_dir: Where they are.
+        split: A key of the task's.
+        with_gold: Whether labels that nothing scores are read, too, where
+            the file has them: as they stand there.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -126,7 +138,7 @@ def read(task: Task, data_dir: str, split: str) -> Iterator[common.Example]:
     seen: set[label_column.Label] = set()
     skip = task.skips_short_rows and row.label is not None
     for number, (line, columns) in enumerate(
-        read_columns(path, row, skip, task.is_multi_label)
+        read_columns(path, row, skip, task.is_multi_label, with_gold)
     ):
         if row.rows is not None and number not in row.rows:
             continue
@@ -137,6 +149,8 @@ def read(task: Task, data_dir: str, split: str) -> Iterator[common.Example]:
         if row.label is not None:
             label = _label(task, columns["label"], f"{path}, line {line}")
             seen.update(label if isinstance(label, tuple) else [label])
+        elif "gold" in columns:
+            label = _as_it_stands(task, columns["gold"])
         texts = [columns[x] for x in ("text_a", "text_b") if x in columns]
         if not all(text.strip() for text in texts):
             empty.append(line)
@@ -244,7 +258,11 @@ def check_split(task: Task, split: str) -> None:
 
 
 def read_columns(
-    path: str, split: Split, skip_short_rows: bool, is_multi_label: bool
+    path: str,
+    split: Split,
+    skip_short_rows: bool,
+    is_multi_label: bool,
+    with_gold: bool = False,
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Yields the line and the columns of each row, by their names in Split."""
     wanted = {
@@ -253,6 +271,7 @@ def read_columns(
         "label": split.label,
         "key": split.key,
         "where": split.where[0] if split.where else None,
+        "gold": split.gold if with_gold else None,
     }
     return common.read_columns(
         path,
@@ -260,7 +279,8 @@ def read_columns(
         file_format=split.file_format,
         has_header=split.has_header,
         skip_short_rows=skip_short_rows,
-        lists=("label",) if is_multi_label else (),
+        lists=("label", "gold") if is_multi_label else (),
+        optional=("gold",),
     )
 
 
@@ -274,3 +294,21 @@ def _label(task: Task, text: str, where: str) -> label_column.Label:
         label_column.known(label, task.labels, where)
         for label in label_column.split(text, task.label_separator)
     )
+
+
+def _as_it_stands(task: Task, text: str) -> label_column.Label:
+    """Returns a label of the kind that the task has, but any; None for "".
+
+    It is but told beside what was predicted: a test file may have classes
+    that the model does not know, or -1 for what is hidden.
+    """
+    if task.label_separator is not None:
+        return label_column.split(text, task.label_separator)
+    if not text:
+        return None
+    if task.labels is not None:
+        return task.aliases.get(text, text)
+    try:
+        return label_column.score(text, "")
+    except ValueError:
+        return text

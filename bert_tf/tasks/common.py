@@ -3,15 +3,13 @@
 Every error names the file and the line.
 """
 
-import contextlib
 import csv
 import dataclasses
 import json
 import math
-import os
 import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import IO, Any
+from typing import Any
 
 from bert_tf.tasks import labels
 
@@ -60,6 +58,7 @@ def read_columns(
     has_header: bool = True,
     skip_short_rows: bool = False,
     lists: Collection[str] = (),
+    optional: Collection[str] = (),
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Reads some columns of a table.
 
@@ -72,10 +71,11 @@ def read_columns(
         skip_short_rows: Whether rows that lack a column are skipped, and
             counted in a warning. For files whose faults are known.
         lists: Those of `columns` whose values may be lists in JSON lines.
+        optional: Those that a table, or a JSON object, may lack.
 
     Yields:
-        Line number from 1, and the text of each of `columns`; of a list the
-        JSON of its texts.
+        Line number from 1, and the text of each of `columns` that is there;
+        of a list the JSON of its texts.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -84,17 +84,20 @@ def read_columns(
             no text.
     """
     if file_format == "jsonl":
-        yield from _json_columns(path, columns, lists)
+        yield from _json_columns(path, columns, lists, optional)
         return
     rows = _csv_rows(path) if file_format == "csv" else _tsv_rows(path)
-    positions = None if has_header else _numbers(path, columns)
+    positions: dict[str, int] | None = None
     short_lines = []
     number_of_rows = width = 0
     for line, row in _without_blank_end(path, rows):
         width = width or len(row)
         if positions is None:
-            positions = _positions(path, row, columns)
-            continue
+            there = _there(columns, optional, row, has_header)
+            if has_header:
+                positions = _positions(path, row, there)
+                continue
+            positions = _numbers(path, there)
         number_of_rows += 1
         least = max(positions.values()) + 1
         if not skip_short_rows:
@@ -115,6 +118,25 @@ def read_columns(
             len(short_lines),
             short_lines[0],
         )
+
+
+def _there(
+    columns: Mapping[str, str | int],
+    optional: Collection[str],
+    first: list[str],
+    has_header: bool,
+) -> dict[str, str | int]:
+    """Leaves out optional columns that a table of this first row lacks."""
+
+    def is_there(column: str) -> bool:
+        is_number = column.isdecimal() and int(column) < len(first)
+        return is_number or (has_header and column in first)
+
+    return {
+        name: column
+        for name, column in columns.items()
+        if name not in optional or is_there(str(column))
+    }
 
 
 def _check_width(where: str, row: list[str], least: int, most: int) -> None:
@@ -179,24 +201,6 @@ def check_text(value: object, where: str) -> None:
             f"{where}: a text holds half a surrogate pair (such as \\ud83d "
             "alone), which no UTF-8 text has. Remove it."
         ) from error
-
-
-@contextlib.contextmanager
-def new_file(path: str) -> Iterator[IO[bytes]]:
-    """Opens a file that appears under its name when it is complete."""
-    temporary = epath.Path(f"{path}.tmp{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            yield file
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def write_lines(path: str, lines: Iterable[str]) -> None:
-    """Writes a text file that appears under its name when it is complete."""
-    with new_file(path) as file:
-        file.writelines(f"{line}\n".encode() for line in lines)
 
 
 def _tsv_rows(path: str) -> Iterator[tuple[int, list[str]]]:
@@ -271,21 +275,29 @@ def json_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _json_columns(
-    path: str, columns: Mapping[str, str | int], lists: Collection[str]
+    path: str,
+    columns: Mapping[str, str | int],
+    lists: Collection[str],
+    optional: Collection[str],
 ) -> Iterator[tuple[int, dict[str, str]]]:
     number_of_rows = 0
     for line, row in json_objects(path):
         number_of_rows += 1
         where = f"{path}, line {line}"
-        missing = [str(key) for key in columns.values() if str(key) not in row]
+        there = {
+            name: str(key)
+            for name, key in columns.items()
+            if name not in optional or not _is_missing(row.get(str(key)))
+        }
+        missing = [key for key in there.values() if key not in row]
         if missing:
             raise ValueError(
                 f"{where}: keys are missing: {', '.join(missing)}. "
                 f"Received: keys {', '.join(row) or 'none'}"
             )
         texts = {
-            name: _plain(where, row, str(key), name in lists)
-            for name, key in columns.items()
+            name: _plain(where, row, key, name in lists)
+            for name, key in there.items()
         }
         check_text(texts, where)
         yield line, texts
@@ -302,10 +314,7 @@ def _plain(
     value = row[key]
     values = value if may_be_list and isinstance(value, list) else [value]
     for each in values:
-        # Missing values are written as null by pandas, as NaN by Python.
-        if not isinstance(each, str | int | float) or (
-            isinstance(each, float) and math.isnan(each)
-        ):
+        if _is_missing(each) or not isinstance(each, str | int | float):
             raise ValueError(
                 f"{where}: {key!r} is no text. Expected a text or a number"
                 f"{', or a list of them' * may_be_list}. "
@@ -316,6 +325,11 @@ def _plain(
     if values is value:
         return json.dumps(texts, ensure_ascii=False)
     return texts[0]
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a JSON value is null, as pandas writes it, or Python's NaN."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _numbers(path: str, columns: Mapping[str, str | int]) -> dict[str, int]:

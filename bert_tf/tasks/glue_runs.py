@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bert_tf.tasks import common
+from bert_tf import files
 
 from absl import logging
 
@@ -144,7 +144,7 @@ class Results:
             logging.warning(
                 "%s ends in half a line; its run is made again.", path
             )
-            common.write_lines(path, lines)
+            files.write_lines(path, lines)
 
     def find(self, key: str) -> Done | None:
         """Returns what came of a run; None if it is not done."""

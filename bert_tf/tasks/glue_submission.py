@@ -5,6 +5,7 @@ import math
 import zipfile
 from collections.abc import Mapping
 
+from bert_tf import files
 from bert_tf.tasks import common, glue
 
 from etils import epath
@@ -97,32 +98,31 @@ def _check_prediction(
 
 
 def write_zip(
-    path: str, files: Mapping[str, str], rows: Mapping[str, int] = TEST_ROWS
+    path: str, paths: Mapping[str, str], rows: Mapping[str, int] = TEST_ROWS
 ) -> None:
     """Checks all eleven files and writes them at the root of a zip.
 
     Args:
         path: Of the zip.
-        files: What the server calls a file -> its path.
+        paths: What the server calls a file -> its path.
         rows: File -> rows of its test set.
 
     Raises:
         FileNotFoundError: A file is not there.
         ValueError: A file is missing, or is not what the server takes.
     """
-    missing = [name for name in FILES if name not in files]
+    missing = [name for name in FILES if name not in paths]
     if missing:
         raise ValueError(
             f"The GLUE server wants {len(FILES)} files. "
             f"Missing: {', '.join(missing)}"
         )
     for name in FILES:
-        check(files[name], name, rows[name])
+        check(paths[name], name, rows[name])
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in FILES:
             info = zipfile.ZipInfo(name, _DATE)
             info.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(info, epath.Path(files[name]).read_bytes())
-    with common.new_file(path) as file:
-        file.write(data.getvalue())
+            archive.writestr(info, epath.Path(paths[name]).read_bytes())
+    files.write_bytes(path, data.getvalue())

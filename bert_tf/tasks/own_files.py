@@ -34,6 +34,7 @@ class Columns:
             self.key,
             self.has_header,
             self.file_format or common.format_of(file),
+            gold=None if with_label else self.label,
         )
 
 

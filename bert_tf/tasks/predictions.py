@@ -3,11 +3,13 @@
 Shapes: B examples, C classes (1 for a score).
 """
 
+import itertools
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from bert_tf.tasks import classification, common, metrics
+from bert_tf import files
+from bert_tf.tasks import choices, classification, common, metrics
 
 import numpy as np
 import scipy.special
@@ -76,7 +78,7 @@ def write_probabilities(
         logits = scipy.special.expit(logits)
     elif logits.shape[1] > 1:
         logits = scipy.special.softmax(logits, axis=1)
-    common.write_lines(path, ("\t".join(map(str, row)) for row in logits))
+    files.write_lines(path, ("\t".join(map(str, row)) for row in logits))
 
 
 def write_named(
@@ -84,6 +86,7 @@ def write_named(
     task: classification.Task,
     keys: Iterable[str],
     logits: np.ndarray,
+    examples: Iterable[common.Example] | None = None,
 ) -> None:
     """Writes predictions as JSON lines that say what is what.
 
@@ -92,12 +95,32 @@ def write_named(
         task: Says what the logits mean.
         keys: The texts' ids.
         logits: [B, C].
+        examples: The texts, to be written beside their predictions, and their
+            labels, as `gold`, where they have some; read once, one at a time.
     """
-    rows = zip(keys, _named(task, logits), strict=True)
-    common.write_lines(
+    beside: Iterable[dict[str, Any]] = itertools.repeat({}, len(logits))
+    if examples is not None:
+        beside = (_texts(task, example) for example in examples)
+    rows = zip(keys, beside, _named(task, logits), strict=True)
+    files.write_lines(
         path,
-        (json.dumps({"id": k} | row, ensure_ascii=False) for k, row in rows),
+        (
+            json.dumps({"id": key} | texts | row, ensure_ascii=False)
+            for key, texts, row in rows
+        ),
     )
+
+
+def _texts(
+    task: classification.Task, example: common.Example
+) -> dict[str, Any]:
+    """Returns what was read, by name."""
+    found: dict[str, Any] = {"text_a": example.text_a}
+    if task.takes_pairs:
+        found["text_b"] = example.text_b
+    if example.label is not None:
+        found["gold"] = example.label
+    return found
 
 
 def _named(
@@ -118,6 +141,37 @@ def _named(
         yield own | {"probabilities": by_label}
 
 
+def write_choices(
+    path: str,
+    problems: Sequence[choices.Problem],
+    logits: np.ndarray,
+    with_texts: bool = False,
+) -> None:
+    """Writes which choices are the likeliest, as JSON lines.
+
+    Args:
+        path: The file.
+        problems: What was asked.
+        logits: [B, K], of which a problem has as many as choices.
+        with_texts: Whether to write prompt and choices, and the number of the
+            right one, as `gold`, where it is known.
+    """
+
+    def line(problem: choices.Problem, row: np.ndarray) -> str:
+        found: dict[str, Any] = {"id": problem.key}
+        if with_texts:
+            found |= {"prompt": problem.prompt, "choices": problem.choices}
+        if with_texts and problem.label is not None:
+            found["gold"] = problem.label
+        row = row[: len(problem.choices)]
+        found["choice"] = int(row.argmax())
+        found["probabilities"] = scipy.special.softmax(row).tolist()
+        return json.dumps(found, ensure_ascii=False)
+
+    rows = zip(problems, logits, strict=True)
+    files.write_lines(path, (line(problem, row) for problem, row in rows))
+
+
 def write_server_file(
     path: str, task: classification.Task, logits: np.ndarray
 ) -> None:
@@ -128,4 +182,4 @@ def write_server_file(
     else:
         texts = [task.labels[i] for i in logits.argmax(axis=1)]
     rows = (f"{i}\t{text}" for i, text in enumerate(texts))
-    common.write_lines(path, ["index\tprediction", *rows])
+    files.write_lines(path, ["index\tprediction", *rows])

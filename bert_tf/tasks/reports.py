@@ -9,7 +9,8 @@ import typing
 from collections.abc import Sequence
 from typing import Any
 
-from bert_tf.tasks import classification, common
+from bert_tf import files
+from bert_tf.tasks import classification
 
 import numpy as np
 from sklearn import metrics
@@ -147,5 +148,4 @@ def write_png(path: str, drawn: "figure.Figure") -> None:
     """Writes a picture that appears under its name when it is complete."""
     png = io.BytesIO()  # Files in buckets cannot be written back and forth.
     drawn.savefig(png, format="png", dpi=150)
-    with common.new_file(path) as file:
-        file.write(png.getvalue())
+    files.write_bytes(path, png.getvalue())

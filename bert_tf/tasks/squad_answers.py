@@ -13,7 +13,8 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 
-from bert_tf.tasks import common, squad, squad_metrics, squad_windows
+from bert_tf import files
+from bert_tf.tasks import squad, squad_metrics, squad_windows
 
 import numpy as np
 
@@ -243,13 +244,12 @@ def write(
         answers: Question's id -> what the model answers.
         threshold: As of `texts`. Without one there is no null_odds.json.
     """
-    files = {
+    contents = {
         "predictions": texts(answers, threshold),
         "nbest_predictions": {k: a.n_best for k, a in answers.items()},
     }
     if threshold is not None:
-        files["null_odds"] = {k: a.null_odds for k, a in answers.items()}
-    for name, content in files.items():
+        contents["null_odds"] = {k: a.null_odds for k, a in answers.items()}
+    for name, content in contents.items():
         path = os.path.join(folder, f"{name}.json")
-        with common.new_file(path) as file:
-            file.write(f"{json.dumps(content, indent=4)}\n".encode())
+        files.write_text(path, f"{json.dumps(content, indent=4)}\n")

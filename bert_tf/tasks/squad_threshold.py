@@ -3,7 +3,7 @@
 import dataclasses
 import os
 
-from bert_tf.tasks import common
+from bert_tf import files
 
 from etils import epath
 
@@ -41,7 +41,7 @@ class Threshold:
     def note(self, tuned: float | None) -> None:
         """Keeps what was tuned, if that is not what is given."""
         if tuned != self.given:
-            common.write_lines(self._path, [repr(tuned)])
+            files.write_lines(self._path, [repr(tuned)])
 
 
 def find(text: str, version_2_with_negative: bool, folder: str) -> Threshold:

@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from bert_tf import files
 from bert_tf.tasks import common, tagging
 
 
@@ -161,7 +162,7 @@ def write_columns(
             label = labels.get(line, tagging.OUTSIDE)
             yield f"{text}{separator}{label}"
 
-    common.write_lines(path, rows())
+    files.write_lines(path, rows())
 
 
 def write_entities(
@@ -187,7 +188,7 @@ def write_entities(
             }
             yield json.dumps(row, ensure_ascii=False)
 
-    common.write_lines(path, rows())
+    files.write_lines(path, rows())
 
 
 def _entities(

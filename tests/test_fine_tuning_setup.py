@@ -1,4 +1,4 @@
-from bert_tf import distribution, fine_tuning_flags
+from bert_tf import distribution, fine_tuning_setup
 
 import pytest
 import tensorflow as tf
@@ -9,13 +9,13 @@ from absl.testing import flagsaver
 def test_batches_of_many_shapes_are_not_for_tpus(monkeypatch):
     flags.FLAGS.mark_as_parsed()
     strategy = tf.distribute.get_strategy()
-    assert not fine_tuning_flags.plan(strategy).group_by_length
+    assert not fine_tuning_setup.plan(strategy).group_by_length
     with flagsaver.flagsaver(group_by_length=True):
-        assert fine_tuning_flags.plan(strategy).group_by_length
+        assert fine_tuning_setup.plan(strategy).group_by_length
         # There is no TPU here to ask.
         monkeypatch.setattr(distribution, "is_tpu", lambda strategy: True)
         with pytest.raises(ValueError, match="a TPU would compile each"):
-            fine_tuning_flags.plan(strategy)
+            fine_tuning_setup.plan(strategy)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_batch_sizes_that_the_run_takes_must_fit(work, message):
         deterministic_ops=False,  # would hold for all tests of the process
     ):
         if message is None:
-            assert fine_tuning_flags.set_up_distribution()
+            assert fine_tuning_setup.set_up_distribution()
             return
         with pytest.raises(ValueError, match=message):
-            fine_tuning_flags.set_up_distribution()
+            fine_tuning_setup.set_up_distribution()

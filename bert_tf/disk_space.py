@@ -1,0 +1,56 @@
+"""Whether there is room for what a run will write."""
+
+import math
+import os
+import shutil
+from typing import Any
+
+from bert_tf import checkpoints
+
+
+def check_checkpoints(
+    folder: str, state: checkpoints.TrainState, saves: int
+) -> None:
+    """Raises OSError if the disk has too little room for a run's checkpoints.
+
+    Those of a run are its newest, one that is being written, and twice the
+    weights alone of the best: a new one is whole before an old one goes.
+
+    Args:
+        folder: Of the run, which may not be there yet.
+        state: Of the run.
+        saves: How many checkpoints it will write.
+    """
+    free = _free(folder)
+    if free is None:
+        return
+    weights = sum(_size(variable) for variable in state.model.variables)
+    whole = sum(_size(variable) for variable in state.variables.values())
+    there = len(checkpoints.numbered(folder))
+    more = max(0, min(state.keep, there + saves) - there) + 1
+    needed = more * whole + 2 * weights
+    if needed > free:
+        raise OSError(
+            f"The disk of {folder} has {free / 1e9:.2f} GB free, and the "
+            f"checkpoints of this run need {needed / 1e9:.2f} GB: {more} of "
+            f"{whole / 1e9:.2f} GB each, and the best. Free some, choose "
+            "another --output_dir or lower --keep_checkpoint_max. "
+            f"Received: keep_checkpoint_max={state.keep}"
+        )
+
+
+def _size(variable: Any) -> int:
+    return 4 * math.prod(variable.shape)
+
+
+def _free(folder: str) -> int | None:
+    """Returns the bytes that are free where a folder is, or would be.
+
+    None of a bucket, which has no end.
+    """
+    if "://" in folder:
+        return None
+    folder = os.path.abspath(folder)
+    while not os.path.exists(folder):
+        folder = os.path.dirname(folder)
+    return shutil.disk_usage(folder).free

@@ -1,0 +1,117 @@
+"""What is beneath paths: the operations of file systems, and locks of files.
+
+A lock of a file (flock) is the system's: it ends with the last process that has
+the file open, however that process ends. Buckets have none.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+
+from etils.epath import backend
+
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
+
+
+class NoLocksError(OSError):
+    """The file system has no locks."""
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path is an address, such as gs://bucket/folder."""
+    return "://" in path
+
+
+def of(path: str) -> backend.Backend:
+    """Returns what opens, lists, renames and removes files at a path.
+
+    At addresses that is TensorFlow, which is imported then: it knows file
+    systems that epath.Path takes for local folders, such as hdfs://.
+    """
+    return backend.tf_backend if is_remote(path) else backend.os_backend
+
+
+def with_text(error: OSError, text: str) -> OSError:
+    """Returns an error of the same kind that says something else."""
+    # OSError itself chooses the kind by the number.
+    said = type(OSError(error.errno, text))(text)
+    said.errno = error.errno
+    return said
+
+
+# ---- Locks ------------------------------------------------------------------
+
+
+def lock(path: str) -> int | None:
+    """Opens a local file, made if need be, and takes its lock.
+
+    Returns:
+        A descriptor for `unlock`, of the file that stands under this name;
+        None where another has the lock.
+
+    Raises:
+        NoLocksError: The file system has no locks.
+        OSError: The file can't be opened for writing.
+    """
+    while True:
+        descriptor, is_new = _open(path)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except OSError as error:
+            os.close(descriptor)
+            if error.errno in _NO_LOCKS:
+                if is_new:
+                    os.remove(path)
+                raise NoLocksError(error.errno, error.strerror, path) from error
+            raise
+        # Who had the lock may have renamed or removed the file in between.
+        if is_at(descriptor, path):
+            return descriptor
+        os.close(descriptor)
+
+
+def _open(path: str) -> tuple[int, bool]:
+    """Returns a descriptor of a file, and whether it was made for that."""
+    flags = os.O_RDWR | os.O_CLOEXEC
+    while True:
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(path, flags), False
+        with contextlib.suppress(FileExistsError):
+            return os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666), True
+
+
+def is_at(descriptor: int, path: str) -> bool:
+    """Whether an open file is the one that stands under a name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def unlock(descriptor: int) -> None:
+    """Gives the lock back, also where a child has the file open still."""
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
+
+
+def locked_by(path: str) -> int | None:
+    """Returns the number of the process that locked a file, if it is known."""
+    try:
+        inode = os.stat(path).st_ino
+        with open("/proc/locks", encoding="ascii") as file:
+            rows = [line.split() for line in file]
+    except OSError:
+        return None
+    # 1: FLOCK ADVISORY WRITE 1234 fe:00:5678 0 EOF. Devices are left out: file
+    # systems of several disks name another here than `stat` does.
+    found = {
+        int(row[4])
+        for row in rows
+        if row[1] == "FLOCK" and row[5].rpartition(":")[2] == str(inode)
+    }
+    # Of a process in another container the number is 0.
+    return found.pop() if len(found) == 1 and min(found) > 0 else None

@@ -1,0 +1,393 @@
+"""Writes files and folders whole or not at all.
+
+What is to be PATH is written as PATH.tmp, which is renamed at the end and
+removed after an error. What a killed process left under that name, the next run
+of the same command replaces. Two processes never write the same: on a disk the
+second is refused.
+
+A full disk is an OSError that names what could not be written.
+"""
+
+import contextlib
+import errno
+import fnmatch
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import socket
+import stat
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from typing import IO, Any
+
+from bert_tf import file_systems, run_lock
+
+_ENDING = ".tmp"
+_BLOCK = 1 << 20
+# A quota and a limit of the file system are as good as a full disk.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+# ---- Files ------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def new_file(
+    path: str | os.PathLike[str], mode: str = "wb"
+) -> Iterator[IO[Any]]:
+    """Opens a file that appears under its name when it is complete.
+
+    Args:
+        path: Of the file, local or in a bucket.
+        mode: "wb", or "w" for text in UTF-8.
+
+    Raises:
+        ValueError: Another process writes it.
+        OSError: It can't be written.
+    """
+    path = os.fspath(path)
+    if mode not in ("w", "wb"):
+        raise ValueError(f'`mode` must be "w" or "wb". Received: mode={mode}')
+    with contextlib.ExitStack() as stack:
+        temporary = stack.enter_context(replacing(path))
+        opened: Any
+        if file_systems.is_remote(path):
+            system = file_systems.of(path)
+            opened = stack.enter_context(system.open(temporary, "wb"))
+        else:
+            opened = stack.enter_context(io.FileIO(temporary, "w"))
+        output = _Output(opened, path)
+        file: Any = io.BufferedWriter(output, _BLOCK)
+        if mode == "w":
+            file = io.TextIOWrapper(file, "utf-8", newline="\n")
+        try:
+            yield file
+        except BaseException:
+            output.close()  # First: what is in memory needs no writing.
+            raise
+        file.close()
+
+
+class _Output(io.RawIOBase):
+    """A file whose errors name what it is to become.
+
+    It has no `fileno`: NumPy would write past it, with errors that don't say
+    whether the disk is full. In a bucket it can't be written back and forth.
+    """
+
+    def __init__(self, file: Any, path: str):
+        self._file, self._path = file, path
+        self._size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return not file_systems.is_remote(self._path) and self._file.seekable()
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        if self.seekable():
+            return self._file.seek(offset, whence)
+        if (offset, whence) != (0, os.SEEK_CUR):
+            raise io.UnsupportedOperation(f"{self._path} is written once")
+        return self._size
+
+    def write(self, data: Any, /) -> int:
+        try:
+            if file_systems.is_remote(self._path):
+                data = bytes(data)
+            # TensorFlow's files don't say how much they took: all.
+            count = self._file.write(data)
+        except OSError as error:
+            raise _explained(error, self._path) from error
+        count = len(data) if count is None else count
+        self._size += count
+        return count
+
+    def close(self) -> None:
+        super().close()
+        try:
+            self._file.close()
+        except OSError as error:
+            raise _explained(error, self._path) from error
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Yields the name to write a file under, which becomes `path` at the end.
+
+    For what opens files itself, as TensorFlow does. Raises as `new_file`.
+    """
+    path = os.fspath(path)
+    if _is_special(path):
+        yield path
+        return
+    temporary = path + _ENDING
+    with naming(path, temporary), _alone(path, temporary):
+        try:
+            yield temporary
+            file_systems.of(path).replace(temporary, path)
+        except BaseException:
+            _remove(temporary)
+            raise
+
+
+def _is_special(path: str) -> bool:
+    """Whether it is a pipe or a device, which are written as they are."""
+    if file_systems.is_remote(path) or not os.path.exists(path):
+        return False
+    mode = os.stat(path).st_mode
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+@contextlib.contextmanager
+def _alone(path: str, temporary: str) -> Iterator[None]:
+    """Keeps other processes from writing the same file, where it can."""
+    descriptor = None
+    if not file_systems.is_remote(path):
+        try:
+            descriptor = file_systems.lock(temporary)
+        except file_systems.NoLocksError:
+            yield
+            return
+        if descriptor is None:
+            raise ValueError(
+                f"Another process writes {path}: {_writer(temporary)} on host "
+                f"{socket.gethostname()}. Wait for its end, or choose another "
+                "name."
+            )
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            file_systems.unlock(descriptor)
+
+
+def _writer(temporary: str) -> str:
+    number = file_systems.locked_by(temporary)
+    return f"process {number}" if number else "one"
+
+
+def _remove(temporary: str) -> None:
+    """Removes what is half-written; the error to tell is another."""
+    with contextlib.suppress(Exception):
+        file_systems.of(temporary).remove(temporary)
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    """Writes a file, whole or not at all."""
+    with new_file(path) as file:
+        file.write(data)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Writes a text in UTF-8, whole or not at all."""
+    write_bytes(path, text.encode())
+
+
+def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
+    """Writes lines in UTF-8 as they come, whole or not at all."""
+    with new_file(path) as file:
+        file.writelines(f"{line}\n".encode() for line in lines)
+
+
+def write_json(path: str | os.PathLike[str], values: Any) -> None:
+    """Writes JSON to be read by people as well, whole or not at all."""
+    write_text(path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+
+
+def sha256(path: str | os.PathLike[str]) -> str:
+    """Returns the SHA-256 of a file in hexadecimal, in bounded memory."""
+    path = os.fspath(path)
+    digest = hashlib.sha256()
+    with file_systems.of(path).open(path, "rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+# ---- Folders ----------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def new_folder(
+    path: str | os.PathLike[str], overwrite: bool = False, size: int = 0
+) -> Iterator[str]:
+    """Yields a local folder that becomes `path` when it is complete.
+
+    Args:
+        path: A new folder or an empty one, local or in a bucket.
+        overwrite: Whether one that is there goes, at the end.
+        size: Bytes that will be written at least, for which there must be room.
+
+    Raises:
+        ValueError: There are files, or another process writes the folder.
+        OSError: It can't be written.
+    """
+    path = os.fspath(path).rstrip("/")
+    temporary = path + _ENDING
+    parent, name = os.path.split(path)
+    system = file_systems.of(path)
+    with (
+        run_lock.hold(parent or ".", f"{name}.lock", "writes", of=path),
+        naming(path, temporary),
+    ):
+        if not overwrite:
+            _check_free(path)
+        _remove_folder(temporary)
+        try:
+            with _local(temporary) as folder:
+                _check_room(path, folder, size)
+                yield folder
+            if system.exists(path):
+                system.rmtree(path)
+            system.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                _remove_folder(temporary)
+            raise
+
+
+def _check_free(path: str) -> None:
+    system = file_systems.of(path)
+    if not system.exists(path):
+        return
+    if not system.isdir(path) or system.listdir(path):
+        raise ValueError(
+            "A new folder or an empty one is needed. Remove what is there or "
+            f"choose another. Received: path={path}"
+        )
+
+
+def _check_room(path: str, folder: str, size: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if size > free:
+        needed = f"{size / 1e6:,.1f} MB are needed, {free / 1e6:,.1f} MB free"
+        raise file_systems.with_text(
+            OSError(errno.ENOSPC, needed),
+            f"Cannot write {path}: No space left on device ({needed})",
+        )
+
+
+def _remove_folder(path: str) -> None:
+    system = file_systems.of(path)
+    if system.exists(path):
+        system.rmtree(path)
+
+
+@contextlib.contextmanager
+def _local(path: str) -> Iterator[str]:
+    """Yields a folder, or one on this machine to be copied to a bucket."""
+    if not file_systems.is_remote(path):
+        os.makedirs(path)
+        yield path
+        return
+    folder = tempfile.mkdtemp()
+    try:
+        yield folder
+        system = file_systems.of(path)
+        for parent, _, names in os.walk(folder):
+            there = path + parent.removeprefix(folder)
+            system.makedirs(there, exist_ok=True)
+            for name in names:
+                system.copy(
+                    os.path.join(parent, name),
+                    os.path.join(there, name),
+                    overwrite=True,
+                )
+    finally:
+        shutil.rmtree(folder)
+
+
+# ---- What killed processes left ---------------------------------------------
+
+_LEFTOVER = re.compile(r"(.+?)(?:\.part\d+)?(?:\.tmp\d*)?")
+
+
+def remove_leftovers(
+    folder: str | os.PathLike[str], names: Iterable[str]
+) -> None:
+    """Removes what killed processes left half-written in a run's folder.
+
+    Only what this program writes before a file has its name: NAME.tmp,
+    NAME.tmp123 of earlier versions, and NAME.part0 of records that are
+    shuffled. What another process is writing stays.
+
+    Args:
+        folder: Of the run; it need not exist.
+        names: Of the run's files, with * and ? as in a shell.
+    """
+    folder, patterns = os.fspath(folder), list(names)
+    system = file_systems.of(folder)
+    if not system.isdir(folder):
+        return
+    for name in system.listdir(folder):
+        path = os.path.join(folder, name)
+        found = _LEFTOVER.fullmatch(name)
+        if not found or name == found[1] or system.isdir(path):
+            continue
+        if any(fnmatch.fnmatchcase(found[1], pattern) for pattern in patterns):
+            _remove_unless_locked(path)
+
+
+def _remove_unless_locked(path: str) -> None:
+    if file_systems.is_remote(path):
+        _remove(path)
+        return
+    try:
+        descriptor = file_systems.lock(path)
+    except file_systems.NoLocksError:
+        _remove(path)
+        return
+    if descriptor is not None:
+        _remove(path)
+        file_systems.unlock(descriptor)
+
+
+# ---- Errors -----------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def naming(path: str, temporary: str) -> Iterator[None]:
+    """Makes errors that name a temporary file name what it was to become.
+
+    Those of TensorFlow become OSErrors as well.
+    """
+    try:
+        yield
+    except OSError as error:
+        name = str(error.filename or "")
+        if name.startswith(temporary):
+            there = path + name.removeprefix(temporary)
+            raise _explained(error, there) from error
+        # Libraries don't tell which file: one of those that they were given.
+        if error.strerror and not name and error.errno in FULL:
+            raise _explained(error, path) from error
+        text = str(error)
+        if temporary not in text:
+            raise
+        text = text.replace(temporary, path)
+        raise file_systems.with_text(error, text) from error
+    except _tensorflows_errors() as error:
+        # Without the names of the functions on the way.
+        reason = re.sub(r"\{\{.*?\}\} | \[Op:\w+\].*", "", error.message)
+        # That of file:// leaves that out.
+        if path.removeprefix("file://") not in reason:
+            raise
+        if temporary.removeprefix("file://") in reason:
+            reason = reason.rpartition("; ")[2].replace(temporary, path)
+        raise OSError(f"Cannot write {path}: {reason}") from error
+
+
+def _explained(error: OSError, path: str) -> OSError:
+    text = f"Cannot write {path}: {error.strerror or error}"
+    return file_systems.with_text(error, text)
+
+
+def _tensorflows_errors() -> tuple[Any, ...]:
+    tensorflow = sys.modules.get("tensorflow")
+    return () if tensorflow is None else (tensorflow.errors.OpError,)

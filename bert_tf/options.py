@@ -1,0 +1,50 @@
+"""What flags may say: names that stand here so that no TensorFlow is needed.
+
+The modules that act on them hold a table with a row for each; flags are read
+before those modules, which take seconds to import.
+"""
+
+# What to compute on, and the number format of activations.
+STRATEGIES = ("default", "mirrored", "multi_worker_mirrored", "tpu")
+DTYPES = ("float32", "bfloat16", "float16")
+
+# How weights are updated.
+OPTIMIZERS = ("adamw", "adamw_bias_corrected", "lamb")
+SCHEDULES = ("linear", "polynomial", "cosine", "constant")
+CLIPPING = ("global", "per_replica")
+
+# Checkpoints of this project and of others.
+CHECKPOINT_FORMATS = ("tf1", "hf", "keras_hub")
+USE_CHECKPOINT = ("best", "last")
+
+# Heads that answer raw text, and those that a checkpoint may have besides.
+SERVED_HEADS = (
+    "encoder",
+    "masked_lm",
+    "next_sentence",
+    "classification",
+    "tagging",
+    "span",
+    "multiple_choice",
+)
+HEADS = ("encoder", "pretraining", *SERVED_HEADS[1:])
+
+# What is read of texts that are too long.
+LONG_DOCUMENTS = ("head", "tail", "head_tail", "windows")
+
+# Which layers make a vector, what has one, and where vectors go.
+FEATURES = (
+    "layers",
+    "embeddings",
+    "second_to_last",
+    "last",
+    "weighted_sum_last_four",
+    "concat_last_four",
+    "sum_all",
+    "mean_all",
+)
+UNITS = ("token", "word", "cls", "mean")
+FEATURE_FORMATS = ("jsonl", "npy", "parquet", "tfrecord")
+
+# Apache Beam's.
+RUNNERS = ("DirectRunner", "FlinkRunner", "SparkRunner", "DataflowRunner")

@@ -1,0 +1,375 @@
+"""No output destroys an input, or what is not ours: one rule for all scripts.
+
+A path to write is refused if the same command reads it, and if something lies
+there that the script did not write; `--overwrite`, where a script has it,
+allows to replace the latter.
+"""
+
+import fnmatch
+import glob
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+
+from bert_tf import file_systems, flag_sections
+
+from absl import flags
+from etils import epath
+
+# What runs write into their folder where they evaluate and predict.
+RESULT_FILES = (
+    *("eval_results*.txt", "eval_report*.txt", "confusion_matrix*.png"),
+    *("test_results*.tsv", "test_results.txt", "test_report.txt"),
+    *("predictions*.jsonl", "test_predictions.*", "test_entities.jsonl"),
+    *("predictions.json", "nbest_predictions.json", "null_odds.json"),
+    *("null_score_diff_threshold.txt", "flags.txt"),
+)
+# All that they write: nothing of these names may be there unless a run of
+# ours, or of the original, is.
+RUN_FILES = (
+    *RESULT_FILES,
+    *("checkpoint", "model.ckpt-*", "bert_config.json", "vocab.txt"),
+    *("labels.txt", "best", "export", "metrics.jsonl", "*.tf_record"),
+    *("train_examples.json", "micro_batches.txt", "results.jsonl"),
+    *("table.md", "table.json", "submission.zip", "encoders", "model"),
+    *("lock", "evaluation.lock"),
+)
+# Weights of a model that was brought here: two models in a folder mislead.
+_MODELS = (
+    *("bert_model.ckpt.*", "model.safetensors*", "pytorch_model*.bin"),
+    *("model.weights.h5", "saved_model.pb"),
+)
+# What is written into the folders of a SavedModel and of a checkpoint.
+SAVED_MODEL = (
+    *("saved_model.pb", "fingerprint.pb", "variables", "assets"),
+    *("assets.extra", "keras_metadata.pb"),
+)
+CHECKPOINT = (
+    *_MODELS[:-1],
+    *("bert_config.json", "config.json", "metadata.json", "task.json"),
+    *("vocab.txt", "labels.txt", "tokenizer*.json", "preprocessor.json"),
+    *("special_tokens_map.json", "assets"),
+)
+_COMMAND = re.compile(r"# python (?:-m )?(\S+)")
+
+
+def check_local(known: flags.FlagValues) -> None:
+    """Looks at all outputs that the flags name, but those in buckets.
+
+    Args:
+        known: All flags, parsed.
+
+    Raises:
+        ValueError: One of them is an input, holds something else, or can't be
+            written. Names both flags.
+    """
+    _check(known, lambda path, _: not file_systems.is_remote(path))
+
+
+def check_remote(known: flags.FlagValues, of_runs: bool) -> None:
+    """Looks at outputs in buckets as `check_local` does; needs TensorFlow.
+
+    Args:
+        known: All flags, parsed.
+        of_runs: Whether to look at folders of runs, or at all others.
+    """
+
+    def is_asked_for(path, how):
+        is_run = how.holds == flag_sections.RUN
+        return file_systems.is_remote(path) and is_run == of_runs
+
+    _check(known, is_asked_for)
+
+
+def _check(
+    known: flags.FlagValues,
+    is_asked_for: Callable[[str, flag_sections.About], bool],
+) -> None:
+    inputs = list(_given(known, flag_sections.INPUT))
+    overwrite = "overwrite" in known and bool(known["overwrite"].value)
+    for flag, path in _given(known, flag_sections.OUTPUT):
+        how = flag_sections.about(flag)
+        if how is None or not is_asked_for(path, how):
+            continue
+        own = [path, *(path + ending for ending in how.beside)]
+        _check_writable(flag.name, path)
+        if how.holds in (flag_sections.RUN, flag_sections.FOLDER):
+            _check_no_file(flag.name, path)
+        for each in own:
+            _check_no_input(flag.name, each, inputs)
+        if how.holds == flag_sections.RUN:
+            _check_run_folder(flag.name, path, inputs, overwrite)
+        elif how.holds == flag_sections.NEW_FOLDER:
+            _check_new_folder(flag.name, path, how.own, overwrite)
+        elif how.holds == flag_sections.FILE:
+            for each in own:
+                _check_file(flag.name, each, overwrite)
+
+
+def check_not_empty(known: flags.FlagValues) -> None:
+    """Raises ValueError if a flag gives an empty path."""
+    for role in (flag_sections.INPUT, flag_sections.OUTPUT):
+        for flag, path in _given(known, role):
+            if not path.strip():
+                raise ValueError(
+                    f"--{flag.name} is empty. Is a variable of the shell not "
+                    "set? Give a path, or leave the flag out."
+                )
+
+
+def _given(
+    known: flags.FlagValues, role: str
+) -> Iterator[tuple[flags.Flag, str]]:
+    """Yields the paths that flags of a role name."""
+    for name in sorted(known):
+        flag = known[name]
+        how = flag_sections.about(flag)
+        if how is None or how.role != role or flag.name != name:
+            continue
+        if flag.value is None:
+            continue
+        paths = flag.value if isinstance(flag.value, list) else [flag.value]
+        for path in paths or [""]:
+            yield flag, path
+
+
+# ---- Inputs -----------------------------------------------------------------
+
+
+def _check_no_input(
+    name: str, path: str, inputs: Sequence[tuple[flags.Flag, str]]
+) -> None:
+    """Raises ValueError if an output is an input, or a part of one."""
+    for flag, pattern in inputs:
+        how = flag_sections.about(flag)
+        is_model = how is not None and how.holds == flag_sections.MODEL
+        if _is_same(path, pattern, is_model):
+            raise ValueError(
+                f"--{name} would be written over what --{flag.name} reads: "
+                f"choose another. Received: {name}={path}, "
+                f"{flag.name}={pattern}"
+            )
+
+
+def _is_same(path: str, pattern: str, is_model: bool) -> bool:
+    """Whether writing to a path would change an input.
+
+    Args:
+        path: What is written, a file or a folder.
+        pattern: What is read: a file, a glob, a folder or, of a model, the
+            prefix of a checkpoint.
+        is_model: Whether the whole folder of a model may be written to: a run
+            goes on in its own.
+    """
+    if file_systems.is_remote(path) or file_systems.is_remote(pattern):
+        path, pattern = path.rstrip("/"), pattern.rstrip("/")
+        return path == pattern or fnmatch.fnmatchcase(path, pattern)
+    if not os.path.exists(path):
+        return False
+    if os.path.isdir(path):
+        # A run's folder is what an earlier run left, and goes on from.
+        return not is_model and _same_file(path, pattern)
+    if os.path.isdir(pattern):
+        return _same_file(os.path.dirname(path) or ".", pattern)
+    if is_model and path.startswith(f"{pattern}."):
+        return True
+    found = [pattern] if os.path.exists(pattern) else glob.glob(pattern)
+    return any(_same_file(path, each) for each in found)
+
+
+def _same_file(left: str, right: str) -> bool:
+    """Whether two paths are one file, also by links."""
+    return (
+        os.path.exists(left)
+        and os.path.exists(right)
+        and os.path.samefile(left, right)
+    )
+
+
+# ---- Files ------------------------------------------------------------------
+
+
+def _check_file(name: str, path: str, overwrite: bool) -> None:
+    """Raises ValueError if there is something at a path to write."""
+    place = epath.Path(path)
+    if place.is_dir():
+        raise ValueError(
+            f"--{name} must name a file, and this is a folder. "
+            f"Received: {name}={path}"
+        )
+    # What mktemp made is empty, and meant for us; devices hold nothing.
+    is_file = file_systems.is_remote(path) or os.path.isfile(path)
+    if place.exists() and is_file and place.stat().length and not overwrite:
+        raise ValueError(
+            f"{path} exists. Choose another --{name}, or replace it by "
+            f"--overwrite. Received: {name}={path}"
+        )
+
+
+def _check_writable(name: str, path: str) -> None:
+    """Raises ValueError if nothing can be made at a path."""
+    if file_systems.is_remote(path):
+        return
+    folder = os.path.abspath(path)
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    if folder != os.path.abspath(path) and not os.path.isdir(folder):
+        raise ValueError(
+            f"--{name} can't be made: {folder} is no folder. "
+            f"Received: {name}={path}"
+        )
+    if not os.access(folder, os.W_OK):
+        raise ValueError(
+            f"--{name} can't be written: there is no permission to write to "
+            f"{folder}. Received: {name}={path}"
+        )
+
+
+# ---- Folders ----------------------------------------------------------------
+
+
+def _check_no_file(name: str, path: str) -> None:
+    """Raises ValueError if a file stands where a folder is to be."""
+    place = epath.Path(path)
+    if place.exists() and not place.is_dir():
+        raise ValueError(
+            f"--{name} must be a folder, and this is a file. "
+            f"Received: {name}={path}"
+        )
+
+
+def _check_new_folder(
+    name: str, path: str, own: Sequence[str], overwrite: bool
+) -> None:
+    """Raises ValueError unless a folder is new, empty or to be replaced.
+
+    Args:
+        name: Of the flag.
+        path: Of the folder.
+        own: Patterns of what the script writes into it: only a folder of
+            nothing else is replaced.
+        overwrite: Whether it may be.
+    """
+    place = epath.Path(path)
+    if not place.exists():
+        return
+    if not place.is_dir():
+        raise ValueError(
+            f"--{name} must be a new folder, and this is a file. "
+            f"Received: {name}={path}"
+        )
+    names = sorted(each.name for each in place.iterdir())
+    others = [x for x in names if not _matching([x], own)]
+    if names and (others or not overwrite):
+        way_out = " or replace it by --overwrite" * (not others)
+        raise ValueError(
+            f"{path} holds {(others or names)[0]}, and must be new or empty: "
+            f"choose another --{name}{way_out}. Received: {name}={path}"
+        )
+
+
+def _matching(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
+    """Returns the names that match any of the patterns."""
+    return [
+        name
+        for name in names
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+    ]
+
+
+# ---- Folders of runs --------------------------------------------------------
+
+
+def _check_run_folder(
+    name: str,
+    folder: str,
+    inputs: Sequence[tuple[flags.Flag, str]],
+    overwrite: bool,
+) -> None:
+    """Raises ValueError unless a run may write into a folder.
+
+    It may be new, be empty, hold a run of the same script, or hold other files
+    than those that runs write.
+
+    Args:
+        name: Of the flag that names it.
+        folder: Its path.
+        inputs: What the command reads.
+        overwrite: Whether files may be replaced that are not of a run.
+    """
+    place = epath.Path(folder)
+    if "[" in folder:
+        raise ValueError(
+            "TensorFlow takes the name of a checkpoint for a glob, so it would "
+            "not find those of a folder with a bracket in its name. "
+            f"Received: {name}={folder!r}"
+        )
+    if not place.exists():
+        return
+    names = sorted(path.name for path in place.iterdir())
+    _check_not_read(name, folder, inputs)
+    if _is_run(names):
+        _check_same_script(name, place)
+        return
+    models = _matching(names, _MODELS)
+    if models:
+        raise ValueError(
+            f"{folder} holds a model ({models[0]}), and that of this run would "
+            "lie beside it. Give it as --init_checkpoint, and a new folder as "
+            f"--{name}. Received: {name}={folder}"
+        )
+    foreign = _matching(names, RUN_FILES)
+    if foreign and not overwrite:
+        raise ValueError(
+            f"{folder} holds {', '.join(foreign[:3])}"
+            f"{' and others' * (len(foreign) > 3)}, which this run would "
+            f"replace and no run of ours wrote. Choose another --{name}, or "
+            f"replace them by --overwrite. Received: {name}={folder}"
+        )
+
+
+def _check_not_read(
+    name: str, folder: str, inputs: Sequence[tuple[flags.Flag, str]]
+) -> None:
+    """Raises ValueError if the run would replace a file that it reads."""
+    for flag, path in inputs:
+        how = flag_sections.about(flag)
+        # A run goes on in its own folder, whose model it writes as it was.
+        is_model = how is not None and how.holds == flag_sections.MODEL
+        inside, file = os.path.split(path)
+        if is_model or not _matching([file], RUN_FILES):
+            continue
+        if inside.rstrip("/") == folder.rstrip("/") or (
+            not file_systems.is_remote(folder)
+            and _same_file(inside or ".", folder)
+        ):
+            raise ValueError(
+                f"The run would write over what --{flag.name} reads: choose "
+                f"another --{name}. Received: {name}={folder}, "
+                f"{flag.name}={path}"
+            )
+
+
+def _is_run(names: Sequence[str]) -> bool:
+    """Whether a folder is that of a run, or of the original's, by names."""
+    return bool(
+        {"flags.txt", "lock", "results.jsonl"} & set(names)
+        or _matching(names, ["model.ckpt-*.index"])
+    )
+
+
+def _check_same_script(name: str, place: epath.Path) -> None:
+    """Raises ValueError if the run in a folder is another script's."""
+    file = place / "flags.txt"
+    if not file.exists():
+        return
+    written = _COMMAND.match(file.read_text())
+    theirs = os.path.basename(written[1]) if written else None
+    ours = os.path.basename(sys.argv[0])
+    if theirs and theirs != ours:
+        raise ValueError(
+            f"{os.fspath(place)} holds a run of {theirs}, not of {ours}: "
+            f"choose another --{name}, and give its weights by "
+            f"--init_checkpoint. Received: {name}={os.fspath(place)}"
+        )

@@ -1,0 +1,87 @@
+"""Says how far a phase of a run is, where it takes longer than ten seconds."""
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from absl import logging
+
+_SECONDS_BETWEEN_LINES = 10.0
+Item = TypeVar("Item")
+
+
+class Phase:
+    """Counts what is done, and logs it at most every ten seconds."""
+
+    def __init__(
+        self,
+        doing: str,
+        unit: str,
+        total: int | None = None,
+        is_shown: bool = True,
+    ):
+        """Takes what is said.
+
+        Args:
+            doing: Such as "Answering".
+            unit: Such as "windows".
+            total: How many there are, where it is known.
+            is_shown: Whether this process is the one that logs.
+        """
+        self._doing, self._unit, self._total = doing, unit, total
+        self._is_shown = is_shown
+        self._done = 0
+        self._start = self._last = time.monotonic()
+        self._was_shown = False
+
+    def add(self, count: int = 1) -> None:
+        """Counts some more that are done."""
+        self._done += count
+        now = time.monotonic()
+        if not self._is_shown or now - self._last < _SECONDS_BETWEEN_LINES:
+            return
+        self._last = now
+        self._was_shown = True
+        rate = self._done / (now - self._start)
+        parts = [f"{self._doing}: {self._done:,}"]
+        if self._total:
+            parts[0] += f" of {self._total:,}"
+        parts[0] += f" {self._unit}"
+        parts.append(f"{rate:,.1f} {self._unit}/s")
+        if self._total:
+            left = max(0, self._total - self._done) / rate
+            parts.append(f"{duration(left)} left")
+        logging.info("%s", ", ".join(parts))
+
+    def finish(self) -> None:
+        """Logs how long all took, if anything was logged."""
+        if self._was_shown:
+            logging.info(
+                "%s: %s %s in %s.",
+                self._doing,
+                f"{self._done:,}",
+                self._unit,
+                duration(time.monotonic() - self._start),
+            )
+
+
+def tracked(
+    items: Iterable[Item], doing: str, unit: str, total: int | None = None
+) -> Iterator[Item]:
+    """Yields items, and says how many of them are done with."""
+    phase = Phase(doing, unit, total)
+    for item in items:
+        yield item
+        phase.add()
+    phase.finish()
+
+
+def duration(seconds: float) -> str:
+    """Formats seconds as 1d 02:03:04, without leading empty parts."""
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    text = f"{minutes}:{seconds:02d}"
+    if hours or days:
+        text = f"{hours}:{minutes:02d}:{seconds:02d}"
+    return f"{days}d {text}" if days else text

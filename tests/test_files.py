@@ -1,0 +1,485 @@
+"""Whole or not at all, by real processes and real disks."""
+
+import errno
+import fcntl
+import hashlib
+import io
+import json
+import os
+import pathlib
+import resource
+import stat
+import subprocess
+import sys
+import textwrap
+import threading
+
+from bert_tf import file_systems, files, run_lock
+
+import numpy as np
+import pytest
+import small_disks
+import tensorflow as tf
+
+_ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def _start(text, *arguments):
+    """Starts a Python process."""
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(text), *map(str, arguments)],
+        cwd=_ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _run(text, *arguments):
+    process = _start(text, *arguments)
+    output, errors = process.communicate(timeout=60)
+    return process.returncode, output, errors
+
+
+@pytest.fixture(params=["", "file://"], ids=["path", "address"])
+def folder(request, tmp_path):
+    """A folder by its path, and by an address as buckets have them."""
+    return f"{request.param}{tmp_path}"
+
+
+# ---- Files ------------------------------------------------------------------
+
+
+class TestNewFile:
+    def test_appears_when_it_is_complete(self, folder, tmp_path):
+        with files.new_file(f"{folder}/a") as file:
+            file.write(b"x" * 3_000_000)
+            assert not (tmp_path / "a").exists()
+        assert (tmp_path / "a").read_bytes() == b"x" * 3_000_000
+        assert os.listdir(tmp_path) == ["a"]
+
+    @pytest.mark.parametrize("before", [None, b"old"])
+    @pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt, SystemExit])
+    def test_error_leaves_what_was_there(self, folder, tmp_path, before, error):
+        if before:
+            (tmp_path / "a").write_bytes(before)
+        with pytest.raises(error), files.new_file(f"{folder}/a") as file:
+            file.write(b"new")
+            raise error
+        left = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+        assert left == ({"a": before} if before else {})
+
+    def test_text(self, tmp_path):
+        with files.new_file(tmp_path / "a", "w") as file:
+            file.write("zwölf\n")
+            print("\u2028", file=file)
+        assert (tmp_path / "a").read_bytes() == "zwölf\n\u2028\n".encode()
+
+    def test_half_a_text_is_nothing(self, tmp_path):
+        with pytest.raises(KeyError), files.new_file(tmp_path / "a", "w") as f:
+            f.write("half")
+            raise KeyError
+        assert not list(tmp_path.iterdir())
+
+    def test_other_modes_are_refused(self, tmp_path):
+        with (
+            pytest.raises(ValueError, match="Received: mode=a"),
+            files.new_file(tmp_path / "a", "a"),
+        ):
+            pass
+
+    def test_may_be_written_back_and_forth(self, tmp_path):
+        with files.new_file(tmp_path / "a") as file:
+            file.write(b"....abc")
+            file.seek(0)
+            file.write(b"head")
+            assert file.tell() == 4
+        assert (tmp_path / "a").read_bytes() == b"headabc"
+
+    def test_permissions_are_those_of_any_file(self, tmp_path):
+        files.write_text(tmp_path / "a", "")
+        (tmp_path / "b").write_text("")
+        modes = [(tmp_path / name).stat().st_mode for name in "ab"]
+        assert modes[0] == modes[1]
+
+    def test_an_address_is_written_once(self, tmp_path):
+        with files.new_file(f"file://{tmp_path}/a") as file:
+            file.writelines([b"a\n", b"b\n"])
+            assert file.tell() == 4
+            with pytest.raises(io.UnsupportedOperation):
+                file.seek(0)
+        assert (tmp_path / "a").read_bytes() == b"a\nb\n"
+
+    def test_a_pipe_gets_all_and_stays(self, tmp_path):
+        pipe, got = tmp_path / "pipe", []
+        os.mkfifo(pipe)
+        reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+        reader.start()
+        files.write_lines(pipe, ["a", "b"])
+        reader.join()
+        assert got == [b"a\nb\n"]
+        assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+    def test_without_locks_of_files(self, tmp_path, monkeypatch):
+        def flock(*_):
+            raise OSError(errno.ENOLCK, "No locks available")
+
+        monkeypatch.setattr(fcntl, "flock", flock)
+        files.write_text(tmp_path / "a", "a")
+        with pytest.raises(KeyError), files.new_file(tmp_path / "a"):
+            raise KeyError
+        assert (tmp_path / "a").read_text() == "a"
+        assert os.listdir(tmp_path) == ["a"]
+
+
+def test_contents(folder, tmp_path):
+    files.write_bytes(f"{folder}/bytes", b"\0\xff")
+    files.write_text(f"{folder}/text", "für\r\n")
+    files.write_lines(f"{folder}/lines", (x for x in ("für", "", "dich")))
+    files.write_json(f"{folder}/json", {"für": [1, 2.5, None]})
+    got = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert got == {
+        "bytes": b"\0\xff",
+        "text": "für\r\n".encode(),
+        "lines": "für\n\ndich\n".encode(),
+        "json": json.dumps(
+            {"für": [1, 2.5, None]}, indent=2, ensure_ascii=False
+        ).encode()
+        + b"\n",
+    }
+
+
+@pytest.mark.parametrize("size", [0, 3, 1 << 20, (1 << 20) + 7])
+def test_sha256(folder, tmp_path, size):
+    data = np.random.default_rng(0).bytes(size)
+    (tmp_path / "a").write_bytes(data)
+    assert files.sha256(f"{folder}/a") == hashlib.sha256(data).hexdigest()
+
+
+# ---- Processes --------------------------------------------------------------
+
+_WRITER = """
+    import sys, time
+    from bert_tf import files
+    with files.new_file(sys.argv[1]) as file:
+        file.write(b"half" * 1_000_000)
+        print("writes", flush=True)
+        time.sleep(60)
+"""
+
+
+class TestOtherProcesses:
+    def test_what_a_killed_one_left_is_replaced(self, tmp_path):
+        writer = _start(_WRITER, tmp_path / "a")
+        assert writer.stdout.readline() == "writes\n"
+        writer.kill()
+        writer.communicate()
+        assert os.listdir(tmp_path) == ["a.tmp"]
+        files.write_text(tmp_path / "a", "whole")
+        assert os.listdir(tmp_path) == ["a"]
+        assert (tmp_path / "a").read_text() == "whole"
+
+    def test_a_second_one_is_refused(self, tmp_path):
+        writer = _start(_WRITER, tmp_path / "a")
+        assert writer.stdout.readline() == "writes\n"
+        message = (
+            rf"^Another process writes {tmp_path}/a: process {writer.pid} on "
+            r"host \S+\. Wait for its end, or choose another name\.$"
+        )
+        with pytest.raises(ValueError, match=message):
+            files.write_text(tmp_path / "a", "ours")
+        files.remove_leftovers(tmp_path, ["a"])
+        assert os.listdir(tmp_path) == ["a.tmp"]
+        writer.kill()
+        writer.communicate()
+        files.remove_leftovers(tmp_path, ["a"])
+        assert not list(tmp_path.iterdir())
+
+    def test_two_at_once_never_mix(self, tmp_path):
+        text = """
+            import os, random, sys, time
+            from bert_tf import files
+            path = sys.argv[1] + "/a"
+
+            def write(delay, letter):
+                time.sleep(delay)
+                try:
+                    with files.new_file(path) as file:
+                        for _ in range(10):
+                            file.write(letter * 300_000)
+                except ValueError as error:
+                    assert "Another process writes" in str(error)
+                    return 10
+                return 20
+
+            for number in range(20):
+                random.seed(number)
+                children = []
+                for delay, letter in ((0, b"a"), (random.random() / 50, b"b")):
+                    child = os.fork()
+                    if not child:
+                        try:
+                            os._exit(write(delay, letter))
+                        except BaseException as error:
+                            print(repr(error), flush=True)
+                            os._exit(1)
+                    children.append(child)
+                statuses = [os.waitpid(child, 0)[1] for child in children]
+                codes = [os.waitstatus_to_exitcode(x) for x in statuses]
+                assert set(codes) <= {10, 20} and 20 in codes, codes
+                data = open(path, "rb").read()
+                assert data in (b"a" * 3_000_000, b"b" * 3_000_000)
+                assert os.listdir(sys.argv[1]) == ["a"]
+        """
+        code, output, errors = _run(text, tmp_path)
+        assert code == 0, output + errors
+
+
+# ---- Disks ------------------------------------------------------------------
+
+
+class TestFullDisk:
+    @pytest.mark.parametrize("prefix", ["", "file://"])
+    @pytest.mark.parametrize("before", [None, b"old"])
+    def test_files(self, tmp_path, prefix, before):
+        with small_disks.mounted(tmp_path / "disk", 64) as disk:
+            if before:
+                (disk / "a").write_bytes(before)
+            with pytest.raises(OSError) as error:
+                files.write_bytes(f"{prefix}{disk}/a", b"x" * 200_000)
+            assert str(error.value) == (
+                f"Cannot write {prefix}{disk}/a: No space left on device"
+            )
+            if not prefix:
+                assert error.value.errno == errno.ENOSPC
+            left = {path.name: path.read_bytes() for path in disk.iterdir()}
+            assert left == ({"a": before} if before else {})
+
+    @pytest.mark.parametrize("size", [100, 10_000, 3_000_000])
+    def test_numpy_says_it_too(self, tmp_path, size):
+        # Into a file of its own its error has no number.
+        with small_disks.mounted(tmp_path / "disk", 8) as disk:
+            (disk / "more").write_bytes(b"x" * 4096)
+            with (
+                pytest.raises(OSError, match="a: No space left") as error,
+                files.new_file(disk / "a") as file,
+            ):
+                file.write(b"x" * 4000)
+                np.save(file, np.zeros(size))
+            assert error.value.errno == errno.ENOSPC
+            assert os.listdir(disk) == ["more"]
+
+    def test_a_limit_of_the_size(self, tmp_path):
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
+        try:
+            with pytest.raises(OSError) as error:
+                files.write_text(tmp_path / "a", "x" * 65)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert str(error.value) == f"Cannot write {tmp_path}/a: File too large"
+        assert error.value.errno == errno.EFBIG
+        assert not list(tmp_path.iterdir())
+
+    def test_errors_of_others_keep_their_words(self, tmp_path):
+        with (
+            pytest.raises(OSError, match=r"^\[Errno 5\] elsewhere$"),
+            files.new_file(tmp_path / "a"),
+        ):
+            raise OSError(errno.EIO, "elsewhere")
+        with pytest.raises(FileNotFoundError, match="'input'"):
+            files.write_lines(tmp_path / "a", open("input"))  # noqa: SIM115
+        assert not list(tmp_path.iterdir())
+
+    @pytest.mark.parametrize("prefix", ["", "file://"])
+    def test_folders(self, tmp_path, prefix):
+        with small_disks.mounted(tmp_path / "disk", 64) as disk:
+            path = f"{prefix}{disk}/a"
+            with (
+                pytest.raises(OSError, match="No space left") as error,
+                files.new_folder(path) as new,
+            ):
+                files.write_text(f"{new}/small", "x")
+                files.write_bytes(f"{new}/large", b"x" * 200_000)
+            assert ".tmp" not in str(error.value)
+            assert path in str(error.value)
+            assert not list(disk.iterdir())
+
+
+class TestPlaces:
+    def test_no_such_folder(self, tmp_path):
+        message = f"^Cannot write {tmp_path}/none/a: No such file or directory$"
+        with pytest.raises(FileNotFoundError, match=message):
+            files.write_text(tmp_path / "none" / "a", "")
+
+    def test_a_folder(self, folder, tmp_path):
+        (tmp_path / "a").mkdir()
+        with pytest.raises((IsADirectoryError, OSError), match="a"):
+            files.write_text(f"{folder}/a", "")
+        assert os.listdir(tmp_path) == ["a"]
+
+    def test_read_only_disk(self, tmp_path):
+        with small_disks.mounted(tmp_path / "disk", 8, read_only=True) as disk:
+            message = f"^Cannot write {disk}/a: Read-only file system$"
+            with pytest.raises(OSError, match=message):
+                files.write_text(disk / "a", "")
+
+    def test_no_permission(self, tmp_path):
+        tmp_path.chmod(0o500)
+        if os.access(tmp_path, os.W_OK):
+            pytest.skip("root may write everywhere")
+        message = f"^Cannot write {tmp_path}/a: Permission denied$"
+        with pytest.raises(PermissionError, match=message):
+            files.write_text(tmp_path / "a", "")
+        tmp_path.chmod(0o700)
+
+
+# ---- Folders ----------------------------------------------------------------
+
+
+class TestNewFolder:
+    def test_appears_when_it_is_complete(self, folder, tmp_path):
+        with files.new_folder(f"{folder}/a/b/") as new:
+            files.write_text(f"{new}/x", "x")
+            os.makedirs(f"{new}/deep/er")
+            files.write_text(f"{new}/deep/er/y", "y")
+            assert not (tmp_path / "a" / "b").exists()
+        assert os.listdir(tmp_path / "a") == ["b"]
+        made = tmp_path / "a" / "b"
+        assert (made / "x").read_text() == "x"
+        assert (made / "deep" / "er" / "y").read_text() == "y"
+        assert not pathlib.Path(new).exists()
+
+    def test_error_leaves_nothing(self, folder, tmp_path):
+        with pytest.raises(KeyError), files.new_folder(f"{folder}/a") as new:
+            files.write_text(f"{new}/x", "x")
+            raise KeyError
+        assert not list(tmp_path.iterdir())
+        assert not pathlib.Path(new).exists()
+
+    def test_what_is_there_stays(self, tmp_path):
+        (tmp_path / "a").mkdir()
+        (tmp_path / "a" / "mine").touch()
+        message = "a new folder or an empty one.*Received: path="
+        with (
+            pytest.raises(ValueError, match=f"(?i){message}"),
+            files.new_folder(f"{tmp_path}/a"),
+        ):
+            pass
+        with (
+            pytest.raises(KeyError),
+            files.new_folder(f"{tmp_path}/a", overwrite=True),
+        ):
+            raise KeyError
+        assert [path.name for path in tmp_path.rglob("*")] == ["a", "mine"]
+
+    def test_what_is_there_goes_when_told(self, tmp_path):
+        (tmp_path / "a").mkdir()
+        (tmp_path / "a" / "mine").touch()
+        with files.new_folder(f"{tmp_path}/a", overwrite=True) as new:
+            files.write_text(f"{new}/x", "x")
+            assert (tmp_path / "a" / "mine").exists()
+        assert [path.name for path in tmp_path.rglob("*")] == ["a", "x"]
+
+    def test_an_empty_one_is_as_none(self, tmp_path):
+        (tmp_path / "a").mkdir()
+        with files.new_folder(f"{tmp_path}/a") as new:
+            files.write_text(f"{new}/x", "x")
+        assert [path.name for path in tmp_path.rglob("*")] == ["a", "x"]
+
+    def test_there_must_be_room(self, tmp_path):
+        message = rf"^Cannot write {tmp_path}/a: No space left on device \(1,00"
+        with (
+            pytest.raises(OSError, match=message) as error,
+            files.new_folder(tmp_path / "a", size=10**15),
+        ):
+            pass
+        assert error.value.errno == errno.ENOSPC
+        assert not list(tmp_path.iterdir())
+
+    def test_what_a_killed_process_left_goes(self, tmp_path):
+        writer = _start(
+            """
+            import pathlib, sys, time
+            from bert_tf import files
+            with files.new_folder(sys.argv[1]) as folder:
+                pathlib.Path(folder, "half").touch()
+                print("writes", flush=True)
+                time.sleep(60)
+            """,
+            tmp_path / "a",
+        )
+        assert writer.stdout.readline() == "writes\n"
+        message = (
+            f"{tmp_path}/a is in use: process {writer.pid} on host .* writ"
+        )
+        with (
+            pytest.raises(run_lock.HeldError, match=message),
+            files.new_folder(tmp_path / "a"),
+        ):
+            pass
+        writer.kill()
+        writer.communicate()
+        assert sorted(os.listdir(tmp_path)) == ["a.lock", "a.tmp"]
+        with files.new_folder(tmp_path / "a") as new:
+            assert not os.listdir(new)
+        assert os.listdir(tmp_path) == ["a"]
+
+    def test_in_the_current_folder(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        with files.new_folder("a") as new:
+            files.write_text(f"{new}/x", "x")
+        assert os.listdir(tmp_path) == ["a"]
+
+
+# ---- Leftovers --------------------------------------------------------------
+
+
+def test_leftovers_are_only_ours(folder, tmp_path):
+    ours = [
+        *("a.json.tmp", "a.json.tmp123", "b-1.txt.tmp", "b-22.txt.tmp7"),
+        *("r.part0", "r.part12", "r.part3.tmp", "r.part3.tmp99", "r.tmp"),
+    ]
+    users = [
+        *("a.json", "a.json.tmp.gz", "a.json.tmpx", "x.tmp", "xa.json.tmp"),
+        *("b-.tmp", "r", "r.part", "r.partial", "a.json.part0.txt", ".tmp"),
+        *("a.json.tmp-mine", "my.r.tmp"),
+    ]
+    for name in (*ours, *users):
+        (tmp_path / name).touch()
+    (tmp_path / "r.tmp1").mkdir()
+    files.remove_leftovers(folder, ["a.json", "b-*.txt", "r"])
+    assert sorted(os.listdir(tmp_path)) == sorted([*users, "r.tmp1"])
+
+
+def test_leftovers_of_no_folder(folder):
+    files.remove_leftovers(f"{folder}/none", ["a"])
+
+
+# ---- What is beneath --------------------------------------------------------
+
+
+def test_an_errors_kind_and_number_stay():
+    error = file_systems.with_text(OSError(errno.EACCES, "x", "file"), "text")
+    assert type(error) is PermissionError
+    assert (str(error), error.errno) == ("text", errno.EACCES)
+    error = file_systems.with_text(OSError("x"), "text")
+    assert (type(error), str(error), error.errno) == (OSError, "text", None)
+
+
+def test_errors_of_tensorflow_that_name_no_file_of_ours_stay(tmp_path):
+    error = tf.errors.InvalidArgumentError(None, None, "shapes differ")
+    with (
+        pytest.raises(tf.errors.InvalidArgumentError),
+        files.naming(f"{tmp_path}/a", f"{tmp_path}/a.tmp"),
+    ):
+        raise error
+
+
+def test_it_starts_fast():
+    code = (
+        "import time; t = time.process_time(); import bert_tf.files; "
+        "import sys; assert 'tensorflow' not in sys.modules; "
+        "print(time.process_time() - t)"
+    )
+    assert min(float(_run(code)[1]) for _ in range(3)) < 0.15
