@@ -27,6 +27,7 @@ from bert_tf import command_line, flag_sections, options, output_paths
 
 _MODEL = flag_sections.Section("Model")
 _DATA = flag_sections.Section("Data")
+_FILES = flag_sections.Section("Data", only_with="output_file")
 _OUTPUT = flag_sections.Section("Output")
 _VECTORS = flag_sections.Section("Vectors")
 _DEVICES = flag_sections.Section("Devices")
@@ -68,9 +69,7 @@ _VOCAB_FILE = _MODEL.input_path(
 _DO_LOWER_CASE = _MODEL.boolean(
     "do_lower_case", True, "True for uncased models, False for cased ones."
 )
-_BATCH_SIZE = _DEVICES.integer(
-    "batch_size", 32, "Lines at a time.", least=1, only_with="output_file"
-)
+_BATCH_SIZE = _FILES.integer("batch_size", 32, "Lines at a time.", least=1)
 _USE_TPU = _DEVICES.boolean(
     "use_tpu", False, "The same as --distribution_strategy=tpu."
 )
@@ -125,12 +124,11 @@ _EXPORT_DIR = _OUTPUT.output_path(
 _OVERWRITE = _OUTPUT.boolean(
     "overwrite", False, "Whether to replace what is there of these."
 )
-_WINDOW = _DATA.integer(
+_WINDOW = _FILES.integer(
     "sort_window",
     4096,
     "Lines that are sorted by length together, and kept in memory.",
     least=1,
-    only_with="output_file",
     rare=True,
 )
 

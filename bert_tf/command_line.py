@@ -207,8 +207,10 @@ def run(main: Callable[[list[str]], Any]) -> None:
     A user's mistake ends in one line on stderr and exit code 1. An error that
     we did not foresee keeps its traceback.
     """
+    global _rest
     if _rest is None:
         start("__main__")
+    rest, _rest = _rest, None
     # While TensorFlow looks for devices it tells more of itself.
     if "tensorflow" in sys.modules:
         sys.modules["tensorflow"].config.list_physical_devices()
@@ -233,7 +235,7 @@ def run(main: Callable[[list[str]], Any]) -> None:
         finally:
             _AT_END.close()
 
-    app.run(guarded, flags_parser=lambda _: _rest)
+    app.run(guarded, flags_parser=lambda _: rest)
 
 
 _AT_END = contextlib.ExitStack()

@@ -94,15 +94,21 @@ class Section:
     of a condition, which is no harmless one unless `harmless` says so.
     """
 
-    def __init__(self, title: str, only_with: str | Sequence[str] = ()):
+    def __init__(
+        self,
+        title: str,
+        only_with: str | Sequence[str] = (),
+        harmless: bool = True,
+    ):
         """Takes a title.
 
         Args:
             title: As `--help` shows it.
-            only_with: Terms of a harmless condition for all of its flags.
+            only_with: Terms of a condition for all of its flags.
+            harmless: Whether it is a harmless one.
         """
         self.title = title
-        self._only_with = _condition(only_with, True)
+        self._only_with = _condition(only_with, harmless)
 
     def string(
         self, name: str, default: str | None, text: str, **how: Any

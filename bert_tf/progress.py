@@ -169,7 +169,7 @@ class Progress:
             *_of_losses(scalars),
             f"learning_rate {scalars['learning_rate']:.2e}",
             f"gradient_norm {scalars['gradient_norm']:.2f}",
-            f"{scalars['sequences_per_second']:.1f} sequences/s",
+            f"{scalars['sequences_per_second']:,.1f} sequences/s",
             f"{scalars['tokens_per_second']:,.0f} tokens/s",
         ]
         shown += [
@@ -183,20 +183,28 @@ class Progress:
 def _of_losses(scalars: Mapping[str, float]) -> list[str]:
     """Says each loss with its accuracies; of only one the accuracies alone."""
     names = [x.removesuffix("_loss") for x in scalars if x.endswith("_loss")]
-    texts = []
+    texts, rest = [], set(scalars)
     for name in names:
-        accuracies = [
-            f"{key.removeprefix(f'{name}_').replace('_', ' ')} {value:.1%}"
-            for key, value in scalars.items()
+        own = [
+            key
+            for key in scalars
             if key.startswith(f"{name}_") and key.endswith("accuracy")
         ]
-        accuracies = [text.replace("%", " %") for text in accuracies]
+        rest -= set(own)
+        said = [
+            _percent(key.removeprefix(f"{name}_"), scalars[key]) for key in own
+        ]
         if len(names) == 1:
-            texts += accuracies
-            continue
-        rest = f" ({', '.join(accuracies)})" if accuracies else ""
-        texts.append(f"{name} {scalars[f'{name}_loss']:.4f}{rest}")
-    return texts
+            texts += said
+        else:
+            loss = f"{name} {scalars[f'{name}_loss']:.4f}"
+            texts.append(f"{loss} ({', '.join(said)})" if said else loss)
+    others = [key for key in scalars if key in rest and "accuracy" in key]
+    return texts + [_percent(key, scalars[key]) for key in others]
+
+
+def _percent(name: str, share: float) -> str:
+    return f"{name.replace('_', ' ')} {100 * share:.1f} %"
 
 
 def _lines(texts: Sequence[str]) -> str:

@@ -11,12 +11,14 @@ from bert_tf.tasks import glue, tagging
 # Of predict.py: a SavedModel keeps what it was exported with.
 _NO_EXPORT = "!saved_model"
 _MODEL = flag_sections.Section("Model")
+_OF_MODEL = flag_sections.Section("Model", only_with=_NO_EXPORT, harmless=False)
 _HEADS = {
-    head: flag_sections.Section(title)
+    head: flag_sections.Section(title, only_with=_NO_EXPORT, harmless=False)
     for head, title in (
         ("encoder", "Of vectors (--head=encoder)"),
         ("masked_lm", "Of masked words (--head=masked_lm)"),
         ("classification", "Of classifiers (--head=classification)"),
+        ("tagging", "Of taggers (--head=tagging)"),
         ("span", "Of answers (--head=span)"),
     )
 }
@@ -41,39 +43,34 @@ INIT_CHECKPOINT = _MODEL.input_path(
     "A trained checkpoint of any format; or --model_dir.",
     holds=flag_sections.MODEL,
 )
-HEAD = _MODEL.choice(
+HEAD = _OF_MODEL.choice(
     "head",
     None,
     options.SERVED_HEADS,
     "Which head of the checkpoint. By default the one it has; of a "
     "pre-trained one masked_lm.",
-    only_with=_NO_EXPORT,
 )
-BERT_CONFIG_FILE = _MODEL.input_path(
+BERT_CONFIG_FILE = _OF_MODEL.input_path(
     "bert_config_file",
     "The model's bert_config.json; by default what comes with the checkpoint.",
     holds=flag_sections.MODEL,
-    only_with=_NO_EXPORT,
 )
-VOCAB_FILE = _MODEL.input_path(
+VOCAB_FILE = _OF_MODEL.input_path(
     "vocab_file",
     "Its vocabulary; by default what comes with the checkpoint.",
     holds=flag_sections.MODEL,
-    only_with=_NO_EXPORT,
 )
-DO_LOWER_CASE = _MODEL.boolean(
+DO_LOWER_CASE = _OF_MODEL.boolean(
     "do_lower_case",
     None,
     "As in training; by default true.",
-    only_with=_NO_EXPORT,
 )
-MAX_SEQ_LENGTH = _MODEL.integer(
+MAX_SEQ_LENGTH = _OF_MODEL.integer(
     "max_seq_length",
     None,
     "Pieces that the model reads at a time; by default as in training, or "
     "128, and 384 to find answers.",
     least=4,
-    only_with=_NO_EXPORT,
 )
 
 # ---- What its head needs ----------------------------------------------------
@@ -103,7 +100,7 @@ PAIRS = _HEADS["classification"].boolean(
     "does; true where that is not known.",
     only_with="head=classification",
 )
-SCHEME = flag_sections.Section("Of taggers (--head=tagging)").choice(
+SCHEME = _HEADS["tagging"].choice(
     "scheme",
     None,
     (*tagging.SCHEMES, tagging.NO_SCHEME),

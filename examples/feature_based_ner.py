@@ -1,4 +1,4 @@
-"""Tags words by an LSTM over BERT's frozen features (the paper's table 7).
+r"""Tags words by an LSTM over BERT's frozen features (the paper's table 7).
 
     python examples/feature_based_ner.py --init_checkpoint=$BERT_BASE_DIR \
         --train_file=train.conll --dev_file=dev.conll --test_file=test.conll
@@ -14,54 +14,65 @@ Measured: see "frozen features" in benchmarks/RESULTS.md.
 
 import itertools
 
-from bert_tf import checkpoints, command_line, features, fine_tuned, modeling
-from bert_tf.interop import formats
-from bert_tf.tasks import tagging, tagging_results, tagging_splits
+from bert_tf import command_line, flag_sections, options
+from bert_tf.tasks import tagging
 
-import keras
-import numpy as np
-import tensorflow as tf
-from absl import flags, logging
+# ---- Flags ------------------------------------------------------------------
 
-_INIT_CHECKPOINT = flags.DEFINE_string(
-    "init_checkpoint", None, "With config and vocabulary.", required=True
+_MODEL = flag_sections.Section("Model")
+_DATA = flag_sections.Section("Data")
+_TRAINING = flag_sections.Section("Training")
+
+_INIT_CHECKPOINT = _MODEL.input_path(
+    "init_checkpoint", "With config and vocabulary.", required=True
 )
-_DO_LOWER_CASE = flags.DEFINE_bool(
+_DO_LOWER_CASE = _MODEL.boolean(
     "do_lower_case", True, "True for uncased models, False for cased ones."
 )
-_TRAIN_FILE = flags.DEFINE_string(
-    "train_file", None, "Words and labels in CoNLL's columns.", required=True
+_TRAIN_FILE = _DATA.input_path(
+    "train_file", "Words and labels in CoNLL's columns.", required=True
 )
-_DEV_FILE = flags.DEFINE_string(
-    "dev_file", None, "To choose the epoch by.", required=True
+_DEV_FILE = _DATA.input_path(
+    "dev_file", "To choose the epoch by.", required=True
 )
-_TEST_FILE = flags.DEFINE_string("test_file", None, "To score too.")
-_SCHEME = flags.DEFINE_enum(
+_TEST_FILE = _DATA.input_path("test_file", "To score too.")
+_SCHEME = _DATA.choice(
     "scheme",
     None,
     (*tagging.SCHEMES, tagging.NO_SCHEME),
     "How labels spell entities; none where each word is labelled for itself. "
     "By default what the labels look like; IOB1 must be named.",
 )
-_LABELS = flags.DEFINE_list(
+_LABELS = _DATA.words(
     "labels", None, "All labels. By default those of --train_file."
 )
-_FEATURES = flags.DEFINE_list(
+_FEATURES = _MODEL.words(
     "features",
     [
         *("embeddings", "second_to_last", "last"),
         *("weighted_sum_last_four", "concat_last_four", "sum_all"),
     ],
-    f"Choices of layers, of {', '.join(features.CHOICES)}.",
+    f"Choices of layers, of {', '.join(options.FEATURES)}.",
 )
-_MAX_SEQ_LENGTH = flags.DEFINE_integer(
+_MAX_SEQ_LENGTH = _DATA.integer(
     "max_seq_length", 128, "Pieces of a sentence; words behind are O.", 4
 )
-_LSTM_SIZE = flags.DEFINE_integer("lstm_size", 768, "Units a direction.", 1)
-_LEARNING_RATE = flags.DEFINE_float("learning_rate", 1e-3, "Adam's.", 0)
-_BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Sentences.", 1)
-_EPOCHS = flags.DEFINE_integer("epochs", 10, "Passes over the file.", 1)
-_SEED = flags.DEFINE_integer("seed", 12345, "Of weights and order.", 0)
+_LSTM_SIZE = _TRAINING.integer("lstm_size", 768, "Units a direction.", 1)
+_LEARNING_RATE = _TRAINING.number("learning_rate", 1e-3, "Adam's.", 0)
+_BATCH_SIZE = _TRAINING.integer("batch_size", 32, "Sentences.", 1)
+_EPOCHS = _TRAINING.integer("epochs", 10, "Passes over the file.", 1)
+_SEED = _TRAINING.integer("seed", 12345, "Of weights and order.", 0)
+
+command_line.start(__name__)
+
+from bert_tf import checkpoints, features, fine_tuned, modeling
+from bert_tf.interop import formats
+from bert_tf.tasks import tagging_results, tagging_splits
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
 
 # Shapes: N sentences, W words of the longest, D size of a feature, C labels.
 

@@ -406,7 +406,7 @@ class TestBadInput:
             ({"max_predictions_per_seq": 30}, "from 1 to 29: .*Received: max"),
             ({"dupe_factor": 0}, "Received: dupe_factor=0"),
             ({"num_shards": 1000}, "too few for so many files. Received: 1000"),
-            ({"output_dir": "{}/one/x"}, "Not a directory: .*/one/x"),
+            ({"output_dir": "{}/one/x"}, "/one is no folder.*/one/x"),
             (
                 {"num_shards": 2, "shard_size_mb": 9},
                 "give either --num_shards or --shard_size_mb",
@@ -473,4 +473,4 @@ class TestBadInput:
     def test_unknown_flag(self, inputs, tmp_path):
         done = run(inputs, tmp_path, "--dupe_facter=3")
         assert done.wait() == 1
-        assert "Did you mean: dupe_factor" in done.stderr
+        assert "Did you mean --dupe_factor?" in done.stderr

@@ -199,4 +199,4 @@ def test_target_is_not_overwritten(model_dir, tmp_path):
         f"--model_dir={model_dir}",
     )
     assert done.wait() == 1
-    assert f"Received: path={tmp_path}" in done.lines[-1]
+    assert f"Received: export_dir={tmp_path}" in done.lines[-1]

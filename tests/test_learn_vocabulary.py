@@ -355,7 +355,7 @@ class TestMain:
             ({"extend_vocab": "/nowhere/v.txt"}, "/nowhere/v.txt"),
             ({"vocab_size": 105}, "105, max_characters=1000, num_unused=99"),
             ({"input_file": "/nowhere/*"}, r"No file matches.*'/nowhere/\*'"),
-            ({"vocab_file": "{}/text1/vocab.txt"}, "File exists.*/text1"),
+            ({"vocab_file": "{}/text1/vocab.txt"}, "/text1 is no folder"),
             ({"input_file": "{}/blank"}, "holds no words.*--input_format"),
             (
                 {"input_file": "{}/blank", "extend_vocab": "{}/base"},

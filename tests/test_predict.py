@@ -64,6 +64,7 @@ def answers(tmp_path, lines, *arguments):
     code = predict(
         f"--input_file={tmp_path}/in.txt",
         f"--output_file={tmp_path}/out.jsonl",
+        "--overwrite",
         # Windows and batches of several lengths.
         *("--batch_size=3", "--sort_window=4"),
         *arguments,
@@ -292,7 +293,7 @@ def scores(tmp_path_factory):
         (
             "a\n",
             ["--saved_model=x", "--top_k=3", "--unit=cls"],
-            "leave out --top_k, --unit, or export it again with them.",
+            "--top_k, --unit go without --saved_model: leave them out.",
         ),
         (
             "a\n",
@@ -303,14 +304,15 @@ def scores(tmp_path_factory):
         (
             "a\n",
             ["--model_dir={run}", "--features=second_to_last", "--unit=cls"],
-            "--features, --unit belong to --head=encoder. "
-            "Received: head=classification",
+            "--features, --unit go with --head=encoder: leave them out. "
+            "Received: features=second_to_last, unit=cls, head=classification",
         ),
         (
             "a\n",
-            ["--model_dir={run}", "--head=encoder", "--top_k=5", "--labels=a"],
-            "--labels belongs to --head=classification or tagging; "
-            "--top_k belongs to --head=masked_lm. Received: head=encoder",
+            ["--model_dir={run}", "--head=encoder", "--top_k=4", "--labels=a"],
+            "--labels goes with --head=classification or --head=tagging: leave "
+            "it out. Received: labels=a, head=encoder. --top_k goes with "
+            "--head=masked_lm: leave it out. Received: top_k=4, head=encoder",
         ),
         ("", ["--model_dir={run}"], "in.txt has no lines. Expected a text."),
         ("a\n\nb\n", ["--model_dir={run}"], "in.txt, line 2: the line is empt"),

@@ -102,19 +102,39 @@ class TestProgress:
         )
         # 240 steps at 4 seconds each.
         assert screen.messages == [
-            "step 1,010/1,250  loss 7.2500  masked_lm_accuracy 0.1250  "
-            "learning_rate 1.00e-04  norm 3.50  8.0 sequences/s  "
-            "250,000 tokens/s  16:00 left"
+            "step 1,010/1,250  16:00 left  loss 7.2500  masked lm accuracy "
+            "12.5 %  learning_rate 1.00e-04\n"
+            "         gradient_norm 3.50  8.0 sequences/s  250,000 tokens/s"
         ]
 
     def test_one_loss_is_shown_once(self, tmp_path, screen):
         report = progress.Progress(str(tmp_path), 0, 100)
-        report(10, _BLOCK | {"label_loss": 7.25})
-        assert "loss 7.2500  masked_lm_accuracy" in screen.messages[0]
-        assert "label_loss" not in screen.messages[0]
-        assert _lines(tmp_path)[0]["label_loss"] == 7.25
-        report(20, _BLOCK | {"words_loss": 7.0, "next_loss": 0.25})
-        assert "words_loss 7.0000  next_loss 0.2500" in screen.messages[1]
+        report(10, _BLOCK | {"masked_lm_loss": 7.25})
+        assert "loss 7.2500  accuracy 12.5 %" in screen.messages[0]
+        assert "masked_lm" not in screen.messages[0]
+        assert _lines(tmp_path)[0]["masked_lm_loss"] == 7.25
+        report(20, _BLOCK | {"masked_lm_loss": 7.0, "next_loss": 0.25})
+        assert (
+            "loss 7.2500  masked_lm 7.0000 (accuracy 12.5 %)  next 0.2500"
+            in screen.messages[1]
+        )
+
+    def test_lines_fit_the_screen(self, tmp_path, screen):
+        meters = dict.fromkeys(("input_share", "peak_memory"), 0.5)
+        report = progress.Progress(
+            str(tmp_path), 0, 10**6, meter=lambda _: meters
+        )
+        losses = {
+            f"{task}_{name}": 0.5
+            for task in ("masked_lm", "next_sentence")
+            for name in ("loss", "accuracy")
+        }
+        report(10**5, _BLOCK | losses)
+        lines = screen.messages[0].splitlines()
+        assert len(lines) <= 3
+        # The time of the log stands before the first.
+        assert len(lines[0]) + len("12:34:56 ") <= 120
+        assert max(map(len, lines[1:])) <= 120
 
     def test_what_the_meter_says(self, tmp_path, screen):
         seen = []
@@ -131,7 +151,8 @@ class TestProgress:
         report(10, _BLOCK)
         assert seen == [_BLOCK]
         assert screen.messages[0].endswith(
-            "tokens/s  41% of peak  3% waiting for input  1.5 GiB  0:36 left"
+            "7,500 tokens/s  waiting for data 3 %  memory 1.5 GiB  "
+            "41 % of peak FLOP/s"
         )
         (line,) = _lines(tmp_path)
         assert line["flops_utilization"] == 0.414
@@ -160,8 +181,7 @@ class TestProgress:
 
     def test_last_step_leaves_nothing(self, tmp_path, screen):
         progress.Progress(str(tmp_path), 90, 100)(100, _BLOCK)
-        assert screen.messages[0].startswith("step 100/100  ")
-        assert screen.messages[0].endswith("  0:00 left")
+        assert screen.messages[0].startswith("step 100/100  0:00 left  ")
 
 
 def test_profile_traces_the_steps_between(tmp_path, screen):
