@@ -1,6 +1,7 @@
 # Each target makes .venv first when there is none.
 #   make quickstart   pre-train, fine-tune, export, predict: six minutes
 #   make test         the tests but the slow ones (PYTEST_FLAGS= for all)
+#   make bad-inputs   every script with every bad input we know of
 #   make lint         ruff and mypy
 #   make venv         .venv only, with the pinned versions
 #                     (EXTRAS=test,dev,viz,parity for the tests against
@@ -16,7 +17,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed-$(EXTRAS)
 
-.PHONY: quickstart test lint venv clean
+.PHONY: quickstart test bad-inputs lint venv clean
 
 quickstart: venv
 	@$(BIN)/python quickstart/run.py
@@ -24,6 +25,10 @@ quickstart: venv
 test: venv
 	@echo "== Running the tests (flags: $(PYTEST_FLAGS))"
 	@$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_FLAGS)
+
+bad-inputs: venv
+	@echo "== Giving every script bad inputs"
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile tests/bad_inputs
 
 lint: venv
 	@echo "== Checking with ruff"

@@ -3,6 +3,7 @@
 Called from the `main` of the training scripts only.
 """
 
+import fnmatch
 import math
 import os
 from collections.abc import Callable, Mapping
@@ -167,7 +168,9 @@ def claim_output_dir(
     if not distribution.is_chief(strategy):
         return
     folder = common_flags.OUTPUT_DIR.value
-    is_new = not tf.io.gfile.exists(folder)
+    before = None
+    if tf.io.gfile.exists(folder):
+        before = set(tf.io.gfile.listdir(folder))
     try:
         tf.io.gfile.makedirs(folder)
     except tf.errors.OpError as error:
@@ -175,8 +178,7 @@ def claim_output_dir(
             f"Cannot make the folder --output_dir={folder}: {error.message}"
         ) from error
     trains = identity is not None
-    # A run that fails before it has anything leaves nothing.
-    command_line.at_end(lambda: _remove_if_empty(folder, is_new))
+    command_line.at_end(lambda: _remove_if_useless(folder, before))
     lock = run_lock.hold(
         folder,
         _TRAINING_LOCK if trains else _EVALUATION_LOCK,
@@ -197,13 +199,24 @@ def claim_output_dir(
         flagfiles.write_flagfile(flags_file())
 
 
-def _remove_if_empty(folder: str, is_new: bool) -> None:
-    """Removes the flags of a run that left nothing else, and its folder."""
-    if not set(tf.io.gfile.listdir(folder)) <= {_FLAGS}:
-        return
-    if tf.io.gfile.exists(flags_file()):
-        tf.io.gfile.remove(flags_file())
-    if is_new:
+# What a run has written when it has not made a step yet.
+_BEFORE_STEPS = (_FLAGS, "*.tf_record", tf1.CONFIG, tf1.VOCAB, tf1.LABELS)
+
+
+def _remove_if_useless(folder: str, before: set[str] | None) -> None:
+    """Removes what a run left that failed before it had made anything.
+
+    Args:
+        folder: Of the run.
+        before: What was there before; None if there was no folder.
+    """
+    new = set(tf.io.gfile.listdir(folder)) - (before or set())
+    for name in new:
+        if not any(fnmatch.fnmatchcase(name, x) for x in _BEFORE_STEPS):
+            return
+    for name in new:
+        tf.io.gfile.remove(os.path.join(folder, name))
+    if before is None:
         tf.io.gfile.rmtree(folder)
 
 

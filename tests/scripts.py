@@ -25,7 +25,7 @@ _ROOT = pathlib.Path(__file__).resolve().parent.parent
 _CONTEXT = multiprocessing.get_context("forkserver")
 # No module that defines flags: scripts that do without it define their own.
 _CONTEXT.set_forkserver_preload(
-    ["bert_tf.checkpoints", "bert_tf.heads", "bert_tf.progress"]
+    ["bert_tf.fine_tuning", "bert_tf.serving", "bert_tf.prediction"]
 )
 
 

@@ -1,0 +1,174 @@
+"""Runs commands that are wrong in one way, and looks at what they leave.
+
+Every case must end with exit code 1 and one line that says what is wrong,
+without a traceback, leave its inputs as they were and no results, and be found
+by `--check_only` in the same words, where the script has it.
+"""
+
+import dataclasses
+import hashlib
+import pathlib
+from collections.abc import Mapping
+
+from tests import scripts
+
+# What counts as what a case must not do; the summary has a line for each.
+FAULTS = (
+    "accepted though wrong",
+    "traceback",
+    "other than one clear line",
+    "result half-written",
+    "input changed",
+    "not found by --check_only",
+)
+_LONGEST = 700
+
+
+class FaultError(AssertionError):
+    """A case did what none may do."""
+
+    def __init__(self, fault: str, text: str):
+        super().__init__(f"{fault}: {text}")
+        self.fault = fault
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A command that is wrong.
+
+    Attributes:
+        flags: What differs from the good command: flag -> value, None to leave
+            it out. {data} is the folder of the inputs, {out} that of outputs.
+        line: What the line of the error holds, with the same fields.
+        environment: Variables, with the same fields.
+        checked: Whether --check_only says the same. False where it is not
+            the flags or inputs that are wrong.
+        arguments: What stands on the command line besides.
+    """
+
+    flags: Mapping[str, str | None]
+    line: str
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    checked: bool = True
+    arguments: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Script:
+    """A script, and a command of it that is right.
+
+    Attributes:
+        name: Without ".py".
+        good: Flag -> value, with the fields of `Case`.
+        has_check_only: Whether it takes --check_only.
+    """
+
+    name: str
+    good: Mapping[str, str]
+    has_check_only: bool = False
+
+
+def check(
+    script: Script, case: Case, data: pathlib.Path, folder: pathlib.Path
+) -> None:
+    """Runs a case; raises FaultError if it does what none may do.
+
+    Args:
+        script: Whose command.
+        case: What is wrong with it.
+        data: The folder of the inputs.
+        folder: A new one, for outputs and logs.
+    """
+    before = contents(data)
+    line = _run(script, case, data, folder, [])
+    changed = sorted(
+        name for name, _ in before.items() ^ contents(data).items()
+    )
+    if changed:
+        raise FaultError("input changed", ", ".join(changed))
+    if not (script.has_check_only and case.checked):
+        return
+    try:
+        same = _run(script, case, data, folder, ["--check_only"])
+    except FaultError as error:
+        raise FaultError("not found by --check_only", str(error)) from error
+    if same != line:
+        raise FaultError("not found by --check_only", f"{same} for {line}")
+
+
+def check_good(
+    script: Script, data: pathlib.Path, folder: pathlib.Path
+) -> None:
+    """Asserts that the good command is: each case is wrong in one way only."""
+    case = Case({}, "")
+    flags = command(script, case, data, folder / "out")
+    if script.has_check_only:
+        flags.append("--check_only")
+    run = scripts.run(folder / "log", script.name, *flags)
+    assert run.wait() == 0, run.stderr
+
+
+def _run(
+    script: Script,
+    case: Case,
+    data: pathlib.Path,
+    folder: pathlib.Path,
+    more: list[str],
+) -> str:
+    """Returns the line of the error."""
+    out = folder / "out"
+    before = contents(out)
+    run = scripts.run(
+        folder / "log",
+        script.name,
+        *command(script, case, data, out),
+        *more,
+        **{
+            k: v.format(data=data, out=out) for k, v in case.environment.items()
+        },
+    )
+    code = run.wait()
+    if "Traceback" in run.stderr:
+        raise FaultError("traceback", run.stderr)
+    if code == 0:
+        raise FaultError("accepted though wrong", run.stderr)
+    errors = [line for line in run.lines if line.startswith("error: ")]
+    last = run.lines[-1] if run.lines else ""
+    expected = case.line.format(data=data, out=out)
+    is_clear = (
+        code == 1 and errors == [last] and expected in last and not run.stdout
+    )
+    if not is_clear or len(last) > _LONGEST:
+        raise FaultError(
+            "other than one clear line",
+            f"exit code {code}, expected {expected!r} in\n{run.stderr}"
+            f"\nstdout: {run.stdout}",
+        )
+    if contents(out) != before:
+        left = sorted(contents(out).keys() - before.keys())
+        raise FaultError("result half-written", ", ".join(left) or "changed")
+    return last
+
+
+def command(
+    script: Script, case: Case, data: pathlib.Path, out: pathlib.Path
+) -> list[str]:
+    """Returns the flags of a case."""
+    flags = {**script.good, **case.flags}
+    return [
+        f"--{name}={value.format(data=data, out=out)}"
+        for name, value in flags.items()
+        if value is not None
+    ] + [x.format(data=data, out=out) for x in case.arguments]
+
+
+def contents(folder: pathlib.Path) -> dict[str, str]:
+    """Returns name -> digest of all files in a folder; links as they are."""
+    found = {}
+    for path in sorted(folder.rglob("*")) if folder.exists() else ():
+        name = str(path.relative_to(folder))
+        if path.is_symlink():
+            found[name] = str(path.readlink())
+        elif path.is_file():
+            found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
