@@ -2,6 +2,7 @@
 #   make quickstart   pre-train, fine-tune, export, predict: six minutes
 #   make test         the tests but the slow ones (PYTEST_FLAGS= for all)
 #   make bad-inputs   every script with every bad input we know of
+#   make kills        kills runs of all kinds 100 times, and compares
 #   make lint         ruff and mypy
 #   make venv         .venv only, with the pinned versions
 #                     (EXTRAS=test,dev,viz,parity for the tests against
@@ -17,7 +18,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed-$(EXTRAS)
 
-.PHONY: quickstart test bad-inputs lint venv clean
+.PHONY: quickstart test bad-inputs kills lint venv clean
 
 quickstart: venv
 	@$(BIN)/python quickstart/run.py
@@ -29,6 +30,10 @@ test: venv
 bad-inputs: venv
 	@echo "== Giving every script bad inputs"
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile tests/bad_inputs
+
+kills: venv
+	@echo "== Killing runs, and starting them twice (half an hour)"
+	@$(BIN)/python -m tests.survival
 
 lint: venv
 	@echo "== Checking with ruff"

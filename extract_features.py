@@ -19,6 +19,7 @@ Of a folder of sentence-transformers its own vectors are made: what --unit,
 --features, --normalize and --max_seq_length don't say stands in it.
 """
 
+import os
 import time
 
 from bert_tf import command_line, flag_sections, options, output_paths
@@ -168,6 +169,7 @@ from bert_tf import (
     features,
     fine_tuned,
     modeling,
+    phases,
     tokenization,
 )
 from bert_tf.interop import formats, sentence_transformers
@@ -176,8 +178,6 @@ from bert_tf.tasks import common
 from absl import logging
 from etils import epath
 
-# Seconds between lines of progress.
-_LOG_SECONDS = 30
 
 
 def check_flags():
@@ -241,7 +241,13 @@ def find_vectors():
 
 def set_up_distribution():
     """Returns the strategy that the flags ask for."""
-    name = "tpu" if _USE_TPU.value else _DISTRIBUTION_STRATEGY.value
+    name = _DISTRIBUTION_STRATEGY.value
+    if _USE_TPU.value and name not in (None, "tpu"):
+        raise ValueError(
+            "--use_tpu means --distribution_strategy=tpu. "
+            f"Received: distribution_strategy={name}"
+        )
+    name = "tpu" if _USE_TPU.value else name
     strategy = distribution.set_up(
         name or "default", _DTYPE.value, tpu_name=_TPU_NAME.value
     )
@@ -255,28 +261,40 @@ def set_up_distribution():
     return strategy
 
 
-def write_features(extractor, reader, texts, output, window, max_seq_length):
-    """Writes the vectors of all lines, in order; logs how far it is."""
-    began = logged = time.monotonic()
+def count_lines(path):
+    """Returns how many lines a file has, all of them text; None of a pipe."""
+    if "://" in path or not os.path.isfile(path):
+        return None
+    lines = phases.tracked(common.lines(path), "Counting", "lines")
+    return check_count(sum(1 for _ in lines))
+
+
+def check_count(count):
+    """Returns the number of lines; ValueError if there are none."""
+    if not count:
+        raise ValueError(
+            f"{_INPUT_FILE.value} has no lines. Expected a text on each."
+        )
+    return count
+
+
+def write_features(extractor, reader, windows, output, phase):
+    """Writes the vectors of all lines, in order; logs how far it is.
+
+    Returns:
+        How many lines there are, and how many of them were cut.
+    """
+    began = time.monotonic()
     count = cut = tokens = 0
-    for part in features.windows(texts, window):
-        lines = reader.read(part, count)
-        output.write(lines, extractor.extract(lines))
+    for texts in windows:
+        lines = reader.read(texts, count)
+        output.write(lines, extractor.extract(lines, phase.add))
         count += len(lines)
         cut += sum(line.is_cut for line in lines)
         tokens += sum(len(line.ids) for line in lines)
-        now = time.monotonic()
-        if now - logged > _LOG_SECONDS:
-            logged = now
-            logging.info("%s", rate(count, tokens, now - began))
-    if not count:
-        raise ValueError(f"{_INPUT_FILE.value} has no lines.")
+    check_count(count)
     logging.info("%s", rate(count, tokens, time.monotonic() - began))
-    if cut:
-        logging.warning(
-            "%d of %d lines were longer than --max_seq_length=%d and were cut.",
-            *(cut, count, max_seq_length),
-        )
+    return count, cut
 
 
 def rate(lines, tokens, seconds):
@@ -306,6 +324,8 @@ def main(_):
     )
     files.config.check_sequence_length(length)
     choice.check(files.config.num_hidden_layers)
+    source_file, path = _INPUT_FILE.value, _OUTPUT_FILE.value
+    total = count_lines(source_file) if source_file else None
     strategy = set_up_distribution()
     with strategy.scope():
         model = modeling.Bert(files.config)
@@ -317,8 +337,7 @@ def main(_):
         )
         export.save(_EXPORT_DIR.value, made, _OVERWRITE.value)
         logging.info("Wrote the SavedModel %s.", _EXPORT_DIR.value)
-    source_file, path = _INPUT_FILE.value, _OUTPUT_FILE.value
-    if not (source_file and path):
+    if not source_file:
         return
     extractor = features.Extractor(
         strategy,
@@ -335,9 +354,16 @@ def main(_):
         choice, unit, files.config.hidden_size, length
     )
     window = min(_WINDOW.value, max(most, _BATCH_SIZE.value))
+    windows = features.windows(texts, window)
+    phase = phases.Phase("Making vectors", "lines", total)
     file_format = _OUTPUT_FORMAT.value or feature_files.format_of(path)
     with feature_files.writer(path, file_format, choice, unit, vocab) as output:
-        write_features(extractor, reader, texts, output, window, length)
+        count, cut = write_features(extractor, reader, windows, output, phase)
+    if cut:
+        logging.warning(
+            "%d of %d lines were longer than --max_seq_length=%d and were cut.",
+            *(cut, count, length),
+        )
     logging.info("Wrote %s.", path)
 
 

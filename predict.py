@@ -18,7 +18,6 @@ choices. Answers are JSON lines in the order of the input.
 
 import os
 import sys
-import time
 
 from bert_tf import command_line, flag_sections, serving_flags
 from bert_tf.tasks import common, queries
@@ -78,10 +77,7 @@ _WINDOW = _DATA.integer(
 
 command_line.start(__name__, later=("head",))
 
-from bert_tf import files, prediction, serving, serving_setup
-
-# Seconds between lines of progress.
-_LOG_SECONDS = 10
+from bert_tf import files, phases, prediction, serving, serving_setup
 
 
 def load_model(saved_model):
@@ -95,6 +91,19 @@ def load_model(saved_model):
             f"Received: saved_model={saved_model} and {given}"
         )
     return serving.load(saved_model)
+
+
+def check_streams(input_file, output_file):
+    """Raises ValueError if a stream that is needed was closed by the shell."""
+    for stream, file, flag, what in (
+        (sys.stdin, input_file, _INPUT_FILE, "input"),
+        (sys.stdout, output_file, _OUTPUT_FILE, "output"),
+    ):
+        if stream is None and not file:
+            raise ValueError(
+                f"Standard {what} is closed, and there is no --{flag.name}. "
+                "Give one of them."
+            )
 
 
 def find_format(input_format, path):
@@ -121,7 +130,8 @@ def parsed(parser, lines, name):
 
 def of_file(parser, path):
     """Checks all lines of a file; returns how many, and what they ask."""
-    count = sum(1 for _ in parsed(parser, common.lines(path), path))
+    asked = parsed(parser, common.lines(path), path)
+    count = sum(1 for _ in phases.tracked(asked, "Checking", "lines"))
     if not count:
         raise ValueError(f"{path} has no lines. Expected {parser.expected}.")
     return count, parsed(parser, common.lines(path), path)
@@ -168,22 +178,13 @@ def typed(parser):
 # ---- Answers ----------------------------------------------------------------
 
 
-def answered(predictor, windows, output_format, count=None):
+def answered(predictor, windows, output_format, phase):
     """Yields the lines of the answers; logs how far it is."""
-    began = logged = time.monotonic()
-    done = 0
     for window in windows:
-        answers = predictor.answer(window)
+        answers = predictor.answer(window, phase.add)
         for query, answer in zip(window, answers, strict=True):
             yield queries.write(query, answer, output_format)
-        done += len(window)
-        now = time.monotonic()
-        if count and (now - logged > _LOG_SECONDS or done == count):
-            logged = now
-            logging.info(
-                "%d of %d lines, %.1f lines/s.",
-                *(done, count, done / (now - began)),
-            )
+    phase.finish()
 
 
 def write(lines, path):
@@ -204,6 +205,7 @@ def main(_):
     """The whole prediction as an outline."""
     command_line.unwind_at_sigterm()
     path, rows = _INPUT_FILE.value, _WINDOW.value
+    check_streams(path, _OUTPUT_FILE.value)
     input_format = find_format(_INPUT_FORMAT.value, path)
     if path and not epath.Path(path).exists():
         raise FileNotFoundError(f"There is no such file. Received: {path}")
@@ -226,7 +228,10 @@ def main(_):
         name = "standard input"
         asked = parsed(parser, common.decoded(standard_input(), name), name)
         windows = prediction.as_they_come(asked, rows)
-    lines = answered(predictor, windows, _OUTPUT_FORMAT.value, count)
+    # Who types lines, or reads answers as they come, sees how far it is.
+    is_shown = bool(count or _OUTPUT_FILE.value)
+    phase = phases.Phase("Answering", "lines", count, is_shown)
+    lines = answered(predictor, windows, _OUTPUT_FORMAT.value, phase)
     write(lines, _OUTPUT_FILE.value)
 
 

@@ -327,8 +327,17 @@ class Extractor:
 
         self._run = run
 
-    def extract(self, lines: Sequence[Line]) -> list[np.ndarray]:
-        """Returns the vectors of each line, [n, K, D] float32, in order."""
+    def extract(
+        self,
+        lines: Sequence[Line],
+        done: Callable[[int], None] = lambda _: None,
+    ) -> list[np.ndarray]:
+        """Returns the vectors of each line, [n, K, D] float32, in order.
+
+        Args:
+            lines: From a reader.
+            done: Called with the number of lines of each batch.
+        """
         order = sorted(range(len(lines)), key=lambda i: -len(lines[i].ids))
         found: list[np.ndarray] = [np.zeros(0)] * len(lines)
         for start in range(0, len(lines), self._batch_size):
@@ -337,6 +346,7 @@ class Extractor:
             vectors = self._run(*self._pad(batch)).numpy()
             for i, line, values in zip(places, batch, vectors, strict=False):
                 found[i] = self._unpad(line, values)
+            done(len(batch))
         return found
 
     def _pad(self, lines: Sequence[Line]) -> list[np.ndarray]:

@@ -25,28 +25,6 @@ def own_checkpoint(output_dir: str, use_best: bool) -> str | None:
     return kept or checkpoints.latest(output_dir)
 
 
-def open_trained(
-    output_dir: str, init_checkpoint: str | None, use_best: bool
-) -> opened.Checkpoint:
-    """Opens the weights that a run ended with, or others.
-
-    Args:
-        output_dir: Of a run: its best or newest checkpoint comes first.
-        init_checkpoint: Of any format. Taken where output_dir holds none.
-        use_best: Whether the best is preferred to the newest.
-
-    Raises:
-        ValueError: There are none.
-    """
-    prefix = own_checkpoint(output_dir, use_best) or init_checkpoint
-    if not prefix:
-        raise ValueError(
-            f"There is no fine-tuned model in {output_dir}. Train one with "
-            "--do_train=true, or give one by --init_checkpoint."
-        )
-    return formats.open_checkpoint(prefix)
-
-
 def trained_checkpoint(
     output_dir: str,
     init_checkpoint: str | None,
@@ -56,16 +34,21 @@ def trained_checkpoint(
     """Opens the fine-tuned weights to evaluate, predict or export with.
 
     Args:
-        output_dir: As of `open_trained`, as what follows.
-        init_checkpoint: Of any format.
+        output_dir: Of a run: its best or newest checkpoint comes first.
+        init_checkpoint: Of any format. Taken where output_dir holds none.
         use_best: Whether the best is preferred to the newest.
         head: What they must have: a key of interop.names.HEADS.
 
     Raises:
         ValueError: There are none, or they have no trained head.
     """
-    source = open_trained(output_dir, init_checkpoint, use_best)
-    return with_trained_head(source, head)
+    prefix = own_checkpoint(output_dir, use_best) or init_checkpoint
+    if not prefix:
+        raise ValueError(
+            f"There is no fine-tuned model in {output_dir}. Train one with "
+            "--do_train=true, or give one by --init_checkpoint."
+        )
+    return with_trained_head(formats.open_checkpoint(prefix), head)
 
 
 def with_trained_head(

@@ -35,8 +35,17 @@ class Predictor:
         self._model = model
         self._batch_size = batch_size
 
-    def answer(self, asked: Sequence[queries.Query]) -> list[Answer]:
-        """Returns an answer for each, in order."""
+    def answer(
+        self,
+        asked: Sequence[queries.Query],
+        done: Callable[[int], None] = lambda _: None,
+    ) -> list[Answer]:
+        """Returns an answer for each, in order.
+
+        Args:
+            asked: What the lines ask.
+            done: Called with the number of lines of each batch.
+        """
         # Lines of a batch have equally many choices; the longest come first,
         # so that memory that is too little shows at once.
         order = sorted(
@@ -48,6 +57,7 @@ class Predictor:
             found = self._serve([asked[i] for i in batch])
             for i, answer in zip(batch, found, strict=True):
                 answers[i] = answer
+            done(len(batch))
         return answers
 
     def _batches(

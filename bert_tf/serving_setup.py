@@ -18,7 +18,7 @@ from bert_tf import (
     serving_flags,
     tokenization,
 )
-from bert_tf.interop import opened, sentence_transformers, tf1
+from bert_tf.interop import formats, opened, sentence_transformers, tf1
 from bert_tf.tasks import (
     glue,
     squad_answers,
@@ -35,20 +35,21 @@ from absl import flags, logging
 
 def load() -> export.Export:
     """Returns the model that the flags describe, as one of raw text."""
-    model_dir = serving_flags.MODEL_DIR.value or ""
-    if bool(model_dir) == bool(serving_flags.INIT_CHECKPOINT.value):
+    ways = (serving_flags.MODEL_DIR, serving_flags.INIT_CHECKPOINT)
+    given = [f"{flag.name}={flag.value}" for flag in ways if flag.value]
+    if len(given) != 1:
         raise ValueError(
-            "Give either --model_dir, the folder of a run, or "
-            "--init_checkpoint. Received: "
-            f"model_dir={serving_flags.MODEL_DIR.value}, "
-            f"init_checkpoint={serving_flags.INIT_CHECKPOINT.value}"
+            "Give one model: --model_dir, the folder of a run, or "
+            f"--init_checkpoint{_or_saved_model()}. "
+            f"Received: {', '.join(given) or 'none'}"
         )
-    run = _read_run(model_dir)
-    source = fine_tuned.open_trained(
-        model_dir,
-        serving_flags.INIT_CHECKPOINT.value,
-        serving_flags.USE_CHECKPOINT.value == "best",
+    model_dir = serving_flags.MODEL_DIR.value or ""
+    source = formats.open_checkpoint(
+        _find_trained(model_dir)
+        if model_dir
+        else serving_flags.INIT_CHECKPOINT.value
     )
+    run = _read_run(model_dir)
     head = serving.find_head(source, serving_flags.HEAD.value)
     # What is given and belongs to another head is refused.
     flag_sections.check_used(flags.FLAGS, found={"head": head})
@@ -72,6 +73,34 @@ def load() -> export.Export:
     own = _OWN[head](model_dir, run, source, length) if head in _OWN else {}
     common = {"do_lower_case": lower, "max_seq_length": length}
     return serving.make(head, source, files, serving.Settings(**common | own))
+
+
+def _find_trained(model_dir: str) -> str:
+    """Returns the checkpoint of a run; ValueError if there is none."""
+    use_best = serving_flags.USE_CHECKPOINT.value == "best"
+    found = fine_tuned.own_checkpoint(model_dir, use_best)
+    if found:
+        return found
+    if not tf.io.gfile.isdir(model_dir):
+        problem = "There is no such folder."
+        if tf.io.gfile.exists(model_dir):
+            problem = "This is a file."
+        raise ValueError(
+            f"{problem} --model_dir is the --output_dir of a training; a "
+            "checkpoint by itself is given by --init_checkpoint. "
+            f"Received: model_dir={model_dir}"
+        )
+    raise ValueError(
+        "This folder holds no trained weights (model.ckpt-STEP.index): it is "
+        "not the --output_dir of a training, or that has not saved yet. A "
+        "model of another kind is given by --init_checkpoint"
+        f"{_or_saved_model()}. Received: model_dir={model_dir}"
+    )
+
+
+def _or_saved_model() -> str:
+    """Names the flag that only predict.py has."""
+    return " or --saved_model" * ("saved_model" in flags.FLAGS)
 
 
 def _read_run(model_dir: str) -> Mapping[str, str]:

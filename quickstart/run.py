@@ -77,6 +77,26 @@ STEPS = (
 )
 
 
+_NEXT = """
+== What to try next
+Which area is a sentence of yours about?
+    echo "Open a socket and wait for a connection." | \\
+      {python} predict.py --model_dir={folder}/fine_tuned
+Which words does the pre-trained model put into gaps?
+    echo "Return a new [MASK] with the same items." | \\
+      {python} predict.py --init_checkpoint={folder}/pretrained
+Your own table of texts and labels, from these weights:
+    {python} run_classifier.py --help"""
+
+
+def _python() -> str:
+    """Returns what to type for this Python, as short as it can be."""
+    path = pathlib.Path(sys.executable)
+    if path.is_relative_to(_ROOT):
+        return str(path.relative_to(_ROOT))
+    return sys.executable
+
+
 def execute(command: str) -> int:
     """Runs `python COMMAND` at the repository's root; returns its exit code."""
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "1", "PYTHONUNBUFFERED": "1"}
@@ -120,7 +140,10 @@ def main() -> None:
     }
     (folder / "seconds.json").write_text(json.dumps(seconds), encoding="utf-8")
     print("\n== What was measured", flush=True)
-    sys.exit(execute(f"quickstart/report.py {_FOLDER}"))
+    code = execute(f"quickstart/report.py {_FOLDER}")
+    if not code:
+        print(_NEXT.format(python=_python(), folder=_FOLDER))
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -42,14 +42,18 @@ class Run:
         script: str,
         flags: list[str],
         environment: Mapping[str, str],
+        has_children: bool = False,
     ):
-        """Starts the script; its output goes to two files in `folder`."""
+        """Starts the script; its output goes to two files in `folder`.
+
+        A script that has children of its own outlives the tests.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         self._files = [str(folder / name) for name in ("stdout", "stderr")]
         self._process = _CONTEXT.Process(
             target=_main,
             args=(script, flags, dict(environment), *self._files),
-            daemon=True,
+            daemon=not has_children,
         )
         self._process.start()
 

@@ -17,10 +17,10 @@ def parse(head, text, input_format="plain", takes_pairs=True, top_k=5):
     [
         ("encoder", "a b\n", {"text_a": "a b", "text_b": ""}),
         ("classification", "a\tb c\r\n", {"text_a": "a", "text_b": "b c"}),
-        ("next_sentence", "a\tb\tc", {"text_a": "a", "text_b": "b\tc"}),
+        ("next_sentence", "a\tb\t \t", {"text_a": "a", "text_b": "b"}),
         ("tagging", "a\tb", {"text": "a\tb"}),
         ("masked_lm", " a [MASK]\tb", {"text": " a [MASK]\tb"}),
-        ("span", "who?\tIt\twas.", {"question": "who?", "context": "It\twas."}),
+        ("span", "who?\tIt was.", {"question": "who?", "context": "It was."}),
         (
             "multiple_choice",
             "He\tran\tsat",
@@ -32,9 +32,25 @@ def test_plain_lines(head, text, columns):
     assert parse(head, text).columns == columns
 
 
-def test_a_tab_is_white_space_where_there_is_no_second_text():
-    query = parse("classification", "a\tb", takes_pairs=False)
-    assert query.columns == {"text_a": "a\tb"}
+def test_columns_that_would_be_ignored():
+    def problem(head, text, takes_pairs=True):
+        with pytest.raises(ValueError, match="^f, line 3: ") as caught:
+            parse(head, text, takes_pairs=takes_pairs)
+        return str(caught.value)
+
+    assert problem("classification", "a\tb", takes_pairs=False) == (
+        "f, line 3: 2 columns with tabs between, and the model takes one. "
+        "Expected a text. If it was trained on two, give --pairs. A text that "
+        "holds tabs is given by --input_format=jsonl. Received: 'a\\tb'"
+    )
+    for head in ("classification", "encoder", "next_sentence"):
+        assert "3 columns with" in problem(head, "a\tb\tc")
+        assert "--pairs" not in problem(head, "a\tb\tc")
+    said = problem("span", "7\twho?\tIt was.")
+    assert "the model takes two. Expected question and context, with" in said
+    # Nothing is lost with these.
+    query = parse("classification", "a\t \t", takes_pairs=False)
+    assert query.columns == {"text_a": "a"}
 
 
 @pytest.mark.parametrize("head", ["classification", "encoder"])
@@ -109,7 +125,10 @@ def test_json_lines(head, row, columns):
             id="many lists",
         ),
         ("encoder", "[1]", "jsonl", r"Received: \[1\]"),
-        ("encoder", '{"txt": "a"}', "jsonl", "Received: text_a=null, keys txt"),
+        ("encoder", '{"txt": "a"}', "jsonl", "may be left out.*: keys txt$"),
+        ("masked_lm", '{"foo": 1}', "jsonl", 'with "text". Received: keys foo$'),
+        ("span", "{}", "jsonl", 'with "question", "context".*: keys none$'),
+        ("encoder", '{"text": null}', "jsonl", "Received: text=null$"),
         ("encoder", '{"text_a": 1}', "jsonl", "text_a=1"),
         ("encoder", '{"text": " "}', "jsonl", "text_a missing or empty"),
         (

@@ -130,19 +130,34 @@ class Parser:
             raise ValueError(
                 f"{where}: the line is empty. Expected {self.expected}."
             )
-        query = self._object(text, where) if self._is_json else self._row(text)
+        read = self._object if self._is_json else self._row
+        query = read(text, where)
         self._check(query, where)
         if self._head == "masked_lm":
             query = self._masked(query, where)
         return query
 
-    def _row(self, text: str) -> Query:
+    def _row(self, text: str, where: str) -> Query:
         if self._head == "multiple_choice":
             prompt, *choices = text.split("\t")
             return Query({"prompt": prompt, "choices": tuple(choices)})
-        parts = text.split("\t", len(self._columns) - 1)
-        parts += [""] * (len(self._columns) - len(parts))
-        return Query(dict(zip(self._columns, parts, strict=True)))
+        if self._columns == ("text",):
+            return Query({"text": text})  # A tab is a character of it.
+        count = len(self._columns)
+        parts = text.split("\t")
+        # Of a table with more columns the wrong ones would be read.
+        if any(part.strip() for part in parts[count:]):
+            pairs = " If it was trained on two, give --pairs." * (
+                self._head == "classification" and count == 1
+            )
+            raise ValueError(
+                f"{where}: {len(parts)} columns with tabs between, and the "
+                f"model takes {('one', 'two')[count - 1]}. Expected "
+                f"{self.expected}.{pairs} A text that holds tabs is given by "
+                f"--input_format=jsonl. Received: {text[:80]!r}"
+            )
+        parts += [""] * (count - len(parts))
+        return Query(dict(zip(self._columns, parts[:count], strict=True)))
 
     def _object(self, text: str, where: str) -> Query:
         try:
@@ -159,11 +174,12 @@ class Parser:
                 f"{where}: expected {self.expected}. Received: {text[:80]}"
             )
         self._refuse_second_text(row, where)
+        keys = {name: name for name in self._columns}
         # One text goes by either name.
-        if self._columns[0] == "text_a" and "text_a" not in row:
-            row["text_a"] = row.get("text")
+        if "text_a" in keys and "text_a" not in row and "text" in row:
+            keys["text_a"] = "text"
         columns: dict[str, Any]
-        columns = {name: row.get(name) for name in self._columns}
+        columns = {name: row.get(key) for name, key in keys.items()}
         if self._may_lack and columns["text_b"] is None:
             columns["text_b"] = ""
         for name, value in columns.items():
@@ -174,9 +190,11 @@ class Parser:
                 )
                 columns[name] = tuple(value) if is_right else value
             if not is_right:
+                found = f"keys {', '.join(row) or 'none'}"
+                if keys[name] in row:
+                    found = f"{keys[name]}={json.dumps(value)}"
                 raise ValueError(
-                    f"{where}: expected {self.expected}. Received: "
-                    f"{name}={json.dumps(value)[:80]}, keys {', '.join(row)}"
+                    f"{where}: expected {self.expected}. Received: {found[:80]}"
                 )
         query = Query(columns, row.get("id"))
         common.check_text([query.columns, query.key], where)

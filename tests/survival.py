@@ -1,0 +1,354 @@
+"""Kills runs, and starts them twice: what they leave must be as if alone.
+
+    python -m tests.survival --kills=100 --twice=20 --seed=1
+
+Every kind of run is made once undisturbed. Then it is killed (-9) at random
+moments and started again until it ends, and what it leaves is compared, byte
+for byte; and it is started twice, the second a random time after the first.
+"""
+
+import argparse
+import collections
+import dataclasses
+import json
+import pathlib
+import random
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+
+from tests import pretraining_records, scripts, tiny_files
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A kind of run.
+
+    Attributes:
+        name: Of the kind.
+        script: Without ".py".
+        flags: With {data} and {out}.
+        refusal: What the second of two says.
+    """
+
+    name: str
+    script: str
+    flags: tuple[str, ...]
+    refusal: str = "{out} is in use: "
+
+
+_CLASSIFIER = (
+    *("--train_file={data}/train.tsv", "--dev_file={data}/dev.tsv"),
+    *("--test_file={data}/dev.tsv", "--do_train", "--do_eval", "--do_predict"),
+    *("--init_checkpoint={data}/model", "--output_dir={out}"),
+    *("--max_seq_length=16", "--train_batch_size=4", "--eval_batch_size=8"),
+    *("--num_train_epochs=6", "--save_checkpoints_steps=7", "--log_steps=5"),
+)
+KINDS = (
+    Kind(
+        "data creation",
+        "create_pretraining_data",
+        (
+            *("--input_file={data}/text-*.txt", "--output_dir={out}"),
+            *("--vocab_file={data}/model/vocab.txt", "--max_seq_length=32"),
+            *("--num_workers=2", "--num_shards=7", "--dupe_factor=4"),
+            "--max_predictions_per_seq=5",
+        ),
+        "{out}/.work is in use: ",
+    ),
+    Kind(
+        "pre-training on two replicas",
+        "run_pretraining",
+        (
+            *("--input_file={data}/records/*", "--output_dir={out}"),
+            *("--bert_config_file={data}/pretraining.json", "--do_train"),
+            *("--do_eval", "--eval_steps=9", "--max_eval_steps=3"),
+            *("--train_batch_size=8", "--gradient_accumulation_steps=2"),
+            *("--max_seq_length=16", "--max_predictions_per_seq=4"),
+            *("--num_train_steps=40", "--num_warmup_steps=4"),
+            *("--distribution_strategy=mirrored", "--logical_cpus=2"),
+            *("--save_checkpoints_steps=6", "--keep_checkpoint_max=2"),
+            *("--log_steps=3", "--learning_rate=1e-3"),
+        ),
+    ),
+    Kind("fine-tuning", "run_classifier", _CLASSIFIER),
+    Kind(
+        "answers",
+        "run_squad",
+        (
+            *("--train_file={data}/squad.json", "--do_train", "--do_eval"),
+            *("--predict_file={data}/squad.json", "--do_predict"),
+            *("--init_checkpoint={data}/model", "--output_dir={out}"),
+            *("--max_seq_length=24", "--max_query_length=6", "--doc_stride=8"),
+            *("--train_batch_size=4", "--num_train_epochs=4"),
+            *("--save_checkpoints_steps=7", "--log_steps=5"),
+        ),
+    ),
+    Kind(
+        "GLUE",
+        "run_glue",
+        (
+            *("--data_dir={data}/glue", "--tasks=RTE,WNLI", "--seeds=1,2"),
+            *("--init_checkpoint={data}/model", "--output_dir={out}"),
+            *("--max_seq_length=16", "--train_batch_size=4"),
+            "--num_train_epochs=2",
+        ),
+    ),
+    Kind(
+        "features",
+        "extract_features",
+        (
+            *("--input_file={data}/lines.txt", "--output_file={out}/x.npy"),
+            *("--init_checkpoint={data}/model", "--batch_size=2"),
+            *("--max_seq_length=16", "--sort_window=8"),
+        ),
+        "Another process writes {out}/x.npy: ",
+    ),
+)
+
+
+# ---- Data -------------------------------------------------------------------
+
+
+def write_data(folder: pathlib.Path) -> None:
+    """Writes what all kinds of runs read."""
+    rng = np.random.default_rng(0)
+    words = tiny_files.WORDS[:28]
+
+    def text(least, most):
+        return " ".join(rng.choice(words, rng.integers(least, most)))
+
+    tiny_files.write_model(folder / "model")
+    for number in range(4):
+        documents = (
+            "\n".join(text(3, 12) for _ in range(rng.integers(2, 9)))
+            for _ in range(150)
+        )
+        (folder / f"text-{number}.txt").write_text("\n\n".join(documents))
+    (folder / "lines.txt").write_text(
+        "".join(f"{text(3, 40)}\n" for _ in range(600))
+    )
+    for name, rows in (("train", 30), ("dev", 12)):
+        lines = [f"{text(3, 12)}\t{'ab'[i % 2]}\n" for i in range(rows)]
+        (folder / f"{name}.tsv").write_text("".join(["text\tlabel\n", *lines]))
+    (folder / "records").mkdir()
+    pretraining_records.write(folder / "records")
+    pretraining_records.write_config(folder / "pretraining.json")
+    _write_squad(folder / "squad.json", rng, words)
+    for task, labels in (
+        ("WNLI", "01"),
+        ("RTE", ("entailment", "not_entailment")),
+    ):
+        (folder / "glue" / task).mkdir(parents=True)
+        for split in ("train", "dev"):
+            lines = ["index\tsentence1\tsentence2\tlabel\n"]
+            lines += [
+                f"{i}\t{text(3, 6)}\t{text(3, 6)}\t{labels[i % 2]}\n"
+                for i in range(12)
+            ]
+            path = folder / "glue" / task / f"{split}.tsv"
+            path.write_text("".join(lines))
+
+
+def _write_squad(path, rng, words):
+    paragraphs = []
+    for number in range(16):
+        context = [str(word) for word in rng.choice(words, 30)]
+        place = int(rng.integers(30))
+        start = len(" ".join([*context[:place], ""]))
+        answer = {"text": context[place], "answer_start": start}
+        question = {"id": f"q{number}", "question": "who is it ?"}
+        paragraphs.append(
+            {
+                "context": " ".join(context),
+                "qas": [question | {"answers": [answer]}],
+            }
+        )
+    data = {"version": "1.1", "data": [{"paragraphs": paragraphs}]}
+    path.write_text(json.dumps(data))
+
+
+# ---- Runs -------------------------------------------------------------------
+
+
+class Laboratory:
+    """Makes runs of all kinds in a folder."""
+
+    def __init__(self, folder: pathlib.Path):
+        """Writes the data."""
+        self.folder, self.data = folder, folder / "data"
+        self.data.mkdir()
+        write_data(self.data)
+        self.expected: dict[str, dict[str, bytes]] = {}
+        self.seconds: dict[str, float] = {}
+        self._logs = 0
+
+    def start(self, kind: Kind, out: pathlib.Path) -> scripts.Run:
+        """Starts a run."""
+        out.parent.mkdir(parents=True, exist_ok=True)
+        flags = [x.format(data=self.data, out=out) for x in kind.flags]
+        self._logs += 1
+        log = self.folder / "logs" / str(self._logs)
+        return scripts.Run(log, kind.script, flags, {}, has_children=True)
+
+    def undisturbed(self, kind: Kind) -> None:
+        """Notes what a run of this kind leaves, and how long it takes."""
+        if kind.name in self.expected:
+            return
+        out = self.folder / "alone" / kind.name.replace(" ", "_")
+        if kind.script == "extract_features":
+            out.mkdir(parents=True)
+        began = time.monotonic()
+        run = self.start(kind, out)
+        assert run.wait() == 0, run.stderr
+        self.seconds[kind.name] = time.monotonic() - began
+        self.expected[kind.name] = left_by(out)
+        assert not leftovers(out), leftovers(out)
+
+    def killed(self, kind: Kind, kills: int, rng: random.Random) -> list[str]:
+        """Kills a run so often, then lets it end.
+
+        Returns:
+            What differs from an undisturbed run, or is left over.
+        """
+        self.undisturbed(kind)
+        out = self.folder / "killed" / kind.name.replace(" ", "_")
+        if kind.script == "extract_features":
+            out.mkdir(parents=True)
+        done = 0
+        while done < kills:
+            run = self.start(kind, out)
+            time.sleep(rng.uniform(0, self.seconds[kind.name]))
+            if run.running:
+                run.kill()
+                run.wait()
+                done += 1
+            else:  # It was ready: begin anew.
+                assert run.wait() == 0, run.stderr
+                problems = self._compare(kind, out)
+                if problems:
+                    return problems
+                shutil.rmtree(out)
+                if kind.script == "extract_features":
+                    out.mkdir()
+        run = self.start(kind, out)
+        if run.wait():
+            return [f"ended with an error: {run.lines[-3:]}"]
+        problems = self._compare(kind, out)
+        shutil.rmtree(out)
+        return problems
+
+    def twice(self, kind: Kind, rng: random.Random) -> list[str]:
+        """Starts a run twice, the second some time after the first."""
+        self.undisturbed(kind)
+        out = self.folder / "twice" / kind.name.replace(" ", "_")
+        if kind.script == "extract_features":
+            out.mkdir(parents=True)
+        first = self.start(kind, out)
+        time.sleep(rng.uniform(0, 0.6 * self.seconds[kind.name]))
+        second = self.start(kind, out)
+        codes = second.wait(), first.wait()
+        problems = []
+        # Of two started at one moment either may be the first.
+        loser = second if codes[1] == 0 else first
+        if sorted(codes) != [0, 1]:
+            # One may begin when the other is ready: nothing is left to do.
+            if codes != (0, 0) or "is in use" in second.stderr:
+                problems.append(f"exit codes {codes}: {second.stderr}")
+        elif not re.search(
+            re.escape(kind.refusal.format(out=out)), loser.lines[-1]
+        ):
+            problems.append(f"the second says {loser.lines[-1]}")
+        problems += self._compare(kind, out)
+        shutil.rmtree(out)
+        return problems
+
+    def _compare(self, kind: Kind, out: pathlib.Path) -> list[str]:
+        found, expected = left_by(out), self.expected[kind.name]
+        problems = [f"left over: {name}" for name in leftovers(out)]
+        for name in sorted(found.keys() | expected.keys()):
+            if found.get(name) != expected.get(name):
+                problems.append(f"differs: {name}")
+        return problems
+
+
+# ---- What runs leave --------------------------------------------------------
+
+# Events of TensorBoard have times, and there is a file for each start; a log is
+# of all that happened.
+_NOT_COMPARED = re.compile(r"events\.out\.|log\.txt$")
+# What the clock says, and where a run lies.
+_TIMES = re.compile(
+    rb'"(?:\w+_per_second|input_share|peak_memory|flops_utilization|seconds)": '
+    rb"[-+\w.]+"
+)
+
+
+def left_by(out: pathlib.Path) -> dict[str, bytes]:
+    """Returns name -> bytes of what a run leaves, without times and paths."""
+    found = {}
+    for path in sorted(out.rglob("*")):
+        name = str(path.relative_to(out))
+        if path.is_dir() or _NOT_COMPARED.search(name):
+            continue
+        data = path.read_bytes()
+        if path.suffix in (".jsonl", ".json", ".txt", ".md"):
+            data = _TIMES.sub(b"", data).replace(str(out).encode(), b"OUT")
+            data = re.sub(rb"(?m)^# \d{4}-.*\n", b"", data)
+        found[name] = data
+    return found
+
+
+def leftovers(out: pathlib.Path) -> list[str]:
+    """Returns what no run may leave, in its folder or beside it."""
+    beside = [x for x in out.parent.iterdir() if x.name.startswith(out.name)]
+    names = [str(path.relative_to(out)) for path in out.rglob("*")]
+    names += [path.name for path in beside if path != out]
+    pattern = re.compile(r"\.tmp|(^|/)(evaluation\.)?lock$|\.work|\.part\d")
+    return [name for name in names if pattern.search(name)]
+
+
+# ---- Command line -----------------------------------------------------------
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Kills and doubles runs of all kinds in turn; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--twice", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args(arguments)
+    rng = random.Random(given.seed)
+    problems: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        laboratory = Laboratory(pathlib.Path(folder))
+        counts: collections.Counter[str] = collections.Counter()
+
+        def note(what: str, kind: Kind, found: list[str]) -> None:
+            problems.extend(f"{kind.name}: {x}" for x in found)
+            print(f"{what}: {kind.name}: {found or 'as alone'}", flush=True)
+
+        while sum(counts.values()) < given.kills:
+            kind = KINDS[len(counts) % len(KINDS)]
+            if len(counts) >= len(KINDS):
+                kind = min(KINDS, key=lambda kind: counts[kind.name])
+            left = given.kills - sum(counts.values())
+            kills = min(left, rng.randint(1, 4))
+            counts[kind.name] += kills
+            found = laboratory.killed(kind, kills, rng)
+            note(f"killed {kills} times", kind, found)
+        for number in range(given.twice):
+            kind = KINDS[number % len(KINDS)]
+            note("started twice", kind, laboratory.twice(kind, rng))
+    print(f"{dict(counts)} kills, {given.twice} runs started twice:")
+    print("\n".join(problems) or "0 differing bits, 0 leftovers")
+    return int(bool(problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
