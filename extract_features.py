@@ -179,7 +179,6 @@ from absl import logging
 from etils import epath
 
 
-
 def check_flags():
     """Raises ValueError if the flags do not fit together."""
     if _MASTER.value:

@@ -23,6 +23,7 @@ from bert_tf import (
     corpus,
     files,
     flag_sections,
+    phases,
     text_flags,
     tokenization,
     vocabulary,
@@ -109,13 +110,14 @@ def read(units: Sequence[corpus.Unit], reader: corpus.Reader) -> Iterator[str]:
 def learn(words: Mapping[str, int], num_unused: int) -> list[str]:
     """Learns as many pieces as the flags say."""
     logging.info("Learning pieces from %s different words.", f"{len(words):,}")
-    return vocabulary.learn(
-        words,
-        _VOCAB_SIZE.value,
-        _MIN_FREQUENCY.value,
-        _MAX_CHARACTERS.value,
-        num_unused,
-    )
+    with phases.lasting("Learning pieces"):
+        return vocabulary.learn(
+            words,
+            _VOCAB_SIZE.value,
+            _MIN_FREQUENCY.value,
+            _MAX_CHARACTERS.value,
+            num_unused,
+        )
 
 
 def extend(

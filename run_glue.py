@@ -19,7 +19,9 @@ The weights of the run that is best on the dev set are kept for each task, and
 predict its test set; those of other runs are removed.
 """
 
+import dataclasses
 import hashlib
+import math
 import os
 import pathlib
 
@@ -112,6 +114,12 @@ _REFUSED = {
     "do_eval": "all runs are evaluated",
     "do_export": "export with export_saved_model.py",
 }
+# Flags of what to choose from, and that of one of it.
+_SEVERAL = (
+    (_LEARNING_RATES, optimization_flags.LEARNING_RATE),
+    (_EPOCHS, fine_tuning_flags.NUM_TRAIN_EPOCHS),
+    (_BATCH_SIZES, fine_tuning_flags.TRAIN_BATCH_SIZE),
+)
 
 
 # ---- What the flags say -----------------------------------------------------
@@ -124,11 +132,13 @@ def numbers(flag, kind, above_zero=True):
     except ValueError:
         values = []
     # Not "<", which is false for what is not a number.
-    is_right = all(x > 0 if above_zero else x >= 0 for x in values)
+    is_right = all(
+        (x > 0 if above_zero else x >= 0) and x < math.inf for x in values
+    )
     if not values or not is_right or len(set(values)) < len(values):
         raise ValueError(
-            f"--{flag.name} must be numbers{' above 0' * above_zero}, each "
-            "once, such as 1,2,3. "
+            f"--{flag.name} must be {'whole ' * (kind is int)}numbers"
+            f"{' above 0' * above_zero}, each once, such as 1,2,3. "
             f"Received: {flag.name}={','.join(flag.value)}"
         )
     return values
@@ -136,15 +146,32 @@ def numbers(flag, kind, above_zero=True):
 
 def settings():
     """Returns the settings to choose from."""
-
-    def values(several, one, kind):
-        return [one.value] if several.value is None else numbers(several, kind)
-
     return glue_runs.grid(
-        values(_LEARNING_RATES, optimization_flags.LEARNING_RATE, float),
-        values(_EPOCHS, fine_tuning_flags.NUM_TRAIN_EPOCHS, float),
-        values(_BATCH_SIZES, fine_tuning_flags.TRAIN_BATCH_SIZE, int),
+        *(
+            [one.value]
+            if several.value is None
+            else numbers(several, type(one.default))
+            for several, one in _SEVERAL
+        )
     )
+
+
+def check_settings(choices, data):
+    """Raises ValueError where a setting does not fit the data of a task."""
+    strategy = tf.distribute.get_strategy()
+    plan = fine_tuning_setup.plan(strategy)
+    for task, found in data.items():
+        for setting in choices:
+            own = dataclasses.replace(
+                plan,
+                learning_rate=setting.learning_rate,
+                num_train_epochs=setting.num_train_epochs,
+                batch_size=setting.train_batch_size,
+            )
+            try:
+                own.check(found.examples)
+            except ValueError as error:
+                raise ValueError(f"{task}, {setting}: {error}") from error
 
 
 def tasks():
@@ -158,24 +185,50 @@ def tasks():
             "AX is predicted with MNLI by --do_predict. "
             f"Received: {', '.join(unknown)}"
         )
+    if not _TASKS.value:
+        raise ValueError(
+            "--tasks is empty: name some, or leave it out for all of GLUE."
+        )
+    if first and not {*_AFTER_INTERMEDIATE} & {*_TASKS.value} - {first}:
+        raise ValueError(
+            "--intermediate_task is what RTE, MRPC and STS-B start from, and "
+            "none of these is to be trained. Add one to --tasks, or leave "
+            f"--intermediate_task out. Received: intermediate_task={first}, "
+            f"tasks={','.join(_TASKS.value)}"
+        )
     return list(dict.fromkeys(names))
 
 
-def task_dirs():
-    """Returns task -> folder."""
+def task_dirs(names):
+    """Returns task -> folder, of these tasks and AX."""
     pairs = [text.partition(":") for text in _TASK_DIRS.value]
-    for task, _, folder in pairs:
-        if task not in (*glue_scores.TASKS, "AX") or not folder:
-            raise ValueError(
-                "--task_dirs must be such as MNLI:FOLDER,AX:FOLDER. "
-                f"Received: task_dirs={','.join(_TASK_DIRS.value)}"
-            )
-    return {task: folder for task, _, folder in pairs}
+    folders = {task: folder for task, _, folder in pairs}
+    if (
+        not folders.keys() <= {*glue_scores.TASKS, "AX"}
+        or not all(folders.values())
+        or len(folders) < len(pairs)
+    ):
+        raise ValueError(
+            "--task_dirs must be such as MNLI:FOLDER,AX:FOLDER, each task "
+            f"once. Received: task_dirs={','.join(_TASK_DIRS.value)}"
+        )
+    unused = sorted(folders.keys() - {*names, "AX"})
+    if unused:
+        logging.info(
+            "Not used of --task_dirs, as --tasks lacks them: %s.",
+            ", ".join(unused),
+        )
+    return folders
 
 
 def refuse():
     """Raises ValueError for flags of run_classifier.py that have no place."""
-    for name, reason in _REFUSED.items():
+    reasons = _REFUSED | {
+        one.name: f"--{several.name} has what to choose from"
+        for several, one in _SEVERAL
+        if several.value is not None
+    }
+    for name, reason in reasons.items():
         if flags.FLAGS[name].present:
             raise ValueError(f"Leave out --{name}: {reason}.")
     if "://" in common_flags.OUTPUT_DIR.value:
@@ -252,7 +305,8 @@ def main(_):
     # The processes need the devices.
     tf.config.set_visible_devices([], "GPU")
     refuse()
-    names, folders = tasks(), task_dirs()
+    names = tasks()
+    folders = task_dirs(names)
     choices, seeds = settings(), numbers(_SEEDS, int, False)
     model_files = fine_tuning_setup.load_files()
     model_files.config.check_sequence_length(_MAX_SEQ_LENGTH.value)
@@ -264,17 +318,17 @@ def main(_):
     start = glue_experiment.Start(
         common_flags.INIT_CHECKPOINT.value or None, digest(model_files, source)
     )
-    if common_flags.CHECK_ONLY.value:
-        logging.info("Found nothing that would stop these runs.")
-        return
+    check_settings(choices, data)
     # The process of a run is ended too.
     command_line.unwind_at_sigterm()
     values = flagfiles.values_of(
         common_flags, optimization_flags, fine_tuning_flags
     ) | {"max_seq_length": f"{_MAX_SEQ_LENGTH.value}"}
     folder = common_flags.OUTPUT_DIR.value
+    is_check = common_flags.CHECK_ONLY.value
     experiment = glue_experiment.Experiment(
         folder,
+        None if is_check else common_setup.hold_output_dir(),
         _SCRIPT,
         {k: v for k, v in values.items() if k not in _EACH},
         model_files,
@@ -282,7 +336,15 @@ def main(_):
         choices,
         seeds,
     )
-    command_line.at_end(experiment.lock.release)
+    if is_check or not len(experiment.results):
+        experiment.check(start)
+    if is_check:
+        logging.info(
+            "Found nothing that would stop these runs. Nothing was written to "
+            "%s.",
+            folder,
+        )
+        return
     flagfiles.write_flagfile(os.path.join(folder, "flags.txt"))
     experiment.plan(start)
     starts = dict.fromkeys(names, start)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from bert_tf import files, optimization, resuming
+from bert_tf import files, input_files, optimization, resuming
 
 import keras
 import numpy as np
@@ -126,23 +126,17 @@ def _explained(prefix: str) -> Iterator[None]:
         ) from error
 
 
-_GIT_LFS = b"version https://git-lfs.github.com"
-
-
 def not_weights(path: str) -> str | None:
     """Says what a file is, if it plainly is none of what it is taken for."""
     if not tf.io.gfile.exists(path):
         return None
     with tf.io.gfile.GFile(path, "rb") as file:
-        start = file.read(len(_GIT_LFS))
-    if not start:
-        return f"{path} can't be read: it is empty. Copy or download it again."
-    if start == _GIT_LFS:
-        return (
-            f"{path} can't be read: it is a pointer of git-lfs, not the file "
-            "itself. Run `git lfs pull` in the clone that it comes from."
-        )
-    return None
+        start = file.read(64)
+    problem = input_files.explain(start)
+    if not problem:
+        return None
+    again = " Copy or download it again." * (not start)
+    return f"{path} can't be read: {problem}.{again}"
 
 
 def find(path: str) -> str:

@@ -70,6 +70,7 @@ def start(
         return
     logging.use_absl_handler()
     logging.get_absl_handler().setFormatter(_Formatter())
+    logging.get_absl_handler().addFilter(_is_worth_a_line)
     try:
         _rest = _parse()
         if flags.FLAGS.only_check_args:
@@ -273,6 +274,13 @@ def _refuse_arguments(argv: list[str]) -> None:
 
 
 # ---- What is said -----------------------------------------------------------
+
+
+def _is_worth_a_line(record: python_logging.LogRecord) -> bool:
+    """Whether a line is ours, or one of TensorFlow's that was asked for."""
+    is_ours = f"{os.sep}tensorflow{os.sep}" not in record.pathname
+    is_wanted = flags.FLAGS.is_parsed() and flags.FLAGS.verbosity > logging.INFO
+    return is_ours or is_wanted or record.levelno >= python_logging.ERROR
 
 
 class _Formatter(python_logging.Formatter):

@@ -168,25 +168,11 @@ def claim_output_dir(
     if not distribution.is_chief(strategy):
         return
     folder = common_flags.OUTPUT_DIR.value
-    before = None
-    if tf.io.gfile.exists(folder):
-        before = set(tf.io.gfile.listdir(folder))
-    try:
-        tf.io.gfile.makedirs(folder)
-    except tf.errors.OpError as error:
-        raise OSError(
-            f"Cannot make the folder --output_dir={folder}: {error.message}"
-        ) from error
     trains = identity is not None
-    command_line.at_end(lambda: _remove_if_useless(folder, before))
-    lock = run_lock.hold(
-        folder,
-        _TRAINING_LOCK if trains else _EVALUATION_LOCK,
-        "trains" if trains else "evaluates or predicts",
-    )
-    command_line.at_end(lock.release)
-    # Training has handlers of its own while it makes steps.
-    command_line.unwind_at_sigterm()
+    if trains:
+        hold_output_dir()
+    else:
+        hold_output_dir(_EVALUATION_LOCK, "evaluates or predicts")
     if identity is not None:
         check_same_run(identity)  # which another may just have begun
     names = output_paths.RUN_FILES if trains else output_paths.RESULT_FILES
@@ -197,6 +183,33 @@ def claim_output_dir(
     if not tf.io.gfile.exists(flags_file()):
         # By which the next command knows the folder for a run's.
         flagfiles.write_flagfile(flags_file())
+
+
+def hold_output_dir(
+    name: str = _TRAINING_LOCK, what: str = "trains"
+) -> run_lock.Lock:
+    """Makes output_dir and locks it until the script ends.
+
+    Args:
+        name: Of the lock.
+        what: This process does there.
+    """
+    folder = common_flags.OUTPUT_DIR.value
+    before = None
+    if tf.io.gfile.exists(folder):
+        before = set(tf.io.gfile.listdir(folder))
+    try:
+        tf.io.gfile.makedirs(folder)
+    except tf.errors.OpError as error:
+        raise OSError(
+            f"Cannot make the folder --output_dir={folder}: {error.message}"
+        ) from error
+    command_line.at_end(lambda: _remove_if_useless(folder, before))
+    lock = run_lock.hold(folder, name, what)
+    command_line.at_end(lock.release)
+    # Training has handlers of its own while it makes steps.
+    command_line.unwind_at_sigterm()
+    return lock
 
 
 # What a run has written when it has not made a step yet.

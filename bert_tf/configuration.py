@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from bert_tf import functions
+from bert_tf import functions, input_files
 
 import tensorflow as tf
 from absl import logging
@@ -147,14 +147,23 @@ class BertConfig:
     @classmethod
     def from_json_file(cls, path: str) -> "BertConfig":
         """Reads a bert_config.json, local or remote; logs what is not used."""
+        input_files.check(path, "bert_config_file")
         with tf.io.gfile.GFile(path, "rb") as file:
             text = file.read()
         try:
             values = json.loads(text)
-        except ValueError as error:  # of the encoding or of the syntax
-            raise ValueError(f"{path} is not JSON: {error}") from error
+        # Of the encoding, of the syntax, or lists in lists without end.
+        except (ValueError, RecursionError) as error:
+            problem = input_files.explain_text(text[:64]) or error
+            raise ValueError(
+                f"{path} is not JSON: {problem}. Give the bert_config.json of "
+                "the model."
+            ) from error
         if not isinstance(values, dict):
-            raise ValueError(f"{path} must hold one JSON object.")
+            raise ValueError(
+                f"{path} must hold one JSON object, the config of a BERT. "
+                f"Received: {repr(values)[:40]}"
+            )
         try:
             config = cls.from_dict(values)
         except ValueError as error:
@@ -198,7 +207,8 @@ class BertConfig:
         """Raises ValueError if the position table has too few rows."""
         if max_seq_length > self.max_position_embeddings:
             raise ValueError(
-                "`max_seq_length` is more than the model has positions for. "
+                "`max_seq_length` is more than the model has positions for: "
+                "lower it. "
                 f"Received: max_seq_length={max_seq_length}, "
                 f"max_position_embeddings={self.max_position_embeddings}"
             )

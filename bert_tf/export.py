@@ -13,13 +13,12 @@ Shapes:
 - B: batch     S: sequence length     C: classes, 1 for a regression
 """
 
-import contextlib
 import dataclasses
 import functools
 import json
 import pathlib
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bert_tf import (
@@ -27,6 +26,7 @@ from bert_tf import (
     heads,
     long_documents,
     modeling,
+    phases,
     text_ops,
     tokenization,
     window_ops,
@@ -34,7 +34,6 @@ from bert_tf import (
 
 import keras
 import tensorflow as tf
-from absl import logging
 
 # Name -> tf.function.
 Signatures = Mapping[str, Any]
@@ -341,16 +340,8 @@ def save(path: str, export: Export, overwrite: bool = False) -> None:
             asset.write_text(text, encoding="utf-8")
             assets.append(tf.saved_model.Asset(str(asset)))
         export.module.files = assets
-        with files.new_folder(path, overwrite) as new, _without_notes():
+        with (
+            phases.lasting("Writing the SavedModel"),
+            files.new_folder(path, overwrite) as new,
+        ):
             tf.saved_model.save(export.module, new, export.signatures)
-
-
-@contextlib.contextmanager
-def _without_notes() -> Iterator[None]:
-    """Keeps back what TensorFlow logs, by our logger, of every SavedModel."""
-    before = logging.get_verbosity()
-    logging.set_verbosity(logging.ERROR)
-    try:
-        yield
-    finally:
-        logging.set_verbosity(before)

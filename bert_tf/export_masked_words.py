@@ -127,9 +127,14 @@ class _MaskedWordsModule(tf.Module):
             tf.cast(is_behind, tf.int64),
             validate=False,
         )
-        pieces = tf.concat([masks, pieces], axis=1)
+        # Each mask before its part. As rows of their own: to join rows oneDNN
+        # has no kernel on many CPUs, and TensorFlow tells that on screen.
+        order = tf.stack([place, place + tf.size(rows, tf.int64)], axis=1)
+        pieces = tf.gather(
+            tf.concat([masks, pieces], axis=0), tf.reshape(order, [-1])
+        )  # [2 A, (pieces)]
         lengths = tf.math.unsorted_segment_sum(
-            pieces.row_lengths(), rows, parts.nrows()
+            pieces.row_lengths(), tf.repeat(rows, 2), parts.nrows()
         )
         return pieces.flat_values, lengths
 

@@ -212,6 +212,7 @@ class ModelFiles:
         name = vocab_file or f"The vocabulary of {source and source.path}"
         pieces = files.pieces()
         config.check_vocab_size(len(pieces), name)
+        tokenization.check_row_pieces(pieces, name)
         tokenization.check_casing(pieces, do_lower_case, name)
         return files
 

@@ -89,6 +89,13 @@ class Plan:
                 f"train_batch_size={self.batch_size}, "
                 f"num_train_epochs={self.num_train_epochs}"
             )
+        if steps >= 1 << 31:
+            raise ValueError(
+                f"A run takes less than {1 << 31} steps. Lower "
+                f"--num_train_epochs. Received: {examples} examples, "
+                f"train_batch_size={self.batch_size}, "
+                f"num_train_epochs={self.num_train_epochs}"
+            )
         return steps
 
     def steps_per_epoch(self, examples: int) -> int:

@@ -237,6 +237,10 @@ def _condition(
 # ---- Values -----------------------------------------------------------------
 
 
+# Of int32: TensorFlow counts with it.
+_MOST = 2**31 - 1
+
+
 class _Parser(flags.ArgumentParser):
     """Reads one value; its errors say what was expected."""
 
@@ -250,11 +254,16 @@ class _Parser(flags.ArgumentParser):
     def parse(self, argument: Any) -> Any:
         try:
             return self._read(argument)
-        except ValueError:
+        except ValueError as error:
+            more = str(error) if isinstance(error, _RangeError) else ""
             raise ValueError(
-                f"--{self._name} must be {self._expected}. "
+                f"--{self._name} must be {self._expected}{more}. "
                 f"Received: {self._name}={argument}"
             ) from None
+
+
+class _RangeError(ValueError):
+    """A number is too large, or too near 0, for those of TensorFlow."""
 
 
 class _Number(_Parser):
@@ -294,7 +303,16 @@ class _Number(_Parser):
         )
         if not is_right:
             raise ValueError
+        self._check_range(value)
         return value
+
+    def _check_range(self, value: Any) -> None:
+        """Raises _RangeError unless it is a number to TensorFlow."""
+        # Of float32; what is nearer to 0 than the least becomes 0.
+        if abs(value) > 3.4e38:
+            raise _RangeError(", at most 3.4e+38")
+        if 0 < abs(value) < 1.2e-38:
+            raise _RangeError(", at least 1.2e-38 unless it is 0")
 
 
 class _Whole(_Number):
@@ -302,6 +320,10 @@ class _Whole(_Number):
 
     _kind = int
     _called = "a whole number"
+
+    def _check_range(self, value: Any) -> None:
+        if abs(value) > _MOST:
+            raise _RangeError(f", at most {_MOST}")
 
 
 class _NumberOr(_Parser):

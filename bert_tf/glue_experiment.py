@@ -1,10 +1,13 @@
 """All runs of a GLUE experiment: each a process of run_classifier.py."""
 
+import contextlib
 import dataclasses
 import glob
 import os
 import pathlib
+import re
 import shutil
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 
@@ -47,6 +50,7 @@ class Experiment:
     def __init__(
         self,
         folder: str,
+        lock: run_lock.Lock | None,
         script: str | os.PathLike[str],
         flags: Mapping[str, str],
         model_files: fine_tuned.ModelFiles,
@@ -54,32 +58,24 @@ class Experiment:
         settings: Sequence[glue_runs.Setting],
         seeds: Sequence[int],
     ):
-        """Holds the folder, and takes up what is done in it.
+        """Takes up what is done in the folder.
 
         Args:
             folder: Of all that is written.
+            lock: Of the folder. None where nothing is written.
             script: run_classifier.py.
             flags: Of the script, the same for all runs: text by name.
             model_files: Config and vocabulary of the model.
             data: Task -> its data.
             settings: To choose from.
             seeds: Of the runs of each setting.
-
-        Raises:
-            ValueError: Another process works in the folder.
         """
         self.folder, self.script, self.files = folder, script, model_files
         self.data, self.settings, self.seeds = data, settings, seeds
-        self.lock = run_lock.hold(folder, what="trains")
+        self.lock = lock
         path = os.path.join(folder, "results.jsonl")
         self.results = glue_runs.Results(path)
-        own = os.path.join(folder, "model")
-        tf.io.gfile.makedirs(own)
-        model_files.write(own, None)
-        self.flags = dict(flags) | {
-            "bert_config_file": f"{own}/bert_config.json",
-            "vocab_file": f"{own}/vocab.txt",
-        }
+        self.flags = dict(flags)
         self.others = {k: v for k, v in flags.items() if k not in _INDIFFERENT}
         self.use_best = flags["use_checkpoint"] == "best"
         self.began = time.monotonic()
@@ -88,8 +84,42 @@ class Experiment:
 
     # ---- What is to be made -------------------------------------------------
 
+    def check(self, start: Start) -> None:
+        """Asks the script before hours of work whether it would run.
+
+        Once for each task, and for the first with each size of a batch.
+
+        Raises:
+            ValueError: It would not. Says which run, and why.
+        """
+        runs: list[glue_runs.Run] = []
+        for task in self.data:
+            every = self.runs(task, start)
+            sizes = {x.setting.train_batch_size: x for x in reversed(every)}
+            first = every[0].setting.train_batch_size
+            runs.append(sizes.pop(first))
+            if len(runs) == 1:
+                runs += sizes.values()
+        folder = tempfile.mkdtemp(prefix="run_glue_")
+        log = os.path.join(folder, "log.txt")
+        with contextlib.ExitStack() as stack:
+            stack.callback(shutil.rmtree, folder)
+            own = self._write_model(folder)
+            for number, run in enumerate(runs, 1):
+                logging.info("Checking %s, %d of %d.", run, number, len(runs))
+                try:
+                    self._train(run, start, log, check_only="true", **own)
+                except processes.FailedError as error:
+                    said = re.match("error: (.*)", error.last)
+                    if said:
+                        raise ValueError(f"{run}: {said[1]}") from error
+                    stack.pop_all()  # The log tells more.
+                    raise
+
     def plan(self, start: Start) -> None:
         """Says how many runs there are, and how many of them are done."""
+        own = os.path.join(self.folder, "model")
+        self.flags |= self._write_model(own)
         self.missing = {task: self._missing(task, start) for task in self.data}
         left = sum(map(len, self.missing.values()))
         logging.info("%d runs, %d are done.", self.total, self.total - left)
@@ -116,10 +146,24 @@ class Experiment:
         runs = self.runs(task, start)
         return [run for run in runs if self.results.find(run.key) is None]
 
+    def _write_model(self, folder: str) -> dict[str, str]:
+        """Writes what belongs to the model; returns the flags that name it."""
+        tf.io.gfile.makedirs(folder)
+        self.files.write(folder, None)
+        return {
+            "bert_config_file": f"{folder}/bert_config.json",
+            "vocab_file": f"{folder}/vocab.txt",
+        }
+
     # ---- Training -----------------------------------------------------------
 
     def _call(
-        self, folder: str, task: str, data_dir: str, **given: str | None
+        self,
+        folder: str,
+        task: str,
+        data_dir: str,
+        log: str | None = None,
+        **given: str | None,
     ) -> None:
         """Runs run_classifier.py."""
         values = {
@@ -130,7 +174,7 @@ class Experiment:
             **{name: value for name, value in given.items() if value},
         }
         arguments = [f"--{name}={value}" for name, value in values.items()]
-        log = os.path.join(folder, "log.txt")
+        log = log or os.path.join(folder, "log.txt")
         processes.call(self.script, arguments, log, self.lock)
 
     def train(self, task: str, start: Start) -> list[glue_runs.Done]:
@@ -156,18 +200,8 @@ class Experiment:
         folder = os.path.join(self.folder, run.folder)
         logging.info("%s; log: %s/log.txt", run, folder)
         data, began = self.data[run.task], time.monotonic()
-        setting = dataclasses.asdict(run.setting)
         try:
-            self._call(
-                folder,
-                run.task,
-                data.folder,
-                do_train="true",
-                do_eval="true",
-                init_checkpoint=start.path,
-                seed=str(run.seed),
-                **{k: repr(v) for k, v in setting.items()},
-            )
+            self._train(run, start, None)
         except ValueError as error:
             raise ValueError(
                 f"{error} Where it fails each time, leave its seed or its "
@@ -182,6 +216,28 @@ class Experiment:
             seconds=round(time.monotonic() - began, 1),
             folder=run.folder,
             **{f.name: getattr(run, f.name) for f in dataclasses.fields(run)},
+        )
+
+    def _train(
+        self,
+        run: glue_runs.Run,
+        start: Start,
+        log: str | None,
+        **more: str,
+    ) -> None:
+        """Runs the script to train."""
+        setting = dataclasses.asdict(run.setting)
+        self._call(
+            os.path.join(self.folder, run.folder),
+            run.task,
+            self.data[run.task].folder,
+            log,
+            do_train="true",
+            do_eval="true",
+            init_checkpoint=start.path,
+            seed=str(run.seed),
+            **{k: repr(v) for k, v in setting.items()},
+            **more,
         )
 
     def _say(self, found: glue_runs.Done) -> None:

@@ -1,5 +1,7 @@
 """Says how far a phase of a run is, where it takes longer than ten seconds."""
 
+import contextlib
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
@@ -74,6 +76,32 @@ def tracked(
         yield item
         phase.add()
     phase.finish()
+
+
+@contextlib.contextmanager
+def lasting(doing: str) -> Iterator[None]:
+    """Says how long something lasts that can't say how far it is.
+
+    Args:
+        doing: Such as "Writing the SavedModel".
+    """
+    start = time.monotonic()
+    ended = threading.Event()
+
+    def say() -> None:
+        wait = _SECONDS_BETWEEN_LINES
+        while not ended.wait(wait):
+            passed = time.monotonic() - start
+            logging.info("%s: %s so far", doing, duration(passed))
+            wait = max(wait, passed / 2)  # the longer, the rarer
+
+    thread = threading.Thread(target=say, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def duration(seconds: float) -> str:

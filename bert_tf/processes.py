@@ -8,11 +8,23 @@ from collections.abc import Sequence
 from bert_tf import run_lock
 
 
+class FailedError(ValueError):
+    """A script failed.
+
+    Attributes:
+        last: Line of its output.
+    """
+
+    def __init__(self, text: str, last: str):
+        super().__init__(text)
+        self.last = last
+
+
 def call(
     script: str | os.PathLike[str],
     arguments: Sequence[str],
     log: str,
-    lock: run_lock.Lock,
+    lock: run_lock.Lock | None,
 ) -> None:
     """Runs a script of Python to its end.
 
@@ -20,18 +32,20 @@ def call(
         script: Its path.
         arguments: Its flags.
         log: File to add its command and its output to.
-        lock: Of its folder. The script holds it too: it may outlive us.
+        lock: Of its folder. The script holds it too: it may outlive us. None
+            where it writes nothing.
 
     Raises:
-        ValueError: It failed. Tells its last line.
+        FailedError: It failed. Tells its last line.
     """
     os.makedirs(os.path.dirname(log), exist_ok=True)
     command = [sys.executable, os.fspath(script), *arguments]
     with open(log, "a", encoding="utf-8") as file:
         file.write(f"$ {' '.join(command)}\n")
         file.flush()
+        held = lock.pass_fds if lock else ()
         process = subprocess.Popen(
-            command, stdout=file, stderr=file, pass_fds=lock.pass_fds
+            command, stdout=file, stderr=file, pass_fds=held
         )
         try:
             code = process.wait()
@@ -42,7 +56,8 @@ def call(
     if code:
         with open(log, encoding="utf-8", errors="replace") as file:
             last = [line.strip() for line in file if line.strip()][-1]
-        raise ValueError(
+        raise FailedError(
             f"{os.path.basename(script)} ended with exit code {code}: {last} "
-            f"See {log}. The same command goes on from here."
+            f"See {log}. The same command goes on from here.",
+            last,
         )

@@ -23,8 +23,8 @@ _COUNTS = re.compile(
 )
 # What of metrics.jsonl only evaluations have.
 _EVALUATION = "eval_best_step"
-# Columns beside the time of the log, and what they begin under.
-_WIDTH, _INDENT = 111, 9
+# Columns of the screen, of the time before a line, and before its other lines.
+_WIDTH, _TIME, _INDENT = 120, 9, 4
 # What a meter says, as it is on screen.
 _MEASURED: dict[str, Callable[[float], str]] = {
     "input_share": lambda share: f"waiting for data {100 * share:.0f} %",
@@ -33,6 +33,8 @@ _MEASURED: dict[str, Callable[[float], str]] = {
     "loss_scale": lambda scale: f"loss scale {scale:.0f}",
     "skipped_steps": lambda count: f"{count:.0f} steps skipped",
 }
+# What is not worth a place on screen below.
+_LEAST = {"input_share": 0.05}
 
 
 class Profile:
@@ -106,6 +108,7 @@ class Progress:
         self.path = os.path.join(folder, "metrics.jsonl")
         self.write = write
         self.meter = meter
+        self.memory: str | None = None  # as it was last shown
         if not write:
             return
         _keep_lines_until(self.path, start)
@@ -172,49 +175,44 @@ class Progress:
             f"{scalars['sequences_per_second']:,.1f} sequences/s",
             f"{scalars['tokens_per_second']:,.0f} tokens/s",
         ]
-        shown += [
-            text(scalars[name])
+        measured = {
+            name: text(scalars[name])
             for name, text in _MEASURED.items()
-            if name in scalars
-        ]
-        return _lines(shown)
+            if name in scalars and scalars[name] >= _LEAST.get(name, 0)
+        }
+        # Of memory, which only grows, what has changed.
+        if measured.get("peak_memory") == self.memory:
+            measured.pop("peak_memory", None)
+        self.memory = measured.get("peak_memory", self.memory)
+        return _lines([*shown, *measured.values()])
 
 
 def _of_losses(scalars: Mapping[str, float]) -> list[str]:
     """Says each loss with its accuracies; of only one the accuracies alone."""
     names = [x.removesuffix("_loss") for x in scalars if x.endswith("_loss")]
-    texts, rest = [], set(scalars)
-    for name in names:
-        own = [
-            key
-            for key in scalars
-            if key.startswith(f"{name}_") and key.endswith("accuracy")
-        ]
-        rest -= set(own)
-        said = [
-            _percent(key.removeprefix(f"{name}_"), scalars[key]) for key in own
-        ]
-        if len(names) == 1:
-            texts += said
-        else:
-            loss = f"{name} {scalars[f'{name}_loss']:.4f}"
-            texts.append(f"{loss} ({', '.join(said)})" if said else loss)
-    others = [key for key in scalars if key in rest and "accuracy" in key]
-    return texts + [_percent(key, scalars[key]) for key in others]
-
-
-def _percent(name: str, share: float) -> str:
-    return f"{name.replace('_', ' ')} {100 * share:.1f} %"
+    accuracies = [x for x in scalars if x.endswith("accuracy")]
+    texts = []
+    for name in names if len(names) > 1 else ():
+        own = [x for x in accuracies if x.startswith(f"{name}_")]
+        accuracies = [x for x in accuracies if x not in own]
+        loss = f"{name} {scalars[f'{name}_loss']:.4f}"
+        right = [f"{100 * scalars[key]:.1f} % right" for key in own]
+        texts.append(f"{loss} ({', '.join(right)})" if own else loss)
+    for key in accuracies:
+        said = key.removeprefix(f"{names[0]}_") if len(names) == 1 else key
+        texts.append(f"{said.replace('_', ' ')} {100 * scalars[key]:.1f} %")
+    return texts
 
 
 def _lines(texts: Sequence[str]) -> str:
     """Puts texts side by side, into as many lines as they need."""
-    lines = [texts[0]]
+    lines, left = [texts[0]], _WIDTH - _TIME
     for text in texts[1:]:
-        if len(lines[-1]) + 2 + len(text) <= _WIDTH:
+        if len(lines[-1]) + 2 + len(text) <= left:
             lines[-1] += f"  {text}"
         else:
             lines.append(text)
+            left = _WIDTH - _INDENT
     return f"\n{' ' * _INDENT}".join(lines)
 
 

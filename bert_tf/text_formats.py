@@ -22,7 +22,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from bert_tf import text_files
+from bert_tf import data_sets, text_files
 
 from etils import epath
 
@@ -230,13 +230,9 @@ def _field(record: Any, name: str, fail: Callable[[str], ValueError]) -> str:
 def prepare_tfds(name: str) -> tuple[int, int]:
     """Prepares a data set where it is not yet; returns examples and bytes."""
     builder, split = _builder(name)
-    try:
-        builder.download_and_prepare()
-    except OSError as error:
-        raise OSError(
-            f"{name} could not be had from TensorFlow Datasets: prepare it in "
-            f"$TFDS_DATA_DIR where there is a network. {error}"
-        ) from error
+    data_sets.prepare(
+        builder, "Prepare it in $TFDS_DATA_DIR where there is a network."
+    )
     if split not in builder.info.splits:
         raise ValueError(
             f"The data set {name} has the splits "

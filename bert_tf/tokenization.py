@@ -14,7 +14,7 @@ import re
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 
-from bert_tf import characters
+from bert_tf import characters, input_files
 
 from absl import logging
 from etils import epath
@@ -66,10 +66,16 @@ def read_vocab(vocab_file: epath.PathLike, say: bool = True) -> str:
     Raises:
         ValueError: if the file is not UTF-8.
     """
+    input_files.check(vocab_file, "vocab_file")
     data = epath.Path(vocab_file).read_bytes()
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
+        problem = input_files.explain_text(data[:64])
+        if problem:
+            raise ValueError(
+                f"{vocab_file} can't be read: {problem}."
+            ) from error
         line = data.count(b"\n", 0, error.start) + 1
         raise ValueError(
             f"{vocab_file}, line {line}: a vocabulary must be UTF-8 text. "
@@ -150,6 +156,11 @@ def parse_vocab(text: str, vocab_file: epath.PathLike) -> dict[str, int]:
             )
         vocab[piece] = index
     if UNKNOWN not in vocab:
+        problem = input_files.explain_text(text[:64].encode())
+        if problem:
+            raise ValueError(
+                f"{vocab_file} is not a BERT vocabulary: {problem}."
+            )
         raise ValueError(
             f"{vocab_file} is not a BERT vocabulary: it lacks the piece "
             f"{UNKNOWN!r}, which stands for unknown words. "
@@ -186,6 +197,22 @@ def _line_problem(index: int, earlier: int | None) -> str:
         f"last: give line {earlier + 1} a name that no text has, such as "
         f"[unused-{earlier + 1}]. The rows of the weights stay where they are."
     )
+
+
+def check_row_pieces(vocab: Iterable[str], vocab_file: epath.PathLike) -> None:
+    """Raises ValueError unless the pieces are there that every row has.
+
+    Args:
+        vocab: its pieces.
+        vocab_file: as of `check_casing`.
+    """
+    missing = sorted({"[CLS]", "[SEP]"} - set(vocab))
+    if missing:
+        raise ValueError(
+            f"{vocab_file} lacks the piece {missing[0]!r}, which the model "
+            "reads beside every text. Give the vocabulary that the model was "
+            "trained with."
+        )
 
 
 def check_casing(

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bert_tf import distribution, optimization
+from bert_tf import distribution, optimization, phases
 
 import keras
 import tensorflow as tf
@@ -370,11 +370,14 @@ def run(
     """
     dues = [every, save[0], *(due for due, _ in hooks)]
     with _Signals() as signals, distribution.cluster_watched():
-        step = start
+        step, lasting = start, phases.lasting
         while step < stop:
             end = int(min(stop, *(_next(step, due) for due in dues)))
             began = time.monotonic()
-            scalars = train(step, end - step)
+            # Of the first block the graph is built, which may take a minute.
+            with lasting("The first steps, and their graph"):
+                scalars = train(step, end - step)
+            lasting = contextlib.nullcontext
             _check_finite(scalars, step, end)
             scalars["steps"] = end - step
             scalars["seconds"] = time.monotonic() - began

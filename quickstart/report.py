@@ -8,17 +8,17 @@ Writes curves.png and report.txt into that folder.
 import collections
 import csv
 import json
+import os
 import pathlib
 import sys
 from typing import Any
 
 from bert_tf import paths
 
-import matplotlib
 import numpy as np
 import tensorflow as tf
 
-matplotlib.use("Agg")  # a file, no window
+os.environ["MPLBACKEND"] = "agg"  # a file, no window
 from matplotlib import pyplot as plt
 
 

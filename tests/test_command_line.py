@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 
@@ -228,6 +229,80 @@ def test_reader_that_has_had_enough():
         assert process.stderr.read() == ""
     # As a shell says it of a process that SIGPIPE ended.
     assert process.returncode == 141
+
+
+def test_ctrl_c_while_the_script_imports(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import time\n"
+        "from bert_tf import command_line\n"
+        "command_line.start(__name__)\n"
+        "print('importing', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={"PYTHONPATH": str(_ROOT)},
+        text=True,
+        # A shell has it ignored in what runs in the background.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
+        assert process.stdout and process.stderr
+        assert process.stdout.readline() == "importing\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == ""
+    assert process.returncode == 130
+
+
+@pytest.mark.parametrize("backend", ["torch", "jax"])
+def test_another_backend_of_keras_is_not_used(tmp_path, backend):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from bert_tf import command_line\n"
+        "command_line.start(__name__)\n"
+        "import keras\n"
+        "def main(_):\n"
+        "    print(keras.config.backend())\n"
+        "command_line.run(main)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env={"PYTHONPATH": str(_ROOT), "KERAS_BACKEND": backend, "HOME": "/"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "tensorflow\n"
+    (line,) = done.stderr.splitlines()
+    assert f"WARNING: KERAS_BACKEND={backend} is not used: " in line
+
+
+def test_long_lines_are_broken_between_words(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from bert_tf import command_line\n"
+        "from absl import logging\n"
+        "def main(_):\n"
+        "    logging.info('%s', 'word ' * 60 + 'x' * 200)\n"
+        "    logging.info('short\\n  as it is')\n"
+        "command_line.run(main)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env={"PYTHONPATH": str(_ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = done.stderr.splitlines()
+    assert max(map(len, lines[:-3])) <= 120
+    assert all(line.startswith(" " * 9 + "word") for line in lines[1:-3])
+    # A path, say, is not broken.
+    assert lines[-3] == " " * 9 + "x" * 200
+    assert " ".join(lines[:-2]).split()[1:] == ["word"] * 60 + ["x" * 200]
+    assert lines[-2][9:] == "short" and lines[-1] == "  as it is"
 
 
 # ---- Flag files -------------------------------------------------------------

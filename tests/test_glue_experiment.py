@@ -5,6 +5,7 @@ tests/test_run_glue.py runs run_classifier.py itself.
 
 import dataclasses
 import json
+import os
 import textwrap
 
 from bert_tf import (
@@ -14,6 +15,7 @@ from bert_tf import (
     glue_experiment,
     heads,
     modeling,
+    run_lock,
 )
 from bert_tf.interop import formats
 from bert_tf.tasks import glue_data, glue_runs
@@ -48,6 +50,8 @@ _SCRIPT = """
         sys.exit()
     if given["seed"] in (here / "fails").read_text().split():
         sys.exit("error: out of luck.")
+    if "check_only" in given:
+        sys.exit()
     shutil.copytree(here / "best", folder / "best", dirs_exist_ok=True)
     for name in ("train.tf_record", "model.ckpt-3.index"):
         (folder / name).touch()
@@ -91,6 +95,7 @@ def make(script, tmp_path):
         opened[:] = [
             glue_experiment.Experiment(
                 str(tmp_path / "out"),
+                run_lock.hold(tmp_path / "out"),
                 script,
                 {"use_checkpoint": "best", "dtype": "float32"},
                 fine_tuned.ModelFiles(_CONFIG, _VOCAB, True),
@@ -116,6 +121,29 @@ def calls(script):
         json.loads(line)
         for line in (script.parent / "calls").read_text().splitlines()
     ]
+
+
+def test_a_check_asks_for_each_task_and_batch(make, calls, tmp_path, script):
+    experiment = make("RTE", "WNLI", rates=(0.1, 0.2))
+    experiment.settings.append(glue_runs.Setting(0.1, 3.0, 16))
+    experiment.check(_START)
+    asked = [
+        [given[name] for name in ("task_name", "train_batch_size", "seed")]
+        for given in calls()
+    ]
+    assert asked == [
+        ["RTE", "32", "1"],
+        ["RTE", "16", "1"],
+        ["WNLI", "32", "1"],
+    ]
+    assert {given["check_only"] for given in calls()} == {"true"}
+    assert os.listdir(tmp_path / "out") == ["lock"]
+    (script.parent / "fails").write_text("1")
+    with pytest.raises(ValueError) as caught:
+        experiment.check(_START)
+    assert str(caught.value) == (
+        "RTE, seed 1, 0.1, 3 epochs, batch 32: out of luck."
+    )
 
 
 def test_runs_are_made_once(make, calls, tmp_path):

@@ -354,6 +354,11 @@ class TestDamaged:
         with pytest.raises(checkpoints.UnreadableError) as error:
             formats.open_checkpoint(str(tmp_path / "hf"))
         said = str(error.value)
+        assert said.startswith(f"{path} can't be read: it is a web page")
+        path.write_bytes(b"PK\x03\x04 is how each begins")
+        with pytest.raises(checkpoints.UnreadableError) as error:
+            formats.open_checkpoint(str(tmp_path / "hf"))
+        said = str(error.value)
         assert said.startswith(f"{path} can't be read, it is truncated, corr")
         assert "\n" not in said
         # PyTorch's own words are to run what is in the file.

@@ -22,12 +22,21 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "phases": set(),
         "quiet": set(),
         "file_systems": set(),
+        "input_files": {"file_systems"},
         "lock_file": {"file_systems"},
         "run_lock": {"file_systems", "lock_file"},
         "files": {"file_systems", "run_lock"},
         "characters": set(),
-        "tokenization": {"characters"},
-        "tasks.*": {"characters", "files", "tasks.*", "tokenization"},
+        "tokenization": {"characters", "input_files"},
+        "data_sets": set(),
+        "tasks.*": {
+            "characters",
+            "data_sets",
+            "files",
+            "input_files",
+            "tasks.*",
+            "tokenization",
+        },
         "cutting": set(),
         "masking": set(),
         "packing": set(),
@@ -35,7 +44,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "pretraining_features": {"masking", "packing", "pretraining_data"},
         "manifests": {"files"},
         "text_files": set(),
-        "text_formats": {"text_files"},
+        "text_formats": {"data_sets", "text_files"},
         "corpus": {"text_files", "text_formats"},
         "vocabulary": {"tokenization"},
         "wire_format": set(),
@@ -107,7 +116,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         "window_ops": set(),
     },
     {
-        "configuration": {"functions"},
+        "configuration": {"functions", "input_files"},
     },
     # Data, and the model
     {
@@ -148,13 +157,14 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     {
         "devices": {"modeling"},
         "heads": {"functions", "modeling"},
-        "checkpoints": {"files", "optimization", "resuming"},
+        "checkpoints": {"files", "input_files", "optimization", "resuming"},
     },
     # Checkpoints of other libraries
     {
         "interop.*": {
             "checkpoints",
             "files",
+            "input_files",
             "interop.*",
             "modeling",
             "options",
@@ -162,12 +172,13 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         },
     },
     {
-        "training": {"checkpoints", "distribution", "optimization"},
+        "training": {"checkpoints", "distribution", "optimization", "phases"},
         "export": {
             "files",
             "heads",
             "long_documents",
             "modeling",
+            "phases",
             "text_ops",
             "tokenization",
             "window_ops",

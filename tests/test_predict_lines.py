@@ -46,7 +46,7 @@ def from_stdin(monkeypatch, data, *arguments):
 
 
 def test_standard_input(scores, monkeypatch, capsys):
-    data = "good film\r\nbad\tfilm\n博\n\n\n".encode()
+    data = "good film\r\nbad film\n博\n\n\n".encode()
     code = from_stdin(
         *(monkeypatch, data, f"--model_dir={scores}", "--output_format=plain")
     )

@@ -34,7 +34,7 @@ def test_plain_lines(head, text, columns):
 
 def test_columns_that_would_be_ignored():
     def problem(head, text, takes_pairs=True):
-        with pytest.raises(ValueError, match="^f, line 3: ") as caught:
+        with pytest.raises(ValueError, match=r"^f, line 3: ") as caught:
             parse(head, text, takes_pairs=takes_pairs)
         return str(caught.value)
 
@@ -126,7 +126,12 @@ def test_json_lines(head, row, columns):
         ),
         ("encoder", "[1]", "jsonl", r"Received: \[1\]"),
         ("encoder", '{"txt": "a"}', "jsonl", "may be left out.*: keys txt$"),
-        ("masked_lm", '{"foo": 1}', "jsonl", 'with "text". Received: keys foo$'),
+        (
+            "masked_lm",
+            '{"foo": 1}',
+            "jsonl",
+            'with "text". Received: keys foo$',
+        ),
         ("span", "{}", "jsonl", 'with "question", "context".*: keys none$'),
         ("encoder", '{"text": null}', "jsonl", "Received: text=null$"),
         ("encoder", '{"text_a": 1}', "jsonl", "text_a=1"),

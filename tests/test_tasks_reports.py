@@ -1,8 +1,13 @@
+import pathlib
+import subprocess
+import sys
+
 from bert_tf.tasks import metrics, own_files, reports
 
 import numpy as np
 import pytest
 
+_ROOT = pathlib.Path(__file__).resolve().parent.parent
 _COLUMNS = own_files.Columns("t", None, "y")
 _NAMES = ("ham", "spam", "$x^2$ & ü")
 _CLASSES = own_files.custom(_COLUMNS, {}, _NAMES, False)
@@ -104,3 +109,20 @@ def test_the_picture_shows_the_counts(tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
     names = [f"class {i}" for i in range(60)]
     assert not reports.picture(names, np.eye(60, dtype=int)).axes[0].texts
+
+
+def test_the_picture_needs_no_window(tmp_path):
+    pytest.importorskip("matplotlib")
+    code = (
+        "import numpy as np\n"
+        "from bert_tf.tasks import reports\n"
+        "drawn = reports.picture(['a', 'b'], np.eye(2, dtype=int))\n"
+        "reports.write_png('x.png', drawn)\n"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(_ROOT), "MPLBACKEND": "nonsense"},
+        check=True,
+    )
+    assert (tmp_path / "x.png").exists()

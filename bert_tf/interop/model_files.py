@@ -54,7 +54,7 @@ def find_config(path: str | None, source: Source | None) -> modeling.BertConfig:
             raise ValueError(
                 "The model's architecture is not known: give "
                 "--bert_config_file, or a checkpoint that has its config "
-                "beside it."
+                f"beside it.{_beside(source)}"
             )
         return brought
     given = modeling.BertConfig.from_json_file(path)
@@ -77,6 +77,11 @@ def find_config(path: str | None, source: Source | None) -> modeling.BertConfig:
     return given
 
 
+def _beside(source: Source | None) -> str:
+    """Says which checkpoint lacks something, if there is one."""
+    return f" Received: {source.path}, which has none." if source else ""
+
+
 def find_vocab(path: str | None, source: Source | None) -> str:
     """Returns the text of a vocabulary, or of the checkpoint's.
 
@@ -95,7 +100,7 @@ def find_vocab(path: str | None, source: Source | None) -> str:
         if source is None or brought is None:
             raise ValueError(
                 "The vocabulary is not known: give --vocab_file, or a "
-                "checkpoint that has it beside it."
+                f"checkpoint that has it beside it.{_beside(source)}"
             )
         # Here its owner can be named.
         tokenization.parse_vocab(brought, f"The vocabulary of {source.path}")

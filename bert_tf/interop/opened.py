@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bert_tf import checkpoints, modeling, tokenization
+from bert_tf import checkpoints, input_files, modeling, tokenization
 
 import numpy as np
 import tensorflow as tf
@@ -52,7 +52,8 @@ def read_text(path: str) -> str | None:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text: {error}") from error
+        problem = input_files.explain_text(data[:64]) or error
+        raise ValueError(f"{path} is not UTF-8 text: {problem}") from error
 
 
 def read_vocab(path: str) -> str | None:

@@ -9,6 +9,7 @@ import dataclasses
 import os
 from collections.abc import Iterator, Mapping
 
+from bert_tf import data_sets
 from bert_tf.tasks import common
 from bert_tf.tasks import labels as label_column
 
@@ -198,17 +199,15 @@ def read_tfds(
     import tensorflow_datasets as tfds
 
     names = task.tfds
-    try:
-        dataset = tfds.load(
-            names.name, split=names.splits[split], data_dir=data_dir
-        )
-    except OSError as error:
-        raise OSError(
-            f"{names.name} could not be had from TensorFlow Datasets. Give "
-            "--data_dir, the folder of the task's files, or prepare the data "
-            f"set in $TFDS_DATA_DIR where there is a network. {error}"
-        ) from error
-    rows = tfds.as_numpy(dataset)
+    with data_sets.quietly():
+        builder = tfds.builder(names.name, data_dir=data_dir)
+    data_sets.prepare(
+        builder,
+        "Give --data_dir, the folder of the task's files, or prepare the data "
+        "set in $TFDS_DATA_DIR where there is a network.",
+    )
+    with data_sets.quietly():
+        rows = tfds.as_numpy(builder.as_dataset(split=names.splits[split]))
     if split.startswith("test"):
         rows = sorted(rows, key=lambda row: row["idx"])
     for row in rows:

@@ -11,6 +11,7 @@ import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from bert_tf import input_files
 from bert_tf.tasks import labels
 
 from absl import logging
@@ -162,8 +163,7 @@ def lines(path: str) -> Iterator[tuple[int, str]]:
 
     Only a line feed ends a line: texts hold U+2028, U+0085 and such.
     """
-    if not epath.Path(path).exists():
-        raise FileNotFoundError(f"There is no such file. Received: {path}")
+    input_files.check(path)
     with epath.Path(path).open("rb") as file:
         yield from decoded(file, path)
 
@@ -171,12 +171,17 @@ def lines(path: str) -> Iterator[tuple[int, str]]:
 def decoded(file: Iterable[bytes], path: str) -> Iterator[tuple[int, str]]:
     """Yields numbered lines as `lines` does, of an open file."""
     for number, line in enumerate(file, start=1):
+        problem = input_files.explain_text(line[:64]) if number == 1 else ""
+        if "git-lfs" in problem:
+            raise ValueError(f"{path} can't be read: {problem}.")
         try:
             yield (
                 number,
                 line.decode("utf-8-sig" if number == 1 else "utf-8"),
             )
         except UnicodeDecodeError as error:
+            if problem:
+                raise ValueError(f"{path} can't be read: {problem}.") from error
             raise ValueError(
                 f"{path}, line {number}: the text is not UTF-8 "
                 f"({error.reason} at byte {error.start} of the line). "

@@ -134,6 +134,8 @@ class Results:
         """
         self._path = pathlib.Path(path)
         self._done: dict[str, Done] = {}
+        # Without half a last line.
+        self._to_mend: list[str] | None = None
         if not self._path.exists():
             return
         *lines, rest = self._path.read_text(encoding="utf-8").split("\n")
@@ -144,7 +146,10 @@ class Results:
             logging.warning(
                 "%s ends in half a line; its run is made again.", path
             )
-            files.write_lines(path, lines)
+            self._to_mend = lines
+
+    def __len__(self):
+        return len(self._done)
 
     def find(self, key: str) -> Done | None:
         """Returns what came of a run; None if it is not done."""
@@ -152,6 +157,9 @@ class Results:
 
     def add(self, done: Done) -> None:
         """Adds a line."""
+        if self._to_mend is not None:
+            files.write_lines(self._path, self._to_mend)
+            self._to_mend = None
         line = json.dumps(dataclasses.asdict(done)) + "\n"
         with self._path.open("a", encoding="utf-8") as file:
             file.write(line)

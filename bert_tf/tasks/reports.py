@@ -5,6 +5,7 @@ Shapes: B examples, C classes.
 
 import importlib.util
 import io
+import os
 import typing
 from collections.abc import Sequence
 from typing import Any
@@ -121,6 +122,8 @@ def picture(names: Sequence[str], counts: np.ndarray) -> "figure.Figure":
         names: Of the classes.
         counts: From `confusions`, [C, C].
     """
+    # No window is opened, and matplotlib refuses a kind that it lacks.
+    os.environ["MPLBACKEND"] = "agg"
     # Slow to import, needed here alone, and not everywhere there.
     from matplotlib import figure
 

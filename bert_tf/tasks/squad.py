@@ -10,6 +10,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from bert_tf import input_files
+from bert_tf.tasks import common
+
 from absl import logging
 from etils import epath
 
@@ -68,19 +71,24 @@ def read(path: str) -> list[Question]:
         ValueError: It is not of SQuAD's format, an id comes twice, a context
             is empty, or there is no question.
     """
-    file = epath.Path(path)
-    if not file.exists():
-        raise FileNotFoundError(f"There is no such file. Received: {path}")
+    input_files.check(path)
+    data = epath.Path(path).read_bytes()
     try:
-        content = json.loads(file.read_bytes())
-    except ValueError as error:  # Not JSON, or not UTF-8.
-        raise ValueError(f"{path} is not a JSON file: {error}") from error
+        content = json.loads(data)
+    # Not JSON, not UTF-8, or lists in lists without end.
+    except (ValueError, RecursionError) as error:
+        problem = input_files.explain_text(data[:64]) or error
+        raise ValueError(
+            f"{path} is not JSON: {problem}. Expected one object with 'data', "
+            "as in SQuAD's files."
+        ) from error
     questions: dict[str, Question] = {}
     for number, article in enumerate(_field(path, content, "data", list), 1):
         where = f"{path}, article {number}"
         paragraphs = _field(where, article, "paragraphs", list)
         for index, paragraph in enumerate(paragraphs, 1):
             place = f"{where}, paragraph {index}"
+            common.check_text(paragraph, place)
             for question in _questions(path, place, paragraph):
                 if question.key in questions:
                     raise ValueError(
@@ -102,16 +110,19 @@ def _questions(path: str, place: str, paragraph: Any) -> list[Question]:
             raise ValueError(
                 f"{where}: the context is empty. Remove its questions."
             )
+        text = _field(where, qa, "question", str)
+        if not text.strip():
+            raise ValueError(f"{where}: the question is empty. Remove it.")
         answers = []
         # Questions to be predicted may come without.
         for answer in _field(where, qa, "answers", list, []):
-            text = _field(where, answer, "text", str)
+            said = _field(where, answer, "text", str)
             start = _field(where, answer, "answer_start", int, None)
-            answers.append(Answer(text, start))
+            answers.append(Answer(said, start))
         questions.append(
             Question(
                 key,
-                _field(where, qa, "question", str),
+                text,
                 context,
                 tuple(answers),
                 _field(where, qa, "is_impossible", bool, False),

@@ -69,10 +69,18 @@ _NUMBERS = {
         ("peak flops 0", {"peak_flops": "0"}, ""),
         ("micro-batches 0", {"gradient_accumulation_steps": "0"}, ""),
         ("odd micro-batches", {"gradient_accumulation_steps": "3"}, ""),
-        ("batch and evaluation", {"do_eval": "true", "eval_batch_size": "0"}, ""),
+        (
+            "batch and evaluation",
+            {"do_eval": "true", "eval_batch_size": "0"},
+            "",
+        ),
         ("no evaluation steps", {"do_eval": "true", "max_eval_steps": "0"}, ""),
         ("evaluation each 0 steps", {"eval_steps": "0"}, ""),
-        ("cooldown beyond", {"lr_schedule": "constant", "num_cooldown_steps": "2"}, ""),
+        (
+            "cooldown beyond",
+            {"lr_schedule": "constant", "num_cooldown_steps": "2"},
+            "",
+        ),
         ("lr power 0", {"lr_schedule": "polynomial", "lr_power": "0"}, ""),
     )
 }
@@ -94,29 +102,95 @@ _FLAGS = {
         ("trace one number", {"profile_steps": "10"}, ""),
         ("trace beyond the end", {"profile_steps": "1:3"}, ""),
         ("early stop without", {"early_stop_evaluations": "2"}, ""),
-        ("two numbers of micro-batches", {"auto_batch_size": "true", "gradient_accumulation_steps": "2"}, ""),
+        (
+            "two numbers of micro-batches",
+            {"auto_batch_size": "true", "gradient_accumulation_steps": "2"},
+            "",
+        ),
         ("lr power with linear", {"lr_power": "2"}, ""),
         ("cooldown with linear", {"num_cooldown_steps": "1"}, ""),
         ("tpu name without", {"tpu_name": "a"}, ""),
         ("tpu cores without", {"num_tpu_cores": "8"}, ""),
-        ("tpu zone and project without", {"tpu_zone": "a", "gcp_project": "b"}, ""),
+        (
+            "tpu zone and project without",
+            {"tpu_zone": "a", "gcp_project": "b"},
+            "",
+        ),
         ("master", {"master": "grpc://a:1"}, ""),
-        ("two strategies", {"use_tpu": "true", "distribution_strategy": "mirrored"}, ""),
+        (
+            "two strategies",
+            {"use_tpu": "true", "distribution_strategy": "mirrored"},
+            "",
+        ),
         ("no TPU", {"use_tpu": "true"}, ""),
-        ("TPU elsewhere, folder here", {"use_tpu": "true", "tpu_name": "grpc://10.0.0.2:8470"}, ""),
-        ("TPU elsewhere, records here", {"use_tpu": "true", "tpu_name": "grpc://10.0.0.2:8470", "output_dir": "gs://bucket/out", "init_checkpoint": "gs://bucket/model"}, ""),
-        ("unknown TPU", {"use_tpu": "true", "tpu_name": "unknown", "tpu_zone": "here", "gcp_project": "none", "output_dir": "gs://bucket/out", "input_file": "gs://bucket/records", "init_checkpoint": "gs://bucket/model"}, ""),
+        (
+            "TPU elsewhere, folder here",
+            {"use_tpu": "true", "tpu_name": "grpc://10.0.0.2:8470"},
+            "",
+        ),
+        (
+            "TPU elsewhere, records here",
+            {
+                "use_tpu": "true",
+                "tpu_name": "grpc://10.0.0.2:8470",
+                "output_dir": "gs://bucket/out",
+                "init_checkpoint": "gs://bucket/model",
+            },
+            "",
+        ),
+        (
+            "unknown TPU",
+            {
+                "use_tpu": "true",
+                "tpu_name": "unknown",
+                "tpu_zone": "here",
+                "gcp_project": "none",
+                "output_dir": "gs://bucket/out",
+                "input_file": "gs://bucket/records",
+                "init_checkpoint": "gs://bucket/model",
+            },
+            "",
+        ),
         ("nothing to do", {"do_train": "false"}, ""),
-        ("no input and no output", {"input_file": None, "output_dir": None}, ""),
+        (
+            "no input and no output",
+            {"input_file": None, "output_dir": None},
+            "",
+        ),
         ("flagfile missing", {"flagfile": "{data}/none.flags"}, ""),
         ("flagfile folder", {"flagfile": "{data}"}, ""),
-        ("flagfile with an unknown flag", {"flagfile": "{data}/unknown.flags"}, ""),
+        (
+            "flagfile with an unknown flag",
+            {"flagfile": "{data}/unknown.flags"},
+            "",
+        ),
         ("flagfile of itself", {"flagfile": "{data}/itself.flags"}, ""),
         ("flagfile in UTF-16", {"flagfile": "{data}/utf16.flags"}, ""),
-        ("odd batch", {"train_batch_size": "7", "distribution_strategy": "mirrored", "logical_cpus": "2"}, ""),
-        ("odd evaluation batch", {"eval_batch_size": "7", "do_eval": "true", "distribution_strategy": "mirrored", "logical_cpus": "2"}, ""),
+        (
+            "odd batch",
+            {
+                "train_batch_size": "7",
+                "distribution_strategy": "mirrored",
+                "logical_cpus": "2",
+            },
+            "",
+        ),
+        (
+            "odd evaluation batch",
+            {
+                "eval_batch_size": "7",
+                "do_eval": "true",
+                "distribution_strategy": "mirrored",
+                "logical_cpus": "2",
+            },
+            "",
+        ),
         ("logical CPUs without mirrored", {"logical_cpus": "2"}, ""),
-        ("three mistakes at once", {"learning_rate": "nan", "seed": "-1", "output_dir": ""}, ""),
+        (
+            "three mistakes at once",
+            {"learning_rate": "nan", "seed": "-1", "output_dir": ""},
+            "",
+        ),
     )
 }
 
@@ -127,7 +201,11 @@ _RECORDS = {
         ("empty in a list", "records/*.tfrecord,,", ""),
         ("missing among others", "records/*.tfrecord,{data}/none", ""),
         ("with newline", "records/a\nb", ""),
-        ("of spaces in a list", "records/records-0.tfrecord, {data}/records/records-1.tfrecord", ""),
+        (
+            "of spaces in a list",
+            "records/records-0.tfrecord, {data}/records/records-1.tfrecord",
+            "",
+        ),
         ("empty file", "empty", ""),
         ("folder", "records", ""),
         ("dangling link", "dangling", ""),
@@ -167,26 +245,63 @@ _RECORDS = {
     "other length": Case({"max_seq_length": "12"}, ""),
     "other predictions": Case({"max_predictions_per_seq": "20"}, ""),
     "too long for the model": Case({"max_seq_length": "64"}, ""),
-    "lengths not given": Case({"max_seq_length": None, "max_predictions_per_seq": None}, ""),
+    "lengths not given": Case(
+        {"max_seq_length": None, "max_predictions_per_seq": None}, ""
+    ),
     "input empty": Case({"input_file": ""}, ""),
     "input comma": Case({"input_file": ","}, ""),
     "input s3": Case({"input_file": "s3://bucket/a"}, ""),
     "input unknown scheme": Case({"input_file": "foo://bucket/a"}, ""),
     "input home": Case({"input_file": "~/none/*.tfrecord"}, ""),
-    "eval file missing": Case({"do_eval": "true", "eval_file": "{data}/none"}, ""),
-    "eval file corrupt": Case({"do_eval": "true", "eval_file": "{data}/flipped_data"}, ""),
-    "eval file empty": Case({"eval_steps": "1", "eval_file": "{data}/empty"}, ""),
-    "eval file of other length": Case({"do_eval": "true", "eval_file": "{data}/longer/*.tfrecord"}, ""),
-    "eval file of other vocabulary": Case({"input_file": "{data}/m_good/*.tfrecord", "do_eval": "true", "eval_file": "{data}/m_vocab/*.tfrecord"}, ""),
-    "eval file of other task": Case({"input_file": "{data}/m_good/*.tfrecord", "do_eval": "true", "eval_file": "{data}/m_objective/*.tfrecord"}, ""),
+    "eval file missing": Case(
+        {"do_eval": "true", "eval_file": "{data}/none"}, ""
+    ),
+    "eval file corrupt": Case(
+        {"do_eval": "true", "eval_file": "{data}/flipped_data"}, ""
+    ),
+    "eval file empty": Case(
+        {"eval_steps": "1", "eval_file": "{data}/empty"}, ""
+    ),
+    "eval file of other length": Case(
+        {"do_eval": "true", "eval_file": "{data}/longer/*.tfrecord"}, ""
+    ),
+    "eval file of other vocabulary": Case(
+        {
+            "input_file": "{data}/m_good/*.tfrecord",
+            "do_eval": "true",
+            "eval_file": "{data}/m_vocab/*.tfrecord",
+        },
+        "",
+    ),
+    "eval file of other task": Case(
+        {
+            "input_file": "{data}/m_good/*.tfrecord",
+            "do_eval": "true",
+            "eval_file": "{data}/m_objective/*.tfrecord",
+        },
+        "",
+    ),
     "eval file empty string": Case({"do_eval": "true", "eval_file": ""}, ""),
 }
 
 _MANIFESTS = {
-    f"manifest: {name}": Case({"input_file": "{data}/" + file + "/*.tfrecord", "max_seq_length": None, "max_predictions_per_seq": None} | more, line)
+    f"manifest: {name}": Case(
+        {
+            "input_file": "{data}/" + file + "/*.tfrecord",
+            "max_seq_length": None,
+            "max_predictions_per_seq": None,
+        }
+        | more,
+        line,
+    )
     for name, file, more, line in (
         ("length contradicts", "m_good", {"max_seq_length": "12"}, ""),
-        ("predictions contradict", "m_good", {"max_predictions_per_seq": "5"}, ""),
+        (
+            "predictions contradict",
+            "m_good",
+            {"max_predictions_per_seq": "5"},
+            "",
+        ),
         ("not JSON", "m_text", {}, ""),
         ("empty", "m_empty", {}, ""),
         ("list", "m_list", {}, ""),
@@ -211,11 +326,19 @@ _MANIFESTS = {
         ("sequences per row 0", "m_rows", {}, ""),
     )
 } | {
-    "manifests disagree": Case({"input_file": "{data}/m_good/*.tfrecord,{data}/m_objective/*.tfrecord"}, ""),
+    "manifests disagree": Case(
+        {
+            "input_file": "{data}/m_good/*.tfrecord,{data}/m_objective/*.tfrecord"
+        },
+        "",
+    ),
 }
 
 _CONFIGS = {
-    f"config: {name}": Case({"init_checkpoint": None, "bert_config_file": "{data}/configs/" + file}, line)
+    f"config: {name}": Case(
+        {"init_checkpoint": None, "bert_config_file": "{data}/configs/" + file},
+        line,
+    )
     for name, file, line in (
         ("missing", "none.json", ""),
         ("empty", "empty.json", ""),
@@ -248,13 +371,30 @@ _CONFIGS = {
 } | {
     "config: not given": Case({"init_checkpoint": None}, ""),
     "config: given empty": Case({"bert_config_file": ""}, ""),
-    "config: another than the checkpoint's": Case({"bert_config_file": "{data}/configs/deep.json"}, ""),
-    "config: vocabulary of another size": Case({"bert_config_file": "{data}/configs/small.json", "init_checkpoint": None}, ""),
-    "config: of a TPU elsewhere": Case({"bert_config_file": "gs://none/none.json"}, ""),
+    "config: another than the checkpoint's": Case(
+        {"bert_config_file": "{data}/configs/deep.json"}, ""
+    ),
+    "config: vocabulary of another size": Case(
+        {
+            "bert_config_file": "{data}/configs/small.json",
+            "init_checkpoint": None,
+        },
+        "",
+    ),
+    "config: of a TPU elsewhere": Case(
+        {"bert_config_file": "gs://none/none.json"}, ""
+    ),
 }
 
 _VOCABULARIES = {
-    f"vocabulary: {name}": Case({"init_checkpoint": None, "bert_config_file": "{data}/model/bert_config.json", "vocab_file": "{data}/vocabs/" + file}, line)
+    f"vocabulary: {name}": Case(
+        {
+            "init_checkpoint": None,
+            "bert_config_file": "{data}/model/bert_config.json",
+            "vocab_file": "{data}/vocabs/" + file,
+        },
+        line,
+    )
     for name, file, line in (
         ("missing", "none.txt", ""),
         ("empty", "empty.txt", ""),
@@ -270,13 +410,23 @@ _VOCABULARIES = {
         ("JSON", "vocab.json", ""),
     )
 } | {
-    "vocabulary: other than the checkpoint's": Case({"vocab_file": "{data}/vocabs/swapped.txt"}, ""),
-    "vocabulary: other than the records'": Case({"input_file": "{data}/m_good/*.tfrecord", "vocab_file": "{data}/model/vocab.txt"}, ""),
+    "vocabulary: other than the checkpoint's": Case(
+        {"vocab_file": "{data}/vocabs/swapped.txt"}, ""
+    ),
+    "vocabulary: other than the records'": Case(
+        {
+            "input_file": "{data}/m_good/*.tfrecord",
+            "vocab_file": "{data}/model/vocab.txt",
+        },
+        "",
+    ),
     "vocabulary: empty path": Case({"vocab_file": ""}, ""),
 }
 
 _CHECKPOINTS = {
-    f"checkpoint: {name}": Case({"init_checkpoint": "{data}/" + path} | more, line)
+    f"checkpoint: {name}": Case(
+        {"init_checkpoint": "{data}/" + path} | more, line
+    )
     for name, path, more, line in (
         ("missing", "none", {}, ""),
         ("missing prefix", "model/other.ckpt", {}, ""),
@@ -305,8 +455,18 @@ _CHECKPOINTS = {
         ("empty folder", "empty_folder", {}, ""),
         ("a file", "model/vocab.txt", {}, ""),
         ("without config", "bare", {}, ""),
-        ("other shapes", "bare", {"bert_config_file": "{data}/configs/wide.json"}, ""),
-        ("other layers", "bare", {"bert_config_file": "{data}/configs/deep.json"}, ""),
+        (
+            "other shapes",
+            "bare",
+            {"bert_config_file": "{data}/configs/wide.json"},
+            "",
+        ),
+        (
+            "other layers",
+            "bare",
+            {"bert_config_file": "{data}/configs/deep.json"},
+            "",
+        ),
         ("fifo", "fifo", {}, ""),
     )
 } | {
@@ -342,26 +502,89 @@ _OUTPUTS = {
         ("of /proc", "/proc/none", {}, ""),
         ("of /dev/null", "/dev/null", {}, ""),
         ("s3", "s3://bucket/out", {}, ""),
-        ("another run: data", "{data}/trained", {"input_file": "{data}/records/records-1*"}, ""),
+        (
+            "another run: data",
+            "{data}/trained",
+            {"input_file": "{data}/records/records-1*"},
+            "",
+        ),
         ("another run: seed", "{data}/trained", {"seed": "7"}, ""),
-        ("another run: architecture", "{data}/trained", {"bert_config_file": "{data}/configs/deep.json", "init_checkpoint": None}, ""),
-        ("another run: vocabulary", "{data}/trained", {"vocab_file": "{data}/vocabs/swapped.txt"}, ""),
+        (
+            "another run: architecture",
+            "{data}/trained",
+            {
+                "bert_config_file": "{data}/configs/deep.json",
+                "init_checkpoint": None,
+            },
+            "",
+        ),
+        (
+            "another run: vocabulary",
+            "{data}/trained",
+            {"vocab_file": "{data}/vocabs/swapped.txt"},
+            "",
+        ),
         ("no readable checkpoint", "{data}/unreadable", {}, ""),
-        ("its config broken", "{data}/run_config", {"init_checkpoint": None}, ""),
+        (
+            "its config broken",
+            "{data}/run_config",
+            {"init_checkpoint": None},
+            "",
+        ),
         ("its flags binary", "{data}/run_flags", {}, ""),
         ("its vocabulary latin-1", "{data}/run_vocab", {}, ""),
-        ("vocabulary in it", "{data}/foreign", {"vocab_file": "{data}/foreign/vocab.txt"}, ""),
+        (
+            "vocabulary in it",
+            "{data}/foreign",
+            {"vocab_file": "{data}/foreign/vocab.txt"},
+            "",
+        ),
     )
 } | {
-    "evaluate: no run": Case({"do_train": "false", "do_eval": "true", "init_checkpoint": None, "bert_config_file": "{data}/model/bert_config.json"}, ""),
-    "evaluate: other weights": Case({"do_train": "false", "do_eval": "true", "output_dir": "{data}/trained", "init_checkpoint": "{data}/bare/model.ckpt-2"}, ""),
-    "evaluate: classifier": Case({"do_train": "false", "do_eval": "true", "init_checkpoint": "{data}/encoder"}, ""),
-    "evaluate: corrupt run": Case({"do_train": "false", "do_eval": "true", "init_checkpoint": None, "output_dir": "{data}/unreadable"}, ""),
+    "evaluate: no run": Case(
+        {
+            "do_train": "false",
+            "do_eval": "true",
+            "init_checkpoint": None,
+            "bert_config_file": "{data}/model/bert_config.json",
+        },
+        "",
+    ),
+    "evaluate: other weights": Case(
+        {
+            "do_train": "false",
+            "do_eval": "true",
+            "output_dir": "{data}/trained",
+            "init_checkpoint": "{data}/bare/model.ckpt-2",
+        },
+        "",
+    ),
+    "evaluate: classifier": Case(
+        {
+            "do_train": "false",
+            "do_eval": "true",
+            "init_checkpoint": "{data}/encoder",
+        },
+        "",
+    ),
+    "evaluate: corrupt run": Case(
+        {
+            "do_train": "false",
+            "do_eval": "true",
+            "init_checkpoint": None,
+            "output_dir": "{data}/unreadable",
+        },
+        "",
+    ),
 }
 
 _WORKER = '{{"cluster": {{"worker": ["localhost:1"]}}, "task": {{"type": "worker", "index": %s}}}}'
 _CLUSTERS = {
-    f"TF_CONFIG: {name}": Case({"distribution_strategy": "multi_worker_mirrored"}, line, {"TF_CONFIG": text})
+    f"TF_CONFIG: {name}": Case(
+        {"distribution_strategy": "multi_worker_mirrored"},
+        line,
+        {"TF_CONFIG": text},
+    )
     for name, text, line in (
         ("empty", "", ""),
         ("not JSON", "worker", ""),
@@ -370,16 +593,52 @@ _CLUSTERS = {
         ("worker 7 of 1", _WORKER % 7, ""),
         ("negative", _WORKER % -1, ""),
         ("text index", _WORKER % '"a"', ""),
-        ("parameter server", '{{"cluster": {{"ps": ["a:1"]}}, "task": {{"type": "ps", "index": 0}}}}', ""),
-        ("no port", '{{"cluster": {{"worker": ["a"]}}, "task": {{"type": "worker", "index": 0}}}}', ""),
-        ("one address twice", '{{"cluster": {{"worker": ["a:1", "a:1"]}}, "task": {{"type": "worker", "index": 0}}}}', ""),
-        ("port 99999", '{{"cluster": {{"worker": ["localhost:99999"]}}, "task": {{"type": "worker", "index": 0}}}}', ""),
+        (
+            "parameter server",
+            '{{"cluster": {{"ps": ["a:1"]}}, "task": {{"type": "ps", "index": 0}}}}',
+            "",
+        ),
+        (
+            "no port",
+            '{{"cluster": {{"worker": ["a"]}}, "task": {{"type": "worker", "index": 0}}}}',
+            "",
+        ),
+        (
+            "one address twice",
+            '{{"cluster": {{"worker": ["a:1", "a:1"]}}, "task": {{"type": "worker", "index": 0}}}}',
+            "",
+        ),
+        (
+            "port 99999",
+            '{{"cluster": {{"worker": ["localhost:99999"]}}, "task": {{"type": "worker", "index": 0}}}}',
+            "",
+        ),
         ("nested", "[" * 100000, ""),
     )
 } | {
-    "cluster: none": Case({"distribution_strategy": "multi_worker_mirrored"}, ""),
-    "cluster: Slurm contradicts itself": Case({"distribution_strategy": "multi_worker_mirrored"}, "", {"SLURM_JOB_ID": "1", "SLURM_PROCID": "3", "SLURM_STEP_NODELIST": "a", "SLURM_STEP_TASKS_PER_NODE": "1"}),
-    "cluster: Slurm rank is text": Case({"distribution_strategy": "multi_worker_mirrored"}, "", {"SLURM_JOB_ID": "1", "SLURM_PROCID": "x", "SLURM_STEP_NODELIST": "a", "SLURM_STEP_TASKS_PER_NODE": "1"}),
+    "cluster: none": Case(
+        {"distribution_strategy": "multi_worker_mirrored"}, ""
+    ),
+    "cluster: Slurm contradicts itself": Case(
+        {"distribution_strategy": "multi_worker_mirrored"},
+        "",
+        {
+            "SLURM_JOB_ID": "1",
+            "SLURM_PROCID": "3",
+            "SLURM_STEP_NODELIST": "a",
+            "SLURM_STEP_TASKS_PER_NODE": "1",
+        },
+    ),
+    "cluster: Slurm rank is text": Case(
+        {"distribution_strategy": "multi_worker_mirrored"},
+        "",
+        {
+            "SLURM_JOB_ID": "1",
+            "SLURM_PROCID": "x",
+            "SLURM_STEP_NODELIST": "a",
+            "SLURM_STEP_TASKS_PER_NODE": "1",
+        },
+    ),
 }
 
 CASES = {
@@ -518,9 +777,13 @@ def _write_manifests(folder: pathlib.Path) -> None:
     write("long", max_seq_length=512)
     write("other_length", max_seq_length=20)
     write("unknown_objective", objective="sentences")
-    write("masking", lambda v: v.update(
-        dynamic_masking=True, masking={"a": 1},
-    ))
+    write(
+        "masking",
+        lambda v: v.update(
+            dynamic_masking=True,
+            masking={"a": 1},
+        ),
+    )
     write("rows", sequences_per_row=0)
 
 

@@ -52,6 +52,8 @@ CASES: dict[str, matrix.Case] = {
     "epochs nan": matrix.Case({"num_train_epochs": "nan"}, ""),
     "epochs 0": matrix.Case({"num_train_epochs": "0"}, ""),
     "epochs 1e12": matrix.Case({"num_train_epochs": "1e12"}, ""),
+    "epochs 1e99": matrix.Case({"num_train_epochs": "1e99"}, ""),
+    "epsilon 1e-99": matrix.Case({"adam_epsilon": "1e-99"}, ""),
     "epochs empty": matrix.Case({"num_train_epochs": ""}, ""),
     "batch 0": matrix.Case({"train_batch_size": "0"}, ""),
     "batch 2.5": matrix.Case({"train_batch_size": "2.5"}, ""),
@@ -251,8 +253,12 @@ def write_data(folder: pathlib.Path) -> None:
     version_2 = _changed(store, *_QA, "answers", to=[])
     version_2 = _changed(version_2, *_QA, "is_impossible", to=True)
     stores: dict[str, Any] = {
-        **{"train": store, "dev": store, "list": store["data"], "number": 7},
-        **{"hidden": hidden, "version_2": version_2},
+        "train": store,
+        "dev": store,
+        "list": store["data"],
+        "number": 7,
+        "hidden": hidden,
+        "version_2": version_2,
         **{
             name: _changed(store, *place, to=value)
             for name, (*place, value) in _CHANGES.items()

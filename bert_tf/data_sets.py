@@ -1,0 +1,68 @@
+"""Data sets of TensorFlow Datasets, prepared where they are not yet."""
+
+import contextlib
+import io
+import logging as python_logging
+from collections.abc import Iterator
+from typing import Any
+
+from absl import logging
+
+# Of each file. TensorFlow Datasets has ten, in three minutes.
+_RETRIES = 2
+
+
+def prepare(builder: Any, way_out: str) -> None:
+    """Downloads and prepares a data set where it is not there yet.
+
+    Args:
+        builder: Of the data set, as `tfds.builder` returns it.
+        way_out: What to do where it can't be had, a sentence or more.
+
+    Raises:
+        OSError: It can't be downloaded or written.
+    """
+    # Slow to import, and needed by who has a builder alone.
+    import tensorflow_datasets as tfds
+    from tensorflow_datasets.core.download import downloader
+
+    with quietly():
+        if builder.is_prepared():
+            return
+        name = builder.info.full_name
+    logging.info(
+        "TensorFlow Datasets downloads %s to %s, once.", name, builder.data_dir
+    )
+    tfds.disable_progress_bar()
+    retries = downloader.MAX_RETRIES
+    downloader.MAX_RETRIES = _RETRIES
+    try:
+        with quietly():
+            builder.download_and_prepare()
+    except OSError as error:
+        raise OSError(
+            f"{name} could not be had from TensorFlow Datasets. {way_out} "
+            f"Received: {_reason(error)}"
+        ) from error
+    finally:
+        downloader.MAX_RETRIES = retries
+
+
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """Keeps back what TensorFlow Datasets logs and prints."""
+    # For good: other downloads fail when the first has.
+    python_logging.getLogger("urllib3").setLevel(python_logging.ERROR)
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.ERROR)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        logging.set_verbosity(before)
+
+
+def _reason(error: OSError) -> str:
+    """Returns the cause without who was called on the way, and how often."""
+    inner = error.args[0] if error.args else error
+    return " ".join(str(getattr(inner, "reason", error)).split())[:300]
