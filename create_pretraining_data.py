@@ -26,6 +26,8 @@ has the commands for Dataflow, Flink and Spark, and what to install):
         --region=europe-west4 --temp_location=gs://b/tmp"
 """
 
+import hashlib
+import os
 import shlex
 import time
 
@@ -50,6 +52,9 @@ from etils import epath
 
 flags.adopt_module_key_flags(text_flags)
 
+# More than anyone needs; far beyond, memory ends before the records begin.
+_LONGEST, _MOST_TIMES, _MOST_WORKERS = 1 << 16, 10_000, 1024
+
 # ---- Flags: files -----------------------------------------------------------
 
 _SHOWING = flag_sections.Section("What to do")
@@ -64,11 +69,13 @@ _OUTPUT_DIR = _OUTPUT.output_path(
     "output_dir",
     "Folder for part-*.tfrecord and manifest.json, instead of output_file.",
     holds=flag_sections.FOLDER,
+    own=("part-00000-of-00001.tfrecord", "manifest.json"),
 )
 _OVERWRITE = _OUTPUT.boolean(
     "overwrite",
     False,
     "Whether files of output_file may be replaced that no run wrote.",
+    only_with="output_file",
     rare=True,
 )
 _NUM_SHARDS = _OUTPUT.integer(
@@ -92,6 +99,8 @@ _DO_LOWER_CASE = _MODEL.boolean(
     "do_lower_case",
     True,
     "Whether to lower-case and strip accents: true for uncased models.",
+    only_with="!show",
+    harmless=True,
 )
 _NUM_WORKERS = _RUN.integer(
     "num_workers",
@@ -99,6 +108,7 @@ _NUM_WORKERS = _RUN.integer(
     "Processes. By default one for each core, but no more than 16 MB parts of "
     "the text.",
     least=1,
+    most=_MOST_WORKERS,
     only_with="!runner",
 )
 _RUNNER = _RUN.choice(
@@ -122,7 +132,7 @@ _RECORDS = flag_sections.Section("Records", only_with="!show")
 _MASKS = flag_sections.Section("Masks", only_with="!show")
 
 _MAX_SEQ_LENGTH = _RECORDS.integer(
-    "max_seq_length", 128, "Tokens per sequence."
+    "max_seq_length", 128, "Tokens per sequence.", most=_LONGEST
 )
 _MAX_PREDICTIONS_PER_SEQ = _MASKS.integer(
     "max_predictions_per_seq", 20, "Masked tokens per sequence at most."
@@ -131,7 +141,10 @@ _RANDOM_SEED = _RECORDS.integer(
     "random_seed", 12345, "Of all random choices.", least=0
 )
 _DUPE_FACTOR = _RECORDS.integer(
-    "dupe_factor", 10, "Times to use each document, masked differently."
+    "dupe_factor",
+    10,
+    "Times to use each document, masked differently.",
+    most=_MOST_TIMES,
 )
 _SHORT_SEQ_PROB = _RECORDS.number(
     "short_seq_prob", 0.1, "Share of the documents cut into shorter sequences."
@@ -235,7 +248,7 @@ def output_of_flags() -> creation_output.Output:
     if bool(files) == bool(folder):
         raise ValueError(
             "Give either --output_file or --output_dir. Received: "
-            f"output_file={files}, output_dir={folder}"
+            f"output_file={','.join(files)}, output_dir={folder}"
         )
     shards, megabytes = _NUM_SHARDS.value, _SHARD_SIZE_MB.value
     if not files:
@@ -250,10 +263,10 @@ def output_of_flags() -> creation_output.Output:
             num_shards=shards,
             shard_bytes=(megabytes or 100) * 10**6,
         )
-    if len(set(files)) < len(files):
+    if len(set(map(os.path.realpath, files))) < len(files):
         raise ValueError(
             "--output_file must name each file once. "
-            f"Received: output_file={files}"
+            f"Received: output_file={','.join(files)}"
         )
     folders = [file for file in files if epath.Path(file).is_dir()]
     if folders:
@@ -261,9 +274,11 @@ def output_of_flags() -> creation_output.Output:
             "--output_file must name files: give a folder by --output_dir. "
             f"Received: output_file={folders[0]}"
         )
-    return creation_output.Output(
+    output = creation_output.Output(
         files=tuple(files), overwrites=_OVERWRITE.value
     )
+    output.check_names()
+    return output
 
 
 def job_of_flags(output: creation_output.Output) -> creation_run.Job:
@@ -302,13 +317,26 @@ def show_records(number: int) -> None:
     with quiet.kept_back():
         from bert_tf import inspection
 
+    vocab = tokenization.read_vocab(_VOCAB_FILE.value)
+    pieces = list(tokenization.parse_vocab(vocab, _VOCAB_FILE.value))
     files = paths.expand(text_flags.INPUT_FILE.value)
-    pieces = list(tokenization.load_vocab(_VOCAB_FILE.value))
-    for text in inspection.show(files, pieces, number):
+    made_with = hashlib.sha256(vocab.encode()).hexdigest()
+    for text in inspection.show(files, pieces, number, made_with):
         print(text)
 
 
 # ---- Main -------------------------------------------------------------------
+
+
+def beam_options() -> list[str]:
+    """Returns the options of the runner."""
+    try:
+        return shlex.split(_BEAM_OPTIONS.value)
+    except ValueError as error:
+        raise ValueError(
+            f"--beam_options must be written as in a shell ({error}). "
+            f"Received: beam_options={_BEAM_OPTIONS.value}"
+        ) from error
 
 
 def create(
@@ -316,8 +344,7 @@ def create(
 ) -> creation_output.Result:
     """Makes all shards and the manifest, here or on a cluster."""
     if _RUNNER.value:
-        given = shlex.split(_BEAM_OPTIONS.value)
-        return beam.run(job, output, _RUNNER.value, given)
+        return beam.run(job, output, _RUNNER.value, beam_options())
     number = _NUM_WORKERS.value or min(workers.cores(), len(job.units))
     with workers.Workers(number, ["bert_tf.creation_run"]) as pool:
         result = creation_run.run(job, output, pool)

@@ -112,6 +112,7 @@ from bert_tf import (
     fine_tuning,
     fine_tuning_setup,
     heads,
+    input_files,
     losses,
     progress,
     tagging_records,
@@ -176,6 +177,9 @@ def read_splits(work):
             continue
         if not flag.value:
             raise ValueError(f"Give --{flag.name}, the {name} set.")
+        if name == "test":
+            # Once more when a column of predictions is added.
+            input_files.check_can_be_read_again(flag.value)
         has_labels = name != "test" or _TEST_HAS_LABELS.value
         columns = tagging.Columns(
             _TOKEN_COLUMN.value,
@@ -212,7 +216,8 @@ def check_labels(folder, source, labels, do_train):
         raise ValueError(
             f"{source.path} was trained with {shape[0]} labels"
             f"{': ' * bool(trained)}{', '.join(trained)}. Give the same by "
-            "--labels, or start from a model without a tagging head. "
+            "--labels, in this order, or start from a model without a tagging "
+            "head. "
             f"Received: labels={','.join(labels)}"
         )
 
@@ -378,15 +383,17 @@ def main(_):
     model_files = fine_tuning_setup.load_files()
     length = _MAX_SEQ_LENGTH.value
     model_files.config.check_sequence_length(length)
+    if not work.train:
+        fine_tuning_setup.check_trained("tagging", _IDENTITY)
+    source = common_setup.open_init_checkpoint()
+    if _LABELS.value:
+        check_labels(folder, source, tuple(_LABELS.value), work.train)
     splits = read_splits(work)
     known = fine_tuning_setup.known_labels()
     labels, scheme = tagging_splits.find_labels(
         _LABELS.value, find_scheme(), splits, known
     )
-    source = common_setup.open_init_checkpoint()
     check_labels(folder, source, labels, work.train)
-    if not work.train:
-        fine_tuning_setup.check_trained("tagging", _IDENTITY)
 
     strategy = fine_tuning_setup.set_up_distribution()
     plan = fine_tuning_setup.plan(strategy)

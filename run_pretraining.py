@@ -329,6 +329,23 @@ def evaluation_hook(plan, model, evaluate, kept, report):
     return hook
 
 
+def check_memory(plan, strategy, config, lengths):
+    """Raises ValueError where a step on CPUs needs more than there is."""
+    if not distribution.is_cpu(strategy):
+        return
+    rows = plan.batch_size // strategy.num_replicas_in_sync
+    parts = plan.accumulate or rows  # --auto_batch_size may take single rows
+    memory = devices.training_memory(
+        *(config, rows // parts, lengths["S"], lengths["P"]),
+        *(plan.recipe.dtype, common_flags.REMAT.value, parts),
+    )
+    devices.check_room_for_steps(
+        memory,
+        distribution.local_replicas(strategy),
+        f"train_batch_size={plan.batch_size}",
+    )
+
+
 def find_accumulate(
     plan, folder, strategy, model, optimizer, data, dataset, start
 ):
@@ -374,6 +391,9 @@ def make_evaluation(strategy, model, data, batch_size, max_steps, seed):
     objective = pretraining.objective(data.objective)
     means = inference.make_evaluate(strategy, model, objective)
 
+    # What there are, evenly over the replicas: the rest would be filling.
+    replicas = strategy.num_replicas_in_sync
+    batch_size = min(batch_size, -(-sum(data.counts) // replicas) * replicas)
     number = min(max_steps, -(-sum(data.counts) // batch_size))
 
     def evaluate():
@@ -453,6 +473,8 @@ def main(_):
             _MAX_PREDICTIONS_PER_SEQ.value,
         )
         pretraining_input.check_alike(data.files, eval_data.files)
+    if do_train:
+        check_memory(plan, strategy, config, data.lengths)
     if common_setup.is_remote():
         pretraining_input.check_no_masking(data, eval_data)
     manifest = manifests.find(data.files)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 
 from bert_tf import checkpoints, files
+from bert_tf.interop import opened
 
 import keras
 import numpy as np
@@ -14,6 +15,10 @@ import tensorflow as tf
 # Of a run, in its folder.
 FOLDER = "best"
 _RESULTS = "results.json"
+_WAY_OUT = (
+    "It keeps the best evaluation of a run: bring it back, or remove {}, and "
+    "the newest weights are used."
+)
 
 
 class Best:
@@ -110,12 +115,23 @@ def clear(output_dir: str) -> None:
 
 
 def checkpoint(output_dir: str) -> str | None:
-    """Returns the checkpoint that a run kept; None if there is none."""
+    """Returns the checkpoint that a run kept; None if there is none.
+
+    Raises:
+        ValueError: What says which it is, or the checkpoint, is damaged.
+    """
     folder = os.path.join(output_dir, FOLDER)
     results = _read_results(folder)
     if results is None:
         return None
-    return _prefix(folder, int(results[checkpoints.GLOBAL_STEP]))
+    prefix = _prefix(folder, int(results[checkpoints.GLOBAL_STEP]))
+    if not tf.io.gfile.exists(f"{prefix}.index"):
+        raise ValueError(
+            f"{os.path.join(folder, _RESULTS)} says that the best weights are "
+            f"{prefix}, which are not there. Bring them back, or remove "
+            f"{folder}: the newest are used then."
+        )
+    return prefix
 
 
 def _remove(folder: str) -> None:
@@ -136,5 +152,13 @@ def _read_results(folder: str) -> dict[str, float] | None:
     path = os.path.join(folder, _RESULTS)
     if not tf.io.gfile.exists(path):
         return None
-    with tf.io.gfile.GFile(path) as file:
-        return json.loads(file.read())
+    try:
+        results = opened.read_json(folder, _RESULTS)
+    except ValueError as error:
+        raise ValueError(f"{error}. {_WAY_OUT.format(folder)}") from error
+    if not isinstance(results.get(checkpoints.GLOBAL_STEP), int):
+        raise ValueError(
+            f"{path} has no `{checkpoints.GLOBAL_STEP}`. "
+            f"{_WAY_OUT.format(folder)}"
+        )
+    return results

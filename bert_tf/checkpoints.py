@@ -314,14 +314,22 @@ def compare(
     unused = sorted({*stored.keys(), *source.left_over} - wanted.keys())
     missing = [name for name in fresh if re.search(required, name)]
     if missing:
+        # By what the encoder is called there one sees what it is.
+        unused = sorted(unused, key=lambda name: "encoder" not in name)
         raise ValueError(
             f"{source.path} does not fit this model. "
-            f"In the model only: {', '.join(missing)}. "
-            f"In the checkpoint only: {', '.join(unused) or 'nothing'}. "
+            f"In the model only: {_some(missing)}. "
+            f"In the checkpoint only: {_some(unused) or 'nothing'}. "
             "Is it another architecture than bert_config_file says?"
         )
     _check_shapes(source.path, stored, {n: wanted[n].shape for n in present})
     return Report(source.path, tuple(present), tuple(fresh), tuple(unused))
+
+
+def _some(texts: Sequence[str], separator: str = ", ") -> str:
+    """Names the first three."""
+    more = [f"and {len(texts) - 3} more"] * (len(texts) > 3)
+    return separator.join([*texts[:3], *more])
 
 
 def _check_shapes(
@@ -334,7 +342,7 @@ def _check_shapes(
     ]
     if wrong:
         raise ValueError(
-            f"{prefix} has other shapes than this model: {'; '.join(wrong)}. "
+            f"{prefix} has other shapes than this model: {_some(wrong, '; ')}. "
             "Use the bert_config.json and vocab.txt that belong to it."
         )
 

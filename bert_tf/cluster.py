@@ -55,10 +55,15 @@ def share_of_gpus(
     names = ("SLURM_NODEID", "SLURM_LOCALID", "SLURM_GPUS_ON_NODE")
     if any(name not in environment for name in (*_SLURM, *names)):
         return None
-    node, local, there = (int(environment[name]) for name in names)
-    tasks = _tasks(environment["SLURM_STEP_TASKS_PER_NODE"])[node]
-    if tasks == 1 or gpus < there:
+    numbers = [environment[name] for name in names]
+    if not all(number.isdecimal() for number in numbers):
         return None
+    node, local, there = map(int, numbers)
+    counts = _tasks(environment["SLURM_STEP_TASKS_PER_NODE"])
+    # What else is wrong is said where the cluster is made.
+    if node >= len(counts) or counts[node] == 1 or gpus < there:
+        return None
+    tasks = counts[node]
     if gpus % tasks:
         raise ValueError(
             "The GPUs of a machine must be a multiple of its tasks. Received: "
@@ -76,10 +81,14 @@ def _check(text: str) -> None:
             for role, addresses in config["cluster"].items()
         }
         role, index = config["task"]["type"], int(config["task"]["index"])
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    # Also of lists in lists without end.
+    except (
+        *(ValueError, TypeError, KeyError, AttributeError),
+        RecursionError,
+    ) as error:
         raise ValueError(
             f"TF_CONFIG does not describe a cluster, such as {_EXAMPLE}. "
-            f"Received: {text!r}"
+            f"Received: {_shortened(text)}"
         ) from error
     addresses = [address for role in workers for address in workers[role]]
     wrong = None
@@ -95,26 +104,42 @@ def _check(text: str) -> None:
         wrong = "it has more than one chief"
     elif len(set(addresses)) < len(addresses):
         wrong = "two processes have the same address"
-    elif bad := [a for a in addresses if not re.fullmatch(r".+:\d+", str(a))]:
+    elif bad := [a for a in addresses if not _is_address(str(a))]:
         wrong = f"{bad[0]} is not HOST:PORT"
     if wrong:
         raise ValueError(
-            f"TF_CONFIG contradicts itself: {wrong}. Received: {text!r}"
+            f"TF_CONFIG contradicts itself: {wrong}. "
+            f"Received: {_shortened(text)}"
         )
+
+
+def _is_address(text: str) -> bool:
+    found = re.fullmatch(r".+:(\d{1,5})", text)
+    return found is not None and 0 < int(found[1]) < 1 << 16
+
+
+def _shortened(text: str) -> str:
+    """Returns a variable for an error: clusters may have many workers."""
+    return repr(text) if len(text) <= 200 else f"{text[:200]!r}…"
 
 
 def _from_slurm(environment: Mapping[str, str]) -> dict[str, Any]:
     """Returns the cluster of a step, in the order of Slurm's ranks."""
     hosts = _hosts(environment["SLURM_STEP_NODELIST"])
     tasks = _tasks(environment["SLURM_STEP_TASKS_PER_NODE"])
-    rank = int(environment["SLURM_PROCID"])
-    if len(hosts) != len(tasks) or not 0 <= rank < sum(tasks):
+    rank, job = environment["SLURM_PROCID"], environment["SLURM_JOB_ID"]
+    if (
+        len(hosts) != len(tasks)
+        or not (rank.isdecimal() and job.isdecimal())
+        or int(rank) >= sum(tasks)
+    ):
         raise ValueError(
-            "The variables of Slurm contradict each other. Received: "
+            "The variables of Slurm contradict each other. Start the script "
+            "by srun, or describe the workers in TF_CONFIG. Received: "
             + ", ".join(f"{name}={environment[name]}" for name in _SLURM)
         )
     # Ports that two jobs on one host rarely share.
-    first = 20_000 + int(environment["SLURM_JOB_ID"]) % 10_000
+    first = 20_000 + int(job) % 10_000
     workers = [
         f"{host}:{first + task}"
         for host, count in zip(hosts, tasks, strict=True)
@@ -122,7 +147,7 @@ def _from_slurm(environment: Mapping[str, str]) -> dict[str, Any]:
     ]
     return {
         "cluster": {"worker": workers},
-        "task": {"type": "worker", "index": rank},
+        "task": {"type": "worker", "index": int(rank)},
     }
 
 

@@ -42,6 +42,9 @@ _OUT_OF_MEMORY = re.compile(
 )
 # What TensorFlow puts around a message: who called, on what.
 _OF_NO_USE = re.compile(r"\{\{[^}]*\}\}|\s*\[Op:\w+\](?: name: \S*)?")
+_NO_FILE_SYSTEM = re.compile(
+    r"File system scheme '(\w+)' not implemented \(file: '(.*)'\)"
+)
 # Columns of the log.
 _WIDTH = 120
 
@@ -142,8 +145,22 @@ def _parse() -> list[str]:
             f"There is no flag --{error.flagname}. {way_out} "
             f"python {script} --help shows all."
         ) from None
+    except flags.CantOpenFlagFileError as error:
+        cause = error.__context__
+        raise _of_flagfile(getattr(cause, "strerror", None) or cause) from None
     except flags.Error as error:
         raise ValueError(_of_flag(str(error))) from None
+    except UnicodeDecodeError as error:
+        raise _of_flagfile(f"it is not UTF-8 text, {error.reason}") from None
+
+
+def _of_flagfile(problem: object) -> ValueError:
+    """Returns the error of a flagfile that can't be read."""
+    names = [x for x in sys.argv if x.lstrip("-").startswith("flagfile")]
+    return ValueError(
+        f"A flagfile, or one that it names, can't be read: {problem}. Give a "
+        f"text with a flag a line. Received: {', '.join(names)}"
+    )
 
 
 def _of_flag(message: str) -> str:
@@ -225,6 +242,8 @@ def run(main: Callable[[list[str]], Any]) -> None:
             output_paths.check_remote(flags.FLAGS, of_runs=False)
             return main(argv)
         except KeyboardInterrupt:
+            # Another one ends this at once, without a word of Python's.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             return 128 + signal.SIGINT
         except Exception as error:
             if isinstance(error, BrokenPipeError) and _nobody_reads():
@@ -348,6 +367,12 @@ def _one_line(error: BaseException) -> str:
             "The device has too little memory. Take smaller batches, --remat, "
             "--dtype=bfloat16 or --gradient_accumulation_steps; pre-training "
             f"has --auto_batch_size. Received: {out_of_memory[0]}"
+        )
+    scheme = _NO_FILE_SYSTEM.match(text)
+    if scheme:
+        text = (
+            f"TensorFlow has no file system {scheme[1]}:// here. Give a local "
+            f"path, or one of gs://. Received: {scheme[2]}"
         )
     text = _OF_NO_USE.sub("", text)
     return " ".join(text.split()) or type(error).__name__

@@ -125,6 +125,8 @@ LOGICAL_CPUS = _DEVICES.integer(
     "Splits the CPU into so many devices, to try "
     "--distribution_strategy=mirrored without GPUs.",
     least=1,
+    only_with="distribution_strategy=mirrored",
+    harmless=True,
     rare=True,
 )
 DETERMINISTIC_OPS = _DEVICES.boolean(

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 
 from bert_tf import (
+    best,
     checkpoints,
     command_line,
     common_flags,
@@ -19,6 +20,7 @@ from bert_tf import (
     modeling,
     optimization_flags,
     output_paths,
+    progress,
     recipes,
     run_lock,
 )
@@ -239,9 +241,12 @@ def records_folder(trains: bool) -> str:
 
 
 def check_same_run(identity: tuple[str, ...]) -> None:
-    """Raises ValueError if output_dir holds another run than this."""
-    if checkpoints.latest(common_flags.OUTPUT_DIR.value):
+    """Raises ValueError if output_dir holds another run, or a damaged one."""
+    folder = common_flags.OUTPUT_DIR.value
+    if checkpoints.latest(folder):
         flagfiles.check_same_run(flags_file(), identity)
+        best.checkpoint(folder)
+        progress.check_lines(folder)
 
 
 def flags_file() -> str:
@@ -274,7 +279,9 @@ def find_source() -> model_files.Source | None:
 def find_config() -> modeling.BertConfig:
     """Returns the config of the model that the run starts from."""
     path = common_flags.BERT_CONFIG_FILE.value
-    return model_files.find_config(path, find_source())
+    config = model_files.find_config(path, find_source())
+    devices.check_room_for_weights(config)
+    return config
 
 
 # What of a checkpoint to start from: all of it, or without some.

@@ -218,7 +218,8 @@ class BertConfig:
         if size != self.vocab_size:
             raise ValueError(
                 f"{path} does not belong to this BERT config: it has {size} "
-                f"pieces, the config says vocab_size={self.vocab_size}."
+                f"pieces, the config says vocab_size={self.vocab_size}. Give "
+                "the two of one model."
             )
 
 

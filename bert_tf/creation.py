@@ -272,7 +272,15 @@ def check(
     if layout.shards > 1 and expected < _FEWEST * layout.shards:
         raise ValueError(
             f"The text gives about {expected:,} sequences, too few for so "
-            f"many files. Received: {layout.shards} files"
+            f"many files: each must get {_FEWEST}. Give fewer files "
+            "(--num_shards, --output_file) or larger ones (--shard_size_mb). "
+            f"Received: {layout.shards} files"
+        )
+    if counts["unknown_tokens"] == counts["tokens"]:
+        raise ValueError(
+            "All words of the text are [UNK]: its language, or its casing, is "
+            "not that of the vocabulary. Give another --vocab_file. "
+            f"Received: {counts['tokens']:,} words"
         )
 
 

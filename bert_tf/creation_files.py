@@ -67,7 +67,9 @@ class WorkFolder:
         """
         file = self.path / "run.json"
         if file.exists():
-            before = json.loads(file.read_text())
+            before = self._read_json(file)
+            if not isinstance(before, dict):
+                raise self._damaged(file, f"Received: {repr(before)[:40]}")
             if differences := differing(before, fingerprint):
                 raise ValueError(
                     f"{self.path} holds the unfinished work of another run: "
@@ -87,6 +89,11 @@ class WorkFolder:
         Raises:
             ValueError: Another process works in the folder.
         """
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(
+                f"{self.path} must be the folder that the work is done in, and "
+                "is a file. Move it, or choose another output"
+            )
         try:
             with run_lock.hold(self.path, what="makes records"):
                 yield
@@ -133,7 +140,20 @@ class WorkFolder:
     def load_counts(self, name: str) -> Any:
         """Returns what `save_counts` was given, None if nothing."""
         file = self._counts(name)
-        return json.loads(file.read_text()) if file.exists() else None
+        return self._read_json(file) if file.exists() else None
+
+    def _read_json(self, file: epath.Path) -> Any:
+        try:
+            return json.loads(file.read_bytes())
+        except ValueError as error:  # Of the encoding or of the syntax.
+            raise self._damaged(file, str(error)) from error
+
+    def _damaged(self, file: epath.Path, reason: str) -> ValueError:
+        """Returns the error for a file that is not as it was written."""
+        return ValueError(
+            f"{file}, of the unfinished work of an earlier run, is damaged. "
+            f"Remove the folder {self.path} to begin anew. {reason}"
+        )
 
     def _counts(self, name: str) -> epath.Path:
         return self.path / "counts" / f"{name}.json"
@@ -175,9 +195,12 @@ class WorkFolder:
         """Reads the documents of a piece."""
         path = self.path / "tokens" / "{:06d}-{:04d}.npy".format(*piece)
         with path.open("rb") as file:
-            packed, sentences, documents, keys = (
-                np.lib.format.read_array(file) for _ in range(4)
-            )
+            try:
+                packed, sentences, documents, keys = (
+                    np.lib.format.read_array(file) for _ in range(4)
+                )
+            except ValueError as error:
+                raise self._damaged(path, str(error)) from error
         tokens, word_starts = self._unpack(packed)
         return pretraining_data.Corpus(
             tokens, word_starts, sentences, documents, keys
@@ -229,11 +252,15 @@ class WorkFolder:
         self, piece: Piece, repetition: int, number: int
     ) -> tuple[np.ndarray, pretraining_data.Sequences]:
         """Reads the keys and sequences of a slice."""
-        with self._sequences(piece, repetition).open("rb") as file:
-            row = 2 * _TABLE.itemsize
-            table = _read(file, _TABLE, number * row, (number + 2) * row)
-            heads = _read(file, _HEAD, table[0], table[2])
-            packed = _read(file, self._dtype, table[1], table[3])
+        path = self._sequences(piece, repetition)
+        with path.open("rb") as file:
+            try:
+                row = 2 * _TABLE.itemsize
+                table = _read(file, _TABLE, number * row, (number + 2) * row)
+                heads = _read(file, _HEAD, table[0], table[2])
+                packed = _read(file, self._dtype, table[1], table[3])
+            except ValueError as error:
+                raise self._damaged(path, str(error)) from error
         starts = np.zeros(len(heads) + 1, np.int64)
         np.cumsum(heads["length"], out=starts[1:])
         tokens, word_starts = self._unpack(packed)
@@ -266,7 +293,10 @@ class WorkFolder:
 
 def _read(file: BinaryIO, dtype: np.dtype, start: int, end: int) -> np.ndarray:
     file.seek(int(start))
-    return np.frombuffer(file.read(int(end - start)), dtype)
+    data = file.read(int(end - start))
+    if len(data) != end - start:
+        raise ValueError(f"Received: {len(data)} bytes of {end - start}")
+    return np.frombuffer(data, dtype)
 
 
 def differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
@@ -281,5 +311,9 @@ def differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 200 else f"{text[:200]}..."
+    if isinstance(value, dict):
+        return ", ".join(f"{_short(x)} {name}" for name, x in value.items())
+    # A digest tells as much by its beginning.
+    is_digest = isinstance(value, str) and len(value) == 64
+    text = value[:8] if is_digest else json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."

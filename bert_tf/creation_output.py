@@ -5,9 +5,19 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf import creation, creation_files, manifests, pretraining_data
+from bert_tf import (
+    creation,
+    creation_files,
+    file_systems,
+    manifests,
+    pretraining_data,
+)
 
 from etils import epath
+
+# Of file systems 255 bytes; a file that is written ends in .tmp until it is
+# complete.
+_LONGEST_NAME = 251
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +81,31 @@ class Output:
             for shard in range(shards)
         ]
 
+    def check_names(self) -> None:
+        """Raises ValueError unless all has room beside the named files."""
+        for path in self.files:
+            is_local = not file_systems.is_remote(path)
+            if is_local and os.path.exists(path) and not os.path.isfile(path):
+                raise ValueError(
+                    "--output_file must name files, and this is a pipe or a "
+                    f"device. Received: output_file={path}"
+                )
+            # Others read parts of a path as they are.
+            own = (self.manifest, self.work_folder)
+            if any(f"{path}/".startswith(f"{each}/") for each in own):
+                raise ValueError(
+                    f"{path} is kept for what belongs to the first file: "
+                    "choose another name. "
+                    f"Received: output_file={','.join(self.files)}"
+                )
+        name = os.path.basename(self.manifest)
+        if len(os.fsencode(name)) > _LONGEST_NAME:
+            raise ValueError(
+                "The name of --output_file is too long: that of its manifest "
+                f"would have more than {_LONGEST_NAME} bytes. Choose a shorter "
+                f"one. Received: {len(os.fsencode(name))} bytes"
+            )
+
     def is_done(self, fingerprint: Mapping[str, Any]) -> bool:
         """Whether the output holds all that a run would make.
 
@@ -80,7 +115,15 @@ class Output:
         """
         manifest = epath.Path(self.manifest)
         if manifest.exists():
-            before = manifests.Manifest.read(manifest)
+            try:
+                before = manifests.Manifest.read(manifest)
+            except ValueError as error:
+                problem, _, _ = str(error).partition(". ")
+                raise ValueError(
+                    "There is a file in the place of the manifest that is "
+                    f"none of ours: {problem}. Remove it, or choose another "
+                    "output"
+                ) from error
             differences = creation_files.differing(before.made_of, fingerprint)
             if differences:
                 raise ValueError(

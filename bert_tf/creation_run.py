@@ -208,7 +208,7 @@ def _write(
         if not writer.records:
             raise ValueError(
                 f"The text gives too few sequences: {file} would be empty. "
-                f"Received: {layout.shards} files"
+                f"Give fewer files. Received: {layout.shards} files"
             )
     total["records"] = writer.records
     job.work.save_counts(f"shard-{shard}", total)

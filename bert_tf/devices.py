@@ -4,6 +4,7 @@ Shapes as in modeling.py; read rows: those of the last layer that a head reads.
 """
 
 import dataclasses
+import math
 import os
 import re
 import resource
@@ -314,6 +315,49 @@ def training_memory(
     return Memory(state, 2 * weights, embeddings + head + kept, working)
 
 
+def check_room_for_weights(config: modeling.BertConfig) -> None:
+    """Raises ValueError where a model's weights alone are too large.
+
+    That is a config with a digit too many. Weights go through the memory of
+    this machine, whatever it computes on.
+
+    Args:
+        config: the model's.
+    """
+    size, free = 4 * parameters(config), available_memory()
+    if size > free:
+        raise ValueError(
+            f"The weights of this model take {size / 1e9:,.1f} GB, and this "
+            f"machine has {free / 1e9:,.1f} GB of memory free. Is the config "
+            "the right one? Received: "
+            f"hidden_size={config.hidden_size}, "
+            f"num_hidden_layers={config.num_hidden_layers}, "
+            f"intermediate_size={config.intermediate_size}, "
+            f"vocab_size={config.vocab_size}"
+        )
+
+
+def check_room_for_steps(memory: Memory, replicas: int, received: str) -> None:
+    """Raises ValueError where steps on CPUs need more memory than there is.
+
+    The estimate is rather too small, and running out ends the process without
+    a word. Accelerators say so themselves.
+
+    Args:
+        memory: that each replica needs.
+        replicas: how many share this machine's memory.
+        received: what decides it, for the error.
+    """
+    size, free = replicas * memory.total, available_memory()
+    if size > free:
+        raise ValueError(
+            f"A step takes about {size / 1e9:,.1f} GB or more, and this "
+            f"machine has {free / 1e9:,.1f} GB of memory free. Lower "
+            "--train_batch_size, raise --gradient_accumulation_steps, or give "
+            f"--remat or --auto_batch_size. Received: {received}"
+        )
+
+
 def largest(memory: Callable[[int], float], available: float) -> int:
     """Returns for how many rows the memory suffices; 0 if not for one."""
     rows = 0
@@ -329,7 +373,12 @@ def largest(memory: Callable[[int], float], available: float) -> int:
 
 
 def available_memory() -> float:
-    """Bytes that this machine, or its control group (v2), has free for us."""
+    """Bytes that this machine, or its control group (v2), has free for us.
+
+    Without end where the system does not tell, as others than Linux.
+    """
+    if not os.path.exists("/proc/meminfo"):
+        return math.inf
     with open("/proc/meminfo") as file:
         lines = dict(line.split(":") for line in file)
     free = [int(lines["MemAvailable"].split()[0]) * 1024]

@@ -31,12 +31,19 @@ def check_checkpoints(
     needed = more * whole + 2 * weights
     if needed > free:
         raise OSError(
-            f"The disk of {folder} has {free / 1e9:.2f} GB free, and the "
-            f"checkpoints of this run need {needed / 1e9:.2f} GB: {more} of "
-            f"{whole / 1e9:.2f} GB each, and the best. Free some, choose "
+            f"The disk of {folder} has {_spelt(free)} free, and the "
+            f"checkpoints of this run need {_spelt(needed)}: {more} of "
+            f"{_spelt(whole)} each, and the best. Free some, choose "
             "another --output_dir or lower --keep_checkpoint_max. "
             f"Received: keep_checkpoint_max={state.keep}"
         )
+
+
+def _spelt(size: int) -> str:
+    for unit, name in ((1e9, "GB"), (1e6, "MB")):
+        if size >= unit / 10:
+            return f"{size / unit:.2f} {name}"
+    return f"{size:,} bytes"
 
 
 def _size(variable: Any) -> int:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import textwrap
 from collections.abc import Callable, Iterator
 
 from bert_tf import cluster, options
@@ -218,6 +219,7 @@ def _tpu_strategy(
         raise ValueError(
             "No TPU was found. On a TPU host leave --tpu_name out and install "
             "tensorflow-tpu; from elsewhere give its name or grpc address. "
-            f"Received: tpu_name={name!r}. TensorFlow says: {error}"
+            f"Received: tpu_name={name!r}. TensorFlow says: "
+            f"{textwrap.shorten(str(error), 160, placeholder=' ...')}"
         ) from error
     return tf.distribute.TPUStrategy(resolver)

@@ -245,13 +245,22 @@ def _examples(run: Run) -> dict[str, int | str]:
 
 def _check_same_examples(run: Run, now: Mapping[str, int | str]) -> None:
     """Raises ValueError if the run would go on with other examples."""
-    before = opened.read_json(run.folder, _EXAMPLES)
-    if before and checkpoints.latest(run.folder) and now != before:
+    if not checkpoints.latest(run.folder):
+        return
+    try:
+        before = opened.read_json(run.folder, _EXAMPLES)
+    except ValueError as error:
+        raise ValueError(
+            f"{error}. It says which examples the run trains on: bring it "
+            "back, or choose another output_dir."
+        ) from error
+    if before and now != before:
+        number = before.get("records", "another number of")
         raise ValueError(
             f"The run in {run.folder} was trained on other examples: they "
-            f"were {before['records']} records, and are {now['records']} now, "
-            "not all the same. Bring the training data back as it was, or "
-            "choose another output_dir."
+            f"were {number} records, and are {now['records']} now, not all "
+            "the same. Bring the training data back as it was, or choose "
+            "another output_dir."
         )
 
 
@@ -424,6 +433,9 @@ def predict(
         {name: [rows, ...]} of each batch, without its filling.
     """
     data = run.data[split]
+    # What there are, evenly over the replicas: the rest would be filling.
+    replicas = run.strategy.num_replicas_in_sync
+    batch_size = min(batch_size, -(-data.count // replicas) * replicas)
     dataset = input_pipeline.distribute(
         run.strategy,
         input_pipeline.evaluate([data.path], batch_size),

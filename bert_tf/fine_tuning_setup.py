@@ -12,6 +12,7 @@ from bert_tf import (
     command_line,
     common_flags,
     common_setup,
+    devices,
     distribution,
     fine_tuned,
     fine_tuning,
@@ -55,17 +56,26 @@ def work() -> Work:
 
 
 def load_files() -> fine_tuned.ModelFiles:
-    """Reads config and vocabulary, and checks them against each other."""
+    """Reads config and vocabulary, and checks them against each other.
+
+    Raises:
+        ValueError: They can't be read, contradict each other, or there is no
+            trained model, and none is to be trained.
+    """
+    if not fine_tuning_flags.DO_TRAIN.value:
+        common_setup.own_weights(_own_weights())
     lower = fine_tuning_flags.DO_LOWER_CASE.value
     tokenization.validate_case_matches_checkpoint(
         lower, common_flags.INIT_CHECKPOINT.value
     )
-    return fine_tuned.ModelFiles.load(
+    files = fine_tuned.ModelFiles.load(
         common_flags.BERT_CONFIG_FILE.value,
         fine_tuning_flags.VOCAB_FILE.value,
         lower,
         common_setup.find_source(),
     )
+    devices.check_room_for_weights(files.config)
+    return files
 
 
 def set_up_distribution() -> tf.distribute.Strategy:

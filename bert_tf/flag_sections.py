@@ -56,7 +56,7 @@ class About:
         holds: What is at a path: FILE, NEW_FOLDER, RUN, MODEL or, where the
             script itself looks at it, "".
         beside: Endings of other files that are written beside a FILE.
-        own: Patterns of what is written into a NEW_FOLDER.
+        own: Patterns of what is written into a NEW_FOLDER; of a FOLDER names.
         required: Whether a run needs it.
         rare: Whether only `--helpfull` shows it.
         only_with: All of these must hold, or the flag is not used.
@@ -188,7 +188,13 @@ class Section:
 
     def words(self, name: str, default: Any, text: str, **how: Any) -> Holder:
         """Texts with commas between."""
-        holder = flags.DEFINE_list(name, default, text)
+        holder = flags.DEFINE(
+            _Words(name),
+            name,
+            default,
+            text,
+            serializer=flags.CsvListSerializer(","),
+        )
         return self._keep(holder, "A,B,...", how)
 
     # ---- Paths --------------------------------------------------------------
@@ -200,8 +206,7 @@ class Section:
 
     def input_paths(self, name: str, text: str, **how: Any) -> Holder:
         """Files or globs that are read, with commas between."""
-        holder = flags.DEFINE_list(name, None, text)
-        return self._keep(holder, "PATHS", {"role": INPUT, **how})
+        return self._paths(name, text, {"role": INPUT, **how})
 
     def output_path(self, name: str, text: str, **how: Any) -> Holder:
         """A file or a folder that is written."""
@@ -210,8 +215,17 @@ class Section:
 
     def output_paths(self, name: str, text: str, **how: Any) -> Holder:
         """Files that are written, with commas between."""
-        holder = flags.DEFINE_list(name, None, text)
-        return self._keep(holder, "PATHS", {"role": OUTPUT, **how})
+        return self._paths(name, text, {"role": OUTPUT, **how})
+
+    def _paths(self, name: str, text: str, how: dict[str, Any]) -> Holder:
+        holder = flags.DEFINE(
+            _Paths(name),
+            name,
+            None,
+            text,
+            serializer=flags.CsvListSerializer(","),
+        )
+        return self._keep(holder, "PATHS", how)
 
     def _keep(self, holder: Holder, kind: str, how: dict[str, Any]) -> Holder:
         terms = how.pop("only_with", ())
@@ -280,7 +294,7 @@ class _Number(_Parser):
         above: float | None = None,
     ):
         parts = [
-            f"{word} {bound:g}"
+            f"{word} {bound if isinstance(bound, int) else f'{bound:g}'}"
             for word, bound in (
                 ("above", above),
                 ("at least", least),
@@ -350,6 +364,40 @@ class _OneOf(_Parser):
         if text not in self._allowed:
             raise ValueError
         return text
+
+
+class _Words(flags.ListParser):
+    """Reads texts with commas between."""
+
+    def __init__(self, name: str):
+        super().__init__()
+        self._name = name
+
+    def parse(self, argument: Any) -> Any:
+        if not isinstance(argument, str):
+            return super().parse(argument)
+        if not argument.strip():
+            raise ValueError(
+                f"--{self._name} must be given or left out, and it is empty. "
+                "Is a variable of the shell not set?"
+            )
+        try:
+            return super().parse(argument)
+        except ValueError:  # Such as a quote that is not closed.
+            raise ValueError(
+                f"--{self._name} must be texts with commas between, in one "
+                "line; one with a comma in double quotes. "
+                f"Received: {self._name}={argument}"
+            ) from None
+
+
+class _Paths(_Words):
+    """Reads paths with commas between; of empty ones `output_paths` tells."""
+
+    def parse(self, argument: Any) -> Any:
+        if isinstance(argument, str) and not argument.strip():
+            return []
+        return super().parse(argument)
 
 
 # ---- Given and not used -----------------------------------------------------

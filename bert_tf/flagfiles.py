@@ -26,7 +26,14 @@ def write_flagfile(path: str) -> None:
 
 def read_flagfile(path: str) -> dict[str, str]:
     """Returns the flags that `write_flagfile` wrote, as text by name."""
-    lines = epath.Path(path).read_text().split("\n")
+    try:
+        lines = epath.Path(path).read_bytes().decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is damaged: it keeps the flags of a run, and is not "
+            f"UTF-8 text ({error.reason} at byte {error.start}). Bring it back "
+            "as it was, or choose another folder."
+        ) from error
     texts = {}
     for line in lines:
         if line.startswith("--"):
@@ -57,6 +64,8 @@ def check_same_run(path: str, identity: Iterable[str]) -> None:
             f"{os.path.dirname(path)} holds another run: {'; '.join(fatal)}. "
             "Choose another output_dir, or remove this one to start again."
         )
+    # Of the checks that were made before, the run itself tells nothing.
+    changed.pop("check_only", None)
     for change in changed.values():
         logging.warning("Going on with another flag: %s", change)
 

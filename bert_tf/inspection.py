@@ -16,6 +16,12 @@ from bert_tf import input_pipeline, manifests, masking, records
 import numpy as np
 import tensorflow as tf
 
+# Whose numbers of values the lengths of a record are.
+_MEASURES = {
+    "S": "input_ids",
+    "P": "masked_lm_positions",
+    "K": "next_sentence_labels",
+}
 # Label -> what it says of the second segment, by the objective of the data.
 _LABELS = {
     "nsp": ("follows the first", "is of another document"),
@@ -24,7 +30,10 @@ _LABELS = {
 
 
 def show(
-    files: Sequence[str], pieces: Sequence[str], number: int
+    files: Sequence[str],
+    pieces: Sequence[str],
+    number: int,
+    vocab_sha256: str | None = None,
 ) -> Iterator[str]:
     """Yields the first records of some files, each as lines of text.
 
@@ -35,13 +44,26 @@ def show(
         files: Of pre-training records, with or without a manifest.
         pieces: The vocabulary.
         number: How many records to show.
+        vocab_sha256: Of the vocabulary's text, to be compared with what a
+            manifest says.
+
+    Raises:
+        ValueError: They can't be read, are no records of pre-training, or were
+            made with another vocabulary.
     """
     manifest = manifests.find(files)
     objective, masks = "nsp", None
     if manifest is not None:
+        if vocab_sha256 not in (None, manifest.vocab_sha256):
+            raise ValueError(
+                f"{files[0]} was not made with this vocabulary: its manifest "
+                "has another vocab_sha256. Give the one that it was made "
+                f"with. Received: {len(pieces)} pieces, in the manifest "
+                f"{manifest.vocab_size}"
+            )
         objective = manifest.objective
         if manifest.dynamic_masking:
-            settings = masking.Masking(**manifest.masking)
+            settings = masking.Masking.of_manifest(manifest.masking, files[0])
             masks = input_pipeline.DynamicMasks(settings, manifest.seed)
     shown = 0
     for file in files:
@@ -61,27 +83,76 @@ def show(
 
 def _rows(file: str, number: int) -> Iterator[dict[str, np.ndarray]]:
     """Yields the features of a file's first records."""
+    seen = 0
     with input_pipeline.explained([file]):
         for serialized in tf.data.TFRecordDataset(file).take(number):
-            yield _decode(file, serialized.numpy())
+            seen += 1
+            yield _decode(file, seen, serialized.numpy())
+    if seen < number:
+        # TensorFlow takes a header that was cut off for the end of the file.
+        records.count([file])
 
 
-def _decode(file: str, record: bytes) -> dict[str, np.ndarray]:
+def _decode(file: str, number: int, record: bytes) -> dict[str, np.ndarray]:
     """Returns the features of a record, whatever their lengths."""
-    features = records.decode(file, record).features.feature
-    row = {}
-    for name, feature in features.items():
-        if feature.HasField("float_list"):
-            values = np.array(feature.float_list.value, np.float32)
-        else:
-            values = np.array(feature.int64_list.value, np.int32)
-        row[name] = values
-    if not {"input_ids", "segment_ids", "next_sentence_labels"} <= row.keys():
+    stored = records.decode(file, record, number).features.feature
+    kinds = [
+        kind
+        for kind in records.PRETRAINING_TYPES.values()
+        if {feature.name for feature in kind.features} <= stored.keys()
+    ]
+    if not kinds:
         raise ValueError(
-            f"{file} does not hold pre-training records. "
-            f"Received: features={sorted(row)}"
+            f"{file} does not hold pre-training records: give those that "
+            "create_pretraining_data.py has made. "
+            f"Received: features={sorted(stored)}"
         )
-    return row
+    # Packed rows have all features of others.
+    features = max((kind.features for kind in kinds), key=len)
+    row = {
+        feature.name: np.array(
+            stored[feature.name].float_list.value
+            if feature.dtype == tf.float32
+            else stored[feature.name].int64_list.value,
+            feature.dtype.as_numpy_dtype,
+        )
+        for feature in features
+    }
+    lengths = {x: len(row.get(name, ())) for x, name in _MEASURES.items()}
+    where = f"{file}, record {number}"
+    for feature in features:
+        expected = int(np.prod(feature.shape(lengths)))
+        if not expected or len(row[feature.name]) != expected:
+            kind = stored[feature.name].WhichOneof("kind")
+            raise ValueError(
+                f"{where}: {feature.name} must hold {expected or 'some'} "
+                f"numbers of {feature.dtype.name}. Make the data again. "
+                f"Received: {len(row[feature.name])}, of the kind {kind}"
+            )
+    _check_ranges(where, row, lengths)
+    return {
+        name: x.astype(np.int32) if x.dtype == np.int64 else x
+        for name, x in row.items()
+    }
+
+
+def _check_ranges(
+    where: str, row: Mapping[str, np.ndarray], lengths: Mapping[str, int]
+) -> None:
+    """Raises ValueError where a number points to what is not in the record."""
+    for name, most in (
+        ("input_mask", 1),
+        ("segment_ids", 1),
+        ("next_sentence_labels", 1),
+        ("masked_lm_positions", lengths["S"] - 1),
+        ("sequence_ids", lengths["K"]),
+    ):
+        for wrong in row.get(name, np.empty(0)):
+            if not 0 <= wrong <= most:
+                raise ValueError(
+                    f"{where}: {name} must be from 0 to {most}. Make the data "
+                    f"again. Received: {name}={wrong}"
+                )
 
 
 def _text(
@@ -117,11 +188,12 @@ def _text(
 
 
 def _pieces(pieces: Sequence[str], ids: np.ndarray, file: str) -> list[str]:
-    if len(ids) and not 0 <= ids.min() <= ids.max() < len(pieces):
-        raise ValueError(
-            f"{file} holds the token {ids.max()}, the vocabulary has "
-            f"{len(pieces)}: give the one that the records were made with"
-        )
+    for token in ids:
+        if not 0 <= token < len(pieces):
+            raise ValueError(
+                f"{file} holds the token {token}, the vocabulary has "
+                f"{len(pieces)}: give the one that the records were made with"
+            )
     return [pieces[token] for token in ids]
 
 

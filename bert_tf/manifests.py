@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self, get_type_hints
 
 import bert_tf
-from bert_tf import files
+from bert_tf import files, input_files
 
 from etils import epath
 
@@ -22,6 +22,17 @@ _OF_VERSION_1 = {
     "made_of": {},
     "created_by": "0.1",
 }
+_OBJECTIVES = ("nsp", "sop", "none")
+_LEAST = {
+    "max_seq_length": 1,
+    "max_predictions_per_seq": 0,
+    "vocab_size": 1,
+    "sequences_per_row": 1,
+}
+_WAY_OUT = (
+    "Copy it from where the records were made, or make them again; records of "
+    "the original have none."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,10 +99,16 @@ class Manifest:
                 a value of the wrong type. Names the file.
         """
         path = os.fspath(path)
+        input_files.check(path)
+        data = epath.Path(path).read_bytes()
         try:
-            values = json.loads(epath.Path(path).read_text())
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path} is not JSON: {error}") from error
+            values = json.loads(data)
+        # Of the encoding, of the syntax, or lists in lists without end.
+        except (ValueError, RecursionError) as error:
+            problem = input_files.explain_text(data[:64]) or error
+            raise ValueError(
+                f"{path} is not JSON: {problem}. {_WAY_OUT}"
+            ) from error
         version = values.get("version") if isinstance(values, dict) else None
         if isinstance(version, int) and version > FORMAT_VERSION:
             raise ValueError(
@@ -106,28 +123,48 @@ class Manifest:
         for shard in values["shards"]:
             _check_keys(path, Shard, shard)
             shards.append(Shard(**shard))
-        return cls(**{**values, "shards": tuple(shards)})
+        made = cls(**{**values, "shards": tuple(shards)})
+        made._check_values(path)
+        return made
+
+    def _check_values(self, path: str) -> None:
+        """Raises ValueError if a value is none that data can be made with."""
+        for name, value, is_right in (
+            *(
+                (name, getattr(self, name), getattr(self, name) >= least)
+                for name, least in _LEAST.items()
+            ),
+            ("objective", self.objective, self.objective in _OBJECTIVES),
+            *(("records", x.records, x.records >= 0) for x in self.shards),
+        ):
+            if not is_right:
+                raise ValueError(
+                    f"{path} is damaged: no data is made with {name}={value!r}."
+                    f" {_WAY_OUT}"
+                )
 
 
 def _check_keys(path: str, kind: type, values: Any) -> None:
     if not isinstance(values, dict):
         raise ValueError(
-            f"{path} is not a manifest of this format. "
-            f"Expected a JSON object, received: {values!r}"
+            f"{path} is not a manifest of this format. {_WAY_OUT} "
+            f"Expected a JSON object, received: {repr(values)[:80]}"
         )
     types = get_type_hints(kind)
-    if values.keys() != types.keys():
+    unknown = sorted(values.keys() - types.keys())
+    missing = sorted(types.keys() - values.keys())
+    if unknown or missing:
         raise ValueError(
-            f"{path} is not a manifest of this format. "
-            f"Unknown keys: {sorted(values.keys() - types.keys())}; "
-            f"missing keys: {sorted(types.keys() - values.keys())}"
+            f"{path} is not a manifest of this format. {_WAY_OUT} "
+            f"Unknown keys: {', '.join(unknown) or 'none'}; "
+            f"missing keys: {', '.join(missing) or 'none'}"
         )
     for key, value in values.items():
         expected = list if key == "shards" else types[key]
         if type(value) is not expected:
             raise ValueError(
                 f"{path}: {key!r} must be of type {expected.__name__}. "
-                f"Received: {value!r}"
+                f"{_WAY_OUT} Received: {key}={repr(value)[:80]}"
             )
 
 

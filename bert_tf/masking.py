@@ -17,6 +17,7 @@ Shapes:
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
 
@@ -52,6 +53,23 @@ class Masking:
     cls_id: int
     sep_id: int
     mask_id: int
+
+    @classmethod
+    def of_manifest(cls, values: Mapping[str, Any], file: str) -> Self:
+        """Returns what the manifest of a file says.
+
+        Raises:
+            ValueError: It is not all there, or no policy of ours.
+        """
+        names = {field.name for field in dataclasses.fields(cls)}
+        if values.keys() != names or values["policy"] not in POLICIES:
+            raise ValueError(
+                f"The manifest of {file} does not say how words are masked: "
+                "copy it from where the records were made, or make them "
+                f"again. Expected masking: {', '.join(sorted(names))}. "
+                f"Received: masking={repr(dict(values))[:80]}"
+            )
+        return cls(**values)
 
 
 def numbers_of_row(S: int, settings: Masking) -> int:

@@ -97,7 +97,7 @@ def _check(
         if how.holds in (flag_sections.RUN, flag_sections.FOLDER):
             _check_no_file(flag.name, path)
         for each in own:
-            _check_no_input(flag.name, each, inputs)
+            _check_no_input(flag.name, each, inputs, how)
         if how.holds == flag_sections.RUN:
             _check_run_folder(flag.name, path, inputs, overwrite)
         elif how.holds == flag_sections.NEW_FOLDER:
@@ -108,13 +108,19 @@ def _check(
 
 
 def check_not_empty(known: flags.FlagValues) -> None:
-    """Raises ValueError if a flag gives an empty path."""
+    """Raises ValueError if a flag gives an empty path, or one in two lines."""
     for role in (flag_sections.INPUT, flag_sections.OUTPUT):
         for flag, path in _given(known, role):
             if not path.strip():
                 raise ValueError(
                     f"--{flag.name} is empty. Is a variable of the shell not "
                     "set? Give a path, or leave the flag out."
+                )
+            if "\n" in path or "\r" in path:
+                raise ValueError(
+                    f"--{flag.name} holds a line end, which flags.txt can't "
+                    "keep. Rename the file or folder. "
+                    f"Received: {flag.name}={path!r}"
                 )
 
 
@@ -138,18 +144,67 @@ def _given(
 
 
 def _check_no_input(
-    name: str, path: str, inputs: Sequence[tuple[flags.Flag, str]]
+    name: str,
+    path: str,
+    inputs: Sequence[tuple[flags.Flag, str]],
+    output: flag_sections.About,
 ) -> None:
-    """Raises ValueError if an output is an input, or a part of one."""
+    """Raises ValueError if an output is an input, or a part of one.
+
+    Args:
+        name: Of the flag that names the output.
+        path: What is written.
+        inputs: What the command reads.
+        output: What is known of the output.
+    """
+    is_whole = output.holds == flag_sections.NEW_FOLDER
+    own = [path]
+    if output.holds == flag_sections.FOLDER:
+        own = [os.path.join(path, file) for file in output.own]
     for flag, pattern in inputs:
         how = flag_sections.about(flag)
         is_model = how is not None and how.holds == flag_sections.MODEL
-        if _is_same(path, pattern, is_model):
+        received = f"Received: {name}={path}, {flag.name}={pattern}"
+        if _is_same(path, pattern, is_model) or (
+            is_whole and _lies_in(pattern, path)
+        ):
             raise ValueError(
                 f"--{name} would be written over what --{flag.name} reads: "
-                f"choose another. Received: {name}={path}, "
-                f"{flag.name}={pattern}"
+                f"choose another. {received}"
             )
+        if any(_is_matched(file, pattern) for file in own):
+            raise ValueError(
+                f"--{flag.name} would read what is written to --{name} when "
+                "this command is given again: choose another place, or name "
+                f"the files to read more closely. {received}"
+            )
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    """Whether a path is that of a folder that is there, or lies in it."""
+    if file_systems.is_remote(folder):
+        return f"{path}/".startswith(folder.rstrip("/") + "/")
+    if file_systems.is_remote(path) or not os.path.isdir(folder):
+        return False
+    inside = os.path.join(os.path.realpath(folder), "")
+    return os.path.join(os.path.realpath(path), "").startswith(inside)
+
+
+def _is_matched(path: str, pattern: str) -> bool:
+    """Whether a glob matches a path, be there a file or not."""
+    if not set("*?[") & set(pattern) or os.path.exists(pattern):
+        return False
+    parts, patterns = (
+        (x if file_systems.is_remote(x) else os.path.abspath(x)).split("/")
+        for x in (path, pattern)
+    )
+    if "**" in patterns:  # Any folders: what is before it, and the name.
+        before = patterns.index("**")
+        parts = [*parts[:before], parts[-1]]
+        patterns = [*patterns[:before], patterns[-1]]
+    return len(parts) == len(patterns) and all(
+        map(fnmatch.fnmatchcase, parts, patterns)
+    )
 
 
 def _is_same(path: str, pattern: str, is_model: bool) -> bool:
@@ -214,16 +269,41 @@ def _check_writable(name: str, path: str) -> None:
     folder = os.path.abspath(path)
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
+    if not os.path.exists(folder):
+        raise ValueError(
+            f"--{name} can't be made: {folder} is a link to what is not there. "
+            f"Remove it. Received: {name}={path}"
+        )
     if folder != os.path.abspath(path) and not os.path.isdir(folder):
         raise ValueError(
             f"--{name} can't be made: {folder} is no folder. "
             f"Received: {name}={path}"
         )
+    longest = _longest_name(folder)
+    for part in os.path.relpath(path, folder).split(os.sep):
+        if len(os.fsencode(part)) > longest:
+            raise ValueError(
+                f"--{name} can't be made: a name has at most {longest} bytes "
+                f"there. Choose a shorter one. Received: {part[:40]}..., "
+                f"{len(os.fsencode(part))} bytes"
+            )
     if not os.access(folder, os.W_OK):
         raise ValueError(
             f"--{name} can't be written: there is no permission to write to "
             f"{folder}. Received: {name}={path}"
         )
+
+
+# What stands behind a name while what it names is written.
+_ENDING = ".tmp"
+
+
+def _longest_name(folder: str) -> int:
+    """Returns how many bytes the name of a file or a folder may have."""
+    try:
+        return os.pathconf(folder, "PC_NAME_MAX") - len(_ENDING)
+    except OSError:
+        return 255 - len(_ENDING)
 
 
 # ---- Folders ----------------------------------------------------------------
@@ -302,7 +382,8 @@ def _check_run_folder(
     if "[" in folder:
         raise ValueError(
             "TensorFlow takes the name of a checkpoint for a glob, so it would "
-            "not find those of a folder with a bracket in its name. "
+            "not find those of a folder with a bracket in its name: choose "
+            "another name. "
             f"Received: {name}={folder!r}"
         )
     if not place.exists():
@@ -364,7 +445,8 @@ def _check_same_script(name: str, place: epath.Path) -> None:
     file = place / "flags.txt"
     if not file.exists():
         return
-    written = _COMMAND.match(file.read_text())
+    # Who goes on with the run is told of what is no text.
+    written = _COMMAND.match(file.read_bytes().decode(errors="replace"))
     theirs = os.path.basename(written[1]) if written else None
     ours = os.path.basename(sys.argv[0])
     if theirs and theirs != ours:

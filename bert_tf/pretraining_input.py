@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import time
 from collections.abc import Mapping, Sequence
+from typing import NoReturn
 
 from bert_tf import (
     configuration,
@@ -84,6 +85,12 @@ def check_alike(files: Sequence[str], eval_files: Sequence[str]) -> None:
 _LOOKING = 2.0
 _LOOKED_AT_TOGETHER = 256
 _RECORDS = "records"
+# Features that are from 0 to 1.
+_SHARES = (
+    *("input_mask", "next_sentence_labels"),
+    *("masked_lm_weights", "next_sentence_weights"),
+)
+_OF_THE_MODEL = ("input_ids", "masked_lm_ids", "segment_ids", "position_ids")
 
 
 def check_values(
@@ -108,29 +115,29 @@ def check_values(
         ValueError: A record has one, or a file has another number of records.
             Names the file.
     """
-    rooms = {
-        "input_ids": config.vocab_size,
-        "masked_lm_ids": config.vocab_size,
-        "segment_ids": config.type_vocab_size,
-        "position_ids": config.max_position_embeddings,
-        "masked_lm_positions": lengths["S"],
-        "cls_positions": lengths["S"],
-        "next_sentence_labels": 2,
+    mosts = {
+        "input_ids": config.vocab_size - 1,
+        "masked_lm_ids": config.vocab_size - 1,
+        "segment_ids": config.type_vocab_size - 1,
+        "position_ids": config.max_position_embeddings - 1,
+        "masked_lm_positions": lengths["S"] - 1,
+        "cls_positions": lengths["S"] - 1,
+        **dict.fromkeys(_SHARES, 1),
     }
     own = {feature.name for feature in record_type.features}
-    rooms = {name: room for name, room in rooms.items() if name in own}
+    mosts = {name: most for name, most in mosts.items() if name in own}
 
     def read(file: tf.Tensor) -> tf.data.Dataset:
         batches = tf.data.TFRecordDataset(file).batch(_LOOKED_AT_TOGETHER)
         return batches.map(lambda serialized: (file, ends(serialized)))
 
     def ends(serialized: tf.Tensor) -> dict[str, tf.Tensor]:
-        batch = record_type.parse(serialized, lengths)
+        batch = record_type.parse(serialized, lengths, as_stored=True)
         return {
             name: tf.stack(
                 [tf.reduce_min(batch[name]), tf.reduce_max(batch[name])]
             )
-            for name in rooms
+            for name in mosts
         } | {_RECORDS: tf.size(serialized)}
 
     found = tf.data.Dataset.from_tensor_slices(list(files)).interleave(
@@ -138,18 +145,13 @@ def check_values(
     )
     stop = time.monotonic() + _LOOKING
     seen: collections.Counter[str] = collections.Counter()
-    with input_pipeline.explained(files):
+    with input_pipeline.explained(files), record_type.explained(files, lengths):
         for file, values in found.as_numpy_iterator():
             seen[file.decode()] += values.pop(_RECORDS)
             for name, (least, most) in values.items():
-                if not 0 <= least <= most < rooms[name]:
+                if not 0 <= least <= most <= mosts[name]:
                     wrong = least if least < 0 else most
-                    raise ValueError(
-                        f"{file.decode()} holds a record with {name}={wrong}, "
-                        f"and the model has room for 0 to {rooms[name] - 1}. "
-                        "Use the bert_config.json that belongs to the "
-                        "vocabulary of the data."
-                    )
+                    _refuse(file.decode(), name, wrong, mosts[name])
             if time.monotonic() > stop:
                 return
     for file, count in zip(files, counts or (), strict=False):
@@ -158,6 +160,19 @@ def check_values(
                 f"{file} holds {seen[file]} records, its manifest says "
                 f"{count}. Make the data again, or copy the file again."
             )
+
+
+def _refuse(file: str, name: str, value: float, most: int) -> NoReturn:
+    """Raises ValueError for a number that is beyond what it may be."""
+    received = f"{file} holds a record with {name}={value}"
+    if name in _OF_THE_MODEL:
+        raise ValueError(
+            f"{received}, and the model has room for 0 to {most}. Use the "
+            "bert_config.json that belongs to the vocabulary of the data."
+        )
+    raise ValueError(
+        f"{received}, and it may be 0 to {most}. Make the data again."
+    )
 
 
 def find(
@@ -185,11 +200,14 @@ def find(
             "S": max_seq_length or 128,
             "P": max_predictions_per_seq or 20,
         }
-        config.check_sequence_length(lengths["S"])
+        # First: nobody may have given the lengths.
         records.PRETRAINING.check(files, lengths)
+        config.check_sequence_length(lengths["S"])
         check_values(files, records.PRETRAINING, lengths, config)
         logging.info("The records have no manifest; counting them.")
         counts = records.count(files)
+        if not sum(counts):
+            raise ValueError(f"{files[0]} holds no records.")
         return Data(files, counts, records.PRETRAINING, lengths, "nsp", None)
     if manifest.record_type not in records.PRETRAINING_TYPES:
         raise ValueError(
@@ -216,12 +234,12 @@ def find(
     }
     config.check_sequence_length(lengths["S"])
     record_type = records.PRETRAINING_TYPES[manifest.record_type]
-    record_type.check(files, lengths)
+    record_type.check(files, lengths, is_by_manifest=True)
     counts = [shard.records for shard in manifest.shards]
     check_values(files, record_type, lengths, config, counts)
     masks = None
     if manifest.dynamic_masking:
-        masks = masking.Masking(**manifest.masking)
+        masks = masking.Masking.of_manifest(manifest.masking, files[0])
     return Data(
         files,
         counts,

@@ -218,23 +218,35 @@ def _lines(texts: Sequence[str]) -> str:
 
 def _keep_lines_until(path: str, step: int) -> None:
     """Drops lines of later steps, and a line cut off by a crash."""
-    if not tf.io.gfile.exists(path):
-        return
-    with tf.io.gfile.GFile(path, "r") as file:
+    if tf.io.gfile.exists(path):
+        kept = [line for line, at in _lines_and_steps(path) if at <= step]
+        files.write_bytes(path, b"".join(kept))
+
+
+def check_lines(folder: str) -> None:
+    """Raises ValueError if a run can't go on with its metrics.jsonl."""
+    path = os.path.join(folder, "metrics.jsonl")
+    if tf.io.gfile.exists(path):
+        _lines_and_steps(path)
+
+
+def _lines_and_steps(path: str) -> list[tuple[bytes, int]]:
+    """Returns the whole lines, each with its step."""
+    with tf.io.gfile.GFile(path, "rb") as file:
         lines = file.read().splitlines(keepends=True)
-    kept = []
+    found = []
     for number, line in enumerate(lines, 1):
-        if not line.endswith("\n"):
+        if not line.endswith(b"\n"):
             continue
         try:
-            if json.loads(line)["step"] <= step:
-                kept.append(line)
-        except (ValueError, KeyError, TypeError) as error:
+            found.append((line, int(json.loads(line)["step"])))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            text = line.decode(errors="replace").rstrip()
             raise ValueError(
                 f"{path}, line {number}, is no JSON object with a `step`. "
-                f"Remove it, or move the file away. Received: {line.rstrip()}"
+                f"Remove it, or move the file away. Received: {text[:80]}"
             ) from error
-    files.write_text(path, "".join(kept))
+    return found
 
 
 def last_evaluation(folder: str) -> int:

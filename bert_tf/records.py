@@ -13,10 +13,10 @@ import contextlib
 import dataclasses
 import os
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
-from bert_tf import files, phases, wire_format
+from bert_tf import files, input_files, phases, wire_format
 
 import numpy as np
 import tensorflow as tf
@@ -109,13 +109,17 @@ class RecordType:
             )
 
     def parse(
-        self, serialized: tf.Tensor, lengths: Mapping[str, int]
+        self,
+        serialized: tf.Tensor,
+        lengths: Mapping[str, int],
+        as_stored: bool = False,
     ) -> dict[str, tf.Tensor]:
         """Parses a batch of records.
 
         Args:
             serialized: [B] string.
             lengths: The value of each symbolic length, such as {"S": 128}.
+            as_stored: Whether int64 stays, to be looked at.
 
         Returns:
             Feature name -> [B, length] or [B]; int32 or float32.
@@ -127,14 +131,26 @@ class RecordType:
             for feature in self.features
         }
         parsed = tf.io.parse_example(serialized, spec)
+        if as_stored:
+            return parsed
         return {
             # TPUs have no int64 worth using.
             name: tf.cast(x, tf.int32) if x.dtype == tf.int64 else x
             for name, x in parsed.items()
         }
 
-    def check(self, paths: Sequence[str], lengths: Mapping[str, int]) -> None:
+    def check(
+        self,
+        paths: Sequence[str],
+        lengths: Mapping[str, int],
+        is_by_manifest: bool = False,
+    ) -> None:
         """Compares the first record of every file with what is expected.
+
+        Args:
+            paths: Of the files.
+            lengths: What is expected.
+            is_by_manifest: Whether a manifest says so, not flags.
 
         Raises:
             ValueError: A feature is missing, or of another length or dtype; or
@@ -151,14 +167,37 @@ class RecordType:
         )
         try:
             for file, record in dataset.as_numpy_iterator():
-                self._check_record(file.decode(), record, lengths)
+                self._check_record(
+                    file.decode(), 1, record, lengths, is_by_manifest
+                )
         except tf.errors.DataLossError as error:
             raise ValueError(diagnose(paths) or error.message) from error
 
+    @contextlib.contextmanager
+    def explained(
+        self, paths: Sequence[str], lengths: Mapping[str, int]
+    ) -> Iterator[None]:
+        """Names file and record where one of them can't be parsed."""
+        try:
+            yield
+        # The message of TensorFlow has the bytes of a record, which need not
+        # be text.
+        except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
+            for file in paths:
+                rows = tf.data.TFRecordDataset(file).as_numpy_iterator()
+                for number, record in enumerate(rows, start=1):
+                    self._check_record(file, number, record, lengths)
+            raise
+
     def _check_record(
-        self, file: str, record: bytes, lengths: Mapping[str, int]
+        self,
+        file: str,
+        number: int,
+        record: bytes,
+        lengths: Mapping[str, int],
+        is_by_manifest: bool = False,
     ) -> None:
-        stored = decode(file, record).features.feature
+        stored = decode(file, record, number).features.feature
         for feature in self.features:
             if feature.name not in stored:
                 raise ValueError(
@@ -169,15 +208,23 @@ class RecordType:
             kind = stored[feature.name].WhichOneof("kind")
             if kind != _KINDS[feature.dtype]:
                 raise ValueError(
-                    f"{file}: the feature {feature.name} must be an "
-                    f"{_KINDS[feature.dtype]}. Received: {kind}"
+                    f"{file}, record {number}: the feature {feature.name} "
+                    f"must be of kind {_KINDS[feature.dtype]}. Make the data "
+                    f"again. Received: {kind}"
                 )
             expected = int(np.prod(feature.shape(lengths)))
             received = len(getattr(stored[feature.name], kind).value)
             if received != expected:
-                raise ValueError(
-                    _wrong_length(file, feature, received, expected)
-                )
+                where = file if number == 1 else f"{file}, record {number},"
+                problem = _wrong_length(where, feature, received, expected)
+                # Of the first record the flags may be wrong, or the manifest.
+                if is_by_manifest or number > 1:
+                    problem, _, _ = problem.partition(": give --")
+                    problem += (
+                        f"{' as its manifest says' * is_by_manifest}. Copy the "
+                        "manifest that belongs to it, or make the data again"
+                    )
+                raise ValueError(problem)
 
 
 def _wrong_length(
@@ -196,14 +243,15 @@ def _wrong_length(
     )
 
 
-def decode(file: str, record: bytes) -> tf.train.Example:
-    """Parses one record; the file is for the error message."""
+def decode(file: str, record: bytes, number: int = 1) -> tf.train.Example:
+    """Parses one record; file and number are for the error message."""
     try:
         return tf.train.Example.FromString(record)
     # protobuf's DecodeError, without an import of protobuf of our own.
     except Exception as error:
         raise ValueError(
-            f"{file}, record 1: not a tf.train.Example ({error})"
+            f"{file}, record {number}: not a tf.train.Example, as BERT's "
+            f"records are ({error}). Make the data again."
         ) from error
 
 
@@ -379,10 +427,27 @@ def count(paths: Sequence[str]) -> list[int]:
 
 def _count(file: str) -> int:
     dataset = tf.data.TFRecordDataset(file)
+    zero = np.int64(0)
+
+    def add(sums: Any, record: tf.Tensor) -> Any:
+        number, size = sums
+        length = tf.strings.length(record) + _AROUND_A_RECORD
+        return number + 1, size + tf.cast(length, tf.int64)
+
     try:
-        return int(dataset.reduce(np.int64(0), lambda n, _: n + 1))
+        number, size = map(int, dataset.reduce((zero, zero), add))
     except tf.errors.DataLossError as error:
         raise ValueError(diagnose([file]) or error.message) from error
+    # TensorFlow takes a header that was cut off for the end of the file.
+    if size != tf.io.gfile.stat(file).length:
+        raise ValueError(
+            _of_bad_file(file, number + 1, "its header is cut off")
+        )
+    return number
+
+
+# The length, and two checksums.
+_AROUND_A_RECORD = 8 + 4 + 4
 
 
 def diagnose(paths: Sequence[str]) -> str | None:
@@ -394,14 +459,25 @@ def diagnose(paths: Sequence[str]) -> str | None:
             for _ in records:
                 number += 1
         except tf.errors.DataLossError as error:
-            return (
-                f"{file}, record {number + 1}: truncated, corrupt or not a "
-                f"TFRecord file ({reason(error)})"
-            )
+            return _of_bad_file(file, number + 1, reason(error))
     return None
+
+
+def _of_bad_file(file: str, number: int, said: str) -> str:
+    problem = ""
+    if number == 1:
+        with tf.io.gfile.GFile(file, "rb") as opened:
+            problem = input_files.explain_text(opened.read(64))
+    if problem:
+        return f"{file} is no TFRecord file: {problem}."
+    return (
+        f"{file}, record {number}: truncated, corrupt or not a TFRecord file "
+        f"({said}). Copy or download it again, or make it again."
+    )
 
 
 def reason(error: tf.errors.OpError) -> str:
     """What TensorFlow says of bad data, in short."""
     # The first clause, without the name of the op that read it.
-    return str(error.message).partition("[")[0].split("}}")[-1].strip(" ;\n")
+    text = str(error.message).partition("[")[0].split("}}")[-1]
+    return text.partition("' failed with")[0].strip(" ;\n")

@@ -12,6 +12,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from bert_tf import input_files
+
 from backports import zstd
 from etils import epath
 
@@ -115,10 +117,12 @@ def lines(file: str, on_bad_text: str, start: int = 0) -> Iterator[Line]:
 
     Raises:
         ValueError: A line is not UTF-8, holds a NUL byte or is longer than
-            32 MB. Names file and line.
+            32 MB; or the file is no text. Names file and line.
     """
     with open_bytes(file) as stream:
         offset = start
+        if not start and on_bad_text == "error":
+            _check_is_text(file, stream.peek(64)[:64])
         if start:
             # The line that holds the byte before belongs to who read that.
             stream.seek(start - 1)
@@ -139,6 +143,18 @@ def lines(file: str, on_bad_text: str, start: int = 0) -> Iterator[Line]:
                 text = text.removeprefix("\ufeff")  # a byte order mark
             yield Line(offset, text.strip(), len(raw), bool(problem))
             offset += len(raw)
+
+
+def _check_is_text(file: str, start: bytes) -> None:
+    """Raises ValueError for a file that is plainly another thing."""
+    # Blank lines may stand anywhere.
+    problem = input_files.explain_text(start) if start.strip() else ""
+    if problem:
+        raise ValueError(
+            f"{file} is no text: {problem}"
+            + f", or name it by what it is ({', '.join(_OPENERS)})"
+            * ("compressed" in problem)
+        )
 
 
 def _skip_line(stream: io.BufferedReader) -> int:

@@ -20,6 +20,8 @@ INPUT_FORMAT = _DATA.choice(
     "one document per line. files: one per file. wikiextractor: what "
     "WikiExtractor writes. jsonl: JSON objects with a field of text. tfds: "
     "TensorFlow Datasets. Sentences of all but lines are split for you.",
+    only_with="!show",
+    harmless=True,
 )
 TEXT_FIELD = _DATA.string(
     "text_field",
@@ -43,6 +45,8 @@ ON_BAD_TEXT = _DATA.choice(
     text_files.ON_BAD_TEXT,
     "What to do with bytes that are no UTF-8 text: stop and name file and "
     "line, or replace them.",
+    only_with="!show",
+    harmless=True,
 )
 
 

@@ -194,7 +194,10 @@ def _jsonl(source: Source) -> Iterator[Text]:
             record = json.loads(line.text)
         # Also a number of 5,000 digits, or lists in lists without end.
         except (ValueError, RecursionError) as error:
-            raise fail(f"not JSON: {error}") from error
+            raise fail(
+                f"not JSON ({error}). Is --input_format what the file is in? "
+                f"Received: {line.text[:60]!r}"
+            ) from error
         text = _field(record, source.text_field, fail)
         # Escapes can say what UTF-8 can't.
         text, problem = text_files.decode(text.encode("utf-8", "surrogatepass"))
@@ -248,9 +251,18 @@ def _builder(name: str) -> tuple[Any, str]:
     import tensorflow_datasets as tfds
 
     name, _, split = name.partition("@")
-    if epath.Path(name).is_dir():
-        return tfds.builder_from_directory(name), split or "train"
-    return tfds.builder(name), split or "train"
+    try:
+        if epath.Path(name).is_dir():
+            return tfds.builder_from_directory(name), split or "train"
+        return tfds.builder(name), split or "train"
+    # It says more than a screenful, in classes of its own.
+    except Exception as error:
+        raise ValueError(
+            f"There is no data set {name} in TensorFlow Datasets. Give its "
+            "name, such as wikipedia/20230601.en or imdb_reviews@unsupervised, "
+            "or the folder of a prepared one; other files need another "
+            f"--input_format. Received: {name}"
+        ) from error
 
 
 def _tfds(source: Source) -> Iterator[Text]:

@@ -9,6 +9,8 @@ BERT-wwm (Cui et al., 2019).
 import importlib
 from collections.abc import Callable, Iterable, Sequence
 
+from bert_tf import input_files
+
 import numpy as np
 from etils import epath
 
@@ -60,6 +62,8 @@ class WordList:
     """
 
     def __init__(self, path: str, tokenize: Tokenize):
+        input_files.check(path, "word_list")
+        input_files.check_can_be_read_again(path)
         try:
             lines = epath.Path(path).read_text(encoding="utf-8").splitlines()
         except UnicodeDecodeError as error:
@@ -94,7 +98,10 @@ class Segmenter:
         module, _, function = name.partition(":")
         try:
             self._function = getattr(importlib.import_module(module), function)
-        except (ImportError, AttributeError, ValueError) as error:
+            if not callable(self._function):
+                raise TypeError(f"{function} is no function")
+        # The module is the user's, and may fail in any way.
+        except Exception as error:
             raise ValueError(
                 "The segmenter must be an importable module:function, such as "
                 f"jieba:lcut ({error}). Received: segmenter={name!r}"
@@ -105,7 +112,15 @@ class Segmenter:
 
     def of_text(self, text: str) -> _Words:
         """Returns the words to look for in a text."""
-        words = list(self._function(text))
+        try:
+            words = list(self._function(text))
+        # Of the user's own function.
+        except Exception as error:
+            raise ValueError(
+                f"The segmenter {self._name} must make a list of words of a "
+                f"text, and ends with {type(error).__name__} ({error}). Mend "
+                f"it or choose another. Received: text={text[:60]!r}"
+            ) from error
         for word in words:
             if not isinstance(word, str):
                 raise ValueError(

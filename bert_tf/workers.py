@@ -7,6 +7,7 @@ function of a module.
 
 import collections
 import concurrent.futures
+import contextlib
 import datetime
 import multiprocessing
 import os
@@ -14,6 +15,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing import forkserver
 from typing import Any, Self
 
 from absl import logging
@@ -107,6 +109,8 @@ class Workers:
             # Forks of a small process without threads: they share the modules.
             context = multiprocessing.get_context("forkserver")
             context.set_forkserver_preload(self._preload)
+            with _interrupts_held():
+                forkserver.ensure_running()
             self._reports = context.SimpleQueue()
             self._executor = concurrent.futures.ProcessPoolExecutor(
                 self._number, context, _begin, (self._reports,)
@@ -169,6 +173,21 @@ def _raise(error: BaseException | None) -> None:
     raise error
 
 
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Lets Ctrl-C wait, and the processes begun here never see it.
+
+    A terminal sends it to all processes of a command. This one then ends the
+    others; before their work begins, or where this one has been told to ignore
+    it, each would end with a traceback of its own.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 # ---- In a worker ------------------------------------------------------------
 
 _reports: Any = None
@@ -177,8 +196,6 @@ _reports: Any = None
 def _begin(reports: Any) -> None:
     global _reports
     _reports = reports
-    # The parent says that it was interrupted, once.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -108,7 +108,7 @@ _ONE_LINE = {
     "no file for TensorFlow": "/nowhere/vocab.txt",
     "folder for a file": "Is a directory",
     "no network": "error: no way to gs://bucket\n",
-    "unknown scheme": "'ftp2'",
+    "unknown scheme": "has no file system ftp2:// here. Give a local",
     "argument": "Received: 'tiny.json'",
 }
 _TRACEBACK = {

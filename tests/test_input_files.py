@@ -13,7 +13,7 @@ def test_nothing_and_folders_are_no_files(tmp_path):
     for name in ("none", "link"):
         with pytest.raises(FileNotFoundError, match=f"Received: .*{name}$"):
             input_files.check(tmp_path / name)
-    with pytest.raises(ValueError, match="a folder.*Received: vocab_file=/"):
+    with pytest.raises(ValueError, match=r"a folder.*Received: vocab_file=/"):
         input_files.check(tmp_path, "vocab_file")
     (tmp_path / "file").write_text("")
     input_files.check(tmp_path / "file")
@@ -21,7 +21,7 @@ def test_nothing_and_folders_are_no_files(tmp_path):
 
 def test_pipes_are_read_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ValueError, match="read twice.*pipe$"):
+    with pytest.raises(ValueError, match=r"read twice.*pipe$"):
         input_files.check_can_be_read_again(tmp_path / "pipe")
     (tmp_path / "file").write_text("")
     input_files.check_can_be_read_again(tmp_path / "file")

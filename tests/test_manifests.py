@@ -36,11 +36,14 @@ def test_read_is_the_inverse_of_write(tmp_path):
     "changes, message",
     [
         ({"version": 3}, "newer format.*Received: version=3"),
-        ({"colour": 1}, r"Unknown keys: \['colour'\]; missing keys: \[\]"),
+        ({"colour": 1}, "Unknown keys: colour; missing keys: none"),
         ({"max_seq_length": "8"}, "'max_seq_length' must be of type int"),
-        ({"seed": True}, "'seed' must be of type int. Received: True"),
-        ({"shards": [{"file": "a"}]}, r"missing keys: \['records'\]"),
+        ({"seed": True}, "'seed' must be of type int.*Received: seed=True"),
+        ({"shards": [{"file": "a"}]}, "missing keys: records"),
         ({"shards": ["a"]}, "not a manifest.*received: 'a'"),
+        ({"max_seq_length": 0}, "is damaged.*with max_seq_length=0"),
+        ({"objective": "a"}, "is damaged.*with objective='a'"),
+        ({"shards": [{"file": "a", "records": -1}]}, "with records=-1"),
     ],
 )
 def test_read_refuses(tmp_path, changes, message):
@@ -50,7 +53,7 @@ def test_read_refuses(tmp_path, changes, message):
         manifests.Manifest.read(path)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "{}", ""])
+@pytest.mark.parametrize("text", ["{", "[]", "{}", "", "[" * 100_000])
 def test_read_refuses_what_is_no_manifest(tmp_path, text):
     path = tmp_path / "manifest.json"
     path.write_text(text)
@@ -141,5 +144,5 @@ def test_read_knows_the_first_format_only_by_its_version(tmp_path):
     del values["objective"]
     path = tmp_path / "manifest.json"
     path.write_text(json.dumps(values))
-    with pytest.raises(ValueError, match=r"missing keys: \['objective'\]"):
+    with pytest.raises(ValueError, match=r"missing keys: objective"):
         manifests.Manifest.read(path)

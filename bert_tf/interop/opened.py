@@ -53,7 +53,7 @@ def read_text(path: str) -> str | None:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         problem = input_files.explain_text(data[:64]) or error
-        raise ValueError(f"{path} is not UTF-8 text: {problem}") from error
+        raise ValueError(f"{path} is not UTF-8 text: {problem}.") from error
 
 
 def read_vocab(path: str) -> str | None:
@@ -70,7 +70,8 @@ def read_json(folder: str, name: str) -> dict[str, Any]:
         return {}
     try:
         values = json.loads(text)
-    except ValueError as error:
+    # Also of lists in lists without end.
+    except (ValueError, RecursionError) as error:
         if plain := checkpoints.not_weights(path):
             raise checkpoints.UnreadableError(plain) from error
         raise ValueError(f"{path} is not JSON: {error}") from error

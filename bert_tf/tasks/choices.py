@@ -7,7 +7,7 @@ with `prompt`, `choices` and `label`. Every error names the file and the line.
 import contextlib
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bert_tf.tasks import common, labels
@@ -62,7 +62,9 @@ def read(path: str, with_labels: bool | None) -> list[Problem]:
         _check(where, problem)
         problems.append(problem)
     if not problems:
-        raise ValueError(f"{path} holds no problem.")
+        raise ValueError(
+            f"{path} holds no problem. Expected one JSON object a line."
+        )
     return problems
 
 
@@ -99,11 +101,22 @@ def _swag_rows(
     )
     for line, row in rows:
         where = f"{path}, line {line}"
+        _check_not_empty(where, {name: row[name] for name in _ENDINGS})
         choices = (f"{row['sent2']} {row[name]}" for name in _ENDINGS)
         label = None
         if with_labels or row.get("label", "").strip().isdecimal():
             label = _number(where, row["label"])
         yield where, Problem(str(line), row["sent1"], tuple(choices), label)
+
+
+def _check_not_empty(where: str, texts: Mapping[str, str]) -> None:
+    """Raises ValueError if a text is empty that becomes a part of a choice."""
+    for name, text in texts.items():
+        if not text.strip():
+            raise ValueError(
+                f"{where}: {name} is empty. Write the choice, or remove the "
+                "problem."
+            )
 
 
 def _number(where: str, text: str) -> int:
@@ -196,6 +209,9 @@ def _asked(
     options: Sequence[str],
     answer: str | None,
 ) -> Problem:
+    _check_not_empty(
+        where, {f"option {i}": text for i, text in enumerate(options, 1)}
+    )
     parts = _BLANK.split(question)
     if len(parts) > 1:
         choices = [option.join(parts) for option in options]

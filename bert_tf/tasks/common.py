@@ -267,6 +267,9 @@ def json_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
         # Also a number of 5,000 digits, or lists in lists without end.
         except (ValueError, RecursionError) as error:
             problem = getattr(error, "msg", error)
+            if line == 1:
+                start = text[:64].encode(errors="replace")
+                problem = input_files.explain_text(start) or problem
             raise ValueError(
                 f"{where}: the line is not JSON ({problem}). "
                 "Expected one object per line."

@@ -114,8 +114,14 @@ def read_all(
     """Reads the data of all tasks.
 
     Raises:
-        ValueError: A task has no folder; or see `Data.read`.
+        ValueError: A task has no folder, or there is none for all; or see
+            `Data.read`.
     """
+    if not os.path.isdir(data_dir):
+        raise ValueError(
+            "There is no such folder, of a folder for each task. "
+            f"Received: data_dir={data_dir}"
+        )
     folders = {n: find_folder(n, data_dir, task_dirs) for n in names}
     missing = [name for name, folder in folders.items() if folder is None]
     if missing:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from bert_tf.tasks import common
+from bert_tf.tasks import labels as label_column
 
 from absl import logging
 
@@ -253,15 +254,17 @@ def _rows(path: str, columns: Columns) -> Iterator[tuple[int, str, str]]:
         if len(fields) != width:
             raise ValueError(
                 f"{path}, line {line}: another number of columns than before. "
-                f"Expected {width}. Received: {len(fields)}, {fields}. Give "
-                "--separator if it is not what stands between the columns."
+                f"Expected {width}. Received: {len(fields)}, "
+                f"{label_column.shortened(repr(fields))}. Give --separator if "
+                "it is not what stands between the columns."
             )
         word = fields[columns.token]
         label = "" if columns.label is None else fields[columns.label]
         if not word or not (label or columns.label is None):
             raise ValueError(
-                f"{path}, line {line}: a word or its label is empty. "
-                f"Received: {fields}"
+                f"{path}, line {line}: a word or its label is empty. Write "
+                "both, or remove the line. "
+                f"Received: {label_column.shortened(repr(fields))}"
             )
         yield line, word, label
 
@@ -286,15 +289,19 @@ def _check_columns(
         wanted.append(columns.label)
     places = [at + width if at < 0 else at for at in wanted]
     problem = ""
-    if not all(0 <= at < width for at in places):
+    if width == 1 and len(places) > 1:
+        problem = "there is only one column, and it can't be word and label"
+    elif not all(0 <= at < width for at in places):
         problem = "a column is missing"
     elif len(set(places)) < len(places):
         problem = "word and label are in the same column"
     if problem:
         raise ValueError(
-            f"{path}, line {line}: {problem}. Give --token_column and "
-            "--label_column, or --test_has_labels=false for a test file "
-            f"without labels. Received: {width} columns, {list(fields)}, "
+            f"{path}, line {line}: {problem}. Expected CoNLL's format: a word "
+            "and its label, with a tab or blanks between. Give --token_column, "
+            "--label_column or --separator, or --test_has_labels=false for a "
+            f"test file without labels. Received: {width} columns, "
+            f"{label_column.shortened(repr(list(fields)))}, "
             f"token_column={columns.token}, label_column={columns.label}"
         )
 
@@ -347,10 +354,10 @@ def check_scheme(labels: Sequence[str], scheme: str) -> None:
             )
 
 
-def _check_chains(
-    path: str, sentences: Sequence[Sentence], scheme: str
-) -> None:
-    """Warns of gold labels that are no entities; refuses a wrong scheme."""
+def _count_chains(
+    sentences: Sequence[Sentence], scheme: str
+) -> tuple[int, list[int]]:
+    """Returns how many are entities, and the lines of those that are not."""
     spec = SCHEMES[scheme]
     good, bad = 0, []
     for sentence in sentences:
@@ -359,11 +366,20 @@ def _check_chains(
                 good += 1
             else:
                 bad.append(sentence.lines[entity.start])
+    return good, bad
+
+
+def _check_chains(
+    path: str, sentences: Sequence[Sentence], scheme: str
+) -> None:
+    """Warns of gold labels that are no entities; refuses a wrong scheme."""
+    good, bad = _count_chains(sentences, scheme)
     if len(bad) > good:
+        fitting = [x for x in SCHEMES if not _count_chains(sentences, x)[1]]
         raise ValueError(
             f"{path}, line {bad[0]}: {len(bad)} of {good + len(bad)} entities "
             f"are not spelt as {scheme} says. Give another --scheme, such as "
-            f"IOB1. Received: scheme={scheme}"
+            f"{(fitting or ['IOB1'])[0]}. Received: scheme={scheme}"
         )
     if bad:
         logging.warning(

@@ -70,7 +70,7 @@ _WRONG: dict[str, Callable[[pathlib.Path], object]] = {
     "cut_index": lambda folder: cut(folder / _INDEX),
     "cut_data": lambda folder: cut(folder / _DATA),
     "flipped_index": lambda folder: flip(folder / _INDEX),
-    "flipped_data_model": lambda folder: flip(folder / _DATA),
+    "flipped_data": lambda folder: flip(folder / _DATA),
     "empty_index": _write(_INDEX, b""),
     "lfs_index": _write(_INDEX, LFS),
     "lfs_data": _write(_DATA, LFS),
