@@ -298,17 +298,15 @@ def job_of_flags(output: creation_output.Output) -> creation_run.Job:
         word_list=_WORD_LIST.value or "",
         segmenter=_SEGMENTER.value or "",
     )
-    check_words(job)
-    return job
-
-
-def check_words(job: creation_run.Job) -> None:
-    """Raises ValueError unless the words can be used."""
     if job.word_list and job.segmenter:
         raise ValueError(
             "Give either --word_list or --segmenter. Received: "
             f"word_list={job.word_list}, segmenter={job.segmenter}"
         )
+    # A cluster may have what is not here.
+    if not _RUNNER.value:
+        _ = job.words
+    return job
 
 
 def show_records(number: int) -> None:

@@ -36,6 +36,10 @@ flags.adopt_module_key_flags(text_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
+# Four times as many as the largest vocabularies have: memory is taken for them
+# before they are learnt.
+_MOST_ROWS = 1 << 22
+
 _MODEL = flag_sections.Section("Vocabulary")
 _OUTPUT = flag_sections.Section("Output")
 
@@ -57,10 +61,11 @@ _NUM_APPENDED = _MODEL.integer(
     "Of --extend_vocab: rows to add at its end, besides the [unused] ones. A "
     "checkpoint gets them by convert_checkpoint.py --new_vocab_file.",
     least=0,
+    most=_MOST_ROWS,
     only_with="extend_vocab",
 )
 _VOCAB_SIZE = _MODEL.integer(
-    "vocab_size", 30522, "Pieces to learn at most.", least=1
+    "vocab_size", 30522, "Pieces to learn at most.", least=1, most=_MOST_ROWS
 )
 _DO_LOWER_CASE = _MODEL.boolean(
     "do_lower_case", True, "Whether to lower-case and strip accents."
@@ -83,6 +88,7 @@ _NUM_UNUSED = _MODEL.integer(
     99,
     "[unused] rows to reserve for words of your own. Not of --extend_vocab.",
     least=0,
+    most=_MOST_ROWS,
     only_with="!extend_vocab",
 )
 
@@ -147,19 +153,40 @@ def report(title: str, pieces: Sequence[str], words: Mapping[str, int]) -> None:
 # ---- Main -------------------------------------------------------------------
 
 
+def base_of_flags() -> dict[str, int] | None:
+    """Returns the vocabulary to extend; None for a new one.
+
+    Raises:
+        ValueError: It can't be extended, or a new one would have no room.
+    """
+    path = _EXTEND_VOCAB.value
+    if not path:
+        vocabulary.check_room(_VOCAB_SIZE.value, _NUM_UNUSED.value)
+        return None
+    base = tokenization.load_vocab(path, flag="extend_vocab")
+    tokenization.check_casing(base, _DO_LOWER_CASE.value, path)
+    if not _NUM_APPENDED.value and not vocabulary.unused_rows(list(base)):
+        raise ValueError(
+            f"{path} has no [unused] rows to fill. Append rows by "
+            "--num_appended, or learn a new vocabulary, without "
+            f"--extend_vocab. Received: {len(base)} pieces"
+        )
+    return base
+
+
 def main(_):
     """Counts the words, learns the pieces, writes them."""
     command_line.unwind_at_sigterm()
     start = time.monotonic()
     path = _VOCAB_FILE.value
-    base = None
-    if extend_vocab := _EXTEND_VOCAB.value:
-        base = tokenization.load_vocab(extend_vocab)
-        tokenization.check_casing(base, _DO_LOWER_CASE.value, extend_vocab)
     # Else hours of work would end in an error.
+    base = base_of_flags()
+    reader = text_flags.reader()
+    if flag_sections.given(flags.FLAGS["language"]):
+        logging.warning("Not used, as sentences are not split: --language.")
     epath.Path(path).parent.mkdir(parents=True, exist_ok=True)
     words = vocabulary.count_words(
-        read(text_flags.units(), text_flags.reader()), _DO_LOWER_CASE.value
+        read(text_flags.units(), reader), _DO_LOWER_CASE.value
     )
     if not words:
         raise ValueError("The text holds no words. Is it in --input_format?")

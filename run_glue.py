@@ -84,7 +84,9 @@ _INTERMEDIATE_TASK = _CHOICES.string(
 command_line.start(__name__, always=("do_train", "do_eval"))
 
 from bert_tf import (
+    checkpoints,
     common_setup,
+    distribution,
     files,
     fine_tuning_setup,
     flagfiles,
@@ -114,32 +116,46 @@ _REFUSED = {
     "do_eval": "all runs are evaluated",
     "do_export": "export with export_saved_model.py",
 }
-# Flags of what to choose from, and that of one of it.
+# Flags of what to choose from, that of one of it, and such as the paper's.
 _SEVERAL = (
-    (_LEARNING_RATES, optimization_flags.LEARNING_RATE),
-    (_EPOCHS, fine_tuning_flags.NUM_TRAIN_EPOCHS),
-    (_BATCH_SIZES, fine_tuning_flags.TRAIN_BATCH_SIZE),
+    (_LEARNING_RATES, optimization_flags.LEARNING_RATE, "2e-5,3e-5"),
+    (_EPOCHS, fine_tuning_flags.NUM_TRAIN_EPOCHS, "2,3"),
+    (_BATCH_SIZES, fine_tuning_flags.TRAIN_BATCH_SIZE, "16,32"),
 )
 
 
 # ---- What the flags say -----------------------------------------------------
 
 
-def numbers(flag, kind, above_zero=True):
+def numbers(flag, kind, sample):
     """Returns the numbers of a list; ValueError if it holds anything else."""
     try:
         values = [kind(text) for text in flag.value]
     except ValueError:
         values = []
-    # Not "<", which is false for what is not a number.
-    is_right = all(
-        (x > 0 if above_zero else x >= 0) and x < math.inf for x in values
-    )
+    # Not "<=", which is false for what is not a number.
+    is_right = all(0 < x < math.inf for x in values)
     if not values or not is_right or len(set(values)) < len(values):
         raise ValueError(
-            f"--{flag.name} must be {'whole ' * (kind is int)}numbers"
-            f"{' above 0' * above_zero}, each once, such as 1,2,3. "
+            f"--{flag.name} must be {'whole ' * (kind is int)}numbers above 0, "
+            f"each once, such as {sample}. "
             f"Received: {flag.name}={','.join(flag.value)}"
+        )
+    return values
+
+
+def seeds():
+    """Returns the seeds; ValueError if they are none."""
+    given = _SEEDS.value
+    try:
+        values = [int(text) for text in given]
+    except ValueError:
+        values = []
+    is_right = all(0 <= x < 1 << 31 for x in values)
+    if not values or not is_right or len(set(values)) < len(values):
+        raise ValueError(
+            f"--seeds must be whole numbers from 0 to {(1 << 31) - 1}, each "
+            f"once, such as 1,2,3. Received: seeds={','.join(given)}"
         )
     return values
 
@@ -150,8 +166,8 @@ def settings():
         *(
             [one.value]
             if several.value is None
-            else numbers(several, type(one.default))
-            for several, one in _SEVERAL
+            else numbers(several, type(one.default), sample)
+            for several, one, sample in _SEVERAL
         )
     )
 
@@ -169,6 +185,12 @@ def check_settings(choices, data):
                 batch_size=setting.train_batch_size,
             )
             try:
+                distribution.check_batch_size(
+                    strategy,
+                    fine_tuning_flags.TRAIN_BATCH_SIZE.name,
+                    own.batch_size,
+                    own.accumulate,
+                )
                 own.check(found.examples)
             except ValueError as error:
                 raise ValueError(f"{task}, {setting}: {error}") from error
@@ -225,16 +247,23 @@ def refuse():
     """Raises ValueError for flags of run_classifier.py that have no place."""
     reasons = _REFUSED | {
         one.name: f"--{several.name} has what to choose from"
-        for several, one in _SEVERAL
+        for several, one, _ in _SEVERAL
         if several.value is not None
     }
     for name, reason in reasons.items():
         if flags.FLAGS[name].present:
             raise ValueError(f"Leave out --{name}: {reason}.")
-    if "://" in common_flags.OUTPUT_DIR.value:
+    folder = common_flags.OUTPUT_DIR.value
+    if "://" in folder:
         raise ValueError(
             "run_glue.py keeps its runs in a local folder. "
-            f"Received: output_dir={common_flags.OUTPUT_DIR.value}"
+            f"Received: output_dir={folder}"
+        )
+    own = checkpoints.latest(folder)
+    if own:
+        raise ValueError(
+            f"{folder} holds the run of another script ({own}.index): choose "
+            f"another --output_dir. Received: output_dir={folder}"
         )
 
 
@@ -307,7 +336,7 @@ def main(_):
     refuse()
     names = tasks()
     folders = task_dirs(names)
-    choices, seeds = settings(), numbers(_SEEDS, int, False)
+    choices, all_seeds = settings(), seeds()
     model_files = fine_tuning_setup.load_files()
     model_files.config.check_sequence_length(_MAX_SEQ_LENGTH.value)
     source = common_setup.open_init_checkpoint()
@@ -334,7 +363,7 @@ def main(_):
         model_files,
         data,
         choices,
-        seeds,
+        all_seeds,
     )
     if is_check or not len(experiment.results):
         experiment.check(start)

@@ -47,6 +47,9 @@ flags.adopt_module_key_flags(optimization_flags)
 # ---- Flags ------------------------------------------------------------------
 
 _DATA = flag_sections.Section("Data")
+_FILES = flag_sections.Section(
+    "Data", only_with=("do_train", "do_eval", "do_predict")
+)
 
 _TRAIN_FILE = _DATA.input_path(
     "train_file", "To train on.", only_with="do_train", harmless=True
@@ -64,13 +67,13 @@ _TEST_HAS_LABELS = _DATA.boolean(
     only_with="do_predict",
     harmless=True,
 )
-_TOKEN_COLUMN = _DATA.integer(
+_TOKEN_COLUMN = _FILES.integer(
     "token_column", 0, "Column of the words, from 0; -1 is the last."
 )
-_LABEL_COLUMN = _DATA.integer(
+_LABEL_COLUMN = _FILES.integer(
     "label_column", -1, "Column of the labels, from 0; -1 is the last."
 )
-_SEPARATOR = _DATA.choice(
+_SEPARATOR = _FILES.choice(
     "separator",
     None,
     tagging.SEPARATORS,
@@ -91,7 +94,7 @@ _LABELS = _DATA.words(
     "All labels, comma separated. By default those of --train_file, sorted, "
     "or those that output_dir or init_checkpoint was trained with.",
 )
-_CONTEXT = _DATA.choice(
+_CONTEXT = _FILES.choice(
     "context",
     "sentence",
     tagging.CONTEXTS,

@@ -489,10 +489,10 @@ def main(_):
             _VOCAB_FILE.value or "The vocabulary to be kept",
         )
     identity = _IDENTITY if do_train else None
-    if not plan.check_only:
+    if plan.check_only:
+        common_setup.check_output_dir(identity)
+    else:
         common_setup.claim_output_dir(strategy, identity)
-    elif do_train:
-        common_setup.check_same_run(_IDENTITY)
     logging.info(
         "%d records in %d files, %d replicas.",
         sum(data.counts),

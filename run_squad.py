@@ -188,7 +188,10 @@ def read_files(work, version_2_with_negative):
         )
     if work.evaluate or work.predict:
         to_answer, is_scorable = squad.read_to_answer(
-            _PREDICT_FILE.value, version_2_with_negative, work.evaluate
+            _PREDICT_FILE.value,
+            version_2_with_negative,
+            work.evaluate,
+            _VERBOSE_LOGGING.value,
         )
     return to_train, to_answer, is_scorable
 

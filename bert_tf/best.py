@@ -155,7 +155,9 @@ def _read_results(folder: str) -> dict[str, float] | None:
     try:
         results = opened.read_json(folder, _RESULTS)
     except ValueError as error:
-        raise ValueError(f"{error}. {_WAY_OUT.format(folder)}") from error
+        raise ValueError(
+            f"{str(error).rstrip('.')}. {_WAY_OUT.format(folder)}"
+        ) from error
     if not isinstance(results.get(checkpoints.GLOBAL_STEP), int):
         raise ValueError(
             f"{path} has no `{checkpoints.GLOBAL_STEP}`. "

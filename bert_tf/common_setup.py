@@ -235,6 +235,17 @@ def _remove_if_useless(folder: str, before: set[str] | None) -> None:
         tf.io.gfile.rmtree(folder)
 
 
+def check_output_dir(identity: tuple[str, ...] | None) -> None:
+    """Raises what `claim_output_dir` would, and changes nothing."""
+    trains = identity is not None
+    if identity is not None:
+        check_same_run(identity)
+    run_lock.check_free(
+        common_flags.OUTPUT_DIR.value,
+        _TRAINING_LOCK if trains else _EVALUATION_LOCK,
+    )
+
+
 def records_folder(trains: bool) -> str:
     """The name, in output_dir, of a folder for records that are not kept."""
     return "records.tmp" if trains else "evaluation.tmp"

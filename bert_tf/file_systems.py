@@ -74,6 +74,23 @@ def lock(path: str) -> int | None:
         os.close(descriptor)
 
 
+def is_locked(path: str) -> bool:
+    """Whether a process has the lock of a local file now, if that is known."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def _open(path: str) -> tuple[int, bool]:
     """Returns a descriptor of a file, and whether it was made for that."""
     flags = os.O_RDWR | os.O_CLOEXEC

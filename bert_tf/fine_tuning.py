@@ -251,8 +251,8 @@ def _check_same_examples(run: Run, now: Mapping[str, int | str]) -> None:
         before = opened.read_json(run.folder, _EXAMPLES)
     except ValueError as error:
         raise ValueError(
-            f"{error}. It says which examples the run trains on: bring it "
-            "back, or choose another output_dir."
+            f"{str(error).rstrip('.')}. It says which examples the run trains "
+            "on: bring it back, or choose another output_dir."
         ) from error
     if before and now != before:
         number = before.get("records", "another number of")

@@ -145,8 +145,7 @@ def make_folder(
     trains = fine_tuning_flags.DO_TRAIN.value
     folder = common_flags.OUTPUT_DIR.value
     if common_flags.CHECK_ONLY.value:
-        if trains:
-            common_setup.check_same_run(identity)
+        common_setup.check_output_dir(identity if trains else None)
         return _removed_at_end(tempfile.mkdtemp())
     common_setup.claim_output_dir(strategy, identity if trains else None)
     if not distribution.is_chief(strategy):

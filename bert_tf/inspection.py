@@ -69,7 +69,7 @@ def show(
     for file in files:
         for row in _rows(file, number - shown):
             if masks is not None:
-                batch = {n: tf.constant(x[np.newaxis]) for n, x in row.items()}
+                batch = {n: _batch_of_one(x) for n, x in row.items()}
                 batch = masks.apply(batch, tf.constant([0], tf.int64), shown)
                 row = {name: x[0].numpy() for name, x in batch.items()}
             if "masked_lm_weights" not in row:
@@ -79,6 +79,11 @@ def show(
                 )
             shown += 1
             yield _text(shown, file, row, pieces, objective)
+
+
+def _batch_of_one(values: np.ndarray) -> tf.Tensor:
+    is_float = values.dtype == np.float32
+    return tf.constant(values[np.newaxis], tf.float32 if is_float else tf.int32)
 
 
 def _rows(file: str, number: int) -> Iterator[dict[str, np.ndarray]]:
@@ -123,17 +128,15 @@ def _decode(file: str, number: int, record: bytes) -> dict[str, np.ndarray]:
     for feature in features:
         expected = int(np.prod(feature.shape(lengths)))
         if not expected or len(row[feature.name]) != expected:
-            kind = stored[feature.name].WhichOneof("kind")
+            stored_as = stored[feature.name].WhichOneof("kind")
+            kind = "float" if feature.dtype == tf.float32 else "int"
             raise ValueError(
                 f"{where}: {feature.name} must hold {expected or 'some'} "
-                f"numbers of {feature.dtype.name}. Make the data again. "
-                f"Received: {len(row[feature.name])}, of the kind {kind}"
+                f"{'floats' if kind == 'float' else 'integers'}. Make the data "
+                f"again. Received: {len(row[feature.name])} in its {stored_as}"
             )
     _check_ranges(where, row, lengths)
-    return {
-        name: x.astype(np.int32) if x.dtype == np.int64 else x
-        for name, x in row.items()
-    }
+    return row
 
 
 def _check_ranges(

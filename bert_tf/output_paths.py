@@ -51,6 +51,8 @@ CHECKPOINT = (
     *("vocab.txt", "labels.txt", "tokenizer*.json", "preprocessor.json"),
     *("special_tokens_map.json", "assets"),
 )
+# Of buckets, some with a plug-in.
+_SCHEMES = ("gs", "s3", "az", "hf")
 _COMMAND = re.compile(r"# python (?:-m )?(\S+)")
 
 
@@ -122,6 +124,20 @@ def check_not_empty(known: flags.FlagValues) -> None:
                     "keep. Rename the file or folder. "
                     f"Received: {flag.name}={path!r}"
                 )
+            _check_scheme(flag, path)
+
+
+def _check_scheme(flag: flags.Flag, path: str) -> None:
+    """Raises ValueError for addresses of which nobody knows the files."""
+    how = flag_sections.about(flag)
+    # Models come from elsewhere, too.
+    is_model = how is not None and how.holds == flag_sections.MODEL
+    scheme, is_address, _ = path.partition("://")
+    if is_address and not is_model and scheme not in _SCHEMES:
+        raise ValueError(
+            f"There is no file system {scheme}:// here. Give a local path, or "
+            f"one of gs://. Received: {flag.name}={path}"
+        )
 
 
 def _given(
@@ -248,7 +264,7 @@ def _same_file(left: str, right: str) -> bool:
 def _check_file(name: str, path: str, overwrite: bool) -> None:
     """Raises ValueError if there is something at a path to write."""
     place = epath.Path(path)
-    if place.is_dir():
+    if path.endswith("/") or place.is_dir():
         raise ValueError(
             f"--{name} must name a file, and this is a folder. "
             f"Received: {name}={path}"
@@ -389,6 +405,7 @@ def _check_run_folder(
     if not place.exists():
         return
     names = sorted(path.name for path in place.iterdir())
+    _check_kinds(name, place, names)
     _check_not_read(name, folder, inputs)
     if _is_run(names):
         _check_same_script(name, place)
@@ -408,6 +425,29 @@ def _check_run_folder(
             f"replace and no run of ours wrote. Choose another --{name}, or "
             f"replace them by --overwrite. Received: {name}={folder}"
         )
+
+
+def _check_kinds(name: str, place: epath.Path, names: Sequence[str]) -> None:
+    """Raises ValueError if a folder stands where a run writes a file.
+
+    It would be found out when the run writes it: at its end.
+    """
+    if file_systems.is_remote(os.fspath(place)):
+        return
+    for own in _matching(names, (*RESULT_FILES, "metrics.jsonl", "checkpoint")):
+        if (place / own).is_dir():
+            raise ValueError(
+                f"{place / own} is a folder, and the run writes a file of that "
+                f"name: remove it, or choose another --{name}. "
+                f"Received: {name}={os.fspath(place)}"
+            )
+    for own in _matching(names, ("best", "export")):
+        if not (place / own).is_dir():
+            raise ValueError(
+                f"{place / own} is no folder, and the run writes one of that "
+                f"name: remove it, or choose another --{name}. "
+                f"Received: {name}={os.fspath(place)}"
+            )
 
 
 def _check_not_read(

@@ -43,7 +43,9 @@ def expand(patterns: Sequence[str]) -> list[str]:
                 )
             input_files.check_can_be_read_again(file)
             if not stat.length:
-                raise ValueError(f"{file} is empty")
+                raise ValueError(
+                    f"{file} is empty: leave it out, or bring back what it held"
+                )
     return files
 
 

@@ -108,6 +108,25 @@ def hold(
     return lock
 
 
+def check_free(folder: str | os.PathLike[str], name: str = "lock") -> None:
+    """Looks whether `hold` would be refused now; changes nothing.
+
+    Of a bucket, and between machines that do not share locks, that is not known
+    before some time has passed.
+
+    Args:
+        folder: Local, or in a bucket.
+        name: Of the file in it.
+
+    Raises:
+        HeldError: Another process holds the lock.
+    """
+    folder = os.fspath(folder)
+    path = os.path.join(folder, name)
+    if not file_systems.is_remote(path) and file_systems.is_locked(path):
+        raise HeldError(_in_use(folder, lock_file.holder(path)))
+
+
 class Lock:
     """The lock of a folder, from `hold`; a context manager."""
 

@@ -195,7 +195,7 @@ def _jsonl(source: Source) -> Iterator[Text]:
         # Also a number of 5,000 digits, or lists in lists without end.
         except (ValueError, RecursionError) as error:
             raise fail(
-                f"not JSON ({error}). Is --input_format what the file is in? "
+                f"not JSON: {error}. Is the file in --input_format? "
                 f"Received: {line.text[:60]!r}"
             ) from error
         text = _field(record, source.text_field, fail)

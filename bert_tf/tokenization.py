@@ -55,18 +55,22 @@ class Token(typing.NamedTuple):
 # ---- Vocabulary --------------------------------------------------------------
 
 
-def read_vocab(vocab_file: epath.PathLike, say: bool = True) -> str:
+def read_vocab(
+    vocab_file: epath.PathLike, say: bool = True, flag: str = "vocab_file"
+) -> str:
     """Returns the text of a vocabulary, as `normalize_vocab` does.
 
     Args:
         vocab_file: one piece per line.
         say: whether to log what was changed; for processes that read the same
             file as others.
+        flag: that names it, for the errors.
 
     Raises:
         ValueError: if the file is not UTF-8.
     """
-    input_files.check(vocab_file, "vocab_file")
+    input_files.check(vocab_file, flag)
+    input_files.check_can_be_read_again(vocab_file)
     data = epath.Path(vocab_file).read_bytes()
     try:
         text = data.decode("utf-8")
@@ -124,18 +128,21 @@ def _say_once(line: str) -> None:
     logging.info("%s", line)
 
 
-def load_vocab(vocab_file: epath.PathLike, say: bool = True) -> dict[str, int]:
+def load_vocab(
+    vocab_file: epath.PathLike, say: bool = True, flag: str = "vocab_file"
+) -> dict[str, int]:
     """Reads a vocabulary of one piece per line; the line number is the id.
 
     Args:
         vocab_file: its file.
         say: as of `read_vocab`.
+        flag: likewise.
 
     Raises:
         ValueError: if the file is not UTF-8, has a piece twice or an empty line
             before others, or lacks `[UNK]`.
     """
-    return parse_vocab(read_vocab(vocab_file, say), vocab_file)
+    return parse_vocab(read_vocab(vocab_file, say, flag), vocab_file)
 
 
 def parse_vocab(text: str, vocab_file: epath.PathLike) -> dict[str, int]:
@@ -143,6 +150,20 @@ def parse_vocab(text: str, vocab_file: epath.PathLike) -> dict[str, int]:
     lines = text.split("\n")
     if not lines[-1]:  # The newline that ends the last line.
         lines.pop()
+    # First: what is another file has wrong lines as well.
+    if UNKNOWN not in map(str.strip, lines):
+        problem = input_files.explain_text(text[:64].encode())
+        if problem:
+            raise ValueError(
+                f"{vocab_file} is not a BERT vocabulary: {problem}."
+            )
+        raise ValueError(
+            f"{vocab_file} is not a BERT vocabulary: it lacks the piece "
+            f"{UNKNOWN!r}, which stands for unknown words. "
+            # A file of another kind may be one long line.
+            f"Received: {len(lines)} pieces, the first "
+            f"{[line.strip()[:20] for line in lines[:3]]}"
+        )
     vocab: dict[str, int] = {}
     for index, line in enumerate(lines):
         # Only the newline is cut before the check: the released Chinese
@@ -155,19 +176,6 @@ def parse_vocab(text: str, vocab_file: epath.PathLike) -> dict[str, int]:
                 f"Received: line={line!r}"
             )
         vocab[piece] = index
-    if UNKNOWN not in vocab:
-        problem = input_files.explain_text(text[:64].encode())
-        if problem:
-            raise ValueError(
-                f"{vocab_file} is not a BERT vocabulary: {problem}."
-            )
-        raise ValueError(
-            f"{vocab_file} is not a BERT vocabulary: it lacks the piece "
-            f"{UNKNOWN!r}, which stands for unknown words. "
-            # A file of another kind may be one long line.
-            f"Received: {len(vocab)} pieces, the first "
-            f"{[piece[:20] for piece in list(vocab)[:3]]}"
-        )
     return vocab
 
 

@@ -82,6 +82,17 @@ def _count_strings(texts: Iterable[str]) -> Iterator[collections.Counter[str]]:
     yield strings
 
 
+def check_room(vocab_size: int, num_unused: int) -> None:
+    """Raises ValueError where reserved rows leave no room for pieces."""
+    reserved = num_unused + len(tokenization.SPECIAL_TOKENS)
+    if reserved >= vocab_size:
+        raise ValueError(
+            f"{reserved} reserved rows leave no room for pieces. Make "
+            "`vocab_size` larger or `num_unused` smaller. Received: "
+            f"vocab_size={vocab_size}, num_unused={num_unused}"
+        )
+
+
 def learn(
     words: Mapping[str, int],
     vocab_size: int,
@@ -107,8 +118,8 @@ def learn(
         lists.
 
     Raises:
-        ValueError: There are no words, or the characters alone are more than
-            `vocab_size`.
+        ValueError: There are no words that can be spelt, or the characters
+            alone are more than `vocab_size`.
     """
     # Of use to this function only, and 20 MB to install.
     import tokenizers
@@ -116,10 +127,19 @@ def learn(
 
     if not words:
         raise ValueError("The text holds no words")
+    check_room(vocab_size, num_unused)
     pad, *special = tokenization.SPECIAL_TOKENS
     unused = [f"[unused{number}]" for number in range(num_unused)]
     reserved = [pad, *unused, *special]
     spelt = _spelt_with(words, max_characters)
+    if not spelt:
+        raise ValueError(
+            "No word of the text could be spelt: all are longer than "
+            f"{tokenization.MAX_CHARS_PER_WORD} characters, or have others "
+            "than the most frequent ones. Is the text in --input_format, and "
+            "has it spaces? Else make `max_characters` larger. "
+            f"Received: max_characters={max_characters}"
+        )
     # Pairs that are as frequent are joined in the order of their ids. The
     # trainer would number the characters at random; as special tokens they
     # are numbered in this order.
@@ -179,6 +199,11 @@ def _spelt_with(
 # ---- Extend -----------------------------------------------------------------
 
 
+def unused_rows(pieces: Sequence[str]) -> list[int]:
+    """Returns which rows of a vocabulary are [unused]."""
+    return [row for row, piece in enumerate(pieces) if _UNUSED.fullmatch(piece)]
+
+
 def extend(
     pieces: Sequence[str],
     words: Mapping[str, int],
@@ -203,7 +228,7 @@ def extend(
     Raises:
         ValueError: The vocabulary has no [unused] rows.
     """
-    rows = [row for row, piece in enumerate(pieces) if _UNUSED.fullmatch(piece)]
+    rows = unused_rows(pieces)
     if not rows and not appended:
         raise ValueError(
             "The vocabulary has no [unused] rows to fill. Append rows by "

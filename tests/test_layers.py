@@ -245,7 +245,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
         },
         "micro_batches": {"devices", "modeling", "optimization", "training"},
         "pretraining": {"losses", "training"},
-        "best": {"checkpoints", "files"},
+        "best": {"checkpoints", "files", "interop.*"},
     },
     {
         "disk_space": {"checkpoints"},
@@ -339,6 +339,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
     # And these do what the flags say.
     {
         "common_setup": {
+            "best",
             "checkpoints",
             "command_line",
             "common_flags",
@@ -350,6 +351,7 @@ _LAYERS: tuple[dict[str, set[str]], ...] = (
             "modeling",
             "optimization_flags",
             "output_paths",
+            "progress",
             "recipes",
             "run_lock",
         },

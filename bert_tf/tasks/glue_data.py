@@ -119,7 +119,7 @@ def read_all(
     """
     if not os.path.isdir(data_dir):
         raise ValueError(
-            "There is no such folder, of a folder for each task. "
+            "There is no such folder. --data_dir holds a folder for each task. "
             f"Received: data_dir={data_dir}"
         )
     folders = {n: find_folder(n, data_dir, task_dirs) for n in names}

@@ -138,7 +138,14 @@ class Results:
         self._to_mend: list[str] | None = None
         if not self._path.exists():
             return
-        *lines, rest = self._path.read_text(encoding="utf-8").split("\n")
+        try:
+            *lines, rest = self._path.read_text(encoding="utf-8").split("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(
+                f"{path} can't be read as the results of runs "
+                f"({getattr(error, 'strerror', None) or error}). Remove it, "
+                "and its runs are made again, or choose another folder."
+            ) from error
         for number, line in enumerate(lines, start=1):
             done = _parse(f"{path}, line {number}", line)
             self._done[done.key] = done
@@ -173,7 +180,7 @@ def _parse(where: str, line: str) -> Done:
         return Done(setting=setting, **values)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(
-            f"{where} is not the result of a run ({error}). Remove the line, "
+            f"{where} is not the result of a run ({error!r}). Remove the line, "
             "and its run is made again."
         ) from error
 

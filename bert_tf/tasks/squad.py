@@ -314,7 +314,10 @@ def read_to_train(
 
 
 def read_to_answer(
-    path: str | None, version_2_with_negative: bool, do_eval: bool
+    path: str | None,
+    version_2_with_negative: bool,
+    do_eval: bool,
+    verbose: bool = False,
 ) -> tuple[list[Question], bool]:
     """Reads the questions to answer, and says if answers can be scored.
 
@@ -322,6 +325,7 @@ def read_to_answer(
         path: The file; it is an error if there is none.
         version_2_with_negative: Whether some questions have no answer.
         do_eval: Whether answers must be scored.
+        verbose: As of `read_to_train`.
     """
     if not path:
         raise ValueError(
@@ -335,12 +339,14 @@ def read_to_answer(
             f"--do_eval needs answers, and {path} has none. Leave out "
             "--do_eval, or give another --predict_file."
         )
-    _warn_of_lost_answers(path, questions)
+    _warn_of_lost_answers(path, questions, verbose)
     logging.info("Data: %d questions to answer.", len(questions))
     return questions, is_scorable
 
 
-def _warn_of_lost_answers(path: str, questions: Sequence[Question]) -> None:
+def _warn_of_lost_answers(
+    path: str, questions: Sequence[Question], verbose: bool
+) -> None:
     """Warns of answers that are not in the context, wherever they start.
 
     The official rules score by their text alone, and so they count.
@@ -351,7 +357,9 @@ def _warn_of_lost_answers(path: str, questions: Sequence[Question]) -> None:
         if any(x.text not in question.context for x in question.answers)
     ]
     if lost:
+        named = lost if verbose else lost[:1]
         logging.warning(
             "%s: %d questions have an answer that is not in the context: %s%s.",
-            *(path, len(lost), lost[0], " and others" * (len(lost) > 1)),
+            *(path, len(lost), ", ".join(named)),
+            " and others" * (len(named) < len(lost)),
         )

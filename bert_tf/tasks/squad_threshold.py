@@ -1,6 +1,7 @@
 """How much likelier no answer must be than the best one: SQuAD 2.0."""
 
 import dataclasses
+import math
 import os
 
 from bert_tf import files
@@ -36,7 +37,19 @@ class Threshold:
                 "answers: run run_squad.py --do_eval on such a --predict_file "
                 "first, or give a number."
             )
-        return float(epath.Path(self._path).read_text())
+        text = epath.Path(self._path).read_bytes().decode(errors="replace")
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise ValueError(
+                f"{self._path} must hold the threshold that was tuned. Remove "
+                "it and tune again with --do_eval, or give a number by "
+                "--null_score_diff_threshold. "
+                f"Received: {text.strip()[:40]!r}"
+            )
+        return value
 
     def note(self, tuned: float | None) -> None:
         """Keeps what was tuned, if that is not what is given."""

@@ -5,6 +5,7 @@ import pathlib
 import shutil
 from collections.abc import Callable, Mapping
 
+from bert_tf import checkpoints
 from tests import tiny_files
 from tests.bad_inputs import bad_models
 
@@ -67,6 +68,15 @@ def _pieces(change: Callable[[list[str]], list[str]]) -> Change:
 
 def _instead(piece: str, other: str) -> Change:
     return _pieces(lambda pieces: [other if x == piece else x for x in pieces])
+
+
+def rename_tensors(folder: pathlib.Path, rename: Callable[[str], str]) -> None:
+    """Renames what is in the checkpoints of a run; to "": leaves it out."""
+    for prefix in checkpoints.numbered(str(folder)).values():
+        values = checkpoints.read(prefix, list(checkpoints.shapes(prefix)))
+        renamed = {rename(name): value for name, value in values.items()}
+        renamed.pop("", None)
+        checkpoints.write(prefix, renamed)
 
 
 CONFIGS: dict[str, Change] = {

@@ -7,10 +7,17 @@ by `--check_only` in the same words, where the script has it.
 
 import dataclasses
 import hashlib
+import os
 import pathlib
-from collections.abc import Mapping
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 
 from tests import scripts
+
+_ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 # What counts as what a case must not do; the summary has a line for each.
 FAULTS = (
@@ -97,15 +104,80 @@ def check(
 
 
 def check_good(
-    script: Script, data: pathlib.Path, folder: pathlib.Path
+    script: Script,
+    data: pathlib.Path,
+    folder: pathlib.Path,
+    case: Case | None = None,
 ) -> None:
-    """Asserts that the good command is: each case is wrong in one way only."""
-    case = Case({}, "")
-    flags = command(script, case, data, folder / "out")
+    """Asserts that the good command is: each case is wrong in one way only.
+
+    Args:
+        script: Whose command.
+        data: The folder of the inputs.
+        folder: A new one, for outputs and logs.
+        case: What is different, and rightly works; its `line` is logged.
+    """
+    case = case or Case({}, "")
+    out = folder / "out"
+    flags = command(script, case, data, out)
     if script.has_check_only:
         flags.append("--check_only")
-    run = scripts.run(folder / "log", script.name, *flags)
+    environment = {
+        k: v.format(data=data, out=out) for k, v in case.environment.items()
+    }
+    run = scripts.run(folder / "log", script.name, *flags, **environment)
     assert run.wait() == 0, run.stderr
+    assert case.line.format(data=data, out=out) in run.stderr
+
+
+def check_works(
+    script: Script, case: Case, data: pathlib.Path, folder: pathlib.Path
+) -> None:
+    """Asserts that what looks wrong works, and says `case.line`."""
+    flags = command(script, case, data, folder / "out")
+    run = scripts.run(
+        folder / "log", script.name, *flags, **_environment(case, data, folder)
+    )
+    assert run.wait() == 0, run.stderr
+    said = case.line.format(data=data, out=folder / "out")
+    assert said in run.stderr
+
+
+def _environment(
+    case: Case, data: pathlib.Path, folder: pathlib.Path
+) -> dict[str, str]:
+    return {
+        name: value.format(data=data, out=folder / "out")
+        for name, value in case.environment.items()
+    }
+
+
+def make(
+    script: Script, data: pathlib.Path, out: pathlib.Path, *more: str
+) -> None:
+    """Runs the good command, to its end."""
+    log = out.with_name(f"{out.name}.log")
+    flags = command(script, Case({}, ""), data, out)
+    run = scripts.run(log, script.name, *flags, *more)
+    assert run.wait() == 0, run.stderr
+    shutil.rmtree(log)
+
+
+def in_a_shell(
+    script: Script,
+    flags: Sequence[str],
+    environment: Mapping[str, str],
+    redirections: str = "",
+) -> "subprocess.CompletedProcess[str]":
+    """Runs a script as its users do, which takes seconds more than others."""
+    command = [sys.executable, f"{_ROOT}/{script.name}.py", *flags]
+    return subprocess.run(
+        ["bash", "-c", f"{shlex.join(command)} {redirections}"],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def _run(
@@ -123,9 +195,7 @@ def _run(
         script.name,
         *command(script, case, data, out),
         *more,
-        **{
-            k: v.format(data=data, out=out) for k, v in case.environment.items()
-        },
+        **_environment(case, data, folder),
     )
     code = run.wait()
     if "Traceback" in run.stderr:

@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import pathlib
 import shutil
 
 from bert_tf import run_lock
@@ -712,7 +711,7 @@ def _write_texts(folder):
         "lfs": bad_models.LFS,
         "one": document.encode(),
         "foreign": b"my thesis",
-        "words": "red bird\n".encode(),
+        "words": b"red bird\n",
         "not.gz": text.encode(),
         "not.bz2": text.encode(),
         "not.xz": text.encode(),

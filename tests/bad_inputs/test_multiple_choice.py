@@ -1,16 +1,18 @@
 """Bad inputs of run_multiple_choice.py."""
 
+import dataclasses
 import json
 import os
 import pathlib
 import shutil
 from typing import Any
 
-from bert_tf import checkpoints, heads
-from tests import scripts, tiny_files
+from bert_tf import heads, run_lock
+from tests import tiny_files
 from tests.bad_inputs import bad_models, damaged, matrix
 
 import pytest
+import small_disks
 
 SCRIPT = matrix.Script(
     "run_multiple_choice",
@@ -44,7 +46,9 @@ def _out(name: str, line: str, **flags: str | None) -> matrix.Case:
 def _predict(line: str, **flags: str | None) -> matrix.Case:
     """Returns a case of a prediction with the trained."""
     given = {
-        **{"do_train": None, "do_eval": None, "do_predict": "true"},
+        "do_train": None,
+        "do_eval": None,
+        "do_predict": "true",
         "test_file": "{data}/train.jsonl",
         "init_checkpoint": "{data}/chooser",
     }
@@ -114,12 +118,12 @@ CASES: dict[str, matrix.Case] = {
         "",
     ),
     "CPUs 0": Case({"logical_cpus": "0"}, ""),
-    "CPUs of one device": Case({"logical_cpus": "2"}, ""),
     "two flagfiles of which one is not there": Case(
         {"flagfile": "{data}/good.flags,{data}/none.flags"}, ""
     ),
-    "flagfile with a flag of others": Case({"flagfile": "{data}/bad.flags"}, ""),
-    "flagfile of itself": Case({"flagfile": "{data}/loop.flags"}, ""),
+    "flagfile with a flag of others": Case(
+        {"flagfile": "{data}/bad.flags"}, ""
+    ),
     "flagfile binary": Case({"flagfile": "{data}/binary.jsonl"}, ""),
     # ---- Clusters
     "cluster not given": Case(
@@ -247,7 +251,6 @@ CASES: dict[str, matrix.Case] = {
     "changed data": _out("runs/data", ""),
     "no checkpoint can be read": _out("runs/cut", ""),
     "a checkpoint of other things": _out("runs/of_squad", ""),
-    "a checkpoint without moments": _out("runs/stripped", ""),
     "flags binary": _out("runs/flags", ""),
     "metrics cut": _out("runs/metrics", ""),
     "metrics of another kind": _out("runs/metrics_list", ""),
@@ -265,6 +268,23 @@ CASES: dict[str, matrix.Case] = {
     "predicting with best damaged": _predict(
         "", output_dir="{data}/runs/best_cut", init_checkpoint=None
     ),
+}
+
+
+# What rightly works.
+GOOD: dict[str, matrix.Case] = {
+    "SWAG": _train("good.csv", ""),
+    "SWAG with an ending in capitals": _train("GOOD.CSV", ""),
+    "RACE": _train("race.jsonl", ""),
+    "byte-order mark and CRLF": _train("windows.jsonl", ""),
+    "empty lines": _train("gaps.jsonl", ""),
+    "a label that is hidden": _predict("", test_file="{data}/no_label.jsonl"),
+    "more choices in some": _train("more.jsonl", ""),
+    "flagfile of itself": Case({"flagfile": "{data}/loop.flags"}, ""),
+    "steps kept for long": Case({"keep_checkpoint_max": str(2**31 - 1)}, ""),
+    "a metric cut off by a crash": _out("runs/metrics_open", ""),
+    "bfloat16": Case({"dtype": "bfloat16"}, ""),
+    "TF_CONFIG that is not used": Case({}, "", {"TF_CONFIG": "none"}),
 }
 
 
@@ -368,9 +388,15 @@ def _write_problems(folder: pathlib.Path) -> None:
         "binary.jsonl": damaged.BINARY,
         "latin_1.jsonl": good.encode() + b'{"prompt": "\xe9"}\n',
         "utf_16.jsonl": good.encode("utf-16"),
+        "good.csv": _HEADER + _ROW * 12,
+        "GOOD.CSV": _HEADER + _ROW * 12,
+        "race.jsonl": _lines(*[_RACE] * 6),
+        "windows.jsonl": "\ufeff" + good.replace("\n", "\r\n"),
+        "gaps.jsonl": good.replace("\n", "\n\n"),
+        "more.jsonl": good + _lines(_GOOD | {"choices": ["sat", "a", "b"]}),
+        "loop.flags": f"--flagfile={folder}/loop.flags\n",
         "good.flags": "--max_seq_length=16\n",
         "bad.flags": "--max_seq_length=16\n--doc_stride=8\n",
-        "loop.flags": f"--flagfile={folder}/loop.flags\n",
     }.items():
         data = text.encode() if isinstance(text, str) else text
         (folder / name).write_bytes(data)
@@ -384,45 +410,30 @@ def _write_problems(folder: pathlib.Path) -> None:
 
 def _write_runs(folder: pathlib.Path) -> None:
     """Makes a run, and copies of it that are wrong in one way each."""
-    flags = matrix.command(SCRIPT, Case({}, ""), folder, folder / "run")
-    run = scripts.run(
-        folder / "log",
-        SCRIPT.name,
-        *(*flags, "--num_train_epochs=2", "--save_checkpoints_steps=3"),
+    matrix.make(
+        *(SCRIPT, folder, folder / "run"),
+        *("--num_train_epochs=2", "--save_checkpoints_steps=3"),
     )
-    assert run.wait() == 0, run.stderr
-    shutil.rmtree(folder / "log")
-
-    def cut(run):
-        for path in run.glob("model.ckpt-*.data*"):
-            bad_models.cut(path)
-
-    def of_squad(run):
-        _rewrite(run, lambda name: name.replace("multiple_choice", "squad"))
-
-    def stripped(run):
-        _rewrite(run, lambda name: "" if "/adam_" in name else name)
-
     in_run = damaged.bytes_in
     damaged.write_changed(
         folder / "run",
         folder / "runs",
         {
-            "cut": cut,
-            "of_squad": of_squad,
-            "stripped": stripped,
+            "cut": lambda run: _cut_all(run, "model.ckpt-*.data*"),
+            "of_squad": lambda run: damaged.rename_tensors(
+                run, lambda name: name.replace("multiple_choice", "squad")
+            ),
             "data": in_run(
                 "train_examples.json", b'{"records": 7, "sha256": "0"}'
             ),
             "flags": in_run("flags.txt", damaged.BINARY),
-            "metrics": in_run("metrics.jsonl", b'{"step": 1'),
+            "metrics": in_run("metrics.jsonl", b'{"step": 1\n{"step": 2}\n'),
+            "metrics_open": in_run("metrics.jsonl", b'{"step": 1}\n{"ste'),
             "metrics_list": in_run("metrics.jsonl", b"[1]\n"),
             "best": in_run("best/results.json", b'{"eval_acc'),
             "best_list": in_run("best/results.json", b"[]"),
             "best_gone": _best_gone,
-            "best_cut": lambda run: [
-                bad_models.cut(path) for path in run.glob("best/*.data*")
-            ],
+            "best_cut": lambda run: _cut_all(run, "best/*.data*"),
             "examples": in_run("train_examples.json", b'{"rec'),
             "examples_other": in_run("train_examples.json", b'{"a": 1}'),
             "config": in_run("bert_config.json", b"{"),
@@ -435,13 +446,9 @@ def _best_gone(run: pathlib.Path) -> None:
         path.unlink()
 
 
-def _rewrite(run: pathlib.Path, rename: Any) -> None:
-    """Renames what is in the run's checkpoints; "" leaves out."""
-    for prefix in checkpoints.numbered(str(run)).values():
-        values = checkpoints.read(prefix, list(checkpoints.shapes(prefix)))
-        renamed = {rename(name): x for name, x in values.items()}
-        renamed.pop("", None)
-        checkpoints.write(prefix, renamed)
+def _cut_all(run: pathlib.Path, pattern: str) -> None:
+    for path in run.glob(pattern):
+        bad_models.cut(path)
 
 
 @pytest.fixture(scope="module")
@@ -456,5 +463,31 @@ def test_bad_input(name, data, tmp_path):
     matrix.check(SCRIPT, CASES[name], data, tmp_path)
 
 
+@pytest.mark.parametrize("name", ["lock", "evaluation.lock"])
+def test_a_folder_that_another_process_holds(name, data, tmp_path):
+    if name == "lock":
+        case = Case({}, "{out} is in use: process ")
+    else:
+        case = _predict("{out} is in use: process ")
+    with run_lock.hold(tmp_path / "out", name, "trains", renew=600):
+        matrix.check(SCRIPT, case, data, tmp_path)
+
+
+def test_a_disk_too_small_for_checkpoints(data, tmp_path):
+    with small_disks.mounted(tmp_path / "disk", 96) as disk:
+        line = f"The disk of {disk}/out has "
+        # How much is free it says otherwise: the run has written its records.
+        case = Case({"output_dir": f"{disk}/out"}, line, checked=False)
+        matrix.check(SCRIPT, case, data, tmp_path)
+        case = dataclasses.replace(case, arguments=("--check_only",))
+        matrix.check(SCRIPT, case, data, tmp_path)
+        assert not list(disk.iterdir())
+
+
 def test_the_good_command_is_good(data, tmp_path):
     matrix.check_good(SCRIPT, data, tmp_path)
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_what_rightly_works(name, data, tmp_path):
+    matrix.check_good(SCRIPT, data, tmp_path, GOOD[name])

@@ -2,13 +2,13 @@
 
 import os
 import pathlib
-import shutil
 
 from bert_tf import heads
-from tests import scripts, tiny_files
+from tests import tiny_files
 from tests.bad_inputs import bad_models, damaged, matrix
 
 import pytest
+import small_disks
 
 SCRIPT = matrix.Script(
     "run_ner",
@@ -45,7 +45,9 @@ def _out(name: str, line: str, **flags: str | None) -> matrix.Case:
 def _predict(line: str, **flags: str | None) -> matrix.Case:
     """Returns a case of a prediction."""
     given = {
-        **{"do_train": None, "do_eval": None, "do_predict": "true"},
+        "do_train": None,
+        "do_eval": None,
+        "do_predict": "true",
         "test_file": "{data}/dev.conll",
         "init_checkpoint": "{data}/tagger",
     }
@@ -135,7 +137,12 @@ CASES: dict[str, matrix.Case] = {
         name: _model(name, "")
         for name in (
             *("index_only", "data_only", "cut_index", "cut_data"),
-            *("flipped_index", "flipped_data_model", "empty_index", "lfs_index"),
+            *(
+                "flipped_index",
+                "flipped_data_model",
+                "empty_index",
+                "lfs_index",
+            ),
             *("lfs_data", "two", "saved_model", "albert", "tf2"),
             *("strangers", "config_of_other", "config_broken"),
             *("vocab_latin_1", "hf_no_weights", "hf_cut", "hf_lfs"),
@@ -152,11 +159,11 @@ CASES: dict[str, matrix.Case] = {
     "address": Case({"init_checkpoint": "https://x.org/model.ckpt"}, ""),
     "empty checkpoint": Case({"init_checkpoint": ""}, ""),
     # ---- Predicting
-    "predicting with the untrained": _predict("", init_checkpoint="{data}/model"),
-    "predicting with nothing": _predict("", init_checkpoint=None),
-    "labels in another order": _predict(
-        "", labels="O,I-per,B-per,B-loc"
+    "predicting with the untrained": _predict(
+        "", init_checkpoint="{data}/model"
     ),
+    "predicting with nothing": _predict("", init_checkpoint=None),
+    "labels in another order": _predict("", labels="O,I-per,B-per,B-loc"),
     "labels of another number": _predict("", labels="O,B-loc"),
     "test file of one column": _predict("", test_file="{data}/words.conll"),
     "test file with new labels": _predict("", test_file="{data}/new.conll"),
@@ -204,6 +211,35 @@ CASES: dict[str, matrix.Case] = {
 }
 
 
+# What rightly works.
+GOOD: dict[str, matrix.Case] = {
+    "byte-order mark": _train("bom.conll", ""),
+    "CRLF": _train("crlf.conll", ""),
+    "blanks at the ends": _train("blanks.conll", ""),
+    "more columns": _train(
+        "columns.conll", "", dev_file="{data}/columns.conll", token_column="1"
+    ),
+    "no empty line at the end": _train("open.conll", ""),
+    "one sentence of 101 words": Case(
+        {"dev_file": "{data}/sentence.conll"}, "there is no empty line"
+    ),
+    "parts of speech": _train(
+        "tags.conll", "labels: none", dev_file="{data}/tags.conll"
+    ),
+    "labels that are not in the file": Case(
+        {"labels": "O,B-loc,B-per,I-per,I-loc"}, "has no example of I-loc"
+    ),
+    "a file in place of the checkpoint": Case(
+        {"init_checkpoint": "{data}/model/bert_model.ckpt.index"}, ""
+    ),
+    "test file of what is not predicted": Case(
+        {"test_file": "{data}/none", "test_has_labels": "false"},
+        "Not used, as they go with --do_predict: --test_file, --test_has_lab",
+    ),
+    "out with files of others": Case({"output_dir": "{data}/mine"}, ""),
+}
+
+
 _TRAIN = "the O\nanna B-per\nbob I-per\nsat O\nin O\nrome B-loc\n. O\n\n"
 
 
@@ -247,6 +283,16 @@ def write_data(folder: pathlib.Path) -> None:
         "long.conll": "the O\nanna B-per\n" * 501,
         "iob1.conll": "anna I-per\nsat O\n\n" * 9 + "bob B-per\n\n",
         "new.conll": good + "2020 B-date\n",
+        "bom.conll": "\ufeff" + good,
+        "crlf.conll": good.replace("\n", "\r\n"),
+        "blanks.conll": good.replace("\n", " \n"),
+        "columns.conll": "".join(
+            f"- {line}\n" if line else "\n" for line in good.split("\n")
+        ),
+        "open.conll": good.rstrip("\n"),
+        "sentence.conll": "the O\n" * 101,
+        "tags.conll": good.replace("B-", "N").replace("I-", "N"),
+        "\u540d\u524d.conll": good,
         "lfs.conll": bad_models.LFS,
         "page.conll": damaged.HTML,
         "train.conll.gz": damaged.GZIP,
@@ -268,6 +314,8 @@ def write_data(folder: pathlib.Path) -> None:
     (folder / "others/flags.txt").write_text("# python run_squad.py\n")
     (folder / "foreign").mkdir()
     (folder / "foreign/labels.txt").write_text("mine\n")
+    (folder / "mine").mkdir()
+    (folder / "mine/notes.txt").write_text("mine\n")
     (folder / "inside").mkdir()
     (folder / "inside/test_predictions.conll").write_text(good)
     write_runs(folder)
@@ -275,12 +323,7 @@ def write_data(folder: pathlib.Path) -> None:
 
 def write_runs(folder: pathlib.Path) -> None:
     """Makes a run, and copies of it that are wrong in one way each."""
-    flags = matrix.command(SCRIPT, Case({}, ""), folder, folder / "run")
-    run = scripts.run(
-        folder / "log", SCRIPT.name, *flags, "--num_train_epochs=1"
-    )
-    assert run.wait() == 0, run.stderr
-    shutil.rmtree(folder / "log")
+    matrix.make(SCRIPT, folder, folder / "run", "--num_train_epochs=1")
     damaged.write_changed(
         folder / "run",
         folder / "runs",
@@ -307,5 +350,29 @@ def test_bad_input(name, data, tmp_path):
     matrix.check(SCRIPT, CASES[name], data, tmp_path)
 
 
+def test_a_disk_that_is_read_only(data, tmp_path):
+    with small_disks.mounted(tmp_path / "disk", 64, read_only=True) as disk:
+        line = "there is no permission to write to " + str(disk)
+        case = Case({"output_dir": f"{disk}/out"}, line)
+        matrix.check(SCRIPT, case, data, tmp_path)
+
+
 def test_the_good_command_is_good(data, tmp_path):
     matrix.check_good(SCRIPT, data, tmp_path)
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_what_rightly_works(name, data, tmp_path):
+    matrix.check_good(SCRIPT, data, tmp_path, GOOD[name])
+
+
+@pytest.mark.parametrize("redirections", ["", "<&-", ">&-"])
+def test_a_c_locale_and_closed_streams(redirections, data, tmp_path):
+    case = Case({"train_file": "{data}/\u540d\u524d.conll"}, "")
+    flags = matrix.command(SCRIPT, case, data, tmp_path / "\u51fa\u529b")
+    done = matrix.in_a_shell(
+        *(SCRIPT, [*flags, "--check_only"]),
+        *({"LC_ALL": "C", "PYTHONUTF8": "0"}, redirections),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Found nothing that would stop this run." in done.stderr

@@ -3,6 +3,7 @@
 import copy
 import json
 import pathlib
+import shutil
 from typing import Any
 
 from tests import tiny_files
@@ -36,6 +37,11 @@ def _train(name: str, line: str, **flags: str | None) -> matrix.Case:
 def _model(name: str, line: str) -> matrix.Case:
     """Returns a case of a model that is wrong."""
     return matrix.Case({"init_checkpoint": f"{{data}}/models/{name}"}, line)
+
+
+def _out(name: str, line: str, **flags: str | None) -> matrix.Case:
+    """Returns a case of a folder that can't be worked in."""
+    return matrix.Case({"output_dir": f"{{data}}/{name}", **flags}, line)
 
 
 CASES: dict[str, matrix.Case] = {
@@ -179,6 +185,76 @@ CASES: dict[str, matrix.Case] = {
         {"vocab_file": "{data}/models/vocab_short/vocab.txt"}, ""
     ),
     "cased said of an uncased": matrix.Case({"do_lower_case": "false"}, ""),
+    # ---- Folders
+    "out is where the questions are": matrix.Case(
+        {
+            "predict_file": "{data}/answers/predictions.json",
+            "output_dir": "{data}/answers",
+        },
+        "",
+    ),
+    "out with a result of others": _out("answers", ""),
+    "out with a hard link": _out("hard", "", train_file="{data}/train.json"),
+    "out of another script": _out("others", ""),
+    "out of the vocabulary": _out(
+        "words", "", vocab_file="{data}/words/vocab.txt"
+    ),
+    "other stride": _out("run", "", doc_stride="5"),
+    "other version": _out("run", "", version_2_with_negative="true"),
+    "other questions": _out("run", "", train_file="{data}/dev.json"),
+    "questions changed": _out("runs/examples", ""),
+    "no moments": _out("runs/stripped", ""),
+    "a folder for the answers": _out("runs/folder", ""),
+    "a file for the best": _out("runs/best_file", ""),
+    "predicting with a threshold gone wrong": matrix.Case(
+        {
+            "do_train": None,
+            "do_eval": None,
+            "do_export": "true",
+            "version_2_with_negative": "true",
+            "null_score_diff_threshold": "auto",
+            "init_checkpoint": None,
+            "output_dir": "{data}/runs/threshold",
+        },
+        "",
+    ),
+    "predicting with other weights": matrix.Case(
+        {
+            "do_train": None,
+            "do_eval": None,
+            "do_predict": "true",
+            "init_checkpoint": "{data}/models/config_wide",
+            "output_dir": "{data}/run",
+        },
+        "",
+    ),
+}
+
+# What rightly works.
+GOOD: dict[str, matrix.Case] = {
+    "byte-order mark": _train("bom.json", ""),
+    "UTF-16": _train("utf_16.json", ""),
+    "CRLF and indented": _train("indented.json", ""),
+    "by ..": _train("model/../train.json", ""),
+    "by a link": _train("link.json", ""),
+    "with blanks": _train("a b c.json", ""),
+    "other scripts": _train("\u8cea\u554f \U0001f600.json", ""),
+    "config again": matrix.Case(
+        {
+            "bert_config_file": "{data}/model/bert_config.json",
+            "vocab_file": "{data}/model/vocab.txt",
+        },
+        "",
+    ),
+    "flags of what is not done": matrix.Case(
+        {"predict_batch_size": "7", "tpu_zone": "here"},
+        "Not used, as they go with --do_predict: --predict_batch_size.",
+    ),
+    "a flag twice": matrix.Case({}, "", arguments=("--doc_stride=3",)),
+    "CPUs of one device": matrix.Case(
+        {"logical_cpus": "2"}, "--distribution_strategy=mirrored: --logical"
+    ),
+    "a bad MPLBACKEND": matrix.Case({}, "", {"MPLBACKEND": "none of them"}),
 }
 
 
@@ -277,10 +353,55 @@ def write_data(folder: pathlib.Path) -> None:
         "latin_1.json": good.replace(b"anna", b"ann\xe9"),
         "table.json": b"id,question\n1,who\n",
         "lines.json": b'{"id": "a", "question": "b"}\n' * 2,
+        "bom.json": b"\xef\xbb\xbf" + good,
+        "utf_16.json": good.decode().encode("utf-16"),
+        "indented.json": json.dumps(store, indent=1)
+        .replace("\n", "\r\n")
+        .encode(),
+        "a b c.json": good,
+        "\u8cea\u554f \U0001f600.json": good,
         "deep.json": b"[" * 100_000,
     }.items():
         (folder / name).write_bytes(data)
     (folder / "dangling.json").symlink_to(folder / "gone.json")
+    (folder / "link.json").symlink_to("train.json")
+    for place, name in (
+        ("answers", "predictions.json"),
+        ("hard", "eval.tf_record"),
+        ("words", "vocab.txt"),
+    ):
+        (folder / place).mkdir()
+        source = "model/vocab.txt" if place == "words" else "dev.json"
+        (folder / place / name).hardlink_to(folder / source)
+    (folder / "others").mkdir()
+    (folder / "others/flags.txt").write_text("# python run_ner.py\n")
+    _write_runs(folder)
+
+
+def _write_runs(folder: pathlib.Path) -> None:
+    """Makes a run, and copies of it that are wrong in one way each."""
+    matrix.make(SCRIPT, folder, folder / "run", "--num_train_epochs=1")
+    in_run = damaged.bytes_in
+    damaged.write_changed(
+        folder / "run",
+        folder / "runs",
+        {
+            "examples": in_run(
+                "train_examples.json", b'{"records": 7, "sha256": "0"}'
+            ),
+            "stripped": lambda run: damaged.rename_tensors(
+                run, lambda name: "" if "/adam_" in name else name
+            ),
+            "folder": lambda run: (run / "nbest_predictions.json").mkdir(),
+            "best_file": _file_for_best,
+            "threshold": in_run("null_score_diff_threshold.txt", b"high\n"),
+        },
+    )
+
+
+def _file_for_best(run: pathlib.Path) -> None:
+    shutil.rmtree(run / "best")
+    (run / "best").write_text("")
 
 
 @pytest.fixture(scope="module")
@@ -297,3 +418,17 @@ def test_bad_input(name, data, tmp_path):
 
 def test_the_good_command_is_good(data, tmp_path):
     matrix.check_good(SCRIPT, data, tmp_path)
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_what_rightly_works(name, data, tmp_path):
+    matrix.check_good(SCRIPT, data, tmp_path, GOOD[name])
+
+
+def test_another_backend_of_keras_is_not_used(data, tmp_path):
+    flags = matrix.command(SCRIPT, matrix.Case({}, ""), data, tmp_path / "out")
+    done = matrix.in_a_shell(
+        SCRIPT, [*flags, "--check_only"], {"KERAS_BACKEND": "torch"}
+    )
+    assert done.returncode == 0, done.stderr
+    assert "KERAS_BACKEND=torch is not used" in done.stderr
