@@ -30,7 +30,7 @@ _OUTPUT = flag_sections.Section("Output")
 
 _INPUT_CHECKPOINT = _MODEL.input_path(
     "input_checkpoint",
-    "What to convert; see above.",
+    "The checkpoint, folder or preset to convert; see above.",
     required=True,
     holds=flag_sections.MODEL,
 )
@@ -38,7 +38,8 @@ _OUTPUT_FORMAT = _OUTPUT.choice(
     "output_format",
     None,
     options.CHECKPOINT_FORMATS,
-    "tf1: the original's and ours. hf: Hugging Face. keras_hub: KerasHub.",
+    "The format to write. tf1: the original's and ours. hf: Hugging Face. "
+    "keras_hub: KerasHub.",
     required=True,
 )
 _OUTPUT_PATH = _OUTPUT.output_path(
@@ -71,6 +72,10 @@ _DO_LOWER_CASE = _MODEL.boolean(
     None,
     "Whether the model reads lower-cased text. By default what the input "
     "says; where it does not, what the vocabulary looks like.",
+    only_with=(
+        *("output_format=hf", "output_format=keras_hub", "new_vocab_file"),
+    ),
+    harmless=True,
 )
 _STRIP_OPTIMIZER = _OUTPUT.boolean(
     "strip_optimizer",
@@ -109,52 +114,81 @@ def complete(source, bert_config_file, vocab_file, do_lower_case, labels):
     config = model_files.find_config(bert_config_file, source)
     names.check(config, source.shapes, source.path)
     changes: dict[str, object] = {"config": config}
-    if vocab_file or source.vocab:
+    if vocab_file or source.vocab is not None:
         vocab = model_files.find_vocab(vocab_file, source)
         name = vocab_file or f"The vocabulary of {source.path}"
         pieces = tokenization.parse_vocab(vocab, name)
         config.check_vocab_size(len(pieces), name)
-        if do_lower_case is None:
-            do_lower_case = source.do_lower_case
-        if do_lower_case is None:
-            do_lower_case = looks_uncased(pieces)
+        tokenization.check_row_pieces(pieces, name)
+        do_lower_case = casing(pieces, name, do_lower_case, source)
         changes |= {"vocab": vocab, "do_lower_case": do_lower_case}
-    if labels:
-        check_labels(labels, source)
-        changes["labels"] = tuple(labels)
+    elif do_lower_case is not None:
+        logging.warning(
+            "Not used, as the vocabulary is not known: --do_lower_case."
+        )
+    changes["labels"] = find_labels(labels, source)
     return dataclasses.replace(source, **changes)
 
 
-def looks_uncased(pieces):
-    """Says whether lower-casing changes hardly any piece."""
+def casing(pieces, name, given, source):
+    """Returns whether the model reads lower-cased text."""
+    if given is not None:
+        tokenization.check_casing(pieces, given, name)
+        return given
+    said = source.do_lower_case
+    if said is None:
+        return contradiction(pieces, True, name) is None
+    # Some released models say what is wrong; so they are read everywhere.
+    problem = contradiction(pieces, said, name)
+    if problem:
+        logging.warning(
+            "%s says do_lower_case=%s, which is kept. But: %s",
+            *(source.path, said, problem),
+        )
+    return said
+
+
+def contradiction(pieces, do_lower_case, name):
+    """Says how a vocabulary contradicts; None if it does not."""
     try:
-        tokenization.check_casing(pieces, True, "")
-    except ValueError:
-        return False
-    return True
+        tokenization.check_casing(pieces, do_lower_case, name)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
-def check_labels(labels, source):
-    """Raises ValueError unless there is one label for each class."""
+def find_labels(given, source):
+    """Returns the names of the classes, or None.
+
+    Raises:
+        ValueError: There is not one for each class.
+    """
     head = names.find_head(source.shapes, source.path)
     if head not in names.LABELLED:
-        raise ValueError(
-            f"{source.path} has no classes: its head is {head}. Leave out "
-            "--labels."
-        )
+        if given:
+            raise ValueError(
+                f"{source.path} has no classes: its head is {head}. Leave out "
+                "--labels."
+            )
+        return source.labels
+    labels = tuple(given or source.labels or ())
     (bias,) = (n for n in names.HEADS[head] if n.endswith("output_bias"))
     (count,) = source.shapes[bias]
-    if count != len(labels):
+    if labels and (count != len(labels) or len({*labels, ""}) <= count):
         raise ValueError(
-            f"{source.path} has {count} classes. "
-            f"Received: labels={','.join(labels)}"
+            f"{source.path} has {count} classes: give a name for each by "
+            "--labels, none empty and none twice. "
+            f"Received: {'' if given else 'beside it '}"
+            f"labels={','.join(labels)}"
         )
+    return labels or None
 
 
 def with_new_vocab(source, path):
     """Returns the source with rows for the pieces of another vocabulary."""
-    vocab = tokenization.read_vocab(path)
+    vocab = tokenization.read_vocab(path, flag="new_vocab_file")
     pieces = tokenization.parse_vocab(vocab, path)
+    tokenization.check_row_pieces(pieces, path)
     # First: where the old vocabulary is missing, its casing is not known.
     source, counts = new_pieces.change_vocab(source, vocab)
     tokenization.check_casing(pieces, source.do_lower_case, path)

@@ -19,6 +19,7 @@ Of a folder of sentence-transformers its own vectors are made: what --unit,
 --features, --normalize and --max_seq_length don't say stands in it.
 """
 
+import math
 import os
 import time
 
@@ -90,7 +91,7 @@ _FEATURES = _VECTORS.choice(
 )
 _LAYER_WEIGHTS = _VECTORS.words(
     "layer_weights",
-    "",
+    None,
     "Of --features=weighted_sum_last_four, from the last layer down. By "
     "default 0.25 each.",
     only_with="features=weighted_sum_last_four",
@@ -168,6 +169,7 @@ from bert_tf import (
     feature_files,
     features,
     fine_tuned,
+    input_files,
     modeling,
     phases,
     tokenization,
@@ -203,21 +205,22 @@ def check_flags():
             "A SavedModel gives vectors of tokens or of texts, not of words. "
             "Choose another --unit. Received: unit=word"
         )
-    if _INPUT_FILE.value and not epath.Path(_INPUT_FILE.value).exists():
-        raise FileNotFoundError(
-            f"There is no such file. Received: {_INPUT_FILE.value}"
-        )
+    if _INPUT_FILE.value:
+        input_files.check(_INPUT_FILE.value, _INPUT_FILE.name)
 
 
 def numbers(flag, kind):
     """Returns the numbers of a flag."""
     try:
-        return tuple(map(kind, filter(None, flag.value)))
-    except ValueError as error:
+        values = tuple(map(kind, flag.value or ()))
+    except ValueError:
+        values = (math.nan,)
+    if not all(map(math.isfinite, values)):
         raise ValueError(
-            f"--{flag.name} takes numbers with commas between. "
-            f"Received: {','.join(flag.value)}"
-        ) from error
+            f"--{flag.name} takes {'whole ' * (kind is int)}numbers with "
+            f"commas between. Received: {flag.name}={','.join(flag.value)}"
+        )
+    return values
 
 
 def find_vectors():
@@ -356,6 +359,7 @@ def main(_):
     windows = features.windows(texts, window)
     phase = phases.Phase("Making vectors", "lines", total)
     file_format = _OUTPUT_FORMAT.value or feature_files.format_of(path)
+    epath.Path(path).parent.mkdir(parents=True, exist_ok=True)
     with feature_files.writer(path, file_format, choice, unit, vocab) as output:
         count, cut = write_features(extractor, reader, windows, output, phase)
     if cut:

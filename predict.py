@@ -77,7 +77,14 @@ _WINDOW = _DATA.integer(
 
 command_line.start(__name__, later=("head",))
 
-from bert_tf import files, phases, prediction, serving, serving_setup
+from bert_tf import (
+    files,
+    input_files,
+    phases,
+    prediction,
+    serving,
+    serving_setup,
+)
 
 
 def load_model(saved_model):
@@ -190,6 +197,7 @@ def answered(predictor, windows, output_format, phase):
 def write(lines, path):
     """Writes lines to a file, whole or not at all, or as they come."""
     if path:
+        epath.Path(path).parent.mkdir(parents=True, exist_ok=True)
         files.write_lines(path, lines)
         logging.info("Wrote %s.", path)
         return
@@ -207,8 +215,8 @@ def main(_):
     path, rows = _INPUT_FILE.value, _WINDOW.value
     check_streams(path, _OUTPUT_FILE.value)
     input_format = find_format(_INPUT_FORMAT.value, path)
-    if path and not epath.Path(path).exists():
-        raise FileNotFoundError(f"There is no such file. Received: {path}")
+    if path:
+        input_files.check(path, _INPUT_FILE.name)
     model = load_model(_SAVED_MODEL.value)
     predictor = prediction.Predictor(model, _BATCH_SIZE.value)
     parser = queries.Parser(

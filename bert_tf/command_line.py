@@ -71,6 +71,7 @@ def start(
     global _rest
     if name != "__main__":
         return
+    _open_what_is_closed()
     logging.use_absl_handler()
     logging.get_absl_handler().setFormatter(_Formatter())
     logging.get_absl_handler().addFilter(_is_worth_a_line)
@@ -92,6 +93,9 @@ def start(
     for sentence in unused:
         logging.warning("%s", sentence)
     _use_tensorflow_in_keras()
+    # Keras imports matplotlib, which ends where it lacks what this names. We
+    # open no windows.
+    os.environ["MPLBACKEND"] = "agg"
     if flags.FLAGS.verbosity > logging.INFO:
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "0"
     elif "tensorflow" not in sys.modules:
@@ -99,6 +103,28 @@ def start(
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # Nothing is done yet that would have to be undone.
         signal.signal(signal.SIGINT, lambda *_: os._exit(128 + signal.SIGINT))
+
+
+def _open_what_is_closed() -> None:
+    """Opens standard input and outputs that whoever started us has closed.
+
+    Else the next files have their numbers, and get what is printed.
+    """
+    for number, name, mode in (
+        (0, "stdin", "r"),
+        (1, "stdout", "w"),
+        (2, "stderr", "w"),
+    ):
+        try:
+            os.fstat(number)
+        except OSError:
+            file = os.open(os.devnull, os.O_RDWR)
+            if file != number:
+                os.dup2(file, number)
+                os.close(file)
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8"))
+    if logging.get_absl_handler().python_handler.stream is None:
+        logging.get_absl_handler().python_handler.stream = sys.stderr
 
 
 def _end(message: str) -> None:

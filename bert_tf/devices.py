@@ -324,12 +324,12 @@ def check_room_for_weights(config: modeling.BertConfig) -> None:
     Args:
         config: the model's.
     """
-    size, free = 4 * parameters(config), available_memory()
-    if size > free:
+    size = 4 * parameters(config)
+    if size > available_memory():
         raise ValueError(
-            f"The weights of this model take {size / 1e9:,.1f} GB, and this "
-            f"machine has {free / 1e9:,.1f} GB of memory free. Is the config "
-            "the right one? Received: "
+            f"The weights of this model take {size / 1e9:,.1f} GB, which is "
+            "more memory than this machine has free. Is the config the right "
+            "one? Received: "
             f"hidden_size={config.hidden_size}, "
             f"num_hidden_layers={config.num_hidden_layers}, "
             f"intermediate_size={config.intermediate_size}, "
@@ -348,13 +348,13 @@ def check_room_for_steps(memory: Memory, replicas: int, received: str) -> None:
         replicas: how many share this machine's memory.
         received: what decides it, for the error.
     """
-    size, free = replicas * memory.total, available_memory()
-    if size > free:
+    size = replicas * memory.total
+    if size > available_memory():
         raise ValueError(
-            f"A step takes about {size / 1e9:,.1f} GB or more, and this "
-            f"machine has {free / 1e9:,.1f} GB of memory free. Lower "
-            "--train_batch_size, raise --gradient_accumulation_steps, or give "
-            f"--remat or --auto_batch_size. Received: {received}"
+            f"A step takes about {size / 1e9:,.1f} GB, which is more memory "
+            "than this machine has free. Lower --train_batch_size, raise "
+            "--gradient_accumulation_steps, or give --remat or "
+            f"--auto_batch_size. Received: {received}"
         )
 
 

@@ -52,6 +52,14 @@ class Choice:
                 f"`features` must be one of {', '.join(CHOICES)}. "
                 f"Received: features={self.name}"
             )
+        if self.weights and (
+            self.name != "weighted_sum_last_four" or len(self.weights) != 4
+        ):
+            raise ValueError(
+                "`layer_weights` are four, and go with "
+                "features=weighted_sum_last_four. Received: layer_weights="
+                f"{','.join(map(str, self.weights))}, features={self.name}"
+            )
         if self.name == "layers":
             wrong = [i for i in self.layers if not -number <= i < number]
             if wrong or not self.layers:
@@ -66,14 +74,6 @@ class Choice:
             raise ValueError(
                 f"features={self.name} needs a model of at least {least} "
                 f"layers. Received: one of {number}"
-            )
-        if self.weights and (
-            self.name != "weighted_sum_last_four" or len(self.weights) != 4
-        ):
-            raise ValueError(
-                "`layer_weights` are four, and go with "
-                "features=weighted_sum_last_four. Received: layer_weights="
-                f"{','.join(map(str, self.weights))}, features={self.name}"
             )
 
     @property

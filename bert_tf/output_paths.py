@@ -67,6 +67,28 @@ def check_local(known: flags.FlagValues) -> None:
             written. Names both flags.
     """
     _check(known, lambda path, _: not file_systems.is_remote(path))
+    _check_apart(known)
+
+
+def _check_apart(known: flags.FlagValues) -> None:
+    """Raises ValueError if two flags name one output, or one inside another."""
+    before: dict[str, tuple[str, str]] = {}
+    apart = (flag_sections.FILE, flag_sections.NEW_FOLDER)
+    for flag, path in _given(known, flag_sections.OUTPUT):
+        how = flag_sections.about(flag)
+        if how is None or how.holds not in apart:
+            continue
+        if file_systems.is_remote(path):
+            continue
+        real = os.path.realpath(path)
+        for other, (name, theirs) in before.items():
+            if os.path.commonpath([real, other]) in (real, other):
+                raise ValueError(
+                    f"--{flag.name} and --{name} would be written over one "
+                    "another: name paths apart. "
+                    f"Received: {flag.name}={path}, {name}={theirs}"
+                )
+        before[real] = flag.name, path
 
 
 def check_remote(known: flags.FlagValues, of_runs: bool) -> None:
@@ -118,13 +140,26 @@ def check_not_empty(known: flags.FlagValues) -> None:
                     f"--{flag.name} is empty. Is a variable of the shell not "
                     "set? Give a path, or leave the flag out."
                 )
-            if "\n" in path or "\r" in path:
-                raise ValueError(
-                    f"--{flag.name} holds a line end, which flags.txt can't "
-                    "keep. Rename the file or folder. "
-                    f"Received: {flag.name}={path!r}"
-                )
+            _check_spelling(flag, path)
             _check_scheme(flag, path)
+
+
+def _check_spelling(flag: flags.Flag, path: str) -> None:
+    """Raises ValueError for names that not all can keep or find."""
+    if "\n" in path or "\r" in path:
+        raise ValueError(
+            f"--{flag.name} holds a line end, which flags.txt can't keep. "
+            f"Rename the file or folder. Received: {flag.name}={path!r}"
+        )
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"--{flag.name} is no UTF-8 text, and TensorFlow finds no other "
+            "names. Rename the file or folder; or if it is UTF-8, and this is "
+            "another locale, set PYTHONUTF8=1. "
+            f"Received: {flag.name}={ascii(path)}"
+        ) from error
 
 
 def _check_scheme(flag: flags.Flag, path: str) -> None:
@@ -475,7 +510,7 @@ def _check_not_read(
 def _is_run(names: Sequence[str]) -> bool:
     """Whether a folder is that of a run, or of the original's, by names."""
     return bool(
-        {"flags.txt", "lock", "results.jsonl"} & set(names)
+        {"flags.txt", "lock", "evaluation.lock", "results.jsonl"} & set(names)
         or _matching(names, ["model.ckpt-*.index"])
     )
 

@@ -219,7 +219,7 @@ def check_row_pieces(vocab: Iterable[str], vocab_file: epath.PathLike) -> None:
         raise ValueError(
             f"{vocab_file} lacks the piece {missing[0]!r}, which the model "
             "reads beside every text. Give the vocabulary that the model was "
-            "trained with."
+            "trained with, or one that extends it."
         )
 
 

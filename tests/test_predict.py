@@ -280,69 +280,6 @@ def scores(tmp_path_factory):
     return write_scores(tmp_path_factory.mktemp("scores") / "run")
 
 
-@pytest.mark.parametrize(
-    ("lines", "arguments", "problem"),
-    [
-        ("a\n", [], "Give either --model_dir"),
-        ("a\n", ["--saved_model={run}"], "holds no SavedModel"),
-        (
-            "a\n",
-            ["--saved_model=x", "--model_dir={run}"],
-            "Received: saved_model=x and {run}",
-        ),
-        (
-            "a\n",
-            ["--saved_model=x", "--top_k=3", "--unit=cls"],
-            "--top_k, --unit go without --saved_model: leave them out.",
-        ),
-        (
-            "a\n",
-            ["--model_dir={run}", "--head=span"],
-            "Train it with run_squad.py, or give --head=encoder or "
-            "classification. Received: head=span",
-        ),
-        (
-            "a\n",
-            ["--model_dir={run}", "--features=second_to_last", "--unit=cls"],
-            "--features, --unit go with --head=encoder: leave them out. "
-            "Received: features=second_to_last, unit=cls, head=classification",
-        ),
-        (
-            "a\n",
-            ["--model_dir={run}", "--head=encoder", "--top_k=4", "--labels=a"],
-            "--labels goes with --head=classification or --head=tagging: leave "
-            "it out. Received: labels=a, head=encoder. --top_k goes with "
-            "--head=masked_lm: leave it out. Received: top_k=4, head=encoder",
-        ),
-        ("", ["--model_dir={run}"], "in.txt has no lines. Expected a text."),
-        ("a\n\nb\n", ["--model_dir={run}"], "in.txt, line 2: the line is empt"),
-        (
-            "a\n",
-            ["--model_dir={run}", "--input_format=jsonl"],
-            "in.txt, line 1: the line is not JSON",
-        ),
-        ("a\n\udcff\n", ["--model_dir={run}"], "line 2: the text is not UTF-8"),
-        ("a\n", ["--model_dir={run}", "--max_seq_length=17"], "embeddings=16"),
-        ("a\n", ["--model_dir={run}/none"], "no fine-tuned model in {run}/non"),
-    ],
-)
-def test_mistakes_end_in_one_line(
-    lines, arguments, problem, scores, tmp_path, capsys
-):
-    text = lines.encode("utf-8", "surrogateescape")
-    (tmp_path / "in.txt").write_bytes(text)
-    code = predict(
-        f"--input_file={tmp_path}/in.txt",
-        f"--output_file={tmp_path}/out",
-        *(argument.format(run=scores) for argument in arguments),
-    )
-    assert code == 1
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert error.startswith("error: ")
-    assert problem.format(run=scores) in error
-    assert os.listdir(tmp_path) == ["in.txt"]
-
-
 def test_a_head_that_its_run_did_not_train(tmp_path, capsys):
     config = test_export.CONFIG
     model = heads.BertPretrainer(config)

@@ -79,7 +79,7 @@ def test_a_file_in_a_bucket(scores, tmp_path, monkeypatch, capsys):
             path.replace("gs://bucket", str(tmp_path)), *arguments
         )
 
-    for name in ("exists", "GFile"):
+    for name in ("exists", "isdir", "GFile"):
         call = getattr(tf.io.gfile, name)
         monkeypatch.setattr(tf.io.gfile, name, local(call))
     run = f"--model_dir={scores}"
@@ -87,7 +87,7 @@ def test_a_file_in_a_bucket(scores, tmp_path, monkeypatch, capsys):
     found = answers(tmp_path, ["good film", "bad"], run, f"{bucket}/in.txt")
     assert [list(answer) for answer in found] == [["score"], ["score"]]
     assert predict(run, f"{bucket}/none") == 1
-    assert "no such file. Received: gs://bucket/none" in capsys.readouterr().err
+    assert "Received: input_file=gs://bucket/none" in capsys.readouterr().err
 
 
 def test_a_pipe_is_read_once(scores, tmp_path):

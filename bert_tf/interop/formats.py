@@ -29,6 +29,12 @@ def open_checkpoint(path: str) -> opened.Checkpoint:
             a Hugging Face model, or its file of weights; the folder of a
             KerasHub preset, or its name.
     """
+    for link in (path, f"{path}.index"):
+        if os.path.islink(link) and not os.path.exists(link):
+            raise ValueError(
+                f"{link} is a link to what is not there: bring that back, or "
+                f"give another checkpoint. Received: {os.readlink(link)}"
+            )
     if os.path.basename(path) in huggingface.FILES:
         if not tf.io.gfile.exists(path):
             raise ValueError(
@@ -162,7 +168,7 @@ def with_head(source: opened.Checkpoint, head: str) -> opened.Checkpoint:
     if missing:
         raise ValueError(
             f"{source.path} has no {head} head: {', '.join(missing)} are not "
-            "there."
+            "there. Choose a head that it has, or give none."
         )
     kept = {
         name: shape

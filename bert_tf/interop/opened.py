@@ -52,7 +52,10 @@ def read_text(path: str) -> str | None:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        problem = input_files.explain_text(data[:64]) or error
+        problem = input_files.explain_text(data[:64]) or (
+            f"{error.reason} at byte {error.start}. Convert it, as with iconv, "
+            "or copy it again"
+        )
         raise ValueError(f"{path} is not UTF-8 text: {problem}.") from error
 
 
@@ -74,9 +77,14 @@ def read_json(folder: str, name: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         if plain := checkpoints.not_weights(path):
             raise checkpoints.UnreadableError(plain) from error
-        raise ValueError(f"{path} is not JSON: {error}") from error
+        raise checkpoints.UnreadableError(
+            f"{path} is not JSON: {error}. Copy or download it again."
+        ) from error
     if not isinstance(values, dict):
-        raise ValueError(f"{path} must hold one JSON object.")
+        raise checkpoints.UnreadableError(
+            f"{path} must hold one JSON object. Copy or download it again. "
+            f"Received: {repr(values)[:40]}"
+        )
     return values
 
 

@@ -141,7 +141,9 @@ def _modules(root: str) -> list[dict[str, Any]]:
     try:
         modules = json.loads(text)
     except ValueError as error:
-        raise ValueError(f"{path} is not JSON: {error}") from error
+        raise ValueError(
+            f"{path} is not JSON: {error}. Copy or download the folder again."
+        ) from error
     if not isinstance(modules, list) or not all(
         isinstance(module, dict) for module in modules
     ):

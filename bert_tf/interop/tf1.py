@@ -45,7 +45,8 @@ def scope(found: Collection[str], path: str) -> str:
     for architecture, pattern in _OTHERS.items():
         if any(pattern.search(name) for name in found):
             raise ValueError(
-                f"{path} is no BERT: by its names it is {architecture}."
+                f"{path} is no BERT: by its names it is {architecture}. Give "
+                "a checkpoint of BERT."
             )
     scopes = {
         name.removesuffix(_WORDS) for name in found if name.endswith(_WORDS)

@@ -1,0 +1,94 @@
+"""What surrounds a command: other processes, disks, variables, closed files."""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+from bert_tf import lock_file
+from tests.bad_inputs import matrix
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Of which a script must say what it does not use, and go on.
+_ODD = {
+    "KERAS_BACKEND": "torch",
+    "MPLBACKEND": "of_no_such_name",
+    "LC_ALL": "C",
+}
+_HOLD = """
+import sys, time
+from bert_tf import run_lock
+lock = run_lock.hold(sys.argv[1], what="trains")
+print("held", flush=True)
+time.sleep(600)
+"""
+
+
+@contextlib.contextmanager
+def held(folder: pathlib.Path) -> Iterator[None]:
+    """A process of this machine that works in a folder."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _HOLD, str(folder)],
+        cwd=_ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout
+        assert process.stdout.readline() == "held\n"
+        yield
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@contextlib.contextmanager
+def held_elsewhere(folder: pathlib.Path) -> Iterator[None]:
+    """A process of another machine that works in a folder, and says so."""
+    folder.mkdir(parents=True)
+    holder = lock_file.Holder.here("trains")
+    holder = dataclasses.replace(holder, host="far", boot="its own", process=12)
+    path = folder / "lock"
+    path.write_bytes(holder.encode(0))
+    ended = threading.Event()
+
+    def renew():
+        while not ended.wait(0.3):
+            os.utime(path, (time.time(), time.time()))
+
+    thread = threading.Thread(target=renew)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def check_odd_shell(
+    script: matrix.Script, data: pathlib.Path, folder: pathlib.Path
+) -> None:
+    """Asserts that the good command works where nothing is as usual.
+
+    With odd variables, names beyond ASCII, and neither input nor output.
+    """
+    case = matrix.Case({"output_dir": "{out}/ä 水"}, "")
+    command = matrix.command(script, case, data, folder / "out")
+    log = folder / "stderr"
+    with log.open("wb") as file:
+        done = subprocess.run(
+            ["sh", "-c", 'exec "$@" <&- >&-', "sh", sys.executable]
+            + [str(_ROOT / f"{script.name}.py"), *command],
+            env={**os.environ, **_ODD},
+            stderr=file,
+            check=False,
+        )
+    said = log.read_text()
+    assert not done.returncode, said
+    assert "KERAS_BACKEND=torch is not used" in said
+    assert list((folder / "out" / "ä 水").glob("model.ckpt-*.index"))
