@@ -158,7 +158,7 @@ def _check_spelling(flag: flags.Flag, path: str) -> None:
             f"--{flag.name} is no UTF-8 text, and TensorFlow finds no other "
             "names. Rename the file or folder; or if it is UTF-8, and this is "
             "another locale, set PYTHONUTF8=1. "
-            f"Received: {flag.name}={ascii(path)}"
+            f"Received: {flag.name}={path!a}"
         ) from error
 
 

@@ -27,7 +27,9 @@ def test_own_weights_by_default(run):
 def test_those_that_are_given_where_there_are_none(run):
     with flagsaver.flagsaver(init_checkpoint="given"):
         assert common_setup.own_weights(None) == "given"
-    with pytest.raises(ValueError, match="holds no checkpoint. Train one with"):
+    with pytest.raises(
+        ValueError, match=r"holds no checkpoint\. Train one with"
+    ):
         common_setup.own_weights(None)
 
 

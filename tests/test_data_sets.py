@@ -13,6 +13,8 @@ from tensorflow_datasets.core.download import downloader
 class _OfflineError(OSError):
     """As those of requests, which hold urllib3's."""
 
+    reason = "no\n name"
+
 
 class _Builder:
     """A data set that is not there, where there is no network."""
@@ -32,9 +34,7 @@ class _Builder:
         print("noise")
         absl_logging.info("noise")
         logging.getLogger("urllib3.connectionpool").warning("noise")
-        problem = OSError("many words")
-        problem.reason = "no\n name"
-        raise _OfflineError(problem)
+        raise _OfflineError(_OfflineError("many words"))
 
 
 def test_where_there_is_no_network(caplog, capsys):

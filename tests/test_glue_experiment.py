@@ -85,30 +85,28 @@ def _data(folder, *names):
 @pytest.fixture
 def make(script, tmp_path):
     """Makes an experiment in the same folder; its calls are counted anew."""
-    opened: list[glue_experiment.Experiment] = []
+    locks: list[run_lock.Lock] = []
 
     def make(*tasks, rates=(0.1,), seeds=(1, 2), fails=""):
         for name, text in (("calls", ""), ("fails", fails)):
             (script.parent / name).write_text(text)
-        for old in opened:
-            old.lock.release()
-        opened[:] = [
-            glue_experiment.Experiment(
-                str(tmp_path / "out"),
-                run_lock.hold(tmp_path / "out"),
-                script,
-                {"use_checkpoint": "best", "dtype": "float32"},
-                fine_tuned.ModelFiles(_CONFIG, _VOCAB, True),
-                _data(tmp_path, *tasks),
-                glue_runs.grid(rates, [3.0], [32]),
-                seeds,
-            )
-        ]
-        return opened[0]
+        for old in locks:
+            old.release()
+        locks[:] = [run_lock.hold(tmp_path / "out")]
+        return glue_experiment.Experiment(
+            str(tmp_path / "out"),
+            locks[0],
+            script,
+            {"use_checkpoint": "best", "dtype": "float32"},
+            fine_tuned.ModelFiles(_CONFIG, _VOCAB, True),
+            _data(tmp_path, *tasks),
+            glue_runs.grid(rates, [3.0], [32]),
+            seeds,
+        )
 
     yield make
-    for old in opened:
-        old.lock.release()
+    for old in locks:
+        old.release()
 
 
 _START = glue_experiment.Start("/weights", "of the weights")

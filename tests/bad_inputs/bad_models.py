@@ -28,7 +28,7 @@ def cut(path: pathlib.Path, at: float = 0.5) -> None:
     path.write_bytes(data[: int(len(data) * at)])
 
 
-def _change_config(**changes) -> Callable[[pathlib.Path], None]:
+def _change_config(**changes: object) -> Callable[[pathlib.Path], None]:
     """Returns what changes the bert_config.json in a folder."""
 
     def change(folder):
@@ -38,7 +38,7 @@ def _change_config(**changes) -> Callable[[pathlib.Path], None]:
     return change
 
 
-def _only_names(*names) -> Callable[[pathlib.Path], None]:
+def _only_names(*names: str) -> Callable[[pathlib.Path], None]:
     """Returns what replaces a checkpoint by one of these names."""
 
     def change(folder):
@@ -48,8 +48,8 @@ def _only_names(*names) -> Callable[[pathlib.Path], None]:
     return change
 
 
-def _write(name: str, data: bytes) -> Callable[[pathlib.Path], None]:
-    return lambda folder: (folder / name).write_bytes(data) and None
+def _write(name: str, data: bytes) -> Callable[[pathlib.Path], object]:
+    return lambda folder: (folder / name).write_bytes(data)
 
 
 def _two(folder):

@@ -20,6 +20,13 @@ _CONFIG = "bert_config.json"
 Change = Callable[[pathlib.Path], object]
 
 
+def write_files(folder: pathlib.Path, files: Mapping[str, str | bytes]) -> None:
+    """Writes files by their names, text as UTF-8."""
+    for name, content in files.items():
+        data = content.encode() if isinstance(content, str) else content
+        (folder / name).write_bytes(data)
+
+
 def write_changed(
     model: pathlib.Path, folder: pathlib.Path, changes: Mapping[str, Change]
 ) -> None:

@@ -82,8 +82,11 @@ def check_odd_shell(
     log = folder / "stderr"
     with log.open("wb") as file:
         done = subprocess.run(
-            ["sh", "-c", 'exec "$@" <&- >&-', "sh", sys.executable]
-            + [str(_ROOT / f"{script.name}.py"), *command],
+            [
+                *("sh", "-c", 'exec "$@" <&- >&-', "sh", sys.executable),
+                str(_ROOT / f"{script.name}.py"),
+                *command,
+            ],
             env={**os.environ, **_ODD},
             stderr=file,
             check=False,

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import shutil
+from typing import Any
 
 from bert_tf import run_lock
 from tests import scripts, tiny_files
@@ -626,7 +627,7 @@ GOOD = {
 }
 
 
-def _example(**features) -> bytes:
+def _example(**features: list[Any]) -> bytes:
     made = tf.train.Example()
     for name, values in features.items():
         kind = made.features.feature[name]
@@ -641,7 +642,7 @@ def _example(**features) -> bytes:
 
 def _write_odd(folder):
     folder.mkdir()
-    good = {
+    good: dict[str, list[Any]] = {
         "input_ids": [2, 5, 4, 3, 6, 3, 0, 0],
         "input_mask": [1] * 6 + [0, 0],
         "segment_ids": [0, 0, 0, 0, 1, 1, 0, 0],
@@ -728,7 +729,8 @@ def _write_texts(folder):
         "pretty.json": json.dumps([{"text": "the cat"}], indent=1).encode(),
         "surrogate.jsonl": b'{"text": "the \\ud800 cat"}\n',
         "cut.wiki": b'<doc id="1" title="x">\nx\n\nthe cat sat .\n',
-        "tokenizer.json": b'{"version": "1.0", "model": {"type": "WordPiece", "vocab": {"[UNK]": 0}}}',
+        "tokenizer.json": b'{"version": "1.0", "model": {"type": "WordPiece", '
+        b'"vocab": {"[UNK]": 0}}}',
     }.items():
         (folder / name).write_bytes(data)
     flipped = bytearray(gzip.compress(text.encode()))

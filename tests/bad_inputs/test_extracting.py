@@ -562,7 +562,7 @@ def _write_sentence_transformers(
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory) -> pathlib.Path:
+def data(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("data")
     build(folder)
     return folder

@@ -585,7 +585,7 @@ def _write_folders(folder: pathlib.Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory) -> pathlib.Path:
+def data(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("data")
     build(folder)
     return folder

@@ -66,47 +66,117 @@ def _cluster(line: str, config: Any) -> matrix.Case:
 
 CASES: dict[str, matrix.Case] = {
     # ---- Flags
-    "nothing to do": Case({"do_train": "false", "do_eval": "false"}, "At least one of --do_train, --do_eval, --do_predict and"),
+    "nothing to do": Case(
+        {"do_train": "false", "do_eval": "false"},
+        "At least one of --do_train, --do_eval, --do_predict and",
+    ),
     "no training file": _train("none.jsonl", "There is no such file"),
-    "train_file not given": Case({"train_file": None}, "Give --train_file, the train set."),
-    "dev_file not given": Case({"dev_file": None}, "Give --dev_file, the dev set."),
+    "train_file not given": Case(
+        {"train_file": None}, "Give --train_file, the train set."
+    ),
+    "dev_file not given": Case(
+        {"dev_file": None}, "Give --dev_file, the dev set."
+    ),
     "dev_file empty": Case({"dev_file": ""}, "--dev_file is empty"),
-    "too few examples": Case({"train_batch_size": "1000"}, "There are too few examples for one training step"),
-    "longer than positions": Case({"max_seq_length": "33"}, "`max_seq_length` is more than the model has positions"),
-    "flagfile of SWAG": Case({"max_seq_length": "128"}, "`max_seq_length` is more than the model has positions"),
+    "too few examples": Case(
+        {"train_batch_size": "1000"},
+        "There are too few examples for one training step",
+    ),
+    "longer than positions": Case(
+        {"max_seq_length": "33"},
+        "`max_seq_length` is more than the model has positions",
+    ),
+    "flagfile of SWAG": Case(
+        {"max_seq_length": "128"},
+        "`max_seq_length` is more than the model has positions",
+    ),
     "texts of what is not predicted": Case(
-        {"predictions_with_texts": "perhaps"}, "--predictions_with_texts must be true or false"
+        {"predictions_with_texts": "perhaps"},
+        "--predictions_with_texts must be true or false",
     ),
-    "optimizer unknown": Case({"optimizer": "adam"}, "--optimizer must be one of adamw, adamw_bias_corrected,"),
-    "schedule unknown": Case({"lr_schedule": "step"}, "--lr_schedule must be one of linear, polynomial, cosine,"),
-    "end above the peak": Case({"end_learning_rate": "1"}, "`end_learning_rate` must be between 0 and the peak"),
-    "power of a linear schedule": Case({"lr_power": "2"}, "--lr_power goes with --lr_schedule=polynomial: leave it"),
-    "cooldown of a linear schedule": Case({"num_cooldown_steps": "2"}, "--num_cooldown_steps goes with --lr_schedule=constant:"),
+    "optimizer unknown": Case(
+        {"optimizer": "adam"},
+        "--optimizer must be one of adamw, adamw_bias_corrected,",
+    ),
+    "schedule unknown": Case(
+        {"lr_schedule": "step"},
+        "--lr_schedule must be one of linear, polynomial, cosine,",
+    ),
+    "end above the peak": Case(
+        {"end_learning_rate": "1"},
+        "`end_learning_rate` must be between 0 and the peak",
+    ),
+    "power of a linear schedule": Case(
+        {"lr_power": "2"},
+        "--lr_power goes with --lr_schedule=polynomial: leave it",
+    ),
+    "cooldown of a linear schedule": Case(
+        {"num_cooldown_steps": "2"},
+        "--num_cooldown_steps goes with --lr_schedule=constant:",
+    ),
     "cooldown of more than all": Case(
-        {"lr_schedule": "constant", "num_cooldown_steps": "10"}, "Warm-up and cooldown must not take more than all steps"
+        {"lr_schedule": "constant", "num_cooldown_steps": "10"},
+        "Warm-up and cooldown must not take more than all steps",
     ),
-    "weight decay 1e39": Case({"weight_decay_rate": "1e39"}, "--weight_decay_rate must be a number, at least 0, at most"),
-    "clip norm 0": Case({"clip_norm": "0"}, "--clip_norm must be a number, above 0"),
-    "seed 2**31": Case({"seed": str(2**31)}, "--seed must be a whole number, at least 0 and at most"),
-    "keep none": Case({"keep_checkpoint_max": "0"}, "--keep_checkpoint_max must be a whole number, at least 1"),
-    "save each 0 steps": Case({"save_checkpoints_steps": "0"}, "--save_checkpoints_steps must be a whole number, at least"),
-    "trace in words": Case({"profile_steps": "first"}, "--profile_steps must be FIRST:LAST with 0 < FIRST < LAST,"),
-    "trace backwards": Case({"profile_steps": "7:3"}, "--profile_steps must be FIRST:LAST with 0 < FIRST < LAST,"),
-    "trace beyond the end": Case({"profile_steps": "3:700"}, "--profile_steps must end by the last step of the run, 9"),
-    "peak flops nan": Case({"peak_flops": "nan"}, "--peak_flops must be a number, at least 1"),
-    "dtype of 16 bits on a CPU": Case({"dtype": "float16"}, "float16 needs a GPU"),
-    "dtype unknown": Case({"dtype": "half"}, "--dtype must be one of float32, bfloat16, float16"),
-    "strategy unknown": Case({"distribution_strategy": "parallel"}, "--distribution_strategy must be one of default, mirrored,"),
+    "weight decay 1e39": Case(
+        {"weight_decay_rate": "1e39"},
+        "--weight_decay_rate must be a number, at least 0, at most",
+    ),
+    "clip norm 0": Case(
+        {"clip_norm": "0"}, "--clip_norm must be a number, above 0"
+    ),
+    "seed 2**31": Case(
+        {"seed": str(2**31)},
+        "--seed must be a whole number, at least 0 and at most",
+    ),
+    "keep none": Case(
+        {"keep_checkpoint_max": "0"},
+        "--keep_checkpoint_max must be a whole number, at least 1",
+    ),
+    "save each 0 steps": Case(
+        {"save_checkpoints_steps": "0"},
+        "--save_checkpoints_steps must be a whole number, at least",
+    ),
+    "trace in words": Case(
+        {"profile_steps": "first"},
+        "--profile_steps must be FIRST:LAST with 0 < FIRST < LAST,",
+    ),
+    "trace backwards": Case(
+        {"profile_steps": "7:3"},
+        "--profile_steps must be FIRST:LAST with 0 < FIRST < LAST,",
+    ),
+    "trace beyond the end": Case(
+        {"profile_steps": "3:700"},
+        "--profile_steps must end by the last step of the run, 9",
+    ),
+    "peak flops nan": Case(
+        {"peak_flops": "nan"}, "--peak_flops must be a number, at least 1"
+    ),
+    "dtype of 16 bits on a CPU": Case(
+        {"dtype": "float16"}, "float16 needs a GPU"
+    ),
+    "dtype unknown": Case(
+        {"dtype": "half"}, "--dtype must be one of float32, bfloat16, float16"
+    ),
+    "strategy unknown": Case(
+        {"distribution_strategy": "parallel"},
+        "--distribution_strategy must be one of default, mirrored,",
+    ),
     "TPU and mirrored": Case(
-        {"use_tpu": "true", "distribution_strategy": "mirrored"}, "--use_tpu means --distribution_strategy=tpu"
+        {"use_tpu": "true", "distribution_strategy": "mirrored"},
+        "--use_tpu means --distribution_strategy=tpu",
     ),
     "no TPU": Case({"use_tpu": "true"}, "No TPU was found"),
     "a TPU elsewhere and local files": Case(
-        {"use_tpu": "true", "tpu_name": "mine"}, "The hosts of a TPU elsewhere can't read local files: put"
+        {"use_tpu": "true", "tpu_name": "mine"},
+        "The hosts of a TPU elsewhere can't read local files: put",
     ),
-    "master": Case({"master": "grpc://10.0.0.2:8470"}, "--master belonged to TF1 sessions"),
+    "master": Case(
+        {"master": "grpc://10.0.0.2:8470"}, "--master belonged to TF1 sessions"
+    ),
     "CPUs that do not share the batch": Case(
-        {"distribution_strategy": "mirrored", "logical_cpus": "3"}, "--train_batch_size must be a multiple of 3 replicas times"
+        {"distribution_strategy": "mirrored", "logical_cpus": "3"},
+        "--train_batch_size must be a multiple of 3 replicas times",
     ),
     "CPUs that do not share the evaluation": Case(
         {
@@ -116,23 +186,39 @@ CASES: dict[str, matrix.Case] = {
         },
         "--eval_batch_size must be a multiple of 4 replicas times",
     ),
-    "CPUs 0": Case({"logical_cpus": "0"}, "--logical_cpus must be a whole number, at least 1"),
+    "CPUs 0": Case(
+        {"logical_cpus": "0"},
+        "--logical_cpus must be a whole number, at least 1",
+    ),
     "two flagfiles of which one is not there": Case(
-        {"flagfile": "{data}/good.flags,{data}/none.flags"}, "A flagfile, or one that it names, can't be read: No such"
+        {"flagfile": "{data}/good.flags,{data}/none.flags"},
+        "A flagfile, or one that it names, can't be read: No such",
     ),
     "flagfile with a flag of others": Case(
         {"flagfile": "{data}/bad.flags"}, "There is no flag --doc_stride"
     ),
-    "flagfile binary": Case({"flagfile": "{data}/binary.jsonl"}, "A flagfile, or one that it names, can't be read: it is"),
+    "flagfile binary": Case(
+        {"flagfile": "{data}/binary.jsonl"},
+        "A flagfile, or one that it names, can't be read: it is",
+    ),
     # ---- Clusters
     "cluster not given": Case(
-        {"distribution_strategy": "multi_worker_mirrored"}, "The strategy multi_worker_mirrored reads the cluster from"
+        {"distribution_strategy": "multi_worker_mirrored"},
+        "The strategy multi_worker_mirrored reads the cluster from",
     ),
-    "cluster not JSON": _cluster("TF_CONFIG does not describe a cluster, such as", "worker0:2222,worker1:2222"),
-    "cluster empty": _cluster("", "TF_CONFIG does not describe a cluster, such as"),
-    "cluster a list": _cluster("TF_CONFIG does not describe a cluster, such as", []),
+    "cluster not JSON": _cluster(
+        "TF_CONFIG does not describe a cluster, such as",
+        "worker0:2222,worker1:2222",
+    ),
+    "cluster empty": _cluster(
+        "", "TF_CONFIG does not describe a cluster, such as"
+    ),
+    "cluster a list": _cluster(
+        "TF_CONFIG does not describe a cluster, such as", []
+    ),
     "cluster without this task": _cluster(
-        "TF_CONFIG does not describe a cluster, such as", {"cluster": {"worker": ["localhost:4242"]}}
+        "TF_CONFIG does not describe a cluster, such as",
+        {"cluster": {"worker": ["localhost:4242"]}},
     ),
     "cluster of one, and this is the second": _cluster(
         "TF_CONFIG contradicts itself: this is worker 1, of which",
@@ -142,73 +228,172 @@ CASES: dict[str, matrix.Case] = {
         },
     ),
     "cluster with a parameter server": _cluster(
-        "TF_CONFIG contradicts itself: it names ps, and only chief", {"cluster": {"ps": ["localhost:1"]}, "task": _WORKER}
+        "TF_CONFIG contradicts itself: it names ps, and only chief",
+        {"cluster": {"ps": ["localhost:1"]}, "task": _WORKER},
     ),
     "cluster without ports": _cluster(
-        "TF_CONFIG contradicts itself: localhost is not HOST:PORT", {"cluster": {"worker": ["localhost"]}, "task": _WORKER}
+        "TF_CONFIG contradicts itself: localhost is not HOST:PORT",
+        {"cluster": {"worker": ["localhost"]}, "task": _WORKER},
     ),
     "cluster with a port of 99999": _cluster(
-        "TF_CONFIG contradicts itself: localhost:99999 is not", {"cluster": {"worker": ["localhost:99999"]}, "task": _WORKER}
+        "TF_CONFIG contradicts itself: localhost:99999 is not",
+        {"cluster": {"worker": ["localhost:99999"]}, "task": _WORKER},
     ),
     "cluster of one address twice": _cluster(
-        "TF_CONFIG contradicts itself: two processes have the same", {"cluster": {"worker": ["localhost:1"] * 2}, "task": _WORKER}
+        "TF_CONFIG contradicts itself: two processes have the same",
+        {"cluster": {"worker": ["localhost:1"] * 2}, "task": _WORKER},
     ),
     # ---- Problems
     "empty": _train("empty.jsonl", "holds no problem"),
     "blank": _train("blank.jsonl", "holds no problem"),
     "a folder": _train("folder.jsonl", "This is a folder: give a file"),
-    "no ending": _train("problems", "The name of a file of problems must end in .csv (SWAG's),"),
-    "text": _train("problems.txt", "The name of a file of problems must end in .csv (SWAG's),"),
-    "compressed": _train("train.jsonl.gz", "The name of a file of problems must end in .csv (SWAG's),"),
-    "gzip by another name": _train("gzip.jsonl", "can't be read: it is compressed (gzip). Unpack it."),
-    "lfs": _train("lfs.jsonl", "can't be read: it is a pointer of git-lfs, not the file"),
-    "html": _train("page.jsonl", "line 1: the line is not JSON (it is a web page, saved in"),
-    "binary": _train("binary.jsonl", "line 1: the text is not UTF-8 (invalid start byte at byte"),
-    "latin-1": _train("latin_1.jsonl", "line 13: the text is not UTF-8 (invalid continuation byte"),
-    "UTF-16": _train("utf_16.jsonl", "can't be read: it is UTF-16, not UTF-8"),
-    "cut": _train("cut.jsonl", "line 12: the line is not JSON (Unterminated string"),
-    "one object over lines": _train("indented.jsonl", "line 1: the line is not JSON (Expecting property name"),
-    "a list of all": _train("list.jsonl", "line 1: expected a JSON object"),
-    "deep": _train("deep.jsonl", "line 1: the line is not JSON (maximum recursion depth"),
-    "no prompt": _train("no_prompt.jsonl", "line 3: expected 'prompt' of type str"),
-    "prompt null": _train("prompt_null.jsonl", "line 1: expected 'prompt' of type str"),
-    "choices a text": _train("choices_text.jsonl", "line 3: expected 'choices' of type list"),
-    "choices of numbers": _train("choices_numbers.jsonl", "line 3: expected 'choices' of type str"),
-    "one choice": _train("one.jsonl", "line 3: expected two choices or more, none of them empty"),
-    "no choice": _train("none_of.jsonl", "line 3: expected two choices or more, none of them empty"),
-    "choice empty": _train("choice_empty.jsonl", "line 3: expected two choices or more, none of them empty"),
-    "no label": _train("no_label.jsonl", "line 3: expected 'label' of type int"),
-    "label true": _train("label_true.jsonl", "line 3: expected 'label' of type int"),
-    "label a text": _train("label_text.jsonl", "line 3: expected 'label' of type int"),
-    "label beyond": _train("label_beyond.jsonl", "line 3: the label must be from 0 to 1"),
-    "label -1": _train("label_hidden.jsonl", "line 3: the label must be from 0 to 1"),
-    "half a surrogate": _train("surrogate.jsonl", "line 3: a text holds half a surrogate pair (such as"),
-    "RACE, answer beyond": _train("race_beyond.jsonl", "line 2: the label must be from 0 to 1"),
-    "RACE, answer a number": _train("race_number.jsonl", "line 2: expected 'answers' of type str"),
-    "RACE, answers too few": _train("race_few.jsonl", "line 2: expected as many options and answers as questions"),
-    "RACE, option empty": _train("race_empty.jsonl", "line 2: option 2 is empty"),
-    "SWAG, no header": _train("no_header.csv", "line 1: the column 'sent1' is missing from the header"),
-    "SWAG, header alone": _train("header.csv", "the file has no rows"),
-    "SWAG, by tabs": _train("tabs.csv", "line 1: the column 'sent1' is missing from the header"),
-    "SWAG, label in words": _train("label_words.csv", "line 2: the label must be the number of the right choice,"),
-    "SWAG, label 4": _train("label_4.csv", "line 2: the label must be from 0 to 3"),
-    "SWAG, ending empty": _train("ending_empty.csv", "line 2: ending2 is empty"),
-    "SWAG, a quote open": _train("quote.csv", "line 3: the row is not valid CSV (unexpected end of"),
-    "SWAG, a column too many": _train("ragged.csv", "line 2: more columns than the first row"),
-    "SWAG, a column twice": _train("twice.csv", "line 1: the column 'ending0' appears twice in the header"),
-    "dev with hidden labels": Case(
-        {"dev_file": "{data}/label_hidden.jsonl"}, "line 3: the label must be from 0 to 1"
+    "no ending": _train(
+        "problems", "The name of a file of problems must end in .csv (SWAG's),"
     ),
-    "test with one choice": _predict("line 3: expected two choices or more, none of them empty", test_file="{data}/one.jsonl"),
-    "test not given": _predict("Give --test_file, the test set.", test_file=None),
+    "text": _train(
+        "problems.txt",
+        "The name of a file of problems must end in .csv (SWAG's),",
+    ),
+    "compressed": _train(
+        "train.jsonl.gz",
+        "The name of a file of problems must end in .csv (SWAG's),",
+    ),
+    "gzip by another name": _train(
+        "gzip.jsonl", "can't be read: it is compressed (gzip). Unpack it."
+    ),
+    "lfs": _train(
+        "lfs.jsonl", "can't be read: it is a pointer of git-lfs, not the file"
+    ),
+    "html": _train(
+        "page.jsonl", "line 1: the line is not JSON (it is a web page, saved in"
+    ),
+    "binary": _train(
+        "binary.jsonl",
+        "line 1: the text is not UTF-8 (invalid start byte at byte",
+    ),
+    "latin-1": _train(
+        "latin_1.jsonl",
+        "line 13: the text is not UTF-8 (invalid continuation byte",
+    ),
+    "UTF-16": _train("utf_16.jsonl", "can't be read: it is UTF-16, not UTF-8"),
+    "cut": _train(
+        "cut.jsonl", "line 12: the line is not JSON (Unterminated string"
+    ),
+    "one object over lines": _train(
+        "indented.jsonl",
+        "line 1: the line is not JSON (Expecting property name",
+    ),
+    "a list of all": _train("list.jsonl", "line 1: expected a JSON object"),
+    "deep": _train(
+        "deep.jsonl", "line 1: the line is not JSON (maximum recursion depth"
+    ),
+    "no prompt": _train(
+        "no_prompt.jsonl", "line 3: expected 'prompt' of type str"
+    ),
+    "prompt null": _train(
+        "prompt_null.jsonl", "line 1: expected 'prompt' of type str"
+    ),
+    "choices a text": _train(
+        "choices_text.jsonl", "line 3: expected 'choices' of type list"
+    ),
+    "choices of numbers": _train(
+        "choices_numbers.jsonl", "line 3: expected 'choices' of type str"
+    ),
+    "one choice": _train(
+        "one.jsonl", "line 3: expected two choices or more, none of them empty"
+    ),
+    "no choice": _train(
+        "none_of.jsonl",
+        "line 3: expected two choices or more, none of them empty",
+    ),
+    "choice empty": _train(
+        "choice_empty.jsonl",
+        "line 3: expected two choices or more, none of them empty",
+    ),
+    "no label": _train(
+        "no_label.jsonl", "line 3: expected 'label' of type int"
+    ),
+    "label true": _train(
+        "label_true.jsonl", "line 3: expected 'label' of type int"
+    ),
+    "label a text": _train(
+        "label_text.jsonl", "line 3: expected 'label' of type int"
+    ),
+    "label beyond": _train(
+        "label_beyond.jsonl", "line 3: the label must be from 0 to 1"
+    ),
+    "label -1": _train(
+        "label_hidden.jsonl", "line 3: the label must be from 0 to 1"
+    ),
+    "half a surrogate": _train(
+        "surrogate.jsonl", "line 3: a text holds half a surrogate pair (such as"
+    ),
+    "RACE, answer beyond": _train(
+        "race_beyond.jsonl", "line 2: the label must be from 0 to 1"
+    ),
+    "RACE, answer a number": _train(
+        "race_number.jsonl", "line 2: expected 'answers' of type str"
+    ),
+    "RACE, answers too few": _train(
+        "race_few.jsonl",
+        "line 2: expected as many options and answers as questions",
+    ),
+    "RACE, option empty": _train(
+        "race_empty.jsonl", "line 2: option 2 is empty"
+    ),
+    "SWAG, no header": _train(
+        "no_header.csv", "line 1: the column 'sent1' is missing from the header"
+    ),
+    "SWAG, header alone": _train("header.csv", "the file has no rows"),
+    "SWAG, by tabs": _train(
+        "tabs.csv", "line 1: the column 'sent1' is missing from the header"
+    ),
+    "SWAG, label in words": _train(
+        "label_words.csv",
+        "line 2: the label must be the number of the right choice,",
+    ),
+    "SWAG, label 4": _train(
+        "label_4.csv", "line 2: the label must be from 0 to 3"
+    ),
+    "SWAG, ending empty": _train(
+        "ending_empty.csv", "line 2: ending2 is empty"
+    ),
+    "SWAG, a quote open": _train(
+        "quote.csv", "line 3: the row is not valid CSV (unexpected end of"
+    ),
+    "SWAG, a column too many": _train(
+        "ragged.csv", "line 2: more columns than the first row"
+    ),
+    "SWAG, a column twice": _train(
+        "twice.csv", "line 1: the column 'ending0' appears twice in the header"
+    ),
+    "dev with hidden labels": Case(
+        {"dev_file": "{data}/label_hidden.jsonl"},
+        "line 3: the label must be from 0 to 1",
+    ),
+    "test with one choice": _predict(
+        "line 3: expected two choices or more, none of them empty",
+        test_file="{data}/one.jsonl",
+    ),
+    "test not given": _predict(
+        "Give --test_file, the test set.", test_file=None
+    ),
     # ---- Models
     "predicting with the untrained": _predict(
-        "is not fine-tuned: it has no multiple_choice head", init_checkpoint="{data}/model"
+        "is not fine-tuned: it has no multiple_choice head",
+        init_checkpoint="{data}/model",
     ),
-    "predicting with nothing": _predict("There is no trained model: --output_dir={out} holds no", init_checkpoint=None),
-    "cut weights": Case({"init_checkpoint": "{data}/models/cut_data"}, "can't be read, it is truncated, corrupt or not all there:"),
+    "predicting with nothing": _predict(
+        "There is no trained model: --output_dir={out} holds no",
+        init_checkpoint=None,
+    ),
+    "cut weights": Case(
+        {"init_checkpoint": "{data}/models/cut_data"},
+        "can't be read, it is truncated, corrupt or not all there:",
+    ),
     "flipped weights": Case(
-        {"init_checkpoint": "{data}/models/flipped_data_model"}, "There is no checkpoint {data}/models/flipped_data_model:"
+        {"init_checkpoint": "{data}/models/flipped_data_model"},
+        "There is no checkpoint {data}/models/flipped_data_model:",
     ),
     "weights of another size": Case(
         {
@@ -235,37 +420,96 @@ CASES: dict[str, matrix.Case] = {
         "does not belong to this BERT config: it has 10 pieces,",
     ),
     "vocabulary without [SEP]": Case(
-        {"init_checkpoint": "{data}/models/vocab_no_sep"}, "lacks the piece '[SEP]', which the model reads beside"
+        {"init_checkpoint": "{data}/models/vocab_no_sep"},
+        "lacks the piece '[SEP]', which the model reads beside",
     ),
     # ---- Folders
-    "out of the original's model": _out("model", "holds a model (bert_model.ckpt.data-00000-of-00001), and"),
-    "out of another script": _out("others", "holds a run of run_classifier.py, not of"),
-    "out of a result of others": _out("foreign", "holds eval_results.txt, which this run would replace and"),
-    "out a pipe": _out("pipe", "--output_dir must be a folder, and this is a file"),
-    "other data": _out("run", "holds another run: train_file was {data}/train.jsonl and", train_file="{data}/other.jsonl"),
-    "other batch": _out("run", "holds another run: train_batch_size was 4 and is 2", train_batch_size="2"),
-    "grouped by length": _out("run", "holds another run: group_by_length was false and is true", group_by_length="true"),
-    "cased now": _out("run", "is uncased: none of its 31 pieces with letters has an", do_lower_case="false"),
-    "other weights to predict with": _predict("--output_dir={data}/run holds a run, whose weights are", output_dir="{data}/run"),
-    "changed data": _out("runs/data", "The run in {data}/runs/data was trained on other"),
-    "no checkpoint can be read": _out("runs/cut", "None of the checkpoints in {data}/runs/cut can be read"),
-    "a checkpoint of other things": _out("runs/of_squad", "can't be gone on with"),
-    "flags binary": _out("runs/flags", "is damaged: it keeps the flags of a run, and is not UTF-8"),
-    "metrics cut": _out("runs/metrics", "{data}/runs/metrics/metrics.jsonl, line 1, is no JSON"),
-    "metrics of another kind": _out("runs/metrics_list", "{data}/runs/metrics_list/metrics.jsonl, line 1, is no"),
-    "best cut": _out("runs/best", "is not JSON: Unterminated string starting at: line 1"),
+    "out of the original's model": _out(
+        "model", "holds a model (bert_model.ckpt.data-00000-of-00001), and"
+    ),
+    "out of another script": _out(
+        "others", "holds a run of run_classifier.py, not of"
+    ),
+    "out of a result of others": _out(
+        "foreign", "holds eval_results.txt, which this run would replace and"
+    ),
+    "out a pipe": _out(
+        "pipe", "--output_dir must be a folder, and this is a file"
+    ),
+    "other data": _out(
+        "run",
+        "holds another run: train_file was {data}/train.jsonl and",
+        train_file="{data}/other.jsonl",
+    ),
+    "other batch": _out(
+        "run",
+        "holds another run: train_batch_size was 4 and is 2",
+        train_batch_size="2",
+    ),
+    "grouped by length": _out(
+        "run",
+        "holds another run: group_by_length was false and is true",
+        group_by_length="true",
+    ),
+    "cased now": _out(
+        "run",
+        "is uncased: none of its 31 pieces with letters has an",
+        do_lower_case="false",
+    ),
+    "other weights to predict with": _predict(
+        "--output_dir={data}/run holds a run, whose weights are",
+        output_dir="{data}/run",
+    ),
+    "changed data": _out(
+        "runs/data", "The run in {data}/runs/data was trained on other"
+    ),
+    "no checkpoint can be read": _out(
+        "runs/cut", "None of the checkpoints in {data}/runs/cut can be read"
+    ),
+    "a checkpoint of other things": _out(
+        "runs/of_squad", "can't be gone on with"
+    ),
+    "flags binary": _out(
+        "runs/flags",
+        "is damaged: it keeps the flags of a run, and is not UTF-8",
+    ),
+    "metrics cut": _out(
+        "runs/metrics", "{data}/runs/metrics/metrics.jsonl, line 1, is no JSON"
+    ),
+    "metrics of another kind": _out(
+        "runs/metrics_list",
+        "{data}/runs/metrics_list/metrics.jsonl, line 1, is no",
+    ),
+    "best cut": _out(
+        "runs/best", "is not JSON: Unterminated string starting at: line 1"
+    ),
     "best of another kind": _out("runs/best_list", "must hold one JSON object"),
-    "examples cut": _out("runs/examples", "is not JSON: Unterminated string starting at: line 1"),
-    "examples of another kind": _out("runs/examples_other", "The run in {data}/runs/examples_other was trained on"),
-    "config gone wrong": _out("runs/config", "is not JSON: Expecting property name enclosed in double", init_checkpoint=None),
+    "examples cut": _out(
+        "runs/examples", "is not JSON: Unterminated string starting at: line 1"
+    ),
+    "examples of another kind": _out(
+        "runs/examples_other",
+        "The run in {data}/runs/examples_other was trained on",
+    ),
+    "config gone wrong": _out(
+        "runs/config",
+        "is not JSON: Expecting property name enclosed in double",
+        init_checkpoint=None,
+    ),
     "predicting with best cut": _predict(
-        "is not JSON: Unterminated string starting at: line 1", output_dir="{data}/runs/best", init_checkpoint=None
+        "is not JSON: Unterminated string starting at: line 1",
+        output_dir="{data}/runs/best",
+        init_checkpoint=None,
     ),
     "predicting with best gone": _predict(
-        "says that the best weights are", output_dir="{data}/runs/best_gone", init_checkpoint=None
+        "says that the best weights are",
+        output_dir="{data}/runs/best_gone",
+        init_checkpoint=None,
     ),
     "predicting with best damaged": _predict(
-        "can't be read, it is truncated, corrupt or not all there:", output_dir="{data}/runs/best_cut", init_checkpoint=None
+        "can't be read, it is truncated, corrupt or not all there:",
+        output_dir="{data}/runs/best_cut",
+        init_checkpoint=None,
     ),
 }
 
@@ -288,7 +532,7 @@ GOOD: dict[str, matrix.Case] = {
 
 
 _GOOD = {"prompt": "the cat", "choices": ["sat", "ran"], "label": 0}
-_RACE = {
+_RACE: dict[str, Any] = {
     "article": "the cat sat in rome",
     "questions": ["the cat _ ?", "who ?"],
     "options": [["sat", "ran"], ["cat", "dog"]],
@@ -350,7 +594,7 @@ def _write_problems(folder: pathlib.Path) -> None:
         )
         for name, change in _CHANGES.items()
     }
-    race = {
+    race: dict[str, dict[str, Any]] = {
         "beyond": {"answers": ["A", "C"]},
         "number": {"answers": [0, 1]},
         "few": {"answers": ["A"]},
@@ -358,7 +602,7 @@ def _write_problems(folder: pathlib.Path) -> None:
     }
     for name, change in race.items():
         changed[f"race_{name}.jsonl"] = _lines(_RACE, _RACE | change)
-    for name, text in {
+    files: dict[str, str | bytes] = {
         **changed,
         "train.jsonl": good,
         "other.jsonl": good + _lines(_GOOD),
@@ -396,9 +640,8 @@ def _write_problems(folder: pathlib.Path) -> None:
         "loop.flags": f"--flagfile={folder}/loop.flags\n",
         "good.flags": "--max_seq_length=16\n",
         "bad.flags": "--max_seq_length=16\n--doc_stride=8\n",
-    }.items():
-        data = text.encode() if isinstance(text, str) else text
-        (folder / name).write_bytes(data)
+    }
+    damaged.write_files(folder, files)
     (folder / "folder.jsonl").mkdir()
     os.mkfifo(folder / "pipe")
     (folder / "others").mkdir()
@@ -451,7 +694,7 @@ def _cut_all(run: pathlib.Path, pattern: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory) -> pathlib.Path:
+def data(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("data")
     write_data(folder)
     return folder

@@ -7,7 +7,7 @@ import pathlib
 import shutil
 
 from bert_tf import records
-from tests import pretraining_records, scripts, small_disks, tiny_files
+from tests import pretraining_records, small_disks, tiny_files
 from tests.bad_inputs import bad_models, damaged, matrix, surroundings
 from tests.bad_inputs.matrix import Case
 
@@ -881,7 +881,7 @@ WORKS: dict[str, Case] = {
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory) -> pathlib.Path:
+def data(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("data")
     make_data(folder)
     return folder
@@ -900,7 +900,7 @@ def make_data(folder: pathlib.Path) -> None:
     _write_folders(folder)
 
 
-def _record(**changes) -> bytes:
+def _record(**changes: float) -> bytes:
     """Returns a record of which single numbers are changed."""
     values = pretraining_records.values(np.random.default_rng(0))
     values = {name: np.array(value) for name, value in values.items()}
@@ -939,7 +939,7 @@ def _write_records(folder: pathlib.Path) -> None:
     (folder / "loop").symlink_to(folder / "loop")
     os.mkfifo(folder / "fifo")
     _write_other_records(folder)
-    for name, changes in {
+    changed: dict[str, dict[str, float]] = {
         "id_beyond": {"input_ids": 30_000},
         "id_negative": {"input_ids": -1},
         "id_huge": {"input_ids": 2**32 + 5},
@@ -949,7 +949,8 @@ def _write_records(folder: pathlib.Path) -> None:
         "weight_nan": {"masked_lm_weights": np.nan},
         "weight_negative": {"masked_lm_weights": -1},
         "mask": {"input_mask": 7},
-    }.items():
+    }
+    for name, changes in changed.items():
         _write_tfrecord(folder / name, *[_record(**changes)] * 9)
 
 
@@ -1094,10 +1095,7 @@ def _write_folders(folder: pathlib.Path) -> None:
     (folder / "unknown.flags").write_text("--seed=12345\n--colour=red\n")
     (folder / "itself.flags").write_text(f"--flagfile={folder}/itself.flags\n")
     (folder / "utf16.flags").write_text("--seed=1\n", encoding="utf-16")
-    flags = matrix.command(SCRIPT, Case({}, ""), folder, folder / "trained")
-    run = scripts.run(folder / "logs", SCRIPT.name, *flags)
-    assert run.wait() == 0, run.stderr
-    shutil.rmtree(folder / "logs")
+    matrix.make(SCRIPT, folder, folder / "trained")
     (folder / "models" / "bare").mkdir()
     for path in (folder / "trained").glob("model.ckpt-2.*"):
         shutil.copy(path, folder / "models" / "bare")

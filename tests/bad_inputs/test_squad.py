@@ -46,34 +46,104 @@ def _out(name: str, line: str, **flags: str | None) -> matrix.Case:
 
 CASES: dict[str, matrix.Case] = {
     # ---- Flags
-    "nothing to do": matrix.Case({"do_train": None, "do_eval": None}, "At least one of --do_train, --do_eval, --do_predict and"),
-    "no output_dir": matrix.Case({"output_dir": None}, "Give --output_dir (Folder for checkpoints and results)."),
-    "no train_file": matrix.Case({"train_file": None}, "--do_train needs --train_file, such as SQuAD's"),
-    "no predict_file": matrix.Case({"predict_file": None}, "--do_eval and --do_predict need --predict_file, such as"),
-    "unknown flag": matrix.Case({"max_sequence_length": "16"}, "There is no flag --max_sequence_length"),
-    "a value behind a blank": matrix.Case({}, "Only flags are expected, as --name=value", arguments=("true",)),
-    "rate nan": matrix.Case({"learning_rate": "nan"}, "--learning_rate must be a number, at least 0"),
-    "rate inf": matrix.Case({"learning_rate": "inf"}, "--learning_rate must be a number, at least 0"),
-    "rate 1e99": matrix.Case({"learning_rate": "1e99"}, "--learning_rate must be a number, at least 0, at most"),
-    "epochs nan": matrix.Case({"num_train_epochs": "nan"}, "--num_train_epochs must be a number, above 0"),
-    "epochs 0": matrix.Case({"num_train_epochs": "0"}, "--num_train_epochs must be a number, above 0"),
-    "epochs 1e12": matrix.Case({"num_train_epochs": "1e12"}, "A run takes less than 2147483648 steps"),
-    "epochs 1e99": matrix.Case({"num_train_epochs": "1e99"}, "--num_train_epochs must be a number, above 0, at most"),
-    "epsilon 1e-99": matrix.Case({"adam_epsilon": "1e-99"}, "--adam_epsilon must be a number, above 0, at least"),
-    "epochs empty": matrix.Case({"num_train_epochs": ""}, "--num_train_epochs must be a number, above 0"),
-    "batch 0": matrix.Case({"train_batch_size": "0"}, "--train_batch_size must be a whole number, at least 1"),
-    "batch 2.5": matrix.Case({"train_batch_size": "2.5"}, "--train_batch_size must be a whole number, at least 1"),
-    "batch 1e3": matrix.Case({"train_batch_size": "1000"}, "There are too few examples for one training step"),
-    "batch 2**63": matrix.Case({"train_batch_size": str(2**63)}, "--train_batch_size must be a whole number, at least 1, at"),
-    "eval batch 2**63": matrix.Case({"eval_batch_size": str(2**63)}, "--eval_batch_size must be a whole number, at least 1, at"),
-    "stride 0": matrix.Case({"doc_stride": "0"}, "--doc_stride must be a whole number, at least 1"),
-    "no room for the context": matrix.Case({"max_query_length": "13"}, "max_seq_length must leave room for the context: be more"),
-    "longer than positions": matrix.Case({"max_seq_length": "33"}, "`max_seq_length` is more than the model has positions"),
-    "n_best 0": matrix.Case({"n_best_size": "0"}, "--n_best_size must be a whole number, at least 1"),
-    "answers of length -1": matrix.Case({"max_answer_length": "-1"}, "--max_answer_length must be a whole number, at least 1"),
-    "warm-up of more than all": matrix.Case({"warmup_proportion": "1.5"}, "--warmup_proportion must be a number, at least 0 and at"),
+    "nothing to do": matrix.Case(
+        {"do_train": None, "do_eval": None},
+        "At least one of --do_train, --do_eval, --do_predict and",
+    ),
+    "no output_dir": matrix.Case(
+        {"output_dir": None},
+        "Give --output_dir (Folder for checkpoints and results).",
+    ),
+    "no train_file": matrix.Case(
+        {"train_file": None}, "--do_train needs --train_file, such as SQuAD's"
+    ),
+    "no predict_file": matrix.Case(
+        {"predict_file": None},
+        "--do_eval and --do_predict need --predict_file, such as",
+    ),
+    "unknown flag": matrix.Case(
+        {"max_sequence_length": "16"}, "There is no flag --max_sequence_length"
+    ),
+    "a value behind a blank": matrix.Case(
+        {}, "Only flags are expected, as --name=value", arguments=("true",)
+    ),
+    "rate nan": matrix.Case(
+        {"learning_rate": "nan"}, "--learning_rate must be a number, at least 0"
+    ),
+    "rate inf": matrix.Case(
+        {"learning_rate": "inf"}, "--learning_rate must be a number, at least 0"
+    ),
+    "rate 1e99": matrix.Case(
+        {"learning_rate": "1e99"},
+        "--learning_rate must be a number, at least 0, at most",
+    ),
+    "epochs nan": matrix.Case(
+        {"num_train_epochs": "nan"},
+        "--num_train_epochs must be a number, above 0",
+    ),
+    "epochs 0": matrix.Case(
+        {"num_train_epochs": "0"},
+        "--num_train_epochs must be a number, above 0",
+    ),
+    "epochs 1e12": matrix.Case(
+        {"num_train_epochs": "1e12"}, "A run takes less than 2147483648 steps"
+    ),
+    "epochs 1e99": matrix.Case(
+        {"num_train_epochs": "1e99"},
+        "--num_train_epochs must be a number, above 0, at most",
+    ),
+    "epsilon 1e-99": matrix.Case(
+        {"adam_epsilon": "1e-99"},
+        "--adam_epsilon must be a number, above 0, at least",
+    ),
+    "epochs empty": matrix.Case(
+        {"num_train_epochs": ""}, "--num_train_epochs must be a number, above 0"
+    ),
+    "batch 0": matrix.Case(
+        {"train_batch_size": "0"},
+        "--train_batch_size must be a whole number, at least 1",
+    ),
+    "batch 2.5": matrix.Case(
+        {"train_batch_size": "2.5"},
+        "--train_batch_size must be a whole number, at least 1",
+    ),
+    "batch 1e3": matrix.Case(
+        {"train_batch_size": "1000"},
+        "There are too few examples for one training step",
+    ),
+    "batch 2**63": matrix.Case(
+        {"train_batch_size": str(2**63)},
+        "--train_batch_size must be a whole number, at least 1, at",
+    ),
+    "eval batch 2**63": matrix.Case(
+        {"eval_batch_size": str(2**63)},
+        "--eval_batch_size must be a whole number, at least 1, at",
+    ),
+    "stride 0": matrix.Case(
+        {"doc_stride": "0"}, "--doc_stride must be a whole number, at least 1"
+    ),
+    "no room for the context": matrix.Case(
+        {"max_query_length": "13"},
+        "max_seq_length must leave room for the context: be more",
+    ),
+    "longer than positions": matrix.Case(
+        {"max_seq_length": "33"},
+        "`max_seq_length` is more than the model has positions",
+    ),
+    "n_best 0": matrix.Case(
+        {"n_best_size": "0"}, "--n_best_size must be a whole number, at least 1"
+    ),
+    "answers of length -1": matrix.Case(
+        {"max_answer_length": "-1"},
+        "--max_answer_length must be a whole number, at least 1",
+    ),
+    "warm-up of more than all": matrix.Case(
+        {"warmup_proportion": "1.5"},
+        "--warmup_proportion must be a number, at least 0 and at",
+    ),
     "threshold for version 1": matrix.Case(
-        {"null_score_diff_threshold": "auto"}, "--null_score_diff_threshold goes with"
+        {"null_score_diff_threshold": "auto"},
+        "--null_score_diff_threshold goes with",
     ),
     "threshold is a word": matrix.Case(
         {
@@ -95,10 +165,16 @@ CASES: dict[str, matrix.Case] = {
         },
         "--null_score_diff_threshold=auto needs questions with",
     ),
-    "a boolean that is none": matrix.Case({"do_train": "perhaps"}, "--do_train must be true or false"),
-    "no such flagfile": matrix.Case({"flagfile": "{data}/none.flags"}, "A flagfile, or one that it names, can't be read: No such"),
+    "a boolean that is none": matrix.Case(
+        {"do_train": "perhaps"}, "--do_train must be true or false"
+    ),
+    "no such flagfile": matrix.Case(
+        {"flagfile": "{data}/none.flags"},
+        "A flagfile, or one that it names, can't be read: No such",
+    ),
     "predicting with the untrained": matrix.Case(
-        {"do_train": None, "do_eval": None, "do_predict": "true"}, "is not fine-tuned: it has no span head"
+        {"do_train": None, "do_eval": None, "do_predict": "true"},
+        "is not fine-tuned: it has no span head",
     ),
     "predicting with nothing": matrix.Case(
         {
@@ -125,66 +201,152 @@ CASES: dict[str, matrix.Case] = {
     "empty": _train("empty.json", "is not JSON: it is empty"),
     "folder": _train("model", "This is a folder: give a file"),
     "dangling link": _train("dangling.json", "There is no such file"),
-    "cut in the middle": _train("cut.json", "is not JSON: Expecting ':' delimiter: line 1 column 1136"),
-    "cut by one byte": _train("cut_1.json", "is not JSON: Expecting ',' delimiter: line 1 column 2271"),
-    "html": _train("page.json", "is not JSON: it is a web page, saved in the place of the"),
-    "lfs": _train("lfs.json", "is not JSON: it is a pointer of git-lfs, not the file"),
-    "gzip": _train("train.json.gz", "is not JSON: it is compressed (gzip). Unpack it"),
-    "binary": _train("binary.json", "is not JSON: 'utf-8' codec can't decode byte 0x80 in"),
-    "latin-1": _train("latin_1.json", "is not JSON: 'utf-8' codec can't decode byte 0xe9 in"),
-    "csv": _train("table.json", "is not JSON: Expecting value: line 1 column 1 (char 0)."),
-    "JSON lines": _train("lines.json", "is not JSON: Extra data: line 2 column 1 (char 29)."),
-    "deep": _train("deep.json", "is not JSON: maximum recursion depth exceeded while"),
-    "a list": _train("list.json", "expected a JSON object with 'data', as in SQuAD's files"),
-    "a number": _train("number.json", "expected a JSON object with 'data', as in SQuAD's files"),
+    "cut in the middle": _train(
+        "cut.json", "is not JSON: Expecting ':' delimiter: line 1 column 1136"
+    ),
+    "cut by one byte": _train(
+        "cut_1.json", "is not JSON: Expecting ',' delimiter: line 1 column 2271"
+    ),
+    "html": _train(
+        "page.json", "is not JSON: it is a web page, saved in the place of the"
+    ),
+    "lfs": _train(
+        "lfs.json", "is not JSON: it is a pointer of git-lfs, not the file"
+    ),
+    "gzip": _train(
+        "train.json.gz", "is not JSON: it is compressed (gzip). Unpack it"
+    ),
+    "binary": _train(
+        "binary.json", "is not JSON: 'utf-8' codec can't decode byte 0x80 in"
+    ),
+    "latin-1": _train(
+        "latin_1.json", "is not JSON: 'utf-8' codec can't decode byte 0xe9 in"
+    ),
+    "csv": _train(
+        "table.json", "is not JSON: Expecting value: line 1 column 1 (char 0)."
+    ),
+    "JSON lines": _train(
+        "lines.json", "is not JSON: Extra data: line 2 column 1 (char 29)."
+    ),
+    "deep": _train(
+        "deep.json", "is not JSON: maximum recursion depth exceeded while"
+    ),
+    "a list": _train(
+        "list.json", "expected a JSON object with 'data', as in SQuAD's files"
+    ),
+    "a number": _train(
+        "number.json", "expected a JSON object with 'data', as in SQuAD's files"
+    ),
     "no data": _train("no_data.json", "'data' is missing"),
     "data is a text": _train("data_text.json", "'data' must be of type list"),
-    "article is a list": _train("article_list.json", "article 4: expected a JSON object with 'paragraphs', as"),
-    "no paragraphs": _train("no_paragraphs.json", "article 4: 'paragraphs' is missing"),
-    "no context": _train("no_context.json", "article 4, paragraph 1: 'context' is missing"),
-    "empty context": _train("empty_context.json", "question q3: the context is empty"),
-    "context without a word": _train("no_word.json", "question q3: the answer is not in the context"),
+    "article is a list": _train(
+        "article_list.json",
+        "article 4: expected a JSON object with 'paragraphs', as",
+    ),
+    "no paragraphs": _train(
+        "no_paragraphs.json", "article 4: 'paragraphs' is missing"
+    ),
+    "no context": _train(
+        "no_context.json", "article 4, paragraph 1: 'context' is missing"
+    ),
+    "empty context": _train(
+        "empty_context.json", "question q3: the context is empty"
+    ),
+    "context without a word": _train(
+        "no_word.json", "question q3: the answer is not in the context"
+    ),
     "no qas": _train("no_qas.json", "article 4, paragraph 1: 'qas' is missing"),
     "no questions": _train("no_questions.json", "holds no question."),
-    "question is a number": _train("question_number.json", "question q3: 'question' must be of type str"),
-    "question null": _train("question_null.json", "question q3: 'question' is missing"),
-    "question empty": _train("question_empty.json", "question q3: the question is empty"),
-    "half a surrogate": _train("surrogate.json", "article 4, paragraph 1: a text holds half a surrogate"),
-    "id is a number": _train("id_number.json", "article 4, paragraph 1: 'id' must be of type str"),
+    "question is a number": _train(
+        "question_number.json", "question q3: 'question' must be of type str"
+    ),
+    "question null": _train(
+        "question_null.json", "question q3: 'question' is missing"
+    ),
+    "question empty": _train(
+        "question_empty.json", "question q3: the question is empty"
+    ),
+    "half a surrogate": _train(
+        "surrogate.json",
+        "article 4, paragraph 1: a text holds half a surrogate",
+    ),
+    "id is a number": _train(
+        "id_number.json", "article 4, paragraph 1: 'id' must be of type str"
+    ),
     "id twice": _train("id_twice.json", "question q1: the id comes twice."),
-    "answers an object": _train("answers_object.json", "question q3: 'answers' must be of type list"),
-    "no answer": _train("no_answer.json", "question q3: there is no answer to learn"),
-    "answer empty": _train("answer_empty.json", "question q3: the answer is empty"),
-    "answer not there": _train("answer_lost.json", "question q3: the answer is not in the context"),
-    "answer out of range": _train("answer_out.json", "question q3: the answer is out of range; the context has"),
-    "answer before the beginning": _train("answer_negative.json", "question q3: the answer is out of range; the context has"),
-    "answer without a start": _train("answer_nowhere.json", "question q3: the answer has no 'answer_start'. Correct"),
-    "start is a text": _train("start_text.json", "question q3: 'answer_start' must be of type int"),
-    "impossible in words": _train("impossible_text.json", "question q3: 'is_impossible' must be of type bool"),
-    "version 2 without saying so": _train("version_2.json", "question q3: there is no answer to learn"),
+    "answers an object": _train(
+        "answers_object.json", "question q3: 'answers' must be of type list"
+    ),
+    "no answer": _train(
+        "no_answer.json", "question q3: there is no answer to learn"
+    ),
+    "answer empty": _train(
+        "answer_empty.json", "question q3: the answer is empty"
+    ),
+    "answer not there": _train(
+        "answer_lost.json", "question q3: the answer is not in the context"
+    ),
+    "answer out of range": _train(
+        "answer_out.json",
+        "question q3: the answer is out of range; the context has",
+    ),
+    "answer before the beginning": _train(
+        "answer_negative.json",
+        "question q3: the answer is out of range; the context has",
+    ),
+    "answer without a start": _train(
+        "answer_nowhere.json",
+        "question q3: the answer has no 'answer_start'. Correct",
+    ),
+    "start is a text": _train(
+        "start_text.json", "question q3: 'answer_start' must be of type int"
+    ),
+    "impossible in words": _train(
+        "impossible_text.json",
+        "question q3: 'is_impossible' must be of type bool",
+    ),
+    "version 2 without saying so": _train(
+        "version_2.json", "question q3: there is no answer to learn"
+    ),
     "dev without answers": matrix.Case(
-        {"predict_file": "{data}/hidden.json"}, "--do_eval needs answers, and {data}/hidden.json has none"
+        {"predict_file": "{data}/hidden.json"},
+        "--do_eval needs answers, and {data}/hidden.json has none",
     ),
     "dev of version 2": matrix.Case(
-        {"predict_file": "{data}/version_2.json"}, "question q3: there is no answer, as for 1 of 12 questions"
+        {"predict_file": "{data}/version_2.json"},
+        "question q3: there is no answer, as for 1 of 12 questions",
     ),
     "dev with a surrogate": matrix.Case(
-        {"predict_file": "{data}/surrogate.json"}, "article 4, paragraph 1: a text holds half a surrogate"
+        {"predict_file": "{data}/surrogate.json"},
+        "article 4, paragraph 1: a text holds half a surrogate",
     ),
     # ---- Configs and vocabularies
     **{name: _model(name, "") for name in damaged.CONFIGS},
     **{name: _model(name, "") for name in damaged.VOCABS},
-    "config not there": matrix.Case({"bert_config_file": "{data}/none"}, "There is no such file"),
-    "config is a folder": matrix.Case({"bert_config_file": "{data}/model"}, "This is a folder: give a file"),
+    "config not there": matrix.Case(
+        {"bert_config_file": "{data}/none"}, "There is no such file"
+    ),
+    "config is a folder": matrix.Case(
+        {"bert_config_file": "{data}/model"}, "This is a folder: give a file"
+    ),
     "config of another": matrix.Case(
-        {"bert_config_file": "{data}/models/config_wide/bert_config.json"}, "is not the config of {data}/model/bert_model.ckpt:"
+        {"bert_config_file": "{data}/models/config_wide/bert_config.json"},
+        "is not the config of {data}/model/bert_model.ckpt:",
     ),
-    "vocabulary not there": matrix.Case({"vocab_file": "{data}/none"}, "There is no such file"),
-    "vocabulary is a folder": matrix.Case({"vocab_file": "{data}/model"}, "This is a folder: give a file"),
+    "vocabulary not there": matrix.Case(
+        {"vocab_file": "{data}/none"}, "There is no such file"
+    ),
+    "vocabulary is a folder": matrix.Case(
+        {"vocab_file": "{data}/model"}, "This is a folder: give a file"
+    ),
     "vocabulary of another": matrix.Case(
-        {"vocab_file": "{data}/models/vocab_short/vocab.txt"}, "is not the vocabulary of {data}/model/bert_model.ckpt: it"
+        {"vocab_file": "{data}/models/vocab_short/vocab.txt"},
+        "is not the vocabulary of {data}/model/bert_model.ckpt: it",
     ),
-    "cased said of an uncased": matrix.Case({"do_lower_case": "false"}, "is uncased: none of its 31 pieces with letters has an"),
+    "cased said of an uncased": matrix.Case(
+        {"do_lower_case": "false"},
+        "is uncased: none of its 31 pieces with letters has an",
+    ),
     # ---- Folders
     "out is where the questions are": matrix.Case(
         {
@@ -193,19 +355,46 @@ CASES: dict[str, matrix.Case] = {
         },
         "The run would write over what --predict_file reads:",
     ),
-    "out with a result of others": _out("answers", "holds predictions.json, which this run would replace and"),
-    "out with a hard link": _out("hard", "holds eval.tf_record, which this run would replace and no", train_file="{data}/train.json"),
-    "out of another script": _out("others", "holds a run of run_ner.py, not of run_squad.py: choose"),
-    "out of the vocabulary": _out(
-        "words", "holds vocab.txt, which this run would replace and no run", vocab_file="{data}/words/vocab.txt"
+    "out with a result of others": _out(
+        "answers", "holds predictions.json, which this run would replace and"
     ),
-    "other stride": _out("run", "holds another run: doc_stride was 4 and is 5", doc_stride="5"),
-    "other version": _out("run", "holds another run: version_2_with_negative was false and", version_2_with_negative="true"),
-    "other questions": _out("run", "holds another run: train_file was {data}/train.json and", train_file="{data}/dev.json"),
-    "questions changed": _out("runs/examples", "The run in {data}/runs/examples was trained on other"),
+    "out with a hard link": _out(
+        "hard",
+        "holds eval.tf_record, which this run would replace and no",
+        train_file="{data}/train.json",
+    ),
+    "out of another script": _out(
+        "others", "holds a run of run_ner.py, not of run_squad.py: choose"
+    ),
+    "out of the vocabulary": _out(
+        "words",
+        "holds vocab.txt, which this run would replace and no run",
+        vocab_file="{data}/words/vocab.txt",
+    ),
+    "other stride": _out(
+        "run", "holds another run: doc_stride was 4 and is 5", doc_stride="5"
+    ),
+    "other version": _out(
+        "run",
+        "holds another run: version_2_with_negative was false and",
+        version_2_with_negative="true",
+    ),
+    "other questions": _out(
+        "run",
+        "holds another run: train_file was {data}/train.json and",
+        train_file="{data}/dev.json",
+    ),
+    "questions changed": _out(
+        "runs/examples", "The run in {data}/runs/examples was trained on other"
+    ),
     "no moments": _out("runs/stripped", "can't be gone on with"),
-    "a folder for the answers": _out("runs/folder", "is a folder, and the run writes a file of that name:"),
-    "a file for the best": _out("runs/best_file", "is no folder, and the run writes one of that name: remove"),
+    "a folder for the answers": _out(
+        "runs/folder", "is a folder, and the run writes a file of that name:"
+    ),
+    "a file for the best": _out(
+        "runs/best_file",
+        "is no folder, and the run writes one of that name: remove",
+    ),
     "predicting with a threshold gone wrong": matrix.Case(
         {
             "do_train": None,
@@ -405,7 +594,7 @@ def _file_for_best(run: pathlib.Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory) -> pathlib.Path:
+def data(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("data")
     write_data(folder)
     return folder
