@@ -370,14 +370,17 @@ def run(
     """
     dues = [every, save[0], *(due for due, _ in hooks)]
     with _Signals() as signals, distribution.cluster_watched():
-        step, lasting = start, phases.lasting
+        step = start
+        # Of the first block the graph is built, which may take a minute.
+        phase: contextlib.AbstractContextManager[None] = phases.lasting(
+            "The first steps, and their graph"
+        )
         while step < stop:
             end = int(min(stop, *(_next(step, due) for due in dues)))
             began = time.monotonic()
-            # Of the first block the graph is built, which may take a minute.
-            with lasting("The first steps, and their graph"):
+            with phase:
                 scalars = train(step, end - step)
-            lasting = contextlib.nullcontext
+            phase = contextlib.nullcontext()
             _check_finite(scalars, step, end)
             scalars["steps"] = end - step
             scalars["seconds"] = time.monotonic() - began
