@@ -112,7 +112,7 @@ from absl import logging
 def complete(source, bert_config_file, vocab_file, do_lower_case, labels):
     """Returns the source with what the flags say of it."""
     config = model_files.find_config(bert_config_file, source)
-    names.check(config, source.shapes, source.path)
+    names.check(config, source.shapes, source.path, bert_config_file)
     changes: dict[str, object] = {"config": config}
     if vocab_file or source.vocab is not None:
         vocab = model_files.find_vocab(vocab_file, source)

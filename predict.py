@@ -101,12 +101,17 @@ def load_model(saved_model):
 
 
 def check_streams(input_file, output_file):
-    """Raises ValueError if a stream that is needed was closed by the shell."""
+    """Raises ValueError if a stream is needed and closed, or given by "-"."""
     for stream, file, flag, what in (
-        (sys.stdin, input_file, _INPUT_FILE, "input"),
-        (sys.stdout, output_file, _OUTPUT_FILE, "output"),
+        ("stdin", input_file, _INPUT_FILE, "input"),
+        ("stdout", output_file, _OUTPUT_FILE, "output"),
     ):
-        if stream is None and not file:
+        if file == "-":
+            raise ValueError(
+                f"For standard {what} leave --{flag.name} out. "
+                f"Received: {flag.name}=-"
+            )
+        if command_line.was_closed(stream) and not file:
             raise ValueError(
                 f"Standard {what} is closed, and there is no --{flag.name}. "
                 "Give one of them."

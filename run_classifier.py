@@ -337,7 +337,7 @@ def main(_):
     task = task_setup.find_task(fine_tuning_setup.known_labels())
     data_dir = task_flags.DATA_DIR.value
     splits = splits_to_read(task, data_dir, work)
-    if _GLUE_SERVER_FILES.value:
+    if work.predict and _GLUE_SERVER_FILES.value:
         glue.check_server_files(task)
     documents = task_setup.find_long_documents(task)
     model_files = fine_tuning_setup.load_files().of_problem(task.is_multi_label)

@@ -296,9 +296,22 @@ def restore_weights(
     """
     report = compare(variables, source, required)
     wanted = {v.path: v for v in variables}
-    for name, value in source.read(report.restored).items():
+    values = source.read(report.restored)
+    _check_finite(source.path, values)
+    for name, value in values.items():
         wanted[name].assign(value)
     return report
+
+
+def _check_finite(path: str, values: Mapping[str, np.ndarray]) -> None:
+    """Raises UnreadableError if weights are no numbers: all would be none."""
+    wrong = [n for n, x in sorted(values.items()) if not np.isfinite(x).all()]
+    if wrong:
+        raise UnreadableError(
+            f"{path} holds weights that are infinite or no numbers (NaN): "
+            f"{_some(wrong)}. Its training diverged: give an earlier "
+            "checkpoint, or train again with a lower --learning_rate."
+        )
 
 
 def compare(

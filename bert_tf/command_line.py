@@ -105,6 +105,14 @@ def start(
         signal.signal(signal.SIGINT, lambda *_: os._exit(128 + signal.SIGINT))
 
 
+_closed: set[str] = set()
+
+
+def was_closed(name: str) -> bool:
+    """Whether whoever started us had closed "stdin", "stdout" or "stderr"."""
+    return name in _closed
+
+
 def _open_what_is_closed() -> None:
     """Opens standard input and outputs that whoever started us has closed.
 
@@ -123,6 +131,7 @@ def _open_what_is_closed() -> None:
                 os.dup2(file, number)
                 os.close(file)
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8"))
+            _closed.add(name)
     if logging.get_absl_handler().python_handler.stream is None:
         logging.get_absl_handler().python_handler.stream = sys.stderr
 
@@ -164,7 +173,9 @@ def _parse() -> list[str]:
     try:
         return flags.FLAGS(sys.argv)
     except flags.UnrecognizedFlagError as error:
-        near = difflib.get_close_matches(error.flagname, list(flags.FLAGS), 1)
+        own = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
+        names = [flag.name for flag in own]
+        near = difflib.get_close_matches(error.flagname, names, 1)
         way_out = f"Did you mean --{near[0]}?" if near else ""
         script = os.path.basename(sys.argv[0])
         raise ValueError(

@@ -148,6 +148,7 @@ class BertConfig:
     def from_json_file(cls, path: str) -> "BertConfig":
         """Reads a bert_config.json, local or remote; logs what is not used."""
         input_files.check(path, "bert_config_file")
+        input_files.check_can_be_read_again(path)
         with tf.io.gfile.GFile(path, "rb") as file:
             text = file.read()
         try:
@@ -181,6 +182,11 @@ class BertConfig:
         """
         kind = values.get("model_type") or "bert"
         architectures = values.get("architectures") or []
+        if not isinstance(architectures, list):
+            raise ValueError(
+                "`architectures` must be a list of texts, or be left out. "
+                f"Received: architectures={architectures!r}"
+            )
         strangers = [n for n in architectures if not str(n).startswith("Bert")]
         if kind != "bert" or strangers:
             name = f"{kind} model" if kind != "bert" else str(strangers[0])

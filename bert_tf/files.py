@@ -229,6 +229,10 @@ def new_folder(
         OSError: It can't be written.
     """
     path = os.fspath(path).rstrip("/")
+    if path and not file_systems.is_remote(path):
+        # Of a link, what it names becomes the folder; `..` leads out of
+        # folders that are not there yet, too.
+        path = os.path.realpath(path)
     temporary = path + _ENDING
     parent, name = os.path.split(path)
     system = file_systems.of(path)
@@ -236,7 +240,7 @@ def new_folder(
         run_lock.hold(parent or ".", f"{name}.lock", "writes", of=path),
         naming(path, temporary),
     ):
-        if not overwrite:
+        if not overwrite or not name:  # That of all folders.
             _check_free(path)
         _remove_folder(temporary)
         try:

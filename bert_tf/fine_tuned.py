@@ -244,11 +244,7 @@ class ModelFiles:
 
 def read_labels(folder: str) -> tuple[str, ...] | None:
     """Returns the labels that a run wrote; None if there are none."""
-    path = os.path.join(folder, tf1.LABELS)
-    if not tf.io.gfile.exists(path):
-        return None
-    with tf.io.gfile.GFile(path) as file:
-        return tuple(file.read().removesuffix("\n").split("\n"))
+    return tf1.read_labels(os.path.join(folder, tf1.LABELS))
 
 
 def check_labels(folder: str, labels: Sequence[str] | None) -> None:

@@ -113,8 +113,11 @@ class Section:
     def string(
         self, name: str, default: str | None, text: str, **how: Any
     ) -> Holder:
-        """A text."""
-        holder = flags.DEFINE_string(name, default, text)
+        """A text, which must not be empty unless it is so by default."""
+        parser = flags.ArgumentParser() if default == "" else _Text(name)
+        holder = flags.DEFINE(
+            parser, name, default, text, serializer=flags.ArgumentSerializer()
+        )
         return self._keep(holder, "TEXT", how)
 
     def boolean(
@@ -366,6 +369,25 @@ class _OneOf(_Parser):
         return text
 
 
+def _empty(name: str) -> ValueError:
+    return ValueError(
+        f"--{name} must be given or left out, and it is empty. Is a variable "
+        "of the shell not set?"
+    )
+
+
+class _Text(flags.ArgumentParser):
+    """Reads a text as it is."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def parse(self, argument: Any) -> Any:
+        if argument == "":
+            raise _empty(self._name)
+        return argument
+
+
 class _Words(flags.ListParser):
     """Reads texts with commas between."""
 
@@ -377,10 +399,7 @@ class _Words(flags.ListParser):
         if not isinstance(argument, str):
             return super().parse(argument)
         if not argument.strip():
-            raise ValueError(
-                f"--{self._name} must be given or left out, and it is empty. "
-                "Is a variable of the shell not set?"
-            )
+            raise _empty(self._name)
         try:
             return super().parse(argument)
         except ValueError:  # Such as a quote that is not closed.
@@ -479,7 +498,9 @@ def _holds(
         if found[name] is None:
             return True
         now = found[name]
-    holds = str(now) == value if is_value else bool(now)
+    # Names of tasks are spelled with capitals or without.
+    is_so = str(now).casefold() == value.casefold()
+    holds = is_so if is_value else bool(now)
     return holds != term.startswith("!")
 
 

@@ -25,13 +25,18 @@ RESULT_FILES = (
     *("predictions.json", "nbest_predictions.json", "null_odds.json"),
     *("null_score_diff_threshold.txt", "flags.txt"),
 )
+# What they write where they train, beside checkpoints.
+_STATE_FILES = (
+    *("metrics.jsonl", "checkpoint", "bert_config.json", "vocab.txt"),
+    *("labels.txt", "train_examples.json"),
+)
 # All that they write: nothing of these names may be there unless a run of
 # ours, or of the original, is.
 RUN_FILES = (
     *RESULT_FILES,
-    *("checkpoint", "model.ckpt-*", "bert_config.json", "vocab.txt"),
-    *("labels.txt", "best", "export", "metrics.jsonl", "*.tf_record"),
-    *("train_examples.json", "micro_batches.txt", "results.jsonl"),
+    *_STATE_FILES,
+    *("model.ckpt-*", "best", "export", "*.tf_record"),
+    *("micro_batches.txt", "results.jsonl"),
     *("table.md", "table.json", "submission.zip", "encoders", "model"),
     *("lock", "evaluation.lock"),
 )
@@ -51,6 +56,8 @@ CHECKPOINT = (
     *("vocab.txt", "labels.txt", "tokenizer*.json", "preprocessor.json"),
     *("special_tokens_map.json", "assets"),
 )
+# Folders in that of a model, which are read with it.
+_PARTS_OF_MODELS = ("variables", "assets", "best", "1_Pooling")
 # Of buckets, some with a plug-in.
 _SCHEMES = ("gs", "s3", "az", "hf")
 _COMMAND = re.compile(r"# python (?:-m )?(\S+)")
@@ -116,6 +123,7 @@ def _check(
         how = flag_sections.about(flag)
         if how is None or not is_asked_for(path, how):
             continue
+        path = _as_made(path)
         own = [path, *(path + ending for ending in how.beside)]
         _check_writable(flag.name, path)
         if how.holds in (flag_sections.RUN, flag_sections.FOLDER):
@@ -136,6 +144,12 @@ def check_not_empty(known: flags.FlagValues) -> None:
     for role in (flag_sections.INPUT, flag_sections.OUTPUT):
         for flag, path in _given(known, role):
             if not path.strip():
+                if isinstance(flag.value, list) and len(flag.value) > 1:
+                    raise ValueError(
+                        f"--{flag.name} has a comma too many, or a variable of "
+                        "the shell is not set: one of its names is empty. "
+                        f"Received: {flag.name}={','.join(flag.value)}"
+                    )
                 raise ValueError(
                     f"--{flag.name} is empty. Is a variable of the shell not "
                     "set? Give a path, or leave the flag out."
@@ -189,6 +203,16 @@ def _given(
         paths = flag.value if isinstance(flag.value, list) else [flag.value]
         for path in paths or [""]:
             yield flag, path
+
+
+def _as_made(path: str) -> str:
+    """Returns where a path leads when its folders are made.
+
+    Before that, nothing is found by a `..` behind one that is not there.
+    """
+    if file_systems.is_remote(path) or os.path.lexists(path):
+        return path
+    return os.path.realpath(path) if ".." in path.split("/") else path
 
 
 # ---- Inputs -----------------------------------------------------------------
@@ -277,7 +301,9 @@ def _is_same(path: str, pattern: str, is_model: bool) -> bool:
         # A run's folder is what an earlier run left, and goes on from.
         return not is_model and _same_file(path, pattern)
     if os.path.isdir(pattern):
-        return _same_file(os.path.dirname(path) or ".", pattern)
+        folder = os.path.dirname(path) or "."
+        parts = ("", *_PARTS_OF_MODELS) if is_model else ("",)
+        return any(_same_file(folder, os.path.join(pattern, x)) for x in parts)
     if is_model and path.startswith(f"{pattern}."):
         return True
     found = [pattern] if os.path.exists(pattern) else glob.glob(pattern)
@@ -469,7 +495,7 @@ def _check_kinds(name: str, place: epath.Path, names: Sequence[str]) -> None:
     """
     if file_systems.is_remote(os.fspath(place)):
         return
-    for own in _matching(names, (*RESULT_FILES, "metrics.jsonl", "checkpoint")):
+    for own in _matching(names, (*RESULT_FILES, *_STATE_FILES)):
         if (place / own).is_dir():
             raise ValueError(
                 f"{place / own} is a folder, and the run writes a file of that "

@@ -25,7 +25,7 @@ from bert_tf import (
     modeling,
     options,
 )
-from bert_tf.interop import names, opened
+from bert_tf.interop import names, opened, tf1
 from bert_tf.tasks import labels as label_column
 from bert_tf.tasks import squad_answers, squad_windows
 
@@ -43,6 +43,12 @@ _TRAINERS = {
     "multiple_choice": "run_multiple_choice.py",
 }
 HEADS = options.SERVED_HEADS
+# Of a SavedModel.
+_PARTS = (
+    "saved_model.pb",
+    "variables/variables.index",
+    "variables/variables.data-00000-of-00001",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +70,7 @@ class Settings:
         choice: Which layers make a vector.
         unit: What has a vector, of features.UNITS.
         normalize: Whether vectors have the length 1.
+        labels_from: What said what the labels are, for errors.
     """
 
     do_lower_case: bool
@@ -80,6 +87,7 @@ class Settings:
     choice: features.Choice | None = None
     unit: str = "mean"
     normalize: bool = False
+    labels_from: str = "--labels"
 
 
 # ---- Which head -------------------------------------------------------------
@@ -217,7 +225,7 @@ def _next_sentence(source, files, settings):
 
 def _classification(source, files, settings):
     labels = settings.labels
-    _check_classes(source, "output_bias", labels or ("",), labels)
+    _check_classes(source, "output_bias", settings)
     model = heads.BertClassifier(files.config, len(labels or ("",)))
     return export.classifier(
         _restored("classification", model, source),
@@ -232,7 +240,7 @@ def _classification(source, files, settings):
 
 def _tagging(source, files, settings):
     labels = settings.labels or ()
-    _check_classes(source, "cls/tagging/output_bias", labels, labels)
+    _check_classes(source, "cls/tagging/output_bias", settings)
     model = heads.BertTagger(files.config, len(labels))
     return export_tagging.tagger(
         _restored("tagging", model, source),
@@ -279,18 +287,24 @@ _MAKERS: Mapping[
 
 
 def _check_classes(
-    source: opened.Checkpoint,
-    bias: str,
-    classes: Sequence[str],
-    labels: Sequence[str] | None,
+    source: opened.Checkpoint, bias: str, settings: Settings
 ) -> None:
     """Raises ValueError unless the classes of the checkpoint are the labels."""
     (count,) = source.shapes[bias]
-    if count != len(classes):
+    labels = settings.labels
+    if count != len(labels or ("",)):
+        known = f"has {count} classes"
+        way_out = f"Give {count} by --labels, in the order of training"
+        if count == 1:
+            known = "gives a score, and has no classes"
+            way_out = "Give --regression, and no labels"
+        names, listed = "means a score", "none, but a score"
+        if labels is not None:
+            names = f"names {len(labels)}"
+            listed = label_column.listed(labels, ",")
         raise ValueError(
-            f"{source.path} has {count} classes. Give as many --labels, or "
-            "--regression for a score. Received: "
-            f"labels={','.join(labels) if labels is not None else None}"
+            f"{source.path} {known}, and {settings.labels_from} {names}. "
+            f"{way_out}. Received: labels={listed}"
         )
     # The order is that of the classes: another one would name them all wrongly.
     named = source.labels
@@ -336,7 +350,9 @@ def of_export(made: export.Export) -> Model:
         # Holds the module, which holds the weights.
         return made.signatures["serving_default"](**columns)
 
-    return _model(made.files, serve, frozenset(parameters))
+    description = json.loads(made.files["export.json"])
+    labels = made.files.get(tf1.LABELS, "").splitlines()
+    return _model(description, labels, serve, frozenset(parameters))
 
 
 def load(path: str) -> Model:
@@ -346,43 +362,78 @@ def load(path: str) -> Model:
         ValueError: The folder holds none, or none that was exported here.
     """
     if not tf.io.gfile.exists(os.path.join(path, "saved_model.pb")):
+        problem = "The folder holds no SavedModel: saved_model.pb is not there."
+        if not tf.io.gfile.exists(path):
+            problem = "There is no such folder."
+        elif not tf.io.gfile.isdir(path):
+            problem = "This is a file, and a SavedModel is a folder."
         raise ValueError(
-            f"The folder {path} holds no SavedModel: saved_model.pb is not "
-            "there. Write one with export_saved_model.py, or give a checkpoint "
-            "by --model_dir or --init_checkpoint."
+            f"{problem} Write one with export_saved_model.py, or give a "
+            "checkpoint by --model_dir or --init_checkpoint. "
+            f"Received: saved_model={path}"
         )
-    files = {}
-    for name in ("export.json", "labels.txt"):
-        text = opened.read_text(os.path.join(path, "assets", name))
-        if text is not None:
-            files[name] = text
-    if "head" not in json.loads(files.get("export.json", "{}")):
+    assets = os.path.join(path, "assets")
+    description = opened.read_json(assets, "export.json")
+    if description.get("head") not in HEADS:
         raise ValueError(
             f"The SavedModel {path} was not written by export_saved_model.py "
-            "of this version: assets/export.json does not name a head. Export "
-            "it again."
+            "of this version: assets/export.json does not name a head of "
+            f"{', '.join(HEADS)}. Export it again. "
+            f"Received: head={description.get('head')}"
         )
-    loaded = tf.saved_model.load(path)
+    labels = tf1.read_labels(
+        os.path.join(assets, tf1.LABELS), "Export the model again."
+    )
+    loaded = _load(path)
     signature = loaded.signatures["serving_default"]
+    classes = signature.structured_outputs.get("probabilities")
+    if description["head"] == "classification" and classes is not None:
+        count = classes.shape[-1]
+        if count != len(labels or ()):
+            raise ValueError(
+                f"The SavedModel {path} has {count} classes, and its "
+                f"assets/{tf1.LABELS} names {len(labels or ())}. Export it "
+                "again."
+            )
 
     def serve(**columns):
         # Holds the loaded model, which holds the weights.
         return loaded.signatures["serving_default"](**columns)
 
     inputs = frozenset(signature.structured_input_signature[1])
-    return _model(files, serve, inputs)
+    return _model(description, labels, serve, inputs)
+
+
+def _load(path: str) -> Any:
+    """Loads a SavedModel; ValueError if it is damaged."""
+    try:
+        return tf.saved_model.load(path)
+    except tf.errors.ResourceExhaustedError:
+        raise
+    except (OSError, ValueError, LookupError, tf.errors.OpError) as error:
+        paths = [os.path.join(path, part) for part in _PARTS]
+        plain = next(filter(None, map(checkpoints.not_weights, paths)), None)
+        absent = next((x for x in paths if not tf.io.gfile.exists(x)), None)
+        reason = plain or f"{str(error)[:200].rstrip('.')}."
+        if absent:
+            reason = f"{absent} is not there."
+        raise ValueError(
+            f"The SavedModel {path} is damaged, or not all there: "
+            f"{reason} Export it again, or copy the whole folder again."
+        ) from error
 
 
 def _model(
-    files: Mapping[str, str], serve: Callable, inputs: frozenset[str]
+    description: Mapping[str, Any],
+    labels: Sequence[str] | None,
+    serve: Callable,
+    inputs: frozenset[str],
 ) -> Model:
-    description = json.loads(files["export.json"])
-    labels = files.get("labels.txt", "")
     return Model(
         description["head"],
         serve,
         inputs,
-        tuple(labels.removesuffix("\n").split("\n")) if labels else (),
+        tuple(labels or ()),
         description.get("unit", ""),
         description.get("top_k", 0),
     )

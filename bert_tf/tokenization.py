@@ -155,11 +155,13 @@ def parse_vocab(text: str, vocab_file: epath.PathLike) -> dict[str, int]:
         problem = input_files.explain_text(text[:64].encode())
         if problem:
             raise ValueError(
-                f"{vocab_file} is not a BERT vocabulary: {problem}."
+                f"{vocab_file} is not a BERT vocabulary: {problem}. Give the "
+                "vocab.txt of the model."
             )
         raise ValueError(
             f"{vocab_file} is not a BERT vocabulary: it lacks the piece "
-            f"{UNKNOWN!r}, which stands for unknown words. "
+            f"{UNKNOWN!r}, which stands for unknown words. Give the vocab.txt "
+            "of the model. "
             # A file of another kind may be one long line.
             f"Received: {len(lines)} pieces, the first "
             f"{[line.strip()[:20] for line in lines[:3]]}"

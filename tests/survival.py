@@ -105,7 +105,7 @@ KINDS = (
         (
             *("--input_file={data}/lines.txt", "--output_file={out}/x.npy"),
             *("--init_checkpoint={data}/model", "--batch_size=2"),
-            *("--max_seq_length=16", "--sort_window=8"),
+            *("--max_seq_length=16", "--sort_window=8", "--layers=-1"),
         ),
         "Another process writes {out}/x.npy: ",
     ),

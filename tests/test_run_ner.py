@@ -308,7 +308,7 @@ _TRAIN = ("--do_train", "--train_file={files}/train.conll")
         ),
         (
             ("--do_predict", "--test_file={files}/test.conll"),
-            "The labels are not known",
+            "There is no trained model: --output_dir=",
         ),
     ],
 )

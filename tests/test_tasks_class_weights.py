@@ -38,6 +38,6 @@ def test_balanced_labels_for_themselves():
 def test_given_weights():
     labels = ("x=1", "b", "c")
     assert class_weights.parse(["b=2.5", "x=1=3"], labels) == (3, 2.5, 1)
-    for bad in ("b", "d=1", "b=0", "b=-1", "b=nan", "b=inf", "b=x"):
+    for bad in ("b", "d=1", "b=0", "b=-1", "b=nan", "b=inf", "b=1e9", "b=x"):
         with pytest.raises(ValueError, match=f"x=1, b, c.*Received.*{bad}"):
             class_weights.parse([bad], labels)

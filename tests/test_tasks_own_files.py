@@ -130,6 +130,18 @@ def test_errors_are_short_however_many_or_long_the_labels(tmp_path):
     assert str(error.value).endswith(f"label='{'z' * 79}…")
 
 
+def test_labels_that_differ_in_white_space_only(tmp_path):
+    path = _write(tmp_path / "a.tsv", "text\tlabel\nx\ta\ny\tb\nz\ta \n")
+    with pytest.raises(ValueError, match="Received: 'a', 'a '"):
+        _custom({"train": path})
+
+
+def test_a_score_whose_square_is_infinite(tmp_path):
+    path = _write(tmp_path / "a.tsv", "text\tlabel\nx\t1e99\n")
+    with pytest.raises(ValueError, match="line 2: the score is too large"):
+        _read(_custom({"dev": path}, is_regression=True), "dev")
+
+
 def test_labels_that_no_row_to_train_on_has(tmp_path, caplog):
     path = _write(tmp_path / "a.tsv", "text\tlabel\nx\t1,2\ny\t\n")
     for separator, labels in ((",", "0123"), (None, ("1,2", "", "3"))):

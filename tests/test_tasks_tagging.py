@@ -94,7 +94,7 @@ def test_the_first_word_decides_what_stands_between_columns(
     [
         ("a O\nb\n", "line 2: another number of columns.*Expected 2"),
         ("a\tO\nb c O\n", "line 2: another number of columns.*--separator"),
-        ("a\n", "line 1.*same column.*--test_has_labels=false"),
+        ("a\n", "line 1.*only one column.*--test_has_labels=false"),
         ("\n\n", "has no words"),
         ("", "has no words"),
         ("a\t\n", "line 1: a word or its label is empty"),

@@ -48,7 +48,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
             f"The folder {folder} has weights of Hugging Face but no {CONFIG}, "
             "which says what they are. Copy or download it, too."
         )
-    values = opened.read_json(folder, CONFIG)
+    values = opened.read_json(folder, CONFIG, hidden_act=str)
     try:
         config = table.to_config(values)
         stored, read_stored = _open_weights(folder)
@@ -82,6 +82,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         arrays = {}
         for name in wanted:
             value = read_stored(today[rows[name].theirs])
+            _check_not_quantized(value, today[rows[name].theirs], folder)
             value = np.asarray(value, np.float32)
             arrays[name] = value.T if rows[name].transposed else value
         return arrays
@@ -99,6 +100,16 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         labels=labels,
         left_over=tuple(left_over),
     )
+
+
+def _check_not_quantized(value: np.ndarray, name: str, folder: str) -> None:
+    """Raises UnreadableError where scales are needed to know the weights."""
+    if value.dtype.kind in "iub":
+        raise checkpoints.UnreadableError(
+            f"{folder}: {name} holds whole numbers ({value.dtype}): the model "
+            "is quantized, and its weights can't be read. Give the model that "
+            "it was made from."
+        )
 
 
 def _check_layers(
@@ -168,13 +179,14 @@ def _open_weights(folder: str) -> tuple[_Shapes, _Reader]:
     if tf.io.gfile.exists(os.path.join(folder, _WEIGHTS)):
         return _open_safetensors(folder, [_WEIGHTS])
     if tf.io.gfile.exists(os.path.join(folder, _INDEX)):
-        weight_map = opened.read_json(folder, _INDEX).get("weight_map")
-        if not weight_map:
+        index = opened.read_json(folder, _INDEX, weight_map=dict)
+        names_of_files = set(map(str, (index.get("weight_map") or {}).values()))
+        if not names_of_files:
             raise checkpoints.UnreadableError(
                 f"{os.path.join(folder, _INDEX)} names no files of weights: "
                 "`weight_map` is not there. Download it again."
             )
-        return _open_safetensors(folder, sorted(set(weight_map.values())))
+        return _open_safetensors(folder, sorted(names_of_files))
     if tf.io.gfile.exists(os.path.join(folder, _TORCH)):
         return _open_torch(os.path.join(folder, _TORCH))
     here = sorted(set(tf.io.gfile.listdir(folder)) & set(_OTHER_WEIGHTS))
@@ -244,7 +256,10 @@ def _open_torch(path: str) -> tuple[_Shapes, _Reader]:
     _check_are_tensors(tensors, path)
 
     def read(name: str) -> np.ndarray:
-        return tensors[name].float().numpy()
+        tensor = tensors[name]
+        return (
+            tensor.float() if tensor.is_floating_point() else tensor
+        ).numpy()
 
     return {n: tuple(x.shape) for n, x in tensors.items()}, read
 
@@ -288,7 +303,7 @@ def _read_vocab(folder: str) -> str | None:
     text = opened.read_vocab(os.path.join(folder, _VOCAB))
     if text is not None:
         return text
-    model = opened.read_json(folder, _TOKENIZER).get("model")
+    model = _read_tokenizer(folder).get("model")
     if not model:
         return None
     kind = _tokenizer_kind(model)
@@ -301,8 +316,24 @@ def _read_vocab(folder: str) -> str | None:
         )
         return None
     ids = model.get("vocab", {})
+    if not isinstance(ids, Mapping) or set(ids.values()) != {*range(len(ids))}:
+        raise checkpoints.UnreadableError(
+            f"{os.path.join(folder, _TOKENIZER)}: `vocab` must map the pieces "
+            "to 0, 1, 2 and so on. Copy or download it again, or bring the "
+            f"model's {_VOCAB}. Received: vocab={repr(ids)[:40]}"
+        )
     lines = sorted(ids, key=lambda piece: ids[piece])
     return tokenization.vocab_text(lines) or None
+
+
+def _read_tokenizer(folder: str) -> dict[str, Any]:
+    return opened.read_json(folder, _TOKENIZER, model=dict, normalizer=dict)
+
+
+def _read_tokenizer_config(folder: str) -> dict[str, Any]:
+    return opened.read_json(
+        folder, _TOKENIZER_CONFIG, do_lower_case=bool, tokenizer_class=str
+    )
 
 
 def _tokenizer_kind(model: Mapping[str, Any]) -> str | None:
@@ -313,9 +344,9 @@ def _tokenizer_kind(model: Mapping[str, Any]) -> str | None:
 
 
 def _lower_cases(folder: str) -> bool | None:
-    said = opened.read_json(folder, _TOKENIZER_CONFIG).get("do_lower_case")
+    said = _read_tokenizer_config(folder).get("do_lower_case")
     if said is None:
-        tokenizer = opened.read_json(folder, _TOKENIZER)
+        tokenizer = _read_tokenizer(folder)
         said = (tokenizer.get("normalizer") or {}).get("lowercase")
     return said
 
@@ -330,8 +361,8 @@ def _warn_of_tokenizer(
         values: of its config.json.
         do_lower_case: whether it lower-cases, None if that is not known.
     """
-    said = opened.read_json(folder, _TOKENIZER_CONFIG)
-    rules = opened.read_json(folder, _TOKENIZER).get("normalizer") or {}
+    said = _read_tokenizer_config(folder)
+    rules = _read_tokenizer(folder).get("normalizer") or {}
     strips = said.get("strip_accents", rules.get("strip_accents"))
     splits = said.get(
         "tokenize_chinese_chars", rules.get("handle_chinese_chars")

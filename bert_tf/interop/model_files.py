@@ -19,6 +19,7 @@ _FREE = {
     "attention_probs_dropout_prob",
     "initializer_range",
 }
+_OWN_VOCAB = "Leave out --vocab_file to use the checkpoint's own."
 _UNUSED = re.compile(r"\[unused\d+\]")
 
 
@@ -172,7 +173,7 @@ def _check_same(given: str, path: str, brought: str, owner: str) -> None:
     if len(ours) != len(theirs):
         raise ValueError(
             f"{path} is not the vocabulary of {owner}: it has {len(ours)} "
-            f"pieces, and the checkpoint's has {len(theirs)}."
+            f"pieces, and the checkpoint's has {len(theirs)}. {_OWN_VOCAB}"
         )
     for i, (own, their) in enumerate(zip(ours, theirs, strict=True)):
         # No text reaches an empty line, or the first of two that are the same:
@@ -181,5 +182,5 @@ def _check_same(given: str, path: str, brought: str, owner: str) -> None:
         if own != their and not is_unused and their not in theirs[i + 1 :]:
             raise ValueError(
                 f"{path} is not the vocabulary of {owner}: line {i + 1} is "
-                f"{own!r}, and the checkpoint's is {their!r}."
+                f"{own!r}, and the checkpoint's is {their!r}. {_OWN_VOCAB}"
             )

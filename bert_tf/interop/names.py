@@ -3,6 +3,7 @@
 Shapes as in modeling.py, and C: classes; digits are themselves.
 """
 
+import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
@@ -141,10 +142,29 @@ def find_head(found: Collection[str], path: str) -> str:
     return heads[0] if heads else "encoder"
 
 
+def _up_to_a_missing_layer(
+    config: modeling.BertConfig, found: Collection[str]
+) -> modeling.BertConfig:
+    """Returns the config without layers beyond the first that is missing.
+
+    Any number may stand in a file, and memory ends.
+    """
+    count = config.num_hidden_layers
+    layers = {
+        name.split("/")[2]
+        for name in found
+        if name.startswith("bert/encoder/layer_")
+    }
+    return dataclasses.replace(
+        config, num_hidden_layers=min(count, len(layers) + 1)
+    )
+
+
 def check(
     config: modeling.BertConfig,
     found: Mapping[str, tuple[int, ...]],
     path: str,
+    config_path: str | None = None,
 ) -> None:
     """Raises ValueError if a config does not describe the tensors.
 
@@ -152,12 +172,14 @@ def check(
         config: that came with them.
         found: name -> shape. Heads and the pooler may be missing.
         path: of the checkpoint, for the message.
+        config_path: of the config, if it does not lie beside them.
     """
-    expected = shapes(config, "encoder")
+    short = _up_to_a_missing_layer(config, found)
+    expected = shapes(short, "encoder")
     for head in HEADS:
         outputs = [n for n in HEADS[head] if n.endswith("output_bias")]
         labels = found[outputs[0]] if outputs and outputs[0] in found else (0,)
-        own = shapes(config, head, *labels)
+        own = shapes(short, head, *labels)
         expected |= {n: shape for n, shape in own.items() if n in found}
     problems = [
         f"{name} is not there"
@@ -180,6 +202,7 @@ def check(
         more = len(problems) - 3
         shown = problems[:3] + ([f"and {more} more"] if more > 0 else [])
         raise ValueError(
-            f"{path}: the tensors are not those of the config beside them: "
+            f"{path}: the tensors are not those of "
+            f"{config_path or 'the config beside them'}: "
             f"{'; '.join(shown)}. Use the config that belongs to them."
         )

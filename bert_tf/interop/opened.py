@@ -65,8 +65,21 @@ def read_vocab(path: str) -> str | None:
     return None if text is None else tokenization.normalize_vocab(text, path)
 
 
-def read_json(folder: str, name: str) -> dict[str, Any]:
-    """Returns the object in a JSON file; an empty one if there is no file."""
+# What JSON calls our types.
+_KINDS = {bool: "true or false", dict: "an object", str: "a text"}
+
+
+def read_json(folder: str, name: str, **kinds: type) -> dict[str, Any]:
+    """Returns the object in a JSON file; an empty one if there is no file.
+
+    Args:
+        folder: Of the file.
+        name: Of the file.
+        **kinds: Key -> what its value is, where it is there and not null.
+
+    Raises:
+        ValueError: It is no text, no JSON, or holds something else.
+    """
     path = os.path.join(folder, name)
     text = read_text(path)
     if text is None:
@@ -85,6 +98,13 @@ def read_json(folder: str, name: str) -> dict[str, Any]:
             f"{path} must hold one JSON object. Copy or download it again. "
             f"Received: {repr(values)[:40]}"
         )
+    for key, kind in kinds.items():
+        value = values.get(key)
+        if value is not None and not isinstance(value, kind):
+            raise checkpoints.UnreadableError(
+                f"{path}: `{key}` must be {_KINDS[kind]}. Copy or download it "
+                f"again. Received: {key}={repr(value)[:40]}"
+            )
     return values
 
 

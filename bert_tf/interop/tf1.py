@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Collection
 
-from bert_tf import checkpoints, files, modeling
+from bert_tf import checkpoints, files, input_files, modeling
 from bert_tf.interop import names, opened
 
 import tensorflow as tf
@@ -82,13 +82,45 @@ def read_files(folder: str) -> Files:
     path = os.path.join(folder, CONFIG)
     if tf.io.gfile.exists(path):
         config = modeling.BertConfig.from_json_file(path)
-    labels = opened.read_text(os.path.join(folder, LABELS))
     return Files(
         path=folder,
         config=config,
         vocab=opened.read_vocab(os.path.join(folder, VOCAB)),
-        labels=tuple(opened.pieces(labels)) if labels else None,
+        labels=read_labels(os.path.join(folder, LABELS)),
     )
+
+
+_RESTORE = (
+    "Bring it back as it was, or remove it and give --labels in the order of "
+    "training."
+)
+
+
+def read_labels(path: str, way_out: str = _RESTORE) -> tuple[str, ...] | None:
+    """Returns the names of classes in a labels.txt; None if there is none.
+
+    Args:
+        path: Of the file.
+        way_out: What to do if it is damaged.
+
+    Raises:
+        UnreadableError: It can't be what a training wrote.
+    """
+    text = opened.read_text(path)
+    if text is None:
+        return None
+    labels = tuple(opened.pieces(text))
+    problem = input_files.explain(text[:64].encode())
+    if not problem and not all(label.strip() for label in labels):
+        problem = "a line is empty"
+    if not problem and len(set(labels)) < len(labels):
+        twice = next(x for x in labels if labels.count(x) > 1)
+        problem = f"{twice!r} is there more than once"
+    if problem:
+        raise checkpoints.UnreadableError(
+            f"{path} must name the classes, one a line: {problem}. {way_out}"
+        )
+    return labels
 
 
 def open_checkpoint(prefix: str) -> opened.Checkpoint:

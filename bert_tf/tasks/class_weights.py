@@ -11,29 +11,36 @@ import math
 from collections.abc import Iterable, Sequence
 
 from bert_tf.tasks import common
+from bert_tf.tasks.labels import listed
 
 BALANCED = "balanced"
+# Beyond them float32 has no digits left for the others.
+_LEAST, _MOST = 1e-6, 1e6
 
 
 def parse(given: Sequence[str], labels: Sequence[str]) -> tuple[float, ...]:
     """Reads `label=weight` pairs; a class that is not named counts 1.
 
     Raises:
-        ValueError: A pair names no class or no positive number.
+        ValueError: A pair names no class, or one again, or no positive number.
     """
     weights = dict.fromkeys(labels, 1.0)
+    named: set[str] = set()
     for pair in given:
         label, _, text = pair.rpartition("=")
         try:
             weight = float(text)
         except ValueError:
             weight = math.nan
-        if label not in weights or not 0 < weight < math.inf:
+        is_right = _LEAST <= weight <= _MOST and label not in named
+        if label not in weights or not is_right:
             raise ValueError(
                 f"--class_weights must be {BALANCED}, or LABEL=WEIGHT pairs "
-                "with weights above 0, comma separated. Expected labels: "
-                f"{', '.join(labels)}. Received: class_weights={pair!r}"
+                f"with weights from {_LEAST:g} to {_MOST:g}, each label once, "
+                f"comma separated. Expected labels: {listed(labels)}. "
+                f"Received: class_weights={pair!r}"
             )
+        named.add(label)
         weights[label] = weight
     return tuple(weights.values())
 

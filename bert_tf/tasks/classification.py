@@ -9,7 +9,7 @@ import dataclasses
 import os
 from collections.abc import Iterator, Mapping
 
-from bert_tf import data_sets
+from bert_tf import data_sets, input_files
 from bert_tf.tasks import common
 from bert_tf.tasks import labels as label_column
 
@@ -134,6 +134,11 @@ def read(
     check_split(task, split)
     row = task.splits[split]
     path = os.path.join(data_dir, row.file)
+    if data_dir and not epath.Path(path).exists():
+        raise FileNotFoundError(
+            f"There is no such file. Received: {path}. Is that the folder of "
+            f"{task.name}'s files? They are {_file_names(task)}."
+        )
     found = False
     empty: list[int] = []
     seen: set[label_column.Label] = set()
@@ -264,6 +269,7 @@ def read_columns(
     with_gold: bool = False,
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Yields the line and the columns of each row, by their names in Split."""
+    input_files.check_can_be_read_again(path)
     wanted = {
         "text_a": split.text_a,
         "text_b": split.text_b,
@@ -281,6 +287,10 @@ def read_columns(
         lists=("label", "gold") if is_multi_label else (),
         optional=("gold",),
     )
+
+
+def _file_names(task: Task) -> str:
+    return ", ".join(split.file for split in task.splits.values())
 
 
 def _label(task: Task, text: str, where: str) -> label_column.Label:

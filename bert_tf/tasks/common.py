@@ -276,7 +276,7 @@ def json_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
             ) from error
         if not isinstance(row, dict):
             raise ValueError(
-                f"{where}: expected a JSON object. "
+                f"{where}: expected a JSON object, one per line. "
                 f"Received: {labels.shortened(repr(row))}"
             )
         yield line, row
@@ -350,6 +350,19 @@ def _numbers(path: str, columns: Mapping[str, str | int]) -> dict[str, int]:
     return {name: int(at) for name, at in columns.items()}
 
 
+def _of_one_column(header: list[str]) -> str:
+    """Returns a hint where a header was plainly not split."""
+    problem = input_files.explain(header[0][:64].encode())
+    if problem:
+        return f"As it seems, {problem}. "
+    if len(header) == 1 and any(x in header[0] for x in "\t,;|"):
+        return (
+            "It is one column only: between columns TSV has tabs and CSV "
+            "commas, and the file's name says which (.tsv, .csv). "
+        )
+    return ""
+
+
 def _positions(
     path: str, header: list[str], columns: Mapping[str, str | int]
 ) -> dict[str, int]:
@@ -367,6 +380,7 @@ def _positions(
             problem = "appears twice in" if count > 1 else "is missing from"
             raise ValueError(
                 f"{path}, line 1: the column {column!r} {problem} the header. "
-                f"Received: {', '.join(header)}"
+                f"{_of_one_column(header)}"
+                f"Received: {labels.shortened(', '.join(header), 300)}"
             )
     return positions

@@ -7,6 +7,8 @@ from collections.abc import Collection, Sequence
 from absl import logging
 
 _MOST_LISTED = 20
+# The loss is its square, in float32, and that of a batch their sum.
+_MOST_OF_A_SCORE = 1e15
 
 # A class, a score, several classes, or None where the task hides it (test).
 Label = str | float | tuple[str, ...] | None
@@ -71,6 +73,12 @@ def score(text: str, where: str) -> float:
             f"{where}: the score is not a number. "
             f"Received: label={shortened(repr(text))}"
         )
+    if abs(value) > _MOST_OF_A_SCORE:
+        raise ValueError(
+            f"{where}: the score is too large to be learned. Expected at most "
+            f"{_MOST_OF_A_SCORE:g}; scale the scores. "
+            f"Received: label={shortened(repr(text))}"
+        )
     return value
 
 
@@ -83,6 +91,15 @@ def check(labels: Sequence[str]) -> None:
         )
     for label in labels:
         check_one(label, "--labels")
+    stripped: dict[str, str] = {}
+    for label in labels:
+        other = stripped.setdefault(label.strip(), label)
+        if other != label:
+            raise ValueError(
+                "Two labels differ only in white space around them, and would "
+                "be two classes. Remove it where they stand. "
+                f"Received: {shortened(repr(other))}, {shortened(repr(label))}"
+            )
 
 
 def warn_of_unseen(

@@ -24,6 +24,20 @@ class Columns:
     has_header: bool = True
     file_format: str | None = None  # None: by the file's name.
 
+    def check(self) -> None:
+        """Raises ValueError if one column is to be two of text and label."""
+        names = {
+            "text_a_column": str(self.text_a),
+            "text_b_column": str(self.text_b),
+            "label_column": str(self.label),
+        }
+        if len(set(names.values())) < len(names):
+            texts = (f"{name}={column}" for name, column in names.items())
+            raise ValueError(
+                "--text_a_column, --text_b_column and --label_column must name "
+                f"columns apart. Received: {', '.join(texts)}"
+            )
+
     def split(self, file: str, with_label: bool) -> classification.Split:
         """The row of the table for one file."""
         return classification.Split(
@@ -58,6 +72,7 @@ def custom(
     Raises:
         ValueError: Fewer than two labels, or no way to know them.
     """
+    columns.check()
     splits = {
         split: columns.split(file, with_label=split != "test")
         for split, file in files.items()

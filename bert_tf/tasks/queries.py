@@ -5,6 +5,7 @@ error names the line.
 """
 
 import dataclasses
+import difflib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -174,6 +175,7 @@ class Parser:
                 f"{where}: expected {self.expected}. Received: {text[:80]}"
             )
         self._refuse_second_text(row, where)
+        self._refuse_misspelled(row, where)
         keys = {name: name for name in self._columns}
         # One text goes by either name.
         if "text_a" in keys and "text_a" not in row and "text" in row:
@@ -209,6 +211,19 @@ class Parser:
                 f"{where}: the model takes one text. Leave out text_b, or give "
                 "--pairs if the model was trained on two. Received: "
                 f"text_b={json.dumps(second)[:80]}"
+            )
+
+    def _refuse_misspelled(self, row: Mapping[str, Any], where: str) -> None:
+        """Raises ValueError if a key is nearly that of what may be left out."""
+        if not self._may_lack or "text_b" in row:
+            return
+        others = [key for key in row if key not in ("text", "text_a")]
+        near = difflib.get_close_matches("text_b", others, 1, cutoff=0.8)
+        if near:
+            raise ValueError(
+                f"{where}: there is no key text_b, and one that is nearly the "
+                f"same. Rename it. Expected {self.expected}. "
+                f"Received: keys {', '.join(row)}"[:400]
             )
 
     def _check(self, query: Query, where: str) -> None:

@@ -51,7 +51,7 @@ def without(*names: str) -> Change:
     return change
 
 
-def _values(**values: object) -> Change:
+def values(**values: object) -> Change:
     """Returns what changes a folder's config; None leaves a key out."""
 
     def change(folder):
@@ -94,18 +94,18 @@ CONFIGS: dict[str, Change] = {
     "config_html": bytes_in(_CONFIG, HTML),
     "config_list": bytes_in(_CONFIG, b"[1, 2]"),
     "config_binary": bytes_in(_CONFIG, BINARY),
-    "config_text": _values(hidden_size="8"),
-    "config_true": _values(num_hidden_layers=True),
-    "config_nan": _values(hidden_dropout_prob=float("nan")),
-    "config_heads": _values(num_attention_heads=3),
-    "config_act": _values(hidden_act="gulu"),
-    "config_key": _values(hidden_sise=8),
-    "config_no_size": _values(vocab_size=None),
-    "config_roberta": _values(model_type="roberta"),
-    "config_decoder": _values(is_decoder=True),
-    "config_wide": _values(hidden_size=16),
-    "config_deep": _values(num_hidden_layers=3),
-    "config_shallow": _values(num_hidden_layers=1),
+    "config_text": values(hidden_size="8"),
+    "config_true": values(num_hidden_layers=True),
+    "config_nan": values(hidden_dropout_prob=float("nan")),
+    "config_heads": values(num_attention_heads=3),
+    "config_act": values(hidden_act="gulu"),
+    "config_key": values(hidden_sise=8),
+    "config_no_size": values(vocab_size=None),
+    "config_roberta": values(model_type="roberta"),
+    "config_decoder": values(is_decoder=True),
+    "config_wide": values(hidden_size=16),
+    "config_deep": values(num_hidden_layers=3),
+    "config_shallow": values(num_hidden_layers=1),
 }
 VOCABS: dict[str, Change] = {
     "no_vocab": without("vocab.txt"),

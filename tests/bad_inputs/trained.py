@@ -1,15 +1,17 @@
 """Tiny trained models in folders, as runs leave them, right and wrong."""
 
+import json
 import pathlib
 import shutil
 from collections.abc import Mapping, Sequence
 
 from bert_tf import checkpoints, heads
-from tests import tiny_files
+from tests import scripts, tiny_files
 from tests.bad_inputs import bad_models, damaged
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 _PREFIX = "model.ckpt-7"
 _DATA = f"{_PREFIX}.data-00000-of-00001"
@@ -60,12 +62,12 @@ def _best(text: bytes) -> damaged.Change:
 
     def change(folder):
         (folder / "best").mkdir()
-        (folder / "best" / "best_eval_results.json").write_bytes(text)
+        (folder / "best" / "results.json").write_bytes(text)
 
     return change
 
 
-_DAMAGES: Mapping[str, damaged.Change] = {
+DAMAGES: dict[str, damaged.Change] = {
     "untrained": _untrained,
     "index_only": damaged.without(_DATA),
     "cut_index": lambda folder: bad_models.cut(folder / _INDEX),
@@ -102,8 +104,7 @@ def write(folder: pathlib.Path) -> None:
     _write(
         pairs,
         heads.BertClassifier(config, 2),
-        ["text_a_column=a", "text_b_column=b"][:0]
-        + ["--text_a_column=a", "--text_b_column=b"],
+        ["--text_a_column=a", "--text_b_column=b"],
         ["no", "yes"],
     )
     _write(
@@ -118,13 +119,71 @@ def write(folder: pathlib.Path) -> None:
         ["--doc_stride=4", "--max_query_length=4"],
     )
     _write(folder / "tagger", heads.BertTagger(config, 2), [], ["O", "B-X"])
+    _write(folder / "score", heads.BertClassifier(config, 1), [])
     _write(folder / "choices", heads.BertMultipleChoice(config), [])
-    # Behind it nothing of the classifier's is left to be asked for.
     damaged.write_changed(
-        pairs, folder / "runs", damaged.CONFIGS | damaged.VOCABS | _DAMAGES
+        pairs, folder / "runs", damaged.CONFIGS | damaged.VOCABS | DAMAGES
     )
     (folder / "empty").mkdir()
+    (folder / "alone").mkdir()
+    for path in pairs.iterdir():
+        if path.name not in ("flags.txt", "labels.txt", "checkpoint"):
+            shutil.copy(path, folder / "alone")
     shutil.copytree(folder / "span", folder / "span_auto")
-    _flags(
-        "version_2_with_negative=true", "null_score_diff_threshold=auto"
-    )(folder / "span_auto")
+    _flags("version_2_with_negative=true", "null_score_diff_threshold=auto")(
+        folder / "span_auto"
+    )
+
+
+def _in_assets(name: str, data: bytes) -> damaged.Change:
+    return lambda folder: (folder / "assets" / name).write_bytes(data)
+
+
+def _described(**values: object) -> damaged.Change:
+    """Returns what changes a SavedModel's export.json; None leaves out."""
+
+    def change(folder):
+        path = folder / "assets" / "export.json"
+        known = json.loads(path.read_text()) | values
+        said = {key: x for key, x in known.items() if x is not None}
+        path.write_text(json.dumps(said))
+
+    return change
+
+
+_VARIABLES = "variables/variables.data-00000-of-00001"
+SAVED: Mapping[str, damaged.Change] = {
+    "no_pb": damaged.without("saved_model.pb"),
+    "pb_cut": lambda folder: bad_models.cut(folder / "saved_model.pb"),
+    "pb_lfs": damaged.bytes_in("saved_model.pb", bad_models.LFS),
+    "pb_empty": damaged.bytes_in("saved_model.pb", b""),
+    "no_variables": lambda folder: shutil.rmtree(folder / "variables"),
+    "variables_cut": lambda folder: bad_models.cut(folder / _VARIABLES),
+    "variables_lfs": damaged.bytes_in(_VARIABLES, bad_models.LFS),
+    "index_cut": lambda f: bad_models.cut(f / "variables/variables.index"),
+    "no_export": damaged.without("assets/export.json"),
+    "export_cut": _in_assets("export.json", b'{"head": "cla'),
+    "export_list": _in_assets("export.json", b"[1]"),
+    "export_binary": _in_assets("export.json", damaged.BINARY),
+    "export_head": _described(head="parser"),
+    "export_no_head": _described(head=None),
+    "no_labels": damaged.without("assets/labels.txt"),
+    "no_vocab": damaged.without("assets/vocab.txt"),
+    "labels_three": _in_assets("labels.txt", b"no\nyes\nor\n"),
+    "labels_binary": _in_assets("labels.txt", damaged.BINARY),
+}
+
+
+def write_saved(folder: pathlib.Path) -> None:
+    """Writes the SavedModel of a run, and what is wrong with it."""
+    saved = folder / "saved"
+    saved.mkdir()
+    done = scripts.run(
+        folder / "log",
+        "export_saved_model",
+        *(f"--model_dir={folder}/run", f"--export_dir={saved}/right"),
+    )
+    assert done.wait() == 0, done.stderr
+    damaged.write_changed(saved / "right", saved, SAVED)
+    module = tf.Module()
+    tf.saved_model.save(module, str(saved / "foreign"))

@@ -1,0 +1,87 @@
+"""The inputs of the table of convert_checkpoint.py."""
+
+import os
+import pathlib
+import shutil
+
+from bert_tf import checkpoints, heads
+from tests import tiny_files
+from tests.bad_inputs import bad_models, damaged, foreign_models
+
+
+def write(folder: pathlib.Path) -> None:
+    """Writes models, vocabularies, and what may not be written to."""
+    _write_models(folder)
+    _write_files(folder)
+
+
+def _write_vocab(path: pathlib.Path, *pieces: str, end: str = "\n") -> None:
+    path.write_bytes("".join(f"{piece}{end}" for piece in pieces).encode())
+
+
+def _write_two_heads(model: pathlib.Path) -> None:
+    """Writes a checkpoint that was trained for two tasks."""
+    tensors = {
+        variable.path: variable.value
+        for kind in (heads.BertPretrainer, heads.BertSpanFinder)
+        for variable in kind(tiny_files.CONFIG).variables
+    }
+    checkpoints.write(str(model / "bert_model.ckpt"), tensors)
+
+
+def _write_models(folder: pathlib.Path) -> None:
+    model, classifier = folder / "model", folder / "classifier"
+    tiny_files.write_model(model)
+    tiny_files.write_model(
+        classifier, heads.BertClassifier(tiny_files.CONFIG, 3)
+    )
+    bad_models.write(folder / "models", model)
+    known = {
+        **damaged.CONFIGS,
+        **damaged.VOCABS,
+        "config_endless": damaged.values(num_hidden_layers=10**12),
+        "config_architecture": damaged.values(architectures="BertModel"),
+        "two_heads": _write_two_heads,
+    }
+    damaged.write_changed(model, folder / "models", known)
+    labels = {
+        "labels_few": b"a\nb\n",
+        "labels_twice": b"a\na\nb\n",
+        "labels_empty": b"",
+    }
+    damaged.write_changed(
+        classifier,
+        folder / "models",
+        {
+            name: damaged.bytes_in("labels.txt", data)
+            for name, data in labels.items()
+        },
+    )
+    foreign_models.write(folder / "foreign", model, classifier)
+    for name in ("mödel ☃", "other", "windows", "run", "replaced"):
+        shutil.copytree(model, folder / name)
+    (folder / "bare").mkdir()
+    for path in model.glob("bert_model*"):
+        shutil.copy(path, folder / "bare")
+
+
+def _write_files(folder: pathlib.Path) -> None:
+    special, words = tiny_files.VOCAB[:5], tiny_files.VOCAB[5:]
+    _write_vocab(folder / "turned.txt", *special, *reversed(words))
+    _write_vocab(folder / "russian.txt", *special, "да", "нет", "кот")
+    _write_vocab(
+        folder / "windows" / "vocab.txt",
+        *("\ufeff[PAD]", *tiny_files.VOCAB[1:]),
+        end="\r\n",
+    )
+    (folder / "vocab.txt.gz").write_bytes(damaged.GZIP)
+    (folder / "run" / "flags.txt").write_text("# python run_classifier.py\n")
+    (folder / "text.txt").write_text("my thesis")
+    (folder / "foreign_files").mkdir()
+    (folder / "foreign_files" / "thesis.txt").write_text("my thesis")
+    (folder / "links").mkdir()
+    (folder / "links" / "x.index").symlink_to("nowhere")
+    (folder / "dangling").symlink_to("nowhere")
+    (folder / "model_link").symlink_to("model")
+    (folder / "replaced_link").symlink_to("replaced")
+    os.mkfifo(folder / "pipe")

@@ -1,0 +1,223 @@
+"""Inputs and outputs of data creation, most of them wrong in one way."""
+
+import gzip
+import json
+import os
+import pathlib
+import shutil
+from typing import Any
+
+from tests import tiny_files
+from tests.bad_inputs import bad_models
+
+import tensorflow as tf
+
+
+def _example(**features: list[Any]) -> bytes:
+    made = tf.train.Example()
+    for name, values in features.items():
+        kind = made.features.feature[name]
+        if values and isinstance(values[0], float):
+            kind.float_list.value.extend(values)
+        elif values and isinstance(values[0], bytes):
+            kind.bytes_list.value.extend(values)
+        else:
+            kind.int64_list.value.extend(values)
+    return made.SerializeToString()
+
+
+def write_records(folder: pathlib.Path) -> None:
+    """Writes files of one record each that is none of pre-training's."""
+    folder.mkdir()
+    good: dict[str, list[Any]] = {
+        "input_ids": [2, 5, 4, 3, 6, 3, 0, 0],
+        "input_mask": [1] * 6 + [0, 0],
+        "segment_ids": [0, 0, 0, 0, 1, 1, 0, 0],
+        "masked_lm_positions": [2, 0],
+        "masked_lm_ids": [7, 0],
+        "masked_lm_weights": [1.0, 0.0],
+        "next_sentence_labels": [0],
+    }
+
+    def write(name, *drop, **changes):
+        values = {k: v for k, v in (good | changes).items() if k not in drop}
+        with tf.io.TFRecordWriter(str(folder / f"{name}.tfrecord")) as w:
+            w.write(_example(**values))
+
+    write("good")
+    write(
+        "classifier",
+        "masked_lm_positions",
+        "masked_lm_ids",
+        "masked_lm_weights",
+        "next_sentence_labels",
+        label_ids=[1],
+    )
+    write("negative", input_ids=[2, -5, 4, 3, 6, 3, 0, 0])
+    write("beyond", input_ids=[2, 5000000000, 4, 3, 6, 3, 0, 0])
+    write("floats", input_ids=[2.0, 5, 4, 3, 6, 3, 0, 0])
+    write("texts", input_ids=[b"2", b"3"])
+    write("lengths", input_mask=[1, 1])
+    write("places", masked_lm_positions=[200, 0])
+    write("no_mask", "input_mask")
+    write("no_masks_ids", "masked_lm_ids")
+    write("no_label", next_sentence_labels=[])
+    write("label", next_sentence_labels=[7])
+    write("uneven", masked_lm_ids=[7])
+    with tf.io.TFRecordWriter(str(folder / "empty.tfrecord")) as w:
+        w.write(b"")
+    with tf.io.TFRecordWriter(str(folder / "nothing.tfrecord")) as w:
+        w.write(_example())
+    with tf.io.TFRecordWriter(str(folder / "not_example.tfrecord")) as w:
+        w.write(b"hello world, this is no example")
+
+
+def write_texts(folder: pathlib.Path) -> None:
+    """Writes good texts, and others."""
+    sentence = "the cat sat on the old red bird ."
+    document = "\n".join(
+        [sentence, "anna sees bob .", "is it so ? yes !", "she ran in rome ."]
+    )
+    text = "\n\n".join([document] * 6) + "\n"
+    for name in ("a.txt", "b.txt"):
+        (folder / name).write_text(text)
+    (folder / "bom.txt").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    (folder / "crlf.txt").write_bytes(text.replace("\n", "\r\n").encode())
+    os.link(folder / "a.txt", folder / "hard.txt")
+    (folder / "soft.txt").symlink_to(folder / "a.txt")
+    (folder / "dangling").symlink_to(folder / "nowhere")
+    os.mkfifo(folder / "fifo")
+    (folder / "ä ö ☃").mkdir()
+    shutil.copy(folder / "a.txt", folder / "ä ö ☃" / "日本.txt")
+    (folder / "texts").mkdir()
+    shutil.copy(folder / "a.txt", folder / "texts" / "a.txt")
+    for name, data in {
+        "empty": b"",
+        "blank": b"\n\n  \n",
+        "latin1": "ok\n\ncaf\xe9\n".encode("latin-1"),
+        "utf16": text.encode("utf-16"),
+        "nul": b"a\nb\0c\n",
+        "lfs": bad_models.LFS,
+        "one": document.encode(),
+        "foreign": b"my thesis",
+        "words": b"red bird\n",
+        "not.gz": text.encode(),
+        "not.bz2": text.encode(),
+        "not.xz": text.encode(),
+        "not.zst": text.encode(),
+        "gzipped": gzip.compress(text.encode()),
+        "x.zip": b"PK\x03\x04" + bytes(range(256)),
+        "cut.gz": gzip.compress(text.encode())[:-30],
+        "x.jsonl": b"".join(
+            json.dumps({"text": document}).encode() + b"\n" for _ in range(6)
+        ),
+        "number.jsonl": b'{"text": 5}\n',
+        "array.jsonl": b'["the cat"]\n',
+        "cut.jsonl": b'{"text": "the cat"}\n{"text": "the c',
+        "pretty.json": json.dumps([{"text": "the cat"}], indent=1).encode(),
+        "surrogate.jsonl": b'{"text": "the \\ud800 cat"}\n',
+        "cut.wiki": b'<doc id="1" title="x">\nx\n\nthe cat sat .\n',
+        "tokenizer.json": b'{"version": "1.0", "model": {"type": "WordPiece", '
+        b'"vocab": {"[UNK]": 0}}}',
+    }.items():
+        (folder / name).write_bytes(data)
+    flipped = bytearray(gzip.compress(text.encode()))
+    flipped[len(flipped) // 2] ^= 4
+    (folder / "flipped.gz").write_bytes(bytes(flipped))
+
+
+def write_vocabularies(folder: pathlib.Path) -> None:
+    """Writes vocabularies, most of which are wrong in one way."""
+    folder.mkdir()
+    pieces = tiny_files.VOCAB
+
+    def write(name, lines, encoding="utf-8"):
+        (folder / name).write_bytes(
+            "".join(f"{x}\n" for x in lines).encode(encoding)
+        )
+
+    write("utf16", pieces, "utf-16")
+    write("latin1", [*pieces, "né"], "latin-1")
+    write("twice", [*pieces, "cat"])
+    write("hole", [*pieces[:9], "", *pieces[9:]])
+    for name in ("unk", "mask", "cls", "sep", "pad"):
+        write(f"no_{name}", [x for x in pieces if x != f"[{name.upper()}]"])
+    write("pad_last", [*pieces[1:], pieces[0]])
+    write("specials", pieces[:5])
+    write("cased", [x.title() if x.isalpha() else x for x in pieces])
+    write("columns", [f"{x}\t{i}" for i, x in enumerate(pieces)])
+    write("turned", [*pieces[:5], *pieces[:4:-1]])
+    (folder / "windows").write_bytes(
+        b"\xef\xbb\xbf" + "".join(f"{x}\r\n" for x in pieces).encode()
+    )
+
+
+def write_outputs(folder: pathlib.Path) -> None:
+    """Writes folders of records, of other programs, and of unfinished work.
+
+    Args:
+        folder: Holds the records of a run, and of one that leaves the masks to
+            training: folder/records, folder/unmasked.
+    """
+    (folder / "unmasked" / "manifest.json").unlink()
+
+    def copy(name: str) -> pathlib.Path:
+        shutil.copytree(folder / "records", folder / name)
+        return folder / name
+
+    record = "part-00000-of-00001.tfrecord"
+    shutil.copy(folder / "records" / record, folder / "records.gz")
+    (copy("lost") / record).unlink()
+    (copy("no_manifest") / "manifest.json").unlink()
+    bad_models.cut(copy("cut") / record)
+    bad_models.cut(copy("cut_soon") / record, 0.001)
+    bad_models.flip(copy("flipped") / record, 0.001)
+    (copy("empty_manifest") / "manifest.json").write_bytes(b"")
+    (copy("binary_manifest") / "manifest.json").write_bytes(b"\xff\x00")
+    (copy("foreign_manifest") / "manifest.json").write_text(
+        '{"name": "my app"}'
+    )
+    values = json.loads((folder / "records" / "manifest.json").read_text())
+    (copy("newer") / "manifest.json").write_text(
+        json.dumps(values | {"version": 99})
+    )
+    (copy("manifest_folder") / "manifest.json").unlink()
+    (folder / "manifest_folder" / "manifest.json").mkdir()
+    (folder / "manifest_folder" / "manifest.json" / "x").write_text("x")
+    (folder / "others").mkdir()
+    (folder / "others" / "part-00000-of-00009.tfrecord").write_bytes(b"x")
+    (folder / "beside").mkdir()
+    (folder / "beside" / "x.manifest.json").write_text('{"name": "my app"}')
+    (folder / "work_file").mkdir()
+    (folder / "work_file" / ".work").write_text("x")
+    for name, text in (
+        ("broken_run", '{"a"'),
+        ("list_run", "[]"),
+        ("unfinished", json.dumps(values["made_of"])),
+    ):
+        (folder / name / ".work").mkdir(parents=True)
+        (folder / name / ".work" / "run.json").write_text(text)
+    counts = json.dumps(
+        [
+            values["statistics"]
+            | {"sequences_once": 100, "sequence_tokens_once": 1000}
+        ]
+    ).encode()
+    for name, files in {
+        "broken_counts": {"counts/tokens-0.json": b"["},
+        "broken_tokens": {
+            "counts/tokens-0.json": counts,
+            "tokens/000000-0000.npy": b"\x93NUMPY",
+        },
+        "broken_sequences": {
+            "counts/tokens-0.json": counts,
+            "sequences/000000-0000-000.bin": b"xx",
+            "sequences/000000-0000-001.bin": b"xx",
+        },
+    }.items():
+        work = folder / name / ".work"
+        work.mkdir(parents=True)
+        (work / "run.json").write_text(json.dumps(values["made_of"]))
+        for file, data in files.items():
+            (work / file).parent.mkdir(parents=True, exist_ok=True)
+            (work / file).write_bytes(data)

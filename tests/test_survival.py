@@ -1,0 +1,29 @@
+"""Runs that are killed, or started twice: a few here, a hundred by the command.
+
+`python -m tests.survival` kills and doubles many more, at other moments.
+"""
+
+import random
+
+from tests import survival
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def laboratory(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> survival.Laboratory:
+    return survival.Laboratory(tmp_path_factory.mktemp("laboratory"))
+
+
+@pytest.mark.parametrize("kind", survival.KINDS, ids=lambda kind: kind.name)
+def test_what_a_killed_run_leaves(kind, laboratory):
+    assert not laboratory.killed(kind, 1, random.Random(kind.name))
+
+
+@pytest.mark.parametrize("kind", survival.KINDS[:2], ids=lambda kind: kind.name)
+def test_what_a_run_started_twice_leaves(kind, laboratory):
+    assert not laboratory.twice(kind, random.Random(kind.name))
