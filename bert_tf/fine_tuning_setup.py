@@ -40,7 +40,12 @@ class Work:
 
 
 def work() -> Work:
-    """Returns what is asked for; ValueError if nothing is."""
+    """Returns what is asked for.
+
+    Raises:
+        ValueError: Nothing is; or there is no trained model, and none is to be
+            trained.
+    """
     asked = Work(
         fine_tuning_flags.DO_TRAIN.value,
         fine_tuning_flags.DO_EVAL.value,
@@ -52,6 +57,8 @@ def work() -> Work:
             "At least one of --do_train, --do_eval, --do_predict and "
             "--do_export must be true."
         )
+    if not asked.train:
+        common_setup.own_weights(_own_weights())
     return asked
 
 
@@ -59,11 +66,8 @@ def load_files() -> fine_tuned.ModelFiles:
     """Reads config and vocabulary, and checks them against each other.
 
     Raises:
-        ValueError: They can't be read, contradict each other, or there is no
-            trained model, and none is to be trained.
+        ValueError: They can't be read, or contradict each other.
     """
-    if not fine_tuning_flags.DO_TRAIN.value:
-        common_setup.own_weights(_own_weights())
     lower = fine_tuning_flags.DO_LOWER_CASE.value
     tokenization.validate_case_matches_checkpoint(
         lower, common_flags.INIT_CHECKPOINT.value

@@ -219,8 +219,12 @@ class TestRun:
         )
         assert done.returncode == 0, done.stderr
         assert re.search(
-            r"step 2/2  loss \d\.\d+  masked_lm_loss .* learning_rate 5.00e-04"
-            r"  .* sequences/s  .* tokens/s  .* GiB  0:00 left",
+            r"step 2/2  0:00 left  loss \d\.\d+  masked_lm \d.*% right\).*\n"
+            r" +learning_rate 5.00e-04  .* sequences/s  .* tokens/s",
             done.stderr,
         )
+        # Lines of its own only, which fit the screen.
+        for line in done.stderr.splitlines():
+            assert re.match(r"\d\d:\d\d:\d\d | ", line)
+            assert len(line) <= 120
         assert (tmp_path / "out" / "model.ckpt-2.index").exists()

@@ -322,64 +322,6 @@ def test_the_loss_is_the_mean_of_two_cross_entropies_without_padding():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "At least one of --do_train"),
-        (["--do_train"], "--do_train needs --train_file"),
-        (["--do_predict"], "need --predict_file"),
-        (
-            ["--do_eval", "--predict_file={files}/none.json"],
-            "There is no such file. Received: {files}/none.json",
-        ),
-        (
-            ["--do_train", "--train_file={files}/train2.json"],
-            "train2.json, question q0: there is no answer to learn",
-        ),
-        (
-            ["--do_eval", "--predict_file={files}/dev2.json"],
-            "dev2.json, question q0: there is no answer, as for 4 of 11",
-        ),
-        (
-            [
-                *("--do_eval", "--predict_file={files}/test2.json"),
-                "--version_2_with_negative",
-            ],
-            "--do_eval needs answers, and {files}/test2.json has none",
-        ),
-        (
-            ["--do_predict", "--max_seq_length=7"],
-            "max_seq_length=7, max_query_length=4",
-        ),
-        (
-            ["--do_predict", "--max_seq_length=33"],
-            "max_seq_length=33, max_position_embeddings=32",
-        ),
-        (
-            [
-                *("--do_predict", "--version_2_with_negative"),
-                "--null_score_diff_threshold=high",
-            ],
-            "must be a number or auto. Received: null_score_diff_threshold=hig",
-        ),
-        (
-            [
-                *("--do_train", "--train_file={files}/train2.json"),
-                *("--do_predict", "--predict_file={files}/test2.json"),
-                *("--version_2_with_negative", "--check_only"),
-                "--null_score_diff_threshold=auto",
-            ],
-            "--null_score_diff_threshold=auto needs questions with answers",
-        ),
-        (
-            [
-                *("--do_train", "--train_file={files}/train2.json"),
-                *("--do_export", "--version_2_with_negative", "--check_only"),
-                "--null_score_diff_threshold=auto",
-            ],
-            "--null_score_diff_threshold=auto needs questions with answers",
-        ),
-        (
-            ["--do_predict", "--predict_file={files}/dev.json"],
-            "There is no trained model: --output_dir={output} holds no",
-        ),
         (
             [
                 "--flagfile={root}/configs/squad.flags",
