@@ -518,6 +518,7 @@ def build(folder: pathlib.Path) -> None:
     text = "the cat sat .\na dog ran ||| it sees rome !\n"
     for name, data in {
         "lines.txt": text.encode(),
+        "many.txt": 9 * text.encode(),
         "empty.txt": b"",
         "latin_1.txt": "the cat\ncafé\n".encode("latin-1"),
         "utf_16.txt": text.encode("utf-16"),
@@ -596,7 +597,10 @@ def test_another_process_writes_it(data, tmp_path):
 def test_too_small_a_disk(data, tmp_path):
     with small_disks.mounted(tmp_path / "disk", 4):
         case = matrix.Case(
-            {"output_file": f"{tmp_path}/disk/x.jsonl"},
+            {
+                "input_file": "{data}/many.txt",
+                "output_file": f"{tmp_path}/disk/x.jsonl",
+            },
             f"Cannot write {tmp_path}/disk/x.jsonl: No space left on device",
         )
         matrix.check(SCRIPT, case, data, tmp_path)
