@@ -107,7 +107,7 @@ KINDS = (
             *("--init_checkpoint={data}/model", "--batch_size=2"),
             *("--max_seq_length=16", "--sort_window=8", "--layers=-1"),
         ),
-        "Another process writes {out}/x.npy: ",
+        "Another process writes {out}/x.npy.offsets.npy: ",
     ),
 )
 
