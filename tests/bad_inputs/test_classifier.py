@@ -758,7 +758,7 @@ CASES: dict[str, matrix.Case] = {
             "do_export": "true",
             "init_checkpoint": None,
         },
-        "Give either --task_name or files of your own (--train_file,",
+        "There is no trained model: --output_dir={out} holds no checkpoint.",
     ),
     "exporting without a task": _predict(
         "Give either --task_name or files of your own (--train_file,",
