@@ -29,8 +29,12 @@ _CONTEXT.set_forkserver_preload(
 )
 
 
-# Such as "I0000 00:00:1795226366.9 7604 port.cc:153] oneDNN custom ...".
-_TENSORFLOWS = re.compile(r"[IWE]\d{4} [\d:.]+ +\d+ |WARNING: All log messages")
+# Such as "I0000 00:00:1795226366.9 7604 port.cc:153] oneDNN custom ..."; 2.20
+# writes "2026-11-23 06:00:13.04: E external/...".
+TENSORFLOWS = re.compile(
+    r"[IWE]\d{4} [\d:.]+ +\d+ |WARNING: All log messages"
+    r"|\d{4}-\d\d-\d\d [\d:.]+: [IWE] "
+)
 
 
 class Run:
@@ -92,7 +96,7 @@ class Run:
         return [
             line
             for line in self.stderr.splitlines()
-            if not _TENSORFLOWS.match(line)
+            if not TENSORFLOWS.match(line)
         ]
 
 

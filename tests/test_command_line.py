@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 from bert_tf import flagfiles
+from tests import scripts
 
 import pytest
 import tensorflow as tf
@@ -141,7 +142,7 @@ def ends(tmp_path_factory):
         capture_output=True,
     )
     # TensorFlow tells on stderr that it looked for a GPU; no setting helps.
-    note = re.compile(r"^[IWE]\d{4} \d\d:\d\d:.*\n", re.MULTILINE)
+    note = re.compile(rf"^(?:{scripts.TENSORFLOWS.pattern}).*\n", re.MULTILINE)
     return {
         case: (
             int((folder / f"{case}.code").read_text()),
