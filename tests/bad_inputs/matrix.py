@@ -86,6 +86,7 @@ def check(
         data: The folder of the inputs.
         folder: A new one, for outputs and logs.
     """
+    assert case.line, "What must the error say?"
     before = contents(data)
     line = _run(script, case, data, folder, [])
     changed = sorted(

@@ -211,7 +211,7 @@ CASES: dict[str, matrix.Case] = {
         "worker0:2222,worker1:2222",
     ),
     "cluster empty": _cluster(
-        "", "TF_CONFIG does not describe a cluster, such as"
+        "TF_CONFIG does not describe a cluster, such as", ""
     ),
     "cluster a list": _cluster(
         "TF_CONFIG does not describe a cluster, such as", []

@@ -53,6 +53,35 @@ def _predict(line: str, **flags: str | None) -> matrix.Case:
     return Case({**given, **flags}, line)
 
 
+_CAN_NOT = "can't be read, it is truncated, corrupt or not all there: "
+_MODELS = {
+    "index_only": "has an index but no data: {data}/models/index_only/",
+    "data_only": "holds no checkpoint: neither model.ckpt-STEP.index nor",
+    "cut_index": f"{_CAN_NOT}not an sstable",
+    "cut_data": f"{_CAN_NOT}Read less bytes",
+    "flipped_index": f"{_CAN_NOT}Unable to read file",
+    "flipped_data": _CAN_NOT,
+    "empty_index": "bert_model.ckpt.index can't be read: it is empty",
+    "lfs_index": "index can't be read: it is a pointer of git-lfs",
+    "lfs_data": "00001 can't be read: it is a pointer of git-lfs",
+    "two": "holds several checkpoints. Name one of them: ",
+    "saved_model": "is a SavedModel, which can be served (predict.py",
+    "albert": "is no BERT: by its names it is ALBERT",
+    "tf2": "is of TensorFlow 2's tf.train.Checkpoint, as those of",
+    "strangers": "them: bert/embeddings/LayerNorm/beta is not there",
+    "config_of_other": "them: bert/encoder/layer_2/",
+    "config_broken": "bert_config.json is not JSON: Expecting value",
+    "vocab_latin_1": "vocab.txt is not UTF-8 text: invalid continuation byte",
+    "hf_no_weights": "There are no weights beside it, none of model.safetens",
+    "hf_cut": "can't be read, it is truncated or corrupt, such as a download",
+    "hf_lfs": "model.safetensors can't be read: it is a pointer of git-lfs",
+    "hf_no_config": "has weights of Hugging Face but no config.json",
+    "hf_roberta": "This is a roberta model, not BERT",
+    "empty_folder": "empty_folder holds no checkpoint. Looked for: bert_model",
+    "config_heads": "`hidden_size` must be a multiple of `num_attention_heads",
+    "vocab_cased": "is cased: lower-casing and accent stripping change 31 of",
+    "vocab_no_cls": "lacks the piece '[CLS]', which the model reads beside",
+}
 CASES: dict[str, matrix.Case] = {
     # ---- Flags
     "no train_file": Case(
@@ -247,23 +276,7 @@ CASES: dict[str, matrix.Case] = {
         train_batch_size="32",
     ),
     # ---- Checkpoints
-    **{
-        name: _model(name, "")
-        for name in (
-            *("index_only", "data_only", "cut_index", "cut_data"),
-            *(
-                "flipped_index",
-                "flipped_data_model",
-                "empty_index",
-                "lfs_index",
-            ),
-            *("lfs_data", "two", "saved_model", "albert", "tf2"),
-            *("strangers", "config_of_other", "config_broken"),
-            *("vocab_latin_1", "hf_no_weights", "hf_cut", "hf_lfs"),
-            *("hf_no_config", "hf_roberta", "empty_folder"),
-            *("config_heads", "vocab_cased", "vocab_no_cls"),
-        )
-    },
+    **{name: _model(name, line) for name, line in _MODELS.items()},
     "of other labels": _model(
         "other_tagger", "was trained with 3 labels: B-x, I-x, O"
     ),

@@ -44,6 +44,43 @@ def _out(name: str, line: str, **flags: str | None) -> matrix.Case:
     return matrix.Case({"output_dir": f"{{data}}/{name}", **flags}, line)
 
 
+_OTHER_TENSORS = "the tensors are not those of the config beside them: "
+_CONFIGS = {
+    "no_config": "The model's architecture is not known: give --bert_config_",
+    "config_empty": "bert_config.json is not JSON: it is empty. Give the",
+    "config_cut": "bert_config.json is not JSON: Unterminated string",
+    "config_lfs": "is a pointer of git-lfs, not the file itself",
+    "config_html": "is a web page, saved in the place of the file",
+    "config_list": "bert_config.json must hold one JSON object",
+    "config_binary": "bert_config.json is not JSON: 'utf-8' codec",
+    "config_text": "`hidden_size` must be a positive integer. Received: hidd",
+    "config_true": "`num_hidden_layers` must be a positive integer. Received",
+    "config_nan": "`hidden_dropout_prob` must be a number, at least 0 and",
+    "config_heads": "`hidden_size` must be a multiple of `num_attention_heads",
+    "config_act": "`hidden_act` must be one of gelu, gelu_erf, relu, tanh",
+    "config_key": "unknown keys: hidden_sise (did you mean hidden_size?)",
+    "config_no_size": "The BERT config has no `vocab_size`: add the number",
+    "config_roberta": "This is a roberta model, not BERT",
+    "config_decoder": "`is_decoder` must be False. Received: is_decoder=True",
+    "config_wide": f"{_OTHER_TENSORS}bert/embeddings/word_embeddings is",
+    "config_deep": f"{_OTHER_TENSORS}bert/encoder/layer_2/",
+    "config_shallow": f"{_OTHER_TENSORS}bert/encoder/layer_1/",
+}
+_VOCABS = {
+    "no_vocab": "The vocabulary is not known: give --vocab_file, or a",
+    "vocab_empty": "is not a BERT vocabulary: it is empty. Give the vocab.txt",
+    "vocab_lfs": "is a pointer of git-lfs, not the file itself",
+    "vocab_binary": "vocab.txt is not UTF-8 text: invalid start byte at byte 0",
+    "vocab_utf_16": "vocab.txt is not UTF-8 text: it is UTF-16, not UTF-8",
+    "vocab_short": "it has 43 pieces, the config says vocab_size=44",
+    "vocab_long": "it has 45 pieces, the config says vocab_size=44",
+    "vocab_no_unk": "lacks the piece '[UNK]', which stands for unknown words",
+    "vocab_no_cls": "lacks the piece '[CLS]', which the model reads beside",
+    "vocab_no_sep": "lacks the piece '[SEP]', which the model reads beside",
+    "vocab_twice": "line 9: this piece is already on line 8. The original",
+    "vocab_hole": "line 8: a vocabulary must not hold empty lines",
+    "vocab_cased": "is cased: lower-casing and accent stripping change 31 of",
+}
 CASES: dict[str, matrix.Case] = {
     # ---- Flags
     "nothing to do": matrix.Case(
@@ -321,8 +358,8 @@ CASES: dict[str, matrix.Case] = {
         "article 4, paragraph 1: a text holds half a surrogate",
     ),
     # ---- Configs and vocabularies
-    **{name: _model(name, "") for name in damaged.CONFIGS},
-    **{name: _model(name, "") for name in damaged.VOCABS},
+    **{name: _model(name, line) for name, line in _CONFIGS.items()},
+    **{name: _model(name, line) for name, line in _VOCABS.items()},
     "config not there": matrix.Case(
         {"bert_config_file": "{data}/none"}, "There is no such file"
     ),
