@@ -118,24 +118,19 @@ def check_good(
         folder: A new one, for outputs and logs.
         case: What is different, and rightly works; its `line` is logged.
     """
-    case = case or Case({}, "")
-    out = folder / "out"
-    flags = command(script, case, data, out)
-    if script.has_check_only:
-        flags.append("--check_only")
-    environment = {
-        k: v.format(data=data, out=out) for k, v in case.environment.items()
-    }
-    run = scripts.run(folder / "log", script.name, *flags, **environment)
-    assert run.wait() == 0, run.stderr
-    assert case.line.format(data=data, out=out) in run.stderr
+    more = ["--check_only"] * script.has_check_only
+    check_works(script, case or Case({}, ""), data, folder, *more)
 
 
 def check_works(
-    script: Script, case: Case, data: pathlib.Path, folder: pathlib.Path
+    script: Script,
+    case: Case,
+    data: pathlib.Path,
+    folder: pathlib.Path,
+    *more: str,
 ) -> None:
     """Asserts that what looks wrong works, and says `case.line`."""
-    flags = command(script, case, data, folder / "out")
+    flags = [*command(script, case, data, folder / "out"), *more]
     run = scripts.run(
         folder / "log", script.name, *flags, **_environment(case, data, folder)
     )
