@@ -4,24 +4,26 @@
 #   make bad-inputs   every script with every bad input we know of
 #   make kills        kills runs of all kinds 100 times, and compares
 #   make lint         ruff and mypy
+#   make docs         docs/ as a site, into site/; in .venv-docs, of its own
 #   make venv         .venv only, with the pinned versions
-#                     (EXTRAS=test,dev,viz,parity for the tests against
+#                     (EXTRAS=all,test,dev,viz,parity for the tests against
 #                     PyTorch and transformers: 1 GB more)
 #   make clean        removes caches and runs/, keeps .venv
 
 SHELL := /bin/bash
 PYTHON ?= python3
 PYTEST_FLAGS ?= -m "not slow"
-EXTRAS ?= test,dev,viz
+EXTRAS ?= all,test,dev,viz
 
 VENV := .venv
 BIN := $(VENV)/bin
+DOCS := .venv-docs
 INSTALLED := $(VENV)/.installed-$(EXTRAS)
 
-.PHONY: quickstart test bad-inputs kills lint venv clean
+.PHONY: quickstart test bad-inputs kills lint docs venv clean
 
 quickstart: venv
-	@$(BIN)/python quickstart/run.py
+	@$(BIN)/python examples/quickstart/run.py
 
 test: venv
 	@echo "== Running the tests (flags: $(PYTEST_FLAGS))"
@@ -41,6 +43,19 @@ lint: venv
 	@echo "== Checking with mypy"
 	@$(BIN)/mypy
 
+# An environment of its own: the pages are made without importing anything.
+# The packages are those of the extra `docs`.
+docs: $(DOCS)/.installed
+	@echo "== Building the site"
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
+	@echo "== Built: site/index.html"
+
+$(DOCS)/.installed: setup.cfg constraints.txt
+	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	@$(DOCS)/bin/python -m pip install --disable-pip-version-check --quiet \
+	  -c constraints.txt mkdocs-material 'mkdocstrings[python]' ruff
+	@touch $@
+
 venv: $(INSTALLED)
 
 # Runs again only when the dependencies or their versions have changed.
@@ -59,5 +74,5 @@ $(INSTALLED): setup.cfg pyproject.toml constraints.txt
 	@echo "== Installed in $(VENV)"
 
 clean:
-	rm -rf runs build dist .mypy_cache .pytest_cache .ruff_cache *.egg-info
-	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+	rm -rf runs site build dist .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +

@@ -15,13 +15,18 @@ new pieces become the means of those of the pieces that they were split into:
 
 The input is a checkpoint of the original or ours, the folder of a Hugging Face
 model, the folder or the name of a KerasHub preset. The output is a folder, with
-config and vocabulary; it appears when it is complete.
+config and vocabulary; it appears when it is complete. A TF1 checkpoint may also
+be named by its prefix, as the original does: --output_path=/tmp/bert_model.ckpt
+writes bert_model.ckpt.index and what belongs to it beside one another.
 """
 
 import dataclasses
 import os
 
-from bert_tf import command_line, flag_sections, options, output_paths
+from bert_tf import options
+from bert_tf.errors import InputError
+from bert_tf.flags import command_line, written_files
+from bert_tf.flags import sections as flag_sections
 
 # ---- Flags ------------------------------------------------------------------
 
@@ -44,10 +49,10 @@ _OUTPUT_FORMAT = _OUTPUT.choice(
 )
 _OUTPUT_PATH = _OUTPUT.output_path(
     "output_path",
-    "The new folder to write.",
+    "The new folder to write; of tf1 also a prefix that ends in .ckpt.",
     required=True,
     holds=flag_sections.NEW_FOLDER,
-    own=output_paths.CHECKPOINT,
+    own=written_files.CHECKPOINT,
 )
 _OVERWRITE = _OUTPUT.boolean(
     "overwrite", False, "Whether to replace a checkpoint at output_path."
@@ -73,7 +78,9 @@ _DO_LOWER_CASE = _MODEL.boolean(
     "Whether the model reads lower-cased text. By default what the input "
     "says; where it does not, what the vocabulary looks like.",
     only_with=(
-        *("output_format=hf", "output_format=keras_hub", "new_vocab_file"),
+        "output_format=hf",
+        "output_format=keras_hub",
+        "new_vocab_file",
     ),
     harmless=True,
 )
@@ -100,8 +107,14 @@ _LABELS = _MODEL.words(
 
 command_line.start(__name__)
 
-from bert_tf import tokenization
-from bert_tf.interop import formats, model_files, names, new_pieces
+from bert_tf import tokenization, vocab_files
+from bert_tf.checkpoints import (
+    formats,
+    model_files,
+    names,
+    tf1_files,
+    vocabulary_change,
+)
 
 import tensorflow as tf
 from absl import logging
@@ -117,9 +130,9 @@ def complete(source, bert_config_file, vocab_file, do_lower_case, labels):
     if vocab_file or source.vocab is not None:
         vocab = model_files.find_vocab(vocab_file, source)
         name = vocab_file or f"The vocabulary of {source.path}"
-        pieces = tokenization.parse_vocab(vocab, name)
+        pieces = vocab_files.parse_vocab(vocab, name)
         config.check_vocab_size(len(pieces), name)
-        tokenization.check_row_pieces(pieces, name)
+        vocab_files.check_row_pieces(pieces, name)
         do_lower_case = casing(pieces, name, do_lower_case, source)
         changes |= {"vocab": vocab, "do_lower_case": do_lower_case}
     elif do_lower_case is not None:
@@ -133,7 +146,7 @@ def complete(source, bert_config_file, vocab_file, do_lower_case, labels):
 def casing(pieces, name, given, source):
     """Returns whether the model reads lower-cased text."""
     if given is not None:
-        tokenization.check_casing(pieces, given, name)
+        vocab_files.check_casing(pieces, given, name)
         return given
     said = source.do_lower_case
     if said is None:
@@ -143,7 +156,9 @@ def casing(pieces, name, given, source):
     if problem:
         logging.warning(
             "%s says do_lower_case=%s, which is kept. But: %s",
-            *(source.path, said, problem),
+            source.path,
+            said,
+            problem,
         )
     return said
 
@@ -151,8 +166,8 @@ def casing(pieces, name, given, source):
 def contradiction(pieces, do_lower_case, name):
     """Says how a vocabulary contradicts; None if it does not."""
     try:
-        tokenization.check_casing(pieces, do_lower_case, name)
-    except ValueError as error:
+        vocab_files.check_casing(pieces, do_lower_case, name)
+    except InputError as error:
         return str(error)
     return None
 
@@ -161,21 +176,20 @@ def find_labels(given, source):
     """Returns the names of the classes, or None.
 
     Raises:
-        ValueError: There is not one for each class.
+        InputError: There is not one for each class.
     """
     head = names.find_head(source.shapes, source.path)
-    if head not in names.LABELLED:
+    if not names.HEADS[head].has_labels:
         if given:
-            raise ValueError(
+            raise InputError(
                 f"{source.path} has no classes: its head is {head}. Leave out "
                 "--labels."
             )
         return source.labels
     labels = tuple(given or source.labels or ())
-    (bias,) = (n for n in names.HEADS[head] if n.endswith("output_bias"))
-    (count,) = source.shapes[bias]
+    (count,) = source.shapes[names.HEADS[head].bias]
     if labels and (count != len(labels) or len({*labels, ""}) <= count):
-        raise ValueError(
+        raise InputError(
             f"{source.path} has {count} classes: give a name for each by "
             "--labels, none empty and none twice. "
             f"Received: {'' if given else 'beside it '}"
@@ -186,12 +200,12 @@ def find_labels(given, source):
 
 def with_new_vocab(source, path):
     """Returns the source with rows for the pieces of another vocabulary."""
-    vocab = tokenization.read_vocab(path, flag="new_vocab_file")
-    pieces = tokenization.parse_vocab(vocab, path)
-    tokenization.check_row_pieces(pieces, path)
+    vocab = vocab_files.read_vocab(path, flag="new_vocab_file")
+    pieces = vocab_files.parse_vocab(vocab, path)
+    vocab_files.check_row_pieces(pieces, path)
     # First: where the old vocabulary is missing, its casing is not known.
-    source, counts = new_pieces.change_vocab(source, vocab)
-    tokenization.check_casing(pieces, source.do_lower_case, path)
+    source, counts = vocabulary_change.change_vocab(source, vocab)
+    vocab_files.check_casing(pieces, source.do_lower_case, path)
     logging.info(
         "%s: %d pieces keep their rows, %d are new, of which %d can't be "
         "spelt by the old ones and start as %s.",
@@ -235,7 +249,7 @@ def report(path, written):
         tf.io.gfile.stat(os.path.join(folder, name)).length
         for folder, _, files in tf.io.gfile.walk(path)
         for name in files
-    )
+    ) or sum(tf.io.gfile.stat(x).length for x in tf1_files.files_of(path))
     logging.info(
         "Wrote %d weights to %s, %.1f MB.",
         len(written.weights),

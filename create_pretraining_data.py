@@ -17,8 +17,9 @@ A run that was stopped goes on when the same command is given again. Writes a
 manifest beside the records, which run_pretraining.py takes their lengths and
 counts from.
 
-On a cluster the same bytes come from an Apache Beam pipeline (bert_tf/beam.py
-has the commands for Dataflow, Flink and Spark, and what to install):
+On a cluster the same bytes come from an Apache Beam pipeline
+(bert_tf/pretraining_data/beam.py has the commands for Dataflow, Flink and
+Spark, and what to install):
 
     python create_pretraining_data.py --input_file=gs://b/wiki/*.txt \
         --output_dir=gs://b/records --vocab_file=gs://b/vocab.txt \
@@ -26,26 +27,22 @@ has the commands for Dataflow, Flink and Spark, and what to install):
         --region=europe-west4 --temp_location=gs://b/tmp"
 """
 
-import hashlib
 import os
 import shlex
 import time
 
-from bert_tf import (
-    beam,
-    command_line,
-    creation_output,
-    creation_run,
-    flag_sections,
-    masking,
-    options,
-    paths,
-    pretraining_data,
-    quiet,
-    text_flags,
-    tokenization,
-    workers,
-)
+from bert_tf import extras, options, vocab_files, vocabularies
+from bert_tf.errors import InputError
+from bert_tf.flags import command_line, quiet, shared
+from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import text as text_flags
+from bert_tf.pretraining_data import beam, workers
+from bert_tf.pretraining_data import job as creation_job
+from bert_tf.pretraining_data import local as local_creation
+from bert_tf.pretraining_data import output as creation_output
+from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.records import masking
+from bert_tf.storage import paths
 
 from absl import flags, logging
 from etils import epath
@@ -131,8 +128,8 @@ _BEAM_OPTIONS = _RUN.string(
 _RECORDS = flag_sections.Section("Records", only_with="!show")
 _MASKS = flag_sections.Section("Masks", only_with="!show")
 
-_MAX_SEQ_LENGTH = _RECORDS.integer(
-    "max_seq_length", 128, "Tokens per sequence.", most=_LONGEST
+_MAX_SEQ_LENGTH = shared.max_seq_length(
+    _RECORDS, 128, "Tokens per sequence.", most=_LONGEST
 )
 _MAX_PREDICTIONS_PER_SEQ = _MASKS.integer(
     "max_predictions_per_seq", 20, "Masked tokens per sequence at most."
@@ -152,7 +149,7 @@ _SHORT_SEQ_PROB = _RECORDS.number(
 _OBJECTIVE = _RECORDS.choice(
     "objective",
     "nsp",
-    pretraining_data.OBJECTIVES,
+    pretraining_sequences.OBJECTIVES,
     "nsp: does the second segment follow (BERT)? sop: are the two in order "
     "(ALBERT)? none: one segment (RoBERTa).",
 )
@@ -216,17 +213,17 @@ command_line.start(__name__)
 # ---- What the flags say -----------------------------------------------------
 
 
-def settings_of_flags() -> pretraining_data.Settings:
+def settings_of_flags() -> pretraining_sequences.Settings:
     """Returns what the records are to be like."""
     policy = _MASKING.value or "token"
     if _DO_WHOLE_WORD_MASK.value:
         if _MASKING.value not in (None, "whole_word"):
-            raise ValueError(
+            raise InputError(
                 "--do_whole_word_mask means --masking=whole_word: leave one "
                 f"out. Received: masking={_MASKING.value}"
             )
         policy = "whole_word"
-    return pretraining_data.Settings(
+    return pretraining_sequences.Settings(
         max_seq_length=_MAX_SEQ_LENGTH.value,
         max_predictions_per_seq=_MAX_PREDICTIONS_PER_SEQ.value,
         masked_lm_prob=_MASKED_LM_PROB.value,
@@ -246,14 +243,14 @@ def output_of_flags() -> creation_output.Output:
     """Returns where the shards go."""
     files, folder = _OUTPUT_FILE.value or [], _OUTPUT_DIR.value or ""
     if bool(files) == bool(folder):
-        raise ValueError(
+        raise InputError(
             "Give either --output_file or --output_dir. Received: "
             f"output_file={','.join(files)}, output_dir={folder}"
         )
     shards, megabytes = _NUM_SHARDS.value, _SHARD_SIZE_MB.value
     if not files:
         if shards and megabytes:
-            raise ValueError(
+            raise InputError(
                 "The size of a file follows from their number: give either "
                 "--num_shards or --shard_size_mb. Received: "
                 f"num_shards={shards}, shard_size_mb={megabytes}"
@@ -264,13 +261,13 @@ def output_of_flags() -> creation_output.Output:
             shard_bytes=(megabytes or 100) * 10**6,
         )
     if len(set(map(os.path.realpath, files))) < len(files):
-        raise ValueError(
+        raise InputError(
             "--output_file must name each file once. "
             f"Received: output_file={','.join(files)}"
         )
     folders = [file for file in files if epath.Path(file).is_dir()]
     if folders:
-        raise ValueError(
+        raise InputError(
             "--output_file must name files: give a folder by --output_dir. "
             f"Received: output_file={folders[0]}"
         )
@@ -281,15 +278,25 @@ def output_of_flags() -> creation_output.Output:
     return output
 
 
-def job_of_flags(output: creation_output.Output) -> creation_run.Job:
+def job_of_flags(output: creation_output.Output) -> creation_job.Job:
     """Returns what to make; checks all that can be checked before the work."""
     settings, vocab_file = settings_of_flags(), _VOCAB_FILE.value
-    vocab = tokenization.load_vocab(vocab_file)
-    tokenization.check_casing(vocab, _DO_LOWER_CASE.value, vocab_file)
-    pretraining_data.Vocabulary.from_vocab(vocab, vocab_file)
-    job = creation_run.Job(
+    vocabulary = vocabularies.open(vocab_file, _DO_LOWER_CASE.value)
+    vocab_files.check_casing(
+        vocabulary.pieces, _DO_LOWER_CASE.value, vocab_file
+    )
+    pretraining_sequences.check_vocabulary(vocabulary, vocab_file)
+    settings.check_room(vocabulary)
+    reader = text_flags.reader()
+    if reader.input_format != "lines":
+        extras.check(
+            "sentencex",
+            "data",
+            f"Sentences of --input_format={reader.input_format}",
+        )
+    job = creation_job.Job(
         units=tuple(text_flags.units()),
-        reader=text_flags.reader(),
+        reader=reader,
         vocab_file=vocab_file,
         do_lower_case=_DO_LOWER_CASE.value,
         settings=settings,
@@ -299,7 +306,7 @@ def job_of_flags(output: creation_output.Output) -> creation_run.Job:
         segmenter=_SEGMENTER.value or "",
     )
     if job.word_list and job.segmenter:
-        raise ValueError(
+        raise InputError(
             "Give either --word_list or --segmenter. Received: "
             f"word_list={job.word_list}, segmenter={job.segmenter}"
         )
@@ -313,13 +320,11 @@ def show_records(number: int) -> None:
     """Prints records as text."""
     # It needs TensorFlow, which takes seconds to import.
     with quiet.kept_back():
-        from bert_tf import inspection
+        from bert_tf.records import show
 
-    vocab = tokenization.read_vocab(_VOCAB_FILE.value)
-    pieces = list(tokenization.parse_vocab(vocab, _VOCAB_FILE.value))
+    vocabulary = vocabularies.open(_VOCAB_FILE.value, _DO_LOWER_CASE.value)
     files = paths.expand(text_flags.INPUT_FILE.value)
-    made_with = hashlib.sha256(vocab.encode()).hexdigest()
-    for text in inspection.show(files, pieces, number, made_with):
+    for text in show.show(files, vocabulary.pieces, number, vocabulary.sha256):
         print(text)
 
 
@@ -331,22 +336,22 @@ def beam_options() -> list[str]:
     try:
         return shlex.split(_BEAM_OPTIONS.value)
     except ValueError as error:
-        raise ValueError(
+        raise InputError(
             f"--beam_options must be written as in a shell ({error}). "
             f"Received: beam_options={_BEAM_OPTIONS.value}"
         ) from error
 
 
 def create(
-    job: creation_run.Job, output: creation_output.Output
+    job: creation_job.Job, output: creation_output.Output
 ) -> creation_output.Result:
     """Makes all shards and the manifest, here or on a cluster."""
     if _RUNNER.value:
         return beam.run(job, output, _RUNNER.value, beam_options())
     number = _NUM_WORKERS.value or min(workers.cores(), len(job.units))
-    with workers.Workers(number, ["bert_tf.creation_run"]) as pool:
-        result = creation_run.run(job, output, pool)
-    creation_run.finish(job, output, result)
+    with workers.Workers(number, ["bert_tf.pretraining_data.local"]) as pool:
+        result = local_creation.run(job, output, pool)
+    local_creation.finish(job, output, result)
     return result
 
 

@@ -12,19 +12,18 @@ Any checkpoint, of the original's run_classifier.py too:
 
 A pre-trained model fills masked words, or with --head=next_sentence tells next
 sentences; --head=encoder makes vectors of any. How to call the SavedModel is
-described in bert_tf/export.py and, for each head, in bert_tf/export_*.py.
+described in docs/serving.md and, for each head, where it is made: in
+bert_tf/tasks/*/saved_model.py, bert_tf/tasks/next_sentence.py and, for
+classifiers, bert_tf/exporting/saved_model.py.
 """
 
-from bert_tf import (
-    command_line,
-    flag_sections,
-    output_paths,
-    serving_flags,
-)
+from bert_tf.flags import command_line, written_files
+from bert_tf.flags import model as model_flags
+from bert_tf.flags import sections as flag_sections
 
 from absl import flags
 
-flags.adopt_module_key_flags(serving_flags)
+flags.adopt_module_key_flags(model_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
@@ -35,7 +34,7 @@ _EXPORT_DIR = _OUTPUT.output_path(
     "The new folder to write.",
     required=True,
     holds=flag_sections.NEW_FOLDER,
-    own=output_paths.SAVED_MODEL,
+    own=written_files.SAVED_MODEL,
 )
 _OVERWRITE = _OUTPUT.boolean(
     "overwrite", False, "Whether to replace a SavedModel in export_dir."
@@ -43,15 +42,16 @@ _OVERWRITE = _OUTPUT.boolean(
 
 command_line.start(__name__, later=("head",))
 
-from bert_tf import export, serving_setup
+from bert_tf.exporting import saved_model
+from bert_tf.setup import model as model_setup
 
 from absl import logging
 
 
 def main(_):
     """The whole export as an outline."""
-    made = serving_setup.load()
-    export.save(_EXPORT_DIR.value, made, _OVERWRITE.value)
+    made = model_setup.load()
+    saved_model.save(_EXPORT_DIR.value, made, _OVERWRITE.value)
     logging.info("Wrote %s.", _EXPORT_DIR.value)
 
 

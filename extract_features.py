@@ -13,7 +13,8 @@ A vector for each line, as one NumPy array:
         --output_file=vectors.npy --features=last --unit=mean ...
 
 A line is a text, or two with ` ||| ` between them. With --export_dir the same
-features come as a SavedModel that takes raw text (bert_tf/export_features.py).
+features come as a SavedModel that takes raw text
+(bert_tf/tasks/features/saved_model.py).
 
 Of a folder of sentence-transformers its own vectors are made: what --unit,
 --features, --normalize and --max_seq_length don't say stands in it.
@@ -23,7 +24,10 @@ import math
 import os
 import time
 
-from bert_tf import command_line, flag_sections, options, output_paths
+from bert_tf import options
+from bert_tf.errors import InputError
+from bert_tf.flags import command_line, shared, written_files
+from bert_tf.flags import sections as flag_sections
 
 # ---- Flags: the original's --------------------------------------------------
 
@@ -54,8 +58,8 @@ _BERT_CONFIG_FILE = _MODEL.input_path(
     "init_checkpoint.",
     holds=flag_sections.MODEL,
 )
-_MAX_SEQ_LENGTH = _DATA.integer(
-    "max_seq_length", 128, "Pieces of a line; longer ones are cut.", least=4
+_MAX_SEQ_LENGTH = shared.max_seq_length(
+    _DATA, 128, "Pieces of a line; longer ones are cut.", least=4
 )
 _INIT_CHECKPOINT = _MODEL.input_path(
     "init_checkpoint",
@@ -72,9 +76,7 @@ _DO_LOWER_CASE = _MODEL.boolean(
     "do_lower_case", True, "True for uncased models, False for cased ones."
 )
 _BATCH_SIZE = _FILES.integer("batch_size", 32, "Lines at a time.", least=1)
-_USE_TPU = _DEVICES.boolean(
-    "use_tpu", False, "The same as --distribution_strategy=tpu."
-)
+_USE_TPU = shared.use_tpu(_DEVICES)
 _MASTER = _ORIGINAL.string("master", None, "Of TF1. Refused; see --tpu_name.")
 _USE_ONE_HOT_EMBEDDINGS = _ORIGINAL.boolean(
     "use_one_hot_embeddings", False, "Of TF1. Refused; see --use_tpu."
@@ -121,7 +123,7 @@ _EXPORT_DIR = _OUTPUT.output_path(
     "export_dir",
     "New folder for a SavedModel of these features.",
     holds=flag_sections.NEW_FOLDER,
-    own=output_paths.SAVED_MODEL,
+    own=written_files.SAVED_MODEL,
 )
 _OVERWRITE = _OUTPUT.boolean(
     "overwrite", False, "Whether to replace what is there of these."
@@ -148,60 +150,54 @@ _DISTRIBUTION_STRATEGY = _DEVICES.choice(
 _DTYPE = _DEVICES.choice(
     "dtype", "float32", options.DTYPES, "Number format of activations."
 )
-_TPU_NAME = _TPU.string(
-    "tpu_name", None, "Name or grpc:// address of the TPU; none on its host."
-)
-_NUM_TPU_CORES = _TPU.integer(
-    "num_tpu_cores",
-    None,
-    "If given, the run stops unless the TPU has so many cores.",
-    least=1,
-    rare=True,
-)
+_TPU_NAME = shared.tpu_name(_TPU)
+_NUM_TPU_CORES = shared.num_tpu_cores(_TPU)
 
 command_line.start(__name__)
 
-from bert_tf import (
-    checkpoints,
-    distribution,
-    export,
-    export_features,
-    feature_files,
-    features,
-    fine_tuned,
-    input_files,
-    modeling,
-    phases,
-    tokenization,
+from bert_tf import phases, vocab_files
+from bert_tf.checkpoints import (
+    formats,
+    restoring,
+    sentence_transformers,
+    trained_models,
 )
-from bert_tf.interop import formats, sentence_transformers
-from bert_tf.tasks import common
+from bert_tf.encoders import families
+from bert_tf.exporting import saved_model
+from bert_tf.storage import input_files
+from bert_tf.tasks import tables
+from bert_tf.tasks.features import extraction
+from bert_tf.tasks.features import files as feature_files
+from bert_tf.tasks.features import layers as feature_layers
+from bert_tf.tasks.features import lines as feature_lines
+from bert_tf.tasks.features import saved_model as features_model
+from bert_tf.training import distribution
 
 from absl import logging
 from etils import epath
 
 
 def check_flags():
-    """Raises ValueError if the flags do not fit together."""
+    """Raises InputError if the flags do not fit together."""
     if _MASTER.value:
-        raise ValueError(
+        raise InputError(
             "--master belonged to TF1 sessions. Give the address of a TPU as "
             "--tpu_name."
         )
     if _USE_ONE_HOT_EMBEDDINGS.value:
-        raise ValueError(
+        raise InputError(
             "--use_one_hot_embeddings was for TPUs in TF1. Leave it out: TPUs "
             "gather embeddings fast today."
         )
     if not (_OUTPUT_FILE.value or _EXPORT_DIR.value):
-        raise ValueError("Give --output_file, --export_dir or both.")
+        raise InputError("Give --output_file, --export_dir or both.")
     if bool(_INPUT_FILE.value) != bool(_OUTPUT_FILE.value):
-        raise ValueError(
+        raise InputError(
             "--input_file and --output_file go together. Received: "
             f"input_file={_INPUT_FILE.value}, output_file={_OUTPUT_FILE.value}"
         )
     if _EXPORT_DIR.value and _UNIT.value == "word":
-        raise ValueError(
+        raise InputError(
             "A SavedModel gives vectors of tokens or of texts, not of words. "
             "Choose another --unit. Received: unit=word"
         )
@@ -216,7 +212,7 @@ def numbers(flag, kind):
     except ValueError:
         values = (math.nan,)
     if not all(map(math.isfinite, values)):
-        raise ValueError(
+        raise InputError(
             f"--{flag.name} takes {'whole ' * (kind is int)}numbers with "
             f"commas between. Received: {flag.name}={','.join(flag.value)}"
         )
@@ -245,7 +241,7 @@ def set_up_distribution():
     """Returns the strategy that the flags ask for."""
     name = _DISTRIBUTION_STRATEGY.value
     if _USE_TPU.value and name not in (None, "tpu"):
-        raise ValueError(
+        raise InputError(
             "--use_tpu means --distribution_strategy=tpu. "
             f"Received: distribution_strategy={name}"
         )
@@ -256,7 +252,7 @@ def set_up_distribution():
     cores = strategy.num_replicas_in_sync
     wanted = _NUM_TPU_CORES.value
     if distribution.is_tpu(strategy) and wanted not in (None, cores):
-        raise ValueError(
+        raise InputError(
             f"The TPU has another number of cores. Received: "
             f"num_tpu_cores={wanted}, the TPU has {cores}"
         )
@@ -267,14 +263,14 @@ def count_lines(path):
     """Returns how many lines a file has, all of them text; None of a pipe."""
     if "://" in path or not os.path.isfile(path):
         return None
-    lines = phases.tracked(common.lines(path), "Counting", "lines")
+    lines = phases.tracked(tables.lines(path), "Counting", "lines")
     return check_count(sum(1 for _ in lines))
 
 
 def check_count(count):
-    """Returns the number of lines; ValueError if there are none."""
+    """Returns the number of lines; InputError if there are none."""
     if not count:
-        raise ValueError(
+        raise InputError(
             f"{_INPUT_FILE.value} has no lines. Expected a text on each."
         )
     return count
@@ -315,13 +311,13 @@ def main(_):
     command_line.unwind_at_sigterm()
     check_flags()
     vectors = find_vectors()
-    choice = features.Choice(
+    choice = feature_layers.Choice(
         vectors.features, numbers(_LAYERS, int), numbers(_LAYER_WEIGHTS, float)
     )
     lower, length = _DO_LOWER_CASE.value, vectors.max_seq_length
-    tokenization.validate_case_matches_checkpoint(lower, _INIT_CHECKPOINT.value)
+    vocab_files.validate_case_matches_checkpoint(lower, _INIT_CHECKPOINT.value)
     source = formats.open_checkpoint(_INIT_CHECKPOINT.value)
-    files = fine_tuned.ModelFiles.load(
+    files = trained_models.ModelFiles.load(
         _BERT_CONFIG_FILE.value, _VOCAB_FILE.value, lower, source
     )
     files.config.check_sequence_length(length)
@@ -330,18 +326,18 @@ def main(_):
     total = count_lines(source_file) if source_file else None
     strategy = set_up_distribution()
     with strategy.scope():
-        model = modeling.Bert(files.config)
-        checkpoints.restore_weights(model.variables, source)
-    vocab, unit = files.pieces(), vectors.unit
+        model = families.make(files.config)
+        restoring.restore_weights(model.variables, source)
+    vocabulary, unit = files.vocabulary, vectors.unit
     if _EXPORT_DIR.value:
-        made = export_features.extractor(
-            model, vocab, lower, length, choice, unit, vectors.normalize
+        made = features_model.extractor(
+            model, vocabulary, length, choice, unit, vectors.normalize
         )
-        export.save(_EXPORT_DIR.value, made, _OVERWRITE.value)
+        saved_model.save(_EXPORT_DIR.value, made, _OVERWRITE.value)
         logging.info("Wrote the SavedModel %s.", _EXPORT_DIR.value)
     if not source_file:
         return
-    extractor = features.Extractor(
+    extractor = extraction.Extractor(
         strategy,
         model,
         choice,
@@ -350,22 +346,26 @@ def main(_):
         length,
         vectors.normalize,
     )
-    reader = features.Reader(vocab, lower, length, unit == "word")
-    texts = (text for _, text in common.lines(source_file))
-    most = features.lines_in_memory(
+    reader = feature_lines.Reader(vocabulary, length, unit == "word")
+    texts = (text for _, text in tables.lines(source_file))
+    most = extraction.lines_in_memory(
         choice, unit, files.config.hidden_size, length
     )
     window = min(_WINDOW.value, max(most, _BATCH_SIZE.value))
-    windows = features.windows(texts, window)
+    windows = feature_lines.windows(texts, window)
     phase = phases.Phase("Making vectors", "lines", total)
     file_format = _OUTPUT_FORMAT.value or feature_files.format_of(path)
     epath.Path(path).parent.mkdir(parents=True, exist_ok=True)
-    with feature_files.writer(path, file_format, choice, unit, vocab) as output:
+    with feature_files.writer(
+        path, file_format, choice, unit, vocabulary.pieces
+    ) as output:
         count, cut = write_features(extractor, reader, windows, output, phase)
     if cut:
         logging.warning(
             "%d of %d lines were longer than --max_seq_length=%d and were cut.",
-            *(cut, count, length),
+            cut,
+            count,
+            length,
         )
     logging.info("Wrote %s.", path)
 

@@ -15,19 +15,15 @@ can be trained on.
         --extend_vocab=uncased_L-12_H-768_A-12/vocab.txt --vocab_file=vocab.txt
 """
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from bert_tf import (
-    command_line,
-    corpus,
-    files,
-    flag_sections,
-    phases,
-    text_flags,
-    tokenization,
-    vocabulary,
-)
+from bert_tf import extras, files, phases, tokenization, vocab_files
+from bert_tf.errors import InputError
+from bert_tf.flags import command_line, unused
+from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import text as text_flags
+from bert_tf.pretraining_data import corpus
+from bert_tf.text import learning
 
 from absl import flags, logging
 from etils import epath
@@ -94,8 +90,6 @@ _NUM_UNUSED = _MODEL.integer(
 
 command_line.start(__name__)
 
-_SECONDS_BETWEEN_LINES = 10.0
-
 
 # ---- Read, learn, write -----------------------------------------------------
 
@@ -104,12 +98,11 @@ def read(units: Sequence[corpus.Unit], reader: corpus.Reader) -> Iterator[str]:
     """Yields the text, reporting how far it is."""
     total = sum(unit.size for unit in units) / 1e6
     logging.info("Reading %.1f MB of text.", total)
-    done, last = 0.0, time.monotonic()
+    done, meter = 0.0, phases.Meter()
     for unit in units:
         yield from corpus.paragraphs(unit, reader)
         done += unit.size / 1e6
-        if time.monotonic() - last > _SECONDS_BETWEEN_LINES:
-            last = time.monotonic()
+        if meter.is_due():
             logging.info("Read %.1f of %.1f MB.", done, total)
 
 
@@ -117,7 +110,7 @@ def learn(words: Mapping[str, int], num_unused: int) -> list[str]:
     """Learns as many pieces as the flags say."""
     logging.info("Learning pieces from %s different words.", f"{len(words):,}")
     with phases.lasting("Learning pieces"):
-        return vocabulary.learn(
+        return learning.learn(
             words,
             _VOCAB_SIZE.value,
             _MIN_FREQUENCY.value,
@@ -131,7 +124,7 @@ def extend(
 ) -> list[str]:
     """Fills the [unused] rows of a vocabulary, and so many behind its end."""
     report("With the vocabulary as it was", list(base), words)
-    extended = vocabulary.extend(list(base), words, learn(words, 0), appended)
+    extended = learning.extend(list(base), words, learn(words, 0), appended)
     more = len(extended) - len(base)
     new = len(set(extended) - base.keys()) - more
     logging.info("Filled %s [unused] rows, appended %s.", f"{new:,}", more)
@@ -140,7 +133,7 @@ def extend(
 
 def report(title: str, pieces: Sequence[str], words: Mapping[str, int]) -> None:
     """Logs how a vocabulary splits the text."""
-    found = vocabulary.coverage(pieces, words)
+    found = learning.coverage(pieces, words)
     logging.info(
         "%s: %s words, %.3f pieces per word, %.3f %% of the words are [UNK].",
         title,
@@ -157,16 +150,16 @@ def base_of_flags() -> dict[str, int] | None:
     """Returns the vocabulary to extend; None for a new one.
 
     Raises:
-        ValueError: It can't be extended, or a new one would have no room.
+        InputError: It can't be extended, or a new one would have no room.
     """
     path = _EXTEND_VOCAB.value
     if not path:
-        vocabulary.check_room(_VOCAB_SIZE.value, _NUM_UNUSED.value)
+        learning.check_room(_VOCAB_SIZE.value, _NUM_UNUSED.value)
         return None
     base = tokenization.load_vocab(path, flag="extend_vocab")
-    tokenization.check_casing(base, _DO_LOWER_CASE.value, path)
-    if not _NUM_APPENDED.value and not vocabulary.unused_rows(list(base)):
-        raise ValueError(
+    vocab_files.check_casing(base, _DO_LOWER_CASE.value, path)
+    if not _NUM_APPENDED.value and not learning.unused_rows(list(base)):
+        raise InputError(
             f"{path} has no [unused] rows to fill. Append rows by "
             "--num_appended, or learn a new vocabulary, without "
             f"--extend_vocab. Received: {len(base)} pieces"
@@ -177,19 +170,21 @@ def base_of_flags() -> dict[str, int] | None:
 def main(_):
     """Counts the words, learns the pieces, writes them."""
     command_line.unwind_at_sigterm()
-    start = time.monotonic()
+    meter = phases.Meter()
     path = _VOCAB_FILE.value
     # Else hours of work would end in an error.
     base = base_of_flags()
+    if not base:
+        extras.check("tokenizers", "data", "Vocabularies that are learned")
     reader = text_flags.reader()
-    if flag_sections.given(flags.FLAGS["language"]):
+    if unused.given(flags.FLAGS["language"]):
         logging.warning("Not used, as sentences are not split: --language.")
     epath.Path(path).parent.mkdir(parents=True, exist_ok=True)
-    words = vocabulary.count_words(
+    words = learning.count_words(
         read(text_flags.units(), reader), _DO_LOWER_CASE.value
     )
     if not words:
-        raise ValueError("The text holds no words. Is it in --input_format?")
+        raise InputError("The text holds no words. Is it in --input_format?")
     if base:
         pieces = extend(base, words, _NUM_APPENDED.value)
     else:
@@ -201,10 +196,10 @@ def main(_):
                 _MIN_FREQUENCY.value,
                 _VOCAB_SIZE.value,
             )
-    files.write_text(path, tokenization.vocab_text(pieces))
+    files.write_text(path, vocab_files.vocab_text(pieces))
     logging.info("Wrote %s pieces to %s.", f"{len(pieces):,}", path)
     report("The text", pieces, words)
-    logging.info("Took %.1f seconds.", time.monotonic() - start)
+    logging.info("Took %.1f seconds.", meter.seconds)
 
 
 if __name__ == "__main__":

@@ -27,26 +27,24 @@ import dataclasses
 import functools
 import os
 
-from bert_tf import (
-    command_line,
-    common_flags,
-    fine_tuning_flags,
-    flag_sections,
-    optimization_flags,
-    task_flags,
-)
+from bert_tf.flags import classification as classification_flags
+from bert_tf.flags import command_line, shared
+from bert_tf.flags import fine_tuning as fine_tuning_flags
+from bert_tf.flags import optimization as optimization_flags
+from bert_tf.flags import run as run_flags
+from bert_tf.flags import sections as flag_sections
 
 from absl import flags
 
-flags.adopt_module_key_flags(common_flags)
+flags.adopt_module_key_flags(run_flags)
 flags.adopt_module_key_flags(fine_tuning_flags)
 flags.adopt_module_key_flags(optimization_flags)
-flags.adopt_module_key_flags(task_flags)
+flags.adopt_module_key_flags(classification_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
-_MAX_SEQ_LENGTH = flag_sections.Section("Data").integer(
-    "max_seq_length",
+_MAX_SEQ_LENGTH = shared.max_seq_length(
+    flag_sections.Section("Data"),
     128,
     "Pieces per example; longer ones are cut, shorter ones padded.",
     least=4,
@@ -67,44 +65,54 @@ _GLUE_SERVER_FILES = _PREDICTION.boolean(
 
 command_line.start(__name__)
 
-from bert_tf import (
-    checkpoints,
-    common_setup,
-    export,
-    files,
-    fine_tuned,
-    fine_tuning,
-    fine_tuning_setup,
-    heads,
-    long_documents,
-    losses,
-    progress,
-    task_setup,
-    text_ops,
-    text_records,
-    training,
-)
-from bert_tf.tasks import (
-    classification,
-    glue,
-    predictions,
-    reports,
-)
+from bert_tf import heads, losses
+from bert_tf.checkpoints import tf1_files, trained_models
+from bert_tf.encoders import families
+from bert_tf.exporting import saved_model
+from bert_tf.setup import classification as classification_setup
+from bert_tf.setup import fine_tuning as fine_tuning_setup
+from bert_tf.setup import run as run_setup
+from bert_tf.tasks.classification import glue, predictions, reports
+from bert_tf.tasks.classification import records as text_records
+from bert_tf.tasks.classification import task as classification
+from bert_tf.text import graph as text_graph
+from bert_tf.text import long_documents
+from bert_tf.training import fine_tuning, loop, progress, session
 
 import tensorflow as tf
 from absl import logging
 
 # What a run in progress can't change.
 _IDENTITY = (
-    *("task_name", "data_dir", "xnli_language", "train_file", "dev_fraction"),
-    *("file_format", "has_header", "labels", "regression", "label_column"),
-    *("text_a_column", "text_b_column", "label_separator", "class_weights"),
-    *("long_documents", "window_stride", "do_lower_case", "max_seq_length"),
-    *("train_batch_size", "group_by_length", "seed"),
+    "task_name",
+    "data_dir",
+    "xnli_language",
+    "train_file",
+    "dev_fraction",
+    "file_format",
+    "has_header",
+    "labels",
+    "regression",
+    "label_column",
+    "text_a_column",
+    "text_b_column",
+    "label_separator",
+    "class_weights",
+    "long_documents",
+    "window_stride",
+    "do_lower_case",
+    "max_seq_length",
+    "train_batch_size",
+    "group_by_length",
+    "seed",
 )
 # What says which rows of the training file are held out.
 _OF_HOLD_OUT = (
-    *("train_file", "file_format", "has_header", "dev_fraction", "seed"),
+    "train_file",
+    "file_format",
+    "has_header",
+    "dev_fraction",
+    "seed",
 )
 
 
@@ -142,7 +150,7 @@ def objective(task, class_weights):
             return {"label": losses.multi_label(logits, *of_batch, scale)}
         return {"label": losses.classification(logits, *of_batch)}
 
-    return training.Objective(weights, sums)
+    return loop.Objective(weights, sums)
 
 
 # ---- Data -------------------------------------------------------------------
@@ -169,16 +177,6 @@ def splits_to_read(task, data_dir, work):
     return splits
 
 
-def read_examples(task, data_dir, split, with_gold=False):
-    """Reads one split, from files or from TensorFlow Datasets.
-
-    With `with_gold` also labels of a test file, as they stand there.
-    """
-    if data_dir or task.name == classification.CUSTOM:
-        return classification.read(task, data_dir or "", split, with_gold)
-    return classification.read_tfds(task, split)
-
-
 def write_records(folder, task, data_dir, splits, encoder, seed):
     """Writes the records of each split: all data is checked before training.
 
@@ -192,7 +190,7 @@ def write_records(folder, task, data_dir, splits, encoder, seed):
     return {
         split: encoder.write(
             os.path.join(folder, _RECORD_FILES[split]),
-            read_examples(task, data_dir, split),
+            classification.read_split(task, data_dir, split),
             task.labels,
             task.is_multi_label,
             seed if split == "train" else None,
@@ -217,7 +215,7 @@ def train(run, plan, class_weights, batch_size):
     """Trains; with a dev set, evaluates each epoch and keeps the best."""
     evaluation = None
     if "dev" in run.data:
-        evaluation = fine_tuning.Evaluation(
+        evaluation = session.Evaluation(
             f"eval_{run.task.metrics[0]}",
             lambda: evaluate(run, "dev", batch_size),
         )
@@ -225,14 +223,16 @@ def train(run, plan, class_weights, batch_size):
         run,
         plan,
         objective(run.task, class_weights),
-        functools.partial(common_setup.restore, select=own_head(run.task)),
+        functools.partial(run_setup.restore, select=own_head(run.task)),
         evaluation,
     )
 
 
 def own_head(task):
     """Returns what takes of a checkpoint what this task can start from."""
-    return functools.partial(fine_tuned.without_other_head, labels=task.labels)
+    return functools.partial(
+        trained_models.without_other_head, labels=task.labels
+    )
 
 
 # ---- Evaluate and predict ---------------------------------------------------
@@ -256,21 +256,10 @@ def write_evaluation(run, batch_size, step):
         progress.write_results(path, results)
         if run.labels:
             predicted = predictions.predicted(run.task, logits)
-            write_report(run, split, labels, predicted)
-
-
-def write_report(run, split, labels, predicted):
-    """Writes eval_report.txt and, of few classes, confusion_matrix.png."""
-    path = _path(run, "eval_report{}.txt", split)
-    report = reports.report(run.task, labels, predicted)
-    files.write_lines(path, report.splitlines())
-    logging.info("Wrote %s.", path)
-    is_small = len(run.labels) <= reports.MOST_CLASSES
-    if reports.can_draw() and is_small and not run.task.is_multi_label:
-        path = _path(run, "confusion_matrix{}.png", split)
-        counts = reports.confusions(run.task, labels, predicted)
-        reports.write_png(path, reports.picture(run.labels, counts))
-        logging.info("Wrote %s.", path)
+            path = _path(run, "eval_report{}.txt", split)
+            reports.write(path, run.task, labels, predicted)
+            path = _path(run, "confusion_matrix{}.png", split)
+            reports.write_picture(path, run.task, labels, predicted)
 
 
 def write_predictions(run, batch_size, with_texts, glue_server_files):
@@ -283,7 +272,9 @@ def write_predictions(run, batch_size, with_texts, glue_server_files):
         predictions.write_probabilities(path, logits, run.task.is_multi_label)
         logging.info("Wrote %d predictions to %s.", len(logits), path)
         path = _path(run, "predictions{}.jsonl", split)
-        read = functools.partial(read_examples, run.task, run.data_dir, split)
+        read = functools.partial(
+            classification.read_split, run.task, run.data_dir, split
+        )
         keys = (example.guid for example in read())
         texts = read(with_gold=True) if with_texts else None
         predictions.write_named(path, run.task, keys, logits, texts)
@@ -303,11 +294,10 @@ def write_export(run, max_seq_length):
     """Writes the SavedModel."""
     fine_tuning.write_export(
         run,
-        export.classifier(
+        saved_model.classifier(
             run.model,
             run.files.config,
-            run.files.pieces(),
-            run.files.do_lower_case,
+            run.files.vocabulary,
             run.labels,
             max_seq_length,
             run.task.takes_pairs,
@@ -322,24 +312,24 @@ def write_export(run, max_seq_length):
 
 def check_trained(folder, task, evaluate):
     """Raises ValueError unless there is a trained model of these labels."""
-    fine_tuned.check_labels(folder, task.labels)
-    holds_out = evaluate and task_flags.DEV_FRACTION.value
+    trained_models.check_labels(folder, task.labels)
+    holds_out = evaluate and classification_flags.DEV_FRACTION.value
     source = fine_tuning_setup.check_trained(
         "classification", _IDENTITY, _OF_HOLD_OUT if holds_out else ()
     )
-    fine_tuned.check_classes(source, task.labels, task.is_multi_label)
+    trained_models.check_classes(source, task.labels, task.is_multi_label)
 
 
 def main(_):
     """The whole run as an outline."""
-    folder = common_flags.OUTPUT_DIR.value
+    folder = run_flags.OUTPUT_DIR.value
     work = fine_tuning_setup.work()
-    task = task_setup.find_task(fine_tuning_setup.known_labels())
-    data_dir = task_flags.DATA_DIR.value
+    task = classification_setup.find_task(fine_tuning_setup.known_labels())
+    data_dir = classification_flags.DATA_DIR.value
     splits = splits_to_read(task, data_dir, work)
     if work.predict and _GLUE_SERVER_FILES.value:
         glue.check_server_files(task)
-    documents = task_setup.find_long_documents(task)
+    documents = classification_setup.find_long_documents(task)
     model_files = fine_tuning_setup.load_files().of_problem(task.is_multi_label)
     length = _MAX_SEQ_LENGTH.value
     model_files.config.check_sequence_length(length)
@@ -348,27 +338,32 @@ def main(_):
     if not work.train:
         check_trained(folder, task, work.evaluate)
     else:
-        if checkpoints.latest(folder):  # which the run goes on from
-            fine_tuned.check_labels(folder, task.labels)
-        examples = read_examples(task, data_dir, "train")
-        class_weights = task_setup.find_class_weights(task, examples)
+        if tf1_files.latest(folder):  # which the run goes on from
+            trained_models.check_labels(folder, task.labels)
+        examples = classification.read_split(task, data_dir, "train")
+        class_weights = classification_setup.find_class_weights(task, examples)
 
     strategy = fine_tuning_setup.set_up_distribution()
     plan = fine_tuning_setup.plan(strategy)
     with strategy.scope():
         model = heads.BertClassifier(
-            model_files.config, len(task.labels or ("score",))
+            families.make(model_files.config), len(task.labels or ("score",))
         )
     records_folder = fine_tuning_setup.make_folder(strategy, _IDENTITY)
-    tokenizer = text_ops.BertTokenizer(
-        model_files.pieces(), model_files.do_lower_case
-    )
+    tokenizer = text_graph.of(model_files.vocabulary)
     encoder = text_records.Encoder(tokenizer, length, documents)
-    seed = common_flags.SEED.value
+    seed = run_flags.SEED.value
     data = write_records(records_folder, task, data_dir, splits, encoder, seed)
     run = Run(
-        *(folder, strategy, model, model_files, task.labels, data),
-        *(task, data_dir, documents),
+        folder,
+        strategy,
+        model,
+        model_files,
+        task.labels,
+        data,
+        task,
+        data_dir,
+        documents,
     )
     if work.train:
         batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value

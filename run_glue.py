@@ -25,18 +25,17 @@ import math
 import os
 import pathlib
 
-from bert_tf import (
-    command_line,
-    common_flags,
-    fine_tuning_flags,
-    flag_sections,
-    optimization_flags,
-)
-from bert_tf.tasks import glue_scores
+from bert_tf.errors import InputError
+from bert_tf.flags import command_line, shared
+from bert_tf.flags import fine_tuning as fine_tuning_flags
+from bert_tf.flags import optimization as optimization_flags
+from bert_tf.flags import run as run_flags
+from bert_tf.flags import sections as flag_sections
+from bert_tf.tasks.glue import scores as glue_scores
 
 from absl import flags
 
-flags.adopt_module_key_flags(common_flags)
+flags.adopt_module_key_flags(run_flags)
 flags.adopt_module_key_flags(optimization_flags)
 flags.adopt_module_key_flags(fine_tuning_flags)
 
@@ -55,8 +54,8 @@ _TASK_DIRS = _DATA.words(
     "QNLI:QNLIv2. AX may also be in diagnostic.",
     kind="TASK:FOLDER,...",
 )
-_MAX_SEQ_LENGTH = _DATA.integer(
-    "max_seq_length", 128, "Pieces per example.", least=4
+_MAX_SEQ_LENGTH = shared.max_seq_length(
+    _DATA, 128, "Pieces per example.", least=4
 )
 _TASKS = _CHOICES.words(
     "tasks",
@@ -83,20 +82,17 @@ _INTERMEDIATE_TASK = _CHOICES.string(
 # Every run is trained and evaluated.
 command_line.start(__name__, always=("do_train", "do_eval"))
 
-from bert_tf import (
-    checkpoints,
-    common_setup,
-    distribution,
-    files,
-    fine_tuning_setup,
-    flagfiles,
-    glue_experiment,
-)
-from bert_tf.tasks import (
-    glue_data,
-    glue_runs,
-    glue_submission,
-)
+from bert_tf import files
+from bert_tf.checkpoints import tf1_files
+from bert_tf.flags import flagfiles
+from bert_tf.setup import fine_tuning as fine_tuning_setup
+from bert_tf.setup import run as run_setup
+from bert_tf.setup import run_folder
+from bert_tf.tasks.glue import data as glue_data
+from bert_tf.tasks.glue import experiment as glue_experiment
+from bert_tf.tasks.glue import runs as glue_runs
+from bert_tf.tasks.glue import submission as glue_submission
+from bert_tf.training import distribution
 
 import tensorflow as tf
 from absl import logging
@@ -106,9 +102,19 @@ _SCRIPT = pathlib.Path(__file__).with_name("run_classifier.py")
 
 # Flags of run_classifier.py that each run gets from here.
 _EACH = (
-    *("do_train", "do_eval", "do_predict", "do_export", "check_only", "seed"),
-    *("learning_rate", "num_train_epochs", "train_batch_size", "output_dir"),
-    *("init_checkpoint", "bert_config_file", "vocab_file"),
+    "do_train",
+    "do_eval",
+    "do_predict",
+    "do_export",
+    "check_only",
+    "seed",
+    "learning_rate",
+    "num_train_epochs",
+    "train_batch_size",
+    "output_dir",
+    "init_checkpoint",
+    "bert_config_file",
+    "vocab_file",
 )
 _REFUSED = {
     "seed": "--seeds has the seeds",
@@ -128,7 +134,7 @@ _SEVERAL = (
 
 
 def numbers(flag, kind, sample):
-    """Returns the numbers of a list; ValueError if it holds anything else."""
+    """Returns the numbers of a list; InputError if it holds anything else."""
     try:
         values = [kind(text) for text in flag.value]
     except ValueError:
@@ -136,7 +142,7 @@ def numbers(flag, kind, sample):
     # Not "<=", which is false for what is not a number.
     is_right = all(0 < x < math.inf for x in values)
     if not values or not is_right or len(set(values)) < len(values):
-        raise ValueError(
+        raise InputError(
             f"--{flag.name} must be {'whole ' * (kind is int)}numbers above 0, "
             f"each once, such as {sample}. "
             f"Received: {flag.name}={','.join(flag.value)}"
@@ -145,7 +151,7 @@ def numbers(flag, kind, sample):
 
 
 def seeds():
-    """Returns the seeds; ValueError if they are none."""
+    """Returns the seeds; InputError if they are none."""
     given = _SEEDS.value
     try:
         values = [int(text) for text in given]
@@ -153,7 +159,7 @@ def seeds():
         values = []
     is_right = all(0 <= x < 1 << 31 for x in values)
     if not values or not is_right or len(set(values)) < len(values):
-        raise ValueError(
+        raise InputError(
             f"--seeds must be whole numbers from 0 to {(1 << 31) - 1}, each "
             f"once, such as 1,2,3. Received: seeds={','.join(given)}"
         )
@@ -162,18 +168,17 @@ def seeds():
 
 def settings():
     """Returns the settings to choose from."""
-    return glue_runs.grid(
-        *(
-            [one.value]
-            if several.value is None
-            else numbers(several, type(one.default), sample)
-            for several, one, sample in _SEVERAL
-        )
-    )
+    values = [
+        [one.value]
+        if several.value is None
+        else numbers(several, type(one.default), sample)
+        for several, one, sample in _SEVERAL
+    ]
+    return glue_runs.grid(*values)
 
 
 def check_settings(choices, data):
-    """Raises ValueError where a setting does not fit the data of a task."""
+    """Raises InputError where a setting does not fit the data of a task."""
     strategy = tf.distribute.get_strategy()
     plan = fine_tuning_setup.plan(strategy)
     for task, found in data.items():
@@ -192,27 +197,27 @@ def check_settings(choices, data):
                     own.accumulate,
                 )
                 own.check(found.examples)
-            except ValueError as error:
-                raise ValueError(f"{task}, {setting}: {error}") from error
+            except InputError as error:
+                raise InputError(f"{task}, {setting}: {error}") from error
 
 
 def tasks():
     """Returns the tasks in their order: an intermediate one comes first."""
     first = _INTERMEDIATE_TASK.value
-    names = [*([first] if first else []), *_TASKS.value]
+    names = ([first] if first else []) + _TASKS.value
     unknown = [name for name in names if name not in glue_scores.TASKS]
     if unknown:
-        raise ValueError(
+        raise InputError(
             f"Unknown tasks. Expected some of {', '.join(glue_scores.TASKS)}; "
             "AX is predicted with MNLI by --do_predict. "
             f"Received: {', '.join(unknown)}"
         )
     if not _TASKS.value:
-        raise ValueError(
+        raise InputError(
             "--tasks is empty: name some, or leave it out for all of GLUE."
         )
     if first and not {*_AFTER_INTERMEDIATE} & {*_TASKS.value} - {first}:
-        raise ValueError(
+        raise InputError(
             "--intermediate_task is what RTE, MRPC and STS-B start from, and "
             "none of these is to be trained. Add one to --tasks, or leave "
             f"--intermediate_task out. Received: intermediate_task={first}, "
@@ -230,7 +235,7 @@ def task_dirs(names):
         or not all(folders.values())
         or len(folders) < len(pairs)
     ):
-        raise ValueError(
+        raise InputError(
             "--task_dirs must be such as MNLI:FOLDER,AX:FOLDER, each task "
             f"once. Received: task_dirs={','.join(_TASK_DIRS.value)}"
         )
@@ -244,7 +249,7 @@ def task_dirs(names):
 
 
 def refuse():
-    """Raises ValueError for flags of run_classifier.py that have no place."""
+    """Raises InputError for flags of run_classifier.py that have no place."""
     reasons = _REFUSED | {
         one.name: f"--{several.name} has what to choose from"
         for several, one, _ in _SEVERAL
@@ -252,16 +257,16 @@ def refuse():
     }
     for name, reason in reasons.items():
         if flags.FLAGS[name].present:
-            raise ValueError(f"Leave out --{name}: {reason}.")
-    folder = common_flags.OUTPUT_DIR.value
+            raise InputError(f"Leave out --{name}: {reason}.")
+    folder = run_flags.OUTPUT_DIR.value
     if "://" in folder:
-        raise ValueError(
+        raise InputError(
             "run_glue.py keeps its runs in a local folder. "
             f"Received: output_dir={folder}"
         )
-    own = checkpoints.latest(folder)
+    own = tf1_files.latest(folder)
     if own:
-        raise ValueError(
+        raise InputError(
             f"{folder} holds the run of another script ({own}.index): choose "
             f"another --output_dir. Received: output_dir={folder}"
         )
@@ -275,15 +280,6 @@ def digest(files, source):
     for name in sorted(source.shapes) if source else ():
         total.update(name.encode() + source.read([name])[name].tobytes())
     return total.hexdigest()
-
-
-def check_tests(data, ax):
-    """Raises ValueError if a test set is not the server's."""
-    folders = {task: found.folder for task, found in data.items()}
-    if "MNLI" in data and ax:
-        folders["AX"] = ax
-    for task, folder in folders.items():
-        glue_data.check_tests(task, folder)
 
 
 # ---- The outcome ------------------------------------------------------------
@@ -309,24 +305,36 @@ def report(folder, done):
     print("", *lines, sep="\n", flush=True)
 
 
-def submit(folder, files):
-    """Checks the predictions; writes the zip if there are all of them."""
-    for name, path in files.items():
-        glue_submission.check(path, name, glue_submission.TEST_ROWS[name])
-    missing = [name for name in glue_submission.FILES if name not in files]
-    if missing:
-        logging.warning(
-            "No submission.zip: the server wants all eleven files. Missing, "
-            "for want of a test set or as their tasks were left out: %s.",
-            ", ".join(missing),
-        )
-        return
-    path = os.path.join(folder, "submission.zip")
-    glue_submission.write_zip(path, files)
-    logging.info("Wrote %s.", path)
-
-
 # ---- Main -------------------------------------------------------------------
+
+
+def run_all(experiment, start, ax):
+    """Trains all tasks, writes the table and, where asked for, predicts.
+
+    Args:
+        experiment: The runs.
+        start: Where the runs begin, but those after an intermediate task.
+        ax: Folder of the diagnostics; None if there is none.
+    """
+    names = tasks()
+    folder = run_flags.OUTPUT_DIR.value
+    starts = dict.fromkeys(names, start)
+    done = {}
+    for task in names:
+        done[task] = experiment.train(task, starts[task])
+        if task == _INTERMEDIATE_TASK.value:
+            encoder = experiment.encoder(task, done[task], start)
+            others = set(_AFTER_INTERMEDIATE) - {task}
+            starts |= dict.fromkeys(others & set(names), encoder)
+    report(folder, done)
+    if not fine_tuning_flags.DO_PREDICT.value:
+        return
+    predicted: dict[str, str] = {}
+    for task in names:
+        predicted |= experiment.predict(task, done[task], starts[task])
+    if "MNLI" in names and ax:
+        predicted |= experiment.predict_diagnostics(ax, done["MNLI"], start)
+    glue_submission.submit(folder, predicted)
 
 
 def main(_):
@@ -339,25 +347,25 @@ def main(_):
     choices, all_seeds = settings(), seeds()
     model_files = fine_tuning_setup.load_files()
     model_files.config.check_sequence_length(_MAX_SEQ_LENGTH.value)
-    source = common_setup.open_init_checkpoint()
+    source = run_setup.open_init_checkpoint()
     data = glue_data.read_all(names, _DATA_DIR.value, folders)
     ax = glue_data.find_folder("AX", _DATA_DIR.value, folders)
     if fine_tuning_flags.DO_PREDICT.value:
-        check_tests(data, ax)
+        glue_data.check_all_tests(data, ax)
     start = glue_experiment.Start(
-        common_flags.INIT_CHECKPOINT.value or None, digest(model_files, source)
+        run_flags.INIT_CHECKPOINT.value or None, digest(model_files, source)
     )
     check_settings(choices, data)
     # The process of a run is ended too.
     command_line.unwind_at_sigterm()
     values = flagfiles.values_of(
-        common_flags, optimization_flags, fine_tuning_flags
+        run_flags, optimization_flags, fine_tuning_flags
     ) | {"max_seq_length": f"{_MAX_SEQ_LENGTH.value}"}
-    folder = common_flags.OUTPUT_DIR.value
-    is_check = common_flags.CHECK_ONLY.value
+    folder = run_flags.OUTPUT_DIR.value
+    is_check = run_flags.CHECK_ONLY.value
     experiment = glue_experiment.Experiment(
         folder,
-        None if is_check else common_setup.hold_output_dir(),
+        None if is_check else run_folder.hold_output_dir(),
         _SCRIPT,
         {k: v for k, v in values.items() if k not in _EACH},
         model_files,
@@ -376,23 +384,7 @@ def main(_):
         return
     flagfiles.write_flagfile(os.path.join(folder, "flags.txt"))
     experiment.plan(start)
-    starts = dict.fromkeys(names, start)
-    done = {}
-    for task in names:
-        done[task] = experiment.train(task, starts[task])
-        if task == _INTERMEDIATE_TASK.value:
-            encoder = experiment.encoder(task, done[task], start)
-            others = set(_AFTER_INTERMEDIATE) - {task}
-            starts |= dict.fromkeys(others & set(names), encoder)
-    report(folder, done)
-    if not fine_tuning_flags.DO_PREDICT.value:
-        return
-    predicted: dict[str, str] = {}
-    for task in names:
-        predicted |= experiment.predict(task, done[task], starts[task])
-    if "MNLI" in names and ax:
-        predicted |= experiment.predict_diagnostics(ax, done["MNLI"], start)
-    submit(folder, predicted)
+    run_all(experiment, start, ax)
 
 
 if __name__ == "__main__":

@@ -23,17 +23,16 @@ import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 
-from bert_tf import (
-    command_line,
-    common_flags,
-    fine_tuning_flags,
-    flag_sections,
-    optimization_flags,
-)
+from bert_tf.errors import InputError
+from bert_tf.flags import command_line, shared
+from bert_tf.flags import fine_tuning as fine_tuning_flags
+from bert_tf.flags import optimization as optimization_flags
+from bert_tf.flags import run as run_flags
+from bert_tf.flags import sections as flag_sections
 
 from absl import flags
 
-flags.adopt_module_key_flags(common_flags)
+flags.adopt_module_key_flags(run_flags)
 flags.adopt_module_key_flags(fine_tuning_flags)
 flags.adopt_module_key_flags(optimization_flags)
 
@@ -61,8 +60,8 @@ _PREDICTIONS_WITH_TEXTS = flag_sections.Section(
     "Whether test_predictions.jsonl has prompts and choices too and, where "
     "the test file has labels, these as gold.",
 )
-_MAX_SEQ_LENGTH = _DATA.integer(
-    "max_seq_length",
+_MAX_SEQ_LENGTH = shared.max_seq_length(
+    _DATA,
     128,
     "Pieces of a prompt with a choice; longer prompts are cut.",
     least=4,
@@ -70,27 +69,30 @@ _MAX_SEQ_LENGTH = _DATA.integer(
 
 command_line.start(__name__)
 
-from bert_tf import (
-    choice_records,
-    common_setup,
-    export_multiple_choice,
-    fine_tuning,
-    fine_tuning_setup,
-    heads,
-    losses,
-    progress,
-    text_ops,
-    training,
-)
-from bert_tf.tasks import choices, classification, predictions
+from bert_tf import heads, losses
+from bert_tf.encoders import families
+from bert_tf.setup import fine_tuning as fine_tuning_setup
+from bert_tf.setup import run as run_setup
+from bert_tf.tasks.classification import predictions
+from bert_tf.tasks.classification import task as classification
+from bert_tf.tasks.multiple_choice import problems as choice_problems
+from bert_tf.tasks.multiple_choice import records as choice_records
+from bert_tf.tasks.multiple_choice import results as choice_results
+from bert_tf.tasks.multiple_choice import saved_model as choice_model
+from bert_tf.text import graph as text_graph
+from bert_tf.training import fine_tuning, loop, progress, session
 
 import tensorflow as tf
 from absl import logging
 
 # What a run in progress can't change.
 _IDENTITY = (
-    *("train_file", "do_lower_case", "max_seq_length", "train_batch_size"),
-    *("group_by_length", "seed"),
+    "train_file",
+    "do_lower_case",
+    "max_seq_length",
+    "train_batch_size",
+    "group_by_length",
+    "seed",
 )
 
 
@@ -112,7 +114,7 @@ def sums(model, batch, dropout_seed):
     }
 
 
-OBJECTIVE = training.Objective(weights, sums)
+OBJECTIVE = loop.Objective(weights, sums)
 
 
 # ---- Data -------------------------------------------------------------------
@@ -129,12 +131,12 @@ def read_splits(work):
         if not wanted:
             continue
         if not flag.value:
-            raise ValueError(f"Give --{flag.name}, the {name} set.")
+            raise InputError(f"Give --{flag.name}, the {name} set.")
         with_labels: bool | None = True
         if name == "test":
             # None: where the file has them, to be written as gold.
             with_labels = None if _PREDICTIONS_WITH_TEXTS.value else False
-        splits[name] = choices.read(flag.value, with_labels)
+        splits[name] = choice_problems.read(flag.value, with_labels)
         logging.info("Data: %d %s problems.", len(splits[name]), name)
     return splits
 
@@ -161,17 +163,17 @@ def write_records(folder, splits, encoder, seed):
 class Run(fine_tuning.Run):
     """What every part of the run needs."""
 
-    splits: Mapping[str, Sequence[choices.Problem]]
+    splits: Mapping[str, Sequence[choice_problems.Problem]]
 
 
 def train(run, plan, batch_size):
     """Trains; with a dev set, evaluates each epoch and keeps the best."""
     evaluation = None
     if "dev" in run.data:
-        evaluation = fine_tuning.Evaluation(
+        evaluation = session.Evaluation(
             "eval_accuracy", lambda: evaluate(run, batch_size)
         )
-    fine_tuning.train(run, plan, OBJECTIVE, common_setup.restore, evaluation)
+    fine_tuning.train(run, plan, OBJECTIVE, run_setup.restore, evaluation)
 
 
 # ---- Evaluate and predict ---------------------------------------------------
@@ -201,7 +203,7 @@ def write_predictions(run, batch_size, with_texts):
         return
     path = os.path.join(run.folder, "test_results.tsv")
     predictions.write_probabilities(path, logits)
-    predictions.write_choices(
+    choice_results.write_predictions(
         os.path.join(run.folder, "test_predictions.jsonl"),
         run.splits["test"],
         logits,
@@ -226,14 +228,12 @@ def main(_):
     strategy = fine_tuning_setup.set_up_distribution()
     plan = fine_tuning_setup.plan(strategy)
     with strategy.scope():
-        model = heads.BertMultipleChoice(model_files.config)
+        model = heads.BertMultipleChoice(families.make(model_files.config))
     folder = fine_tuning_setup.make_folder(strategy, _IDENTITY)
-    vocab, lower = model_files.pieces(), model_files.do_lower_case
-    encoder = choice_records.Encoder(
-        text_ops.BertTokenizer(vocab, lower), length
-    )
-    data = write_records(folder, splits, encoder, common_flags.SEED.value)
-    output_dir = common_flags.OUTPUT_DIR.value
+    tokenizer = text_graph.of(model_files.vocabulary)
+    encoder = choice_records.Encoder(tokenizer, length)
+    data = write_records(folder, splits, encoder, run_flags.SEED.value)
+    output_dir = run_flags.OUTPUT_DIR.value
     run = Run(output_dir, strategy, model, model_files, None, data, splits)
     if work.train:
         train(run, plan, fine_tuning_flags.EVAL_BATCH_SIZE.value)
@@ -256,8 +256,8 @@ def main(_):
             _PREDICTIONS_WITH_TEXTS.value,
         )
     if work.export and run.is_chief:
-        made = export_multiple_choice.chooser(
-            model, model_files.config, vocab, lower, length
+        made = choice_model.chooser(
+            model, model_files.config, model_files.vocabulary, length
         )
         fine_tuning.write_export(run, made)
 

@@ -25,22 +25,20 @@ checkpoint stands and ends with the same weights.
 """
 
 import dataclasses
-import functools
 import os
 from collections.abc import Mapping
 
-from bert_tf import (
-    command_line,
-    common_flags,
-    fine_tuning_flags,
-    flag_sections,
-    optimization_flags,
-)
-from bert_tf.tasks import tagging
+from bert_tf.errors import InputError
+from bert_tf.flags import command_line, shared
+from bert_tf.flags import fine_tuning as fine_tuning_flags
+from bert_tf.flags import optimization as optimization_flags
+from bert_tf.flags import run as run_flags
+from bert_tf.flags import sections as flag_sections
+from bert_tf.tasks.tagging import conll, schemes
 
 from absl import flags
 
-flags.adopt_module_key_flags(common_flags)
+flags.adopt_module_key_flags(run_flags)
 flags.adopt_module_key_flags(fine_tuning_flags)
 flags.adopt_module_key_flags(optimization_flags)
 
@@ -76,14 +74,14 @@ _LABEL_COLUMN = _FILES.integer(
 _SEPARATOR = _FILES.choice(
     "separator",
     None,
-    tagging.SEPARATORS,
+    conll.SEPARATORS,
     "What stands between columns. By default tabs, if the first word's line "
     "has one, or else spaces.",
 )
 _SCHEME = _DATA.choice(
     "scheme",
     None,
-    (*tagging.SCHEMES, tagging.NO_SCHEME),
+    (*schemes.SCHEMES, schemes.NO_SCHEME),
     "How labels spell entities; none where each word is labelled for itself. "
     "By default as output_dir was trained with, or what the labels look like; "
     "IOB1 must be named.",
@@ -97,35 +95,28 @@ _LABELS = _DATA.words(
 _CONTEXT = _FILES.choice(
     "context",
     "sentence",
-    tagging.CONTEXTS,
+    conll.CONTEXTS,
     "What the model reads at a time. Documents start at -DOCSTART- lines.",
 )
-_MAX_SEQ_LENGTH = _DATA.integer(
-    "max_seq_length", 128, "Pieces of a window.", least=4
+_MAX_SEQ_LENGTH = shared.max_seq_length(
+    _DATA, 128, "Pieces of a window.", least=4
 )
 
 command_line.start(__name__)
 
-from bert_tf import (
-    checkpoints,
-    common_setup,
-    export_tagging,
-    files,
-    fine_tuned,
-    fine_tuning,
-    fine_tuning_setup,
-    heads,
-    input_files,
-    losses,
-    progress,
-    tagging_records,
-    training,
-)
-from bert_tf.tasks import (
-    tagging_inputs,
-    tagging_results,
-    tagging_splits,
-)
+from bert_tf import heads, losses
+from bert_tf.checkpoints import tf1_files, trained_models
+from bert_tf.encoders import families
+from bert_tf.setup import fine_tuning as fine_tuning_setup
+from bert_tf.setup import run as run_setup
+from bert_tf.storage import input_files
+from bert_tf.tasks.tagging import predicting
+from bert_tf.tasks.tagging import records as tagging_records
+from bert_tf.tasks.tagging import results as tagging_results
+from bert_tf.tasks.tagging import saved_model as tagging_model
+from bert_tf.tasks.tagging import splits as tagging_splits
+from bert_tf.tasks.tagging import words as tagging_words
+from bert_tf.training import fine_tuning, loop, progress, session
 
 import numpy as np
 import tensorflow as tf
@@ -133,9 +124,18 @@ from absl import logging
 
 # What a run in progress can't change.
 _IDENTITY = (
-    *("train_file", "token_column", "label_column", "separator", "scheme"),
-    *("labels", "context", "do_lower_case", "max_seq_length"),
-    *("train_batch_size", "group_by_length", "seed"),
+    "train_file",
+    "token_column",
+    "label_column",
+    "separator",
+    "scheme",
+    "labels",
+    "context",
+    "do_lower_case",
+    "max_seq_length",
+    "train_batch_size",
+    "group_by_length",
+    "seed",
 )
 
 
@@ -162,7 +162,7 @@ def sums(model, batch, dropout_seed):
     }
 
 
-OBJECTIVE = training.Objective(weights, sums)
+OBJECTIVE = loop.Objective(weights, sums)
 
 
 # ---- Data -------------------------------------------------------------------
@@ -179,12 +179,12 @@ def read_splits(work):
         if not wanted:
             continue
         if not flag.value:
-            raise ValueError(f"Give --{flag.name}, the {name} set.")
+            raise InputError(f"Give --{flag.name}, the {name} set.")
         if name == "test":
             # Once more when a column of predictions is added.
             input_files.check_can_be_read_again(flag.value)
         has_labels = name != "test" or _TEST_HAS_LABELS.value
-        columns = tagging.Columns(
+        columns = conll.Columns(
             _TOKEN_COLUMN.value,
             _LABEL_COLUMN.value if has_labels else None,
             _SEPARATOR.value,
@@ -198,8 +198,8 @@ def find_scheme():
     given = _SCHEME.value
     trained = fine_tuning_setup.flags_of_training().get(_SCHEME.name)
     if given and trained and given != trained:
-        raise ValueError(
-            f"The model in {common_flags.OUTPUT_DIR.value} was trained with "
+        raise InputError(
+            f"The model in {run_flags.OUTPUT_DIR.value} was trained with "
             f"--scheme={trained}: give the same, or leave it out. "
             f"Received: scheme={given}"
         )
@@ -207,16 +207,16 @@ def find_scheme():
 
 
 def check_labels(folder, source, labels, do_train):
-    """Raises ValueError if the model to start from has other labels."""
+    """Raises InputError if the model to start from has other labels."""
     # A training that ended before its first checkpoint left no model.
-    if not do_train or checkpoints.latest(folder):
-        fine_tuned.check_labels(folder, labels)
+    if not do_train or tf1_files.latest(folder):
+        trained_models.check_labels(folder, labels)
     shape = source.shapes.get("cls/tagging/output_bias") if source else None
     if shape is None:
         return
     trained = source.labels or ()
     if trained != labels and (trained or shape != (len(labels),)):
-        raise ValueError(
+        raise InputError(
             f"{source.path} was trained with {shape[0]} labels"
             f"{': ' * bool(trained)}{', '.join(trained)}. Give the same by "
             "--labels, in this order, or start from a model without a tagging "
@@ -236,7 +236,7 @@ def write_records(folder, splits, labels, encoder, seed):
     return {
         name: encoder.write(
             os.path.join(folder, f"{name}.tf_record"),
-            tagging_inputs.group(split.sentences, _CONTEXT.value),
+            tagging_words.group(split.sentences, _CONTEXT.value),
             labels,
             seed if name == "train" else None,
         )
@@ -259,42 +259,14 @@ def train(run, plan, batch_size):
     """Trains; with a dev set, evaluates each epoch and keeps the best."""
     evaluation = None
     if "dev" in run.data:
-        evaluation = fine_tuning.Evaluation(
+        evaluation = session.Evaluation(
             tagging_results.metric(run.scheme),
             lambda: evaluate(run, "dev", batch_size)[0],
         )
-    fine_tuning.train(run, plan, OBJECTIVE, common_setup.restore, evaluation)
+    fine_tuning.train(run, plan, OBJECTIVE, run_setup.restore, evaluation)
 
 
 # ---- Evaluate and predict ---------------------------------------------------
-
-
-@functools.lru_cache(maxsize=1)
-def best_labels(model, num_labels, max_seq_length):
-    """Returns one function for one model, which is traced but once."""
-
-    def outputs(batch):
-        logits = model(batch)  # [B, S, C]
-        is_word = batch["label_weights"] > 0
-        entropy, best = (
-            tf.reshape(x, tf.shape(is_word))
-            for x in losses.cross_entropy(
-                tf.reshape(logits, [-1, num_labels]),
-                tf.reshape(batch["label_ids"], [-1]),
-            )
-        )
-        # Workers trim to different lengths, and can gather equal ones only.
-        end = max_seq_length - tf.shape(best)[1]
-        return {
-            "labels": tf.pad(
-                tf.where(is_word, best, -1),
-                [[0, 0], [0, end]],
-                constant_values=-1,
-            ),
-            "losses": tf.reduce_sum(tf.where(is_word, entropy, 0), axis=1),
-        }
-
-    return outputs
 
 
 def predict(run, split, batch_size):
@@ -304,7 +276,7 @@ def predict(run, split, batch_size):
         The label of each word, in the order of the file, and the mean loss.
     """
     length = run.data[split].max_seq_length
-    outputs = best_labels(run.model, len(run.labels), length)
+    outputs = predicting.best_labels(run.model, len(run.labels), length)
     parts = list(fine_tuning.predict(run, split, outputs, batch_size))
     labels = np.concatenate([part["labels"] for part in parts])
     labels = labels[labels >= 0]
@@ -327,13 +299,9 @@ def write_results(run, split, name, results, predicted, step):
     results |= {"loss": results["eval_loss"], "global_step": step}
     path = os.path.join(run.folder, f"{name}_results.txt")
     progress.write_results(path, results)
-    scores = tagging_results.score(
-        run.splits[split].sentences, predicted, run.scheme
-    )
-    report = tagging_results.report(scores)
     path = os.path.join(run.folder, f"{name}_report.txt")
-    files.write_lines(path, report.splitlines())
-    logging.info("%s\n%s", path, report)
+    sentences = run.splits[split].sentences
+    tagging_results.write_report(path, sentences, predicted, run.scheme)
 
 
 def write_evaluation(run, batch_size, step):
@@ -364,11 +332,10 @@ def write_export(run, max_seq_length):
     """Writes the SavedModel."""
     fine_tuning.write_export(
         run,
-        export_tagging.tagger(
+        tagging_model.tagger(
             run.model,
             run.files.config,
-            run.files.pieces(),
-            run.files.do_lower_case,
+            run.files.vocabulary,
             run.labels,
             run.scheme,
             max_seq_length,
@@ -381,14 +348,14 @@ def write_export(run, max_seq_length):
 
 def main(_):
     """The whole run as an outline."""
-    folder = common_flags.OUTPUT_DIR.value
+    folder = run_flags.OUTPUT_DIR.value
     work = fine_tuning_setup.work()
     model_files = fine_tuning_setup.load_files()
     length = _MAX_SEQ_LENGTH.value
     model_files.config.check_sequence_length(length)
     if not work.train:
         fine_tuning_setup.check_trained("tagging", _IDENTITY)
-    source = common_setup.open_init_checkpoint()
+    source = run_setup.open_init_checkpoint()
     if _LABELS.value:
         check_labels(folder, source, tuple(_LABELS.value), work.train)
     splits = read_splits(work)
@@ -401,12 +368,11 @@ def main(_):
     strategy = fine_tuning_setup.set_up_distribution()
     plan = fine_tuning_setup.plan(strategy)
     with strategy.scope():
-        model = heads.BertTagger(model_files.config, len(labels))
+        model = heads.BertTagger(families.make(model_files.config), len(labels))
     records_folder = fine_tuning_setup.make_folder(strategy, _IDENTITY)
-    vocab = {piece: i for i, piece in enumerate(model_files.pieces())}
-    word_pieces = tagging_inputs.WordPieces(vocab, model_files.do_lower_case)
+    word_pieces = tagging_words.WordPieces(model_files.vocabulary)
     encoder = tagging_records.Encoder(word_pieces, length)
-    seed = common_flags.SEED.value
+    seed = run_flags.SEED.value
     data = write_records(records_folder, splits, labels, encoder, seed)
     run = Run(
         folder, strategy, model, model_files, labels, data, splits, scheme

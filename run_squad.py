@@ -26,17 +26,15 @@ import itertools
 import os
 from collections.abc import Sequence
 
-from bert_tf import (
-    command_line,
-    common_flags,
-    fine_tuning_flags,
-    flag_sections,
-    optimization_flags,
-)
+from bert_tf.flags import command_line, shared
+from bert_tf.flags import fine_tuning as fine_tuning_flags
+from bert_tf.flags import optimization as optimization_flags
+from bert_tf.flags import run as run_flags
+from bert_tf.flags import sections as flag_sections
 
 from absl import flags
 
-flags.adopt_module_key_flags(common_flags)
+flags.adopt_module_key_flags(run_flags)
 flags.adopt_module_key_flags(fine_tuning_flags)
 flags.adopt_module_key_flags(optimization_flags)
 
@@ -60,8 +58,8 @@ _PREDICT_FILE = _DATA.input_path(
     only_with=("do_eval", "do_predict"),
     harmless=True,
 )
-_MAX_SEQ_LENGTH = _DATA.integer(
-    "max_seq_length",
+_MAX_SEQ_LENGTH = shared.max_seq_length(
+    _DATA,
     384,
     "Pieces of a window: of the question and of a part of the context.",
     least=1,
@@ -110,24 +108,17 @@ _VERBOSE_LOGGING = _DATA.boolean(
 
 command_line.start(__name__)
 
-from bert_tf import (
-    common_setup,
-    export_span,
-    fine_tuning,
-    fine_tuning_setup,
-    heads,
-    losses,
-    progress,
-    squad_records,
-    tokenization,
-    training,
-)
-from bert_tf.tasks import (
-    squad,
-    squad_answers,
-    squad_threshold,
-    squad_windows,
-)
+from bert_tf import heads, losses
+from bert_tf.encoders import families
+from bert_tf.setup import fine_tuning as fine_tuning_setup
+from bert_tf.setup import run as run_setup
+from bert_tf.tasks.squad import answers as squad_answers
+from bert_tf.tasks.squad import questions as squad_questions
+from bert_tf.tasks.squad import records as squad_records
+from bert_tf.tasks.squad import saved_model as squad_model
+from bert_tf.tasks.squad import threshold as squad_threshold
+from bert_tf.tasks.squad import windows as squad_windows
+from bert_tf.training import fine_tuning, loop, progress, session
 
 import numpy as np
 import tensorflow as tf
@@ -135,9 +126,15 @@ from absl import logging
 
 # What a run in progress can't change.
 _IDENTITY = (
-    *("train_file", "do_lower_case", "max_seq_length", "doc_stride"),
-    *("max_query_length", "version_2_with_negative", "train_batch_size"),
-    *("group_by_length", "seed"),
+    "train_file",
+    "do_lower_case",
+    "max_seq_length",
+    "doc_stride",
+    "max_query_length",
+    "version_2_with_negative",
+    "train_batch_size",
+    "group_by_length",
+    "seed",
 )
 
 
@@ -168,7 +165,7 @@ def sums(model, batch, dropout_seed):
     return {"span": {"loss": loss, **metrics}}
 
 
-OBJECTIVE = training.Objective(weights, sums)
+OBJECTIVE = loop.Objective(weights, sums)
 
 
 # ---- Data -------------------------------------------------------------------
@@ -176,18 +173,18 @@ OBJECTIVE = training.Objective(weights, sums)
 
 def read_files(work, version_2_with_negative):
     """Returns questions to train on, to answer, and if those are scorable."""
-    to_train: list[squad.Question] = []
-    to_answer: list[squad.Question] = []
+    to_train: list[squad_questions.Question] = []
+    to_answer: list[squad_questions.Question] = []
     is_scorable = False
     if work.train:
-        to_train = squad.read_to_train(
+        to_train = squad_questions.read_to_train(
             _TRAIN_FILE.value,
             version_2_with_negative,
             _VERBOSE_LOGGING.value,
-            common_flags.SEED.value,
+            run_flags.SEED.value,
         )
     if work.evaluate or work.predict:
-        to_answer, is_scorable = squad.read_to_answer(
+        to_answer, is_scorable = squad_questions.read_to_answer(
             _PREDICT_FILE.value,
             version_2_with_negative,
             work.evaluate,
@@ -233,10 +230,10 @@ def train(run, plan, do_eval, batch_size):
     """Trains; with --do_eval, evaluates each epoch and keeps the best."""
     evaluation = None
     if do_eval:
-        evaluation = fine_tuning.Evaluation(
+        evaluation = session.Evaluation(
             "f1", lambda: score(run, answer(run, batch_size))[0]
         )
-    fine_tuning.train(run, plan, OBJECTIVE, common_setup.restore, evaluation)
+    fine_tuning.train(run, plan, OBJECTIVE, run_setup.restore, evaluation)
 
 
 # ---- Evaluate and predict ---------------------------------------------------
@@ -310,11 +307,10 @@ def write_export(run):
     threshold = run.threshold.known()
     fine_tuning.write_export(
         run,
-        export_span.span_finder(
+        squad_model.span_finder(
             run.model,
             run.files.config,
-            run.files.pieces(),
-            run.files.do_lower_case,
+            run.files.vocabulary,
             run.layout,
             run.search,
             threshold,
@@ -327,13 +323,14 @@ def write_export(run):
 
 def main(_):
     """The whole run as an outline."""
-    folder = common_flags.OUTPUT_DIR.value
+    folder = run_flags.OUTPUT_DIR.value
     version_2 = _VERSION_2_WITH_NEGATIVE.value
     work = fine_tuning_setup.work()
     model_files = fine_tuning_setup.load_files()
     layout = squad_windows.Layout(
         _MAX_SEQ_LENGTH.value, _DOC_STRIDE.value, _MAX_QUERY_LENGTH.value
     )
+    layout.check_room(model_files.vocabulary.template)
     model_files.config.check_sequence_length(layout.max_seq_length)
     search = squad_answers.Search(
         _N_BEST_SIZE.value, _MAX_ANSWER_LENGTH.value, version_2
@@ -350,26 +347,22 @@ def main(_):
     strategy = fine_tuning_setup.set_up_distribution()
     plan = fine_tuning_setup.plan(strategy)
     with strategy.scope():
-        model = heads.BertSpanFinder(model_files.config)
+        model = heads.BertSpanFinder(families.make(model_files.config))
     records_folder = fine_tuning_setup.make_folder(strategy, _IDENTITY)
-    vocab = {piece: i for i, piece in enumerate(model_files.pieces())}
-    tokenizer = tokenization.FullTokenizer.from_vocab(
-        vocab, model_files.do_lower_case
-    )
-    cutter = squad_windows.Cutter(tokenizer, layout)
+    cutter = squad_windows.Cutter(model_files.vocabulary, layout)
     data, windows = write_records(records_folder, cutter, to_train, to_answer)
     run = Run(
-        *(
-            folder,
-            strategy,
-            model,
-            model_files,
-            None,
-            data,
-            windows,
-            is_scorable,
-        ),
-        *(layout, search, threshold),
+        folder,
+        strategy,
+        model,
+        model_files,
+        None,
+        data,
+        windows,
+        is_scorable,
+        layout,
+        search,
+        threshold,
     )
     if work.train:
         batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value

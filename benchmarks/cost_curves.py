@@ -80,15 +80,16 @@ def measure(point: Point) -> Cost:
     step = pretraining_step.make(config, point.batch, point.length, P)
     seconds = pretraining_step.timed(step, _SECONDS.value)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    from bert_tf import devices, modeling
+    from bert_tf import modeling
+    from bert_tf.training import accelerators, memory_use
 
     model = modeling.BertConfig(**config)
     B, S = point.batch, point.length
     return Cost(
         seconds,
         peak - before,
-        devices.training_flops(model, B, B * S, B * S * S, B * P),
-        devices.training_memory(model, B, S, P).total,
+        accelerators.training_flops(model, B, B * S, B * S * S, B * P),
+        memory_use.training_memory(model, B, S, P).total,
     )
 
 

@@ -36,15 +36,13 @@ import tempfile
 import time
 from collections.abc import Sequence
 
-from bert_tf import (
-    bulk_tokenization,
-    corpus,
-    creation_output,
-    creation_run,
-    pretraining_data,
-    tokenization,
-    workers,
-)
+from bert_tf import tokenization
+from bert_tf.pretraining_data import corpus, workers
+from bert_tf.pretraining_data import job as creation_job
+from bert_tf.pretraining_data import local as local_creation
+from bert_tf.pretraining_data import output as creation_output
+from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.vocabularies import bulk as bulk_tokenization
 
 from absl import app, flags
 
@@ -142,7 +140,7 @@ def speed(text: str, folder: str) -> None:
 
     vocab = tokenization.load_vocab(_VOCAB_FILE.value)
     tokenizer = tokenizer_rules.Tokenizer(vocab, do_lower_case=True)
-    settings = pretraining_data.Settings(dupe_factor=_DUPE_FACTOR)
+    settings = pretraining_sequences.Settings(dupe_factor=_DUPE_FACTOR)
     start = time.process_time()
     theirs = published_creation.create(
         lines, tokenizer, settings, os.path.join(folder, "published")
@@ -163,20 +161,20 @@ def speed(text: str, folder: str) -> None:
 def seconds_of_ours(path: str, output: str) -> tuple[float, int]:
     """CPU-seconds and instances of all three phases, in this process."""
     where = creation_output.Output(folder=output, shard_bytes=20 * 10**6)
-    creation_run._tokenizer.cache_clear()  # Nothing remembered of other runs.
-    job = creation_run.Job(
+    creation_job._tokenizer.cache_clear()  # Nothing remembered of other runs.
+    job = creation_job.Job(
         units=tuple(corpus.plan([path], "lines")),
         reader=corpus.Reader("lines"),
         vocab_file=_VOCAB_FILE.value,
         do_lower_case=True,
-        settings=pretraining_data.Settings(dupe_factor=_DUPE_FACTOR),
+        settings=pretraining_sequences.Settings(dupe_factor=_DUPE_FACTOR),
         seed=12345,
         folder=where.work_folder,
     )
     start = time.process_time()
     with workers.Workers(1, []) as pool:
-        result = creation_run.run(job, where, pool)
-    creation_run.finish(job, where, result)
+        result = local_creation.run(job, where, pool)
+    local_creation.finish(job, where, result)
     return time.process_time() - start, result.counts["instances"]
 
 

@@ -22,15 +22,11 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 
-from bert_tf import (
-    corpus,
-    creation,
-    creation_files,
-    creation_output,
-    creation_run,
-    pretraining_data,
-    workers,
-)
+from bert_tf.pretraining_data import corpus, stages, work_folder, workers
+from bert_tf.pretraining_data import job as creation_job
+from bert_tf.pretraining_data import local as local_creation
+from bert_tf.pretraining_data import output as creation_output
+from bert_tf.pretraining_data import sequences as pretraining_sequences
 
 import numpy as np
 from absl import app, flags
@@ -105,18 +101,18 @@ def measure(text: str, vocab_file: str, folder: str) -> dict[str, float]:
         folder=os.path.join(folder, "records"), num_shards=1
     )
     repetitions = 5
-    job = creation_run.Job(
+    job = creation_job.Job(
         units=tuple(corpus.plan([str(path)], "wikiextractor", 2**20)),
         reader=corpus.Reader("wikiextractor"),
         vocab_file=vocab_file,
         do_lower_case=True,
-        settings=pretraining_data.Settings(dupe_factor=repetitions),
+        settings=pretraining_sequences.Settings(dupe_factor=repetitions),
         seed=12345,
         folder=output.work_folder,
     )
     with _Clock(job.folder) as clock:
-        result = creation_run.run(job, output, clock)
-    creation_run.finish(job, output, result)
+        result = local_creation.run(job, output, clock)
+    local_creation.finish(job, output, result)
     text_mb = end / 1e6
     repeated = text_mb * repetitions
     return {
@@ -136,7 +132,7 @@ def _seconds_of_a_read(folder: str) -> float:
     """CPU-seconds of a slice of a file: of 6,000, ten sequences in each."""
     number, length = 60_000, 113
     starts = np.arange(number + 1) * length
-    sequences = pretraining_data.Sequences(
+    sequences = pretraining_sequences.Sequences(
         tokens=np.zeros(starts[-1], np.int32),
         word_starts=np.zeros(starts[-1], bool),
         starts=starts,
@@ -144,15 +140,15 @@ def _seconds_of_a_read(folder: str) -> float:
         labels=np.zeros(number, np.int8),
     )
     keys = np.linspace(0, 2**63, number).astype(np.uint64) * np.uint64(2)
-    borders = creation.Layout(3000, 2).borders(keys)
-    work = creation_files.WorkFolder(os.path.join(folder, "reads"), 30_522)
+    borders = stages.Layout(3000, 2).borders(keys)
+    work = work_folder.WorkFolder(os.path.join(folder, "reads"), 30_522)
     work.begin({})
     work.save_sequences((0, 0), 0, keys, sequences, borders)
     start = time.process_time()
     _keys, slices = zip(
         *(work.load_slice((0, 0), 0, i) for i in range(6000)), strict=True
     )
-    pretraining_data.Sequences.concatenate(slices)
+    pretraining_sequences.Sequences.concatenate(slices)
     return (time.process_time() - start) / 6000
 
 
@@ -177,12 +173,12 @@ class Run:
         }
         self.units = math.ceil(text_mb * 1e6 / corpus.UNIT_BYTES)
         self.parts = self.units * _DUPE_FACTOR.value
-        layout = creation.layout(
+        layout = stages.layout(
             {
                 "sequences_once": round(self.once["sequences"]),
                 "sequence_tokens_once": round(self.once["sequence_tokens"]),
             },
-            pretraining_data.Settings(dupe_factor=_DUPE_FACTOR.value),
+            pretraining_sequences.Settings(dupe_factor=_DUPE_FACTOR.value),
             None,
             _SHARD_SIZE_MB.value * 10**6,
         )

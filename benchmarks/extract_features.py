@@ -18,14 +18,12 @@ import tempfile
 import time
 
 from benchmarks import weights
-from bert_tf import (
-    checkpoints,
-    feature_files,
-    features,
-    fine_tuned,
-    modeling,
-)
-from bert_tf.interop import formats
+from bert_tf import modeling
+from bert_tf.checkpoints import formats, restoring, trained_models
+from bert_tf.tasks.features import extraction
+from bert_tf.tasks.features import files as feature_files
+from bert_tf.tasks.features import layers as feature_layers
+from bert_tf.tasks.features import lines as feature_lines
 
 import numpy as np
 import tensorflow as tf
@@ -43,18 +41,18 @@ _THREADS = flags.DEFINE_integer(
 _ROUNDS = 2
 # Lines in memory at a time, as extract_features.py's --sort_window.
 _WINDOW = 4096
-_CHOICE, _UNIT = features.Choice("last"), "token"
+_CHOICE, _UNIT = feature_layers.Choice("last"), "token"
 
 
 def make_ours(length, batch_size):
     """Returns the function from texts to lines, that to vectors, the pieces."""
     source = formats.open_checkpoint(weights.minilm())
-    files = fine_tuned.ModelFiles.load(None, None, True, source)
+    files = trained_models.ModelFiles.load(None, None, True, source)
     model = modeling.Bert(files.config)
-    checkpoints.restore_weights(model.variables, source)
-    vocab = files.pieces()
-    reader = features.Reader(vocab, True, length, by_word=False)
-    extractor = features.Extractor(
+    restoring.restore_weights(model.variables, source)
+    vocab = files.vocabulary.pieces
+    reader = feature_lines.Reader(files.vocabulary, length, by_word=False)
+    extractor = extraction.Extractor(
         tf.distribute.get_strategy(),
         model,
         _CHOICE,
@@ -73,7 +71,7 @@ def seconds_with_file(file_format, texts, read, extract, vocab):
         with feature_files.writer(
             path, file_format, _CHOICE, _UNIT, vocab
         ) as output:
-            for part in features.windows(texts, _WINDOW):
+            for part in feature_lines.windows(texts, _WINDOW):
                 lines = read(part)
                 output.write(lines, extract(lines))
         seconds = time.perf_counter() - began

@@ -21,7 +21,11 @@ import tempfile
 
 from benchmarks import own_process, pretraining_step, weights
 from benchmarks.parity import fine_tuning
-from bert_tf.tasks import classification, common, glue
+from bert_tf import modeling
+from bert_tf.tasks import tables
+from bert_tf.tasks.classification import glue
+from bert_tf.tasks.classification import task as classification
+from bert_tf.training import schedules
 
 import numpy as np
 from absl import app, flags
@@ -34,7 +38,7 @@ _EXAMPLES = flags.DEFINE_integer("examples", 6400, "To draw batches from.")
 _RUN = flags.DEFINE_string("run", None, "Internal: the side to run.")
 
 
-def examples(task: classification.Task) -> list[common.Example]:
+def examples(task: classification.Task) -> list[tables.Example]:
     """Reads the first of the training set, in an order of its own."""
     folder = os.path.join(flags.FLAGS.data_dir, task.name)
     found = list(classification.read(task, folder, "train"))
@@ -44,39 +48,39 @@ def examples(task: classification.Task) -> list[common.Example]:
 
 def ours(task: classification.Task, skips_padding: bool = True) -> float:
     """Returns the seconds of a step of run_classifier.py."""
-    from bert_tf import (
-        heads,
-        input_pipeline,
-        losses,
-        optimization,
-        text_ops,
-        text_records,
-        training,
-    )
-    from bert_tf.interop import formats, model_files, opened
+    from bert_tf import heads, losses, optimization
+    from bert_tf.checkpoints import formats, model_files, opened
+    from bert_tf.records import pipeline
+    from bert_tf.tasks.classification import records as text_records
+    from bert_tf.text import graph as text_graph
+    from bert_tf.training import loop
 
     import tensorflow as tf
 
     source = formats.open_checkpoint(weights.minilm())
-    tokenizer = text_ops.BertTokenizer(opened.pieces(source.vocab or ""), True)
+    tokenizer = text_graph.BertTokenizer(
+        opened.pieces(source.vocab or ""), True
+    )
     length = fine_tuning.LENGTHS[task.name]
     encoder = text_records.Encoder(tokenizer, length)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "train")
         data = encoder.write(path, examples(task), task.labels)
         strategy = tf.distribute.get_strategy()
-        batches = input_pipeline.distribute(
+        batches = pipeline.distribute(
             strategy,
-            input_pipeline.train([path], [data.count], fine_tuning.BATCH, 1),
+            pipeline.train([path], [data.count], fine_tuning.BATCH, 1),
             data.record_type,
             data.lengths,
             trim=True,
         )
         config = model_files.find_config(None, source)
-        model = heads.BertClassifier(config, len(task.labels or ("score",)))
+        model = heads.BertClassifier(
+            modeling.Bert(config), len(task.labels or ("score",))
+        )
         model.bert.skips_padding = skips_padding
         optimizer = optimization.BiasCorrectedAdamW(
-            optimization.linear_warmup_decay(fine_tuning.RATE, 10, 10**4)
+            schedules.linear_warmup_decay(fine_tuning.RATE, 10, 10**4)
         )
         optimizer.build(model.trainable_variables)
         loss = losses.classification if task.labels else losses.regression
@@ -87,11 +91,11 @@ def ours(task: classification.Task, skips_padding: bool = True) -> float:
             own = loss(logits, batch["label_ids"], batch["row_weights"])
             return {"label": own}
 
-        train = training.make_train_steps(
+        train = loop.make_train_steps(
             strategy,
             model,
             optimizer,
-            training.Objective(
+            loop.Objective(
                 lambda batch: {"label": tf.reduce_sum(batch["row_weights"])},
                 sums,
             ),

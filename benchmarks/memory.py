@@ -4,8 +4,8 @@
     python -m benchmarks.memory base:8:128:20 small:32:128:20
 
 Prints, for each MODEL:B:S:P, with and without --remat and micro-batches, the
-estimate of `devices.training_memory` and what weights, moments and a step add
-to a process at their most; every measurement has a process of its own. The
+estimate of `memory_use.training_memory` and what weights, moments and a step
+add to a process at their most; every measurement has a process of its own. The
 order in which threads come to operations changes the peak: the smallest and
 the largest of three are printed.
 """
@@ -15,7 +15,8 @@ import resource
 from typing import Any
 
 from benchmarks import pretraining_step
-from bert_tf import devices, modeling
+from bert_tf import modeling
+from bert_tf.training import memory_use
 
 from absl import app
 
@@ -41,12 +42,13 @@ def of_a_step(
 
 
 def _measure(config, B, S, P, remat, accumulate):
-    from bert_tf import heads, optimization, pretraining, training
+    from bert_tf import heads, optimization
+    from bert_tf.training import loop, pretraining
 
     import tensorflow as tf
 
     before = _resident()
-    model = heads.BertPretrainer(modeling.BertConfig(**config))
+    model = heads.BertPretrainer(modeling.Bert(modeling.BertConfig(**config)))
     model.bert.encoder.remat = remat
     optimizer = optimization.AdamWeightDecay(lambda step: tf.constant(1e-4))
     optimizer.build(model.trainable_variables)
@@ -61,8 +63,8 @@ def _measure(config, B, S, P, remat, accumulate):
     # The seed is an argument: masks of a constant are drawn beforehand.
     @tf.function(autograph=False)
     def step(seed):
-        gradients, _ = training.add_up(
-            lambda i, part: training.gradients_and_sums(
+        gradients, _ = loop.add_up(
+            lambda i, part: loop.gradients_and_sums(
                 model, optimizer, objective, part, objective.weights(part), seed
             ),
             batch,
@@ -91,7 +93,7 @@ def main(argv):
         B, S, P = map(int, numbers)
         config = pretraining_step.config_of(model)
         for remat, accumulate in ((0, 1), (1, 1), (0, 4), (1, 4)):
-            expected = devices.training_memory(
+            expected = memory_use.training_memory(
                 modeling.BertConfig(**config),
                 B // accumulate,
                 S,

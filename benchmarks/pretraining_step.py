@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def config_of(model: str) -> dict:
-    """Reads configs/models/MODEL.json."""
+    """Reads configs/models/*.json."""
     path = ROOT / "configs" / "models" / f"{model}.json"
     return json.loads(path.read_text())
 
@@ -66,41 +66,36 @@ def make(
     The objective, the loop and the input are run_pretraining.py's: records are
     read from a file.
     """
-    from bert_tf import (
-        heads,
-        input_pipeline,
-        modeling,
-        optimization,
-        pretraining,
-        records,
-        training,
-    )
+    from bert_tf import heads, modeling, optimization
+    from bert_tf.records import pipeline, tfrecord
+    from bert_tf.records import types as record_types
+    from bert_tf.training import loop, pretraining, schedules
 
     import tensorflow as tf
 
     strategy = tf.distribute.get_strategy()
-    model = heads.BertPretrainer(modeling.BertConfig(**config))
+    model = heads.BertPretrainer(modeling.Bert(modeling.BertConfig(**config)))
     model.bert.encoder.remat = remat
     optimizer = optimization.AdamWeightDecay(
-        optimization.linear_warmup_decay(1e-4, 100, 10000)
+        schedules.linear_warmup_decay(1e-4, 100, 10000)
     )
     optimizer.build(model.trainable_variables)
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder)
     path = os.path.join(folder, "records")
     features = rows(config, 4 * B, S, P)
-    with records.Writer(path) as writer:
+    with tfrecord.Writer(path) as writer:
         for values in zip(*features.values(), strict=True):
             record = dict(zip(features, values, strict=True))
-            writer.write(records.PRETRAINING.encode(record))
-    dataset = input_pipeline.distribute(
+            writer.write(record_types.PRETRAINING.encode(record))
+    dataset = pipeline.distribute(
         strategy,
-        input_pipeline.train([path], [4 * B], B, seed=1),
-        records.PRETRAINING,
+        pipeline.train([path], [4 * B], B, seed=1),
+        record_types.PRETRAINING,
         {"S": S, "P": P},
     )
     objective = pretraining.objective("nsp")
-    train = training.make_train_steps(
+    train = loop.make_train_steps(
         *(strategy, model, optimizer, objective, dataset, 1),
         *(accumulate, use_xla),
     )

@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from bert_tf import pretraining_data
+from bert_tf.pretraining_data import sequences as pretraining_sequences
 from tests import tokenizer_rules
 
 import tensorflow as tf
@@ -43,7 +43,7 @@ class Instance(NamedTuple):
 def create(
     lines: Sequence[str],
     tokenizer: tokenizer_rules.Tokenizer,
-    settings: pretraining_data.Settings,
+    settings: pretraining_sequences.Settings,
     path: str,
 ) -> int:
     """Writes the records of a text; returns how many there are."""
@@ -74,11 +74,11 @@ def _of_document(
     documents: Documents,
     index: int,
     words: list[str],
-    settings: pretraining_data.Settings,
+    settings: pretraining_sequences.Settings,
     rng: random.Random,
 ) -> Iterator[Instance]:
     document = documents[index]
-    longest = settings.max_tokens
+    longest = settings.max_seq_length - 3
     target = longest
     if rng.random() < settings.short_seq_prob:
         target = rng.randint(2, longest)
@@ -131,7 +131,7 @@ def _truncate(
 def _mask(
     tokens: list[str],
     words: list[str],
-    settings: pretraining_data.Settings,
+    settings: pretraining_sequences.Settings,
     rng: random.Random,
 ) -> tuple[list[str], list[int], list[str]]:
     candidates: list[list[int]] = []
@@ -176,7 +176,7 @@ def _mask(
 def _serialize(
     instance: Instance,
     tokenizer: tokenizer_rules.Tokenizer,
-    settings: pretraining_data.Settings,
+    settings: pretraining_sequences.Settings,
 ) -> bytes:
     ids = [tokenizer.vocab[token] for token in instance.tokens]
     labels = [tokenizer.vocab[token] for token in instance.labels]

@@ -25,7 +25,9 @@ more devices, the more it is a bound from above.
 import dataclasses
 import os
 
-from bert_tf import command_line, devices, modeling
+from bert_tf import modeling
+from bert_tf.flags import command_line
+from bert_tf.training import accelerators, memory_use
 
 from absl import flags
 
@@ -91,7 +93,7 @@ class Run:
     """
 
     config: modeling.BertConfig
-    device: devices.Device
+    device: accelerators.Device
     count: int
     length: int
     micro_batch: int
@@ -112,7 +114,7 @@ class Run:
     def product_seconds(self) -> float:
         """Of the matrix products of a micro-batch."""
         rows = self.micro_batch * self.length
-        flops = devices.training_flops(
+        flops = accelerators.training_flops(
             self.config,
             self.micro_batch,
             rows,
@@ -124,7 +126,7 @@ class Run:
 
     def memory_seconds(self) -> float:
         """Of what is read and written between the products."""
-        memory = devices.training_memory(
+        memory = memory_use.training_memory(
             self.config,
             self.micro_batch,
             self.length,
@@ -138,14 +140,14 @@ class Run:
 
     def update_seconds(self) -> float:
         """Of LAMB: weights and moments in and out, gradients in, norms."""
-        weights = 4 * devices.parameters(self.config)
+        weights = 4 * accelerators.parameters(self.config)
         return 10 * weights / (self.shares.memory * self.device.bandwidth)
 
     def reduce_seconds(self) -> float:
         """Of the all-reduce of the gradients."""
         if self.count == 1:
             return 0.0
-        gradients = 4 * devices.parameters(self.config)
+        gradients = 4 * accelerators.parameters(self.config)
         is_tpu = self.device.name.startswith("TPU")
         beyond = self.count > NODE and not is_tpu
         link = min(self.device.link, NETWORK * NODE if beyond else 1e15)
@@ -161,9 +163,9 @@ class Run:
         """Sequences a second."""
         return self.batch_size / self.step_seconds()
 
-    def memory(self) -> devices.Memory:
+    def memory(self) -> memory_use.Memory:
         """Of a device."""
-        return devices.training_memory(
+        return memory_use.training_memory(
             self.config,
             self.micro_batch,
             self.length,
@@ -175,7 +177,7 @@ class Run:
     def utilization(self) -> float:
         """Share of the peak that the model's FLOPs take."""
         sequences = self.micro_batch * self.accumulate
-        flops = devices.training_flops(
+        flops = accelerators.training_flops(
             self.config,
             sequences,
             sequences * self.length,
@@ -192,11 +194,11 @@ def load(name: str) -> modeling.BertConfig:
     return modeling.BertConfig.from_json_file(path)
 
 
-def find(name: str) -> devices.Device:
+def find(name: str) -> accelerators.Device:
     """Returns a device of the table; ValueError if it has none."""
-    device = devices.find(name)
+    device = accelerators.find(name)
     if device is None:
-        names = ", ".join(known.name for known in devices.DEVICES)
+        names = ", ".join(known.name for known in accelerators.DEVICES)
         raise ValueError(
             f"--device must be one of {names}. Received: device={name!r}"
         )

@@ -11,7 +11,8 @@ import dataclasses
 import json
 
 from benchmarks import own_process, pretraining_step, scaling
-from bert_tf import command_line, devices
+from bert_tf.flags import command_line
+from bert_tf.training import accelerators
 
 import numpy as np
 from absl import flags
@@ -30,7 +31,7 @@ PREDICTED = (
     ("base", 2, 512),
 )
 # Of which FLOPs and bytes are the seconds.
-_UNIT = devices.Device("here", {"float32": 1.0}, 1.0, 1.0, 1.0)
+_UNIT = accelerators.Device("here", {"float32": 1.0}, 1.0, 1.0, 1.0)
 _WHOLE = scaling.Shares(1.0, 1.0, 0.0)
 
 

@@ -11,7 +11,9 @@ import pydoc_data.topics
 import time
 from collections.abc import Callable
 
-from bert_tf import text_ops, tokenization, vocabulary
+from bert_tf import tokenization
+from bert_tf.text import graph as text_graph
+from bert_tf.text import learning
 
 import tensorflow as tf
 
@@ -35,12 +37,12 @@ def main() -> None:
     topics = pydoc_data.topics.topics.values()
     lines = [line for text in topics for line in text.splitlines() if line]
     megabytes = sum(len(line.encode()) for line in lines) / 1e6
-    words = vocabulary.count_words(lines, do_lower_case=True)
-    pieces = vocabulary.learn(words, vocab_size=8000)
+    words = learning.count_words(lines, do_lower_case=True)
+    pieces = learning.learn(words, vocab_size=8000)
     reference = tokenization.FullTokenizer.from_vocab(
         {piece: i for i, piece in enumerate(pieces)}, do_lower_case=True
     )
-    in_graph = text_ops.BertTokenizer(pieces, do_lower_case=True)
+    in_graph = text_graph.BertTokenizer(pieces, do_lower_case=True)
     compiled = tf.function(in_graph.tokenize, autograph=False)
     batch = tf.constant(lines)
 

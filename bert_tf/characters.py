@@ -1,6 +1,6 @@
 """What the original does with each character: its rules, as tables.
 
-`tokenization` applies them in Python, `text_ops` builds the graph's tables
+`tokenization` applies them in Python, `text.graph` builds the graph's tables
 from them.
 """
 

@@ -6,12 +6,15 @@ import functools
 import json
 import math
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from bert_tf import functions, input_files
+from bert_tf.errors import InputError
+from bert_tf.storage import file_systems, input_files
 
-import tensorflow as tf
 from absl import logging
+
+# What `hidden_act`, `transform_act` and `pooler_act` may be.
+ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
 
 # Keys of the multilingual and Chinese releases. They describe the pooler that
 # every BERT has, and the original never read them.
@@ -66,6 +69,14 @@ _ONE_VALUE: dict[str, Any] = {
     "pruned_heads": {},
     "tie_word_embeddings": True,
 }
+# Fields that the original does not have, which files name only where a model
+# has other values.
+_UNSAID = {
+    "transform_act": None,
+    "transform_layer_norm_eps": None,
+    "pooler_act": "tanh",
+    "problem_type": None,
+}
 _SIZES = (
     "vocab_size",
     "hidden_size",
@@ -80,6 +91,9 @@ _SIZES = (
 @dataclasses.dataclass(frozen=True)
 class BertConfig:
     """Architecture of one BERT, as in the released bert_config.json."""
+
+    # The name of its family, which is written where it is another than BERT.
+    model_type: ClassVar[str] = "bert"
 
     vocab_size: int  # V
     hidden_size: int = 768  # D
@@ -97,6 +111,8 @@ class BertConfig:
     # than the encoder's, as in KerasHub.
     transform_act: str | None = None
     transform_layer_norm_eps: float | None = None
+    # Of the layer over [CLS].
+    pooler_act: str = "tanh"
     # Of a classifier: MULTI_LABEL, or None where each text has one label.
     problem_type: str | None = None
 
@@ -113,13 +129,13 @@ class BertConfig:
         original gives to its words: "gelu" is the tanh form.
 
         Raises:
-            ValueError: A value is bad, or may mean another model than BERT.
+            InputError: A value is bad, or may mean another model than BERT.
         """
         cls.check_is_bert(values)
         fields = {field.name for field in dataclasses.fields(cls)}
         _check_keys(values, fields)
         if "vocab_size" not in values:
-            raise ValueError(
+            raise InputError(
                 "The BERT config has no `vocab_size`: add the number of pieces "
                 "of the vocabulary."
             )
@@ -147,35 +163,27 @@ class BertConfig:
     @classmethod
     def from_json_file(cls, path: str) -> "BertConfig":
         """Reads a bert_config.json, local or remote; logs what is not used."""
-        input_files.check(path, "bert_config_file")
-        input_files.check_can_be_read_again(path)
-        with tf.io.gfile.GFile(path, "rb") as file:
-            text = file.read()
-        try:
-            values = json.loads(text)
-        # Of the encoding, of the syntax, or lists in lists without end.
-        except (ValueError, RecursionError) as error:
-            problem = input_files.explain_text(text[:64]) or error
-            raise ValueError(
-                f"{path} is not JSON: {problem}. Give the bert_config.json of "
-                "the model."
-            ) from error
-        if not isinstance(values, dict):
-            raise ValueError(
-                f"{path} must hold one JSON object, the config of a BERT. "
-                f"Received: {repr(values)[:40]}"
-            )
+        return cls.from_file(read_json_file(path), path)
+
+    @classmethod
+    def from_file(cls, values: Mapping[str, Any], path: str) -> "BertConfig":
+        """Returns the config in a file; errors and log lines name the file.
+
+        Args:
+            values: of the file.
+            path: of the file.
+        """
         try:
             config = cls.from_dict(values)
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
+            raise InputError(f"{path}: {error}") from error
         for note in _notes(values, config):
             _say_once(f"{path}: {note}")
         return config
 
-    @staticmethod
-    def check_is_bert(values: Mapping[str, Any]) -> None:
-        """Raises ValueError if a config names another model, or another form.
+    @classmethod
+    def check_is_bert(cls, values: Mapping[str, Any]) -> None:
+        """Raises InputError if a config names another model, or another form.
 
         Args:
             values: of a bert_config.json, or of a config.json of transformers.
@@ -183,22 +191,23 @@ class BertConfig:
         kind = values.get("model_type") or "bert"
         architectures = values.get("architectures") or []
         if not isinstance(architectures, list):
-            raise ValueError(
+            raise InputError(
                 "`architectures` must be a list of texts, or be left out. "
                 f"Received: architectures={architectures!r}"
             )
         strangers = [n for n in architectures if not str(n).startswith("Bert")]
-        if kind != "bert" or strangers:
-            name = f"{kind} model" if kind != "bert" else str(strangers[0])
+        is_other = kind != cls.model_type
+        if is_other or strangers:
+            name = f"{kind} model" if is_other else str(strangers[0])
             article = "an" if name[0] in "aeiouAEIOU" else "a"
-            raise ValueError(
+            raise InputError(
                 f"This is {article} {name}, not BERT, and only BERT can be "
                 f"read. Received: model_type={kind}, "
                 f"architectures={architectures}"
             )
         for name, usual in _ONE_VALUE.items():
             if values.get(name) not in (usual, None):
-                raise ValueError(
+                raise InputError(
                     f"This BERT computes otherwise than the original: `{name}` "
                     f"must be {usual!r}. Received: {name}={values[name]!r}"
                 )
@@ -206,13 +215,17 @@ class BertConfig:
     def to_json(self) -> str:
         """Returns the text of a bert_config.json."""
         values = dataclasses.asdict(self).items()
-        said = {name: value for name, value in values if value is not None}
+        said = {
+            name: value for name, value in values if value != _UNSAID.get(name)
+        }
+        if self.model_type != BertConfig.model_type:
+            said = {"model_type": self.model_type} | said
         return json.dumps(said, indent=2) + "\n"
 
     def check_sequence_length(self, max_seq_length: int) -> None:
-        """Raises ValueError if the position table has too few rows."""
+        """Raises InputError if the position table has too few rows."""
         if max_seq_length > self.max_position_embeddings:
-            raise ValueError(
+            raise InputError(
                 "`max_seq_length` is more than the model has positions for: "
                 "lower it. "
                 f"Received: max_seq_length={max_seq_length}, "
@@ -220,9 +233,9 @@ class BertConfig:
             )
 
     def check_vocab_size(self, size: int, path: str) -> None:
-        """Raises ValueError if a vocabulary of `size` pieces does not fit."""
+        """Raises InputError if a vocabulary of `size` pieces does not fit."""
         if size != self.vocab_size:
-            raise ValueError(
+            raise InputError(
                 f"{path} does not belong to this BERT config: it has {size} "
                 f"pieces, the config says vocab_size={self.vocab_size}. Give "
                 "the two of one model."
@@ -232,15 +245,38 @@ class BertConfig:
 # ---- Keys --------------------------------------------------------------------
 
 
+def read_json_file(path: str) -> dict[str, Any]:
+    """Returns the values of a bert_config.json, unchecked."""
+    input_files.check(path, "bert_config_file")
+    input_files.check_can_be_read_again(path)
+    with file_systems.of(path).open(path, "rb") as file:
+        text = file.read()
+    try:
+        values = json.loads(text)
+    # Of the encoding, of the syntax, or lists in lists without end.
+    except (ValueError, RecursionError) as error:
+        problem = input_files.explain_text(text[:64]) or error
+        raise InputError(
+            f"{path} is not JSON: {problem}. Give the bert_config.json of "
+            "the model."
+        ) from error
+    if not isinstance(values, dict):
+        raise InputError(
+            f"{path} must hold one JSON object, the config of a BERT. "
+            f"Received: {repr(values)[:40]}"
+        )
+    return values
+
+
 def _check_keys(values: Collection[str], fields: Collection[str]) -> None:
-    """Raises ValueError for keys that nobody knows."""
+    """Raises InputError for keys that nobody knows."""
     known = {*fields, *_HARMLESS_KEYS, *_ONE_VALUE, *_POOLER_KEYS}
     unknown = sorted(set(values) - known)
     for i, key in enumerate(unknown):
         for meant in difflib.get_close_matches(key, fields, 1, 0.75):
             unknown[i] = f"{key} (did you mean {meant}?)"
     if unknown:
-        raise ValueError(
+        raise InputError(
             f"The BERT config has unknown keys: {', '.join(unknown)}. What is "
             "unknown may change the model: mend or remove it."
         )
@@ -250,6 +286,8 @@ def _notes(values: Mapping[str, Any], config: BertConfig) -> list[str]:
     """Says in sentences what is not used of a file, or taken otherwise."""
     notes = []
     unused = [k for k in values if k in _HARMLESS_KEYS or k in _ONE_VALUE]
+    if config.model_type != BertConfig.model_type:
+        unused.remove("model_type")
     if values.get("problem_type") in _OTHER_PROBLEMS:
         unused.append("problem_type")
     if unused:
@@ -263,6 +301,7 @@ def _notes(values: Mapping[str, Any], config: BertConfig) -> list[str]:
             f"classifier_dropout={values['classifier_dropout']}."
         )
     is_theirs = "model_type" in values or "transformers_version" in values
+    is_theirs &= config.model_type == BertConfig.model_type
     if is_theirs and _activation(values.get("hidden_act", "gelu")) == "gelu":
         notes.append(
             "a config of Hugging Face, where gelu is the erf form. In this "
@@ -285,7 +324,7 @@ def _say_once(line: str) -> None:
 
 
 def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
-    """Raises ValueError if a value is bad, or two do not go together.
+    """Raises InputError if a value is bad, or two do not go together.
 
     Args:
         values: of all fields.
@@ -302,17 +341,17 @@ def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
 
     for name in _SIZES:
         if not _is_a(values[name], int) or values[name] < 1:
-            raise ValueError(
+            raise InputError(
                 f"`{name}` must be a positive integer. {received(name)}"
             )
     if values["hidden_size"] % values["num_attention_heads"]:
-        raise ValueError(
+        raise InputError(
             "`hidden_size` must be a multiple of `num_attention_heads`. "
             f"{received('hidden_size', 'num_attention_heads')}"
         )
     for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
         if not _is_a(values[name], int | float) or not 0 <= values[name] < 1:
-            raise ValueError(
+            raise InputError(
                 f"`{name}` must be a number, at least 0 and below 1. "
                 f"{received(name)}"
             )
@@ -325,17 +364,27 @@ def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
         if name == "transform_layer_norm_eps" and value is None:
             continue
         if not _is_a(value, int | float) or not 0 < value < math.inf:
-            raise ValueError(
+            raise InputError(
                 f"`{name}` must be a positive number. {received(name)}"
             )
     if values["problem_type"] not in (None, MULTI_LABEL):
-        raise ValueError(
+        raise InputError(
             f"`problem_type` must be {MULTI_LABEL!r}, or be left out. "
             f"{received('problem_type')}"
         )
     act = _activation(values["hidden_act"])
-    functions.activation(act)
-    functions.activation(values["transform_act"] or act)
+    _check_activation("hidden_act", act)
+    _check_activation("hidden_act", values["transform_act"] or act)
+    _check_activation("pooler_act", values["pooler_act"])
+
+
+def _check_activation(name: str, value: Any) -> None:
+    """Raises InputError if nothing computes what a field names."""
+    if value not in ACTIVATIONS:
+        raise InputError(
+            f"`{name}` must be one of {', '.join(ACTIVATIONS)}. "
+            f"Received: {name}={value!r}"
+        )
 
 
 def _activation(name: Any) -> Any:

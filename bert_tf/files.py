@@ -24,7 +24,8 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
-from bert_tf import file_systems, run_lock
+from bert_tf.errors import InputError
+from bert_tf.storage import file_systems, run_lock
 
 _ENDING = ".tmp"
 _BLOCK = 1 << 20
@@ -46,12 +47,12 @@ def new_file(
         mode: "wb", or "w" for text in UTF-8.
 
     Raises:
-        ValueError: Another process writes it.
+        InputError: Another process writes it.
         OSError: It can't be written.
     """
     path = os.fspath(path)
     if mode not in ("w", "wb"):
-        raise ValueError(f'`mode` must be "w" or "wb". Received: mode={mode}')
+        raise InputError(f'`mode` must be "w" or "wb". Received: mode={mode}')
     with contextlib.ExitStack() as stack:
         temporary = stack.enter_context(replacing(path))
         opened: Any
@@ -155,7 +156,7 @@ def _alone(path: str, temporary: str) -> Iterator[None]:
             yield
             return
         if descriptor is None:
-            raise ValueError(
+            raise InputError(
                 f"Another process writes {path}: {_writer(temporary)} on host "
                 f"{socket.gethostname()}. Wait for its end, or choose another "
                 "name."
@@ -225,7 +226,7 @@ def new_folder(
         size: Bytes that will be written at least, for which there must be room.
 
     Raises:
-        ValueError: There are files, or another process writes the folder.
+        InputError: There are files, or another process writes the folder.
         OSError: It can't be written.
     """
     path = os.fspath(path).rstrip("/")
@@ -261,7 +262,7 @@ def _check_free(path: str) -> None:
     if not system.exists(path):
         return
     if not system.isdir(path) or system.listdir(path):
-        raise ValueError(
+        raise InputError(
             "A new folder or an empty one is needed. Remove what is there or "
             f"choose another. Received: path={path}"
         )

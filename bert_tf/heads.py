@@ -1,7 +1,6 @@
 """BERT with a head for each kind of task.
 
-Shapes as in modeling.py, and:
-- P: predictions per sequence           C: classes     K: choices
+Shapes as in modeling.py.
 
 Variables of the released checkpoints have their released names; those of
 fine-tuned models have the names that the original's scripts gave them. Heads
@@ -14,7 +13,9 @@ leaves it as it is.
 
 from typing import Any
 
-from bert_tf import functions, modeling
+from bert_tf import modeling
+from bert_tf.encoders import dropout_seeds, layers, model_inputs, ops
+from bert_tf.errors import InputError
 
 import keras
 import tensorflow as tf
@@ -29,12 +30,12 @@ class _Transform(keras.layers.Layer):
     def __init__(self, config: modeling.BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         size = config.hidden_size
-        self.activation = functions.activation(
+        self.activation = ops.ACTIVATIONS[
             config.transform_act or config.hidden_act
-        )
-        self.dense = modeling.Dense(config, size, size, name="dense")
+        ]
+        self.dense = layers.Dense(config, size, size, name="dense")
         epsilon = config.transform_layer_norm_eps or config.layer_norm_eps
-        self.norm = modeling.LayerNorm(size, epsilon, name="LayerNorm")
+        self.norm = layers.LayerNorm(size, epsilon, name="LayerNorm")
 
     def build(self, input_shape=None):
         self.dense.build()
@@ -75,12 +76,12 @@ class LinearHead(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         if num_outputs < 1:
-            raise ValueError(
+            raise InputError(
                 "A classifier needs at least one label. "
                 f"Received: num_labels={num_outputs}"
             )
         self.shape = (num_outputs, config.hidden_size)
-        self.initializer = modeling.initializer(config)
+        self.initializer = layers.initializer(config)
 
     def build(self, input_shape=None):
         self.output_weights = self.add_weight(
@@ -94,7 +95,7 @@ class LinearHead(keras.layers.Layer):
 
     def call(self, x):  # [..., D]
         kernel = tf.transpose(self.output_weights)
-        return functions.affine(x, kernel, self.output_bias)  # [..., C]
+        return ops.affine(x, kernel, self.output_bias)  # [..., C]
 
 
 class PretrainingHeads(keras.layers.Layer):
@@ -125,6 +126,14 @@ class Model(keras.Model):
     reads_all = False
     reads_pooled = True
 
+    def __init__(self, bert: modeling.Bert, **kwargs: Any):
+        super().__init__(**{"dtype": bert.dtype_policy} | kwargs)
+        self._drawn = dropout_seeds.Drawn()
+        self.bert = bert
+
+    def _own_policy(self):
+        return layers.of_policy(self.dtype_policy)
+
     @property
     def trained_variables(self) -> list[keras.Variable]:
         """What its outputs depend on: all, or all but the pooler.
@@ -141,14 +150,16 @@ class Model(keras.Model):
 class BertPretrainer(Model):
     """BERT with masked words and next sentences (paper, section 3.1)."""
 
-    def __init__(self, config: modeling.BertConfig):
-        super().__init__(name="pretrainer")
-        self.bert = modeling.Bert(config)
-        self.cls = PretrainingHeads(config, name="cls")
+    def __init__(
+        self, bert: modeling.Bert, name: str = "pretrainer", **kwargs: Any
+    ):
+        super().__init__(bert, name=name, **kwargs)
+        with self._own_policy():
+            self.cls = PretrainingHeads(bert.config, name="cls")
         self.cls.build()
         self.built = True
 
-    def call(self, inputs, dropout_seed=None):
+    def call(self, inputs, dropout_seed=None, training=None):
         """Returns float32 logits of words [B, P, V] and of sentences [B, 2].
 
         Args:
@@ -156,7 +167,10 @@ class BertPretrainer(Model):
                 Where rows hold K sequences also `cls_positions` [B, K]: there
                 are logits for each, [B, K, 2].
             dropout_seed: int32 [2], or None for no dropout.
+            training: as of `Bert`.
         """
+        inputs = model_inputs.standard(inputs, needs=("masked_lm_positions",))
+        dropout_seed = self._drawn.unless(dropout_seed, training)
         masked = inputs["masked_lm_positions"]
         firsts = inputs.get("cls_positions", _first(masked))  # [B, K]
         positions = tf.concat([firsts, masked], axis=1)  # [B, K + P]
@@ -179,15 +193,19 @@ class BertMaskedLM(Model):
 
     reads_pooled = False
 
-    def __init__(self, config: modeling.BertConfig):
-        super().__init__(name="masked_lm")
-        self.bert = modeling.Bert(config)
-        self.predictions = MaskedLMHead(config, name="predictions")
+    def __init__(
+        self, bert: modeling.Bert, name: str = "masked_lm", **kwargs: Any
+    ):
+        super().__init__(bert, name=name, **kwargs)
+        with self._own_policy():
+            self.predictions = MaskedLMHead(bert.config, name="predictions")
         _build(self.predictions)
         self.built = True
 
-    def call(self, inputs, dropout_seed=None):
+    def call(self, inputs, dropout_seed=None, training=None):
         """Returns float32 logits [B, P, V]; arguments as of BertPretrainer."""
+        inputs = model_inputs.standard(inputs, needs=("masked_lm_positions",))
+        dropout_seed = self._drawn.unless(dropout_seed, training)
         masked = inputs["masked_lm_positions"]
         x = self.bert(inputs, dropout_seed, masked).sequence  # [B, P, D]
         logits = self.predictions(x, self.bert.embeddings.word_embeddings)
@@ -197,15 +215,21 @@ class BertMaskedLM(Model):
 class BertNextSentence(Model):
     """BERT with the next sentences of pre-training only."""
 
-    def __init__(self, config: modeling.BertConfig):
-        super().__init__(name="next_sentence")
-        self.bert = modeling.Bert(config)
-        self.seq_relationship = LinearHead(config, 2, name="seq_relationship")
+    def __init__(
+        self, bert: modeling.Bert, name: str = "next_sentence", **kwargs: Any
+    ):
+        super().__init__(bert, name=name, **kwargs)
+        with self._own_policy():
+            self.seq_relationship = LinearHead(
+                bert.config, 2, name="seq_relationship"
+            )
         _build(self.seq_relationship)
         self.built = True
 
-    def call(self, inputs, dropout_seed=None):
+    def call(self, inputs, dropout_seed=None, training=None):
         """Returns float32 logits [B, 2]; arguments as of `Bert`."""
+        inputs = model_inputs.standard(inputs)
+        dropout_seed = self._drawn.unless(dropout_seed, training)
         first = _first(inputs["input_ids"])
         pooled = self.bert(inputs, dropout_seed, first).pooled  # [B, D]
         return tf.cast(self.seq_relationship(pooled), tf.float32)
@@ -223,35 +247,46 @@ class BertClassifier(Model):
     With one class it is a regression: the logit is the score.
     """
 
-    def __init__(self, config: modeling.BertConfig, num_labels: int):
-        super().__init__(name="classifier")
+    def __init__(
+        self,
+        bert: modeling.Bert,
+        num_labels: int,
+        name: str = "classifier",
+        **kwargs: Any,
+    ):
+        super().__init__(bert, name=name, **kwargs)
         if num_labels < 1:
-            raise ValueError(
+            raise InputError(
                 "A classifier needs at least one label. "
                 f"Received: num_labels={num_labels}"
             )
         # Otherwise than the original, which drops 0.1 whatever the config
         # says, because a config without dropout is to have none. It is 0.1 in
         # all released configs.
-        self.rate = config.hidden_dropout_prob
+        self.rate = bert.config.hidden_dropout_prob
         self.num_labels = num_labels
-        self.bert = modeling.Bert(config)
         # Made outside any layer's scope: the original's names have no prefix.
+        shape = (num_labels, bert.config.hidden_size)
         self.output_weights = keras.Variable(
-            modeling.initializer(config)((num_labels, config.hidden_size)),
+            layers.initializer(bert.config)(shape),
+            dtype=self.variable_dtype,
             name="output_weights",
         )
         self.output_bias = keras.Variable(
-            tf.zeros([num_labels]), name="output_bias"
+            tf.zeros([num_labels]),
+            dtype=self.variable_dtype,
+            name="output_bias",
         )
         self.built = True
 
-    def call(self, inputs, dropout_seed=None):
+    def call(self, inputs, dropout_seed=None, training=None):
         """Returns float32 logits [B, C]; arguments as of `Bert`."""
-        seeds = functions.split_seed(dropout_seed, 2)
+        inputs = model_inputs.standard(inputs)
+        dropout_seed = self._drawn.unless(dropout_seed, training)
+        seeds = ops.split_seed(dropout_seed, 2)
         first = _first(inputs["input_ids"])
         pooled = self.bert(inputs, seeds[0], first).pooled  # [B, D]
-        pooled = functions.dropout(pooled, self.rate, seeds[1])
+        pooled = ops.dropout(pooled, self.rate, seeds[1])
         logits = tf.matmul(pooled, self.output_weights, transpose_b=True)
         return tf.cast(tf.nn.bias_add(logits, self.output_bias), tf.float32)
 
@@ -262,19 +297,27 @@ class BertTagger(Model):
     reads_all = True
     reads_pooled = False
 
-    def __init__(self, config: modeling.BertConfig, num_labels: int):
-        super().__init__(name="tagger")
-        self.rate = config.hidden_dropout_prob
-        self.bert = modeling.Bert(config)
-        self.tagging = LinearHead(config, num_labels, name="tagging")
+    def __init__(
+        self,
+        bert: modeling.Bert,
+        num_labels: int,
+        name: str = "tagger",
+        **kwargs: Any,
+    ):
+        super().__init__(bert, name=name, **kwargs)
+        self.rate = bert.config.hidden_dropout_prob
+        with self._own_policy():
+            self.tagging = LinearHead(bert.config, num_labels, name="tagging")
         _build(self.tagging)
         self.built = True
 
-    def call(self, inputs, dropout_seed=None):
+    def call(self, inputs, dropout_seed=None, training=None):
         """Returns float32 logits [B, S, C]; arguments as of `Bert`."""
-        seeds = functions.split_seed(dropout_seed, 2)
+        inputs = model_inputs.standard(inputs)
+        dropout_seed = self._drawn.unless(dropout_seed, training)
+        seeds = ops.split_seed(dropout_seed, 2)
         x = self.bert(inputs, seeds[0]).sequence  # [B, S, D]
-        x = functions.dropout(x, self.rate, seeds[1])
+        x = ops.dropout(x, self.rate, seeds[1])
         return tf.cast(self.tagging(x), tf.float32)
 
 
@@ -284,19 +327,23 @@ class BertSpanFinder(Model):
     reads_all = True
     reads_pooled = False
 
-    def __init__(self, config: modeling.BertConfig):
-        super().__init__(name="span_finder")
-        self.bert = modeling.Bert(config)
-        self.squad = LinearHead(config, 2, name="squad")
+    def __init__(
+        self, bert: modeling.Bert, name: str = "span_finder", **kwargs: Any
+    ):
+        super().__init__(bert, name=name, **kwargs)
+        with self._own_policy():
+            self.squad = LinearHead(bert.config, 2, name="squad")
         _build(self.squad)
         self.built = True
 
-    def call(self, inputs, dropout_seed=None):
+    def call(self, inputs, dropout_seed=None, training=None):
         """Returns float32 logits of starts and of ends, both [B, S].
 
         As in the original, no dropout comes between encoder and head.
         Arguments as of `Bert`.
         """
+        inputs = model_inputs.standard(inputs)
+        dropout_seed = self._drawn.unless(dropout_seed, training)
         x = self.bert(inputs, dropout_seed).sequence  # [B, S, D]
         logits = tf.cast(self.squad(x), tf.float32)  # [B, S, 2]
         return logits[..., 0], logits[..., 1]
@@ -305,32 +352,38 @@ class BertSpanFinder(Model):
 class BertMultipleChoice(Model):
     """BERT with a score for each of K continuations (paper, section 4.4)."""
 
-    def __init__(self, config: modeling.BertConfig):
-        super().__init__(name="multiple_choice")
-        self.rate = config.hidden_dropout_prob
-        self.bert = modeling.Bert(config)
-        self.multiple_choice = LinearHead(config, 1, name="multiple_choice")
+    def __init__(
+        self, bert: modeling.Bert, name: str = "multiple_choice", **kwargs: Any
+    ):
+        super().__init__(bert, name=name, **kwargs)
+        self.rate = bert.config.hidden_dropout_prob
+        with self._own_policy():
+            self.multiple_choice = LinearHead(
+                bert.config, 1, name="multiple_choice"
+            )
         _build(self.multiple_choice)
         self.built = True
 
-    def call(self, inputs, dropout_seed=None):
+    def call(self, inputs, dropout_seed=None, training=None):
         """Returns float32 logits [B, K].
 
         A row without a token is no choice, and fills up a problem that has
         fewer than K: its logit is so low that softmax gives 0.
 
         Args:
-            inputs: int32 `input_ids`, `input_mask` and `segment_ids`, each
-                [B, K, S]; other keys are ignored.
+            inputs: as of `Bert`, each [B, K, S].
             dropout_seed: int32 [2], or None for no dropout.
+            training: as of `Bert`.
         """
-        seeds = functions.split_seed(dropout_seed, 2)
+        inputs = model_inputs.standard(inputs, rank=3)
+        dropout_seed = self._drawn.unless(dropout_seed, training)
+        seeds = ops.split_seed(dropout_seed, 2)
         shape = tf.shape(inputs["input_ids"])
         names = ("input_ids", "input_mask", "segment_ids")
         rows = {n: tf.reshape(inputs[n], [-1, shape[2]]) for n in names}
         first = _first(rows["input_ids"])
         pooled = self.bert(rows, seeds[0], first).pooled  # [B * K, D]
-        pooled = functions.dropout(pooled, self.rate, seeds[1])
+        pooled = ops.dropout(pooled, self.rate, seeds[1])
         scores = self.multiple_choice(pooled)  # [B * K, 1]
         logits = tf.cast(tf.reshape(scores, shape[:2]), tf.float32)
         is_choice = tf.reduce_any(inputs["input_mask"] != 0, axis=-1)

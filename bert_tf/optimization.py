@@ -1,4 +1,4 @@
-"""Optimizers, learning-rate schedules and clipping.
+"""Optimizers, clipping and loss scaling.
 
 AdamWeightDecay's numbers are the original's (google-research/bert,
 optimization.py): no bias correction, epsilon outside the root, decoupled
@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bert_tf import loss_scaling, options
+from bert_tf import options
+from bert_tf.errors import InputError
 
 import keras
 import numpy as np
@@ -25,133 +26,16 @@ NO_DECAY = ("LayerNorm", "layer_norm", "bias")
 CLIPPING = options.CLIPPING
 
 
-# ---- Schedules: the step, an int64 scalar -> the rate, a float32 scalar ------
-
-
-def linear_warmup_decay(
-    learning_rate: float,
-    num_warmup_steps: int,
-    num_train_steps: int,
-    end_learning_rate: float = 0.0,
-) -> Schedule:
-    """Rises linearly from 0, then follows a line to the end.
-
-    As in the original, the falling line starts at step 0: after the warm-up
-    the rate is learning_rate * (1 - step / num_train_steps).
-
-    Args:
-        learning_rate: where the line starts.
-        num_warmup_steps: how long the rate rises to `learning_rate`.
-        num_train_steps: where the line ends.
-        end_learning_rate: the rate there and after.
-    """
-    _check_steps(num_warmup_steps, num_train_steps)
-
-    def decay(step):
-        left = tf.maximum(1 - step / num_train_steps, 0)
-        return end_learning_rate + (learning_rate - end_learning_rate) * left
-
-    return _warmed_up(learning_rate, num_warmup_steps, decay)
-
-
-def polynomial_decay(
-    learning_rate: float,
-    num_warmup_steps: int,
-    num_train_steps: int,
-    power: float = 1.0,
-    end_learning_rate: float = 0.0,
-) -> Schedule:
-    """Rises linearly, then falls as a power of the share of steps left.
-
-    Unlike `linear_warmup_decay` the fall starts where the warm-up ends, so
-    there is no jump. Large-batch recipes use a power of 0.5; NVIDIA's count it
-    from step 0.
-    """
-    _check_steps(num_warmup_steps, num_train_steps)
-
-    def decay(step):
-        left = 1 - _progress(step, num_warmup_steps, num_train_steps)
-        span = learning_rate - end_learning_rate
-        return end_learning_rate + span * left**power
-
-    return _warmed_up(learning_rate, num_warmup_steps, decay)
-
-
-def cosine_decay(
-    learning_rate: float,
-    num_warmup_steps: int,
-    num_train_steps: int,
-    end_learning_rate: float = 0.0,
-) -> Schedule:
-    """Rises linearly, then falls along half a cosine wave.
-
-    Loshchilov & Hutter, 2017, https://arxiv.org/abs/1608.03983, without
-    restarts.
-    """
-    _check_steps(num_warmup_steps, num_train_steps)
-
-    def decay(step):
-        done = _progress(step, num_warmup_steps, num_train_steps)
-        span = learning_rate - end_learning_rate
-        return end_learning_rate + span * (1 + tf.cos(math.pi * done)) / 2
-
-    return _warmed_up(learning_rate, num_warmup_steps, decay)
-
-
-def constant(
-    learning_rate: float,
-    num_warmup_steps: int,
-    num_train_steps: int,
-    num_cooldown_steps: int = 0,
-    end_learning_rate: float = 0.0,
-) -> Schedule:
-    """Rises linearly, stays, and falls linearly in the last steps."""
-    _check_steps(num_warmup_steps, num_train_steps)
-    if not 0 <= num_cooldown_steps <= num_train_steps - num_warmup_steps:
-        raise ValueError(
-            "Warm-up and cooldown must not take more than all steps. "
-            f"Received: num_warmup_steps={num_warmup_steps}, "
-            f"num_cooldown_steps={num_cooldown_steps}, "
-            f"num_train_steps={num_train_steps}"
-        )
-
-    def decay(step):
-        first = num_train_steps - num_cooldown_steps
-        done = _progress(step, first, num_train_steps)
-        return learning_rate + (end_learning_rate - learning_rate) * done
-
-    return _warmed_up(learning_rate, num_warmup_steps, decay)
-
-
-def _check_steps(num_warmup_steps: int, num_train_steps: int) -> None:
-    if num_train_steps < 1:
-        raise ValueError(
-            "`num_train_steps` must be positive. "
-            f"Received: num_train_steps={num_train_steps}"
-        )
-    if not 0 <= num_warmup_steps <= num_train_steps:
-        raise ValueError(
-            "`num_warmup_steps` must not exceed `num_train_steps`, or the "
-            "learning rate never reaches its peak. "
-            f"Received: num_warmup_steps={num_warmup_steps}, "
-            f"num_train_steps={num_train_steps}"
-        )
-
-
-def _progress(step: tf.Tensor, first: int, last: int) -> tf.Tensor:
-    """The share of the way from step `first` to `last` that is done."""
-    return tf.clip_by_value((step - first) / max(last - first, 1), 0, 1)
-
-
-def _warmed_up(
-    learning_rate: float, num_warmup_steps: int, decay: Schedule
-) -> Schedule:
-    def schedule(step):
-        step = tf.cast(step, tf.float32)
-        warmup = learning_rate * (step / max(num_warmup_steps, 1))
-        return tf.where(step < num_warmup_steps, warmup, decay(step))
-
-    return schedule
+def _state(name: str, value: tf.Tensor) -> tf.Variable:
+    """Makes a variable that updates keep, by its name in checkpoints."""
+    # Aggregation NONE: replicas assign equal values by themselves, which,
+    # unlike a merge call, may happen inside a loop.
+    return tf.Variable(
+        value,
+        trainable=False,
+        name=name,
+        aggregation=tf.VariableAggregation.NONE,
+    )
 
 
 # ---- Clipping ---------------------------------------------------------------
@@ -180,19 +64,113 @@ def clip_by_global_norm(
     return [g * tf.cast(scale, g.dtype) for g in gradients], norm
 
 
+# ---- Loss scaling -----------------------------------------------------------
+#
+# Gradients below 6e-8 are zero in float16. So the loss is multiplied before
+# the backward pass, and the gradients are divided after it, in float32.
+# Whether they overflowed is asked of the gradients summed over all replicas:
+# all replicas see the same answer, and all skip the step or none does.
+
+SCALE = "loss_scale/scale"
+GOOD_STEPS = "loss_scale/good_steps"
+
+
+class LossScale:
+    """A factor that halves at an overflow and doubles after quiet steps.
+
+    Micikevicius et al., 2018, https://arxiv.org/abs/1710.03740, section 3.2.
+    """
+
+    def __init__(self, initial: float = 2.0**15, period: int = 2000):
+        """Takes where to start.
+
+        Args:
+            initial: the first factor, a power of two.
+            period: steps without overflow before the factor doubles.
+        """
+        self.initial = initial
+        self.period = period
+
+    def build(self) -> dict[str, tf.Variable]:
+        """Makes the state and returns it by its names in checkpoints."""
+        self.scale = _state(SCALE, tf.constant(self.initial, tf.float32))
+        self.good_steps = _state(GOOD_STEPS, tf.constant(0, tf.int64))
+        return {SCALE: self.scale, GOOD_STEPS: self.good_steps}
+
+    def guard(
+        self, norm: tf.Tensor, update: Callable[[], None]
+    ) -> dict[str, tf.Tensor]:
+        """Calls `update` unless the gradients overflowed; adapts the factor.
+
+        Args:
+            norm: of the gradients, the same on all replicas.
+            update: assigns to variables.
+
+        Returns:
+            `gradient_norm`, 0 where the step is skipped; `loss_scale`, the
+            factor of this step; `skipped_steps`, 0 or 1.
+        """
+        finite = tf.math.is_finite(norm)
+
+        def apply():
+            update()
+            return 0.0
+
+        skipped = tf.cond(finite, apply, lambda: 1.0)
+        scale = tf.convert_to_tensor(self.scale)
+        # With nothing left to halve the gradients themselves are at fault: the
+        # norm stays as it is, and the loop stops the run.
+        hopeless = ~finite & (scale <= 1)
+        good = tf.where(finite, self.good_steps + 1, 0)
+        grows = good >= self.period
+        grown = tf.where(grows, 2 * scale, scale)
+        self.scale.assign(tf.where(finite, grown, tf.maximum(scale / 2, 1)))
+        self.good_steps.assign(tf.where(grows, tf.zeros_like(good), good))
+        return {
+            "gradient_norm": tf.where(finite | hopeless, norm, 0),
+            "loss_scale": scale,
+            "skipped_steps": skipped,
+        }
+
+
 # ---- Optimizers -------------------------------------------------------------
 
 
+# What the optimizers that there are keep of a variable. A checkpoint has it
+# under the variable's name, a slash and this.
+SLOTS: set[str] = set()
+
+
+def slot_of(name: str) -> tuple[str, str] | None:
+    """Says whose state a tensor of a checkpoint is, if it is an optimizer's.
+
+    Returns:
+        (variable, slot), such as ("output_bias", "adam_m"); None of a weight.
+    """
+    variable, _, slot = name.rpartition("/")
+    return (variable, slot) if variable and slot in SLOTS else None
+
+
 class Optimizer:
-    """What optimizers share: two moments per variable, decay, clipping.
+    """What optimizers share: state per variable, decay, clipping.
+
+    A kind of optimizer is a class of its own, which says its `slot_names` and
+    how it updates one variable. Saving, resuming and telling weights from
+    moments follow from these names.
 
     Attributes:
+        slot_names: what it keeps of each variable, such as two moments.
         variables: those that it updates.
         slots: the moments, by their names in checkpoints.
         loss_scale: multiplies the loss of a float16 run; else None.
     """
 
-    slot_names: tuple[str, str]
+    slot_names: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **options: Any):
+        """Makes its slots known wherever checkpoints are read."""
+        super().__init_subclass__(**options)
+        SLOTS.update(cls.slot_names)
 
     def __init__(
         self,
@@ -205,7 +183,7 @@ class Optimizer:
         exclude_from_weight_decay: Sequence[str] = NO_DECAY,
         clipping: str = "global",
         rate_of: Callable[[str], float] = lambda name: 1.0,
-        loss_scale: loss_scaling.LossScale | None = None,
+        loss_scale: LossScale | None = None,
     ):
         """Takes the numbers of the formula.
 
@@ -226,7 +204,7 @@ class Optimizer:
             loss_scale: of float16 runs.
         """
         if clipping not in CLIPPING:
-            raise ValueError(
+            raise InputError(
                 f"`clipping` must be one of {', '.join(CLIPPING)}. "
                 f"Received: clipping={clipping!r}"
             )
@@ -249,14 +227,7 @@ class Optimizer:
         for variable in self.variables:
             for slot in self.slot_names:
                 name = f"{variable.path}/{slot}"
-                # Aggregation NONE: replicas assign equal values by themselves,
-                # which, unlike a merge call, may happen inside a loop.
-                self.slots[name] = tf.Variable(
-                    tf.zeros(variable.shape),
-                    trainable=False,
-                    name=name,
-                    aggregation=tf.VariableAggregation.NONE,
-                )
+                self.slots[name] = _state(name, tf.zeros(variable.shape))
         if self.loss_scale is not None:
             self.slots |= self.loss_scale.build()
 

@@ -18,7 +18,8 @@ CHECKPOINT_FORMATS = ("tf1", "hf", "keras_hub")
 USE_CHECKPOINT = ("best", "last")
 
 # Heads that answer raw text, and those that a checkpoint may have besides.
-SERVED_HEADS = (
+# Lists: `serving.heads.register` adds those from elsewhere.
+SERVED_HEADS = [
     "encoder",
     "masked_lm",
     "next_sentence",
@@ -26,8 +27,8 @@ SERVED_HEADS = (
     "tagging",
     "span",
     "multiple_choice",
-)
-HEADS = ("encoder", "pretraining", *SERVED_HEADS[1:])
+]
+HEADS = ["encoder", "pretraining", *SERVED_HEADS[1:]]
 
 # What is read of texts that are too long.
 LONG_DOCUMENTS = ("head", "tail", "head_tail", "windows")

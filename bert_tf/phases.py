@@ -12,6 +12,34 @@ _SECONDS_BETWEEN_LINES = 10.0
 Item = TypeVar("Item")
 
 
+class Meter:
+    """Measures how fast work goes, and when it is time to say so."""
+
+    def __init__(self) -> None:
+        self._start = self._last = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Since it was made."""
+        return time.monotonic() - self._start
+
+    def is_due(self) -> bool:
+        """Whether the last line was ten seconds ago; then one is due now."""
+        now = time.monotonic()
+        if now - self._last < _SECONDS_BETWEEN_LINES:
+            return False
+        self._last = now
+        return True
+
+    def rate(self, done: float) -> float:
+        """How much of it is done in a second."""
+        return done / self.seconds
+
+    def left(self, done: float, total: float) -> float:
+        """Seconds that the rest takes at the same rate."""
+        return max(0, total - done) / self.rate(done)
+
+
 class Phase:
     """Counts what is done, and logs it at most every ten seconds."""
 
@@ -33,25 +61,23 @@ class Phase:
         self._doing, self._unit, self._total = doing, unit, total
         self._is_shown = is_shown
         self._done = 0
-        self._start = self._last = time.monotonic()
+        self._meter = Meter()
         self._was_shown = False
 
     def add(self, count: int = 1) -> None:
         """Counts some more that are done."""
         self._done += count
-        now = time.monotonic()
-        if not self._is_shown or now - self._last < _SECONDS_BETWEEN_LINES:
+        if not self._is_shown or not self._meter.is_due():
             return
-        self._last = now
         self._was_shown = True
-        rate = self._done / (now - self._start)
+        rate = self._meter.rate(self._done)
         parts = [f"{self._doing}: {self._done:,}"]
         if self._total:
             parts[0] += f" of {self._total:,}"
         parts[0] += f" {self._unit}"
         parts.append(f"{rate:,.1f} {self._unit}/s")
         if self._total:
-            left = max(0, self._total - self._done) / rate
+            left = self._meter.left(self._done, self._total)
             parts.append(f"{duration(left)} left")
         logging.info("%s", ", ".join(parts))
 
@@ -63,7 +89,7 @@ class Phase:
                 self._doing,
                 f"{self._done:,}",
                 self._unit,
-                duration(time.monotonic() - self._start),
+                duration(self._meter.seconds),
             )
 
 

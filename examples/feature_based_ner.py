@@ -14,8 +14,10 @@ Measured: see "frozen features" in benchmarks/RESULTS.md.
 
 import itertools
 
-from bert_tf import command_line, flag_sections, options
-from bert_tf.tasks import tagging
+from bert_tf import options
+from bert_tf.flags import command_line
+from bert_tf.flags import sections as flag_sections
+from bert_tf.tasks.tagging import conll, schemes
 
 # ---- Flags ------------------------------------------------------------------
 
@@ -39,7 +41,7 @@ _TEST_FILE = _DATA.input_path("test_file", "To score too.")
 _SCHEME = _DATA.choice(
     "scheme",
     None,
-    (*tagging.SCHEMES, tagging.NO_SCHEME),
+    (*schemes.SCHEMES, schemes.NO_SCHEME),
     "How labels spell entities; none where each word is labelled for itself. "
     "By default what the labels look like; IOB1 must be named.",
 )
@@ -65,9 +67,13 @@ _SEED = _TRAINING.integer("seed", 12345, "Of weights and order.", 0)
 
 command_line.start(__name__)
 
-from bert_tf import checkpoints, features, fine_tuned, modeling
-from bert_tf.interop import formats
-from bert_tf.tasks import tagging_results, tagging_splits
+from bert_tf import modeling
+from bert_tf.checkpoints import formats, restoring, trained_models
+from bert_tf.tasks.features import extraction
+from bert_tf.tasks.features import layers as feature_layers
+from bert_tf.tasks.features import lines as feature_lines
+from bert_tf.tasks.tagging import results as tagging_results
+from bert_tf.tasks.tagging import splits as tagging_splits
 
 import keras
 import numpy as np
@@ -150,7 +156,7 @@ def score(model, vectors, sentences, labels, scheme):
     predicted: list[str] = []
     for vector, sentence in zip(vectors, sentences, strict=True):
         predicted += itertools.islice(following, len(vector))
-        predicted += [tagging.OUTSIDE] * (len(sentence.words) - len(vector))
+        predicted += [schemes.OUTSIDE] * (len(sentence.words) - len(vector))
     results = tagging_results.results(sentences, predicted, scheme)
     return results[tagging_results.metric(scheme)]
 
@@ -184,7 +190,7 @@ def main(_):
     """Reads, extracts and trains for each choice, and prints the table."""
     paths = {"train": _TRAIN_FILE, "dev": _DEV_FILE, "test": _TEST_FILE}
     files = {
-        name: tagging_splits.read(name, flag.value, tagging.Columns())
+        name: tagging_splits.read(name, flag.value, conll.Columns())
         for name, flag in paths.items()
         if flag.value
     }
@@ -193,23 +199,21 @@ def main(_):
     )
     splits = {name: file.sentences for name, file in files.items()}
     source = formats.open_checkpoint(_INIT_CHECKPOINT.value)
-    model_files = fine_tuned.ModelFiles.load(
+    model_files = trained_models.ModelFiles.load(
         None, None, _DO_LOWER_CASE.value, source
     )
     length = _MAX_SEQ_LENGTH.value
     model_files.config.check_sequence_length(length)
-    choices = [features.Choice(name) for name in _FEATURES.value]
+    choices = [feature_layers.Choice(name) for name in _FEATURES.value]
     for choice in choices:
         choice.check(model_files.config.num_hidden_layers)
     model = modeling.Bert(model_files.config)
-    checkpoints.restore_weights(model.variables, source)
-    reader = features.Reader(
-        model_files.pieces(), _DO_LOWER_CASE.value, length, by_word=True
-    )
+    restoring.restore_weights(model.variables, source)
+    reader = feature_lines.Reader(model_files.vocabulary, length, by_word=True)
     table = []
     for choice in choices:
         logging.info("Features: %s", choice.name)
-        extractor = features.Extractor(
+        extractor = extraction.Extractor(
             tf.distribute.get_strategy(), model, choice, "token", 32, length
         )
         vectors = {

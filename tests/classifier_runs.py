@@ -4,12 +4,10 @@ import json
 import pathlib
 from typing import Any
 
-from bert_tf import (
-    common_flags,
-    fine_tuning_flags,
-    optimization_flags,
-    task_flags,
-)
+from bert_tf.flags import classification as classification_flags
+from bert_tf.flags import fine_tuning as fine_tuning_flags
+from bert_tf.flags import optimization as optimization_flags
+from bert_tf.flags import run as run_flags
 from tests import scripts
 
 import numpy as np
@@ -65,7 +63,12 @@ def run(
 def run_here(*arguments: str, name: str = "__main__") -> Any:
     """Runs the script in this process; see scripts.run_here."""
     # Imported before, so that the script does not define their flags anew.
-    modules = (common_flags, fine_tuning_flags, optimization_flags, task_flags)
+    modules = (
+        run_flags,
+        fine_tuning_flags,
+        optimization_flags,
+        classification_flags,
+    )
     return scripts.run_here("run_classifier", modules, *arguments, name=name)
 
 

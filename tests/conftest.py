@@ -13,7 +13,7 @@ import bert_tf  # noqa: F401, I001  (sets TF_ENABLE_ONEDNN_OPTS)
 import pytest
 import tensorflow as tf
 
-_ROOT = pathlib.Path(__file__).resolve().parent.parent
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 # Two replicas on one machine. Only possible before TensorFlow starts.
 tf.config.set_logical_device_configuration(

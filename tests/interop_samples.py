@@ -4,8 +4,8 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from bert_tf import checkpoints, heads, modeling
-from bert_tf.interop import formats, names
+from bert_tf import heads, modeling
+from bert_tf.checkpoints import formats, names, restoring, tf1_files
 from tests import reference
 
 import keras
@@ -36,7 +36,6 @@ TOLERANCE = 1e-5
 def model(head: str, config: modeling.BertConfig) -> keras.Model:
     """Our model with a head."""
     plain: dict[str, Any] = {
-        "encoder": modeling.Bert,
         "pretraining": heads.BertPretrainer,
         "masked_lm": heads.BertMaskedLM,
         "next_sentence": heads.BertNextSentence,
@@ -47,9 +46,12 @@ def model(head: str, config: modeling.BertConfig) -> keras.Model:
         "classification": heads.BertClassifier,
         "tagging": heads.BertTagger,
     }
+    bert = modeling.Bert(config)
+    if head == "encoder":
+        return bert
     if head in plain:
-        return plain[head](config)
-    return labelled[head](config, NUM_LABELS)
+        return plain[head](bert)
+    return labelled[head](bert, NUM_LABELS)
 
 
 def random_model(head: str, config: modeling.BertConfig) -> keras.Model:
@@ -87,7 +89,7 @@ def write_tf1(
     """Writes a model as the original would, and returns the folder."""
     folder.mkdir(exist_ok=True)
     weights = {v.path: v.value for v in made.variables}
-    checkpoints.write(str(folder / "bert_model.ckpt"), weights)
+    tf1_files.write(str(folder / "bert_model.ckpt"), weights)
     (folder / "bert_config.json").write_text(config_of(made).to_json())
     for name, lines in (("vocab.txt", vocab), ("labels.txt", labels)):
         if lines:
@@ -102,7 +104,7 @@ def load(path: str) -> tuple[keras.Model, str]:
     head = names.find_head(source.shapes, source.path)
     assert source.config is not None
     made = model(head, source.config)
-    checkpoints.restore_weights(made.variables, source)
+    restoring.restore_weights(made.variables, source)
     return made, head
 
 

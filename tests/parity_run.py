@@ -8,7 +8,9 @@ Shapes: B batch, S sequence length, P predictions per sequence.
 import pathlib
 from collections.abc import Iterator
 
-from bert_tf import checkpoints, heads, input_pipeline, modeling
+from bert_tf import heads, modeling
+from bert_tf.checkpoints import tf1_files
+from bert_tf.records import pipeline
 from tests import pretraining_records, reference
 
 import numpy as np
@@ -43,16 +45,16 @@ def write(folder: pathlib.Path) -> list[str]:
     """Writes config.json, bert_model.ckpt and records; returns the latter."""
     pretraining_records.write_config(folder / "config.json", **CONFIG)
     config = modeling.BertConfig.from_dict(CONFIG)
-    variables = heads.BertPretrainer(config).trainable_variables
+    variables = heads.BertPretrainer(modeling.Bert(config)).trainable_variables
     reference.random_weights(variables, seed=SEED)
     tensors = {variable.path: variable.value for variable in variables}
-    checkpoints.write(str(folder / "bert_model.ckpt"), tensors)
+    tf1_files.write(str(folder / "bert_model.ckpt"), tensors)
     return pretraining_records.write(folder, COUNTS, seed=SEED)
 
 
 def batches(files: list[str]) -> Iterator[dict[str, np.ndarray]]:
     """Decodes the records that each step gets: [B, S], [B, P] or [B, 1]."""
-    dataset = input_pipeline.train(files, COUNTS, BATCH, SEED).take(STEPS)
+    dataset = pipeline.train(files, COUNTS, BATCH, SEED).take(STEPS)
     for serialized, _ in dataset.as_numpy_iterator():
         rows = [
             tf.train.Example.FromString(record).features.feature

@@ -6,7 +6,8 @@ draws.
 
 import random
 
-from bert_tf import pretraining_data
+from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.vocabularies import word_pieces
 
 import numpy as np
 from scipy import stats
@@ -20,7 +21,7 @@ WORDS = [f"w{i}" for i in range(300)]
 SUFFIXES = [f"##s{i}" for i in range(100)]
 PIECES = [*SPECIAL, *WORDS, *SUFFIXES]
 VOCAB = {piece: index for index, piece in enumerate(PIECES)}
-VOCABULARY = pretraining_data.Vocabulary.from_vocab(VOCAB, "vocab.txt")
+VOCABULARY = word_pieces.WordPiece(tuple(PIECES), True)
 
 
 def make_documents(seed=0, documents=40, sentences=12, tokens=30):
@@ -44,11 +45,13 @@ def make_corpus(documents, vocab=None, first_key=0):
     """The same documents as arrays."""
     sentences = [line for document in documents for line in document]
     pieces = [piece for line in sentences for piece in line]
-    return pretraining_data.Corpus(
+    return pretraining_sequences.Corpus(
         np.array([(vocab or VOCAB)[piece] for piece in pieces], np.int32),
         np.array([not piece.startswith("##") for piece in pieces], bool),
-        pretraining_data.borders([len(line) for line in sentences]),
-        pretraining_data.borders([len(document) for document in documents]),
+        pretraining_sequences.borders([len(line) for line in sentences]),
+        pretraining_sequences.borders(
+            [len(document) for document in documents]
+        ),
         np.arange(first_key, first_key + len(documents), dtype=np.uint64),
     )
 

@@ -6,12 +6,11 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from bert_tf import (
-    manifests,
-    pretraining_data,
-    pretraining_features,
-    records,
-)
+from bert_tf.pretraining_data import rows as pretraining_rows
+from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.records import manifests, reading, tfrecord
+from bert_tf.records import types as record_types
+from bert_tf.vocabularies import word_pieces
 
 import numpy as np
 
@@ -66,53 +65,62 @@ def write(
     files = []
     for number, count in enumerate(counts):
         path = folder / f"records-{number}.tfrecord"
-        with records.Writer(path) as writer:
+        with tfrecord.Writer(path) as writer:
             for _ in range(count):
                 features = values(rng, **lengths)
-                writer.write(records.PRETRAINING.encode(features))
+                writer.write(record_types.PRETRAINING.encode(features))
         files.append(str(path))
     return files
 
 
 # Of as many pieces as the model knows.
-VOCABULARY = pretraining_data.Vocabulary(40, 2, 3, 4, 1, np.arange(40) > 30)
+VOCABULARY = word_pieces.WordPiece(
+    (
+        *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+        *(f"w{number}" for number in range(5, 31)),
+        *(f"##s{number}" for number in range(31, 40)),
+    ),
+    do_lower_case=True,
+)
 
 
 def make_sequences(
-    settings: pretraining_data.Settings, documents: int = 40, seed: int = 0
-) -> pretraining_data.Sequences:
+    settings: pretraining_sequences.Settings, documents: int = 40, seed: int = 0
+) -> pretraining_sequences.Sequences:
     """Cuts random text."""
     rng = np.random.default_rng(seed)
     sentences = rng.integers(1, 12, (documents, 5))
     tokens = rng.integers(5, 40, sentences.sum(), dtype=np.int32)
-    corpus = pretraining_data.Corpus(
+    corpus = pretraining_sequences.Corpus(
         tokens,
         ~VOCABULARY.continues[tokens],
-        pretraining_data.borders(sentences.ravel()),
+        pretraining_sequences.borders(sentences.ravel()),
         5 * np.arange(documents + 1),
         np.arange(documents, dtype=np.uint64),
     )
-    return pretraining_data.create_sequences(corpus, None, settings, seed, 0)
+    return pretraining_sequences.create_sequences(
+        corpus, None, settings, VOCABULARY.template, seed, 0
+    )
 
 
 def write_made(
-    folder: pathlib.Path, settings: pretraining_data.Settings
+    folder: pathlib.Path, settings: pretraining_sequences.Settings
 ) -> list[str]:
     """Writes records of random text, with a manifest."""
-    record_type = records.PRETRAINING_TYPES[settings.record_type]
+    record_type = record_types.PRETRAINING_TYPES[settings.record_type]
     files = []
     for number in range(2):
-        rows = pretraining_features.features(
+        rows = pretraining_rows.features(
             make_sequences(settings, seed=number),
             VOCABULARY,
             settings,
             np.random.default_rng(number),
         )
         path = folder / f"made-{number}.tfrecord"
-        with records.Writer(path) as writer:
+        with tfrecord.Writer(path) as writer:
             writer.write_all(record_type.encode_batch(rows))
         files.append(str(path))
-    masks = pretraining_data.masking_of(settings, VOCABULARY)
+    masks = pretraining_sequences.masking_of(settings, VOCABULARY)
     write_manifest(
         files,
         record_type=settings.record_type,
@@ -130,7 +138,7 @@ def write_made(
 
 def write_manifest(files: Sequence[str], **changes: Any) -> None:
     """Writes manifest.json beside the files, with some values changed."""
-    shards = zip(files, records.count(files), strict=True)
+    shards = zip(files, reading.count(files), strict=True)
     fields: dict[str, Any] = {
         "record_type": "pretraining",
         "max_seq_length": 16,

@@ -7,10 +7,10 @@ import re
 import socket
 import time
 
+from tests import pretraining_records, scripts
+
 import numpy as np
-import pretraining_records
 import pytest
-import scripts
 import tensorflow as tf
 
 

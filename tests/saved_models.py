@@ -68,6 +68,18 @@ def config(
     )
 
 
+def some_ids(rows: int, length: int, vocab_size: int) -> dict[str, np.ndarray]:
+    """Returns what models take: ids of rows of any length, int32."""
+    rng = np.random.default_rng(length)
+    mask = np.arange(length) < rng.integers(1, length + 1, [rows, 1])
+    inputs = {
+        "input_ids": rng.integers(0, vocab_size, [rows, length]),
+        "input_mask": mask,
+        "segment_ids": rng.integers(0, 2, [rows, length]),
+    }
+    return {name: ids.astype(np.int32) for name, ids in inputs.items()}
+
+
 def softmax(logits: np.ndarray) -> np.ndarray:
     """Probabilities over the last axis."""
     exponentials = np.exp(logits - logits.max(-1, keepdims=True))

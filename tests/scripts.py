@@ -20,12 +20,16 @@ from typing import Any
 from absl import flags
 from absl.testing import flagsaver
 
-_ROOT = pathlib.Path(__file__).resolve().parent.parent
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 # No module that defines flags: scripts that do without it define their own.
 _CONTEXT.set_forkserver_preload(
-    ["bert_tf.fine_tuning", "bert_tf.serving", "bert_tf.prediction"]
+    [
+        "bert_tf.training.fine_tuning",
+        "bert_tf.serving.model",
+        "bert_tf.serving.batches",
+    ]
 )
 
 
@@ -160,13 +164,19 @@ def only_flags_of(*modules: types.ModuleType) -> Iterator[None]:
         flags.FLAGS.remove_flag_values(set(flags.FLAGS) - before)
         for name in set(sys.modules) - imported:
             package, _, leaf = name.rpartition(".")
-            if package == "bert_tf" and leaf.endswith("_flags"):
+            if package == "bert_tf.flags" and _defines(sys.modules[name]):
                 delattr(sys.modules[package], leaf)
                 del sys.modules[name]
         for module, flag in hidden:
             flags.FLAGS[flag.name] = flag
             flags.FLAGS.register_flag_by_module(module, flag)
             flags.FLAGS.register_key_flag_for_module(module, flag)
+
+
+def _defines(module: types.ModuleType) -> bool:
+    """Whether the module defines flags."""
+    holders = vars(module).values()
+    return any(isinstance(x, flags.FlagHolder) for x in holders)
 
 
 def run_here(

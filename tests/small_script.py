@@ -4,7 +4,7 @@ import pathlib
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 _SCRIPT = r'''r"""Does what a test asks.
 
@@ -12,7 +12,8 @@ _SCRIPT = r'''r"""Does what a test asks.
         --do_train
 """
 
-from bert_tf import command_line, flag_sections
+from bert_tf.flags import command_line
+from bert_tf.flags import sections as flag_sections
 
 _WORK = flag_sections.Section("What to do")
 _DATA = flag_sections.Section("Data")

@@ -4,12 +4,13 @@ import dataclasses
 import json
 import math
 import pathlib
+from typing import Any
 
 from bert_tf import configuration
 
 import pytest
 
-_MODELS = pathlib.Path(__file__).resolve().parent.parent / "configs" / "models"
+_MODELS = pathlib.Path(__file__).resolve().parents[1] / "configs" / "models"
 
 _TINY = configuration.BertConfig(
     vocab_size=50,
@@ -219,14 +220,18 @@ class TestConfig:
             "layer_norm_eps": 1e-12,
             "transform_act": None,
             "transform_layer_norm_eps": None,
+            "pooler_act": "tanh",
             # As transformers has it.
             "problem_type": None,
         }
 
     def test_what_was_not_set_is_not_written(self):
         config = configuration.BertConfig(vocab_size=7)
-        assert "transform_act" not in json.loads(config.to_json())
-        changed = dataclasses.replace(config, transform_act="gelu_erf")
+        said = json.loads(config.to_json())
+        assert not {"transform_act", "pooler_act"} & set(said)
+        changed = dataclasses.replace(
+            config, transform_act="gelu_erf", pooler_act="relu"
+        )
         values = json.loads(changed.to_json())
         assert configuration.BertConfig.from_dict(values) == changed
 
@@ -240,8 +245,10 @@ class TestConfig:
             values = json.loads(path.read_text())
             config = configuration.BertConfig.from_json_file(str(path))
             known = dataclasses.asdict(config)
-            added = {"layer_norm_eps": 1e-12, "transform_act": None}
+            added: dict[str, Any] = {"layer_norm_eps": 1e-12}
+            added |= {"transform_act": None}
             added |= {"transform_layer_norm_eps": None, "problem_type": None}
+            added |= {"pooler_act": "tanh"}
             said = {k: v for k, v in values.items() if k in known}
             assert said | added == known
 
@@ -300,6 +307,7 @@ class TestConfig:
                 ["transform_layer_norm_eps='x'"],
             ),
             ({"transform_act": "gelu_new"}, ["hidden_act='gelu_new'"]),
+            ({"pooler_act": "none"}, ["`pooler_act`", "pooler_act='none'"]),
             ({"hidden_act": "swish"}, ["hidden_act='swish'", "gelu"]),
             ({"hidden_act": ["gelu"]}, ["hidden_act=['gelu']"]),
         ],

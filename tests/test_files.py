@@ -14,14 +14,15 @@ import sys
 import textwrap
 import threading
 
-from bert_tf import file_systems, files, run_lock
+from bert_tf import files
+from bert_tf.storage import file_systems, run_lock
+from tests import small_disks
 
 import numpy as np
 import pytest
-import small_disks
 import tensorflow as tf
 
-_ROOT = pathlib.Path(__file__).resolve().parent.parent
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 def _start(text, *arguments):

@@ -5,14 +5,9 @@ host's, as shapes are.
 """
 
 from benchmarks import pretraining_step
-from bert_tf import (
-    functions,
-    heads,
-    modeling,
-    optimization,
-    pretraining,
-    training,
-)
+from bert_tf import heads, modeling, optimization
+from bert_tf.encoders import ops
+from bert_tf.training import loop, pretraining
 
 import pytest
 import tensorflow as tf
@@ -61,7 +56,7 @@ def _with_a_gpu(monkeypatch):
     products = kernels.get_registered_kernels_for_op("MatMul").kernel
     if not any(kernel.device_type == "GPU" for kernel in products):
         pytest.skip("tensorflow-cpu, for example, has no GPU kernels to ask")
-    monkeypatch.setattr(functions, "_on_cpus", lambda: False)
+    monkeypatch.setattr(ops, "_on_cpus", lambda: False)
 
 
 def test_comparison_of_int32_is_found():
@@ -75,7 +70,7 @@ def test_comparison_of_int32_is_found():
 
 def test_pretraining_step():
     config = pretraining_step.config_of("tiny")
-    model = heads.BertPretrainer(modeling.BertConfig(**config))
+    model = heads.BertPretrainer(modeling.Bert(modeling.BertConfig(**config)))
     optimizer = optimization.AdamWeightDecay(lambda step: tf.constant(1e-4))
     optimizer.build(model.trainable_variables)
     objective = pretraining.objective("nsp")
@@ -86,7 +81,7 @@ def test_pretraining_step():
 
     @tf.function(autograph=False)
     def step(seed):
-        return training.gradients_and_sums(
+        return loop.gradients_and_sums(
             model, optimizer, objective, batch, objective.weights(batch), seed
         )
 

@@ -3,12 +3,13 @@
 import dataclasses
 
 from bert_tf import heads, modeling
-from bert_tf.interop import names
+from bert_tf.checkpoints import names
+from bert_tf.encoders import layers
+from tests import reference
 
 import keras
 import numpy as np
 import pytest
-import reference
 import tensorflow as tf
 
 _TINY = modeling.BertConfig(
@@ -25,7 +26,7 @@ _INPUTS = reference.batch(_TINY)
 
 @pytest.fixture(scope="module")
 def pretrainer():
-    model = heads.BertPretrainer(_TINY)
+    model = heads.BertPretrainer(modeling.Bert(_TINY))
     reference.random_weights(model.variables)
     return model
 
@@ -39,7 +40,7 @@ def bfloat16():
 
 
 def _classifier(num_labels, config=_TINY):
-    model = heads.BertClassifier(config, num_labels)
+    model = heads.BertClassifier(modeling.Bert(config), num_labels)
     reference.random_weights(model.variables)
     return model
 
@@ -114,7 +115,7 @@ class TestBertPretrainer:
 
     def test_words_are_tied(self, pretrainer):
         # A word's row in the table moves the logits of that word.
-        model = heads.BertPretrainer(_TINY)
+        model = heads.BertPretrainer(modeling.Bert(_TINY))
         reference.random_weights(model.variables)
         unused = ({*range(40)} - set(_INPUTS["input_ids"].ravel())).pop()
         table = model.bert.embeddings.word_embeddings
@@ -155,7 +156,7 @@ class TestBertPretrainer:
         assert np.abs(first - other).mean() > 0.1
 
     def test_bfloat16(self, pretrainer, bfloat16):
-        model = heads.BertPretrainer(_TINY)
+        model = heads.BertPretrainer(modeling.Bert(_TINY))
         reference.random_weights(model.variables)
         assert {v.dtype for v in model.variables} == {"float32"}
         for got, exact in zip(model(_INPUTS), pretrainer(_INPUTS), strict=True):
@@ -194,7 +195,7 @@ class TestBertClassifier:
         assert len(model.trainable_variables) == len(shapes)
 
     def test_initial_values(self):
-        model = heads.BertClassifier(_TINY, 200)
+        model = heads.BertClassifier(modeling.Bert(_TINY), 200)
         weights = model.output_weights.numpy()
         assert abs(weights.std() - 0.8796 * 0.02) < 0.001
         assert np.abs(weights).max() <= 0.04
@@ -219,7 +220,7 @@ class TestBertClassifier:
         model = _classifier(2, config)
         model.rate = 0.5
         for layer in model.bert._flatten_layers():
-            if isinstance(layer, modeling.Residual):
+            if isinstance(layer, layers.Residual):
                 layer.rate = 0
         encoder = dataclasses.replace(config, hidden_dropout_prob=0)
         model.bert.embeddings.config = encoder
@@ -249,7 +250,7 @@ class TestBertClassifier:
     @pytest.mark.parametrize("num_labels", [0, -1])
     def test_no_labels(self, num_labels):
         with pytest.raises(ValueError, match=f"num_labels={num_labels}"):
-            heads.BertClassifier(_TINY, num_labels)
+            heads.BertClassifier(modeling.Bert(_TINY), num_labels)
 
 
 class TestFurtherHeads:
@@ -269,7 +270,7 @@ class TestFurtherHeads:
         )
 
     def test_tagger(self):
-        model = heads.BertTagger(_TINY, 5)
+        model = heads.BertTagger(modeling.Bert(_TINY), 5)
         reference.random_weights(model.variables)
         weights, sequence, _ = self._parts(model)
         logits = model(_INPUTS)
@@ -283,7 +284,7 @@ class TestFurtherHeads:
 
     def test_span_finder_has_the_originals_names(self):
         # google-research/bert, run_squad.py, create_model.
-        model = heads.BertSpanFinder(_TINY)
+        model = heads.BertSpanFinder(modeling.Bert(_TINY))
         assert self._head_names(model) == [
             "cls/squad/output_bias",
             "cls/squad/output_weights",
@@ -297,7 +298,7 @@ class TestFurtherHeads:
         np.testing.assert_allclose(ends, logits[..., 1], atol=1e-5)
 
     def test_multiple_choice(self):
-        model = heads.BertMultipleChoice(_TINY)
+        model = heads.BertMultipleChoice(modeling.Bert(_TINY))
         reference.random_weights(model.variables)
         weights, _, pooled = self._parts(model)
         scores = pooled @ weights["cls/multiple_choice/output_weights"].T
@@ -327,8 +328,8 @@ class TestFurtherHeads:
             _TINY, reference.weights_of(pretrainer.variables), _INPUTS
         )
         models: list[keras.Model] = [
-            heads.BertMaskedLM(_TINY),
-            heads.BertNextSentence(_TINY),
+            heads.BertMaskedLM(modeling.Bert(_TINY)),
+            heads.BertNextSentence(modeling.Bert(_TINY)),
         ]
         for model, logits in zip(models, expected, strict=True):
             # The names are those of the two together.
@@ -344,9 +345,9 @@ class TestFurtherHeads:
             _TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
         )
         if kind == "tagger":
-            model, inputs = heads.BertTagger(config, 2), _INPUTS
+            model, inputs = heads.BertTagger(modeling.Bert(config), 2), _INPUTS
         else:
-            model = heads.BertMultipleChoice(config)
+            model = heads.BertMultipleChoice(modeling.Bert(config))
             inputs = {n: x[:, None] for n, x in _INPUTS.items()}
         reference.random_weights(model.variables)
         same, seed = model(inputs), tf.constant([1, 2])
@@ -358,7 +359,7 @@ class TestFurtherHeads:
         config = dataclasses.replace(
             _TINY, transform_act="relu", transform_layer_norm_eps=1e-2
         )
-        model = heads.BertMaskedLM(config)
+        model = heads.BertMaskedLM(modeling.Bert(config))
         reference.random_weights(model.variables)
         weights, sequence, _ = self._parts(model)
         x = sequence[np.arange(3)[:, None], _INPUTS["masked_lm_positions"]]
@@ -383,8 +384,8 @@ _HEADS = {
     "pretraining": heads.BertPretrainer,
     "masked_lm": heads.BertMaskedLM,
     "next_sentence": heads.BertNextSentence,
-    "classification": lambda config: heads.BertClassifier(config, 3),
-    "tagging": lambda config: heads.BertTagger(config, 3),
+    "classification": lambda bert: heads.BertClassifier(bert, 3),
+    "tagging": lambda bert: heads.BertTagger(bert, 3),
     "span": heads.BertSpanFinder,
     "multiple_choice": heads.BertMultipleChoice,
 }
@@ -392,7 +393,7 @@ _HEADS = {
 
 @pytest.mark.parametrize("head", _HEADS)
 def test_trains_what_has_a_gradient(head):
-    model = _HEADS[head](_TINY)
+    model = _HEADS[head](modeling.Bert(_TINY))
     inputs = _INPUTS
     if head == "multiple_choice":
         inputs = _of_four_choices(inputs)
@@ -405,10 +406,10 @@ def test_trains_what_has_a_gradient(head):
     assert found == {n for n, x in gradients.items() if x is not None}
     without = {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
     assert gradients.keys() - found == set() if model.reads_pooled else without
-    assert model.reads_pooled == (head in names.POOLED)
+    assert model.reads_pooled == names.HEADS[head].reads_pooled
 
 
 def test_each_head_is_looked_at():
-    models = {type(make(_TINY)) for make in _HEADS.values()}
+    models = {type(make(modeling.Bert(_TINY))) for make in _HEADS.values()}
     assert models == {*heads.Model.__subclasses__()}
     assert _HEADS.keys() == names.HEADS.keys() - {"encoder"}

@@ -1,6 +1,7 @@
-"""Tests of bert_tf/loss_scaling.py."""
+"""Tests of bert_tf/optimization.py."""
 
-from bert_tf import checkpoints, loss_scaling, optimization
+from bert_tf import optimization
+from bert_tf.training import state as training_state
 
 import keras
 import numpy as np
@@ -11,7 +12,7 @@ import tensorflow as tf
 def optimizer(variables, **options):
     made = optimization.AdamWeightDecay(
         lambda step: tf.constant(0.1),
-        loss_scale=loss_scaling.LossScale(**options),
+        loss_scale=optimization.LossScale(**options),
     )
     made.build(variables)
     return made
@@ -50,8 +51,8 @@ def test_a_skipped_step_leaves_the_moments():
     after = state(made)
     for slot in ("kernel/adam_m", "kernel/adam_v"):
         assert after[slot] == before[slot]
-    assert after[loss_scaling.SCALE] == before[loss_scaling.SCALE] / 2
-    assert after[loss_scaling.GOOD_STEPS] == 0
+    assert after[optimization.SCALE] == before[optimization.SCALE] / 2
+    assert after[optimization.GOOD_STEPS] == 0
 
 
 def test_what_no_scale_helps_shows():
@@ -90,7 +91,7 @@ def test_all_replicas_skip_together(two_replicas):
         for left, right in values():
             np.testing.assert_array_equal(left, right)
         assert (values()[0][0][0] != 1) == moves
-    scale = made.slots[loss_scaling.SCALE]
+    scale = made.slots[optimization.SCALE]
     assert float(two_replicas.experimental_local_results(scale)[1]) == 2**14
 
 
@@ -99,7 +100,7 @@ def test_state_is_in_the_checkpoint(tmp_path):
         model = keras.Model()
         model.kernel = keras.Variable([1.0], name="kernel")
         made = optimizer([model.kernel])
-        return made, checkpoints.TrainState(model, made, seed=1)
+        return made, training_state.TrainState(model, made, seed=1)
 
     made, saved = make()
     for number, gradient in enumerate((np.inf, 1.0, 1.0)):
@@ -109,13 +110,13 @@ def test_state_is_in_the_checkpoint(tmp_path):
     other, restored = make()
     assert restored.resume(str(tmp_path))
     assert state(other) == state(made)
-    assert state(other)[loss_scaling.GOOD_STEPS] == 2
+    assert state(other)[optimization.GOOD_STEPS] == 2
 
 
 @pytest.mark.parametrize("value, expected", [(1e-7, True), (0.0, False)])
 def test_small_gradients_survive(value, expected):
     # What the scaling is for: 1e-7 times 1e-2 is nothing in float16.
-    scale = loss_scaling.LossScale().initial
+    scale = optimization.LossScale().initial
     x = tf.constant(1.0, tf.float16)
     for factor, survives in ((1.0, False), (scale, expected)):
         with tf.GradientTape() as tape:

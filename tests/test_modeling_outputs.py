@@ -3,12 +3,13 @@
 import dataclasses
 import re
 
-from bert_tf import functions, modeling
+from bert_tf import modeling
+from bert_tf.encoders import layers, ops, padding
+from tests import reference
 
 import keras
 import numpy as np
 import pytest
-import reference
 import tensorflow as tf
 
 _TINY = modeling.BertConfig(
@@ -77,6 +78,32 @@ class TestAgainstNumpy:
             assert got.dtype == tf.float32
             np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5)
         np.testing.assert_array_equal(outputs.sequence, outputs.layers[-1])
+
+    def test_activation_of_the_pooler(self):
+        model = modeling.Bert(dataclasses.replace(_TINY, pooler_act="relu"))
+        reference.random_weights(model.variables)
+        inputs = reference.batch(_TINY)
+        weights = reference.weights_of(model.variables)
+        _, hidden, _ = reference.encode(_TINY, weights, inputs)
+        expected = reference.dense(
+            hidden[-1][:, 0], weights, "bert/pooler/dense"
+        )
+        assert (expected < 0).any() and (expected > 0).any()
+        np.testing.assert_allclose(
+            model(inputs).pooled, np.maximum(expected, 0), rtol=0, atol=1e-5
+        )
+
+    def test_one_layer_stands_twice_in_a_stack(self):
+        layer = layers.TransformerLayer(_TINY, name="layer_0")
+        encoder = modeling.Encoder([layer, layer], name="encoder")
+        encoder.build()
+        reference.random_weights(encoder.variables)
+        assert encoder.count_params() == layer.count_params()
+        x = np.float32(np.random.default_rng(0).standard_normal((2, 5, 12)))
+        layout = padding.Rows(modeling.additive_mask(np.ones([2, 5])))
+        first, second = encoder(x, None, layout=layout)
+        np.testing.assert_array_equal(first, layer(x, None, layout=layout))
+        np.testing.assert_array_equal(second, layer(first, None, layout=layout))
 
     def test_in_a_graph_of_unknown_shape(self, tiny):
         spec = tf.TensorSpec([None, None], tf.int32)
@@ -201,7 +228,8 @@ class TestAgainstKerasHub:
 class TestPadding:
     def _changed(self, inputs):
         """Other words and segments where there is padding."""
-        other = reference.batch(_TINY, *inputs["input_ids"].shape, seed=1)
+        rows, length = inputs["input_ids"].shape
+        other = reference.batch(_TINY, rows, length, seed=1)
         return inputs | {
             name: np.where(inputs["input_mask"] == 1, inputs[name], other[name])
             for name in ("input_ids", "segment_ids")
@@ -330,13 +358,13 @@ class TestDropoutOfTheModel:
             _TINY, hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.3
         )
         seen = []
-        dropout = functions.dropout
+        dropout = ops.dropout
 
         def spy(x, rate, seed):
             seen.append((tuple(x.shape), rate, tuple(seed.numpy())))
             return dropout(x, rate, seed)
 
-        monkeypatch.setattr(functions, "dropout", spy)
+        monkeypatch.setattr(ops, "dropout", spy)
         modeling.Bert(config)(reference.batch(config), tf.constant([1, 2]))
         hidden, probs = ((3, 9, 12), 0.2), ((3, 3, 9, 9), 0.3)
         assert [(shape, rate) for shape, rate, _ in seen] == (

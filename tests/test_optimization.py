@@ -4,6 +4,7 @@ import contextlib
 import re
 
 from bert_tf import optimization
+from bert_tf.training import schedules
 
 import keras
 import numpy as np
@@ -92,7 +93,7 @@ class TestAdamWeightDecay:
         return weights, gradients
 
     def _run(self, weights, gradients, **options):
-        schedule = optimization.linear_warmup_decay(1e-2, 10, self.steps)
+        schedule = schedules.linear_warmup_decay(1e-2, 10, self.steps)
         optimizer = self.kind(schedule, **options)
         variables = [make_variable(path, w) for path, w in weights.items()]
         optimizer.build(variables)
@@ -291,7 +292,7 @@ class TestLamb:
         zero = "cls/predictions/output_bias"  # its norm is 0 at the start
         weights[zero] = np.zeros_like(weights[zero])
         optimizer = optimization.Lamb(
-            optimization.linear_warmup_decay(1e-2, 10, problem.steps)
+            schedules.linear_warmup_decay(1e-2, 10, problem.steps)
         )
         variables = [make_variable(path, w) for path, w in weights.items()]
         optimizer.build(variables)

@@ -1,5 +1,6 @@
 """A wheel built from the repository works from any folder."""
 
+import ast
 import configparser
 import os
 import pathlib
@@ -10,7 +11,7 @@ import zipfile
 
 import pytest
 
-_ROOT = pathlib.Path(__file__).resolve().parent.parent
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 def _setup() -> configparser.ConfigParser:
@@ -19,11 +20,19 @@ def _setup() -> configparser.ConfigParser:
     return setup
 
 
+def _names(text: str) -> list[str]:
+    """Returns the lines of a list in setup.cfg, without comments."""
+    lines = (line.partition("#")[0].strip() for line in text.splitlines())
+    return [line for line in lines if line]
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     # From a copy: a build leaves folders beside the sources.
     copy = tmp_path_factory.mktemp("copy")
-    shutil.copytree(_ROOT / "bert_tf", copy / "bert_tf")
+    left = shutil.ignore_patterns("__pycache__")
+    for folder in ("bert_tf", "configs"):
+        shutil.copytree(_ROOT / folder, copy / folder, ignore=left)
     for path in (
         *_ROOT.glob("*.py"),
         *(_ROOT / n for n in ("setup.cfg", "pyproject.toml", "README.md")),
@@ -31,94 +40,193 @@ def wheel(tmp_path_factory):
     ):
         shutil.copy(path, copy)
     out = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            "wheel",
-            "--quiet",
-            "--no-deps",
-            "--no-build-isolation",
-            "--no-index",
-            "--wheel-dir",
-            out,
-            copy,
-        ],
-        check=True,
-    )
+    _pip("wheel", "--no-deps", "--no-build-isolation", "-w", out, copy)
     (path,) = out.glob("bert_tf-*.whl")
     return path
 
 
-def test_every_script_is_listed():
-    listed = _setup()["options"]["py_modules"].split()
-    assert listed == sorted(path.stem for path in _ROOT.glob("*.py"))
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """Returns the folder into which the wheel is installed."""
+    site = tmp_path_factory.mktemp("site")
+    _pip("install", "--no-deps", "--target", site, wheel)
+    return site
+
+
+def _pip(command: str, *arguments: str | os.PathLike[str]) -> None:
+    pip = [sys.executable, "-m", "pip", command, "--quiet", "--no-index"]
+    subprocess.run([*pip, *arguments], check=True)
+
+
+@pytest.fixture
+def run(installed, tmp_path):
+    """Runs Python in a folder of its own, with what is installed."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    # Before site-packages, where an editable install may be.
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+def test_every_room_is_listed():
+    listed = _names(_setup()["options"]["packages"])
+    assert listed == sorted(listed)
+    rooms = {
+        ".".join(path.parent.relative_to(_ROOT).parts)
+        for path in (_ROOT / "bert_tf").rglob("__init__.py")
+    }
+    assert set(listed) == rooms | {"bert_tf.configs", "bert_tf.scripts"}
 
 
 def test_every_dependency_is_pinned():
     setup = _setup()
-    lines = setup["options"]["install_requires"].splitlines()
+    lines = _names(setup["options"]["install_requires"])
     for name, extra in setup["options.extras_require"].items():
         if name != "beam":  # see its comment
-            lines += extra.splitlines()
+            lines += _names(extra)
     pinned = {
         line.partition("==")[0].lower()
         for line in (_ROOT / "constraints.txt").read_text().splitlines()
     }
     for line in lines:
-        name = line.partition("#")[0].strip()
+        name = line
         for mark in "[<>=!":
             name = name.partition(mark)[0]
-        assert not name or name.lower() in pinned, name
+        assert name.lower() in pinned or name == "bert-tf", name
 
 
-def test_wheel_holds_the_package_and_the_scripts(wheel):
+def test_all_brings_what_the_scripts_name():
+    extras = _setup()["options.extras_require"]
+    (every,) = _names(extras["all"])
+    assert every == "bert-tf[data,huggingface,keras_hub,tfds]"
+    assert set(every[8:-1].split(",")) <= set(extras)
+
+
+def test_errors_name_extras_there_are():
+    extras = _setup()["options.extras_require"]
+    named = set()
+    for path in [*_ROOT.glob("*.py"), *(_ROOT / "bert_tf").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if (
+                isinstance(node, ast.Call)
+                and ast.unparse(node.func) == "extras.check"
+            ):
+                extra = ast.literal_eval(node.args[1])
+                package = ast.literal_eval(node.args[0]).replace("_", "-")
+                assert package in _names(extras[extra]), package
+                named.add(extra)
+    assert named == {"data", "huggingface", "keras_hub", "tfds", "parquet"}
+
+
+def test_wheel_holds_the_package_the_scripts_and_the_configs(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
-    expected = {path.name for path in _ROOT.glob("*.py")}
+    expected = {f"bert_tf/scripts/{x.name}" for x in _ROOT.glob("*.py")}
     expected |= {
         str(path.relative_to(_ROOT))
         for path in (_ROOT / "bert_tf").rglob("*.py")
     }
-    code = {name for name in names if name.endswith(".py")}
-    assert code == expected
+    expected |= {
+        f"bert_tf/{path.relative_to(_ROOT)}"
+        for path in (_ROOT / "configs").rglob("*.*")
+    }
+    assert {name for name in names if ".dist-info/" not in name} == expected
 
 
 @pytest.mark.slow
-def test_script_runs_from_another_folder(wheel, tmp_path):
-    site = tmp_path / "site"
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--no-deps",
-            "--no-index",
-            "--target",
-            site,
-            wheel,
-        ],
-        check=True,
-    )
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    # Before site-packages, where an editable install may be.
-    environment = {**os.environ, "PYTHONPATH": str(site)}
+class TestInstalled:
+    def test_is_what_is_imported(self, run, installed):
+        found = run("-c", "import bert_tf; print(bert_tf.__file__)")
+        assert found.stdout.strip() == str(installed / "bert_tf/__init__.py")
 
-    def run(*arguments: str) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            [sys.executable, *arguments],
-            cwd=elsewhere,
-            env=environment,
-            capture_output=True,
-            text=True,
+    def test_lists_the_scripts(self, run, installed):
+        done = run(str(installed / "bin" / "bert-tf"))
+        assert done.returncode == 0, done.stderr
+        for path in _ROOT.glob("*.py"):
+            purpose = ast.get_docstring(ast.parse(path.read_text()))
+            assert purpose is not None
+            (line,) = (
+                x for x in done.stdout.split("\n") if f" {path.stem} " in x
+            )
+            assert line.split(maxsplit=1)[1] == purpose.split("\n")[0]
+        assert str(installed / "bert_tf" / "configs") in done.stdout
+        assert run("-m", "bert_tf").stdout == done.stdout.replace(
+            "bert-tf ", "python -m bert_tf "
         )
 
-    found = run("-c", "import bert_tf; print(bert_tf.__file__)")
-    assert found.stdout.strip() == str(site / "bert_tf" / "__init__.py")
+    def test_help_has_the_command_that_was_typed(self, run, installed):
+        for typed, words in (
+            ("bert-tf", [str(installed / "bin" / "bert-tf")]),
+            ("python -m bert_tf", ["-m", "bert_tf"]),
+        ):
+            done = run("-X", "importtime", *words, "run_pretraining", "--help")
+            assert done.returncode == 0, done.stderr
+            assert done.stdout.startswith("run_pretraining: Pre-trains BERT")
+            assert f"    {typed} run_pretraining \\\n" in done.stdout
+            assert "python run_" not in done.stdout
+            assert "| tensorflow\n" not in done.stderr
+            wrong = run(*words, "run_pretraining", "--input_fil=x")
+            assert wrong.returncode == 1
+            assert f"{typed} run_pretraining --help" in wrong.stderr
 
-    shown = run("-m", "run_classifier", "--help")
-    assert shown.returncode in (0, 1), shown.stderr  # absl ends --help with 1
-    assert "--task_name" in shown.stdout
+    def test_unknown_name(self, run):
+        done = run("-m", "bert_tf", "run_clasifier", "--do_train")
+        assert done.returncode == 1
+        assert done.stdout == ""
+        assert done.stderr == (
+            "error: There is no script of this name. Did you mean "
+            "run_classifier? python -m bert_tf alone lists all. Received: "
+            "run_clasifier\n"
+        )
+
+    def test_configs_are_copied_and_found(self, run, tmp_path):
+        words = (
+            *("-m", "bert_tf", "run_classifier", "--only_check_args"),
+            *("--flagfile=configs/quickstart/fine_tune_pretrained.flags",),
+        )
+        missing = run(*words)
+        assert missing.returncode == 1
+        assert missing.stderr.count("\n") == 1
+        assert "bert-tf configs copies them" in missing.stderr
+
+        assert run("-m", "bert_tf", "configs").returncode == 0
+        copied = tmp_path / "elsewhere" / "configs"
+        there = {x.relative_to(copied) for x in copied.rglob("*.*")}
+        configs = _ROOT / "configs"
+        assert there == {x.relative_to(configs) for x in configs.rglob("*.*")}
+        # It names another flagfile below configs/.
+        found = run(*words)
+        assert found.returncode == 0, found.stderr
+
+        again = run("-m", "bert_tf", "configs")
+        assert again.returncode == 1
+        assert again.stderr.startswith("error: The folder is there already. ")
+        assert run("-m", "bert_tf", "configs", "others").returncode == 0
+        assert (tmp_path / "elsewhere" / "others" / "mrpc.flags").exists()
+
+    def test_script_runs(self, run, tmp_path):
+        """Data creation, whose workers import the script that runs."""
+        folder = tmp_path / "elsewhere"
+        (folder / "text.txt").write_text(
+            "One two.\nThree.\n\nTwo.\nFour one.\n\n" * 20
+        )
+        pieces = "[PAD] [UNK] [CLS] [SEP] [MASK] one two three four ."
+        (folder / "vocab.txt").write_text(pieces.replace(" ", "\n") + "\n")
+        done = run(
+            *("-m", "bert_tf", "create_pretraining_data", "--num_workers=2"),
+            *("--input_file=text.txt", "--vocab_file=vocab.txt"),
+            *("--output_dir=records", "--max_seq_length=16"),
+            *("--max_predictions_per_seq=2", "--num_shards=2"),
+        )
+        assert done.returncode == 0, done.stderr
+        assert (folder / "records" / "manifest.json").exists()

@@ -4,7 +4,7 @@ import pathlib
 import pickle
 import unicodedata
 
-from bert_tf import characters, tokenization
+from bert_tf import characters, tokenization, vocab_files
 from tests import sample_texts, tokenizer_rules
 
 import pytest
@@ -302,7 +302,7 @@ def test_what_editors_add_is_left_out(text, done, tmp_path, caplog):
     assert list(vocab) == [row for row in rows if row]
     assert list(vocab.values()) == [0, 1, 2]
     # One text whatever the file was like: what is hashed and kept.
-    assert tokenization.read_vocab(path).removesuffix("\n") == "[UNK]\na\n##b"
+    assert vocab_files.read_vocab(path).removesuffix("\n") == "[UNK]\na\n##b"
     # Once, however often it is read.
     assert caplog.messages == [f"{path} is read with {done}."]
 
@@ -318,7 +318,7 @@ def test_what_need_not_be_said(tmp_path, caplog):
     caplog.set_level("INFO", "absl")
     # Nothing is done; a process of many is told to be quiet.
     path.write_bytes(b"[UNK]\n a \n##b")
-    assert tokenization.read_vocab(path) == "[UNK]\n a \n##b"
+    assert vocab_files.read_vocab(path) == "[UNK]\n a \n##b"
     path.write_bytes(b"[UNK]\r\na\r\n")
     assert tokenization.load_vocab(path, say=False) == {"[UNK]": 0, "a": 1}
     assert not caplog.messages
@@ -327,7 +327,7 @@ def test_what_need_not_be_said(tmp_path, caplog):
 @pytest.mark.parametrize("name", RELEASED)
 def test_released_vocabularies_stay_as_they_are(name, shared_data):
     path = shared_data / "vocab" / f"{name}.txt"
-    assert tokenization.read_vocab(path).encode() == path.read_bytes()
+    assert vocab_files.read_vocab(path).encode() == path.read_bytes()
 
 
 def test_released_vocabulary_with_windows_line_ends(tmp_path, shared_data):
@@ -336,7 +336,7 @@ def test_released_vocabulary_with_windows_line_ends(tmp_path, shared_data):
     changed = tmp_path / "vocab.txt"
     data = path.read_bytes()
     changed.write_bytes(data.replace(b"\n", b"\r\n") + b"\r\n")
-    assert tokenization.read_vocab(changed).encode() == data
+    assert vocab_files.read_vocab(changed).encode() == data
 
 
 @pytest.mark.parametrize(
@@ -410,12 +410,12 @@ def test_casing_of_released_vocabularies(name, shared_data):
 def test_casing_of_small_vocabularies(pieces, fits_lower, fits_cased):
     for do_lower_case, fits in [(True, fits_lower), (False, fits_cased)]:
         if fits:
-            tokenization.check_casing(pieces, do_lower_case, "v.txt")
+            vocab_files.check_casing(pieces, do_lower_case, "v.txt")
         else:
             # The name begins the sentence, whatever it is.
             for name in ("v.txt", "The vocabulary of x"):
                 with pytest.raises(ValueError, match=f"^{name} is"):
-                    tokenization.check_casing(pieces, do_lower_case, name)
+                    vocab_files.check_casing(pieces, do_lower_case, name)
 
 
 @pytest.mark.parametrize(
@@ -433,7 +433,7 @@ def test_casing_of_small_vocabularies(pieces, fits_lower, fits_cased):
 def test_casing_by_the_name_of_the_checkpoint(
     checkpoint, fits_lower, fits_cased
 ):
-    check = tokenization.validate_case_matches_checkpoint
+    check = vocab_files.validate_case_matches_checkpoint
     for do_lower_case, fits in [(True, fits_lower), (False, fits_cased)]:
         if fits:
             check(do_lower_case, checkpoint)

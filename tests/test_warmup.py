@@ -1,6 +1,6 @@
 """The original's learning rate, in closed form."""
 
-from bert_tf import optimization
+from bert_tf.training import schedules
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ class TestLinearWarmupDecay:
         ("warmup", "steps"), [(0, 50), (1, 50), (10, 50), (50, 50), (0, 1)]
     )
     def test_closed_form_at_every_step(self, warmup, steps):
-        schedule = optimization.linear_warmup_decay(3e-4, warmup, steps)
+        schedule = schedules.linear_warmup_decay(3e-4, warmup, steps)
         for step in range(steps + 10):
             share = step / warmup if step < warmup else 1 - step / steps
             rate = schedule(tf.constant(step, tf.int64))
@@ -24,7 +24,7 @@ class TestLinearWarmupDecay:
     def test_landmarks(self):
         # The original's numbers: no rate in the first step; after the warm-up
         # the line from step 0, so it drops from 0.99 to 0.9 of the peak.
-        schedule = optimization.linear_warmup_decay(1.0, 100, 1000)
+        schedule = schedules.linear_warmup_decay(1.0, 100, 1000)
         rates = [
             float(schedule(tf.constant(step, tf.int64)))
             for step in (0, 50, 99, 100, 550, 999, 1000, 5000)
@@ -34,7 +34,7 @@ class TestLinearWarmupDecay:
         assert rates[-2:] == [0, 0]
 
     def test_long_runs_keep_their_precision(self):
-        schedule = optimization.linear_warmup_decay(1e-4, 10_000, 1_000_000)
+        schedule = schedules.linear_warmup_decay(1e-4, 10_000, 1_000_000)
         for step in (9_999, 10_000, 999_999):
             share = step / 1e4 if step < 1e4 else 1 - step / 1e6
             np.testing.assert_allclose(
@@ -52,4 +52,4 @@ class TestLinearWarmupDecay:
     )
     def test_bad_arguments(self, warmup, steps, words):
         with pytest.raises(ValueError, match=words):
-            optimization.linear_warmup_decay(1e-4, warmup, steps)
+            schedules.linear_warmup_decay(1e-4, warmup, steps)

@@ -2,7 +2,8 @@
 
 import pathlib
 
-from bert_tf import checkpoints, heads, modeling
+from bert_tf import heads, modeling
+from bert_tf.checkpoints import tf1_files
 
 import keras
 import numpy as np
@@ -46,7 +47,7 @@ def write_model(
     """
     write_files(folder)
     keras.utils.set_random_seed(1)
-    model = model or heads.BertPretrainer(CONFIG)
+    model = model or heads.BertPretrainer(modeling.Bert(CONFIG))
     weights = {v.path: tf.convert_to_tensor(v.value) for v in model.variables}
     tensors = {**weights, "global_step": np.int64(0)}
-    checkpoints.write(str(folder / name), tensors)
+    tf1_files.write(str(folder / name), tensors)

@@ -1,6 +1,8 @@
 """A model that is traced quickly, and its objective, for tests of loops."""
 
-from bert_tf import functions, losses, training
+from bert_tf import losses
+from bert_tf.encoders import ops
+from bert_tf.training import loop
 
 import keras
 import numpy as np
@@ -30,8 +32,8 @@ class Tiny(keras.Model):
 
     def call(self, batch, dropout_seed=None):
         table = tf.convert_to_tensor(self.table)
-        x = functions.embed(table, batch["input_ids"])  # [B, S, D]
-        x = functions.dropout(x, self.rate, dropout_seed)
+        x = ops.embed(table, batch["input_ids"])  # [B, S, D]
+        x = ops.dropout(x, self.rate, dropout_seed)
         rows = tf.gather(x, batch["masked_lm_positions"], batch_dims=1)
         words = tf.matmul(rows, table, transpose_b=True) + self.bias
         return words, tf.matmul(tf.reduce_mean(x, axis=1), self.next)
@@ -59,7 +61,7 @@ def sums(model, batch, dropout_seed):
     }
 
 
-OBJECTIVE = training.Objective(weights, sums)
+OBJECTIVE = loop.Objective(weights, sums)
 
 
 def assert_same(found, expected, tolerance=0.0):

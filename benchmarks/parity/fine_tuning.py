@@ -33,7 +33,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from benchmarks import weights
-from bert_tf.tasks import classification, common, glue, metrics
+from bert_tf.tasks import tables
+from bert_tf.tasks.classification import glue, metrics
+from bert_tf.tasks.classification import task as classification
 
 import numpy as np
 from absl import app, flags
@@ -204,7 +206,7 @@ def theirs(name: str, data: pathlib.Path, seed: int) -> float:
 
 def encode(
     task: classification.Task,
-    examples: Iterable[common.Example],
+    examples: Iterable[tables.Example],
     tokenizer: Any,
 ) -> list[dict]:
     """Tokenizes examples; labels as the model's loss wants them."""

@@ -17,8 +17,10 @@ import time
 # Before the tokenizers are imported: one core for each.
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-from bert_tf import squad_records, tokenization
-from bert_tf.tasks import squad, squad_windows
+from bert_tf import vocabularies
+from bert_tf.tasks.squad import questions as squad_questions
+from bert_tf.tasks.squad import records as squad_records
+from bert_tf.tasks.squad import windows as squad_windows
 
 import transformers
 from absl import app, flags, logging
@@ -34,9 +36,11 @@ _ROUNDS = 3
 
 def ours(train_file, vocab_file, folder):
     """From JSON to TFRecord; returns the number of windows."""
-    questions = squad.with_one_answer(train_file, squad.read(train_file), False)
+    questions = squad_questions.with_one_answer(
+        train_file, squad_questions.read(train_file), False
+    )
     cutter = squad_windows.Cutter(
-        tokenization.FullTokenizer(vocab_file),
+        vocabularies.open(vocab_file, do_lower_case=True),
         squad_windows.Layout(384, 128, 64),
     )
     path = os.path.join(folder, "train.tf_record")
@@ -84,7 +88,9 @@ def main(_):
     logging.set_verbosity(logging.ERROR)
     train_file, vocab_file = _TRAIN_FILE.value, _VOCAB_FILE.value
     tokenizer = transformers.BertTokenizer(vocab_file)
-    questions = squad.with_one_answer(train_file, squad.read(train_file), False)
+    questions = squad_questions.with_one_answer(
+        train_file, squad_questions.read(train_file), False
+    )
     seconds: dict[str, list[float]] = {"ours": [], "theirs": []}
     for _ in range(_ROUNDS):
         with tempfile.TemporaryDirectory() as folder:

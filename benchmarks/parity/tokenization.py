@@ -25,7 +25,8 @@ import sys
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 
-from bert_tf import text_ops, tokenization
+from bert_tf import tokenization
+from bert_tf.text import graph as text_graph
 from tests import sample_texts, tokenizer_rules
 
 import tensorflow as tf
@@ -130,7 +131,7 @@ class Comparison:
             vocab=dict(vocab), do_lower_case=do_lower_case
         ).backend_tokenizer
         self.graph = tf.function(
-            text_ops.BertTokenizer(list(vocab), do_lower_case).tokenize,
+            text_graph.BertTokenizer(list(vocab), do_lower_case).tokenize,
             input_signature=[tf.TensorSpec([None], tf.string)],
         )
         self._words = functools.lru_cache(1 << 20)(self._join_words)

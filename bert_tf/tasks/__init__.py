@@ -1,1 +1,1 @@
-"""What the data of each task says: files, texts, labels, metrics."""
+"""A folder a task: its data, records, results and SavedModel."""

@@ -4,6 +4,8 @@ import json
 import math
 from collections.abc import Collection, Sequence
 
+from bert_tf.errors import InputError
+
 from absl import logging
 
 _MOST_LISTED = 20
@@ -47,7 +49,7 @@ def split(text: str, separator: str) -> tuple[str, ...]:
 
 
 def known(label: str, labels: Sequence[str], where: str) -> str:
-    """Returns the label; ValueError if it is none of those known.
+    """Returns the label; InputError if it is none of those known.
 
     Args:
         label: As the file has it.
@@ -55,7 +57,7 @@ def known(label: str, labels: Sequence[str], where: str) -> str:
         where: File and line, for the error.
     """
     if label not in labels:
-        raise ValueError(
+        raise InputError(
             f"{where}: unknown label. Expected one of {listed(labels)}. "
             f"Received: label={shortened(repr(label))}"
         )
@@ -63,18 +65,18 @@ def known(label: str, labels: Sequence[str], where: str) -> str:
 
 
 def score(text: str, where: str) -> float:
-    """Returns a score; ValueError if it is not a number."""
+    """Returns a score; InputError if it is not a number."""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ValueError(
+        raise InputError(
             f"{where}: the score is not a number. "
             f"Received: label={shortened(repr(text))}"
         )
     if abs(value) > _MOST_OF_A_SCORE:
-        raise ValueError(
+        raise InputError(
             f"{where}: the score is too large to be learned. Expected at most "
             f"{_MOST_OF_A_SCORE:g}; scale the scores. "
             f"Received: label={shortened(repr(text))}"
@@ -83,9 +85,9 @@ def score(text: str, where: str) -> float:
 
 
 def check(labels: Sequence[str]) -> None:
-    """Raises ValueError unless the classes can be told apart and written."""
+    """Raises InputError unless the classes can be told apart and written."""
     if len(labels) < 2 or len(set(labels)) < len(labels):
-        raise ValueError(
+        raise InputError(
             "Expected at least two labels, each once. "
             f"Received: labels={listed(labels, ',')}"
         )
@@ -95,7 +97,7 @@ def check(labels: Sequence[str]) -> None:
     for label in labels:
         other = stripped.setdefault(label.strip(), label)
         if other != label:
-            raise ValueError(
+            raise InputError(
                 "Two labels differ only in white space around them, and would "
                 "be two classes. Remove it where they stand. "
                 f"Received: {shortened(repr(other))}, {shortened(repr(label))}"
@@ -110,19 +112,20 @@ def warn_of_unseen(
     if unseen:
         logging.warning(
             "%s has no example of %s, so they will not be learned.",
-            *(path, listed(unseen)),
+            path,
+            listed(unseen),
         )
 
 
 def check_one(label: str, where: str) -> None:
-    """Raises ValueError if a label is empty or holds a line end.
+    """Raises InputError if a label is empty or holds a line end.
 
     Args:
         label: One of those there are: a line of labels.txt.
         where: File and line, or the flag, for the error.
     """
     if not label.strip() or "\n" in label:
-        raise ValueError(
+        raise InputError(
             f"{where}: a label must not be empty or hold a line end. "
             f"Received: label={shortened(repr(label))}. Give it a name, in "
             "one line."

@@ -5,7 +5,7 @@ import pathlib
 import shutil
 from collections.abc import Callable
 
-from bert_tf import checkpoints
+from bert_tf.checkpoints import tf1_files
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def _only_names(*names: str) -> Callable[[pathlib.Path], None]:
 
     def change(folder):
         tensors = {name: np.zeros([2, 2], np.float32) for name in names}
-        checkpoints.write(str(folder / _PREFIX), tensors)
+        tf1_files.write(str(folder / _PREFIX), tensors)
 
     return change
 

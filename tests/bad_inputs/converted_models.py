@@ -4,7 +4,8 @@ import os
 import pathlib
 import shutil
 
-from bert_tf import checkpoints, heads
+from bert_tf import heads, modeling
+from bert_tf.checkpoints import tf1_files
 from tests import tiny_files
 from tests.bad_inputs import bad_models, damaged, foreign_models
 
@@ -24,16 +25,16 @@ def _write_two_heads(model: pathlib.Path) -> None:
     tensors = {
         variable.path: variable.value
         for kind in (heads.BertPretrainer, heads.BertSpanFinder)
-        for variable in kind(tiny_files.CONFIG).variables
+        for variable in kind(modeling.Bert(tiny_files.CONFIG)).variables
     }
-    checkpoints.write(str(model / "bert_model.ckpt"), tensors)
+    tf1_files.write(str(model / "bert_model.ckpt"), tensors)
 
 
 def _write_models(folder: pathlib.Path) -> None:
     model, classifier = folder / "model", folder / "classifier"
     tiny_files.write_model(model)
     tiny_files.write_model(
-        classifier, heads.BertClassifier(tiny_files.CONFIG, 3)
+        classifier, heads.BertClassifier(modeling.Bert(tiny_files.CONFIG), 3)
     )
     bad_models.write(folder / "models", model)
     known = {

@@ -5,7 +5,7 @@ import pathlib
 import shutil
 from collections.abc import Callable, Mapping
 
-from bert_tf import checkpoints
+from bert_tf.checkpoints import tf1_files
 from tests import tiny_files
 from tests.bad_inputs import bad_models
 
@@ -79,11 +79,11 @@ def _instead(piece: str, other: str) -> Change:
 
 def rename_tensors(folder: pathlib.Path, rename: Callable[[str], str]) -> None:
     """Renames what is in the checkpoints of a run; to "": leaves it out."""
-    for prefix in checkpoints.numbered(str(folder)).values():
-        values = checkpoints.read(prefix, list(checkpoints.shapes(prefix)))
+    for prefix in tf1_files.numbered(str(folder)).values():
+        values = tf1_files.read(prefix, list(tf1_files.shapes(prefix)))
         renamed = {rename(name): value for name, value in values.items()}
         renamed.pop("", None)
-        checkpoints.write(prefix, renamed)
+        tf1_files.write(prefix, renamed)
 
 
 CONFIGS: dict[str, Change] = {

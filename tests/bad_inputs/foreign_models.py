@@ -7,7 +7,7 @@ import pathlib
 import pickle
 from collections.abc import Callable
 
-from bert_tf.interop import formats
+from bert_tf.checkpoints import formats
 from tests.bad_inputs import bad_models, damaged
 
 import numpy as np

@@ -13,11 +13,14 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from tests import scripts
 
-_ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+import pytest
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # What counts as what a case must not do; the summary has a line for each.
 FAULTS = (
@@ -137,6 +140,66 @@ def check_works(
     assert run.wait() == 0, run.stderr
     said = case.line.format(data=data, out=folder / "out")
     assert said in run.stderr
+
+
+# ---- The tests of a script --------------------------------------------------
+
+# What pytest finds under a name: `test_bad_input = refused(SCRIPT, CASES)`.
+_Test = Callable[..., None]
+
+
+def inputs(write: Callable[[pathlib.Path], None]) -> Any:
+    """Returns the fixture `data`: a folder with what a function writes."""
+
+    @pytest.fixture(scope="module")
+    def data(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+        folder = tmp_path_factory.mktemp("data")
+        write(folder)
+        return folder
+
+    return data
+
+
+def refused(script: Script, cases: Mapping[str, Case]) -> _Test:
+    """Returns a test of each case: see `check`."""
+
+    @pytest.mark.parametrize("name", cases)
+    def test(name, data, tmp_path):
+        check(script, cases[name], data, tmp_path)
+
+    return test
+
+
+def good(script: Script) -> _Test:
+    """Returns a test that the good command is: see `check_good`."""
+
+    def test(data, tmp_path):
+        check_good(script, data, tmp_path)
+
+    return test
+
+
+def found_right(script: Script, cases: Mapping[str, Case]) -> _Test:
+    """Returns a test of cases that --check_only finds right."""
+
+    @pytest.mark.parametrize("name", cases)
+    def test(name, data, tmp_path):
+        check_good(script, data, tmp_path, cases[name])
+
+    return test
+
+
+def rightly_works(script: Script, cases: Mapping[str, Case]) -> _Test:
+    """Returns a test of cases that work to their end: see `check_works`."""
+
+    @pytest.mark.parametrize("name", cases)
+    def test(name, data, tmp_path):
+        check_works(script, cases[name], data, tmp_path)
+
+    return test
+
+
+# ---- Running ----------------------------------------------------------------
 
 
 def _environment(

@@ -6,7 +6,7 @@ import os
 import pathlib
 import shutil
 
-from bert_tf import records
+from bert_tf.records import types as record_types
 from tests import pretraining_records, tiny_files
 from tests.bad_inputs import bad_models, damaged
 
@@ -60,7 +60,7 @@ def _record(**changes: float) -> bytes:
     values = {name: np.array(value) for name, value in values.items()}
     for name, value in changes.items():
         values[name].ravel()[-1] = value
-    return records.PRETRAINING.encode(values)
+    return record_types.PRETRAINING.encode(values)
 
 
 def _write_tfrecord(path: pathlib.Path, *rows: bytes) -> None:
@@ -118,7 +118,7 @@ def _write_other_records(folder: pathlib.Path) -> None:
     _write_tfrecord(folder / "garbage", b"\xff\xff no example")
     _write_tfrecord(folder / "second_garbage", _record(), b"\xff no example")
     values = pretraining_records.values(np.random.default_rng(0), sequence=20)
-    longer = records.PRETRAINING.encode(values)
+    longer = record_types.PRETRAINING.encode(values)
     _write_tfrecord(folder / "ragged", _record(), longer)
     (folder / "longer").mkdir()
     _write_tfrecord(folder / "longer" / "a.tfrecord", longer)

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-from bert_tf import lock_file
+from bert_tf.storage import lock_file
 from tests.bad_inputs import matrix
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -22,7 +22,7 @@ _ODD = {
 }
 _HOLD = """
 import sys, time
-from bert_tf import run_lock
+from bert_tf.storage import run_lock
 lock = run_lock.hold(sys.argv[1], what="trains")
 print("held", flush=True)
 time.sleep(600)

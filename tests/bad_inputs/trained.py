@@ -5,7 +5,8 @@ import pathlib
 import shutil
 from collections.abc import Mapping, Sequence
 
-from bert_tf import checkpoints, heads
+from bert_tf import heads, modeling
+from bert_tf.checkpoints import tf1_files
 from tests import scripts, tiny_files
 from tests.bad_inputs import bad_models, damaged
 
@@ -26,7 +27,7 @@ def _write(
 ) -> None:
     """Writes what a run leaves."""
     tiny_files.write_model(folder, model, _PREFIX)
-    checkpoints.write_state(str(folder), [str(folder / _PREFIX)])
+    tf1_files.write_state(str(folder), [str(folder / _PREFIX)])
     known = ("--max_seq_length=16", "--do_lower_case=true", *flags)
     (folder / "flags.txt").write_text("".join(f"{x}\n" for x in known))
     if labels:
@@ -52,9 +53,9 @@ def _untrained(folder: pathlib.Path) -> None:
 
 def _nan(folder: pathlib.Path) -> None:
     prefix = str(folder / _PREFIX)
-    values = checkpoints.read(prefix, list(checkpoints.shapes(prefix)))
+    values = tf1_files.read(prefix, list(tf1_files.shapes(prefix)))
     values["output_bias"] = np.full([2], np.nan, np.float32)
-    checkpoints.write(prefix, values)
+    tf1_files.write(prefix, values)
 
 
 def _best(text: bytes) -> damaged.Change:
@@ -103,24 +104,31 @@ def write(folder: pathlib.Path) -> None:
     pairs = folder / "run"
     _write(
         pairs,
-        heads.BertClassifier(config, 2),
+        heads.BertClassifier(modeling.Bert(config), 2),
         ["--text_a_column=a", "--text_b_column=b"],
         ["no", "yes"],
     )
     _write(
         folder / "single",
-        heads.BertClassifier(config, 2),
+        heads.BertClassifier(modeling.Bert(config), 2),
         ["--text_a_column=a"],
         ["no", "yes"],
     )
     _write(
         folder / "span",
-        heads.BertSpanFinder(config),
+        heads.BertSpanFinder(modeling.Bert(config)),
         ["--doc_stride=4", "--max_query_length=4"],
     )
-    _write(folder / "tagger", heads.BertTagger(config, 2), [], ["O", "B-X"])
-    _write(folder / "score", heads.BertClassifier(config, 1), [])
-    _write(folder / "choices", heads.BertMultipleChoice(config), [])
+    _write(
+        folder / "tagger",
+        heads.BertTagger(modeling.Bert(config), 2),
+        [],
+        ["O", "B-X"],
+    )
+    _write(folder / "score", heads.BertClassifier(modeling.Bert(config), 1), [])
+    _write(
+        folder / "choices", heads.BertMultipleChoice(modeling.Bert(config)), []
+    )
     damaged.write_changed(
         pairs, folder / "runs", damaged.CONFIGS | damaged.VOCABS | DAMAGES
     )

@@ -1,0 +1,117 @@
+"""The command `bert-tf`: runs the scripts from any folder.
+
+    bert-tf                                # lists them
+    bert-tf run_classifier --flagfile=configs/mrpc.flags ...
+    bert-tf configs                        # copies configs/ to here
+
+`python -m bert_tf` is the same.
+"""
+
+import difflib
+import pathlib
+import runpy
+import shutil
+import sys
+
+import bert_tf
+
+_PACKAGE = pathlib.Path(__file__).resolve().parent
+_TYPED = "python -m bert_tf" if __name__ == "__main__" else "bert-tf"
+_ABOUT_CONFIGS = "Copies flagfiles and models' configs into a folder."
+
+
+def _place(name: str) -> pathlib.Path:
+    """Returns where scripts or configs lie: in a wheel, or in a clone."""
+    installed = _PACKAGE / name
+    clone = {"scripts": _PACKAGE.parent, "configs": _PACKAGE.parent / "configs"}
+    return installed if installed.is_dir() else clone[name]
+
+
+def _scripts() -> dict[str, pathlib.Path]:
+    """Returns the path of each script by its name."""
+    return {path.stem: path for path in sorted(_place("scripts").glob("*.py"))}
+
+
+def _purpose(script: pathlib.Path) -> str:
+    """Returns the first line of a script's docstring."""
+    with script.open(encoding="utf-8") as lines:
+        return lines.readline().removeprefix("r").strip('"\n')
+
+
+def _listing() -> str:
+    """Returns what there is to run."""
+    rows = {name: _purpose(path) for name, path in _scripts().items()}
+    rows["configs"] = _ABOUT_CONFIGS
+    width = max(map(len, rows))
+    return "\n".join(
+        [
+            f"{_TYPED} NAME --flag=value ... runs one of these, from any",
+            f"folder; {_TYPED} NAME --help shows its flags.",
+            "",
+            *(f"  {name:{width}}  {text}" for name, text in rows.items()),
+            "",
+            f"{_TYPED} configs [DIR] copies {_place('configs')}",
+            "to DIR, by default ./configs, where --flagfile=configs/mrpc.flags "
+            "finds it.",
+        ]
+    )
+
+
+def _end(message: str) -> None:
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(1)
+
+
+def _copy_configs(arguments: list[str]) -> None:
+    """Copies flagfiles and models' configs to where the user is."""
+    if len(arguments) > 1 or (arguments and arguments[0].startswith("-")):
+        _end(
+            "Give one folder, or none for ./configs. Received: "
+            f"{' '.join(arguments)}"
+        )
+    folder = pathlib.Path(*arguments or ["configs"])
+    try:
+        shutil.copytree(
+            _place("configs"),
+            folder,
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
+    except FileExistsError:
+        _end(
+            "The folder is there already. Name another, as in "
+            f"{_TYPED} configs DIR. Received: {folder}"
+        )
+    except OSError as error:
+        _end(f"The configs can't be copied: {error}")
+    print(f"Copied the configs to {folder}.")
+
+
+def main() -> None:
+    """Runs what the command line names."""
+    bert_tf.check_python()
+    name, arguments = (sys.argv[1:2] or [""])[0], sys.argv[2:]
+    if name in ("", "-h", "--help", "help"):
+        print(_listing())
+        return
+    if name == "configs":
+        _copy_configs(arguments)
+        return
+    scripts = _scripts()
+    script = scripts.get(name.removesuffix(".py"))
+    if script is None:
+        near = difflib.get_close_matches(name, [*scripts, "configs"], 1)
+        way_out = f"Did you mean {near[0]}? " if near else ""
+        _end(
+            f"There is no script of this name. {way_out}{_TYPED} alone lists "
+            f"all. Received: {name}"
+        )
+        return
+    from bert_tf.flags import help_text
+
+    help_text.launch_with(_TYPED)
+    sys.argv = [str(script), *arguments]
+    runpy.run_path(str(script), run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What `import bert_tf` offers to programs: models, answers, a tokenizer."""

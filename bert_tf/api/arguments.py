@@ -1,0 +1,229 @@
+"""The keywords of `bert_tf.load`: what each is, and which head it goes with.
+
+They are the flags of run_prediction.py under the same names. What the library
+says of a flag, a program reads as a keyword.
+"""
+
+import contextlib
+import dataclasses
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+from bert_tf import options
+from bert_tf.errors import InputError
+from bert_tf.tasks.classification import glue
+from bert_tf.tasks.tagging import schemes
+
+
+class Options(TypedDict, total=False):
+    """What may be said of a checkpoint when it is loaded, all optional.
+
+    Attributes:
+        use_checkpoint: Of a run, "best" (the default) or "last".
+        head: Which head of the checkpoint, such as "encoder".
+        bert_config_file: The model's, where it is not beside the checkpoint.
+        vocab_file: Its vocabulary, likewise.
+        do_lower_case: As in training; by default true.
+        max_seq_length: Pieces that the model reads at a time; by default as
+            in training, or 128, and 384 to find answers.
+        task_name: Of a classifier: gives the labels, as "MRPC" does.
+        labels: Of a classifier or tagger, in the order of training.
+        regression: Whether a classifier predicts a score.
+        pairs: Whether a classifier takes a second text.
+        scheme: How a tagger's labels spell entities, such as "BIO".
+        doc_stride: To find answers, as in run_squad.py; so are the next five.
+        max_query_length: By default 64.
+        n_best_size: By default 20.
+        max_answer_length: By default 30.
+        version_2_with_negative: Whether there may be no answer.
+        null_score_diff_threshold: A number, or "auto" for what was tuned.
+        top_k: Pieces to list for a masked word; by default 5.
+        features: Of an encoder, which layers make a vector.
+        unit: Of an encoder, "mean" or "cls".
+        normalize: Of an encoder, whether vectors have the length 1.
+    """
+
+    use_checkpoint: Literal["best", "last"]
+    head: str
+    bert_config_file: str | os.PathLike[str]
+    vocab_file: str | os.PathLike[str]
+    do_lower_case: bool
+    max_seq_length: int
+    task_name: str
+    labels: Sequence[str]
+    regression: bool
+    pairs: bool
+    scheme: str
+    doc_stride: int
+    max_query_length: int
+    n_best_size: int
+    max_answer_length: int
+    version_2_with_negative: bool
+    null_score_diff_threshold: float | str
+    top_k: int
+    features: str
+    unit: str
+    normalize: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class _Keyword:
+    """One of them.
+
+    Attributes:
+        kind: What its value is: a key of `_READ`.
+        heads: Those that it goes with; none for all.
+        least: Of a whole number.
+        of: Of a choice, what there is.
+    """
+
+    kind: str
+    heads: tuple[str, ...] = ()
+    least: int = 1
+    of: Sequence[str] = ()
+
+
+_CLASSIFIER = ("classification",)
+KEYWORDS: Mapping[str, _Keyword] = {
+    "use_checkpoint": _Keyword("choice", of=options.USE_CHECKPOINT),
+    "head": _Keyword("choice", of=options.SERVED_HEADS),
+    "bert_config_file": _Keyword("path"),
+    "vocab_file": _Keyword("path"),
+    "do_lower_case": _Keyword("boolean"),
+    "max_seq_length": _Keyword("whole", least=4),
+    "task_name": _Keyword("text", _CLASSIFIER),
+    "labels": _Keyword("texts", ("classification", "tagging")),
+    "regression": _Keyword("boolean", _CLASSIFIER),
+    "pairs": _Keyword("boolean", _CLASSIFIER),
+    "scheme": _Keyword(
+        "choice", ("tagging",), of=(*schemes.SCHEMES, schemes.NO_SCHEME)
+    ),
+    "doc_stride": _Keyword("whole", ("span",)),
+    "max_query_length": _Keyword("whole", ("span",)),
+    "n_best_size": _Keyword("whole", ("span",)),
+    "max_answer_length": _Keyword("whole", ("span",)),
+    "version_2_with_negative": _Keyword("boolean", ("span",)),
+    "null_score_diff_threshold": _Keyword("number or auto", ("span",)),
+    "top_k": _Keyword("whole", ("masked_lm",)),
+    "features": _Keyword(
+        "choice",
+        ("encoder",),
+        of=tuple(name for name in options.FEATURES if name != "layers"),
+    ),
+    "unit": _Keyword("choice", ("encoder",), of=("mean", "cls")),
+    "normalize": _Keyword("boolean", ("encoder",)),
+}
+
+
+def check(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns all keywords with their values, None where none is given.
+
+    Raises:
+        InputError: One is not known, or its value is not what it must be.
+    """
+    for name in given:
+        if name not in KEYWORDS:
+            raise InputError(
+                f"There is no keyword {name}. Expected "
+                f"{', '.join(KEYWORDS)}. Received: {name}={given[name]!r}"
+            )
+    said = {name: given.get(name) for name in KEYWORDS}
+    return {
+        name: None if value is None else _value(name, value)
+        for name, value in said.items()
+    }
+
+
+def check_head(given: Mapping[str, Any], head: str) -> None:
+    """Raises InputError if what is given belongs to another head."""
+    for name, value in given.items():
+        heads = KEYWORDS[name].heads
+        if value is not None and heads and head not in heads:
+            raise InputError(
+                f"{name} goes with head={' or '.join(heads)}: leave it out. "
+                f"Received: {name}={value}, head={head}"
+            )
+
+
+def _value(name: str, value: Any) -> Any:
+    keyword = KEYWORDS[name]
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    found: Any = None
+    match keyword.kind:
+        case "boolean" if isinstance(value, bool):
+            found = value
+        case "whole" if is_whole and value >= keyword.least:
+            found = value
+        case "choice" if value in keyword.of:
+            found = value
+        case "text" if isinstance(value, str):
+            found = value
+        case "path" if isinstance(value, str | os.PathLike):
+            found = os.fspath(value)
+        case "number or auto" if value == "auto" or _is_number(value):
+            found = str(value)
+        case "texts" if _are_texts(value):
+            found = list(value)
+    if found is None:
+        raise InputError(
+            f"{name} must be {_expected(keyword)}. Received: {name}={value!r}"
+        )
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and math.isfinite(value)
+
+
+def _are_texts(value: Any) -> bool:
+    is_list = isinstance(value, list | tuple) and len(value) > 0
+    return is_list and all(isinstance(x, str) for x in value)
+
+
+def _expected(keyword: _Keyword) -> str:
+    return {
+        "boolean": "True or False",
+        "whole": f"a whole number, at least {keyword.least}",
+        "choice": f"one of {', '.join(keyword.of)}",
+        "text": f"a text, such as {glue.NAMES[0]}",
+        "path": "a path",
+        "number or auto": "a number, or auto",
+        "texts": "a list of texts, in the order of training",
+    }[keyword.kind]
+
+
+def read(name: str, text: str) -> Any:
+    """Returns the value of what a run keeps as text.
+
+    Raises:
+        InputError: It is none.
+    """
+    keyword = KEYWORDS[name]
+    value: Any = text
+    if keyword.kind == "boolean":
+        value = {"true": True, "false": False}.get(text.lower(), text)
+    elif keyword.kind == "whole" and text.isdecimal():
+        value = int(text)
+    elif keyword.kind == "number or auto" and text != "auto":
+        with contextlib.suppress(ValueError):
+            value = float(text)
+    elif keyword.kind == "texts":
+        value = text.split(",")
+    return _value(name, value)
+
+
+@contextlib.contextmanager
+def in_words_of_python() -> Iterator[None]:
+    """Lets errors that name flags name the keywords that these are here."""
+    try:
+        yield
+    except InputError as error:
+        names = "|".join(KEYWORDS)
+        text = re.sub(rf"--({names})\b", r"\1", str(error))
+        paths = "model_dir|init_checkpoint|saved_model"
+        error.args = (re.sub(rf"--({paths})\b", "path", text),)
+        raise

@@ -1,0 +1,366 @@
+"""BERT as models of Keras, from any checkpoint.
+
+`compile`, `fit`, `evaluate`, `predict`, functional models, `.keras` files,
+`clone_model` and `export` work as with Keras' own. In training they drop out,
+with seeds that follow `keras.utils.set_random_seed` before the model is made:
+
+    from bert_tf.api import models
+
+    model = models.BertClassifier.from_checkpoint(
+        "uncased_L-12_H-768_A-12/bert_model.ckpt", labels=["bad", "good"]
+    )
+    model.compile(
+        keras.optimizers.AdamW(2e-5),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+    )
+    model.fit({"input_ids": ids, "attention_mask": mask}, labels)
+
+Heads return logits in float32, so losses say `from_logits=True`. Importing
+this module registers the classes, which `keras.saving.load_model` needs.
+
+The variables' paths are the names in the released checkpoints, in functional
+models as well, and whatever a model is called: they are given where `Bert` is
+made. Made inside a layer's own `build` or `call`, they have its path before.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from bert_tf import configuration, heads, modeling
+from bert_tf.api import sources
+from bert_tf.encoders import families
+
+import keras
+import tensorflow as tf
+
+_registered = keras.saving.register_keras_serializable("bert_tf")
+
+
+def _exported_inputs(columns: Sequence[str], rank: int) -> list[Any]:
+    """What an exported model is called with: any batch and length."""
+    shape = [None] * rank
+    return [{name: tf.TensorSpec(shape, tf.int32, name) for name in columns}]
+
+
+@_registered
+class Bert(modeling.Bert):
+    """BERT without a head: a layer for models of one's own.
+
+    Returns `BertOutputs`: `sequence` [B, S, D], `pooled` [B, D], `embeddings`,
+    and `layers`. As a layer of a functional model:
+
+        inputs = {
+            name: keras.Input([None], dtype="int32", name=name)
+            for name in ("input_ids", "input_mask")
+        }
+        bert = Bert.from_checkpoint("bert_model.ckpt")
+        scores = keras.layers.Dense(1)(bert(inputs).pooled)
+        model = keras.Model(inputs, scores)
+
+    Freeze what is not to be trained: `bert.trainable = False`, or
+    `bert.embeddings.trainable = False`, or one of `bert.encoder.layers`.
+    """
+
+    @classmethod
+    def from_checkpoint(
+        cls, path: str, bert_config_file: str | None = None, **kwargs: Any
+    ) -> Self:
+        """Returns the encoder of a checkpoint.
+
+        Args:
+            path: A TF1 checkpoint, the folder of a run, of a Hugging Face
+                model or of a KerasHub preset.
+            bert_config_file: Where no config lies beside the weights.
+            **kwargs: As of any model of Keras: `name`, `dtype`.
+        """
+        source = sources.open_best(path)
+        model = cls(sources.config_of(source, bert_config_file), **kwargs)
+        sources.restore(model.variables, source)
+        return model
+
+    @classmethod
+    def from_config_file(cls, path: str, **kwargs: Any) -> Self:
+        """Returns an encoder of random weights by a bert_config.json."""
+        return cls(configuration.BertConfig.from_json_file(path), **kwargs)
+
+    def _parts(self) -> dict[str, keras.layers.Layer]:
+        """The layers that are frozen one by one."""
+        parts = {"embeddings": self.embeddings, "pooler": self.pooler}
+        return parts | {layer.name: layer for layer in self.encoder.layers}
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what `from_config` makes the same model of, but weights."""
+        frozen = [n for n, part in self._parts().items() if not part.trainable]
+        return super().get_config() | {
+            "bert_config": dataclasses.asdict(self.config),
+            "frozen": frozen,
+        }
+
+    @classmethod
+    def from_config(
+        cls, config: Mapping[str, Any], custom_objects: Any = None
+    ) -> Self:
+        """Returns a model of random weights, with the same layers frozen."""
+        values = dict(config)
+        trainable, frozen = values.pop("trainable", True), values.pop("frozen")
+        architecture = configuration.BertConfig(**values.pop("bert_config"))
+        model = cls(architecture, **values)
+        # Afterwards, so that it reaches every layer.
+        model.trainable = trainable
+        for name in frozen:
+            model._parts()[name].trainable = False
+        return model
+
+    def export(self, filepath, format="tf_saved_model", **kwargs):
+        """Exports as Keras' does; by default for any batch and length."""
+        kwargs.setdefault("input_signature", _exported_inputs(_INPUTS, 2))
+        return super().export(filepath, format=format, **kwargs)
+
+
+_INPUTS = ("input_ids", "input_mask", "segment_ids")
+
+
+class _Head(heads.Model):
+    """What the public models with a head share."""
+
+    # A key of checkpoints.names.HEADS.
+    head = ""
+    exported: tuple[Sequence[str], int] = (_INPUTS, 2)
+
+    @classmethod
+    def _of(cls, source, bert_config_file, kwargs, *args):
+        config = sources.config_of(source, bert_config_file)
+        bert = Bert(config, **_dtype_of(kwargs))
+        model = cls(bert, *args, **kwargs)
+        unread = () if cls.reads_pooled else families.of(config).pooler
+        sources.restore(model.variables, source, unread)
+        return model
+
+    @classmethod
+    def from_config_file(cls, path: str, *args: Any, **kwargs: Any) -> Self:
+        """Returns a model of random weights by a bert_config.json.
+
+        Args:
+            path: Of the file.
+            *args: What the class takes after `bert`.
+            **kwargs: Likewise, and `name`, `dtype`.
+        """
+        bert = Bert.from_config_file(path, **_dtype_of(kwargs))
+        return cls(bert, *args, **kwargs)
+
+    # Keras would warn of variables without a gradient.
+    @property
+    def trainable_weights(self) -> list[keras.Variable]:
+        """As Keras has them, but those that no output depends on."""
+        weights = super().trainable_weights
+        if self.reads_pooled:
+            return weights
+        unread = {id(variable) for variable in self.bert.pooler.variables}
+        return [v for v in weights if id(v) not in unread]
+
+    @property
+    def trainable_variables(self) -> list[keras.Variable]:
+        """The same as `trainable_weights`."""
+        return self.trainable_weights
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what `from_config` makes the same model of, but weights."""
+        bert = keras.saving.serialize_keras_object(self.bert)
+        return super().get_config() | {"bert": bert}
+
+    @classmethod
+    def from_config(
+        cls, config: Mapping[str, Any], custom_objects: Any = None
+    ) -> Self:
+        """Returns a model of random weights, with the same layers frozen."""
+        values = dict(config)
+        trainable = values.pop("trainable", True)
+        bert = keras.saving.deserialize_keras_object(
+            values.pop("bert"), custom_objects
+        )
+        model = cls(bert, **values)
+        if not trainable:
+            # Afterwards, so that it reaches every layer.
+            model.trainable = False
+        return model
+
+    def export(self, filepath, format="tf_saved_model", **kwargs):
+        """Exports as Keras' does; by default for any batch and length."""
+        kwargs.setdefault("input_signature", _exported_inputs(*self.exported))
+        return super().export(filepath, format=format, **kwargs)
+
+
+def _dtype_of(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a head's arguments is the encoder's as well."""
+    return {"dtype": kwargs["dtype"]} if "dtype" in kwargs else {}
+
+
+class _Unlabelled(_Head):
+    """A head whose outputs are the same for all."""
+
+    @classmethod
+    def from_checkpoint(
+        cls, path: str, bert_config_file: str | None = None, **kwargs: Any
+    ) -> Self:
+        """Returns the model of a checkpoint.
+
+        A head that the checkpoint lacks starts from random values, and a
+        warning says so.
+
+        Args:
+            path: A TF1 checkpoint, the folder of a run, of a Hugging Face
+                model or of a KerasHub preset.
+            bert_config_file: Where no config lies beside the weights.
+            **kwargs: As of any model of Keras: `name`, `dtype`.
+        """
+        source = sources.open_best(path)
+        return cls._of(source, bert_config_file, kwargs)
+
+
+class _Labelled(_Head):
+    """A head whose classes have names.
+
+    Attributes:
+        labels: The names, or None where only their number is known.
+    """
+
+    def __init__(
+        self, bert: modeling.Bert, labels: Sequence[str] | int, **kwargs: Any
+    ):
+        number = labels if isinstance(labels, int) else len(labels)
+        super().__init__(bert, number, **kwargs)  # type: ignore[call-arg]
+        self.number = number
+        self.labels = None if isinstance(labels, int) else tuple(labels)
+
+    @classmethod
+    def from_checkpoint(
+        cls,
+        path: str,
+        labels: Sequence[str] | int | None = None,
+        bert_config_file: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Returns the model of a checkpoint.
+
+        Args:
+            path: A TF1 checkpoint, the folder of a run, of a Hugging Face
+                model or of a KerasHub preset.
+            labels: Names of the classes, or their number; of a classifier 1
+                is a score. By default those of the checkpoint's head. If they
+                are others, or it has no head, a new one starts from random
+                values, and a warning says so.
+            bert_config_file: Where no config lies beside the weights.
+            **kwargs: As of any model of Keras: `name`, `dtype`.
+        """
+        source = sources.open_best(path)
+        source, labels = sources.fit_labels(source, cls.head, labels)
+        return cls._of(source, bert_config_file, kwargs, labels)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what `from_config` makes the same model of, but weights."""
+        labels = list(self.labels) if self.labels else self.number
+        return super().get_config() | {"labels": labels}
+
+
+@_registered
+class BertClassifier(_Labelled, heads.BertClassifier):
+    """A class, or a score, for each text or pair of texts: logits [B, C].
+
+        model = BertClassifier.from_checkpoint(path, labels=["bad", "good"])
+        model.compile(
+            keras.optimizers.AdamW(2e-5),
+            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        )
+        model.fit(inputs, numbers_of_labels)
+
+    Of texts with several labels the loss is `BinaryCrossentropy(from_logits=
+    True)`, with targets [B, C]; of a score (labels=1) "mse".
+    """
+
+    head = "classification"
+
+
+@_registered
+class BertTagger(_Labelled, heads.BertTagger):
+    """A label for each token: logits [B, S, C].
+
+    model = BertTagger.from_checkpoint(path, labels=["O", "B-PER", "I-PER"])
+    loss = keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, ignore_class=-1
+    )
+    model.compile("adam", loss)
+    model.fit(inputs, labels_by_token)  # -1 where there is none
+    """
+
+    head = "tagging"
+
+
+@_registered
+class BertSpanFinder(_Unlabelled, heads.BertSpanFinder):
+    """Where an answer starts and ends: two logits, each [B, S].
+
+    model = BertSpanFinder.from_checkpoint(path)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("adam", [loss, loss])
+    model.fit(inputs, (starts, ends))
+    """
+
+    head = "span"
+
+
+@_registered
+class BertMultipleChoice(_Unlabelled, heads.BertMultipleChoice):
+    """Which of K continuations is right: logits [B, K] for inputs [B, K, S].
+
+    model = BertMultipleChoice.from_checkpoint(path)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("adam", loss)
+    model.fit(inputs, right_choices)
+    """
+
+    head = "multiple_choice"
+    exported = (_INPUTS, 3)
+
+
+_WITH_MASKS = (*_INPUTS, "masked_lm_positions")
+
+
+@_registered
+class BertMaskedLM(_Unlabelled, heads.BertMaskedLM):
+    """The words at `masked_lm_positions` [B, P]: logits [B, P, V].
+
+    model = BertMaskedLM.from_checkpoint(path)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("adam", loss)
+    model.fit(inputs, masked_lm_ids, sample_weight=masked_lm_weights)
+    """
+
+    head = "masked_lm"
+    exported = (_WITH_MASKS, 2)
+
+
+@_registered
+class BertNextSentence(_Unlabelled, heads.BertNextSentence):
+    """Whether the second text follows the first: logits [B, 2], 0 if it does.
+
+    model = BertNextSentence.from_checkpoint(path)
+    probabilities = keras.ops.softmax(model.predict(inputs))
+    """
+
+    head = "next_sentence"
+
+
+@_registered
+class BertPretrainer(_Unlabelled, heads.BertPretrainer):
+    """Masked words and next sentences: logits [B, P, V] and [B, 2].
+
+    model = BertPretrainer.from_config_file("bert_config.json")
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("adam", [loss, loss])
+    model.fit(inputs, (masked_lm_ids, next_sentence_labels))
+    """
+
+    head = "pretraining"
+    exported = (_WITH_MASKS, 2)

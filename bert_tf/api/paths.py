@@ -1,0 +1,126 @@
+"""What lies at a path that `bert_tf.load` is given."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.checkpoints import best, formats, opened, original, trained_models
+from bert_tf.errors import InputError
+from bert_tf.serving import opening
+from bert_tf.storage import kept_flags
+
+import tensorflow as tf
+
+DESCRIPTION = "export.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """A checkpoint, and the run that it is of.
+
+    Attributes:
+        source: The checkpoint.
+        folder: Of the run; "" where it is of none.
+        texts: The run's flags as text.
+    """
+
+    source: opened.Checkpoint
+    folder: str
+    texts: Mapping[str, str]
+
+
+def as_text(path: Any) -> str:
+    """Returns a path as a text; InputError if it is none."""
+    if isinstance(path, str | os.PathLike) and os.fspath(path):
+        return os.fsdecode(path)
+    raise InputError(
+        "Expected the path of a run, a checkpoint or a SavedModel. "
+        f"Received: path={path!r}"
+    )
+
+
+def is_saved_model(path: str) -> bool:
+    """Whether the folder is a SavedModel, of whomever."""
+    return tf.io.gfile.exists(os.path.join(path, "saved_model.pb"))
+
+
+def saved_model_files(path: str) -> dict[str, str]:
+    """Returns what an export keeps beside its weights: name -> text.
+
+    Raises:
+        InputError: The vocabulary or the description is not there.
+    """
+    texts = {}
+    for name in (original.VOCAB, original.LABELS, DESCRIPTION):
+        text = opened.read_text(os.path.join(path, "assets", name))
+        if text is not None:
+            texts[name] = text
+    missing = {original.VOCAB, DESCRIPTION} - texts.keys()
+    if missing:
+        raise InputError(
+            f"The SavedModel {path} is not all there, or not of "
+            f"bert_tf.export: assets/{min(missing)} is missing. Export it "
+            "again, or copy the whole folder again."
+        )
+    return texts
+
+
+def find(path: str, use_checkpoint: str | None = None) -> Found:
+    """Opens the checkpoint that a path means.
+
+    Args:
+        path: The folder of a run or its `best/`; or a checkpoint of any
+            format.
+        use_checkpoint: Of the folder of a run: "best", the default, or "last".
+
+    Raises:
+        InputError: There is none.
+    """
+    folder = _run_of(path)
+    checkpoint = path
+    if folder and folder == path.rstrip("/"):
+        checkpoint = _trained(folder, use_checkpoint != "last")
+    elif use_checkpoint:
+        raise InputError(
+            "use_checkpoint goes with the folder of a run, which may have two. "
+            f"Received: use_checkpoint={use_checkpoint}, path={path}"
+        )
+    texts = {}
+    if folder:
+        texts = kept_flags.read(os.path.join(folder, opening.FLAGS_FILE))
+    return Found(formats.open_checkpoint(checkpoint), folder, texts)
+
+
+def _run_of(path: str) -> str:
+    """Returns the folder of the run that a path is of; "" if of none.
+
+    A run keeps its flags in its folder. Its best weights, and each of its
+    checkpoints, are read as these say as well.
+    """
+    path = path.rstrip("/")
+    above, name = os.path.split(path)
+    places = [path, above]
+    if tf.io.gfile.isdir(path) and name != best.FOLDER:
+        places = [path]
+    for place in places:
+        if tf.io.gfile.exists(os.path.join(place, opening.FLAGS_FILE)):
+            return place
+    return ""
+
+
+def _trained(folder: str, use_best: bool) -> str:
+    found = trained_models.own_checkpoint(folder, use_best)
+    if not found:
+        raise InputError(
+            "This folder of a run holds no trained weights "
+            "(model.ckpt-STEP.index): it has not saved yet, or trained "
+            f"nothing. Received: path={folder}"
+        )
+    return found
+
+
+def description(files: Mapping[str, str]) -> dict[str, Any]:
+    """Returns what an export says of its model."""
+    return json.loads(files[DESCRIPTION])

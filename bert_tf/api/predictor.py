@@ -1,0 +1,356 @@
+"""Any trained model as a Python function of texts.
+
+    model = bert_tf.load("/tmp/sst2_output")
+    model(["what a film"])  # [{"label": "positive", "probabilities": {...}}]
+
+Answers are those of run_prediction.py, value for value: both run the code of
+the room `serving`.
+"""
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias, Unpack, overload
+
+from bert_tf.api import arguments, paths
+from bert_tf.checkpoints import opened, original
+from bert_tf.errors import InputError
+from bert_tf.exporting import saved_model
+from bert_tf.serving import batches, heads, opening
+from bert_tf.serving import lines as serving_lines
+from bert_tf.serving import model as serving_model
+
+Answer: TypeAlias = dict[str, Any]
+# One text; or several in a tuple; or by name, maybe with an "id".
+Input: TypeAlias = str | tuple[Any, ...] | Mapping[str, Any]
+
+# Batches of a stream that are read, and sorted by length, together.
+_BATCHES_IN_WINDOW = 32
+
+
+class Predictor:
+    """A model that answers texts, as `bert_tf.load` returns it.
+
+    What it takes and gives, by head:
+
+    - classification: a text, or a pair (text_a, text_b); `label` (or `labels`
+      where there may be several) and `probabilities`, or `score`.
+    - encoder: a text or a pair; `vector`.
+    - masked_lm: a text with [MASK]; `masks`, for each a list of `piece`,
+      `score` and `text`, the likeliest first.
+    - next_sentence: a pair; `is_next`.
+    - tagging: a text; `entities` of `type`, `start`, `end` and `text`.
+    - span: a pair (question, context); `answer`, `start`, `end`, `score` and
+      `null_score`.
+    - multiple_choice: a pair (prompt, list of choices); `choice` and
+      `probabilities`.
+
+    A dictionary with these names stands for a tuple; if it has an `id`, so
+    has its answer.
+
+    Attributes:
+        path: What it was loaded from.
+        head: Which of the above.
+        labels: Of a classifier or tagger; none of others.
+        vocabulary: The word pieces, each at the place of its id.
+        max_seq_length: Pieces that the model reads at a time.
+        do_lower_case: Whether it reads lower-cased text.
+        description: All that an export says of the model.
+        batch_size: Inputs that are computed together.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        model: serving_model.Model,
+        files: Mapping[str, str],
+        batch_size: int,
+        made: saved_model.Export | None = None,
+    ):
+        """Takes what `load` found.
+
+        Args:
+            path: What it was loaded from.
+            model: The function of raw text.
+            files: Name -> text of what an export keeps beside the weights.
+            batch_size: Inputs that are computed together.
+            made: What can be exported; None of what already was.
+        """
+        self.path = path
+        self.head = model.head
+        self.labels = tuple(files.get(original.LABELS, "").splitlines())
+        self.vocabulary = tuple(opened.pieces(files[original.VOCAB]))
+        self.description = paths.description(files)
+        self.max_seq_length = int(self.description["max_seq_length"])
+        self.do_lower_case = bool(self.description["do_lower_case"])
+        self.batch_size = _checked_size(batch_size)
+        self._model = model
+        self._made = made
+        self._reader = _Reader(model)
+
+    def __repr__(self) -> str:
+        return f"<bert_tf model, head={self.head}, path={self.path}>"
+
+    # A text is an input, though to Python it is an iterable of texts too.
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, inputs: Input, batch_size: int | None = ...
+    ) -> Answer: ...
+
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, inputs: Iterator[Input], batch_size: int | None = ...
+    ) -> Iterator[Answer]: ...
+
+    @overload
+    def __call__(
+        self, inputs: Iterable[Input], batch_size: int | None = ...
+    ) -> list[Answer]: ...
+
+    def __call__(self, inputs, batch_size=None):
+        """Answers what it is asked.
+
+        Args:
+            inputs: One input (a text, a tuple or a dictionary), a list of
+                them, or an iterator of them.
+            batch_size: How many are computed together; by default as loaded.
+
+        Returns:
+            The answer to one input; a list of answers, in order, to a list;
+            an iterator of answers, in order, to an iterator, of which some
+            batches are read at a time.
+
+        Raises:
+            InputError: An input is not what the model takes. Of a list all
+                are checked before any is computed.
+        """
+        size = _checked_size(batch_size or self.batch_size)
+        predictor = batches.Predictor(self._model, size)
+        if isinstance(inputs, str | tuple | Mapping):
+            query = self._reader.take(inputs, "The input")
+            return _with_id(query, predictor.answer([query])[0])
+        if not isinstance(inputs, Iterable) or isinstance(inputs, bytes):
+            raise InputError(
+                f"Expected {self._reader.expected}; or a list of such. "
+                f"Received: inputs={inputs!r}"[:400]
+            )
+        asked = (
+            self._reader.take(value, f"inputs[{i}]")
+            for i, value in enumerate(inputs)
+        )
+        rows = size * _BATCHES_IN_WINDOW
+        if isinstance(inputs, Iterator):
+            return _answered(predictor, batches.windows(asked, rows))
+        return list(_answered(predictor, [list(asked)]))
+
+    def export(self, path: str | os.PathLike[str], overwrite: bool) -> None:
+        """Writes it as a SavedModel; see `bert_tf.export`."""
+        if self._made is None:
+            raise InputError(
+                f"{self.path} is a SavedModel already: copy its folder, or "
+                "load the checkpoint that it was made from."
+            )
+        saved_model.save(os.fspath(path), self._made, overwrite)
+
+
+def _answered(
+    predictor: batches.Predictor,
+    windows: Iterable[list[serving_lines.Query]],
+) -> Iterator[Answer]:
+    for window in windows:
+        answers = predictor.answer(window)
+        yield from map(_with_id, window, answers)
+
+
+def _with_id(query: serving_lines.Query, answer: Answer) -> Answer:
+    return answer if query.key is None else {"id": query.key, **answer}
+
+
+def _checked_size(size: Any) -> int:
+    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        raise InputError(
+            "batch_size must be a whole number, at least 1. "
+            f"Received: batch_size={size!r}"
+        )
+    return size
+
+
+# ---- Inputs -----------------------------------------------------------------
+
+
+class _Reader(serving_lines.Parser):
+    """Makes of a Python value what the same line would ask."""
+
+    def __init__(self, model: serving_model.Model):
+        form, pairs = heads.HEADS[model.head].asks, "text_b" in model.inputs
+        self._names = [name for name in form.columns if name in model.inputs]
+        super().__init__(form, pairs, "jsonl", model.top_k)
+        self._plain = serving_lines.Parser(form, pairs, "plain", model.top_k)
+        self._is_choice = "choices" in self._names
+        # Of the heads whose second text may be left out.
+        self._least = 1 if self._names[-1] == "text_b" else len(self._names)
+        if model.head == "next_sentence":
+            self._least = 2
+
+    @property
+    def expected(self) -> str:
+        """Says what an input must be."""
+        if len(self._names) == 1:
+            return self._plain.expected
+        listed = ", ".join(self._names)
+        if self._is_choice:
+            return (
+                "a tuple (prompt, [choice, choice, ...]) or a dictionary with "
+                "prompt and choices, two choices or more, none of them empty"
+            )
+        if self._least == 1:
+            return (
+                f"a text, a tuple ({listed}) or a dictionary with these keys "
+                "(text_b may be left out)"
+            )
+        return f"a tuple ({listed}) or a dictionary with these keys"
+
+    def take(self, value: Any, where: str) -> serving_lines.Query:
+        """Returns what a value asks.
+
+        Args:
+            value: Of the user.
+            where: Which one it is, for errors.
+
+        Raises:
+            InputError: It is not what the model takes.
+        """
+        row = self._row_of(value)
+        if row is None:
+            raise InputError(
+                f"{where}: expected {self.expected}. Received: {value!r}"[:400]
+            )
+        # Only of keys that are texts; of others their names may be told.
+        texts = {
+            key: x if key in (*self._names, "text", "text_b") else None
+            for key, x in row.items()
+        }
+        for key, x in texts.items():
+            if not _is_text(x, key):
+                raise InputError(
+                    f"{where}: expected {self.expected}. Received: {key}={x!r}"[
+                        :400
+                    ]
+                )
+        with arguments.in_words_of_python():
+            query = self.parse(json.dumps(texts), where)
+        return dataclasses.replace(query, key=row.get("id"))
+
+    def _row_of(self, value: Any) -> dict[str, Any] | None:
+        """Returns the texts by name; None of what is no input."""
+        if isinstance(value, Mapping):
+            return {str(key): x for key, x in value.items()}
+        parts = [value] if isinstance(value, str) else value
+        if not isinstance(parts, tuple | list):
+            return None
+        if not self._least <= len(parts) <= len(self._names):
+            return None
+        return dict(zip(self._names, parts, strict=False))
+
+
+def _is_text(value: Any, key: str) -> bool:
+    if key == "choices":
+        is_list = isinstance(value, list | tuple)
+        return is_list and all(isinstance(x, str) for x in value)
+    return value is None or isinstance(value, str)
+
+
+# ---- Loading and exporting --------------------------------------------------
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    batch_size: int = 32,
+    **options: Unpack[arguments.Options],
+) -> Predictor:
+    """Returns a trained model as a function of texts.
+
+    What the run or the checkpoint says of itself need not be said again;
+    what it does not say is given by the keywords, which are named as the
+    flags of run_prediction.py.
+
+    Args:
+        path: The folder of a run, or its `best/`; a checkpoint of the
+            original, of Hugging Face or of KerasHub: its folder, prefix, or
+            file of weights; or a SavedModel of `bert_tf.export`.
+        batch_size: Inputs that are computed together.
+        **options: See `bert_tf.api.arguments.Options`.
+
+    Returns:
+        A function of texts, described at `Predictor`.
+
+    Raises:
+        InputError: There is no model, or not all that is needed is known.
+    """
+    path = paths.as_text(path)
+    _checked_size(batch_size)
+    said = arguments.check(options)
+    with arguments.in_words_of_python():
+        if paths.is_saved_model(path):
+            return _load_saved_model(path, batch_size, said)
+        made = _make(path, said)
+        model = serving_model.of_export(made)
+        return Predictor(path, model, made.files, batch_size, made)
+
+
+def _load_saved_model(
+    path: str, batch_size: int, said: Mapping[str, Any]
+) -> Predictor:
+    given = [name for name, value in said.items() if value is not None]
+    if given:
+        raise InputError(
+            f"{', '.join(given)} can't be given of a SavedModel, which keeps "
+            f"what it was exported with. Received: path={path}"
+        )
+    model = serving_model.load(path)
+    return Predictor(path, model, paths.saved_model_files(path), batch_size)
+
+
+def _make(path: str, said: Mapping[str, Any]) -> saved_model.Export:
+    """Makes a checkpoint's model as one of raw text."""
+    found = paths.find(path, said["use_checkpoint"])
+    given = {x: value for x, value in said.items() if x != "use_checkpoint"}
+    return opening.make(
+        found.source,
+        opening.Said(
+            given,
+            arguments.read,
+            found.folder,
+            found.texts,
+            None if found.folder else path,
+        ),
+        lambda head: arguments.check_head(given, head),
+    )
+
+
+def export(
+    model: Predictor, path: str | os.PathLike[str], overwrite: bool = False
+) -> None:
+    """Writes a model as a SavedModel that takes raw text, whole or not at all.
+
+    It needs neither this package nor the files it was made of; TensorFlow
+    Serving serves it, and `bert_tf.load` loads it.
+
+    Args:
+        model: As `bert_tf.load` returns it from a checkpoint.
+        path: The new folder.
+        overwrite: Whether a SavedModel that is there is replaced.
+
+    Raises:
+        InputError: The model can't be exported, or there is something at
+            `path`.
+    """
+    if not isinstance(model, Predictor):
+        raise InputError(
+            "Expected a model that bert_tf.load returned from a checkpoint. "
+            "Keras models are written by their own `save` and `export`. "
+            f"Received: model={type(model).__name__}"
+        )
+    model.export(path, overwrite)

@@ -1,0 +1,219 @@
+"""The tokenizer as a Keras layer, for tf.data and models that take texts.
+
+Shapes:
+- B: texts     S: sequence length
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from bert_tf import tokenization, vocab_files
+from bert_tf.api import arguments, paths
+from bert_tf.checkpoints import huggingface, model_files, opened, original
+from bert_tf.errors import InputError
+from bert_tf.text import graph as text_graph
+
+import keras
+import tensorflow as tf
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class Tokenizer(keras.layers.Layer):
+    """Makes of texts what a BERT reads; the ids are `FullTokenizer`'s.
+
+    In a data set, of rows or of batches (which is faster):
+
+        tokenizer = bert_tf.Tokenizer("vocab.txt", do_lower_case=True)
+        dataset = dataset.batch(32).map(lambda x, y: (tokenizer(x), y))
+
+    In a model that takes texts, and that is saved with its vocabulary:
+
+        texts = keras.Input([], dtype="string")
+        outputs = classifier(tokenizer(texts))
+        model = keras.Model(texts, outputs)
+
+    Attributes:
+        vocabulary: The word pieces, each at the place of its id.
+        do_lower_case: Whether texts are lower-cased and lose their accents.
+        max_seq_length: The most pieces in a row.
+        pad_to_max: Whether all rows are this long.
+    """
+
+    def __init__(
+        self,
+        vocabulary: str | os.PathLike[str] | Sequence[str],
+        do_lower_case: bool | None = None,
+        max_seq_length: int = 128,
+        pad_to_max: bool = True,
+        **kwargs: Any,
+    ):
+        """Reads the vocabulary.
+
+        Args:
+            vocabulary: The path of a vocab.txt, of a checkpoint or of a run;
+                or the pieces themselves.
+            do_lower_case: As in training; by default as the checkpoint says,
+                else true.
+            max_seq_length: What is longer is cut.
+            pad_to_max: Whether rows are padded to `max_seq_length`; if not,
+                to the longest of their batch.
+            **kwargs: Of a Keras layer, such as its name.
+
+        Raises:
+            InputError: There is no vocabulary, or it is of other casing.
+        """
+        super().__init__(**kwargs)
+        pieces, lower, name = _vocabulary(vocabulary, do_lower_case)
+        if not isinstance(lower, bool):
+            raise InputError(
+                "do_lower_case must be True or False. "
+                f"Received: do_lower_case={lower!r}"
+            )
+        is_whole = isinstance(max_seq_length, int)
+        if not is_whole or isinstance(max_seq_length, bool):
+            raise InputError(
+                "max_seq_length must be a whole number. "
+                f"Received: max_seq_length={max_seq_length!r}"
+            )
+        vocab_files.check_row_pieces(pieces, name)
+        tokenization.check_casing(pieces, lower, name)
+        self.vocabulary = tuple(pieces)
+        self.do_lower_case = lower
+        self.max_seq_length = max_seq_length
+        self.pad_to_max = bool(pad_to_max)
+        # Texts are no work for XLA.
+        self.supports_jit = False
+        # Outside of a graph that may be under way: its tables are constants.
+        with tf.init_scope():
+            self._tokenizer = text_graph.BertTokenizer(pieces, lower)
+        self._check_length()
+        self.built = True
+
+    def _check_length(self) -> None:
+        if self.max_seq_length < 3:
+            raise InputError(
+                "max_seq_length must be at least 3: [CLS], one piece and "
+                f"[SEP]. Received: max_seq_length={self.max_seq_length}"
+            )
+
+    def __call__(self, text_a, text_b=None, **kwargs):
+        """Takes lists of texts too, which Keras takes for no inputs."""
+        first = _texts(text_a, "text_a")
+        if text_b is None:
+            return super().__call__(first, **kwargs)
+        second = _texts(text_b, "text_b")
+        shapes = [tf.TensorShape(x.shape) for x in (first, second)]
+        if not shapes[0].is_compatible_with(shapes[1]):
+            raise InputError(
+                "text_b must have as many texts as text_a. Received: "
+                f"text_a of shape {shapes[0]}, text_b of {shapes[1]}"
+            )
+        return super().__call__(first, second, **kwargs)
+
+    def call(self, text_a, text_b=None):
+        """Returns input_ids, input_mask and segment_ids, int32 [B, S].
+
+        Args:
+            text_a: string [B], or one text, which gives rows [S].
+            text_b: As many second texts; "" stands for none.
+        """
+        first = self._tokenizer.tokenize(tf.reshape(text_a, [-1]))
+        second = None
+        if text_b is not None:
+            second = self._tokenizer.tokenize(tf.reshape(text_b, [-1]))
+        rows = self._tokenizer.pack(
+            first, second, self.max_seq_length, self.pad_to_max
+        )
+        if text_a.shape.rank == 0:
+            return {name: ids[0] for name, ids in rows.items()}
+        return rows
+
+    def compute_output_spec(self, text_a, text_b=None):
+        """Returns what `call` does of symbolic texts."""
+        length = self.max_seq_length if self.pad_to_max else None
+        shape = (*text_a.shape, length)
+        return {
+            name: keras.KerasTensor(shape, "int32")
+            for name in ("input_ids", "input_mask", "segment_ids")
+        }
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what `from_config` makes the same layer of."""
+        return super().get_config() | {
+            "vocabulary": list(self.vocabulary),
+            "do_lower_case": self.do_lower_case,
+            "max_seq_length": self.max_seq_length,
+            "pad_to_max": self.pad_to_max,
+        }
+
+
+def _texts(value: Any, name: str) -> tf.Tensor | keras.KerasTensor:
+    """Returns texts as a tensor, [B] or []; InputError if they are none."""
+    texts = value
+    if not isinstance(value, keras.KerasTensor):
+        try:
+            texts = tf.convert_to_tensor(value)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"Expected {name} to be a text or a list of texts. Received: "
+                f"{name}={value!r}"[:400]
+            ) from error
+        # An empty list is one of numbers to TensorFlow.
+        if texts.shape == [0]:
+            texts = tf.zeros([0], tf.string)
+    dtype = tf.as_dtype(texts.dtype).name
+    if dtype != "string" or len(texts.shape) > 1:
+        raise InputError(
+            f"Expected {name} to be a text or texts, string [B]. Received: "
+            f"{dtype} of shape {tuple(texts.shape)}. Of a model's, "
+            "keras.Input([], dtype='string') has a text a row."
+        )
+    return texts
+
+
+def _vocabulary(
+    given: Any, do_lower_case: bool | None
+) -> tuple[list[str], bool, str]:
+    """Returns the pieces, whether they are lower-cased, and their name."""
+    if isinstance(given, list | tuple):
+        if not given or not all(isinstance(x, str) for x in given):
+            raise InputError(
+                "The vocabulary must be a path, or a list of word pieces. "
+                f"Received: vocabulary={given!r}"[:400]
+            )
+        lower = True if do_lower_case is None else do_lower_case
+        return list(given), lower, "The vocabulary"
+    if not isinstance(given, str | os.PathLike) or not os.fspath(given):
+        raise InputError(
+            "The vocabulary must be the path of a vocab.txt or of a "
+            "checkpoint, or a list of word pieces. "
+            f"Received: vocabulary={given!r}"[:400]
+        )
+    path = os.fsdecode(given)
+    is_file = not tf.io.gfile.isdir(path) and tf.io.gfile.exists(path)
+    if path.endswith(".txt") or (
+        is_file and os.path.basename(path) not in huggingface.FILES
+    ):
+        lower = True if do_lower_case is None else do_lower_case
+        return list(tokenization.load_vocab(path)), lower, path
+    with arguments.in_words_of_python():
+        vocab, said = _of_model(path)
+    lower = said if do_lower_case is None else do_lower_case
+    return opened.pieces(vocab), lower, f"The vocabulary of {path}"
+
+
+def _of_model(path: str) -> tuple[str, bool]:
+    """Returns the text of a model's vocab.txt, and its casing."""
+    if paths.is_saved_model(path):
+        texts = paths.saved_model_files(path)
+        return texts[original.VOCAB], paths.description(texts)["do_lower_case"]
+    found = paths.find(path)
+    kept = os.path.join(found.folder, original.VOCAB)
+    is_kept = bool(found.folder) and tf.io.gfile.exists(kept)
+    vocab = model_files.find_vocab(kept if is_kept else None, found.source)
+    lower = found.source.do_lower_case
+    if "do_lower_case" in found.texts:
+        text = found.texts["do_lower_case"]
+        lower = arguments.read("do_lower_case", text)
+    return vocab, True if lower is None else lower

@@ -1,0 +1,165 @@
+"""The best weights of a run, kept in a folder that is a whole model."""
+
+import json
+import math
+import os
+from collections.abc import Mapping
+
+from bert_tf import files
+from bert_tf.checkpoints import opened, tf1_files
+from bert_tf.errors import InputError
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+# Of a run, in its folder.
+FOLDER = "best"
+_RESULTS = "results.json"
+_WAY_OUT = (
+    "It keeps the best evaluation of a run: bring it back, or remove {}, and "
+    "the newest weights are used."
+)
+
+
+class Best:
+    """Keeps the weights with the best score in `best/`, ties to the earlier.
+
+    The folder holds one checkpoint, the model's files, and results.json, which
+    says its step. The file `checkpoint` says it to TensorFlow.
+
+    Attributes:
+        results: Those of the best evaluation, and its `global_step`; None
+            before the first.
+    """
+
+    def __init__(
+        self,
+        output_dir: str,
+        metric: str,
+        files: Mapping[str, str],
+        lowest: bool = False,
+        write: bool = True,
+    ):
+        """Takes up what a run before this one kept.
+
+        Args:
+            output_dir: The run's folder.
+            metric: The key of the results to be highest.
+            files: Name -> text of what belongs to the model.
+            lowest: Whether the metric is to be lowest instead.
+            write: Whether this process is the one that writes. The others
+                know the best as well.
+        """
+        self.folder = os.path.join(output_dir, FOLDER)
+        self.metric = metric
+        self.files = files
+        self.lowest = lowest
+        self.write = write
+        self.results = _read_results(self.folder)
+        if write:
+            tf1_files.remove_leftovers(self.folder, [*files, _RESULTS])
+            if self.results is not None:
+                # Of a kill between this file and the results, or not there.
+                self._tell_tensorflow(int(self.results[tf1_files.GLOBAL_STEP]))
+
+    def clear(self) -> None:
+        """Forgets the best of another run."""
+        if self.write:
+            _remove(self.folder)
+        self.results = None
+
+    def offer(
+        self, step: int, results: Mapping[str, float], model: keras.Model
+    ) -> bool:
+        """Keeps the model's weights if they are better than those kept."""
+        if self.results is not None:
+            score, kept = results[self.metric], self.results[self.metric]
+            is_better = score < kept if self.lowest else score > kept
+            if not is_better and (math.isnan(score) or not math.isnan(kept)):
+                return False
+        self.results = {**results, tf1_files.GLOBAL_STEP: step}
+        if self.write:
+            self._keep(step, model)
+        return True
+
+    def _keep(self, step: int, model: keras.Model) -> None:
+        tf.io.gfile.makedirs(self.folder)
+        for name, text in self.files.items():
+            files.write_text(os.path.join(self.folder, name), text)
+        tensors = {
+            v.path: tf.convert_to_tensor(v.value) for v in model.variables
+        }
+        tensors[tf1_files.GLOBAL_STEP] = np.int64(step)
+        tf1_files.write(_prefix(self.folder, step), tensors)
+        # Each names weights that are there: the old ones go at the end. The
+        # results come last, as a run that is killed before evaluates again.
+        self._tell_tensorflow(step)
+        files.write_text(
+            os.path.join(self.folder, _RESULTS),
+            json.dumps(self.results, indent=2) + "\n",
+        )
+        for old_step, old in tf1_files.numbered(self.folder).items():
+            if old_step != step:
+                tf1_files.remove(old)
+
+    def _tell_tensorflow(self, step: int) -> None:
+        """Writes `checkpoint`, by which tf.train.latest_checkpoint finds it."""
+        tf1_files.write_state(self.folder, [_prefix(self.folder, step)])
+
+
+def clear(output_dir: str) -> None:
+    """Removes the best of another run in this folder."""
+    _remove(os.path.join(output_dir, FOLDER))
+
+
+def checkpoint(output_dir: str) -> str | None:
+    """Returns the checkpoint that a run kept; None if there is none.
+
+    Raises:
+        InputError: What says which it is, or the checkpoint, is damaged.
+    """
+    folder = os.path.join(output_dir, FOLDER)
+    results = _read_results(folder)
+    if results is None:
+        return None
+    prefix = _prefix(folder, int(results[tf1_files.GLOBAL_STEP]))
+    if not tf.io.gfile.exists(f"{prefix}.index"):
+        raise InputError(
+            f"{os.path.join(folder, _RESULTS)} says that the best weights are "
+            f"{prefix}, which are not there. Bring them back, or remove "
+            f"{folder}: the newest are used then."
+        )
+    return prefix
+
+
+def _remove(folder: str) -> None:
+    # What names the weights goes before them.
+    for name in (_RESULTS, "checkpoint"):
+        path = os.path.join(folder, name)
+        if tf.io.gfile.exists(path):
+            tf.io.gfile.remove(path)
+    if tf.io.gfile.exists(folder):
+        tf.io.gfile.rmtree(folder)
+
+
+def _prefix(folder: str, step: int) -> str:
+    return os.path.join(folder, f"model.ckpt-{step}")
+
+
+def _read_results(folder: str) -> dict[str, float] | None:
+    path = os.path.join(folder, _RESULTS)
+    if not tf.io.gfile.exists(path):
+        return None
+    try:
+        results = opened.read_json(folder, _RESULTS)
+    except InputError as error:
+        raise InputError(
+            f"{str(error).rstrip('.')}. {_WAY_OUT.format(folder)}"
+        ) from error
+    if not isinstance(results.get(tf1_files.GLOBAL_STEP), int):
+        raise InputError(
+            f"{path} has no `{tf1_files.GLOBAL_STEP}`. "
+            f"{_WAY_OUT.format(folder)}"
+        )
+    return results

@@ -1,0 +1,279 @@
+"""Opens a checkpoint of any format, and writes one of any other."""
+
+import contextlib
+import dataclasses
+import math
+import os
+import re
+
+from bert_tf import files, modeling, options
+from bert_tf.checkpoints import (
+    huggingface,
+    huggingface_names,
+    keras_hub,
+    keras_hub_names,
+    names,
+    opened,
+    original,
+    tf1_files,
+)
+from bert_tf.encoders import families
+from bert_tf.errors import InputError
+
+import tensorflow as tf
+
+FORMATS = options.CHECKPOINT_FORMATS
+
+
+def open_checkpoint(path: str) -> opened.Checkpoint:
+    """Opens a checkpoint, finding out what it is.
+
+    Args:
+        path: a TF1 checkpoint, as `checkpoints.find` takes it; the folder of
+            a Hugging Face model, or its file of weights; the folder of a
+            KerasHub preset, or its name.
+    """
+    for link in (path, f"{path}.index"):
+        if os.path.islink(link) and not os.path.exists(link):
+            raise InputError(
+                f"{link} is a link to what is not there: bring that back, or "
+                f"give another checkpoint. Received: {os.readlink(link)}"
+            )
+    if os.path.basename(path) in huggingface.FILES:
+        if not tf.io.gfile.exists(path):
+            raise InputError(
+                f"There is no file {path}. Give the folder of the model."
+            )
+        return huggingface.open_checkpoint(os.path.dirname(path) or ".")
+    if tf.io.gfile.isdir(path):
+        return _open_folder(path)
+    # A name has no slash; looking for one would import KerasHub.
+    if re.fullmatch(r"\w[\w.]*|kaggle://.*", path) and not _is_tf1(path):
+        folder = keras_hub.find_preset(path)
+        if folder is None:
+            raise InputError(
+                f"There is no checkpoint {path}: neither the file "
+                f"{path}.index, nor a folder, nor a KerasHub preset of BERT "
+                "of that name, such as bert_tiny_en_uncased."
+            )
+        preset = keras_hub.open_checkpoint(folder)
+        return dataclasses.replace(preset, path=path)
+    if not _is_tf1(path):
+        _check_is_prefix(path)
+    return original.open_checkpoint(tf1_files.find(path))
+
+
+def _open_folder(folder: str) -> opened.Checkpoint:
+    here = set(tf.io.gfile.listdir(folder))
+    if keras_hub.CONFIG in here:
+        values = opened.read_json(folder, keras_hub.CONFIG)
+        if "class_name" in values:
+            return keras_hub.open_checkpoint(folder)
+        if here & set(huggingface.FILES) or "model_type" in values:
+            return huggingface.open_checkpoint(folder)
+    if any(name.endswith(".index") for name in here):
+        return original.open_checkpoint(tf1_files.find(folder))
+    if here & set(huggingface.FILES):
+        # Says that there is no config.json.
+        return huggingface.open_checkpoint(folder)
+    if "saved_model.pb" in here:
+        raise InputError(
+            f"The folder {folder} is a SavedModel, which can be served "
+            "(run_prediction.py --saved_model) but not be read as a "
+            "checkpoint. Give the checkpoint that it was made from; of a "
+            "TF1 module of TensorFlow Hub give "
+            f"{os.path.join(folder, 'variables')}."
+        )
+    if any(".data-" in name for name in here):
+        # Says that there is no index.
+        tf1_files.find(folder)
+    raise InputError(
+        f"The folder {folder} holds no checkpoint. Looked for: "
+        "bert_model.ckpt.index or model.ckpt-STEP.index (the original's and "
+        "ours); config.json with "
+        f"{', '.join(huggingface.FILES)} (Hugging Face); config.json with "
+        f"{keras_hub.WEIGHTS} (KerasHub)."
+    )
+
+
+def _check_is_prefix(path: str) -> None:
+    """Raises InputError for a name of the Hub, and for files of other kinds."""
+    if _is_name_of_hub(path):
+        raise InputError(
+            f"There is no folder {path} here. A Hugging Face model is given as "
+            "the folder that holds its config.json and model.safetensors. "
+            "Names of the Hub are not downloaded; `hf download NAME "
+            "--local-dir FOLDER` does that. A checkpoint of the original is "
+            "named by its prefix, such as .../bert_model.ckpt, or its folder."
+        )
+    if tf.io.gfile.exists(path):
+        raise InputError(
+            f"The file {path} is no checkpoint. Give the folder of a Hugging "
+            "Face model or of a KerasHub preset, or the prefix of a checkpoint "
+            f"of the original, .../bert_model.ckpt{_hint_at_folder(path)}."
+        )
+
+
+def _hint_at_folder(path: str) -> str:
+    """Names the folder of a file, where that is what is meant."""
+    folder = os.path.dirname(path) or "."
+    weights = {*huggingface.FILES, keras_hub.WEIGHTS}
+    is_meant = any(
+        name in weights or name.endswith(".index")
+        for name in tf.io.gfile.listdir(folder)
+    )
+    return f"; here probably {folder}" if is_meant else ""
+
+
+def _is_name_of_hub(path: str) -> bool:
+    """Whether a path looks like google-bert/bert-base-uncased."""
+    if re.match(r"(https?|hf)://", path):
+        return True
+    is_name = re.fullmatch(r"\w[\w.-]*(/[\w.-]+)?", path)
+    return bool(is_name) and ".ckpt" not in path and not _is_there(path)
+
+
+def _is_there(path: str) -> bool:
+    # TensorFlow has no file system for the addresses of presets.
+    return "://" not in path and tf.io.gfile.exists(path)
+
+
+def _is_tf1(path: str) -> bool:
+    """Whether a path is a TF1 checkpoint's prefix, or one of its files."""
+    is_file = re.search(r"\.(index|meta|data-\d+-of-\d+)$", path)
+    return bool(is_file) or _is_there(f"{path}.index")
+
+
+# ---- Writing ----------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Written:
+    """What writing a checkpoint did.
+
+    Attributes:
+        weights: names of ours that are in it.
+        left_out: names of the source, ours or foreign, that are not.
+        notes: what is missing or will differ, in sentences.
+    """
+
+    weights: tuple[str, ...]
+    left_out: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def with_head(source: opened.Checkpoint, head: str) -> opened.Checkpoint:
+    """Returns the source with one head's weights only, and the encoder's.
+
+    What belongs to the others goes, too: the moments of training, the names of
+    classes.
+    """
+    wanted = names.HEADS[head].variables
+    prefix = families.of(source.config).prefix
+    missing = sorted(wanted.keys() - source.shapes.keys())
+    if missing:
+        raise InputError(
+            f"{source.path} has no {head} head: {', '.join(missing)} are not "
+            "there. Choose a head that it has, or give none."
+        )
+    kept = {
+        name: shape
+        for name, shape in source.shapes.items()
+        if name.startswith(prefix) or name in wanted
+    }
+    dropped = sorted(source.shapes.keys() - kept.keys())
+    return dataclasses.replace(
+        source,
+        shapes=kept,
+        state=tuple(
+            name
+            for name in source.state
+            if name.rpartition("/")[0] not in dropped
+        ),
+        labels=source.labels if names.HEADS[head].has_labels else None,
+        left_over=(*source.left_over, *dropped),
+    )
+
+
+def write(
+    path: str,
+    output_format: str,
+    source: opened.Checkpoint,
+    overwrite: bool = False,
+) -> Written:
+    """Writes a checkpoint as a new folder, whole or not at all.
+
+    Args:
+        path: the folder; or, of TF1, a prefix such as .../bert_model.ckpt, by
+            which the original names a checkpoint.
+        output_format: one of FORMATS.
+        source: what to write, with its config.
+        overwrite: whether a folder that is there goes, at the end.
+    """
+    head = names.find_head(source.shapes, source.path)
+    config = source.config
+    notes: list[str] = []
+    if config is None:
+        raise InputError(
+            f"There is no bert_config.json beside {source.path}, so its "
+            "architecture is not known: give --bert_config_file."
+        )
+    is_prefix = output_format == "tf1" and original.is_prefix(path)
+    if not overwrite and not is_prefix:
+        check_target(path)
+    # Asked for before: what writes HDF5 crashes on a full disk.
+    size = sum(4 * math.prod(shape) for shape in source.shapes.values())
+    place: contextlib.AbstractContextManager[str] = (
+        contextlib.nullcontext(path)
+        if is_prefix
+        else files.new_folder(path, overwrite, size)
+    )
+    with place as folder:
+        if is_prefix:
+            weights = original.write_prefix(path, source, config, overwrite)
+        elif output_format == "tf1":
+            weights = original.write(folder, source, config)
+        elif output_format == "hf":
+            weights = huggingface.write(folder, source, config)
+            notes += huggingface_names.differences(config, head)
+        else:
+            weights = keras_hub.write(folder, source, config)
+            notes += _lost_in_a_preset(source, config, head)
+    if source.vocab is None:
+        notes.append(
+            "The vocabulary is not known, so there is no tokenizer in the "
+            "folder: give --vocab_file."
+        )
+    if not families.of(config).pooler <= source.shapes.keys():
+        notes.append(
+            "There is no pooler. Where one is needed, it starts from random "
+            "values."
+        )
+    left_out = [*source.left_over, *sorted(source.shapes.keys() - weights)]
+    return Written(tuple(sorted(weights)), tuple(left_out), tuple(notes))
+
+
+def _lost_in_a_preset(
+    source: opened.Checkpoint, config: modeling.BertConfig, head: str
+) -> list[str]:
+    """Says what a preset of KerasHub lacks, or does otherwise."""
+    notes = [*keras_hub_names.differences(config, head)]
+    if source.vocab is not None and source.do_lower_case:
+        notes.append(keras_hub_names.UNCASED_TEXTS)
+    if source.labels:
+        notes.append(
+            "A preset of KerasHub does not keep the names of the "
+            f"classes: {', '.join(source.labels)}."
+        )
+    return notes
+
+
+def check_target(path: str) -> None:
+    """Raises InputError if there is something at `path` to overwrite."""
+    if not tf.io.gfile.exists(path):
+        return
+    if not tf.io.gfile.isdir(path) or tf.io.gfile.listdir(path):
+        raise InputError(
+            "A checkpoint is written to a new folder, or an empty one. Remove "
+            f"what is there or choose another. Received: path={path}"
+        )

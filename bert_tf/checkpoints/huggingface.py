@@ -1,0 +1,352 @@
+"""Folders of Hugging Face's transformers: config.json and the weights."""
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from bert_tf import files, modeling, vocab_files
+from bert_tf.checkpoints import huggingface_names as table
+from bert_tf.checkpoints import (
+    huggingface_tokenizer,
+    names,
+    opened,
+    tf1_files,
+)
+from bert_tf.encoders import families
+from bert_tf.errors import InputError
+
+import numpy as np
+import safetensors
+import tensorflow as tf
+from safetensors import numpy as safetensors_numpy
+
+CONFIG = "config.json"
+_WEIGHTS = "model.safetensors"
+_INDEX = "model.safetensors.index.json"
+_TORCH = "pytorch_model.bin"
+FILES = (_WEIGHTS, _INDEX, _TORCH)
+_OTHER_WEIGHTS = ("tf_model.h5", "flax_model.msgpack")
+_PAD = vocab_files.PAD
+
+_Shapes = dict[str, tuple[int, ...]]
+_Reader = Callable[[str], np.ndarray]
+
+
+# ---- Reading ----------------------------------------------------------------
+
+
+def open_checkpoint(folder: str) -> opened.Checkpoint:
+    """Opens a folder with a config.json and weights."""
+    if not tf.io.gfile.exists(os.path.join(folder, CONFIG)):
+        raise InputError(
+            f"The folder {folder} has weights of Hugging Face but no {CONFIG}, "
+            "which says what they are. Copy or download it, too."
+        )
+    values = opened.read_json(folder, CONFIG, hidden_act=str)
+    try:
+        config = table.to_config(values)
+        stored, read_stored = _open_weights(folder)
+        today = table.canonical(stored)
+        if "cls.predictions.bias" not in today:
+            bias = today.pop("cls.predictions.decoder.bias", None)
+            today |= {"cls.predictions.bias": bias} if bias else {}
+        head = table.find_head(values, today)
+        labels = _labels(values, head)
+    except tf1_files.UnreadableError:
+        raise
+    except InputError as error:
+        path = os.path.join(folder, CONFIG)
+        raise InputError(f"{path}: {error}") from error
+    _check_tied(folder, today, read_stored)
+    rows = {
+        row.ours: row
+        for row in table.table(config, head)
+        if row.theirs in today
+    }
+    shapes = {
+        name: stored[today[row.theirs]][:: -1 if row.transposed else 1]
+        for name, row in rows.items()
+    }
+    used = {row.theirs for row in rows.values()} | table.TIED.keys()
+    left_over = sorted(today[name] for name in today.keys() - used)
+    _check_layers(left_over, config, folder)
+    names.check(config, shapes, folder)
+
+    def read(wanted: Sequence[str]) -> dict[str, np.ndarray]:
+        arrays = {}
+        for name in wanted:
+            value = read_stored(today[rows[name].theirs])
+            _check_not_quantized(value, today[rows[name].theirs], folder)
+            value = np.asarray(value, np.float32)
+            arrays[name] = value.T if rows[name].transposed else value
+        return arrays
+
+    do_lower_case = huggingface_tokenizer.lower_cases(folder)
+    huggingface_tokenizer.warn_of_others(folder, values, do_lower_case)
+    return opened.Checkpoint(
+        path=folder,
+        format="hf",
+        shapes=shapes,
+        read=read,
+        config=config,
+        vocab=huggingface_tokenizer.read_vocab(folder),
+        do_lower_case=do_lower_case,
+        labels=labels,
+        left_over=tuple(left_over),
+    )
+
+
+def _check_not_quantized(value: np.ndarray, name: str, folder: str) -> None:
+    """Raises UnreadableError where scales are needed to know the weights."""
+    if value.dtype.kind in "iub":
+        raise tf1_files.UnreadableError(
+            f"{folder}: {name} holds whole numbers ({value.dtype}): the model "
+            "is quantized, and its weights can't be read. Give the model that "
+            "it was made from."
+        )
+
+
+def _check_layers(
+    left_over: Sequence[str], config: modeling.BertConfig, folder: str
+) -> None:
+    """Raises InputError where layers have tensors that would be left out."""
+    for name in left_over:
+        found = re.search(r"encoder\.layer\.(\d+)\.", name)
+        if found and int(found[1]) >= config.num_hidden_layers:
+            raise InputError(
+                f"{folder}: the tensors are not those of config.json: it says "
+                f"num_hidden_layers={config.num_hidden_layers}, and there is "
+                f"{name}."
+            )
+        if found:
+            raise InputError(
+                f"{folder}: {name} is no tensor of BERT's layers. Merge "
+                "adapters (LoRA) into the weights first; layers with other "
+                "parts can't be read."
+            )
+
+
+def _check_tied(
+    folder: str, today: Mapping[str, str], read_stored: _Reader
+) -> None:
+    """Raises InputError where a second copy is another tensor."""
+    for copy, original in table.TIED.items():
+        if copy not in today or original not in today:
+            continue
+        second, first = read_stored(today[copy]), read_stored(today[original])
+        if not np.array_equal(second, first):
+            raise InputError(
+                f"{folder}: {copy} is another tensor than {original}. "
+                "The output layer of BERT is the table of word embeddings: "
+                "a model without tied weights can't be read."
+            )
+
+
+def _labels(values: Mapping[str, Any], head: str) -> tuple[str, ...] | None:
+    """Returns the names of the classes, unless they are but numbers.
+
+    Args:
+        values: Of a config.json.
+        head: What the model has. A classifier of one class gives a score,
+            whatever its name, unless a text may have several classes or none.
+
+    Raises:
+        InputError: The classes have no numbers.
+    """
+    by_id = values.get("id2label") or {}
+    try:
+        labels = [by_id[key] for key in sorted(by_id, key=int)]
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            "`id2label` must map the numbers of the classes to their names, "
+            f'such as {{"0": "no", "1": "yes"}}. Received: id2label={by_id}'
+        ) from error
+    is_several = values.get("problem_type") == modeling.MULTI_LABEL
+    if head == "classification" and len(labels) == 1 and not is_several:
+        return None
+    numbered = [f"LABEL_{i}" for i in range(len(labels))]
+    return None if labels == numbered else tuple(labels)
+
+
+def _open_weights(folder: str) -> tuple[_Shapes, _Reader]:
+    """Returns the shapes of the stored tensors, and what reads one."""
+    if tf.io.gfile.exists(os.path.join(folder, _WEIGHTS)):
+        return _open_safetensors(folder, [_WEIGHTS])
+    if tf.io.gfile.exists(os.path.join(folder, _INDEX)):
+        index = opened.read_json(folder, _INDEX, weight_map=dict)
+        names_of_files = set(map(str, (index.get("weight_map") or {}).values()))
+        if not names_of_files:
+            raise tf1_files.UnreadableError(
+                f"{os.path.join(folder, _INDEX)} names no files of weights: "
+                "`weight_map` is not there. Download it again."
+            )
+        return _open_safetensors(folder, sorted(names_of_files))
+    if tf.io.gfile.exists(os.path.join(folder, _TORCH)):
+        return _open_torch(os.path.join(folder, _TORCH))
+    here = sorted(set(tf.io.gfile.listdir(folder)) & set(_OTHER_WEIGHTS))
+    raise InputError(
+        f"There are no weights beside it, none of {', '.join(FILES)}. "
+        + (f"{here[0]} can't be read. " if here else "")
+        + "Download one of them, or write it with save_pretrained."
+    )
+
+
+def _open_safetensors(
+    folder: str, files: Sequence[str]
+) -> tuple[_Shapes, _Reader]:
+    shapes, handles = {}, {}
+    for name in files:
+        path = os.path.join(folder, name)
+        if not tf.io.gfile.exists(path):
+            raise tf1_files.UnreadableError(
+                f"{folder} is not all there: {_INDEX} names {name}, and there "
+                "is no such file. Download it again."
+            )
+        try:
+            # It is mapped into memory: a copy may go once it is open.
+            with _local(path) as local:
+                handle = safetensors.safe_open(local, "np")
+        except safetensors.SafetensorError as error:
+            size = tf.io.gfile.stat(path).length
+            raise tf1_files.UnreadableError(
+                tf1_files.not_weights(path)
+                or f"{path} can't be read, it is truncated or corrupt, such as "
+                f"a download that was cut off: {error}. Download it again. "
+                f"Received: {size} bytes"
+            ) from error
+        for key in handle.keys():  # noqa: SIM118 (it is no dict)
+            shapes[key] = tuple(handle.get_slice(key).get_shape())
+            handles[key] = handle
+
+    def read(name: str) -> np.ndarray:
+        return handles[name].get_tensor(name)
+
+    return shapes, read
+
+
+def _open_torch(path: str) -> tuple[_Shapes, _Reader]:
+    try:
+        import torch
+    except ImportError as error:
+        raise InputError(
+            f"{path} can only be read where PyTorch is installed: pip install "
+            "torch. Files that end in .safetensors need nothing."
+        ) from error
+    try:
+        with tf.io.gfile.GFile(path, "rb") as file:
+            # Nothing but tensors is unpickled: the file can run no code.
+            tensors = torch.load(file, map_location="cpu", weights_only=True)
+    # PyTorch says of a bad file whatever its unpickler stumbles over.
+    except Exception as error:
+        # It says more than a screenful, and to run what is in the file.
+        found = re.search(r"Unsupported [^\n]*", str(error))
+        raise tf1_files.UnreadableError(
+            tf1_files.not_weights(path)
+            or f"{path} can't be read, it is truncated, corrupt or holds more "
+            "than tensors. Download it again, or write it with "
+            "save_pretrained. Received: "
+            f"{found[0] if found else str(error).partition(chr(10))[0]}"
+        ) from error
+    _check_are_tensors(tensors, path)
+
+    def read(name: str) -> np.ndarray:
+        tensor = tensors[name]
+        return (
+            tensor.float() if tensor.is_floating_point() else tensor
+        ).numpy()
+
+    return {n: tuple(x.shape) for n, x in tensors.items()}, read
+
+
+def _check_are_tensors(tensors: Any, path: str) -> None:
+    """Raises UnreadableError unless a file maps names to tensors."""
+    import torch
+
+    if not isinstance(tensors, Mapping):
+        found = type(tensors).__name__
+    else:
+        others = {
+            name: type(value).__name__
+            for name, value in tensors.items()
+            if not isinstance(value, torch.Tensor)
+        }
+        found = ", ".join(f"{n}: {kind}" for n, kind in others.items())
+    if found:
+        raise tf1_files.UnreadableError(
+            f"{path} must map names to tensors, and nothing else. Save the "
+            f"model's state_dict alone. Received: {found}"
+        )
+
+
+@contextlib.contextmanager
+def _local(path: str) -> Iterator[str]:
+    """Yields the path of a file on this machine, a copy if it is remote."""
+    if "://" not in path:
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = os.path.join(folder, os.path.basename(path))
+        tf.io.gfile.copy(path, copy)
+        yield copy
+
+
+# ---- Writing ----------------------------------------------------------------
+
+
+def write(
+    folder: str, source: opened.Checkpoint, config: modeling.BertConfig
+) -> set[str]:
+    """Writes a folder that transformers loads.
+
+    Args:
+        folder: An empty one.
+        source: What to write. Its names make one head.
+        config: Its architecture.
+
+    Returns:
+        Which of the source's weights were written.
+    """
+    head = names.find_head(source.shapes, source.path)
+    pooler = families.of(config).pooler
+    rows = [
+        row
+        for row in table.table(config, head)
+        if row.ours in source.shapes
+        and (row.ours not in pooler or table.has_pooler(head))
+    ]
+    values = source.read([row.ours for row in rows])
+    tensors = {
+        table.stored_name(row.theirs, head): np.ascontiguousarray(
+            values[row.ours].T if row.transposed else values[row.ours]
+        )
+        for row in rows
+    }
+    data = safetensors_numpy.save(tensors, metadata={"format": "pt"})
+    with tf.io.gfile.GFile(os.path.join(folder, _WEIGHTS), "wb") as file:
+        file.write(data)
+    described = table.from_config(config, head, _classes(source, head))
+    pieces = opened.pieces(source.vocab or "")
+    if _PAD in pieces:
+        described["pad_token_id"] = pieces.index(_PAD)
+    files.write_json(os.path.join(folder, CONFIG), described)
+    if source.vocab is not None:
+        huggingface_tokenizer.write(
+            folder,
+            source.vocab,
+            bool(source.do_lower_case),
+            config.max_position_embeddings,
+        )
+    return {row.ours for row in rows}
+
+
+def _classes(source: opened.Checkpoint, head: str) -> Sequence[str] | None:
+    """Returns the names of the classes; None for a score or no classes."""
+    if source.labels or not names.HEADS[head].has_labels:
+        return source.labels
+    (count,) = source.shapes[names.HEADS[head].bias]
+    if head == "classification" and count == 1:
+        return None
+    return [f"LABEL_{i}" for i in range(count)]

@@ -1,0 +1,194 @@
+"""The config and the vocabulary of a run: given, or brought by a checkpoint.
+
+What is given must agree with what the checkpoint brings.
+"""
+
+import dataclasses
+import hashlib
+import re
+from typing import Any, Protocol
+
+from bert_tf import modeling, vocab_files
+from bert_tf.checkpoints import opened, original
+from bert_tf.encoders import families
+from bert_tf.errors import InputError
+
+from absl import logging
+
+# What a run may set as it likes: they change training, not the model.
+_FREE = {
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "initializer_range",
+}
+_OWN_VOCAB = "Leave out --vocab_file to use the checkpoint's own."
+_UNUSED = re.compile(r"\[unused\d+\]")
+
+
+class Source(Protocol):
+    """What brings files: a checkpoint, or the folder of a run."""
+
+    @property
+    def path(self) -> str:
+        """Its name."""
+
+    @property
+    def config(self) -> modeling.BertConfig | None:
+        """Its model's."""
+
+    @property
+    def vocab(self) -> str | None:
+        """The text of its vocab.txt."""
+
+
+def find_config(path: str | None, source: Source | None) -> modeling.BertConfig:
+    """Returns the config in a file, or the checkpoint's if there is no file.
+
+    Args:
+        path: of a bert_config.json, or None.
+        source: what the run starts from, or goes on with, or None.
+
+    Raises:
+        InputError: There is neither, or they are of different models.
+    """
+    brought = source.config if source else None
+    if path is None:
+        if brought is None:
+            raise InputError(
+                "The model's architecture is not known: give "
+                "--bert_config_file, or a checkpoint that has its config "
+                f"beside it.{_beside(source)}"
+            )
+        return brought
+    given = families.read_config(path)
+    if source is None or brought is None:
+        return given
+    # How the checkpoint's head is read: a base model's config does not say.
+    given = dataclasses.replace(given, problem_type=brought.problem_type)
+    ours, theirs = _facts(given), _facts(brought)
+    different = [
+        f"{name} is {ours.get(name)} there and {theirs.get(name)} in the "
+        "checkpoint's config"
+        for name in ours | theirs
+        if name not in _FREE and ours.get(name) != theirs.get(name)
+    ]
+    if different:
+        raise InputError(
+            f"{path} is not the config of {source.path}: "
+            f"{'; '.join(different)}. Leave out --bert_config_file to use the "
+            "checkpoint's own."
+        )
+    return given
+
+
+def _facts(config: modeling.BertConfig) -> dict[str, Any]:
+    """What a config says of a model, with the name of its family."""
+    return dataclasses.asdict(config) | {"encoder": families.of(config).name}
+
+
+def _beside(source: Source | None) -> str:
+    """Says which checkpoint lacks something, if there is one."""
+    return f" Received: {source.path}, which has none." if source else ""
+
+
+def find_vocab(path: str | None, source: Source | None) -> str:
+    """Returns the text of a vocabulary, or of the checkpoint's.
+
+    Words of the user's own may stand in the checkpoint's unused places.
+
+    Args:
+        path: of a vocab.txt, or None.
+        source: what the run starts from, or goes on with, or None.
+
+    Raises:
+        InputError: There is neither, they have other pieces, or the one that
+            counts is no vocabulary.
+    """
+    brought = source.vocab if source else None
+    if path is None:
+        if source is None or brought is None:
+            raise InputError(
+                "The vocabulary is not known: give --vocab_file, or a "
+                f"checkpoint that has it beside it.{_beside(source)}"
+            )
+        # Here its owner can be named.
+        vocab_files.parse_vocab(brought, f"The vocabulary of {source.path}")
+        return brought
+    given = vocab_files.read_vocab(path)
+    vocab_files.parse_vocab(given, path)
+    if source is not None and brought is not None:
+        _check_same(given, path, brought, source.path)
+    return given
+
+
+def find_records_vocab(
+    path: str | None, source: Source | None, made_with: str | None
+) -> str | None:
+    """Returns the text of the vocabulary that records were made with.
+
+    Args:
+        path: of a vocab.txt, or None.
+        source: what the run starts from, or goes on with, or None.
+        made_with: SHA-256 of the records' vocabulary, if it is known.
+
+    Returns:
+        What is at `path`, or what the checkpoint brings if that is the same,
+        or that of the run that goes on; None if nothing tells.
+
+    Raises:
+        InputError: The vocabulary at `path`, or of the run, is not that of the
+            records, or the one at `path` not that of the checkpoint.
+    """
+    if path is not None:
+        text = find_vocab(path, source)
+        if made_with not in (None, _sha256(text)):
+            raise InputError(
+                f"The records were not made with the vocabulary {path}: their "
+                "manifest has another vocab_sha256. Give the one that "
+                "create_pretraining_data.py was given."
+            )
+        return text
+    brought = source.vocab if source else None
+    if source is None or brought is None:
+        return None
+    is_own = isinstance(source, original.Files)
+    if made_with is None:
+        return brought if is_own else None
+    if made_with != _sha256(brought):
+        if is_own:
+            raise InputError(
+                "The records were made with another vocabulary than those of "
+                f"the run in {source.path}: their manifest has another "
+                "vocab_sha256. Give that run's records, or choose another "
+                "output_dir."
+            )
+        logging.warning(
+            "The records were made with another vocabulary than that of %s. "
+            "Give it by --vocab_file: then the two are compared, and it is "
+            "kept beside the weights.",
+            source.path,
+        )
+        return None
+    return brought
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _check_same(given: str, path: str, brought: str, owner: str) -> None:
+    ours, theirs = opened.pieces(given), opened.pieces(brought)
+    if len(ours) != len(theirs):
+        raise InputError(
+            f"{path} is not the vocabulary of {owner}: it has {len(ours)} "
+            f"pieces, and the checkpoint's has {len(theirs)}. {_OWN_VOCAB}"
+        )
+    for i, (own, their) in enumerate(zip(ours, theirs, strict=True)):
+        # No text reaches an empty line, or the first of two that are the same:
+        # `parse_vocab` says to rename them.
+        is_unused = _UNUSED.fullmatch(their) or not their
+        if own != their and not is_unused and their not in theirs[i + 1 :]:
+            raise InputError(
+                f"{path} is not the vocabulary of {owner}: line {i + 1} is "
+                f"{own!r}, and the checkpoint's is {their!r}. {_OWN_VOCAB}"
+            )

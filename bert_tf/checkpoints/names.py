@@ -1,0 +1,234 @@
+"""The heads by their variables, and what the names in a checkpoint make.
+
+Shapes as in encoders/family.py, and C: classes.
+"""
+
+import dataclasses
+from collections.abc import Collection, Mapping
+
+from bert_tf import configuration, options
+from bert_tf.encoders import families
+from bert_tf.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Head:
+    """What a head adds to an encoder's variables.
+
+    Attributes:
+        name: What `--head` calls it.
+        variables: Name -> letters of its shape.
+        reads_pooled: Whether it reads the pooled output; if not, its
+            checkpoints may lack the pooler.
+        has_labels: Whether its classes have names.
+        parts: Heads that it is made of, and that it goes before. The first is
+            the one that is meant where none is named.
+    """
+
+    name: str
+    variables: Mapping[str, str]
+    reads_pooled: bool = False
+    has_labels: bool = False
+    parts: tuple[str, ...] = ()
+
+    @property
+    def bias(self) -> str:
+        """The first variable that has a value for each output, or ""."""
+        outputs = [n for n in self.variables if n.endswith("output_bias")]
+        return outputs[0] if outputs else ""
+
+
+# By name.
+HEADS: dict[str, Head] = {}
+
+
+def register(head: Head) -> None:
+    """Adds a head; InputError if its name or its variables are taken."""
+    for other in HEADS.values():
+        is_same = other.name == head.name or (
+            head.variables and other.variables.keys() == head.variables.keys()
+        )
+        if is_same and other != head:
+            raise InputError(
+                "A checkpoint's names tell its head: choose another name, and "
+                f"other variables, than those of {other.name}. "
+                f"Received: name={head.name!r}, "
+                f"variables={', '.join(head.variables)}"
+            )
+    HEADS[head.name] = head
+    if head.name not in options.HEADS:
+        options.HEADS.append(head.name)
+
+
+_PREDICTIONS = {
+    "cls/predictions/transform/dense/kernel": "DD",
+    "cls/predictions/transform/dense/bias": "D",
+    "cls/predictions/transform/LayerNorm/beta": "D",
+    "cls/predictions/transform/LayerNorm/gamma": "D",
+    "cls/predictions/output_bias": "V",
+}
+_SENTENCES = {
+    "cls/seq_relationship/output_weights": "2D",
+    "cls/seq_relationship/output_bias": "2",
+}
+
+
+def _output(before: str, outputs: str) -> dict[str, str]:
+    """The variables of a linear layer over vectors."""
+    return {
+        f"{before}output_weights": f"{outputs}D",
+        f"{before}output_bias": outputs,
+    }
+
+
+for _head in (
+    Head("encoder", {}),
+    Head(
+        "pretraining",
+        _PREDICTIONS | _SENTENCES,
+        reads_pooled=True,
+        parts=("masked_lm", "next_sentence"),
+    ),
+    Head("masked_lm", _PREDICTIONS),
+    Head("next_sentence", _SENTENCES, reads_pooled=True),
+    Head(
+        "classification",
+        _output("", "C"),
+        reads_pooled=True,
+        has_labels=True,
+    ),
+    Head("tagging", _output("cls/tagging/", "C"), has_labels=True),
+    Head("span", _output("cls/squad/", "2")),
+    Head(
+        "multiple_choice",
+        _output("cls/multiple_choice/", "1"),
+        reads_pooled=True,
+    ),
+):
+    register(_head)
+
+
+def shapes(
+    config: configuration.BertConfig, head: str, num_labels: int = 0
+) -> dict[str, tuple[int, ...]]:
+    """Returns name -> shape of all variables of an encoder with a head.
+
+    Args:
+        config: its architecture.
+        head: a key of HEADS.
+        num_labels: C.
+    """
+    letters = families.of(config).names(config.num_hidden_layers)
+    letters |= HEADS[head].variables
+    sizes = {
+        "V": config.vocab_size,
+        "T": config.type_vocab_size,
+        "M": config.max_position_embeddings,
+        "D": config.hidden_size,
+        "F": config.intermediate_size,
+        "C": num_labels,
+        "1": 1,
+        "2": 2,
+    }
+    return {n: tuple(sizes[x] for x in shape) for n, shape in letters.items()}
+
+
+def by_piece(config: configuration.BertConfig) -> set[str]:
+    """Returns the variables that have a row for each piece, [V, ...]."""
+    tables = [families.of(config).variables]
+    tables += [head.variables for head in HEADS.values()]
+    return {n for table in tables for n, s in table.items() if s[0] == "V"}
+
+
+def find_head(found: Collection[str], path: str) -> str:
+    """Returns the head, a key of HEADS, that a checkpoint's names make.
+
+    Raises:
+        InputError: There are several.
+    """
+    here = [
+        head
+        for head in HEADS.values()
+        if head.variables and head.variables.keys() <= set(found)
+    ]
+    parts = {part for head in here for part in head.parts}
+    heads = [head.name for head in here if head.name not in parts]
+    if len(heads) > 1:
+        raise InputError(
+            f"{path} holds several heads: {', '.join(heads)}. Say which one "
+            "is meant with --head."
+        )
+    return heads[0] if heads else "encoder"
+
+
+def required(source: configuration.BertConfig | None, head: str) -> str:
+    """Returns a regular expression of what a trained checkpoint must have.
+
+    Args:
+        source: the checkpoint's config, if it has one.
+        head: a key of HEADS.
+    """
+    return (
+        "" if HEADS[head].reads_pooled else families.of(source).all_but_pooler
+    )
+
+
+def _up_to_a_missing_layer(
+    config: configuration.BertConfig, found: Collection[str]
+) -> configuration.BertConfig:
+    """Returns the config without layers beyond the first that is missing.
+
+    Any number may stand in a file, and memory ends.
+    """
+    count = config.num_hidden_layers
+    layers = set(map(families.of(config).layer, found)) - {None}
+    return dataclasses.replace(
+        config, num_hidden_layers=min(count, len(layers) + 1)
+    )
+
+
+def check(
+    config: configuration.BertConfig,
+    found: Mapping[str, tuple[int, ...]],
+    path: str,
+    config_path: str | None = None,
+) -> None:
+    """Raises InputError if a config does not describe the tensors.
+
+    Args:
+        config: that came with them.
+        found: name -> shape. Heads and the pooler may be missing.
+        path: of the checkpoint, for the message.
+        config_path: of the config, if it does not lie beside them.
+    """
+    family = families.of(config)
+    short = _up_to_a_missing_layer(config, found)
+    expected = shapes(short, "encoder")
+    for head in HEADS.values():
+        labels = found.get(head.bias, (0,))
+        own = shapes(short, head.name, *labels)
+        expected |= {n: shape for n, shape in own.items() if n in found}
+    problems = [
+        f"{name} is not there"
+        for name in sorted(expected.keys() - found.keys() - family.pooler)
+    ]
+    problems += [
+        f"{name} is {list(found[name])} there and {list(shape)} by the config"
+        for name, shape in expected.items()
+        if name in found and found[name] != shape
+    ]
+    # The first layer too many.
+    problems += [
+        f"{name} is not in the config, which says "
+        f"num_hidden_layers={config.num_hidden_layers}"
+        for name in sorted(found)
+        if family.layer(name) == config.num_hidden_layers
+    ]
+    if problems:
+        more = len(problems) - 3
+        shown = problems[:3] + ([f"and {more} more"] if more > 0 else [])
+        raise InputError(
+            f"{path}: the tensors are not those of "
+            f"{config_path or 'the config beside them'}: "
+            f"{'; '.join(shown)}. Use the config that belongs to them."
+        )

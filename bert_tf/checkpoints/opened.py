@@ -1,0 +1,117 @@
+"""A checkpoint of any format, opened: what is in it, under our names."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bert_tf import modeling, vocab_files
+from bert_tf.checkpoints import tf1_files
+from bert_tf.errors import InputError
+from bert_tf.storage import input_files
+
+import numpy as np
+import tensorflow as tf
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """A BERT in a file. Reading it keeps the source's numerics.
+
+    Attributes:
+        path: of its file or folder, or the name of a preset.
+        format: "tf1", "hf" or "keras_hub".
+        shapes: name -> shape of its weights.
+        read: returns the named tensors; weights are float32.
+        config: with the activation and the epsilon that the source computes
+            with; None if it does not come with the weights.
+        vocab: text of its vocab.txt, or None.
+        do_lower_case: whether the model reads lower-cased text, or None where
+            the source does not say.
+        labels: names of the classes, or None.
+        state: names of what only training needs: moments, steps.
+        left_over: foreign names that mean nothing here.
+    """
+
+    path: str
+    format: str
+    shapes: Mapping[str, tuple[int, ...]]
+    read: Callable[[Sequence[str]], dict[str, np.ndarray]]
+    config: modeling.BertConfig | None = None
+    vocab: str | None = None
+    do_lower_case: bool | None = None
+    labels: tuple[str, ...] | None = None
+    state: tuple[str, ...] = ()
+    left_over: tuple[str, ...] = ()
+
+
+def read_text(path: str) -> str | None:
+    """Returns the text of a file; None if there is none."""
+    if not tf.io.gfile.exists(path) or tf.io.gfile.isdir(path):
+        return None
+    with tf.io.gfile.GFile(path, "rb") as file:
+        data = file.read()
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        problem = input_files.explain_text(data[:64]) or (
+            f"{error.reason} at byte {error.start}. Convert it, as with iconv, "
+            "or copy it again"
+        )
+        raise InputError(f"{path} is not UTF-8 text: {problem}.") from error
+
+
+def read_vocab(path: str) -> str | None:
+    """Returns the text of a vocabulary, normalized; None if there is none."""
+    text = read_text(path)
+    return None if text is None else vocab_files.normalize_vocab(text, path)
+
+
+# What JSON calls our types.
+_KINDS = {bool: "true or false", dict: "an object", str: "a text"}
+
+
+def read_json(folder: str, name: str, **kinds: type) -> dict[str, Any]:
+    """Returns the object in a JSON file; an empty one if there is no file.
+
+    Args:
+        folder: Of the file.
+        name: Of the file.
+        **kinds: Key -> what its value is, where it is there and not null.
+
+    Raises:
+        InputError: It is no text, no JSON, or holds something else.
+    """
+    path = os.path.join(folder, name)
+    text = read_text(path)
+    if text is None:
+        return {}
+    try:
+        values = json.loads(text)
+    # Also of lists in lists without end.
+    except (ValueError, RecursionError) as error:
+        if plain := tf1_files.not_weights(path):
+            raise tf1_files.UnreadableError(plain) from error
+        raise tf1_files.UnreadableError(
+            f"{path} is not JSON: {error}. Copy or download it again."
+        ) from error
+    if not isinstance(values, dict):
+        raise tf1_files.UnreadableError(
+            f"{path} must hold one JSON object. Copy or download it again. "
+            f"Received: {repr(values)[:40]}"
+        )
+    for key, kind in kinds.items():
+        value = values.get(key)
+        if value is not None and not isinstance(value, kind):
+            raise tf1_files.UnreadableError(
+                f"{path}: `{key}` must be {_KINDS[kind]}. Copy or download it "
+                f"again. Received: {key}={repr(value)[:40]}"
+            )
+    return values
+
+
+def pieces(vocab: str) -> list[str]:
+    """Returns the pieces of the text of a vocab.txt, by id."""
+    # Not splitlines: the released Chinese vocabulary has U+2028 as a piece.
+    return vocab.removesuffix("\n").split("\n")

@@ -1,0 +1,244 @@
+"""The original's checkpoints: our own format.
+
+The original computes GELU in its tanh form and normalizes with epsilon 1e-12;
+a bert_config.json beside the checkpoint may say otherwise.
+"""
+
+import dataclasses
+import os
+import re
+from collections.abc import Collection
+
+from bert_tf import files, modeling
+from bert_tf.checkpoints import names, opened, tf1_files
+from bert_tf.encoders import families
+from bert_tf.errors import InputError
+from bert_tf.storage import input_files
+
+import tensorflow as tf
+
+PREFIX = "bert_model.ckpt"
+CONFIG = "bert_config.json"
+VOCAB = "vocab.txt"
+LABELS = "labels.txt"
+
+# What TensorFlow 2 keeps in a file that tf.train.Checkpoint wrote.
+_OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+# Names of the encoders that are taken for BERT.
+_OTHERS = {
+    "ALBERT": re.compile(r"(^|/)bert/encoder/transformer/group_\d+/"),
+    "ELECTRA": re.compile(r"(^|/)(electra|discriminator_predictions)/"),
+}
+
+
+def scope(found: Collection[str], path: str) -> str:
+    """Returns what stands before `bert/` in a checkpoint's names.
+
+    Raises:
+        InputError: The names are those of another encoder, or of TensorFlow 2.
+    """
+    if _OBJECT_GRAPH in found:
+        raise InputError(
+            f"{path} can't be read: it is of TensorFlow 2's "
+            "tf.train.Checkpoint, as those of TensorFlow's Model Garden and of "
+            "SavedModels, where the names are other ones. Give the original's "
+            "checkpoint of that model, or its Hugging Face folder."
+        )
+    for architecture, pattern in _OTHERS.items():
+        if any(pattern.search(name) for name in found):
+            raise InputError(
+                f"{path} is no BERT: by its names it is {architecture}. Give "
+                "a checkpoint of BERT."
+            )
+    tables = {row.words for row in families.FAMILIES.values()}
+    scopes = {
+        name.removesuffix(words)
+        for name in found
+        for words in tables
+        if name.endswith(words)
+    }
+    if len(scopes) > 1:
+        raise InputError(
+            f"{path} holds more than one BERT, under the prefixes "
+            f"{', '.join(map(repr, sorted(scopes)))}."
+        )
+    return scopes.pop() if scopes else ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Files:
+    """What lies beside checkpoints in a folder; None what does not.
+
+    Attributes:
+        path: of the folder.
+        config: of the model.
+        vocab: text of its vocab.txt.
+        labels: names of its classes.
+    """
+
+    path: str
+    config: modeling.BertConfig | None
+    vocab: str | None
+    labels: tuple[str, ...] | None
+
+
+def read_files(folder: str) -> Files:
+    """Reads the files beside a folder's checkpoints, these unopened."""
+    config = None
+    path = os.path.join(folder, CONFIG)
+    if tf.io.gfile.exists(path):
+        config = families.read_config(path)
+    return Files(
+        path=folder,
+        config=config,
+        vocab=opened.read_vocab(os.path.join(folder, VOCAB)),
+        labels=read_labels(os.path.join(folder, LABELS)),
+    )
+
+
+_RESTORE = (
+    "Bring it back as it was, or remove it and give --labels in the order of "
+    "training."
+)
+
+
+def read_labels(path: str, way_out: str = _RESTORE) -> tuple[str, ...] | None:
+    """Returns the names of classes in a labels.txt; None if there is none.
+
+    Args:
+        path: Of the file.
+        way_out: What to do if it is damaged.
+
+    Raises:
+        UnreadableError: It can't be what a training wrote.
+    """
+    text = opened.read_text(path)
+    if text is None:
+        return None
+    labels = tuple(opened.pieces(text))
+    problem = input_files.explain(text[:64].encode())
+    if not problem and not all(label.strip() for label in labels):
+        problem = "a line is empty"
+    if not problem and len(set(labels)) < len(labels):
+        twice = next(x for x in labels if labels.count(x) > 1)
+        problem = f"{twice!r} is there more than once"
+    if problem:
+        raise tf1_files.UnreadableError(
+            f"{path} must name the classes, one a line: {problem}. {way_out}"
+        )
+    return labels
+
+
+def open_checkpoint(prefix: str) -> opened.Checkpoint:
+    """Opens a TF1 checkpoint and the files beside it."""
+    stored = tf1_files.shapes(prefix)
+    before = scope(stored, prefix)
+    ours = {name.removeprefix(before): name for name in stored}
+    weights = {n: stored[s] for n, s in ours.items() if tf1_files.is_weight(n)}
+
+    def read(wanted):
+        values = tf1_files.read(prefix, [ours[name] for name in wanted])
+        return {name: values[ours[name]] for name in wanted}
+
+    beside = read_files(os.path.dirname(prefix))
+    if beside.config:
+        names.check(beside.config, weights, prefix)
+    return opened.Checkpoint(
+        path=prefix,
+        format="tf1",
+        shapes=weights,
+        read=read,
+        config=beside.config,
+        vocab=beside.vocab,
+        labels=beside.labels,
+        state=tuple(sorted(ours.keys() - weights.keys())),
+    )
+
+
+def write(
+    folder: str, source: opened.Checkpoint, config: modeling.BertConfig
+) -> set[str]:
+    """Writes bert_model.ckpt, bert_config.json, vocab.txt and labels.txt.
+
+    Args:
+        folder: an empty one.
+        source: what to write, with the state of its training.
+        config: its architecture.
+
+    Returns:
+        Which of the source's weights were written: all.
+    """
+    return _write(os.path.join(folder, PREFIX), source, config)
+
+
+def is_prefix(path: str) -> bool:
+    """Whether a path to write means a checkpoint, not a folder for one.
+
+    That is how the original names what it reads: .../bert_model.ckpt.
+    """
+    return path.endswith(".ckpt") and not tf.io.gfile.isdir(path)
+
+
+def write_prefix(
+    prefix: str,
+    source: opened.Checkpoint,
+    config: modeling.BertConfig,
+    overwrite: bool = False,
+) -> set[str]:
+    """Writes a checkpoint of this prefix, with its files beside it.
+
+    That is how the original's archives hold them. Other files of the folder
+    stay as they are.
+
+    Args:
+        prefix: such as .../bert_model.ckpt.
+        source: what to write, with the state of its training.
+        config: its architecture.
+        overwrite: whether files that are there are replaced.
+
+    Returns:
+        Which of the source's weights were written: all.
+    """
+    folder = os.path.dirname(prefix) or "."
+    own = [f"{os.path.basename(prefix)}.index", CONFIG, VOCAB, LABELS]
+    paths = [os.path.join(folder, name) for name in own]
+    there = [path for path in paths if tf.io.gfile.exists(path)]
+    if there and not overwrite:
+        raise InputError(
+            f"{there[0]} is there, and would be written over. Remove it, or "
+            f"choose another place. Received: path={prefix}"
+        )
+    inputs = (source.path, os.path.dirname(source.path))
+    if there and os.path.realpath(folder) in map(os.path.realpath, inputs):
+        raise InputError(
+            f"{source.path} lies where it would be written over: choose "
+            f"another place. Received: path={prefix}"
+        )
+    tf.io.gfile.makedirs(folder)
+    # Of another model, that this one has not.
+    for path, text in ((paths[2], source.vocab), (paths[3], source.labels)):
+        if path in there and not text:
+            tf.io.gfile.remove(path)
+    try:
+        return _write(prefix, source, config)
+    except BaseException:
+        for path in paths:
+            if path not in there and tf.io.gfile.exists(path):
+                tf.io.gfile.remove(path)
+        raise
+
+
+def _write(
+    prefix: str, source: opened.Checkpoint, config: modeling.BertConfig
+) -> set[str]:
+    tensors = source.read([*source.shapes, *source.state])
+    texts = {CONFIG: config.to_json()}
+    if source.vocab is not None:
+        texts[VOCAB] = source.vocab
+    if source.labels:
+        texts[LABELS] = "".join(f"{label}\n" for label in source.labels)
+    for name, text in texts.items():
+        files.write_text(os.path.join(os.path.dirname(prefix), name), text)
+    # It comes last: with it the folder holds a model.
+    tf1_files.write(prefix, tensors)
+    return set(source.shapes)

@@ -1,0 +1,139 @@
+"""Sets the weights of a model from a checkpoint of any format, by name."""
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from bert_tf.checkpoints import tf1_files
+from bert_tf.errors import InputError
+
+import keras
+import numpy as np
+
+
+class Source(Protocol):
+    """A checkpoint of any format, as bert_tf/interop opens them."""
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Shapes of its weights, by our names."""
+
+    @property
+    def left_over(self) -> Sequence[str]:
+        """Names that mean nothing to us."""
+
+    @property
+    def read(self) -> Callable[[Sequence[str]], Mapping[str, np.ndarray]]:
+        """Returns tensors by name."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What restoring weights did, by variable name."""
+
+    path: str
+    restored: tuple[str, ...]
+    fresh: tuple[str, ...]  # in the model only: they keep their random values
+    unused: tuple[str, ...]  # in the checkpoint only
+
+    def __str__(self):
+        lines = [f"Restored {len(self.restored)} variables of {self.path}."]
+        for title, names in (
+            ("Not in the checkpoint, start from random values", self.fresh),
+            ("In the checkpoint, not used by this model", self.unused),
+        ):
+            if names:
+                lines.append(f"{title}: {', '.join(names)}")
+        return "\n".join(lines)
+
+
+# A head over the sequence output needs no pooler, and some files have none.
+ENCODER = "^bert/(?!pooler/)"
+
+
+def restore_weights(
+    variables: Sequence[keras.Variable],
+    source: Source,
+    required: str = ENCODER,
+) -> Report:
+    """Sets variables from a checkpoint, by name.
+
+    Args:
+        variables: of the model.
+        source: the checkpoint, opened.
+        required: regular expression; variables whose name matches must be in
+            the checkpoint. The others, heads, may start from random values.
+
+    Returns:
+        What was restored and what was not.
+    """
+    report = compare(variables, source, required)
+    wanted = {v.path: v for v in variables}
+    values = source.read(report.restored)
+    _check_finite(source.path, values)
+    for name, value in values.items():
+        wanted[name].assign(value)
+    return report
+
+
+def _check_finite(path: str, values: Mapping[str, np.ndarray]) -> None:
+    """Raises UnreadableError if weights are no numbers: all would be none."""
+    wrong = [n for n, x in sorted(values.items()) if not np.isfinite(x).all()]
+    if wrong:
+        raise tf1_files.UnreadableError(
+            f"{path} holds weights that are infinite or no numbers (NaN): "
+            f"{_some(wrong)}. Its training diverged: give an earlier "
+            "checkpoint, or train again with a lower --learning_rate."
+        )
+
+
+def compare(
+    variables: Sequence[keras.Variable],
+    source: Source,
+    required: str = ENCODER,
+) -> Report:
+    """Says what `restore_weights` would do, or raises what it would raise."""
+    stored = source.shapes
+    wanted = {v.path: v for v in variables}
+    present = sorted(wanted.keys() & stored.keys())
+    fresh = sorted(wanted.keys() - stored.keys())
+    unused = sorted({*stored.keys(), *source.left_over} - wanted.keys())
+    missing = [name for name in fresh if re.search(required, name)]
+    if missing:
+        # By what the encoder is called there one sees what it is.
+        unused = sorted(unused, key=lambda name: "encoder" not in name)
+        raise InputError(
+            f"{source.path} does not fit this model. "
+            f"In the model only: {_some(missing)}. "
+            f"In the checkpoint only: {_some(unused) or 'nothing'}. "
+            "Is it another architecture than bert_config_file says?"
+        )
+    check_shapes(source.path, stored, {n: wanted[n].shape for n in present})
+    return Report(source.path, tuple(present), tuple(fresh), tuple(unused))
+
+
+def _some(texts: Sequence[str], separator: str = ", ") -> str:
+    """Names the first three."""
+    more = [f"and {len(texts) - 3} more"] * (len(texts) > 3)
+    return separator.join([*texts[:3], *more])
+
+
+def check_shapes(
+    prefix: str, stored: Mapping[str, Any], wanted: Mapping[str, Any]
+) -> None:
+    """Raises InputError if variables have other shapes than are stored."""
+    wrong = [
+        f"{name} is {list(stored[name])} there and {list(shape)} in the model"
+        for name, shape in wanted.items()
+        if stored[name] != tuple(shape)
+    ]
+    if wrong:
+        raise InputError(
+            f"{prefix} has other shapes than this model: {_some(wrong, '; ')}. "
+            "Use the bert_config.json and vocab.txt that belong to it."
+        )

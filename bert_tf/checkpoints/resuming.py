@@ -1,0 +1,104 @@
+"""Whether a run can go on from a checkpoint, by the names in both."""
+
+from collections.abc import Collection, Set
+
+from bert_tf import optimization
+from bert_tf.checkpoints import tf1_files
+from bert_tf.errors import InputError
+
+_MOST_LISTED = 10
+
+
+def moments_of(names: Collection[str], variables: Collection[str]) -> set[str]:
+    """Returns those names that are moments of these variables."""
+    found = ((name, optimization.slot_of(name)) for name in names)
+    return {name for name, slot in found if slot and slot[0] in variables}
+
+
+def check(prefix: str, wanted: Set[str], stored: Set[str]) -> None:
+    """Raises InputError unless a checkpoint has what a run has, by name.
+
+    Args:
+        prefix: Of the checkpoint.
+        wanted: Names of the run: of weights, moments, step, data position.
+        stored: Names in the checkpoint.
+    """
+    ours, theirs = wanted - stored, stored - wanted
+    if not ours and not theirs:
+        return
+    reasons = (
+        _weights(ours, theirs),
+        _moments(wanted, stored),
+        _state(ours, theirs),
+    )
+    raise InputError(
+        f"{prefix} can't be gone on with. "
+        f"{' '.join(reason for reason in reasons if reason)} "
+        "Choose another output_dir, or start from these weights with "
+        "--init_checkpoint."
+    )
+
+
+def _weights(ours: Set[str], theirs: Set[str]) -> str:
+    """Says how the models differ."""
+    here, there = (
+        [name for name in names if tf1_files.is_weight(name)]
+        for names in (ours, theirs)
+    )
+    if not here and not there:
+        return ""
+    return (
+        "It holds another model than this run's. "
+        f"In this run only: {_listed(here)}. "
+        f"In the checkpoint only: {_listed(there)}."
+    )
+
+
+def _moments(wanted: Set[str], stored: Set[str]) -> str:
+    """Says how the optimizers differ, of variables that both have."""
+    kinds, owners = [], []
+    for names, others in ((wanted, stored), (stored, wanted)):
+        found = [slot for slot in map(optimization.slot_of, names) if slot]
+        kinds.append({kind for _, kind in found})
+        owners.append({owner for owner, _ in found if owner in others})
+    here, there = (", ".join(sorted(kind)) or "none" for kind in kinds)
+    if kinds[0] and not kinds[1]:
+        return (
+            f"It holds no moments ({here}), only weights, as what "
+            "--strip_optimizer writes and the checkpoint in best/."
+        )
+    if kinds[0] != kinds[1]:
+        return (
+            f"Its optimizer's moments are {there}, and this run's {here}: "
+            "give the --optimizer that it was trained with."
+        )
+    only_here, only_there = owners[0] - owners[1], owners[1] - owners[0]
+    if not only_here and not only_there:
+        return ""
+    return (
+        "Its run trained other variables. "
+        f"Trained in this run only: {_listed(only_here)}. "
+        f"In the checkpoint only: {_listed(only_there)}."
+    )
+
+
+def _state(ours: Set[str], theirs: Set[str]) -> str:
+    """Says which of step, data position and loss scale are not in both."""
+    here, there = (
+        [name for name in names if tf1_files.is_state(name)]
+        for names in (ours, theirs)
+    )
+    said = []
+    if here:
+        said.append(f"It lacks {_listed(here)}.")
+    if there:
+        said.append(f"This run has no {_listed(there)}.")
+    return " ".join(said)
+
+
+def _listed(names: Collection[str]) -> str:
+    """Returns the first names, and how many others there are."""
+    first = sorted(names)[:_MOST_LISTED]
+    if len(names) > len(first):
+        first.append(f"and {len(names) - len(first)} more")
+    return ", ".join(first) or "nothing"

@@ -1,0 +1,232 @@
+"""Folders of sentence-transformers: how a BERT in them makes vectors of texts.
+
+`modules.json` beside a Hugging Face model lists what computes a vector: the
+model, then pooling (`1_Pooling/config.json`), then maybe unit length. How much
+of a text is read stands in `sentence_bert_config.json`, or since version 6 in
+`tokenizer_config.json`.
+"""
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.checkpoints import huggingface, opened
+from bert_tf.errors import InputError
+
+import tensorflow as tf
+from absl import logging
+
+MODULES = "modules.json"
+_POOLING = "config.json"
+_NORMALIZE = "config.json"
+_OF_MODEL = "sentence_bert_config.json"
+_OF_ALL = "config_sentence_transformers.json"
+_OF_TOKENIZER = "tokenizer_config.json"
+# Of Pooling before version 6: keys that begin so are true where they are used.
+_MODE = "pooling_mode_"
+_MODES = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max"}
+# What transformers takes where a config does not say it.
+_MOST_PIECES = 512
+_WAY_OUT = "Give --unit, and maybe --normalize, for vectors made otherwise."
+
+
+@dataclasses.dataclass(frozen=True)
+class Vectors:
+    """How a text gets its vector.
+
+    Attributes:
+        unit: What has one, of features.UNITS; here "mean" or "cls".
+        normalize: Whether it has the length 1.
+        max_seq_length: How many pieces of a text are read.
+        features: Of which layers, a key of features.CHOICES.
+    """
+
+    unit: str
+    normalize: bool
+    max_seq_length: int
+    features: str
+
+
+def choose(path: str, given: Mapping[str, Any], default: Vectors) -> Vectors:
+    """Returns what is given, else what the model's folder says, else defaults.
+
+    To vectors of another unit than the folder's applies but its length.
+
+    Args:
+        path: Of a checkpoint, of any format.
+        given: Name of an attribute -> what the user says, or None.
+        default: Where neither says it.
+
+    Raises:
+        InputError: No unit is given, and that of the folder is not computed
+            here.
+    """
+    said = {name: x for name, x in given.items() if x is not None}
+    root = find(path)
+    if root is None:
+        return dataclasses.replace(default, **said)
+    own = _own(root, said.get("unit"))
+    taken = {name: x for name, x in own.items() if name not in said}
+    if taken:
+        logging.info(
+            "As %s says: %s.",
+            os.path.join(root, MODULES),
+            ", ".join(f"{name}={value}" for name, value in taken.items()),
+        )
+    return dataclasses.replace(default, **taken, **said)
+
+
+def _own(root: str, unit: str | None) -> dict[str, Any]:
+    """Returns what a folder says of vectors of a unit; of its own if None."""
+    try:
+        own = read(root)
+    except ValueError:
+        if unit is None:
+            raise
+    else:
+        if unit in (None, own.unit):
+            return dataclasses.asdict(own)
+    return {"max_seq_length": _longest(root)}
+
+
+def find(path: str) -> str | None:
+    """Returns the folder of sentence-transformers that a model is of.
+
+    Args:
+        path: Of a checkpoint: the folder itself, or that of the model in it,
+            such as `0_Transformer`; or of the file of weights.
+    """
+    if os.path.basename(path) in huggingface.FILES:
+        path = os.path.dirname(path) or "."
+    path = path.rstrip("/")
+    if not path or not tf.io.gfile.isdir(path):
+        return None
+    above, name = os.path.split(path)
+    for root, place in ((path, ""), (above or ".", name)):
+        modules = _modules(root)
+        if modules and str(modules[0].get("path", "")).strip("/") == place:
+            return root
+    return None
+
+
+def read(root: str) -> Vectors:
+    """Returns how the model of a folder makes vectors.
+
+    Raises:
+        InputError: In a way that is not computed here. Says what it is.
+    """
+    modules = _modules(root)
+    kinds = [str(x.get("type")).rpartition(".")[2] for x in modules]
+    rest = {*kinds[2:]} - {"Normalize"}
+    if kinds[:2] != ["Transformer", "Pooling"] or rest:
+        raise InputError(
+            f"{os.path.join(root, MODULES)} makes vectors by "
+            f"{', '.join(kinds)}. Computed here are Transformer, Pooling, and "
+            f"then Normalize or nothing. {_WAY_OUT}"
+        )
+    folders = [os.path.join(root, str(x.get("path", ""))) for x in modules]
+    _check_model(root, folders[0])
+    for folder in folders[2:]:
+        _check_normalize(folder)
+    return Vectors(_unit(folders[1]), len(kinds) > 2, _longest(root), "last")
+
+
+def _modules(root: str) -> list[dict[str, Any]]:
+    """Returns the list in modules.json; an empty one if there is no file."""
+    path = os.path.join(root, MODULES)
+    text = opened.read_text(path)
+    if text is None:
+        return []
+    try:
+        modules = json.loads(text)
+    except ValueError as error:
+        raise InputError(
+            f"{path} is not JSON: {error}. Copy or download the folder again."
+        ) from error
+    if not isinstance(modules, list) or not all(
+        isinstance(module, dict) for module in modules
+    ):
+        raise InputError(f"{path} must hold a list of JSON objects.")
+    return modules
+
+
+def _unit(folder: str) -> str:
+    """Returns what is pooled, of a Pooling's folder."""
+    said = opened.read_json(folder, _POOLING)
+    modes = said.get("pooling_mode")
+    if modes is None:
+        modes = [
+            _MODES.get(key.removeprefix(_MODE), key.removeprefix(_MODE))
+            for key, is_used in said.items()
+            if key.startswith(_MODE) and is_used
+        ]
+    modes = [modes] if isinstance(modes, str) else list(modes)
+    # Where no key is there, or none is true, it is the mean.
+    modes = modes or ["mean"]
+    if modes not in (["mean"], ["cls"]):
+        raise InputError(
+            f"{os.path.join(folder, _POOLING)} makes a vector of a text's "
+            f"pieces by {' and '.join(map(str, modes))}. Computed here is the "
+            f"mean, or that of [CLS]. {_WAY_OUT}"
+        )
+    return modes[0]
+
+
+def _check_normalize(folder: str) -> None:
+    """Raises InputError unless it is the vector of a text that gets shorter."""
+    said = opened.read_json(folder, _NORMALIZE)
+    names = ("module_input_name", "module_output_name")
+    for name in names:
+        what = said.get(name) or "sentence_embedding"
+        if what != "sentence_embedding":
+            raise InputError(
+                f"{os.path.join(folder, _NORMALIZE)} normalizes {what}, "
+                f"which is not computed here. {_WAY_OUT}"
+            )
+
+
+def _check_model(root: str, folder: str) -> None:
+    """Raises InputError where texts are read in another way than here.
+
+    Args:
+        root: The folder of modules.json.
+        folder: That of the Hugging Face model.
+    """
+    problem = None
+    said = opened.read_json(folder, _OF_MODEL)
+    tokenizer = opened.read_json(folder, _OF_TOKENIZER)
+    if said.get("do_lower_case") and tokenizer.get("do_lower_case") is False:
+        problem = (
+            f"{os.path.join(folder, _OF_MODEL)} lower-cases texts for a cased "
+            "vocabulary, and keeps accents"
+        )
+    output = (said.get("modality_config") or {}).get("text") or {}
+    name = output.get("method_output_name", "last_hidden_state")
+    if name != "last_hidden_state":
+        problem = f"{os.path.join(folder, _OF_MODEL)} takes the {name}"
+    of_all = opened.read_json(root, _OF_ALL)
+    prompt = (of_all.get("prompts") or {}).get(
+        of_all.get("default_prompt_name")
+    )
+    if prompt:
+        problem = (
+            f"{os.path.join(root, _OF_ALL)} puts {prompt!r} before each text"
+        )
+    if problem:
+        raise InputError(f"{problem}, which is not done here. {_WAY_OUT}")
+
+
+def _longest(root: str) -> int:
+    """Returns how many pieces of a text are read."""
+    (first, *_) = _modules(root)
+    folder = os.path.join(root, str(first.get("path", "")))
+    length = opened.read_json(folder, _OF_MODEL).get("max_seq_length")
+    if length is None:
+        tokenizer = opened.read_json(folder, _OF_TOKENIZER)
+        length = tokenizer.get("model_max_length")
+    config = opened.read_json(folder, huggingface.CONFIG)
+    most = int(config.get("max_position_embeddings", _MOST_PIECES))
+    # That of a tokenizer without a limit is 1e30.
+    return most if length is None else min(int(length), most)

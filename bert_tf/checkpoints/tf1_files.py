@@ -1,0 +1,268 @@
+"""Checkpoints: explicit names, in the original's TF1 format.
+
+A checkpoint of ours is a checkpoint of the original: the model's variables
+and the optimizer's under their released names, with `global_step`, and beside
+them the position in the data. It is written under a temporary name and then
+renamed, so that a crash leaves no half checkpoint.
+"""
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from bert_tf import files, optimization
+from bert_tf.errors import InputError
+from bert_tf.storage import input_files
+
+import numpy as np
+import tensorflow as tf
+
+GLOBAL_STEP = "global_step"
+RECORDS = "data_position/records"
+SEED = "data_position/seed"
+# What a run keeps beside weights and moments.
+_STATE = re.compile(r"^global_step$|^data_position/|^loss_scale/")
+
+
+class UnreadableError(InputError):
+    """A checkpoint is truncated, corrupt or not all there."""
+
+
+# ---- Files ------------------------------------------------------------------
+
+
+def write(prefix: str, tensors: Mapping[str, Any]) -> None:
+    """Writes tensors by name in TF1 format, whole or not at all.
+
+    Args:
+        prefix: path without the endings .index and .data-00000-of-00001.
+        tensors: name -> tensor, variable or array.
+
+    Raises:
+        OSError: the disk is full, or the like.
+    """
+    temporary = f"{prefix}.tmp"
+    names = sorted(tensors)
+    # Of a process that was killed: TensorFlow's names are new each time.
+    _remove_all(glob_escape(temporary) + "*")
+    try:
+        with files.naming(prefix, temporary):
+            tf.raw_ops.SaveV2(
+                prefix=temporary,
+                tensor_names=names,
+                shape_and_slices=[""] * len(names),
+                tensors=[tf.convert_to_tensor(tensors[name]) for name in names],
+            )
+            # The index comes last: without it there is no checkpoint.
+            for ending in (".data-00000-of-00001", ".index"):
+                tf.io.gfile.rename(
+                    temporary + ending, prefix + ending, overwrite=True
+                )
+    except BaseException:
+        _remove_all(glob_escape(temporary) + "*")
+        if not tf.io.gfile.exists(prefix + ".index"):
+            _remove_all(glob_escape(prefix) + ".data-*")
+        raise
+
+
+def _remove_all(pattern: str) -> None:
+    for path in tf.io.gfile.glob(pattern):
+        tf.io.gfile.remove(path)
+
+
+def read(prefix: str, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Reads tensors by name, checking their checksums."""
+    with _explained(prefix):
+        reader = tf.train.load_checkpoint(prefix)
+        return {name: reader.get_tensor(name) for name in names}
+
+
+def shapes(prefix: str) -> dict[str, tuple[int, ...]]:
+    """Returns the name and shape of every tensor in a checkpoint."""
+    with _explained(prefix):
+        return {n: tuple(s) for n, s in tf.train.list_variables(prefix)}
+
+
+def is_weight(name: str) -> bool:
+    """Says whether a tensor is the model's, not the optimizer's or a step."""
+    return not (is_state(name) or optimization.slot_of(name))
+
+
+def is_state(name: str) -> bool:
+    """Says whether a tensor is a run's step, data position or loss scale."""
+    return bool(_STATE.search(name))
+
+
+_NOT_OF_THE_FILE = (
+    tf.errors.AbortedError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.PermissionDeniedError,
+    tf.errors.ResourceExhaustedError,
+    tf.errors.UnauthenticatedError,
+    tf.errors.UnavailableError,
+)
+
+
+@contextlib.contextmanager
+def _explained(prefix: str) -> Iterator[None]:
+    """Turns whatever TensorFlow says of a bad file into UnreadableError.
+
+    What says nothing of the file itself is raised as it is: a network that is
+    down must not cost the newest checkpoint.
+    """
+    try:
+        yield
+    except _NOT_OF_THE_FILE:
+        raise
+    # A checksum that does not match comes as a plain OpError, missing bytes
+    # come as an IndexError.
+    except (tf.errors.OpError, IndexError) as error:
+        paths = [f"{prefix}.index", *_data_files(prefix)]
+        plain = next(filter(None, map(not_weights, paths)), None)
+        raise UnreadableError(
+            plain
+            or f"The checkpoint {prefix} can't be read, it is truncated, "
+            f"corrupt or not all there: {getattr(error, 'message', error)}. If "
+            "it was copied or downloaded, do so again."
+        ) from error
+
+
+def not_weights(path: str) -> str | None:
+    """Says what a file is, if it plainly is none of what it is taken for."""
+    if not tf.io.gfile.exists(path):
+        return None
+    with tf.io.gfile.GFile(path, "rb") as file:
+        start = file.read(64)
+    problem = input_files.explain(start)
+    if not problem:
+        return None
+    again = " Copy or download it again." * (not start)
+    return f"{path} can't be read: {problem}.{again}"
+
+
+def find(path: str) -> str:
+    """Returns the prefix of the checkpoint that `path` means.
+
+    Args:
+        path: a prefix such as .../bert_model.ckpt, one of its files, or a
+            folder, where the newest checkpoint counts.
+    """
+    if tf.io.gfile.isdir(path):
+        prefix = latest(path) or _only(path)
+    else:
+        prefix = re.sub(r"\.(index|meta|data-\d+-of-\d+)$", "", path)
+    if not tf.io.gfile.exists(prefix + ".index"):
+        data = _data_files(prefix)
+        raise InputError(
+            f"There is no checkpoint {path}: {prefix}.index does not exist. "
+            "A checkpoint is named by its prefix, such as "
+            ".../bert_model.ckpt, or by its folder; a Hugging Face model by "
+            "its folder."
+            + (" Its data is there: copy the index, too." if data else "")
+        )
+    _check_data(prefix)
+    return prefix
+
+
+def files_of(prefix: str) -> list[str]:
+    """Returns the files of a checkpoint."""
+    return [f"{prefix}.index", *_data_files(prefix)]
+
+
+def _data_files(prefix: str) -> list[str]:
+    found = tf.io.gfile.glob(glob_escape(prefix) + ".data-*")
+    return [p for p in found if re.search(r"\.data-\d+-of-\d+$", p)]
+
+
+def _check_data(prefix: str) -> None:
+    """Raises InputError unless all files are there that hold the tensors."""
+    found = _data_files(prefix)
+    counts = {int(path.rpartition("-of-")[2]) for path in found} or {1}
+    wanted = [
+        [f"{prefix}.data-{i:05d}-of-{count:05d}" for i in range(count)]
+        for count in sorted(counts)
+    ]
+    missing = [[p for p in paths if p not in found] for paths in wanted]
+    if all(missing):
+        state = "not all of its" if found else "no"
+        raise InputError(
+            f"The checkpoint {prefix} has an index but {state} data: "
+            f"{missing[0][0]} does not exist. Copy or download it, too."
+        )
+
+
+def _only(folder: str) -> str:
+    """Returns the prefix of bert_model.ckpt, or of the only checkpoint."""
+    pattern = os.path.join(glob_escape(folder), "*.index")
+    found = [p.removesuffix(".index") for p in tf.io.gfile.glob(pattern)]
+    # Of a process that was killed while it wrote.
+    found = [path for path in found if not path.endswith(".tmp")]
+    released = os.path.join(folder, "bert_model.ckpt")
+    if released in found:
+        return released
+    if not found:
+        data = tf.io.gfile.glob(os.path.join(glob_escape(folder), "*.data-*"))
+        raise InputError(
+            f"The folder {folder} holds no checkpoint: neither "
+            "model.ckpt-STEP.index nor bert_model.ckpt.index."
+            + (f" {min(data)} is there: copy its index, too." if data else "")
+        )
+    if len(found) > 1:
+        raise InputError(
+            f"The folder {folder} holds several checkpoints. Name one of "
+            f"them: {', '.join(sorted(found))}."
+        )
+    return found[0]
+
+
+def numbered(folder: str) -> dict[int, str]:
+    """Returns step -> prefix of the folder's checkpoints, oldest first."""
+    pattern = os.path.join(glob_escape(folder), "model.ckpt-*.index")
+    found = {}
+    for path in tf.io.gfile.glob(pattern):
+        match = re.search(r"model\.ckpt-(\d+)\.index$", path)
+        if match:
+            found[int(match.group(1))] = path.removesuffix(".index")
+    return dict(sorted(found.items()))
+
+
+def glob_escape(path: str) -> str:
+    """Makes a path match itself where a glob is expected."""
+    return re.sub(r"([*?\[\\])", r"[\1]", path)
+
+
+def latest(folder: str) -> str | None:
+    """Returns the prefix of the newest checkpoint in a folder, or None."""
+    found = numbered(folder)
+    return found[max(found)] if found else None
+
+
+def write_state(folder: str, prefixes: Sequence[str]) -> None:
+    """Writes the file `checkpoint`, by which TensorFlow finds the newest."""
+    names = [os.path.basename(prefix) for prefix in prefixes]
+    lines = [f'model_checkpoint_path: "{names[-1]}"']
+    lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]
+    files.write_lines(os.path.join(folder, "checkpoint"), lines)
+
+
+def remove(prefix: str) -> None:
+    """Deletes a checkpoint."""
+    # The index first: without it the rest is no checkpoint.
+    for path in sorted(
+        tf.io.gfile.glob(glob_escape(prefix) + ".*"),
+        key=lambda path: not path.endswith(".index"),
+    ):
+        tf.io.gfile.remove(path)
+
+
+def remove_leftovers(folder: str, names: Sequence[str] = ()) -> None:
+    """Deletes what a killed process left half-written.
+
+    Args:
+        folder: of a run, or of its best weights.
+        names: of other files than checkpoints that are written there.
+    """
+    _remove_all(os.path.join(glob_escape(folder), "model.ckpt-*.tmp*"))
+    files.remove_leftovers(folder, ["checkpoint", *names])

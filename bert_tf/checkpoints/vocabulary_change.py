@@ -1,0 +1,102 @@
+"""A checkpoint for another vocabulary: rows for the pieces that are new.
+
+A new piece starts as the mean of the pieces that the old vocabulary splits it
+into, as the model has read it until now; [unused] rows hold noise.
+
+Shapes: V pieces of the new vocabulary, D hidden size.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from bert_tf import tokenization, vocab_files
+from bert_tf.checkpoints import names, opened
+from bert_tf.errors import InputError
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Counts:
+    """What became of the new vocabulary's pieces."""
+
+    kept: int
+    new: int
+    unknown: int  # of the new: nothing of them is in the old vocabulary
+
+
+def change_vocab(
+    source: opened.Checkpoint, vocab: str
+) -> tuple[opened.Checkpoint, Counts]:
+    """Returns the checkpoint for another vocabulary, without training state.
+
+    Args:
+        source: with its config and its vocabulary.
+        vocab: text of the new vocab.txt, of any length.
+
+    Raises:
+        InputError: The source's config or vocabulary is not known.
+    """
+    if source.vocab is None or source.config is None:
+        raise InputError(
+            f"The vocabulary and the config of {source.path} must be known to "
+            "give it another vocabulary: give --vocab_file and "
+            "--bert_config_file."
+        )
+    old = vocab_files.parse_vocab(
+        source.vocab, f"The vocabulary of {source.path}"
+    )
+    new = list(vocab_files.parse_vocab(vocab, "The new vocabulary"))
+    rows = [[old[p]] if p in old else _split(p, old) for p in new]
+    is_new = [piece not in old for piece in new]
+    unknown = sum(row == [old[tokenization.UNKNOWN]] for row in rows) - (
+        tokenization.UNKNOWN in new
+    )
+
+    tables = names.by_piece(source.config)
+
+    def read(wanted: Sequence[str]) -> dict[str, np.ndarray]:
+        values = source.read(wanted)
+        return {
+            name: _means(value, rows) if name in tables else value
+            for name, value in values.items()
+        }
+
+    changed = dataclasses.replace(
+        source,
+        shapes={
+            name: (len(new), *shape[1:]) if name in tables else shape
+            for name, shape in source.shapes.items()
+        },
+        read=read,
+        config=dataclasses.replace(source.config, vocab_size=len(new)),
+        vocab=vocab,
+        state=(),
+    )
+    return changed, Counts(len(new) - sum(is_new), sum(is_new), unknown)
+
+
+def _means(table: np.ndarray, rows: Sequence[Sequence[int]]) -> np.ndarray:
+    """Returns the mean of some rows of a table, for each list of rows."""
+    means = [table[list(places)].mean(axis=0) for places in rows]
+    return np.stack(means).astype(table.dtype)
+
+
+def _split(piece: str, vocab: Mapping[str, int]) -> list[int]:
+    """Returns the ids of the old pieces of a new one, longest first.
+
+    [UNK] alone where the old vocabulary has no way to spell it.
+    """
+    mark = tokenization.SUFFIX_INDICATOR
+    text = piece.removeprefix(mark)
+    start, ids = 0, []
+    while start < len(text):
+        prefix = mark if start or piece.startswith(mark) else ""
+        for end in range(len(text), start, -1):
+            if (found := vocab.get(prefix + text[start:end])) is not None:
+                ids.append(found)
+                start = end
+                break
+        else:
+            return [vocab[tokenization.UNKNOWN]]
+    return ids or [vocab[tokenization.UNKNOWN]]

@@ -1,0 +1,1 @@
+"""What encoders compute with: ops, and what is done about padding."""

@@ -1,0 +1,265 @@
+"""The layers that encoders are made of, as the original's.
+
+Shapes as in modeling.py. Layers are named so that every variable's path is its
+name in the released checkpoints.
+"""
+
+import contextlib
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from bert_tf.configuration import BertConfig
+from bert_tf.encoders import ops
+
+import keras
+import tensorflow as tf
+
+# ---- Small layers -----------------------------------------------------------
+
+
+def initializer(config: BertConfig) -> keras.initializers.Initializer:
+    """The original's: normal, cut off at two standard deviations."""
+    return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
+
+
+@contextlib.contextmanager
+def of_policy(policy: keras.DTypePolicy) -> Iterator[None]:
+    """Layers made under it compute in a model's own data types."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(policy)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
+class Dense(keras.layers.Layer):
+    """`x @ kernel + bias`; kernel [in_size, out_size]."""
+
+    def __init__(
+        self, config: BertConfig, in_size: int, out_size: int, **kwargs: Any
+    ):
+        super().__init__(**kwargs)
+        self.shape = (in_size, out_size)
+        self.kernel_initializer = initializer(config)
+
+    def build(self, input_shape=None):
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=self.shape,
+            initializer=self.kernel_initializer,
+        )
+        self.bias = self.add_weight(
+            name="bias", shape=self.shape[1:], initializer="zeros"
+        )
+
+    def call(self, x):  # [..., in_size]
+        return ops.affine(x, self.kernel, self.bias)  # [..., out_size]
+
+
+class LayerNorm(keras.layers.Layer):
+    """Layer normalization (Ba et al., 2016), computed in float32."""
+
+    def __init__(self, size: int, epsilon: float, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.size = size
+        self.epsilon = epsilon
+
+    def build(self, input_shape=None):
+        self.beta = self.add_weight(
+            name="beta",
+            shape=(self.size,),
+            initializer="zeros",
+            autocast=False,
+        )
+        self.gamma = self.add_weight(
+            name="gamma",
+            shape=(self.size,),
+            initializer="ones",
+            autocast=False,
+        )
+
+    def call(self, x):  # [..., D]
+        y = ops.normalize(
+            tf.cast(x, tf.float32),
+            tf.cast(self.gamma, tf.float32),
+            tf.cast(self.beta, tf.float32),
+            self.epsilon,
+        )
+        return tf.cast(y, x.dtype)  # [..., D]
+
+
+# ---- A transformer layer -----------------------------------------------------
+
+
+# Attention, from a layer's input x to what is added to it:
+#
+#   x [B, S, D]    queries, key and value: one product       [B, S, 3 D]
+#                  taken apart into heads                    3 x [B, N, S, H]
+#   q k^T          each query's scores of all keys, masked   [B, N, S, S]
+#   softmax, drop  how much a query takes of each value      [B, N, S, S]
+#   times v        what it gathers                           [B, N, S, H]
+#   heads joined   beside each other again                   [B, S, D]
+#   output/dense   and then dropout, + x, layer norm         [B, S, D]
+#
+# Where only R places are read of a layer, its queries are theirs: R for the
+# first of two S, and for the only one behind the scores. A layout may keep the
+# tokens of a batch in one row, x [1, J, D]: then sequences are rows, [B, S, D],
+# from `to_rows` to `from_rows`.
+
+
+class SelfAttention(keras.layers.Layer):
+    """Multi-head scaled dot-product attention (Vaswani et al., 2017)."""
+
+    def __init__(self, config: BertConfig, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.config = config
+        size = config.hidden_size
+        self.query = Dense(config, size, size, name="query")
+        self.key = Dense(config, size, size, name="key")
+        self.value = Dense(config, size, size, name="value")
+
+    def build(self, input_shape=None):
+        for layer in (self.query, self.key, self.value):
+            layer.build()
+
+    def call(self, x, queries, dropout_seed, layout):
+        """Returns what each of the queries gathers from `x`, shaped as they.
+
+        Args:
+            x: [B, S, D], or as the layout has it.
+            queries: Those of `x` that attend, [B, S or R, D] or as the layout
+                has them: `layout.queries(x)`.
+            dropout_seed: int32 [2] or None.
+            layout: Where the tokens lie, and which of them see each other.
+        """
+        # One product for the three: D is small beside what fills a processor.
+        if queries is x:
+            y = self._project(x, self.query, self.key, self.value)  # [.., 3 D]
+            y = layout.to_rows(y)  # [B, S, 3 D]
+            q, k, v = self._split_heads(y)  # each [B, N, S, H]
+        else:
+            y = self._project(queries, self.query)  # [B, R, D]
+            (q,) = self._split_heads(y)  # [B, N, R, H]
+            y = self._project(x, self.key, self.value)  # [.., 2 D]
+            y = layout.to_rows(y)  # [B, S, 2 D]
+            k, v = self._split_heads(y)  # each [B, N, S, H]
+        rate = self.config.attention_probs_dropout_prob
+        context = layout.attend(q, k, v, rate, dropout_seed)  # [B, N, R, H]
+        return layout.from_rows(self._join_heads(context))  # as the queries
+
+    def _project(self, x, *layers):  # [..., D]
+        """Applies dense layers in one product: side by side, [..., D each]."""
+        # Weights are fewer than queries, or scores, to scale.
+        size = self.config.hidden_size // self.config.num_attention_heads
+        scales = [
+            1 / math.sqrt(size) if layer is self.query else 1
+            for layer in layers
+        ]
+        pairs = list(zip(layers, scales, strict=True))
+        kernel = tf.concat([layer.kernel * s for layer, s in pairs], axis=1)
+        bias = tf.concat([layer.bias * s for layer, s in pairs], axis=0)
+        return ops.affine(x, kernel, bias)
+
+    def _split_heads(self, y):  # [B, S, D each]
+        """Takes apart what `_project` put together, each [B, N, S, H]."""
+        heads = self.config.num_attention_heads
+        count = y.shape[-1] // self.config.hidden_size
+        size = self.config.hidden_size // heads
+        batch, length = tf.unstack(tf.shape(y)[:2])
+        y = tf.reshape(y, [batch, length, count, heads, size])
+        y = tf.transpose(y, [2, 0, 3, 1, 4])  # [1 to 3, B, N, S, H]
+        return tf.unstack(y)
+
+    def _join_heads(self, context):  # [B, N, S, H]
+        """Puts the heads of each token beside each other, [B, S, D]."""
+        context = tf.transpose(context, [0, 2, 1, 3])  # [B, S, N, H]
+        batch, length = tf.unstack(tf.shape(context)[:2])
+        return tf.reshape(context, [batch, length, self.config.hidden_size])
+
+
+class Residual(keras.layers.Layer):
+    """Dense, dropout, sum with the block's input, layer norm."""
+
+    def __init__(self, config: BertConfig, in_size: int, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.rate = config.hidden_dropout_prob
+        self.dense = Dense(config, in_size, config.hidden_size, name="dense")
+        self.norm = LayerNorm(
+            config.hidden_size, config.layer_norm_eps, name="LayerNorm"
+        )
+
+    def build(self, input_shape=None):
+        self.dense.build()
+        self.norm.build()
+
+    def call(self, y, x, dropout_seed):  # [B, S, in_size], [B, S, D]
+        y = ops.dropout(self.dense(y), self.rate, dropout_seed)  # [B, S, D]
+        return self.norm(y + x)  # [B, S, D]
+
+
+class Attention(keras.layers.Layer):
+    """Self-attention and its output projection."""
+
+    def __init__(self, config: BertConfig, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.self_attention = SelfAttention(config, name="self")
+        self.residual = Residual(config, config.hidden_size, name="output")
+
+    def build(self, input_shape=None):
+        self.self_attention.build()
+        self.residual.build()
+
+    def call(self, x, dropout_seed, layout):  # [B, S, D]
+        seeds = ops.split_seed(dropout_seed, 2)
+        queries = layout.queries(x)  # x itself, or [B, R, D]
+        context = self.self_attention(x, queries, seeds[0], layout=layout)
+        return self.residual(context, queries, seeds[1])  # as the queries
+
+
+class Intermediate(keras.layers.Layer):
+    """The widening half of the feed-forward network."""
+
+    def __init__(self, config: BertConfig, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.activation = ops.ACTIVATIONS[config.hidden_act]
+        self.dense = Dense(
+            config, config.hidden_size, config.intermediate_size, name="dense"
+        )
+
+    def build(self, input_shape=None):
+        self.dense.build()
+
+    def call(self, x):  # [B, S, D]
+        return self.activation(self.dense(x))  # [B, S, F]
+
+
+class TransformerLayer(keras.layers.Layer):
+    """Attention and feed-forward, each with a residual and a norm after it."""
+
+    def __init__(self, config: BertConfig, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.attention = Attention(config, name="attention")
+        self.intermediate = Intermediate(config, name="intermediate")
+        self.residual = Residual(
+            config, config.intermediate_size, name="output"
+        )
+
+    def build(self, input_shape=None):
+        self.attention.build()
+        self.intermediate.build()
+        self.residual.build()
+
+    def call(self, x, dropout_seed, layout):
+        """Returns the output of the layout's queries.
+
+        Args:
+            x: [B, S, D], or as the layout has it.
+            dropout_seed: int32 [2] or None.
+            layout: Where the tokens lie, and which of them are read.
+        """
+        seeds = ops.split_seed(dropout_seed, 2)
+        x = self.attention(x, seeds[0], layout=layout)  # [B, S or R, D]
+        y = self.intermediate(x)  # [B, S or R, F]
+        return self.residual(y, x, seeds[1])  # [B, S or R, D]

@@ -1,0 +1,111 @@
+"""What a model is given, checked and completed.
+
+Shapes as in modeling.py.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.errors import InputError
+
+import tensorflow as tf
+
+# Hugging Face's names for ours.
+_OTHER_NAMES = {
+    "attention_mask": "input_mask",
+    "token_type_ids": "segment_ids",
+}
+# By name, whether it has a value for each token.
+_OURS = {
+    "input_ids": True,
+    "input_mask": True,
+    "segment_ids": True,
+    "sequence_ids": True,
+    "position_ids": True,
+    "masked_lm_positions": False,
+    "cls_positions": False,
+}
+_EXPECTED = (
+    "a dictionary of integers `input_ids` {shape}, and of the same shape "
+    "`input_mask` (or `attention_mask`; else all are tokens) and `segment_ids` "
+    "(or `token_type_ids`; else 0)"
+)
+
+
+def standard(
+    inputs: Mapping[str, Any], rank: int = 2, needs: tuple[str, ...] = ()
+) -> dict[str, tf.Tensor]:
+    """Returns inputs by our names, int32, with mask and segments.
+
+    Without a mask all are tokens, as for the original and for transformers:
+    no id says that a place is padding. Without segments there is one.
+
+    Args:
+        inputs: By our names or by Hugging Face's. Other keys are ignored.
+        rank: Of `input_ids`: 2 for [B, S], 3 for [B, K, S].
+        needs: What else must be there.
+
+    Raises:
+        InputError: They are something else.
+    """
+    shape = {2: "[batch, length]", 3: "[batch, choices, length]"}[rank]
+    expected = _EXPECTED.format(shape=shape)
+    if not isinstance(inputs, Mapping):
+        raise InputError(
+            f"A model takes {expected}. Received: {type(inputs).__name__}"
+        )
+    found: dict[str, tf.Tensor] = {}
+    for given, value in inputs.items():
+        name = _OTHER_NAMES.get(given, given)
+        if name not in _OURS:
+            continue
+        if name in found:
+            other = next(o for o, ours in _OTHER_NAMES.items() if ours == name)
+            raise InputError(
+                f"`{name}` and `{other}` are two names of the same: give one. "
+                f"Received: {', '.join(map(str, inputs))}"
+            )
+        found[name] = _integers(given, value)
+    missing = [n for n in ("input_ids", *needs) if n not in found]
+    if missing:
+        raise InputError(
+            f"Inputs lack {', '.join(missing)}. Expected: {expected}"
+            f"{''.join(f', and `{name}`' for name in needs)}. "
+            f"Received: {', '.join(map(str, inputs)) or 'nothing'}"
+        )
+    ids = found["input_ids"]
+    for name, value in found.items():
+        is_wrong = value.shape.rank not in (None, rank) and name == "input_ids"
+        if _OURS[name]:
+            is_wrong |= not ids.shape.is_compatible_with(value.shape)
+        if is_wrong:
+            raise InputError(
+                f"`{name}` has another shape than expected: {expected}. "
+                f"Received: {_shapes(found)}"
+            )
+    if "input_mask" not in found:
+        found["input_mask"] = tf.ones_like(ids)
+    if "segment_ids" not in found:
+        found["segment_ids"] = tf.zeros_like(ids)
+    return found
+
+
+def _integers(name: str, value: Any) -> tf.Tensor:
+    """Returns a value as int32; InputError if it is of another kind."""
+    if isinstance(value, tf.RaggedTensor | tf.SparseTensor):
+        raise InputError(
+            f"`{name}` must be dense: pad its rows, as with `to_tensor()`, and "
+            f"say by `input_mask` what is padding. Received: {name}="
+            f"{type(value).__name__}"
+        )
+    value = tf.convert_to_tensor(value)
+    if not (value.dtype.is_integer or value.dtype.is_bool):
+        raise InputError(
+            f"`{name}` must be integers; say dtype='int32' in keras.Input. "
+            f"Received: {name} of {value.dtype.name}"
+        )
+    return tf.cast(value, tf.int32)
+
+
+def _shapes(found: Mapping[str, tf.Tensor]) -> str:
+    return ", ".join(f"{name} {value.shape}" for name, value in found.items())

@@ -1,0 +1,250 @@
+"""Functions of tensors that the layers are made of.
+
+Their gradients are written out where that saves passes over memory. Shapes as
+in modeling.py.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+
+@tf.custom_gradient
+def gelu(x: tf.Tensor) -> tf.Tensor:
+    """The tanh form of GELU, as the original (Hendrycks & Gimpel, 2016).
+
+    0.5 (1 + tanh(u)) is sigmoid(2 u), which takes fewer passes over the
+    largest activation of the model, and so does the gradient written out.
+    """
+    scale, cubic = 2 * math.sqrt(2 / math.pi), 0.044715
+    factor = scale * cubic * tf.square(x) + scale
+    gate = tf.sigmoid(x * factor)
+    y = x * gate
+
+    def gradient(dy):
+        # The slope of x * factor is scale + 3 * scale * cubic * x^2.
+        slope = 3 * factor - 2 * scale
+        return dy * (gate + y * (1 - gate) * slope)
+
+    return y, gradient
+
+
+# By the names that configs have for them: configuration.ACTIVATIONS.
+ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
+    "gelu": gelu,
+    "gelu_erf": lambda x: tf.nn.gelu(x, approximate=False),
+    "relu": tf.nn.relu,
+    "tanh": tf.tanh,
+    "linear": tf.identity,
+}
+
+
+def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
+    """Zeroes a share `rate` of `x` [..., D] and scales up the rest.
+
+    The share is rounded to a multiple of 2^-16, 0.1 to 0.100006: a place takes
+    16 random bits, and drawing them is what takes most of the time.
+    """
+    if seed is None or rate == 0:
+        return x
+    share = min(round(rate * 2**16), 2**16 - 1)
+    size = tf.shape(x)[-1]
+    bits = tf.random.stateless_uniform(
+        tf.concat([tf.shape(x)[:-1], [(size + 1) // 2]], axis=0),
+        seed,
+        minval=None,
+        maxval=None,
+        dtype=tf.int32,
+    )
+    # The low half of the last places counts as much, once it is shifted up.
+    halves = bits, tf.bitwise.left_shift(bits, 16)
+    keep = tf.concat([_is_kept(half, share) for half in halves], axis=-1)
+    keep = keep[..., :size]
+    return x * (tf.cast(keep, x.dtype) * (1 / (1 - share / 2**16)))
+
+
+def _is_kept(bits: tf.Tensor, share: int) -> tf.Tensor:
+    """Whether the upper 16 bits say that a place is kept, of int32."""
+    if _on_cpus():
+        return bits >= share * 2**16 - 2**31  # of the integers from -2^31
+    # For GPUs TensorFlow compares int32 on the host.
+    upper = tf.cast(tf.bitwise.right_shift(bits, 16), tf.float32)
+    return upper >= share - 2.0**15
+
+
+def split_seed(seed: tf.Tensor | None, count: int) -> list[Any]:
+    """Returns `count` independent seeds, or as many Nones."""
+    if seed is None:
+        return [None] * count
+    return tf.unstack(tf.random.split(seed, count))
+
+
+def affine(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """Returns x @ kernel + bias over the last axis of `x`."""
+    # One large matrix product: tf.matmul of 3-D by 2-D is a batch of them.
+    y = _affine(
+        tf.reshape(x, [-1, x.shape[-1]]),
+        tf.convert_to_tensor(kernel),
+        tf.convert_to_tensor(bias),
+    )
+    return tf.reshape(y, tf.concat([tf.shape(x)[:-1], [y.shape[-1]]], axis=0))
+
+
+@tf.custom_gradient
+def _affine(rows, kernel, bias):
+    def gradient(dy):
+        d_kernel = tf.matmul(_apart(rows), _apart(dy), transpose_a=True)
+        return (
+            tf.matmul(dy, kernel, transpose_b=True),
+            d_kernel[: rows.shape[1], : dy.shape[1]],
+            tf.raw_ops.BiasAddGrad(out_backprop=dy),
+        )
+
+    return tf.nn.bias_add(tf.matmul(rows, kernel), bias), gradient
+
+
+def _apart(rows: tf.Tensor) -> tf.Tensor:
+    """Lengthens rows of a multiple of 4 KiB, on CPUs.
+
+    What a product over the rows reads of a column would fall on the same lines
+    of the first cache: half the speed, [4096, 256]^T @ [4096, 1024].
+    """
+    if not _on_cpus() or rows.shape[1] * rows.dtype.size % 4096:
+        return rows
+    return tf.pad(rows, [[0, 0], [0, 16]])
+
+
+def _on_cpus() -> bool:
+    """Whether there is nothing else to compute on."""
+    devices = tf.config.list_logical_devices()
+    return all(device.device_type == "CPU" for device in devices)
+
+
+def normalize(x, gamma, beta, epsilon):  # [..., D], [D], [D]
+    """Normalizes the last axis, then scales and shifts it."""
+
+    # The gradient is written out (Ba et al., 2016, equation 4): it needs half
+    # the passes over memory that automatic differentiation makes.
+    @tf.custom_gradient
+    def function(x, gamma, beta):
+        centred = x - tf.reduce_mean(x, axis=-1, keepdims=True)
+        variance = tf.reduce_mean(centred * centred, axis=-1, keepdims=True)
+        scale = tf.math.rsqrt(variance + epsilon)  # [..., 1]
+        unit = centred * scale
+
+        def gradient(dy):
+            d_unit = dy * gamma
+            mean = tf.reduce_mean(d_unit, axis=-1, keepdims=True)
+            slope = tf.reduce_mean(d_unit * unit, axis=-1, keepdims=True)
+            axes = list(range(len(x.shape) - 1))
+            return (
+                scale * (d_unit - mean - unit * slope),
+                tf.reduce_sum(dy * unit, axis=axes),
+                tf.reduce_sum(dy, axis=axes),
+            )
+
+        return unit * gamma + beta, gradient
+
+    return function(x, gamma, beta)
+
+
+@tf.custom_gradient
+def embed(table: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
+    """Rows of `table` [V, D] by `ids` [...], with a dense gradient.
+
+    Sparse gradients would have to be merged with the dense one of the tied
+    output layer, and densified for clipping and for the all-reduce.
+    """
+
+    def gradient(dy):
+        rows = tf.shape(table)[0]
+        # In bfloat16 the sum of a piece that comes often would stand still.
+        if dy.dtype.size < 4:
+            dy = tf.cast(dy, tf.float32)
+        total = tf.math.unsorted_segment_sum(dy, ids, rows)
+        return tf.cast(total, table.dtype), None
+
+    return tf.gather(table, ids), gradient
+
+
+def attend(q, k, v, mask, rate, seed):
+    """What the queries gather from the values, [B, N, R, H].
+
+    Args:
+        q: queries [B, N, R, H], scaled.
+        k: keys [B, N, S, H].
+        v: values [B, N, S, H].
+        mask: added to the scores, [B, 1, 1, S] or [B, 1, R, S].
+        rate: of dropout: whole tokens are dropped, as in the original.
+        seed: int32 [2], or None for no dropout.
+    """
+
+    # The gradient is written out: the sum over S that the softmax's needs is
+    # one over H (Dao et al., 2022, https://arxiv.org/abs/2205.14135, appendix
+    # B.2), and no mask of dropout is kept.
+    @tf.custom_gradient
+    def function(q, k, v):
+        scores = tf.matmul(q, k, transpose_b=True)  # [B, N, R, S]
+        scores = tf.cast(scores, tf.float32) + tf.cast(mask, tf.float32)
+        probs = tf.nn.softmax(scores)  # [B, N, R, S]
+        kept = dropout(tf.cast(probs, v.dtype), rate, seed)  # [B, N, R, S]
+        y = tf.matmul(kept, v)  # [B, N, R, H]
+
+        def gradient(dy):  # [B, N, R, H]
+            d_kept = tf.matmul(dy, v, transpose_b=True)  # [B, N, R, S]
+            products = tf.cast(dy, tf.float32) * tf.cast(y, tf.float32)
+            mean = tf.reduce_sum(products, axis=-1, keepdims=True)  # [.., R, 1]
+            d_scores = tf.cast(kept * d_kept, tf.float32) - probs * mean
+            d_scores = tf.cast(d_scores, q.dtype)  # [B, N, R, S]
+            return (
+                tf.matmul(d_scores, k),  # [B, N, R, H]
+                tf.matmul(d_scores, q, transpose_a=True),  # [B, N, S, H]
+                tf.matmul(kept, dy, transpose_a=True),  # [B, N, S, H]
+            )
+
+        return y, gradient
+
+    return function(q, k, v)
+
+
+def at(x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+    """Rows of `x` [B, S, D] at `positions` [B, R]: [B, R, D]."""
+    return tf.gather(x, positions, batch_dims=1)
+
+
+def recomputed(
+    function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+    x: tf.Tensor,
+    seed: tf.Tensor | None,
+) -> tf.Tensor:
+    """Returns function(x, seed), computed again in the backward pass.
+
+    Between the passes only `x` is kept (Chen et al., 2016,
+    https://arxiv.org/abs/1604.06174).
+    """
+
+    @tf.custom_gradient
+    def compute(x):
+        def gradient(dy, variables=()):
+            # Not before the gradient comes: without this dependency the second
+            # pass could run right after the first, and XLA, which looks at
+            # data only, could make one of both. Adds 0, but to compilers.
+            some = tf.reshape(dy, [-1])[0]
+            zero = tf.where(some == some, tf.zeros_like(some), some)
+            again = x + tf.cast(zero, x.dtype)
+            own = None if seed is None else seed + tf.cast(zero, seed.dtype)
+            with tf.GradientTape() as tape:
+                tape.watch(again)
+                y = function(again, own)
+            sources = [again, *variables]
+            dx, *rest = tape.gradient(y, sources, output_gradients=dy)
+            # Else the layer before could be computed again while what the
+            # gradients of this one's weights need is still there.
+            with tf.control_dependencies(rest):
+                return tf.identity(dx), rest
+
+        return function(x, seed), gradient
+
+    return compute(x)

@@ -1,0 +1,137 @@
+"""Where the tokens of a batch lie while the encoder computes.
+
+A layer treats every token by itself, but for attention. So only there are
+sequences needed as rows, padding included; elsewhere the tokens of all of them
+may stand in one row, and the time goes into nothing else.
+
+Shapes as in modeling.py; the J tokens of a batch are filled up with padding to
+a multiple of 32. E: features of any number.
+"""
+
+from bert_tf.encoders import ops
+
+import tensorflow as tf
+
+# Kernels are prepared anew for each length: so there are fewer.
+_MULTIPLE = 32
+
+
+class Rows:
+    """Sequences as rows: the encoder computes on [B, S, D].
+
+    Attributes:
+        mask: What attention adds to its scores: 0 for the keys that a query
+            sees, -10000 for others, [B, 1, 1, S] or [B, 1, R, S].
+        positions: int32 [B, R], the places that attend and go on; None: all.
+    """
+
+    def __init__(self, mask: tf.Tensor, positions: tf.Tensor | None = None):
+        self.mask = mask
+        self.positions = positions
+
+    def reading(self, positions: tf.Tensor) -> "Rows":
+        """Returns the layout for a layer whose output is read there only."""
+        return Rows(_mask_at(self.mask, positions), positions)
+
+    def queries(self, x: tf.Tensor) -> tf.Tensor:
+        """Takes of the layer's input the tokens that attend.
+
+        Returns:
+            `x` itself without `positions`, else [B, R, D].
+        """
+        if self.positions is None:
+            return x
+        return ops.at(x, self.positions)
+
+    def attend(self, q, k, v, rate, seed):
+        """What the queries gather from the values; arguments of ops.attend.
+
+        Args:
+            q: [B, N, S or R, H], scaled.
+            k: [B, N, S, H].
+            v: [B, N, S, H].
+            rate: Of dropout.
+            seed: int32 [2], or None for no dropout.
+
+        Returns:
+            Shaped as `q`.
+        """
+        return ops.attend(q, k, v, self.mask, rate, seed)
+
+    def to_rows(self, x: tf.Tensor) -> tf.Tensor:
+        """Puts the vectors of all tokens where attention has them."""
+        return x  # [B, S, E]
+
+    def from_rows(self, x: tf.Tensor) -> tf.Tensor:
+        """The inverse, for what attention returns for the queries."""
+        return x  # [B, S or R, E]
+
+
+class Tokens(Rows):
+    """All tokens in one row: the encoder computes on [1, J, D].
+
+    J is another number for each batch, so this is nothing for compilers that
+    need shapes.
+    """
+
+    def __init__(self, mask: tf.Tensor, input_mask: tf.Tensor):
+        """Lays out a batch by its `input_mask`, int32 [B, S]."""
+        super().__init__(mask)
+        self.shape = tf.shape(input_mask)
+        is_token = tf.reshape(input_mask, [-1]) > 0
+        tokens, padding = (
+            tf.cast(tf.where(x)[:, 0], tf.int32) for x in (is_token, ~is_token)
+        )
+        filling = padding[: -tf.size(tokens) % _MULTIPLE]
+        # Where each of the J stands among the B * S.
+        self.places = tf.concat([tokens, filling], axis=0)
+
+    def reading(self, positions):
+        return _Reading(self, positions)
+
+    def to_rows(self, x):  # [1, J, E]
+        shape = tf.stack([tf.reduce_prod(self.shape), x.shape[-1]])
+        flat = tf.scatter_nd(self.places[:, tf.newaxis], x[0], shape)
+        return tf.reshape(flat, [*tf.unstack(self.shape), x.shape[-1]])
+
+    def from_rows(self, x):  # [B, S, E]
+        # The gradient of tf.gather would add up rows of which none is twice.
+        @tf.custom_gradient
+        def function(x):
+            flat = tf.reshape(x, [-1, x.shape[-1]])
+            return tf.gather(flat, self.places)[tf.newaxis], self.to_rows
+
+        return function(x)  # [1, J, E]
+
+    def joined(self, x: tf.Tensor) -> tf.Tensor:
+        """Takes the tokens of a batch's feature, [B, S]: [1, J]."""
+        return tf.gather(tf.reshape(x, [-1]), self.places)[tf.newaxis]
+
+
+class _Reading(Rows):
+    """The layer after which only some tokens go on, as [B, R, D]."""
+
+    def __init__(self, tokens: Tokens, positions: tf.Tensor):
+        super().__init__(_mask_at(tokens.mask, positions), positions)
+        self.tokens = tokens
+
+    def queries(self, x):  # [1, J, D]
+        places = self.tokens.places
+        rows, length = tf.unstack(self.tokens.shape)
+        # Which of the J stands at each of the B * S.
+        numbers = tf.scatter_nd(
+            places[:, tf.newaxis], tf.range(tf.size(places)), [rows * length]
+        )
+        starts = tf.range(rows)[:, tf.newaxis] * length
+        wanted = tf.gather(numbers, starts + self.positions)  # [B, R]
+        return ops.embed(x[0], wanted)
+
+    def to_rows(self, x):
+        return self.tokens.to_rows(x)
+
+
+def _mask_at(mask: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+    """Returns what the queries at `positions` add to their scores."""
+    if mask.shape[2] == 1:
+        return mask  # the same for all
+    return tf.gather(mask, positions, axis=2, batch_dims=1)

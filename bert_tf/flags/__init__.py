@@ -1,0 +1,1 @@
+"""Flags: how scripts define, read, explain and keep them."""

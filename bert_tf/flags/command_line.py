@@ -1,0 +1,310 @@
+"""How every script starts and ends: flags, log lines, one-line errors.
+
+A script defines its flags, calls `start(__name__)`, then imports what takes
+seconds, and ends with `run(main)`.
+"""
+
+import contextlib
+import difflib
+import importlib.util
+import logging as python_logging
+import os
+import re
+import select
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bert_tf.errors import InputError
+from bert_tf.flags import (
+    error_lines,
+    help_text,
+    log_lines,
+    output_paths,
+    quiet,
+    unused,
+)
+from bert_tf.flags import sections as flag_sections
+
+from absl import app, flags, logging
+
+# ---- Start ------------------------------------------------------------------
+
+_rest: list[str] | None = None  # of the command line, without flags
+
+
+def start(
+    name: str, always: Sequence[str] = (), later: Sequence[str] = ()
+) -> None:
+    """Reads the flags of a script, before it imports what takes seconds.
+
+    `--help` and mistakes end the process here.
+
+    Args:
+        name: The script's `__name__`; nothing is done unless it is run.
+        always: Flags that count as true, whatever they are, where others
+            go with them.
+        later: Flags that say nothing of themselves unless they are given:
+            the run finds out what they are.
+    """
+    global _rest
+    if name != "__main__":
+        return
+    _open_what_is_closed()
+    logging.use_absl_handler()
+    logging.get_absl_handler().setFormatter(log_lines.Formatter())
+    logging.get_absl_handler().addFilter(log_lines.is_worth_a_line)
+    try:
+        _rest = _parse()
+        if flags.FLAGS.only_check_args:
+            sys.exit(0)
+        output_paths.check_not_empty(flags.FLAGS)
+        _check_required()
+        _refuse_arguments(_rest)
+        unknown = {x: flags.FLAGS[x].value for x in later}
+        not_used = unused.check(flags.FLAGS, always, unknown)
+        output_paths.check_local(flags.FLAGS)
+        _check_tensorflow()
+    except (InputError, OSError) as error:
+        _end(str(error))
+    if flags.FLAGS["verbosity"].using_default_value:
+        logging.set_verbosity(logging.INFO)
+    for sentence in not_used:
+        logging.warning("%s", sentence)
+    _use_tensorflow_in_keras()
+    # Keras imports matplotlib, which ends where it lacks what this names. We
+    # open no windows.
+    os.environ["MPLBACKEND"] = "agg"
+    if flags.FLAGS.verbosity > logging.INFO:
+        os.environ["TF_CPP_MIN_LOG_LEVEL"] = "0"
+    elif "tensorflow" not in sys.modules:
+        quiet.begin()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # Nothing is done yet that would have to be undone.
+        signal.signal(signal.SIGINT, lambda *_: os._exit(128 + signal.SIGINT))
+
+
+_closed: set[str] = set()
+
+
+def was_closed(name: str) -> bool:
+    """Whether whoever started us had closed "stdin", "stdout" or "stderr"."""
+    return name in _closed
+
+
+def _open_what_is_closed() -> None:
+    """Opens standard input and outputs that whoever started us has closed.
+
+    Else the next files have their numbers, and get what is printed.
+    """
+    for number, name, mode in (
+        (0, "stdin", "r"),
+        (1, "stdout", "w"),
+        (2, "stderr", "w"),
+    ):
+        try:
+            os.fstat(number)
+        except OSError:
+            file = os.open(os.devnull, os.O_RDWR)
+            if file != number:
+                os.dup2(file, number)
+                os.close(file)
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8"))
+            _closed.add(name)
+    if logging.get_absl_handler().python_handler.stream is None:
+        logging.get_absl_handler().python_handler.stream = sys.stderr
+
+
+def _end(message: str) -> None:
+    """Ends the script with one line."""
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(1)
+
+
+class _Help(flags.BooleanFlag):
+    """Shows help, and ends the script."""
+
+    def __init__(self, name: str, text: str, full: bool):
+        super().__init__(name, False, text, allow_override=True)
+        self._full = full
+
+    def parse(self, argument: Any) -> None:
+        if not self._parse(argument):
+            return
+        main = sys.modules["__main__"]
+        own = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
+        print(help_text.page(main.__doc__ or "", own, self._full), end="")
+        sys.exit(0)
+
+
+def _parse() -> list[str]:
+    """Reads the command line; InputError for what is no flag of ours."""
+    app.define_help_flags()
+    for name, full in (
+        ("help", False),
+        ("helpshort", False),
+        ("helpfull", True),
+    ):
+        flags.DEFINE_flag(_Help(name, "Shows the flags.", full))
+    try:
+        return flags.FLAGS(sys.argv)
+    except flags.UnrecognizedFlagError as error:
+        own = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
+        names = [flag.name for flag in own]
+        near = difflib.get_close_matches(error.flagname, names, 1)
+        way_out = f"Did you mean --{near[0]}?" if near else ""
+        raise InputError(
+            f"There is no flag --{error.flagname}. {way_out} "
+            f"{help_text.command()} --help shows all."
+        ) from None
+    except flags.CantOpenFlagFileError as error:
+        cause = error.__context__
+        raise _of_flagfile(getattr(cause, "strerror", None) or cause) from None
+    except flags.Error as error:
+        raise InputError(_of_flag(str(error))) from None
+    except UnicodeDecodeError as error:
+        raise _of_flagfile(f"it is not UTF-8 text, {error.reason}") from None
+
+
+def _of_flagfile(problem: object) -> InputError:
+    """Returns the error of a flagfile that can't be read."""
+    names = [x for x in sys.argv if x.lstrip("-").startswith("flagfile")]
+    way_out = "Give a text with a flag a line."
+    if any("=configs/" in name for name in names):
+        way_out = (
+            "The flagfiles of this project are in configs/ of a clone; bert-tf "
+            "configs copies them to here."
+        )
+    return InputError(
+        f"A flagfile, or one that it names, can't be read: {problem}. "
+        f"{way_out} Received: {', '.join(names)}"
+    )
+
+
+def _of_flag(message: str) -> str:
+    """Returns absl's message about a value as ours would be."""
+    # Ours say it all themselves.
+    ours = re.match(r"flag --(\w+)=.*?: (--\1 must be .*)", message, re.DOTALL)
+    if ours:
+        return ours[2]
+    boolean = re.match(
+        r"flag --(\w+)=(.*): .*(?:boolean|Non-boolean)", message, re.DOTALL
+    )
+    if boolean:
+        name, value = boolean.groups()
+        return f"--{name} must be true or false. Received: {name}={value}"
+    return message.removeprefix("flag ")
+
+
+def _check_required() -> None:
+    """Raises InputError unless all flags are there that a run needs."""
+    own = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
+    missing = []
+    for flag in own:
+        about = flag_sections.about(flag)
+        if about and about.required and flag.value in (None, "", []):
+            first, _, _ = flag.help.partition(". ")
+            missing.append(f"--{flag.name} ({first.rstrip('.')})")
+    if missing:
+        raise InputError(
+            f"Give {', '.join(missing)}. {help_text.command()} --help shows "
+            "all flags."
+        )
+
+
+def _check_tensorflow() -> None:
+    """Raises InputError where TensorFlow, which nearly all need, is missing."""
+    if importlib.util.find_spec("tensorflow") is None:
+        raise InputError(
+            "TensorFlow is not installed for this Python. In a clone: make "
+            "venv, then .venv/bin/python instead of python; elsewhere: pip "
+            f"install . Received: {sys.executable}"
+        )
+
+
+def _use_tensorflow_in_keras() -> None:
+    wanted = os.environ.get("KERAS_BACKEND", "tensorflow")
+    if wanted != "tensorflow" and "keras" not in sys.modules:
+        logging.warning(
+            "KERAS_BACKEND=%s is not used: the scripts compute with "
+            "TensorFlow.",
+            wanted,
+        )
+        os.environ["KERAS_BACKEND"] = "tensorflow"
+
+
+# ---- Run --------------------------------------------------------------------
+
+
+def run(main: Callable[[list[str]], Any]) -> None:
+    """Runs a script's `main`; the last line of every script.
+
+    A user's mistake ends in one line on stderr and exit code 1. An error that
+    we did not foresee keeps its traceback.
+    """
+    global _rest
+    if _rest is None:
+        start("__main__")
+    rest, _rest = _rest, None
+    # While TensorFlow looks for devices it tells more of itself.
+    if "tensorflow" in sys.modules:
+        sys.modules["tensorflow"].config.list_physical_devices()
+    quiet.end()
+    if signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def guarded(argv):
+        python_logging.getLogger("tensorflow").setLevel("WARNING")
+        try:
+            output_paths.check_remote(flags.FLAGS, of_runs=False)
+            return main(argv)
+        except KeyboardInterrupt:
+            # Another one ends this at once, without a word of Python's.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            return 128 + signal.SIGINT
+        except Exception as error:
+            if isinstance(error, BrokenPipeError) and _nobody_reads():
+                return 128 + signal.SIGPIPE
+            if not error_lines.is_foreseen(error):
+                raise
+            print(f"error: {error_lines.of(error)}", file=sys.stderr)
+            return 1
+        finally:
+            _AT_END.close()
+
+    app.run(guarded, flags_parser=lambda _: rest)
+
+
+_AT_END = contextlib.ExitStack()
+
+
+def at_end(function: Callable[[], None]) -> None:
+    """Calls a function when the script ends, by an error or signal as well."""
+    _AT_END.callback(function)
+
+
+def unwind_at_sigterm() -> None:
+    """Lets SIGTERM end the script as Ctrl-C does: what is half-written goes.
+
+    For scripts whose work is lost anyway. Training saves instead.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
+def _nobody_reads() -> bool:
+    """Whether who read our output has had enough, as `head` has."""
+    poll = select.poll()
+    poll.register(sys.stdout, 0)
+    if not poll.poll(0):
+        return False
+    # What is still to be written, also at the exit, goes nowhere.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return True
+
+
+def _refuse_arguments(argv: list[str]) -> None:
+    if len(argv) > 1:
+        raise InputError(
+            f"Only flags are expected, as --name=value. Received: {argv[1]!r}"
+        )

@@ -1,0 +1,82 @@
+"""Flags that the fine-tuning scripts share: the model, the run, its batches.
+
+A script adopts them with `flags.adopt_module_key_flags(fine_tuning_flags)`;
+`setup.fine_tuning` does what they say. They are read in `main` only.
+"""
+
+from bert_tf import options
+from bert_tf.flags import sections as flag_sections
+
+_MODEL = flag_sections.Section("Model")
+_WORK = flag_sections.Section("What to do")
+_TRAINING = flag_sections.Section("Training", only_with="do_train")
+_EVALUATION = flag_sections.Section("Evaluation", only_with="do_eval")
+_PREDICTION = flag_sections.Section("Prediction", only_with="do_predict")
+
+# ---- The model --------------------------------------------------------------
+
+VOCAB_FILE = _MODEL.input_path(
+    "vocab_file",
+    "The model's vocabulary. By default what comes with init_checkpoint, or "
+    "that of the run in output_dir.",
+    holds=flag_sections.MODEL,
+)
+DO_LOWER_CASE = _MODEL.boolean(
+    "do_lower_case", True, "True for uncased models, False for cased ones."
+)
+
+# ---- The run ----------------------------------------------------------------
+
+DO_TRAIN = _WORK.boolean("do_train", False, "Whether to train.")
+DO_EVAL = _WORK.boolean(
+    "do_eval",
+    False,
+    "Whether to evaluate on the dev set; with --do_train after each epoch.",
+)
+DO_PREDICT = _WORK.boolean(
+    "do_predict", False, "Whether to predict the test set."
+)
+DO_EXPORT = _WORK.boolean(
+    "do_export", False, "Whether to write a SavedModel to output_dir/export."
+)
+TRAIN_BATCH_SIZE = _TRAINING.integer(
+    "train_batch_size", 32, "Examples per step, over all replicas.", least=1
+)
+EVAL_BATCH_SIZE = _EVALUATION.integer(
+    "eval_batch_size", 8, "Examples per step, over all replicas.", least=1
+)
+PREDICT_BATCH_SIZE = _PREDICTION.integer(
+    "predict_batch_size", 8, "Examples per step, over all replicas.", least=1
+)
+ACCUMULATE = _TRAINING.integer(
+    "gradient_accumulation_steps",
+    1,
+    "Micro-batches per step: less memory, the same update.",
+    least=1,
+)
+NUM_TRAIN_EPOCHS = _TRAINING.number(
+    "num_train_epochs", 3.0, "Passes over the training set.", above=0
+)
+WARMUP_PROPORTION = _TRAINING.number(
+    "warmup_proportion",
+    0.1,
+    "Share of the steps that warm up.",
+    least=0,
+    most=1,
+)
+GROUP_BY_LENGTH = _TRAINING.boolean(
+    "group_by_length",
+    False,
+    "Whether examples of about one length share a batch, which leaves little "
+    "padding to compute. Where long texts have other labels than short ones, "
+    "such batches have one label each, and little is learned.",
+)
+USE_CHECKPOINT = _WORK.choice(
+    "use_checkpoint",
+    "best",
+    options.USE_CHECKPOINT,
+    "What to evaluate, predict and export with after training: the epoch "
+    "with the best dev score (ties to the earlier), or the last.",
+    only_with=("do_eval", "do_predict", "do_export"),
+    harmless=True,
+)

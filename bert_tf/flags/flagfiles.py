@@ -1,0 +1,87 @@
+"""The flags of a run, kept as a flagfile that repeats it."""
+
+import datetime
+import os
+import sys
+import types
+from collections.abc import Iterable, Mapping
+
+from bert_tf import files
+from bert_tf.errors import InputError
+from bert_tf.flags import help_text
+from bert_tf.storage import kept_flags
+
+from absl import flags, logging
+from etils import epath
+
+read_flagfile = kept_flags.read
+read_if_there = kept_flags.read_if_there
+
+
+def write_flagfile(path: str) -> None:
+    """Writes the script's flags so that --flagfile=path repeats the run."""
+    now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+    lines = [
+        f"# {help_text.command()} --flagfile={path}",
+        f"# {now}",
+        *(f"--{name}={text}" for name, text in sorted(_values().items())),
+    ]
+    files.write_lines(path, lines)
+
+
+def check_same_run(path: str, identity: Iterable[str]) -> None:
+    """Compares the flags with those of the run that the folder holds.
+
+    Args:
+        path: the run's flags.txt; nothing is checked if there is none.
+        identity: names of flags that can't change while a run goes on. A
+            change of any other is logged.
+    """
+    if not epath.Path(path).exists():
+        return
+    changed = changes(read_flagfile(path))
+    fatal = [changed[name] for name in identity if name in changed]
+    if fatal:
+        raise InputError(
+            f"{os.path.dirname(path)} holds another run: {'; '.join(fatal)}. "
+            "Choose another output_dir, or remove this one to start again."
+        )
+    # Of the checks that were made before, the run itself tells nothing.
+    changed.pop("check_only", None)
+    for change in changed.values():
+        logging.warning("Going on with another flag: %s", change)
+
+
+def changes(before: Mapping[str, str]) -> dict[str, str]:
+    """Says of each flag that is not what it was, what it was and is.
+
+    Args:
+        before: the flags of a run, from `read_flagfile`.
+    """
+    now = _values()
+    return {
+        name: f"{name} was {before.get(name)} and is {now.get(name)}"
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name)
+    }
+
+
+def values_of(*modules: types.ModuleType) -> dict[str, str]:
+    """Name -> text of the modules' flags that have a value."""
+    return {
+        name: text
+        for module in modules
+        for name, text in _values(module.__name__).items()
+    }
+
+
+def _values(module: str | None = None) -> dict[str, str]:
+    """Name -> text of a module's own flags, by default the script's."""
+    own = flags.FLAGS.get_key_flags_for_module(module or sys.argv[0])
+    return {f.name: _text(f) for f in own if f.value is not None}
+
+
+def _text(flag: flags.Flag) -> str:
+    if flag.boolean:
+        return "true" if flag.value else "false"
+    return flag.serialize().removeprefix(f"--{flag.name}=")

@@ -1,0 +1,128 @@
+"""What `--help` prints: purpose, example, and the flags in their sections."""
+
+import os
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable
+
+from bert_tf.flags import sections as flag_sections
+
+from absl import flags
+
+# In this order; a section that is not named here comes last.
+_TITLES = (
+    "Required",
+    "What to do",
+    "Model",
+    "Data",
+    "Output",
+    "Training",
+    "Optimizer",
+    "Evaluation",
+    "Prediction",
+    "Devices",
+    "Of the original",
+)
+_WIDEST = 100
+_INDENT = 6
+
+# What was typed before the script's name, where not its path was.
+_launcher: str | None = None
+
+
+def launch_with(launcher: str | None) -> None:
+    """Says that scripts are run by another command, such as `bert-tf`."""
+    global _launcher
+    _launcher = launcher
+
+
+def name() -> str:
+    """Returns what the script that is run is called: run_classifier.py."""
+    script = os.path.basename(sys.argv[0])
+    return script.removesuffix(".py") if _launcher else script
+
+
+def command() -> str:
+    """Returns what runs the script again: python run_classifier.py."""
+    return f"{_launcher or 'python'} {name()}"
+
+
+def _as_typed(text: str) -> str:
+    """Returns a text whose commands are those of who reads it."""
+    if not _launcher:
+        return text
+    return re.sub(r"\bpython (\w+)\.py\b", rf"{_launcher} \1", text)
+
+
+def page(purpose: str, own: Iterable[flags.Flag], full: bool) -> str:
+    """Returns the help of the script that is run.
+
+    Args:
+        purpose: Its docstring.
+        own: Its flags.
+        full: Whether rare flags are shown.
+    """
+    width = min(shutil.get_terminal_size((80, 24)).columns, _WIDEST)
+    sections: dict[str, list[str]] = {title: [] for title in _TITLES}
+    hidden = 0
+    for flag in own:
+        about = flag_sections.about(flag)
+        about = about or flag_sections.About("Flags", "VALUE")
+        if about.rare and not full and not about.required:
+            hidden += 1
+            continue
+        title = "Required" if about.required else about.section
+        sections.setdefault(title, []).append(_entry(flag, about, width))
+    parts = [f"{name()}: {_as_typed(purpose.strip())}"]
+    parts += [
+        "\n".join([f"{title}:", *entries])
+        for title, entries in sections.items()
+        if entries
+    ]
+    parts.append(
+        "--flagfile=FILE reads flags from a file, one a line; --verbosity=1 "
+        "shows more."
+        + f"\n--helpfull shows {hidden} more flags."
+        * bool(hidden)
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _entry(flag: flags.Flag, about: flag_sections.About, width: int) -> str:
+    """Returns a flag's lines: how it is given, what it says, its default."""
+    head = f"  --{flag.name}" + f"={about.kind}" * bool(about.kind)
+    if flag.boolean:
+        head = f"  --{flag.name}=true|false"
+    # A choice of many words goes into the text.
+    text = flag.help.strip()
+    if len(head) > width:
+        head = f"  --{flag.name}=NAME"
+        text += f" One of {about.kind.replace('|', ', ')}."
+    default = _default(flag)
+    if default:
+        text += f" (default: {default})"
+    body = textwrap.fill(
+        text,
+        width,
+        initial_indent=" " * _INDENT,
+        subsequent_indent=" " * _INDENT,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    return f"{head}\n{body}"
+
+
+def _default(flag: flags.Flag) -> str:
+    if flag.default is None or flag.default in ("", []):
+        return ""
+    if flag.boolean:
+        return "true" if flag.default else "false"
+    if isinstance(flag.default, list):
+        return ",".join(map(str, flag.default))
+    return f"{flag.default:g}" if _is_float(flag) else str(flag.default)
+
+
+def _is_float(flag: flags.Flag) -> bool:
+    return isinstance(flag.default, float)

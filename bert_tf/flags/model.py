@@ -1,0 +1,182 @@
+"""Flags that say which model is to be served, and what it was trained with.
+
+A script adopts them with `flags.adopt_module_key_flags(serving_flags)`;
+`setup.model.load`, which is called from `main`, reads them. What a run's
+folder tells need not be said again.
+"""
+
+from bert_tf import options
+from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import shared
+from bert_tf.tasks.classification import glue
+from bert_tf.tasks.tagging import schemes
+
+# Of run_prediction.py: a SavedModel keeps what it was exported with.
+_NO_EXPORT = "!saved_model"
+_MODEL = flag_sections.Section("Model")
+_OF_MODEL = flag_sections.Section("Model", only_with=_NO_EXPORT, harmless=False)
+_HEADS = {
+    head: flag_sections.Section(title, only_with=_NO_EXPORT, harmless=False)
+    for head, title in (
+        ("encoder", "Of vectors (--head=encoder)"),
+        ("masked_lm", "Of masked words (--head=masked_lm)"),
+        ("classification", "Of classifiers (--head=classification)"),
+        ("tagging", "Of taggers (--head=tagging)"),
+        ("span", "Of answers (--head=span)"),
+    )
+}
+
+# ---- Which model ------------------------------------------------------------
+
+MODEL_DIR = _MODEL.input_path(
+    "model_dir",
+    "The output_dir of a run. What the flags below say is found there.",
+    holds=flag_sections.MODEL,
+)
+USE_CHECKPOINT = _MODEL.choice(
+    "use_checkpoint",
+    "best",
+    options.USE_CHECKPOINT,
+    "Which checkpoint of --model_dir: that with the best dev score, if there "
+    "is one, or the last.",
+    only_with="model_dir",
+)
+INIT_CHECKPOINT = _MODEL.input_path(
+    "init_checkpoint",
+    "A trained checkpoint of any format; or --model_dir.",
+    holds=flag_sections.MODEL,
+)
+HEAD = _OF_MODEL.choice(
+    "head",
+    None,
+    options.SERVED_HEADS,
+    "Which head of the checkpoint. By default the one it has; of a "
+    "pre-trained one masked_lm.",
+)
+BERT_CONFIG_FILE = _OF_MODEL.input_path(
+    "bert_config_file",
+    "The model's bert_config.json; by default what comes with the checkpoint.",
+    holds=flag_sections.MODEL,
+)
+VOCAB_FILE = _OF_MODEL.input_path(
+    "vocab_file",
+    "Its vocabulary; by default what comes with the checkpoint.",
+    holds=flag_sections.MODEL,
+)
+DO_LOWER_CASE = _OF_MODEL.boolean(
+    "do_lower_case",
+    None,
+    "As in training; by default true.",
+)
+MAX_SEQ_LENGTH = shared.max_seq_length(
+    _OF_MODEL,
+    None,
+    "Pieces that the model reads at a time; by default as in training, or "
+    "128, and 384 to find answers.",
+    least=4,
+)
+
+# ---- What its head needs ----------------------------------------------------
+
+TASK_NAME = _HEADS["classification"].string(
+    "task_name",
+    None,
+    f"Gives the labels. One of {', '.join(glue.NAMES)}.",
+    only_with="head=classification",
+)
+LABELS = _HEADS["classification"].words(
+    "labels",
+    None,
+    "Or the labels themselves, in the order of training; of a tagger too.",
+    only_with=("head=classification", "head=tagging"),
+)
+REGRESSION = _HEADS["classification"].boolean(
+    "regression",
+    False,
+    "Whether a classifier predicts a score, not a label.",
+    only_with="head=classification",
+)
+PAIRS = _HEADS["classification"].boolean(
+    "pairs",
+    None,
+    "Whether a classifier takes a second text, text_b. By default as the task "
+    "does; true where that is not known.",
+    only_with="head=classification",
+)
+SCHEME = _HEADS["tagging"].choice(
+    "scheme",
+    None,
+    (*schemes.SCHEMES, schemes.NO_SCHEME),
+    "How a tagger's labels spell entities. By default what they look like.",
+    only_with="head=tagging",
+)
+DOC_STRIDE = _HEADS["span"].integer(
+    "doc_stride",
+    None,
+    "As in run_squad.py; by default 128.",
+    least=1,
+    only_with="head=span",
+)
+MAX_QUERY_LENGTH = _HEADS["span"].integer(
+    "max_query_length",
+    None,
+    "As in run_squad.py; by default 64.",
+    least=1,
+    only_with="head=span",
+)
+N_BEST_SIZE = _HEADS["span"].integer(
+    "n_best_size",
+    None,
+    "As in run_squad.py; by default 20.",
+    least=1,
+    only_with="head=span",
+)
+MAX_ANSWER_LENGTH = _HEADS["span"].integer(
+    "max_answer_length",
+    None,
+    "As in run_squad.py; by default 30.",
+    least=1,
+    only_with="head=span",
+)
+VERSION_2_WITH_NEGATIVE = _HEADS["span"].boolean(
+    "version_2_with_negative",
+    None,
+    "As in run_squad.py; by default false.",
+    only_with="head=span",
+)
+NULL_SCORE_DIFF_THRESHOLD = _HEADS["span"].number_or(
+    "null_score_diff_threshold",
+    None,
+    "auto",
+    "As in run_squad.py: a number, or auto for what was tuned in --model_dir.",
+    only_with="head=span",
+)
+TOP_K = _HEADS["masked_lm"].integer(
+    "top_k",
+    5,
+    "Pieces to list for a masked word.",
+    least=1,
+    only_with="head=masked_lm",
+)
+FEATURES = _HEADS["encoder"].choice(
+    "features",
+    "last",
+    [name for name in options.FEATURES if name != "layers"],
+    "Which layers of an encoder make a vector.",
+    only_with="head=encoder",
+)
+UNIT = _HEADS["encoder"].choice(
+    "unit",
+    "mean",
+    ("mean", "cls"),
+    "Which vector of an encoder a text has: the mean of its pieces', or that "
+    "of [CLS].",
+    only_with="head=encoder",
+)
+NORMALIZE = _HEADS["encoder"].boolean(
+    "normalize",
+    False,
+    "Whether it gets the length 1. This, --unit and --max_seq_length are by "
+    "default as a folder of sentence-transformers says.",
+    only_with="head=encoder",
+)

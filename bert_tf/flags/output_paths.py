@@ -1,0 +1,279 @@
+"""No output destroys an input, or what is not ours: one rule for all scripts.
+
+A path to write is refused if the same command reads it, and if something lies
+there that the script did not write; `--overwrite`, where a script has it,
+allows to replace the latter.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+
+from bert_tf.errors import InputError
+from bert_tf.flags import input_paths, run_folders, written_files
+from bert_tf.flags import sections as flag_sections
+from bert_tf.storage import file_systems
+
+from absl import flags
+from etils import epath
+
+# Of buckets, some with a plug-in.
+_SCHEMES = ("gs", "s3", "az", "hf")
+
+
+def check_local(known: flags.FlagValues) -> None:
+    """Looks at all outputs that the flags name, but those in buckets.
+
+    Args:
+        known: All flags, parsed.
+
+    Raises:
+        InputError: One of them is an input, holds something else, or can't be
+            written. Names both flags.
+    """
+    _check(known, lambda path, _: not file_systems.is_remote(path))
+    _check_apart(known)
+
+
+def _check_apart(known: flags.FlagValues) -> None:
+    """Raises InputError if two flags name one output, or one inside another."""
+    before: dict[str, tuple[str, str]] = {}
+    apart = (flag_sections.FILE, flag_sections.NEW_FOLDER)
+    for flag, path in _given(known, flag_sections.OUTPUT):
+        how = flag_sections.about(flag)
+        if how is None or how.holds not in apart:
+            continue
+        if file_systems.is_remote(path):
+            continue
+        real = os.path.realpath(path)
+        for other, (name, theirs) in before.items():
+            if os.path.commonpath([real, other]) in (real, other):
+                raise InputError(
+                    f"--{flag.name} and --{name} would be written over one "
+                    "another: name paths apart. "
+                    f"Received: {flag.name}={path}, {name}={theirs}"
+                )
+        before[real] = flag.name, path
+
+
+def check_remote(known: flags.FlagValues, of_runs: bool) -> None:
+    """Looks at outputs in buckets as `check_local` does; needs TensorFlow.
+
+    Args:
+        known: All flags, parsed.
+        of_runs: Whether to look at folders of runs, or at all others.
+    """
+
+    def is_asked_for(path, how):
+        is_run = how.holds == flag_sections.RUN
+        return file_systems.is_remote(path) and is_run == of_runs
+
+    _check(known, is_asked_for)
+
+
+def _check(
+    known: flags.FlagValues,
+    is_asked_for: Callable[[str, flag_sections.About], bool],
+) -> None:
+    inputs = list(_given(known, flag_sections.INPUT))
+    overwrite = "overwrite" in known and bool(known["overwrite"].value)
+    for flag, path in _given(known, flag_sections.OUTPUT):
+        how = flag_sections.about(flag)
+        if how is None or not is_asked_for(path, how):
+            continue
+        path = _as_made(path)
+        own = [path, *(path + ending for ending in how.beside)]
+        _check_writable(flag.name, path)
+        if how.holds in (flag_sections.RUN, flag_sections.FOLDER):
+            _check_no_file(flag.name, path)
+        for each in own:
+            input_paths.check_no_input(flag.name, each, inputs, how)
+        if how.holds == flag_sections.RUN:
+            run_folders.check(flag.name, path, inputs, overwrite)
+        elif how.holds == flag_sections.NEW_FOLDER:
+            _check_new_folder(flag.name, path, how.own, overwrite)
+        elif how.holds == flag_sections.FILE:
+            for each in own:
+                _check_file(flag.name, each, overwrite)
+
+
+def check_not_empty(known: flags.FlagValues) -> None:
+    """Raises InputError if a flag gives an empty path, or one in two lines."""
+    for role in (flag_sections.INPUT, flag_sections.OUTPUT):
+        for flag, path in _given(known, role):
+            if not path.strip():
+                if isinstance(flag.value, list) and len(flag.value) > 1:
+                    raise InputError(
+                        f"--{flag.name} has a comma too many, or a variable of "
+                        "the shell is not set: one of its names is empty. "
+                        f"Received: {flag.name}={','.join(flag.value)}"
+                    )
+                raise InputError(
+                    f"--{flag.name} is empty. Is a variable of the shell not "
+                    "set? Give a path, or leave the flag out."
+                )
+            _check_spelling(flag, path)
+            _check_scheme(flag, path)
+
+
+def _check_spelling(flag: flags.Flag, path: str) -> None:
+    """Raises InputError for names that not all can keep or find."""
+    if "\n" in path or "\r" in path:
+        raise InputError(
+            f"--{flag.name} holds a line end, which flags.txt can't keep. "
+            f"Rename the file or folder. Received: {flag.name}={path!r}"
+        )
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"--{flag.name} is no UTF-8 text, and TensorFlow finds no other "
+            "names. Rename the file or folder; or if it is UTF-8, and this is "
+            "another locale, set PYTHONUTF8=1. "
+            f"Received: {flag.name}={path!a}"
+        ) from error
+
+
+def _check_scheme(flag: flags.Flag, path: str) -> None:
+    """Raises InputError for addresses of which nobody knows the files."""
+    how = flag_sections.about(flag)
+    # Models come from elsewhere, too.
+    is_model = how is not None and how.holds == flag_sections.MODEL
+    scheme, is_address, _ = path.partition("://")
+    if is_address and not is_model and scheme not in _SCHEMES:
+        raise InputError(
+            f"There is no file system {scheme}:// here. Give a local path, or "
+            f"one of gs://. Received: {flag.name}={path}"
+        )
+
+
+def _given(
+    known: flags.FlagValues, role: str
+) -> Iterator[tuple[flags.Flag, str]]:
+    """Yields the paths that flags of a role name."""
+    for name in sorted(known):
+        flag = known[name]
+        how = flag_sections.about(flag)
+        if how is None or how.role != role or flag.name != name:
+            continue
+        if flag.value is None:
+            continue
+        paths = flag.value if isinstance(flag.value, list) else [flag.value]
+        for path in paths or [""]:
+            yield flag, path
+
+
+def _as_made(path: str) -> str:
+    """Returns where a path leads when its folders are made.
+
+    Before that, nothing is found by a `..` behind one that is not there.
+    """
+    if file_systems.is_remote(path) or os.path.lexists(path):
+        return path
+    return os.path.realpath(path) if ".." in path.split("/") else path
+
+
+# ---- Files ------------------------------------------------------------------
+
+
+def _check_file(name: str, path: str, overwrite: bool) -> None:
+    """Raises InputError if there is something at a path to write."""
+    place = epath.Path(path)
+    if path.endswith("/") or place.is_dir():
+        raise InputError(
+            f"--{name} must name a file, and this is a folder. "
+            f"Received: {name}={path}"
+        )
+    # What mktemp made is empty, and meant for us; devices hold nothing.
+    is_file = file_systems.is_remote(path) or os.path.isfile(path)
+    if place.exists() and is_file and place.stat().length and not overwrite:
+        raise InputError(
+            f"{path} exists. Choose another --{name}, or replace it by "
+            f"--overwrite. Received: {name}={path}"
+        )
+
+
+def _check_writable(name: str, path: str) -> None:
+    """Raises InputError if nothing can be made at a path."""
+    if file_systems.is_remote(path):
+        return
+    folder = os.path.abspath(path)
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    if not os.path.exists(folder):
+        raise InputError(
+            f"--{name} can't be made: {folder} is a link to what is not there. "
+            f"Remove it. Received: {name}={path}"
+        )
+    if folder != os.path.abspath(path) and not os.path.isdir(folder):
+        raise InputError(
+            f"--{name} can't be made: {folder} is no folder. "
+            f"Received: {name}={path}"
+        )
+    longest = _longest_name(folder)
+    for part in os.path.relpath(path, folder).split(os.sep):
+        if len(os.fsencode(part)) > longest:
+            raise InputError(
+                f"--{name} can't be made: a name has at most {longest} bytes "
+                f"there. Choose a shorter one. Received: {part[:40]}..., "
+                f"{len(os.fsencode(part))} bytes"
+            )
+    if not os.access(folder, os.W_OK):
+        raise InputError(
+            f"--{name} can't be written: there is no permission to write to "
+            f"{folder}. Received: {name}={path}"
+        )
+
+
+# What stands behind a name while what it names is written.
+_ENDING = ".tmp"
+
+
+def _longest_name(folder: str) -> int:
+    """Returns how many bytes the name of a file or a folder may have."""
+    try:
+        return os.pathconf(folder, "PC_NAME_MAX") - len(_ENDING)
+    except OSError:
+        return 255 - len(_ENDING)
+
+
+# ---- Folders ----------------------------------------------------------------
+
+
+def _check_no_file(name: str, path: str) -> None:
+    """Raises InputError if a file stands where a folder is to be."""
+    place = epath.Path(path)
+    if place.exists() and not place.is_dir():
+        raise InputError(
+            f"--{name} must be a folder, and this is a file. "
+            f"Received: {name}={path}"
+        )
+
+
+def _check_new_folder(
+    name: str, path: str, own: Sequence[str], overwrite: bool
+) -> None:
+    """Raises InputError unless a folder is new, empty or to be replaced.
+
+    Args:
+        name: Of the flag.
+        path: Of the folder.
+        own: Patterns of what the script writes into it: only a folder of
+            nothing else is replaced.
+        overwrite: Whether it may be.
+    """
+    place = epath.Path(path)
+    if not place.exists():
+        return
+    if not place.is_dir():
+        raise InputError(
+            f"--{name} must be a new folder, and this is a file. "
+            f"Received: {name}={path}"
+        )
+    names = sorted(each.name for each in place.iterdir())
+    others = [x for x in names if not written_files.matching([x], own)]
+    if names and (others or not overwrite):
+        way_out = " or replace it by --overwrite" * (not others)
+        raise InputError(
+            f"{path} holds {(others or names)[0]}, and must be new or empty: "
+            f"choose another --{name}{way_out}. Received: {name}={path}"
+        )

@@ -1,0 +1,148 @@
+"""Flags that the training scripts share: where, how often, on what.
+
+A script adopts them with `flags.adopt_module_key_flags(run_flags)`;
+`setup.run` does what they say. They are read in `main` only.
+"""
+
+from bert_tf import options
+from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import shared
+
+_MODEL = flag_sections.Section("Model")
+_OUTPUT = flag_sections.Section("Output")
+_WORK = flag_sections.Section("What to do")
+_TRAINING = flag_sections.Section("Training", only_with="do_train")
+_DEVICES = flag_sections.Section("Devices")
+_TPU = flag_sections.Section(
+    "Devices", only_with=("use_tpu", "distribution_strategy=tpu")
+)
+_ORIGINAL = flag_sections.Section("Of the original")
+
+# ---- From what, where to ----------------------------------------------------
+
+BERT_CONFIG_FILE = _MODEL.input_path(
+    "bert_config_file",
+    "The bert_config.json of the model's architecture. By default the config "
+    "that comes with init_checkpoint, or that of the run in output_dir.",
+    holds=flag_sections.MODEL,
+)
+INIT_CHECKPOINT = _MODEL.input_path(
+    "init_checkpoint",
+    "Checkpoint to start from: of the original or ours, such as "
+    ".../bert_model.ckpt, the folder of a Hugging Face model, the folder or "
+    "the name of a KerasHub preset. Not used where output_dir holds this run's "
+    "own.",
+    holds=flag_sections.MODEL,
+)
+OUTPUT_DIR = _OUTPUT.output_path(
+    "output_dir",
+    "Folder for checkpoints and results. The same command with the same "
+    "folder goes on where it stopped.",
+    required=True,
+    holds=flag_sections.RUN,
+)
+OVERWRITE = _OUTPUT.boolean(
+    "overwrite",
+    False,
+    "Whether files in output_dir may be replaced that no run wrote.",
+    rare=True,
+)
+SEED = flag_sections.Section("Training").integer(
+    "seed",
+    12345,
+    "Of the initial weights, the data order and dropout.",
+    least=0,
+    most=2**31 - 1,
+)
+CHECK_ONLY = _WORK.boolean(
+    "check_only",
+    False,
+    "Whether to stop before the first step, when everything that could stop "
+    "the run before it has been tried. Writes nothing to output_dir.",
+)
+
+# ---- How often --------------------------------------------------------------
+
+SAVE_CHECKPOINTS_STEPS = _TRAINING.integer(
+    "save_checkpoints_steps", 1000, "Steps between checkpoints.", least=1
+)
+KEEP_CHECKPOINT_MAX = _TRAINING.integer(
+    "keep_checkpoint_max", 5, "Newest checkpoints to keep.", least=1
+)
+LOG_STEPS = _TRAINING.integer(
+    "log_steps",
+    None,
+    "Steps between lines on screen, in metrics.jsonl and in TensorBoard. "
+    "By default 10, on TPUs 100.",
+    least=1,
+)
+ITERATIONS_PER_LOOP = _TRAINING.integer(
+    "iterations_per_loop",
+    1000,
+    "At most so many steps run on the device between returns to Python.",
+    least=1,
+    rare=True,
+)
+PROFILE_STEPS = _TRAINING.string(
+    "profile_steps",
+    None,
+    "Such as 100:110: writes a trace of the steps between for TensorBoard.",
+    kind="FIRST:LAST",
+    rare=True,
+)
+PEAK_FLOPS = _TRAINING.number(
+    "peak_flops",
+    None,
+    "FLOP/s of one device at their most, to say which share is used. By "
+    "default of the GPU's data sheet; needed for TPUs and CPUs.",
+    least=1,
+    rare=True,
+)
+
+# ---- On what ----------------------------------------------------------------
+
+DISTRIBUTION_STRATEGY = _DEVICES.choice(
+    "distribution_strategy",
+    None,
+    options.STRATEGIES,
+    "What to compute on: one device, all local GPUs, the workers of "
+    "TF_CONFIG, a TPU. By default one device, or a TPU with --use_tpu.",
+)
+DTYPE = _DEVICES.choice(
+    "dtype",
+    "float32",
+    options.DTYPES,
+    "Number format of activations. Weights and statistics are float32. "
+    "float16 needs GPUs, and scales the loss.",
+)
+REMAT = _TRAINING.boolean(
+    "remat",
+    False,
+    "Whether the backward pass computes each layer again instead of keeping "
+    "what is inside it: less memory, the same update, a third more time.",
+)
+LOGICAL_CPUS = _DEVICES.integer(
+    "logical_cpus",
+    1,
+    "Splits the CPU into so many devices, to try "
+    "--distribution_strategy=mirrored without GPUs.",
+    least=1,
+    only_with="distribution_strategy=mirrored",
+    harmless=True,
+    rare=True,
+)
+DETERMINISTIC_OPS = _DEVICES.boolean(
+    "deterministic_ops",
+    True,
+    "Uses only kernels that give the same bits each time. On GPUs some are "
+    "slower; without them a resumed run may differ in the last bits.",
+    rare=True,
+)
+USE_TPU = shared.use_tpu(_DEVICES)
+TPU_NAME = shared.tpu_name(_TPU)
+TPU_ZONE = _TPU.string("tpu_zone", None, "Zone of the TPU.", rare=True)
+GCP_PROJECT = _TPU.string("gcp_project", None, "Project of the TPU.", rare=True)
+NUM_TPU_CORES = shared.num_tpu_cores(_TPU)
+MASTER = _ORIGINAL.string(
+    "master", None, "Of TF1. Refused; see --tpu_name and TF_CONFIG."
+)

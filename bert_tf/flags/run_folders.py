@@ -1,0 +1,148 @@
+"""Whether a run may write into a folder, by what is there."""
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+
+from bert_tf.errors import InputError
+from bert_tf.flags import input_paths, written_files
+from bert_tf.flags import sections as flag_sections
+from bert_tf.storage import file_systems
+
+from absl import flags
+from etils import epath
+
+# What the first line of a flags.txt says.
+_COMMAND = re.compile(
+    r"# (?:bert-tf |python -m bert_tf |python -m |python )(\S+)"
+)
+
+
+def check(
+    name: str,
+    folder: str,
+    inputs: Sequence[tuple[flags.Flag, str]],
+    overwrite: bool,
+) -> None:
+    """Raises InputError unless a run may write into a folder.
+
+    It may be new, be empty, hold a run of the same script, or hold other files
+    than those that runs write.
+
+    Args:
+        name: Of the flag that names it.
+        folder: Its path.
+        inputs: What the command reads.
+        overwrite: Whether files may be replaced that are not of a run.
+    """
+    place = epath.Path(folder)
+    if "[" in folder:
+        raise InputError(
+            "TensorFlow takes the name of a checkpoint for a glob, so it would "
+            "not find those of a folder with a bracket in its name: choose "
+            "another name. "
+            f"Received: {name}={folder!r}"
+        )
+    if not place.exists():
+        return
+    names = sorted(path.name for path in place.iterdir())
+    _check_kinds(name, place, names)
+    _check_not_read(name, folder, inputs)
+    if _is_run(names):
+        _check_same_script(name, place)
+        return
+    models = written_files.matching(names, written_files.MODELS)
+    if models:
+        raise InputError(
+            f"{folder} holds a model ({models[0]}), and that of this run would "
+            "lie beside it. Give it as --init_checkpoint, and a new folder as "
+            f"--{name}. Received: {name}={folder}"
+        )
+    foreign = written_files.matching(names, written_files.RUN_FILES)
+    if foreign and not overwrite:
+        raise InputError(
+            f"{folder} holds {', '.join(foreign[:3])}"
+            f"{' and others' * (len(foreign) > 3)}, which this run would "
+            f"replace and no run of ours wrote. Choose another --{name}, or "
+            f"replace them by --overwrite. Received: {name}={folder}"
+        )
+
+
+def _check_kinds(name: str, place: epath.Path, names: Sequence[str]) -> None:
+    """Raises InputError if a folder stands where a run writes a file.
+
+    It would be found out when the run writes it: at its end.
+    """
+    if file_systems.is_remote(os.fspath(place)):
+        return
+    for own in written_files.matching(
+        names, (*written_files.RESULT_FILES, *written_files.STATE_FILES)
+    ):
+        if (place / own).is_dir():
+            raise InputError(
+                f"{place / own} is a folder, and the run writes a file of that "
+                f"name: remove it, or choose another --{name}. "
+                f"Received: {name}={os.fspath(place)}"
+            )
+    for own in written_files.matching(names, ("best", "export")):
+        if not (place / own).is_dir():
+            raise InputError(
+                f"{place / own} is no folder, and the run writes one of that "
+                f"name: remove it, or choose another --{name}. "
+                f"Received: {name}={os.fspath(place)}"
+            )
+
+
+def _check_not_read(
+    name: str, folder: str, inputs: Sequence[tuple[flags.Flag, str]]
+) -> None:
+    """Raises InputError if the run would replace a file that it reads."""
+    for flag, path in inputs:
+        how = flag_sections.about(flag)
+        # A run goes on in its own folder, whose model it writes as it was.
+        is_model = how is not None and how.holds == flag_sections.MODEL
+        inside, file = os.path.split(path)
+        if is_model or not written_files.matching(
+            [file], written_files.RUN_FILES
+        ):
+            continue
+        if inside.rstrip("/") == folder.rstrip("/") or (
+            not file_systems.is_remote(folder)
+            and input_paths.is_same_file(inside or ".", folder)
+        ):
+            raise InputError(
+                f"The run would write over what --{flag.name} reads: choose "
+                f"another --{name}. Received: {name}={folder}, "
+                f"{flag.name}={path}"
+            )
+
+
+def _is_run(names: Sequence[str]) -> bool:
+    """Whether a folder is that of a run, or of the original's, by names."""
+    return bool(
+        {"flags.txt", "lock", "evaluation.lock", "results.jsonl"} & set(names)
+        or written_files.matching(names, ["model.ckpt-*.index"])
+    )
+
+
+def _check_same_script(name: str, place: epath.Path) -> None:
+    """Raises InputError if the run in a folder is another script's."""
+    file = place / "flags.txt"
+    if not file.exists():
+        return
+    # Who goes on with the run is told of what is no text.
+    written = _COMMAND.match(file.read_bytes().decode(errors="replace"))
+    theirs = _script(written[1]) if written else None
+    ours = _script(sys.argv[0])
+    if theirs and theirs != ours:
+        raise InputError(
+            f"{os.fspath(place)} holds a run of {theirs}, not of {ours}: "
+            f"choose another --{name}, and give its weights by "
+            f"--init_checkpoint. Received: {name}={os.fspath(place)}"
+        )
+
+
+def _script(path: str) -> str:
+    """Returns a script's file name, also of a name that bert-tf takes."""
+    return f"{os.path.basename(path).removesuffix('.py')}.py"

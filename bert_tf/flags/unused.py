@@ -1,0 +1,113 @@
+"""Flags that are given and that the run will not use: told of or refused."""
+
+import types
+from collections.abc import Mapping, Sequence
+
+from bert_tf.errors import InputError
+from bert_tf.flags import sections as flag_sections
+
+from absl import flags
+
+
+def given(flag: flags.Flag) -> bool:
+    """Whether the command line says something else than the default.
+
+    A flags.txt holds all flags, most as they are by default.
+    """
+    return bool(flag.present) and flag.value != flag.default
+
+
+def check(
+    known: flags.FlagValues,
+    always: Sequence[str] = (),
+    found: Mapping[str, str | None] = types.MappingProxyType({}),
+) -> list[str]:
+    """Finds flags that are given and that the run will not use.
+
+    Args:
+        known: All flags, parsed.
+        always: Flags that count as true whatever they are.
+        found: Flag -> what the run takes it for, where that is not what the
+            command line says; None if it is not known yet.
+
+    Returns:
+        A sentence for each condition that does not hold and keeps flags from
+        being used, which is harmless.
+
+    Raises:
+        InputError: A flag is given that was meant to change something.
+    """
+    unused: dict[tuple[str, ...], list[str]] = {}
+    refused: dict[tuple[str, ...], list[str]] = {}
+    for name in sorted(known):
+        flag = known[name]
+        own = flag_sections.about(flag)
+        if own is None or name != flag.name or not given(flag):
+            continue
+        for condition in own.only_with:
+            terms = condition.terms
+            if any(_holds(known, x, always, found) for x in terms):
+                continue
+            kind = unused if condition.is_harmless else refused
+            kind.setdefault(terms, []).append(name)
+            break
+    if refused:
+        raise InputError(
+            " ".join(
+                f"{_listed(names)} go{'es' * (len(names) == 1)} "
+                f"{_spelt(terms)}: leave {'it' if len(names) == 1 else 'them'} "
+                f"out. Received: {_now(known, [*names, *terms], found)}."
+                for terms, names in refused.items()
+            ).removesuffix(".")
+        )
+    return [
+        f"Not used, as they go {_spelt(terms)}: {_listed(names)}."
+        for terms, names in unused.items()
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"--{name}" for name in names)
+
+
+def _holds(
+    known: flags.FlagValues,
+    term: str,
+    always: Sequence[str],
+    found: Mapping[str, str | None],
+) -> bool:
+    """Whether a term holds; one of a flag that the script lacks does."""
+    name, is_value, value = term.lstrip("!").partition("=")
+    if name not in known or name in always:
+        return True
+    now = known[name].value
+    if name in found:
+        if found[name] is None:
+            return True
+        now = found[name]
+    # Names of tasks are spelled with capitals or without.
+    is_so = str(now).casefold() == value.casefold()
+    holds = is_so if is_value else bool(now)
+    return holds != term.startswith("!")
+
+
+def _spelt(terms: Sequence[str]) -> str:
+    """Returns such as "with --a or --b=c", or "without --d"."""
+    texts = [
+        f"without --{term[1:]}" if term.startswith("!") else f"with --{term}"
+        for term in terms
+    ]
+    return " or ".join(texts).replace(" or with ", " or ")
+
+
+def _now(
+    known: flags.FlagValues,
+    terms: Sequence[str],
+    found: Mapping[str, str | None],
+) -> str:
+    names = dict.fromkeys(x.lstrip("!").partition("=")[0] for x in terms)
+    values = {name: found.get(name) or known[name].value for name in names}
+    return ", ".join(
+        f"{name}={','.join(map(str, x)) if isinstance(x, list) else x}"
+        for name, x in values.items()
+    )

@@ -1,0 +1,173 @@
+"""Reads the values of flags; the errors say what was expected."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bert_tf.errors import InputError
+
+from absl import flags
+
+# Of int32: TensorFlow counts with it.
+_MOST = 2**31 - 1
+
+
+class Parser(flags.ArgumentParser):
+    """Reads one value; its errors say what was expected."""
+
+    def __init__(self, name: str, expected: str):
+        self._name = name
+        self._expected = expected
+
+    def _read(self, text: Any) -> Any:
+        raise NotImplementedError
+
+    def parse(self, argument: Any) -> Any:
+        try:
+            return self._read(argument)
+        except ValueError as error:
+            more = str(error) if isinstance(error, _RangeError) else ""
+            raise InputError(
+                f"--{self._name} must be {self._expected}{more}. "
+                f"Received: {self._name}={argument}"
+            ) from None
+
+
+class _RangeError(InputError):
+    """A number is too large, or too near 0, for those of TensorFlow."""
+
+
+class Number(Parser):
+    """Reads a finite number."""
+
+    _kind: Callable[[Any], Any] = float
+    _called = "a number"
+
+    def __init__(
+        self,
+        name: str,
+        least: float | None,
+        most: float | None,
+        above: float | None = None,
+    ):
+        parts = [
+            f"{word} {bound if isinstance(bound, int) else f'{bound:g}'}"
+            for word, bound in (
+                ("above", above),
+                ("at least", least),
+                ("at most", most),
+            )
+            if bound is not None
+        ]
+        bounds = f", {' and '.join(parts)}" if parts else ""
+        super().__init__(name, self._called + bounds)
+        self._least = -math.inf if least is None else least
+        self._most = math.inf if most is None else most
+        self._above = -math.inf if above is None else above
+
+    def _read(self, text: Any) -> Any:
+        value = type(self)._kind(text)
+        is_right = (
+            math.isfinite(value)
+            and self._least <= value <= self._most
+            and self._above < value
+        )
+        if not is_right:
+            raise InputError
+        self._check_range(value)
+        return value
+
+    def _check_range(self, value: Any) -> None:
+        """Raises _RangeError unless it is a number to TensorFlow."""
+        # Of float32; what is nearer to 0 than the least becomes 0.
+        if abs(value) > 3.4e38:
+            raise _RangeError(", at most 3.4e+38")
+        if 0 < abs(value) < 1.2e-38:
+            raise _RangeError(", at least 1.2e-38 unless it is 0")
+
+
+class Whole(Number):
+    """Reads a whole number."""
+
+    _kind = int
+    _called = "a whole number"
+
+    def _check_range(self, value: Any) -> None:
+        if abs(value) > _MOST:
+            raise _RangeError(f", at most {_MOST}")
+
+
+class NumberOr(Parser):
+    """Reads the text of a finite number, or a word."""
+
+    def __init__(self, name: str, word: str):
+        super().__init__(name, f"a number or {word}")
+        self._word = word
+
+    def _read(self, text: Any) -> Any:
+        if text != self._word and not math.isfinite(float(text)):
+            raise InputError
+        return text
+
+
+class OneOf(Parser):
+    """Reads one of some words."""
+
+    def __init__(self, name: str, allowed: Sequence[str]):
+        super().__init__(name, f"one of {', '.join(allowed)}")
+        self._allowed = allowed
+
+    def _read(self, text: Any) -> Any:
+        if text not in self._allowed:
+            raise InputError
+        return text
+
+
+def _empty(name: str) -> InputError:
+    return InputError(
+        f"--{name} must be given or left out, and it is empty. Is a variable "
+        "of the shell not set?"
+    )
+
+
+class Text(flags.ArgumentParser):
+    """Reads a text as it is."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def parse(self, argument: Any) -> Any:
+        if argument == "":
+            raise _empty(self._name)
+        return argument
+
+
+class Words(flags.ListParser):
+    """Reads texts with commas between."""
+
+    def __init__(self, name: str):
+        super().__init__()
+        self._name = name
+
+    def parse(self, argument: Any) -> Any:
+        if not isinstance(argument, str):
+            return super().parse(argument)
+        if not argument.strip():
+            raise _empty(self._name)
+        try:
+            return super().parse(argument)
+        except ValueError:  # Such as a quote that is not closed.
+            raise InputError(
+                f"--{self._name} must be texts with commas between, in one "
+                "line; one with a comma in double quotes. "
+                f"Received: {self._name}={argument}"
+            ) from None
+
+
+class Paths(Words):
+    """Reads paths with commas between; of empty ones `output_paths` tells."""
+
+    def parse(self, argument: Any) -> Any:
+        if isinstance(argument, str) and not argument.strip():
+            return []
+        return super().parse(argument)

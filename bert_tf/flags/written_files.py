@@ -1,0 +1,89 @@
+"""The names of the files that runs write."""
+
+import fnmatch
+from collections.abc import Sequence
+
+# What runs write into their folder where they evaluate and predict.
+RESULT_FILES = (
+    "eval_results*.txt",
+    "eval_report*.txt",
+    "confusion_matrix*.png",
+    "test_results*.tsv",
+    "test_results.txt",
+    "test_report.txt",
+    "predictions*.jsonl",
+    "test_predictions.*",
+    "test_entities.jsonl",
+    "predictions.json",
+    "nbest_predictions.json",
+    "null_odds.json",
+    "null_score_diff_threshold.txt",
+    "flags.txt",
+)
+# What they write where they train, beside checkpoints.
+STATE_FILES = (
+    "metrics.jsonl",
+    "checkpoint",
+    "bert_config.json",
+    "vocab.txt",
+    "labels.txt",
+    "train_examples.json",
+)
+# All that they write: nothing of these names may be there unless a run of
+# ours, or of the original, is.
+RUN_FILES = (
+    *RESULT_FILES,
+    *STATE_FILES,
+    "model.ckpt-*",
+    "best",
+    "export",
+    "*.tf_record",
+    "micro_batches.txt",
+    "results.jsonl",
+    "table.md",
+    "table.json",
+    "submission.zip",
+    "encoders",
+    "model",
+    "lock",
+    "evaluation.lock",
+)
+# Weights of a model that was brought here: two models in a folder mislead.
+MODELS = (
+    "bert_model.ckpt.*",
+    "model.safetensors*",
+    "pytorch_model*.bin",
+    "model.weights.h5",
+    "saved_model.pb",
+)
+# What is written into the folders of a SavedModel and of a checkpoint.
+SAVED_MODEL = (
+    "saved_model.pb",
+    "fingerprint.pb",
+    "variables",
+    "assets",
+    "assets.extra",
+    "keras_metadata.pb",
+)
+CHECKPOINT = (
+    *MODELS[:-1],
+    "bert_config.json",
+    "config.json",
+    "metadata.json",
+    "task.json",
+    "vocab.txt",
+    "labels.txt",
+    "tokenizer*.json",
+    "preprocessor.json",
+    "special_tokens_map.json",
+    "assets",
+)
+
+
+def matching(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
+    """Returns the names that match any of the patterns."""
+    return [
+        name
+        for name in names
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+    ]

@@ -1,6 +1,0 @@
-"""Checkpoints of other libraries, in and out.
-
-`formats` opens any of them and writes any of them. Each format has a module
-with its files and a table of its names: `tf1`, `huggingface`, `keras_hub`.
-Between them a BERT is an `opened.Checkpoint`, under the original's names.
-"""

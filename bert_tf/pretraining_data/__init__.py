@@ -1,0 +1,1 @@
+"""From text to records for pre-training. No TensorFlow."""

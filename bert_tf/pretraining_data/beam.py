@@ -1,0 +1,299 @@
+r"""Data creation as an Apache Beam pipeline, for a cluster.
+
+The functions of `stages` in the order in which `local` calls them, and
+so the same bytes; Beam's shuffle takes the place of the working folder:
+
+    units -> tokenize -> (piece, documents), and counts -> plan
+    documents -> to the piece itself, and to those that it is the partner of
+    group by piece -> cut -> (shard, sequences)
+    group by shard -> sort, mask, write -> manifest
+
+The input, the vocabulary and the output must be where all workers reach them,
+such as on gs:// or a shared file system. A worker holds the sequences of a
+whole shard, or the documents of a piece and of its --dupe_factor partners. A
+pipeline that failed starts again: remove its shards first.
+
+Apache Beam wants older versions of protobuf and pyarrow than TensorFlow's
+newest, so it gets an environment of its own, here and on the workers:
+
+    python -m venv beam && beam/bin/pip install '.[beam,data]'  # in a clone
+
+The commands below are as the runners' manuals have them. They were NOT tried
+on clusters: the tests run the local runner. IMAGE stands for a container image
+that is made FROM apache/beam_python3.12_sdk:2.77.0, with the launcher's
+versions of Python and Beam, by `COPY . /bert_tf` and
+`RUN pip install '/bert_tf[beam]'`.
+
+    # Google Cloud Dataflow; also: pip install "apache-beam[gcp]"
+    python create_pretraining_data.py --input_file=gs://b/wiki/*.txt \
+        --output_dir=gs://b/records --vocab_file=gs://b/vocab.txt \
+        --runner=DataflowRunner --beam_options="--project=my-project
+        --region=europe-west4 --temp_location=gs://b/tmp
+        --sdk_container_image=IMAGE --machine_type=n1-highmem-4
+        --max_num_workers=24"
+
+    # Flink, 1.19 to 2.2; Beam fetches a job server, which needs Java here.
+    python create_pretraining_data.py ... --runner=FlinkRunner \
+        --beam_options="--flink_master=host:8081 --flink_version=1.20
+        --parallelism=96 --environment_type=DOCKER --environment_config=IMAGE"
+
+    # Spark 3, in the same way.
+    python create_pretraining_data.py ... --runner=SparkRunner \
+        --beam_options="--spark_master_url=spark://host:7077
+        --environment_type=DOCKER --environment_config=IMAGE"
+
+    # This machine, to try it out: it holds all in memory (1.4 GB for 60 MB of
+    # text at --dupe_factor=2), where --num_workers without a runner does not.
+    python create_pretraining_data.py ... --runner=DirectRunner
+"""
+
+import collections
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from bert_tf.errors import InputError
+from bert_tf.pretraining_data import corpus, stages
+from bert_tf.pretraining_data import job as creation_job
+from bert_tf.pretraining_data import local as local_creation
+from bert_tf.pretraining_data import output as creation_output
+from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.records import manifests, tfrecord
+
+import numpy as np
+from etils import epath
+
+_Counts = dict[str, int]
+# A piece, a repetition, and keys of sequences with the sequences.
+_Block = tuple[stages.Piece, int, np.ndarray, pretraining_sequences.Sequences]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Plan:
+    """What follows from all documents together.
+
+    Args:
+        partners: Piece -> the pieces and repetitions it is the partner of.
+        layout: Of the shards.
+        counts: Of all pieces.
+    """
+
+    partners: dict[stages.Piece, list[tuple[stages.Piece, int]]]
+    layout: stages.Layout
+    counts: _Counts
+
+
+def run(
+    job: creation_job.Job,
+    output: creation_output.Output,
+    runner: str,
+    options: Sequence[str],
+) -> creation_output.Result:
+    """Makes all shards and the manifest.
+
+    Args:
+        job: What to make. Its working folder is not used.
+        output: Where.
+        runner: One of options.RUNNERS.
+        options: Of the runner, each as "--name=value".
+
+    Raises:
+        InputError: Apache Beam is not installed, or the output holds the
+            unfinished work of a run without it.
+        RuntimeError: The pipeline failed, perhaps because the text or the
+            settings do not allow it; the local runner raises that InputError.
+    """
+    try:
+        import apache_beam as beam
+        from apache_beam.options import pipeline_options
+    except ImportError as error:
+        raise InputError(
+            "--runner needs Apache Beam, in an environment of its own: pip "
+            f"install '.[beam]' in a clone. Received: runner={runner}"
+        ) from error
+    if epath.Path(job.folder).exists():
+        raise InputError(
+            f"{job.folder} holds the unfinished work of a run without a "
+            "runner: finish it by the same flags without --runner, or remove "
+            f"that folder with its records. Received: runner={runner}"
+        )
+    for folder in output.folders:
+        epath.Path(folder).mkdir(parents=True, exist_ok=True)
+    arguments = pipeline_options.PipelineOptions(
+        [f"--runner={runner}", *options]
+    )
+    with beam.Pipeline(options=arguments) as pipeline:
+        _build(pipeline, job, output)
+    return _result(output)
+
+
+def _build(
+    pipeline: Any, job: creation_job.Job, output: creation_output.Output
+) -> None:
+    import apache_beam as beam
+
+    # Every step gets a copy; the units are many.
+    task = dataclasses.replace(job, units=())
+    tokenized = (
+        pipeline
+        | "Units" >> beam.Create(job.units)
+        | "Spread" >> beam.Reshuffle()
+        | "Tokenize"
+        >> beam.FlatMap(_tokenize, task).with_outputs("counts", main="pieces")
+    )
+    plan = beam.pvalue.AsSingleton(
+        tokenized.counts
+        | "All counts" >> beam.combiners.ToList()
+        | "Plan" >> beam.Map(_plan, task, output)
+    )
+    (
+        tokenized.pieces
+        | "Send to partners" >> beam.FlatMap(_send, plan)
+        | "By piece" >> beam.GroupByKey()
+        | "Cut" >> beam.FlatMap(_cut, task, plan)
+        | "By shard" >> beam.GroupByKey()
+        | "Write" >> beam.Map(_write, task, output, plan)
+        | "All shards" >> beam.combiners.ToList()
+        | "Finish" >> beam.Map(_finish, job, output, plan)
+    )
+
+
+# ---- The steps --------------------------------------------------------------
+
+
+def _tokenize(unit: corpus.Unit, job: creation_job.Job) -> Iterator[Any]:
+    """Yields pieces with their documents, and what is counted of them."""
+    import apache_beam as beam
+
+    for piece, documents, counts in local_creation.tokenize_unit(job, unit):
+        yield beam.pvalue.TaggedOutput("counts", (piece, counts))
+        if counts["documents"]:
+            yield piece, documents
+
+
+def _plan(
+    counted: Iterable[tuple[stages.Piece, _Counts]],
+    job: creation_job.Job,
+    output: creation_output.Output,
+) -> _Plan:
+    """Decides what needs all pieces; checks what the local run checks."""
+    counts: collections.Counter[str] = collections.Counter()
+    pieces = []
+    for piece, part in sorted(counted, key=lambda item: item[0]):
+        counts.update(part)
+        if part["documents"]:
+            pieces.append(piece)
+    layout = output.layout(counts, job.settings)
+    stages.check(counts, job.settings, layout)
+    partners = collections.defaultdict(list)
+    for piece in pieces:
+        for repetition in range(job.settings.dupe_factor):
+            partner = stages.partner(piece, pieces, job.seed, repetition)
+            if partner:
+                partners[partner].append((piece, repetition))
+    return _Plan(dict(partners), layout, dict(counts))
+
+
+def _send(
+    item: tuple[stages.Piece, pretraining_sequences.Corpus], plan: _Plan
+) -> Iterator[tuple[stages.Piece, Any]]:
+    """Yields documents for where they are needed: None for the piece itself."""
+    piece, documents = item
+    yield piece, (None, documents)
+    for other, repetition in plan.partners.get(piece, ()):
+        yield other, (repetition, documents)
+
+
+def _cut(
+    item: tuple[stages.Piece, Iterable[Any]],
+    job: creation_job.Job,
+    plan: _Plan,
+) -> Iterator[tuple[int, _Block]]:
+    """Yields the sequences of a piece, by shard."""
+    piece, sent = item
+    documents = dict(sent)
+    for repetition in range(job.settings.dupe_factor):
+        keys, sequences = stages.sequences_of_piece(
+            piece,
+            documents[None],
+            documents.get(repetition),
+            job.settings,
+            job.vocabulary.template,
+            job.seed,
+            repetition,
+        )
+        borders = plan.layout.borders(keys)[:: plan.layout.slices]
+        for shard, (start, end) in enumerate(itertools.pairwise(borders)):
+            if start < end:
+                block = sequences.take(np.arange(start, end))
+                yield shard, (piece, repetition, keys[start:end], block)
+
+
+def _write(
+    item: tuple[int, Iterable[_Block]],
+    job: creation_job.Job,
+    output: creation_output.Output,
+    plan: _Plan,
+) -> tuple[int, int, _Counts]:
+    """Writes a shard; returns its number, its records and counts."""
+    shard, blocks = item
+    file = output.paths(plan.layout.shards)[shard]
+    slices = _slices(shard, list(blocks), plan.layout)
+    total: collections.Counter[str] = collections.Counter()
+    with tfrecord.Writer(file) as writer:
+        for serialized, counts in stages.shard_records(
+            shard, slices, job.vocabulary, job.settings, job.seed
+        ):
+            writer.write_all(serialized)
+            total.update(counts)
+    return shard, writer.records, dict(total)
+
+
+def _slices(
+    shard: int, blocks: list[_Block], layout: stages.Layout
+) -> Iterator[tuple[np.ndarray, pretraining_sequences.Sequences]]:
+    """Yields keys and sequences of each slice, as the local run reads them."""
+    blocks.sort(key=lambda block: block[:2])
+    keys = np.concatenate([block[2] for block in blocks])
+    sequences = pretraining_sequences.Sequences.concatenate(
+        [block[3] for block in blocks]
+    )
+    order = np.argsort(keys, kind="stable")
+    first = shard * layout.slices
+    borders = layout.borders(keys[order])[first : first + layout.slices + 1]
+    for start, end in itertools.pairwise(borders):
+        chosen = order[start:end]
+        yield keys[chosen], sequences.take(chosen)
+
+
+def _finish(
+    written: Iterable[tuple[int, int, _Counts]],
+    job: creation_job.Job,
+    output: creation_output.Output,
+    plan: _Plan,
+) -> None:
+    """Writes the manifest."""
+    shards = sorted(written, key=lambda item: item[0])
+    files = output.paths(plan.layout.shards)
+    if len(shards) < len(files):
+        raise InputError(
+            "The text gives too few sequences for all files. "
+            f"Received: {len(files)} files"
+        )
+    counts = collections.Counter(plan.counts)
+    for _, _, part in shards:
+        counts.update(part)
+    records = [number for _, number, _ in shards]
+    result = creation_output.Result(files, records, dict(counts))
+    local_creation.write_manifest(job, output, result)
+
+
+def _result(output: creation_output.Output) -> creation_output.Result:
+    """Reads what the pipeline has made."""
+    manifest = manifests.Manifest.read(output.manifest)
+    counts = dict(manifest.statistics)
+    for length, number in counts.pop("lengths").items():
+        counts[stages.LENGTH + length] = number
+    records = [shard.records for shard in manifest.shards]
+    return creation_output.Result(output.paths(len(records)), records, counts)

@@ -1,0 +1,103 @@
+"""A run of data creation: what to make, and of what."""
+
+import dataclasses
+import functools
+import hashlib
+from typing import Any
+
+import bert_tf
+from bert_tf import files, vocabularies
+from bert_tf.pretraining_data import corpus, word_lists, work_folder
+from bert_tf.pretraining_data import output as creation_output
+from bert_tf.pretraining_data import sequences as pretraining_sequences
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What to make, and of what.
+
+    Args:
+        units: Of the input.
+        reader: How they are read.
+        vocab_file: Of the vocabulary.
+        do_lower_case: Lower-case and strip accents.
+        settings: What sequences and masks are like.
+        seed: Of all random choices.
+        folder: For the work; its files are removed at the end.
+        word_list: A file of words of several tokens, "" for none.
+        segmenter: `module:function` that splits a text into such words.
+    """
+
+    units: tuple[corpus.Unit, ...]
+    reader: corpus.Reader
+    vocab_file: str
+    do_lower_case: bool
+    settings: pretraining_sequences.Settings
+    seed: int
+    folder: str
+    word_list: str = ""
+    segmenter: str = ""
+
+    @property
+    def vocabulary(self) -> vocabularies.Vocabulary:
+        """The vocabulary."""
+        return _vocabulary(self.vocab_file, self.do_lower_case)
+
+    @property
+    def tokenizer(self) -> vocabularies.BulkTokenizer:
+        """Splits sentences."""
+        return _tokenizer(self.vocab_file, self.do_lower_case)
+
+    @property
+    def words(self) -> word_lists.WordList | word_lists.Segmenter | None:
+        """Words of several tokens, if there are any."""
+        tokenize = self.tokenizer.tokenize
+        if self.word_list:
+            return word_lists.WordList(self.word_list, tokenize)
+        if self.segmenter:
+            return word_lists.Segmenter(self.segmenter, tokenize)
+        return None
+
+    @property
+    def work(self) -> work_folder.WorkFolder:
+        """The working folder's files."""
+        return work_folder.WorkFolder(self.folder, len(self.vocabulary.pieces))
+
+    def fingerprint(self, output: creation_output.Output) -> dict[str, Any]:
+        """Returns what decides the bytes of the shards, by names of flags."""
+        names = {part.file for unit in self.units for part in unit.parts}
+        reader = dataclasses.asdict(self.reader)
+        # Text that is good is the same either way.
+        del reader["on_bad_text"]
+        return {
+            "input_file": {
+                "files": len(names),
+                "bytes": sum(unit.size for unit in self.units),
+                "sha256": hashlib.sha256(repr(self.units).encode()).hexdigest(),
+            },
+            "vocab_file": self.vocabulary.sha256,
+            "do_lower_case": self.do_lower_case,
+            "word_list": self.word_list and files.sha256(self.word_list),
+            "segmenter": self.segmenter,
+            "random_seed": self.seed,
+            "created_by": bert_tf.__version__,
+            **reader,
+            **dataclasses.asdict(self.settings),
+            **output.fingerprint(),
+        }
+
+
+# Once in each process. What is changed in the file was said when it was
+# checked, and is not said again by each of them.
+@functools.cache
+def _vocabulary(
+    vocab_file: str, do_lower_case: bool
+) -> vocabularies.Vocabulary:
+    return vocabularies.open(vocab_file, do_lower_case, say=False)
+
+
+@functools.cache
+def _tokenizer(
+    vocab_file: str, do_lower_case: bool
+) -> vocabularies.BulkTokenizer:
+    return _vocabulary(vocab_file, do_lower_case).bulk_tokenizer()

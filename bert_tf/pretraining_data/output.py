@@ -1,0 +1,238 @@
+"""Where data creation writes, and what it says of what it wrote."""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.errors import InputError
+from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.pretraining_data import stages, work_folder
+from bert_tf.records import manifests
+from bert_tf.storage import file_systems
+
+from etils import epath
+
+# Of file systems 255 bytes; a file that is written ends in .tmp until it is
+# complete.
+_LONGEST_NAME = 251
+
+
+@dataclasses.dataclass(frozen=True)
+class Output:
+    """Where the shards go.
+
+    Args:
+        files: The shards, if they are named.
+        folder: For shards with names of ours otherwise.
+        num_shards: How many there are in the folder; None: by their size.
+        shard_bytes: About the size of a shard.
+        overwrites: Whether named files may be replaced that no run wrote.
+    """
+
+    files: tuple[str, ...] = ()
+    folder: str = ""
+    num_shards: int | None = None
+    shard_bytes: int = 100 * 10**6
+    overwrites: bool = False
+
+    @property
+    def manifest(self) -> str:
+        """The path of the manifest."""
+        if self.files:
+            return f"{self.files[0]}.manifest.json"
+        return os.path.join(self.folder, "manifest.json")
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Returns what decides the bytes of the shards, by names of flags."""
+        return {
+            "output_file": [os.path.basename(file) for file in self.files],
+            "num_shards": self.num_shards,
+            "shard_bytes": self.shard_bytes,
+        }
+
+    @property
+    def folders(self) -> set[str]:
+        """The folders that all is written to."""
+        return {os.path.dirname(file) for file in self.files} or {self.folder}
+
+    @property
+    def work_folder(self) -> str:
+        """The path of the working folder."""
+        if self.files:
+            return f"{self.files[0]}.work"
+        return os.path.join(self.folder, ".work")
+
+    def layout(
+        self,
+        counts: Mapping[str, int],
+        settings: pretraining_sequences.Settings,
+    ) -> stages.Layout:
+        """Divides the sequences of what phase 1 has counted among shards."""
+        shards = len(self.files) or self.num_shards
+        return stages.layout(counts, settings, shards, self.shard_bytes)
+
+    def paths(self, shards: int) -> list[str]:
+        """The paths of all shards."""
+        return list(self.files) or [
+            os.path.join(
+                self.folder, f"part-{shard:05d}-of-{shards:05d}.tfrecord"
+            )
+            for shard in range(shards)
+        ]
+
+    def check_names(self) -> None:
+        """Raises InputError unless all has room beside the named files."""
+        for path in self.files:
+            is_local = not file_systems.is_remote(path)
+            if is_local and os.path.exists(path) and not os.path.isfile(path):
+                raise InputError(
+                    "--output_file must name files, and this is a pipe or a "
+                    f"device. Received: output_file={path}"
+                )
+            # Others read parts of a path as they are.
+            own = (self.manifest, self.work_folder)
+            if any(f"{path}/".startswith(f"{each}/") for each in own):
+                raise InputError(
+                    f"{path} is kept for what belongs to the first file: "
+                    "choose another name. "
+                    f"Received: output_file={','.join(self.files)}"
+                )
+        name = os.path.basename(self.manifest)
+        if len(os.fsencode(name)) > _LONGEST_NAME:
+            raise InputError(
+                "The name of --output_file is too long: that of its manifest "
+                f"would have more than {_LONGEST_NAME} bytes. Choose a shorter "
+                f"one. Received: {len(os.fsencode(name))} bytes"
+            )
+
+    def is_done(self, fingerprint: Mapping[str, Any]) -> bool:
+        """Whether the output holds all that a run would make.
+
+        Raises:
+            InputError: It holds records of another run, or not all of this
+                one. Names what differs, or what is missing.
+        """
+        manifest = epath.Path(self.manifest)
+        if manifest.exists():
+            try:
+                before = manifests.Manifest.read(manifest)
+            except InputError as error:
+                problem, _, _ = str(error).partition(". ")
+                raise InputError(
+                    "There is a file in the place of the manifest that is "
+                    f"none of ours: {problem}. Remove it, or choose another "
+                    "output"
+                ) from error
+            differences = work_folder.differing(before.made_of, fingerprint)
+            if differences:
+                raise InputError(
+                    f"{manifest} is of another run: {differences}. Remove it "
+                    "with its records, or choose another output"
+                )
+            lost = [
+                file
+                for file in self.paths(len(before.shards))
+                if not epath.Path(file).exists()
+            ]
+            if lost:
+                raise InputError(
+                    f"{manifest} lists {lost[0]}, which is not there. Remove "
+                    "it with the records that are left to make all again, or "
+                    "choose another output"
+                )
+            return True
+        if epath.Path(self.work_folder).exists():
+            return False
+        if self.files:
+            self._check_not_there()
+            return False
+        folder = epath.Path(self.folder)
+        # Users read *.tfrecord: none of another run may stand among them.
+        others = sorted(map(os.fspath, folder.glob("*.tfrecord")))
+        if others:
+            raise InputError(
+                f"The folder {folder} holds other records, such as "
+                f"{others[0]}: remove them or choose another --output_dir"
+            )
+        return False
+
+    def _check_not_there(self) -> None:
+        """Raises InputError if a file is there that no run of ours wrote."""
+        for path in map(epath.Path, self.files):
+            is_there = path.exists() and path.stat().length
+            if is_there and not self.overwrites:
+                raise InputError(
+                    f"{path} exists, and its manifest does not: no run of ours "
+                    "wrote it. Choose another --output_file, or replace it by "
+                    f"--overwrite. Received: output_file={path}"
+                )
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What a run has made.
+
+    Args:
+        files: The shards.
+        records: Of each shard.
+        counts: What was read and written.
+    """
+
+    files: list[str]
+    records: list[int]
+    counts: dict[str, int]
+
+    def shards(self) -> tuple[manifests.Shard, ...]:
+        """What the manifest says of the shards."""
+        return tuple(
+            manifests.Shard(os.path.basename(file), records)
+            for file, records in zip(self.files, self.records, strict=True)
+        )
+
+    def statistics(self) -> dict[str, Any]:
+        """What the manifest says of the records."""
+        lengths = {
+            name.removeprefix(stages.LENGTH): count
+            for name, count in self.counts.items()
+            if name.startswith(stages.LENGTH)
+        }
+        others = {
+            name: count
+            for name, count in self.counts.items()
+            if not name.startswith(stages.LENGTH)
+        }
+        # Of sequences, by the most tokens that they have.
+        return others | {
+            "lengths": dict(sorted(lengths.items(), key=lambda x: int(x[0])))
+        }
+
+    def summary(self) -> list[str]:
+        """What the user is told at the end."""
+        counts = self.counts
+        tokens, real = counts["tokens"], counts["real_tokens"]
+        rows, instances = counts["rows"], counts["instances"]
+        padding = counts["padding_tokens"] / (real + counts["padding_tokens"])
+        lines = [
+            f"Read {counts['documents']:,} documents, "
+            f"{counts['sentences']:,} sentences, {tokens:,} tokens "
+            f"({counts['unknown_tokens'] / tokens:.2%} [UNK]).",
+            f"Wrote {instances:,} instances in {rows:,} rows, "
+            f"{len(self.files):,} files: {real / instances:.1f} tokens each, "
+            f"{padding:.1%} padding, {counts['random_next'] / instances:.1%} "
+            "with a random or swapped second segment.",
+        ]
+        if counts["empty_documents"] or counts["replaced_lines"]:
+            lines.append(
+                f"{counts['empty_documents']:,} documents were empty; in "
+                f"{counts['replaced_lines']:,} lines bad text was replaced."
+            )
+        if predictions := counts.get("predictions", 0):
+            masked = counts["predictions_masked"] / predictions
+            unchanged = counts["predictions_unchanged"] / predictions
+            lines.append(
+                f"Chose {predictions / real:.1%} of the tokens to predict; of "
+                f"these {masked:.1%} are [MASK], {unchanged:.1%} unchanged, "
+                f"{1 - masked - unchanged:.1%} random."
+            )
+        return lines

@@ -1,0 +1,330 @@
+"""Text -> pre-training records in three phases, for any amount of text.
+
+1. Tokenize: the text is read in pieces of about 16 MB, whose documents become
+   the ids of word pieces.
+2. Sequences: each piece is cut into sequences, `dupe_factor` times. Every
+   sequence draws a 64-bit key at random.
+3. Shards: the keys, in order, are the global shuffle. A shard is the sequences
+   whose keys lie in a range, taken from all pieces, masked and encoded.
+
+The functions here are pure: what they return depends on their arguments alone,
+so that it does not matter which process calls them, and when. `local`
+calls them on one machine, `beam` on a cluster.
+"""
+
+import collections
+import dataclasses
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from bert_tf import vocabularies
+from bert_tf.errors import InputError
+from bert_tf.pretraining_data import corpus, word_lists
+from bert_tf.pretraining_data import rows as pretraining_rows
+from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.records import wire_format
+
+import numpy as np
+
+# What a generator is for; the first numbers of its seed.
+_FOR_PARTNER, _FOR_KEYS, _FOR_SHARD = range(3)
+
+# Sequences made into records, or packed with one another, at a time.
+_SEQUENCES = 2048
+# Tokens of the sequences that are in memory at a time (phase 3).
+_SLICE_TOKENS = 1 << 23
+# Sequences per shard that a text must give, so that surely none is empty.
+_FEWEST = 16
+
+# What counts of sequences by their lengths are named: this and a length, the
+# most tokens that they have.
+LENGTH = "length_"
+_LENGTHS = 16
+
+# A unit's number, and a piece's in it.
+Piece = tuple[int, int]
+
+
+def _generator(*seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+# ---- Phase 1 ----------------------------------------------------------------
+
+
+def tokenize_documents(
+    documents: Sequence[corpus.Document],
+    tokenizer: vocabularies.BulkTokenizer,
+    vocabulary: vocabularies.Vocabulary,
+    words: word_lists.WordList | word_lists.Segmenter | None = None,
+) -> pretraining_sequences.Corpus:
+    """Tokenizes documents; sentences without words are left out.
+
+    Args:
+        documents: Of one piece, as `corpus.pieces` yields them.
+        tokenizer: Splits sentences.
+        vocabulary: Of the tokenizer.
+        words: Words of several tokens of the tokenizer's.
+    """
+    texts = [text for document in documents for text in document.sentences]
+    tokens, lengths = tokenizer.tokenize(texts)
+    word_starts = ~vocabulary.continues[tokens]
+    if words is not None:
+        word_starts = word_lists.join(
+            words, texts, tokens, lengths, word_starts
+        )
+    before = pretraining_sequences.borders(
+        lengths > 0
+    )  # sentences with words before each
+    sizes = np.array([len(doc.sentences) for doc in documents], np.int64)
+    ends = pretraining_sequences.borders(sizes)
+    sentences = np.diff(before[ends])  # of each document
+    filled = sentences > 0
+    keys = np.array([document.key for document in documents], np.uint64)
+    return pretraining_sequences.Corpus(
+        tokens=tokens,
+        word_starts=word_starts,
+        sentences=pretraining_sequences.borders(lengths[lengths > 0]),
+        documents=pretraining_sequences.borders(sentences[filled]),
+        keys=keys[filled],
+    )
+
+
+def count_documents(
+    documents: Sequence[corpus.Document],
+    tokenized: pretraining_sequences.Corpus,
+    vocabulary: vocabularies.Vocabulary,
+    settings: pretraining_sequences.Settings,
+    seed: int,
+) -> dict[str, int]:
+    """Counts what a piece holds, and what one repetition makes of it."""
+    filled = len(tokenized.keys)
+    # With itself as a partner, since there may be one document only.
+    sequences = pretraining_sequences.create_sequences(
+        tokenized, tokenized, settings, vocabulary.template, seed, repetition=0
+    )
+    return {
+        "documents": filled,
+        "empty_documents": len(documents) - filled,
+        "sentences": len(tokenized.sentences) - 1,
+        "tokens": len(tokenized.tokens),
+        "unknown_tokens": int(
+            np.count_nonzero(tokenized.tokens == vocabulary.special.unk.id)
+        ),
+        "replaced_lines": sum(document.replaced for document in documents),
+        "bytes": sum(document.size for document in documents),
+        "sequences_once": len(sequences),
+        "sequence_tokens_once": int(
+            sequences.lengths(vocabulary.template).sum()
+        ),
+    }
+
+
+# ---- Phase 2 ----------------------------------------------------------------
+
+
+def partner(
+    piece: Piece, pieces: Sequence[Piece], seed: int, repetition: int
+) -> Piece | None:
+    """Draws the piece whose documents the random second segments come from.
+
+    Args:
+        piece: The one that is cut.
+        pieces: All that hold documents.
+        seed: Of the run.
+        repetition: From 0 to `dupe_factor` - 1.
+
+    Returns:
+        Another piece, None if there is no other.
+    """
+    others = [other for other in pieces if other != piece]
+    if not others:
+        return None
+    rng = _generator(_FOR_PARTNER, seed, *piece, repetition)
+    return others[rng.integers(len(others))]
+
+
+def sequences_of_piece(
+    piece: Piece,
+    documents: pretraining_sequences.Corpus,
+    others: pretraining_sequences.Corpus | None,
+    settings: pretraining_sequences.Settings,
+    template: vocabularies.Template,
+    seed: int,
+    repetition: int,
+) -> tuple[np.ndarray, pretraining_sequences.Sequences]:
+    """Cuts a piece into sequences, each with a random key.
+
+    Args:
+        piece: The piece.
+        documents: Of the piece.
+        others: Documents of its partner, if it has one.
+        settings: How to cut.
+        template: What else is in a row.
+        seed: Of the run.
+        repetition: From 0 to `dupe_factor` - 1.
+
+    Returns:
+        Keys [r] uint64 in ascending order, and their sequences.
+    """
+    sequences = pretraining_sequences.create_sequences(
+        documents, others, settings, template, seed, repetition
+    )
+    rng = _generator(_FOR_KEYS, seed, *piece, repetition)
+    keys = rng.integers(2**64, size=len(sequences.labels), dtype=np.uint64)
+    order = np.argsort(keys, kind="stable")
+    return keys[order], sequences.take(order)
+
+
+# ---- Phase 3 ----------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """How the keys are divided among shards.
+
+    Args:
+        shards: Number of shards.
+        slices: Parts of a shard that are in memory one after another.
+    """
+
+    shards: int
+    slices: int
+
+    def borders(self, keys: np.ndarray) -> np.ndarray:
+        """Where each slice of all shards starts in sorted keys, and the end."""
+        number = self.shards * self.slices
+        # A slice is an equal share of all keys, by their upper 32 bits.
+        slices = (keys >> np.uint64(32)) * np.uint64(number) >> np.uint64(32)
+        return np.searchsorted(slices, np.arange(number + 1, dtype=np.uint64))
+
+
+def layout(
+    counts: Mapping[str, int],
+    settings: pretraining_sequences.Settings,
+    shards: int | None,
+    shard_bytes: int,
+) -> Layout:
+    """Divides the keys so that memory stays bounded.
+
+    Args:
+        counts: What phase 1 has counted, in all.
+        settings: Say how much a record takes up.
+        shards: Number of shards, if it is given.
+        shard_bytes: Size of a shard otherwise.
+    """
+    if shards is None:
+        total = _expected_rows(counts, settings) * _record_bytes(settings)
+        shards = max(1, round(total / shard_bytes))
+    tokens = counts["sequence_tokens_once"] * settings.dupe_factor
+    return Layout(shards, max(1, math.ceil(tokens / shards / _SLICE_TOKENS)))
+
+
+def expected_sequences(
+    counts: Mapping[str, int], settings: pretraining_sequences.Settings
+) -> int:
+    """Says about how many sequences there will be."""
+    return counts["sequences_once"] * settings.dupe_factor
+
+
+def _expected_rows(
+    counts: Mapping[str, int], settings: pretraining_sequences.Settings
+) -> float:
+    if not settings.pack:
+        return expected_sequences(counts, settings)
+    tokens = counts["sequence_tokens_once"] * settings.dupe_factor
+    return tokens / settings.max_seq_length
+
+
+def _record_bytes(settings: pretraining_sequences.Settings) -> int:
+    """Size of a record: nearly all ids take two bytes, most others one."""
+    S, P = settings.max_seq_length, settings.max_predictions_per_seq
+    # The ids, the mask, the segments; the features' names.
+    size = 4 * S + 200
+    size += S if settings.dynamic_masking else 7 * P
+    if settings.pack:
+        size += 2 * S + 7 * settings.max_sequences_per_row
+    return size
+
+
+def check(
+    counts: Mapping[str, int],
+    settings: pretraining_sequences.Settings,
+    layout: Layout,
+) -> None:
+    """Checks what phase 1 has counted.
+
+    Raises:
+        InputError: There is too little text for the settings.
+    """
+    if not counts["documents"]:
+        raise InputError(
+            "The text holds no words. Is it in --input_format? "
+            f"Received: {counts['empty_documents']} documents without words"
+        )
+    if settings.objective == "nsp" and counts["documents"] < 2:
+        raise InputError(
+            "The next-sentence task takes half of its second segments from "
+            "another document, so the text must hold at least two. Is it in "
+            "--input_format (with `lines` a blank line ends a document)? "
+            "Or use --objective=sop or --objective=none. "
+            f"Received: documents={counts['documents']}"
+        )
+    expected = expected_sequences(counts, settings)
+    if layout.shards > 1 and expected < _FEWEST * layout.shards:
+        raise InputError(
+            f"The text gives about {expected:,} sequences, too few for so "
+            f"many files: each must get {_FEWEST}. Give fewer files "
+            "(--num_shards, --output_file) or larger ones (--shard_size_mb). "
+            f"Received: {layout.shards} files"
+        )
+    if counts["unknown_tokens"] == counts["tokens"]:
+        raise InputError(
+            "All words of the text are [UNK]: its language, or its casing, is "
+            "not that of the vocabulary. Give another --vocab_file. "
+            f"Received: {counts['tokens']:,} words"
+        )
+
+
+def shard_records(
+    shard: int,
+    slices: Iterable[tuple[np.ndarray, pretraining_sequences.Sequences]],
+    vocabulary: vocabularies.Vocabulary,
+    settings: pretraining_sequences.Settings,
+    seed: int,
+) -> Iterator[tuple[list[bytes], collections.Counter[str]]]:
+    """Masks and encodes a shard.
+
+    Args:
+        shard: Number of the shard.
+        slices: Keys and sequences of each slice, those of the pieces one
+            after another, repetition by repetition.
+        vocabulary: Of the tokenizer.
+        settings: How to mask.
+        seed: Of the run.
+
+    Yields:
+        Serialized records and what is counted of them, a batch at a time.
+    """
+    rng = _generator(_FOR_SHARD, seed, shard)
+    for keys, sequences in slices:
+        order = np.argsort(keys, kind="stable")
+        for start in range(0, len(order), _SEQUENCES):
+            batch = sequences.take(order[start : start + _SEQUENCES])
+            features = pretraining_rows.features(
+                batch, vocabulary, settings, rng
+            )
+            counts = pretraining_rows.statistics(features, vocabulary)
+            lengths = batch.lengths(vocabulary.template)
+            counts.update(_count_lengths(lengths, settings.max_seq_length))
+            yield wire_format.encode(features), counts
+
+
+def _count_lengths(lengths: np.ndarray, longest: int) -> dict[str, int]:
+    width = math.ceil(longest / _LENGTHS)
+    numbers = np.bincount(-(-lengths // width))
+    return {
+        f"{LENGTH}{min(i * width, longest)}": int(number)
+        for i, number in enumerate(numbers)
+        if number
+    }

@@ -1,0 +1,194 @@
+"""Reads lines of text files: compressed or not, local or on gs://.
+
+What is no UTF-8 text is refused, with the file and the line, or replaced.
+"""
+
+import bz2
+import contextlib
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from bert_tf.errors import InputError
+from bert_tf.storage import input_files
+
+from backports import zstd
+from etils import epath
+
+ON_BAD_TEXT = ("error", "replace")
+REMEDY = ". Convert it, as with iconv, or give --on_bad_text=replace"
+
+# So that memory is bounded. A book in one line is a tenth of it.
+MAX_LINE = 32 << 20
+
+_OPENERS: dict[str, Callable[[Any], Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zst": zstd.open,
+}
+_BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, zstd.ZstdError)
+_BUFFER = 1 << 20
+
+
+class Line(NamedTuple):
+    """A line of a file.
+
+    Args:
+        offset: Of its first byte, in the text without compression.
+        text: Without white space at its ends.
+        size: In bytes, with its end.
+        replaced: Whether the text had bad bytes.
+    """
+
+    offset: int
+    text: str
+    size: int
+    replaced: bool
+
+
+def is_compressed(file: str) -> bool:
+    """Whether a file is compressed, by the ending of its name."""
+    return epath.Path(file).suffix in _OPENERS
+
+
+class _Raw(io.RawIOBase):
+    """A file of another library, such as tf.io.gfile's, as one of Python's."""
+
+    def __init__(self, file: Any):
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._file.seek(offset, whence)
+        return self._file.tell()
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+@contextlib.contextmanager
+def open_bytes(file: str) -> Iterator[io.BufferedReader]:
+    """Opens a file for reading, without its compression.
+
+    Raises:
+        InputError: The compressed file is truncated or corrupt. Names it.
+    """
+    path = epath.Path(file)
+    with contextlib.ExitStack() as stack:
+        stream: Any = stack.enter_context(path.open("rb"))
+        if not isinstance(stream, io.IOBase):
+            stream = stack.enter_context(_Raw(stream))
+        if path.suffix in _OPENERS:
+            stream = stack.enter_context(_OPENERS[path.suffix](stream))
+        try:
+            # Lines of a compressed file come twice as fast out of a buffer.
+            yield io.BufferedReader(stream, _BUFFER)
+        except _BROKEN as error:
+            # The system's own errors have a number.
+            if getattr(error, "errno", None) is not None:
+                raise
+            raise InputError(
+                f"{file} is truncated or corrupt, or not what its ending "
+                f"{path.suffix} says: {error}"
+            ) from error
+
+
+def lines(file: str, on_bad_text: str, start: int = 0) -> Iterator[Line]:
+    """Yields the lines that begin at or after an offset.
+
+    Args:
+        file: Its path; one with an offset is not compressed.
+        on_bad_text: "error" or "replace" (by U+FFFD).
+        start: The offset, in bytes.
+
+    Raises:
+        InputError: A line is not UTF-8, holds a NUL byte or is longer than
+            32 MB; or the file is no text. Names file and line.
+    """
+    with open_bytes(file) as stream:
+        offset = start
+        if not start and on_bad_text == "error":
+            _check_is_text(file, stream.peek(64)[:64])
+        if start:
+            # The line that holds the byte before belongs to who read that.
+            stream.seek(start - 1)
+            offset += _skip_line(stream) - 1
+        while raw := stream.readline(MAX_LINE):
+            if len(raw) == MAX_LINE:
+                raise error_at(
+                    file,
+                    offset,
+                    f"the line is longer than {MAX_LINE >> 20} MB: break it "
+                    "into several. Is the file text, and --input_format what "
+                    "it is in?",
+                )
+            text, problem = decode(raw)
+            if problem and on_bad_text == "error":
+                raise error_at(file, offset, problem + REMEDY)
+            if not offset:
+                text = text.removeprefix("\ufeff")  # a byte order mark
+            yield Line(offset, text.strip(), len(raw), bool(problem))
+            offset += len(raw)
+
+
+def _check_is_text(file: str, start: bytes) -> None:
+    """Raises InputError for a file that is plainly another thing."""
+    # Blank lines may stand anywhere.
+    problem = input_files.explain_text(start) if start.strip() else ""
+    if problem:
+        raise InputError(
+            f"{file} is no text: {problem}"
+            + f", or name it by what it is ({', '.join(_OPENERS)})"
+            * ("compressed" in problem)
+        )
+
+
+def _skip_line(stream: io.BufferedReader) -> int:
+    size = 0
+    while part := stream.readline(_BUFFER):
+        size += len(part)
+        if part.endswith(b"\n"):
+            break
+    return size
+
+
+def decode(raw: bytes) -> tuple[str, str]:
+    """Returns the text of bytes, and what is wrong with it, or ""."""
+    try:
+        text, problem = raw.decode("utf-8"), ""
+    except UnicodeDecodeError as error:
+        text = raw.decode("utf-8", "replace")
+        problem = (
+            f"the text must be UTF-8 ({error.reason}). "
+            f"Received: byte {error.start} is {raw[error.start]:#x}"
+        )
+    if "\0" in text:
+        place = text.index("\0")
+        problem = problem or f"no text has a NUL. Received: character {place}"
+        text = text.replace("\0", "\ufffd")
+    return text, problem
+
+
+def error_at(file: str, offset: int, message: str) -> InputError:
+    """Returns an error that names the file and the line at an offset."""
+    number = 1
+    with open_bytes(file) as stream:
+        while offset > 0 and (data := stream.read(min(_BUFFER, offset))):
+            number += data.count(b"\n")
+            offset -= len(data)
+    return InputError(f"{file}, line {number}: {message}")

@@ -1,0 +1,216 @@
+"""Runs tasks in this process or in several, and says how far they are.
+
+A task is a generator function without arguments that yields what it has
+counted since it last yielded. It must be picklable: a `functools.partial` of a
+function of a module.
+"""
+
+import collections
+import concurrent.futures
+import contextlib
+import datetime
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing import forkserver
+from typing import Any, Self
+
+from bert_tf import phases
+
+from absl import logging
+
+Counts = Mapping[str, int]
+Task = Callable[[], Iterator[Counts]]
+
+_SECONDS_BETWEEN_REPORTS = 0.5
+# A worker is one of many on the machine, and has one core.
+_ONE_THREAD = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "TF_NUM_INTEROP_THREADS",
+    "TF_NUM_INTRAOP_THREADS",
+)
+
+
+def cores() -> int:
+    """Number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Reporter:
+    """Logs how far a phase is, and how long it will take.
+
+    Args:
+        text: What to log, with places for counts, `total` and `rate`.
+        measure: The count that `total` is of, and `rate` by the second.
+        total: The work to do.
+        scale: Of `measure`, `total` and `rate` in the text.
+    """
+
+    def __init__(self, text: str, measure: str, total: float, scale: float = 1):
+        self._text, self._measure = text, measure
+        self._total, self._scale = total, scale
+        self._counts: collections.Counter[str] = collections.Counter()
+        self._meter = phases.Meter()
+
+    def __call__(self, counts: Counts) -> None:
+        """Counts what was done; logs at most every ten seconds."""
+        self._counts.update(counts)
+        if not self._meter.is_due():
+            return
+        done = self._counts[self._measure]
+        left = "?"
+        if done:
+            seconds = self._meter.left(done, self._total)
+            left = str(datetime.timedelta(seconds=round(seconds)))
+        logging.info("%s, %s left", self._line(), left)
+
+    def finish(self) -> None:
+        """Logs what was done in all, if anything was."""
+        if self._counts:
+            logging.info("%s", self._line())
+
+    def _line(self) -> str:
+        done = self._counts[self._measure] * self._scale
+        values = {
+            self._measure: done,
+            "total": self._total * self._scale,
+            "rate": self._meter.rate(done),
+        }
+        return self._text.format_map(
+            collections.defaultdict(int, {**self._counts, **values})
+        )
+
+
+class Workers:
+    """Processes that run tasks; a context manager.
+
+    Args:
+        number: Of processes. One: tasks run in this process.
+        preload: Modules that the processes need.
+    """
+
+    def __init__(self, number: int, preload: Sequence[str]):
+        self._number = number
+        self._preload = list(preload)
+        self._executor: concurrent.futures.ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        if self._number > 1:
+            for name in _ONE_THREAD:
+                os.environ.setdefault(name, "1")
+            # Forks of a small process without threads: they share the modules.
+            context = multiprocessing.get_context("forkserver")
+            context.set_forkserver_preload(self._preload)
+            with _interrupts_held():
+                forkserver.ensure_running()
+            self._reports = context.SimpleQueue()
+            self._executor = concurrent.futures.ProcessPoolExecutor(
+                self._number, context, _begin, (self._reports,)
+            )
+        return self
+
+    def __exit__(self, error_type: type | None, *_: object) -> None:
+        if not self._executor:
+            return
+        if error_type:
+            # What they have half done is of no use, and may last minutes.
+            for process in multiprocessing.active_children():
+                process.terminate()
+        self._executor.shutdown(cancel_futures=True)
+
+    def run(
+        self, tasks: Sequence[Task], report: Callable[[Counts], None]
+    ) -> None:
+        """Runs all tasks, in any order.
+
+        Args:
+            tasks: What to run.
+            report: Is told what the tasks yield.
+
+        Raises:
+            Exception: As raised by a task.
+            RuntimeError: A process died.
+        """
+        if not self._executor:
+            for task in tasks:
+                for counts in task():
+                    report(counts)
+            return
+        pending = {self._executor.submit(_run, task) for task in tasks}
+        while pending:
+            done, pending = concurrent.futures.wait(
+                pending,
+                _SECONDS_BETWEEN_REPORTS,
+                concurrent.futures.FIRST_EXCEPTION,
+            )
+            while not self._reports.empty():
+                report(self._reports.get())
+            for future in done:
+                _raise(future.exception())
+
+
+def _raise(error: BaseException | None) -> None:
+    """Raises a worker's error as ours."""
+    if error is None:
+        return
+    if isinstance(error, concurrent.futures.process.BrokenProcessPool):
+        raise RuntimeError(
+            "A worker process was killed, perhaps for want of memory. Run the "
+            "same command again: it goes on where this one stopped. If it "
+            "happens again, use fewer workers"
+        ) from error
+    # Its cause is the traceback in the worker, as text.
+    raise error
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Lets Ctrl-C wait, and the processes begun here never see it.
+
+    A terminal sends it to all processes of a command. This one then ends the
+    others; before their work begins, or where this one has been told to ignore
+    it, each would end with a traceback of its own.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+# ---- In a worker ------------------------------------------------------------
+
+_reports: Any = None
+
+
+def _begin(reports: Any) -> None:
+    global _reports
+    _reports = reports
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Ends this process when its parent was killed and can't end it."""
+    parent = multiprocessing.parent_process()
+    if parent:
+        parent.join()
+        os._exit(1)
+
+
+def _run(task: Task) -> None:
+    counts: collections.Counter[str] = collections.Counter()
+    last = time.monotonic()
+    for part in task():
+        counts.update(part)
+        if time.monotonic() - last > _SECONDS_BETWEEN_REPORTS:
+            _reports.put(dict(counts))
+            counts.clear()
+            last = time.monotonic()
+    _reports.put(dict(counts))

@@ -1,0 +1,89 @@
+"""Masks of words that are drawn as records are read.
+
+Shapes: B global batch, S sequence length, P predictions per row, A batches that
+are masked together.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+from bert_tf.records import masking
+
+import numpy as np
+import tensorflow as tf
+
+# What masking takes and what it gives.
+_NEEDED_TO_MASK = ("input_ids", "input_mask", "word_starts", "sequence_ids")
+_MASKED = {
+    "input_ids": tf.int32,
+    "masked_lm_positions": tf.int32,
+    "masked_lm_ids": tf.int32,
+    "masked_lm_weights": tf.float32,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class DynamicMasks:
+    """Masks words as records are read, another time others.
+
+    The masks of a row depend on the seed, the step and the number of the row
+    in the global batch: not on the replicas or hosts, nor on where a resumed
+    run began.
+
+    Args:
+        settings: what to choose and how to hide it.
+        seed: of the draws.
+        first_step: steps made before the first batch.
+    """
+
+    settings: masking.Masking
+    seed: int
+    first_step: int = 0
+
+    def apply(
+        self, batch: Mapping[str, tf.Tensor], numbers: tf.Tensor, row: int
+    ) -> dict[str, tf.Tensor]:
+        """Masks the same rows of several global batches.
+
+        Args:
+            batch: features of unmasked records, [batches * rows, ...].
+            numbers: int64 [batches], which they are, from 0.
+            row: which of a global batch the first row is.
+
+        Returns:
+            Features of masked records.
+        """
+        names = [name for name in _NEEDED_TO_MASK if name in batch]
+
+        def mask(numbers, *arrays):
+            B, S = arrays[0].shape
+            rows = B // len(numbers)
+            # Philox counts in blocks of four numbers.
+            counter = row * masking.numbers_of_row(S, self.settings) // 4
+            draws = []
+            for step in self.first_step + numbers:
+                key = np.array([self.seed, step], np.uint64)
+                rng = np.random.Generator(
+                    np.random.Philox(key=key, counter=counter)
+                )
+                draws.append(masking.draw(rng, rows, S, self.settings))
+            masked = masking.mask(
+                dict(zip(names, arrays, strict=True)),
+                self.settings,
+                np.concatenate(draws),
+            )
+            return [masked[name] for name in _MASKED]
+
+        arrays = tf.numpy_function(
+            mask,
+            [numbers, *(batch[name] for name in names)],
+            list(_MASKED.values()),
+            stateful=False,  # else deterministic ops allow no prefetching
+        )
+        masked = dict(zip(_MASKED, arrays, strict=True))
+        rows, S = batch["input_ids"].shape
+        for name, array in masked.items():
+            P = self.settings.max_predictions_per_seq
+            array.set_shape([rows, S if name == "input_ids" else P])
+        rest = {n: x for n, x in batch.items() if n != "word_starts"}
+        return rest | masked

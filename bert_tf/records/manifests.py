@@ -1,0 +1,245 @@
+"""The manifest beside TFRecord files: what they hold and how it was made."""
+
+import collections
+import dataclasses
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self, get_type_hints
+
+import bert_tf
+from bert_tf import files
+from bert_tf.errors import InputError
+from bert_tf.storage import input_files
+
+from etils import epath
+
+FORMAT_VERSION = 2
+
+# What the files of the first format held, which said nothing of it.
+_OF_VERSION_1 = {
+    "objective": "nsp",
+    "dynamic_masking": False,
+    "sequences_per_row": 1,
+    "made_of": {},
+    "created_by": "0.1",
+}
+_OBJECTIVES = ("nsp", "sop", "none")
+_LEAST = {
+    "max_seq_length": 1,
+    "max_predictions_per_seq": 0,
+    "vocab_size": 1,
+    "sequences_per_row": 1,
+}
+_WAY_OUT = (
+    "Copy it from where the records were made, or make them again; records of "
+    "the original have none."
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """One file of a set of records, by its name without the folder."""
+
+    file: str
+    records: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    """What a set of TFRecord files holds and how it was made.
+
+    Args:
+        record_type: The `RecordType`'s name.
+        max_seq_length: S of all records.
+        max_predictions_per_seq: P of all records; if masks are drawn while
+            training, of what they are to be.
+        vocab_sha256: SHA-256 of the vocabulary file.
+        vocab_size: Its lines.
+        do_lower_case: How the text was tokenized.
+        objective: What is learnt of pairs: "nsp", "sop", or "none".
+        masking: The settings that masked words are chosen by.
+        dynamic_masking: Whether masks are drawn while training.
+        sequences_per_row: More than 1: so many sequences at most are packed
+            into a record.
+        seed: Of all random choices.
+        shards: The files.
+        statistics: Numbers about the records, for people to read: real and
+            padding tokens, what was masked, a histogram of lengths.
+        made_of: What decides the bytes of the files, by the names of flags.
+        created_by: Version of the program.
+        version: Version of this format.
+    """
+
+    record_type: str
+    max_seq_length: int
+    max_predictions_per_seq: int
+    vocab_sha256: str
+    vocab_size: int
+    do_lower_case: bool
+    masking: dict
+    seed: int
+    shards: tuple[Shard, ...]
+    statistics: dict
+    objective: str = "nsp"
+    dynamic_masking: bool = False
+    sequences_per_row: int = 1
+    made_of: dict = dataclasses.field(default_factory=dict)
+    created_by: str = bert_tf.__version__
+    version: int = FORMAT_VERSION
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes the manifest as JSON, under its name only when complete."""
+        files.write_json(path, dataclasses.asdict(self))
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Reads a manifest.
+
+        Raises:
+            InputError: Not JSON, unknown or missing keys, a newer version, or
+                a value of the wrong type. Names the file.
+        """
+        path = os.fspath(path)
+        input_files.check(path)
+        data = epath.Path(path).read_bytes()
+        try:
+            values = json.loads(data)
+        # Of the encoding, of the syntax, or lists in lists without end.
+        except (ValueError, RecursionError) as error:
+            problem = input_files.explain_text(data[:64]) or error
+            raise InputError(
+                f"{path} is not JSON: {problem}. {_WAY_OUT}"
+            ) from error
+        version = values.get("version") if isinstance(values, dict) else None
+        if isinstance(version, int) and version > FORMAT_VERSION:
+            raise InputError(
+                f"{path} is of a newer format than this program's "
+                f"{FORMAT_VERSION}: install a newer bert-tf or make the "
+                f"data again. Received: version={version}"
+            )
+        if version == 1:
+            values = {**_OF_VERSION_1, **values, "version": FORMAT_VERSION}
+        _check_keys(path, cls, values)
+        shards = []
+        for shard in values["shards"]:
+            _check_keys(path, Shard, shard)
+            shards.append(Shard(**shard))
+        made = cls(**{**values, "shards": tuple(shards)})
+        made._check_values(path)
+        return made
+
+    def _check_values(self, path: str) -> None:
+        """Raises InputError if a value is none that data can be made with."""
+        checked = [
+            (name, getattr(self, name), getattr(self, name) >= least)
+            for name, least in _LEAST.items()
+        ]
+        checked.append(
+            ("objective", self.objective, self.objective in _OBJECTIVES)
+        )
+        checked += [("records", x.records, x.records >= 0) for x in self.shards]
+        for name, value, is_right in checked:
+            if not is_right:
+                raise InputError(
+                    f"{path} is damaged: no data is made with {name}={value!r}."
+                    f" {_WAY_OUT}"
+                )
+
+
+def _check_keys(path: str, kind: type, values: Any) -> None:
+    if not isinstance(values, dict):
+        raise InputError(
+            f"{path} is not a manifest of this format. {_WAY_OUT} "
+            f"Expected a JSON object, received: {repr(values)[:80]}"
+        )
+    types = get_type_hints(kind)
+    unknown = sorted(values.keys() - types.keys())
+    missing = sorted(types.keys() - values.keys())
+    if unknown or missing:
+        raise InputError(
+            f"{path} is not a manifest of this format. {_WAY_OUT} "
+            f"Unknown keys: {', '.join(unknown) or 'none'}; "
+            f"missing keys: {', '.join(missing) or 'none'}"
+        )
+    for key, value in values.items():
+        expected = list if key == "shards" else types[key]
+        if type(value) is not expected:
+            raise InputError(
+                f"{path}: {key!r} must be of type {expected.__name__}. "
+                f"{_WAY_OUT} Received: {key}={repr(value)[:80]}"
+            )
+
+
+def find(paths: Sequence[str]) -> Manifest | None:
+    """Finds the manifests beside files and merges them.
+
+    A manifest is a file named `manifest.json` or ending in `.manifest.json`
+    in the folder of the files that it lists.
+
+    Returns:
+        A manifest whose shards are the files, in their order; its masking, seed
+        and statistics are those of the first file's manifest. None if a file
+        is listed by no manifest.
+
+    Raises:
+        InputError: Two manifests disagree, or list the same file.
+    """
+    folders = {os.path.dirname(file) for file in paths}
+    listings = {folder: _listings(folder) for folder in folders}
+    found = []
+    for file in paths:
+        folder, name = os.path.split(file)
+        matches = listings[folder][name]
+        if not matches:
+            return None
+        if len(matches) > 1:
+            raise InputError(
+                f"{file} is listed by both {matches[0].path} and "
+                f"{matches[1].path}: delete the one that is out of date"
+            )
+        found += matches
+    for listing in found:
+        _check_agreement(found[0], listing)
+    return dataclasses.replace(
+        found[0].manifest, shards=tuple(listing.shard for listing in found)
+    )
+
+
+class _Listing(NamedTuple):
+    path: str
+    manifest: Manifest
+    shard: Shard
+
+
+def _listings(folder: str) -> Mapping[str, list[_Listing]]:
+    """Maps each file name to the manifests of the folder that list it."""
+    listings = collections.defaultdict(list)
+    names = [path.name for path in epath.Path(folder or ".").iterdir()]
+    for name in sorted(names):
+        if name != "manifest.json" and not name.endswith(".manifest.json"):
+            continue
+        path = os.path.join(folder, name)
+        manifest = Manifest.read(path)
+        for shard in manifest.shards:
+            listings[shard.file].append(_Listing(path, manifest, shard))
+    return listings
+
+
+def _check_agreement(first: _Listing, other: _Listing) -> None:
+    for name in (
+        "record_type",
+        "max_seq_length",
+        "max_predictions_per_seq",
+        "vocab_sha256",
+        "do_lower_case",
+        "objective",
+        "sequences_per_row",
+    ):
+        values = getattr(first.manifest, name), getattr(other.manifest, name)
+        if values[0] != values[1]:
+            raise InputError(
+                "Records that are read together must be made alike: "
+                f"{first.path} says {name}={values[0]}, "
+                f"{other.path} says {name}={values[1]}"
+            )

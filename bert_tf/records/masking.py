@@ -1,0 +1,327 @@
+"""Chooses words to predict, and hides them.
+
+One algorithm for all policies, when data is made and while it is read. Words
+are taken in random order until as many tokens are chosen as wanted; one that
+would make them too many is passed over, as in the original. A policy says what
+a word is, and how many follow the one that was drawn:
+- token: each token is a word.
+- whole_word: all pieces of a word.
+- span: whole words, and as many in a row as a geometric distribution says
+  (Joshi et al., 2020, SpanBERT, section 3.1).
+
+Shapes:
+- B: batch       S: sequence length     P: predictions per row
+- K: sequences per row, more than one where they are packed
+- W: words of all rows         n: all tokens chosen
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+from bert_tf.errors import InputError
+
+import numpy as np
+
+POLICIES = ("token", "whole_word", "span")
+
+
+@dataclasses.dataclass(frozen=True)
+class Masking:
+    """What to choose and how to hide it.
+
+    Args:
+        policy: One of POLICIES.
+        masked_lm_prob: Share of the tokens to predict.
+        max_predictions_per_seq: P.
+        mask_share: Share of the chosen tokens that become [MASK].
+        random_share: Share that become a random piece. The rest stay.
+        span_success: Of the geometric distribution of span lengths.
+        span_max_words: Where the distribution is cut off.
+        vocab_size: Number of pieces.
+        cls_id: The id of [CLS]; that and the next are never chosen.
+        sep_id: The id of [SEP].
+        mask_id: The id of [MASK].
+    """
+
+    policy: str
+    masked_lm_prob: float
+    max_predictions_per_seq: int
+    mask_share: float
+    random_share: float
+    span_success: float
+    span_max_words: int
+    vocab_size: int
+    cls_id: int
+    sep_id: int
+    mask_id: int
+
+    @classmethod
+    def of_manifest(cls, values: Mapping[str, Any], file: str) -> Self:
+        """Returns what the manifest of a file says.
+
+        Raises:
+            InputError: It is not all there, or no policy of ours.
+        """
+        names = {field.name for field in dataclasses.fields(cls)}
+        if values.keys() != names or values["policy"] not in POLICIES:
+            raise InputError(
+                f"The manifest of {file} does not say how words are masked: "
+                "copy it from where the records were made, or make them "
+                f"again. Expected masking: {', '.join(sorted(names))}. "
+                f"Received: masking={repr(dict(values))[:80]}"
+            )
+        return cls(**values)
+
+
+def numbers_of_row(S: int, settings: Masking) -> int:
+    """How many random numbers of 64 bits `mask` takes for each row.
+
+    It is the same for every row, so that a row's masks depend on its number
+    alone, and every reader of a batch can draw just those of its own rows.
+    A multiple of 4, the unit that numpy.random.Philox counts in.
+    """
+    orders = 2 if settings.policy == "span" else 1
+    return -(-(orders * S + 2 * settings.max_predictions_per_seq) // 4) * 4
+
+
+def draw(
+    rng: np.random.Generator, rows: int, S: int, settings: Masking
+) -> np.ndarray:
+    """Draws what `mask` takes: [rows, numbers_of_row] uint64, row by row."""
+    shape = (rows, numbers_of_row(S, settings))
+    return rng.integers(2**64, size=shape, dtype=np.uint64)
+
+
+def mask(
+    features: Mapping[str, np.ndarray],
+    settings: Masking,
+    draws: np.ndarray,
+) -> dict[str, np.ndarray]:
+    """Masks a batch.
+
+    Args:
+        features: `input_ids`, `input_mask` and `word_starts`, each [B, S]; of
+            packed rows also `sequence_ids`.
+        settings: What to choose and how to hide it.
+        draws: [B, numbers_of_row] uint64, from `draw`.
+
+    Returns:
+        `input_ids` [B, S] int32 with the masks, `masked_lm_positions` and
+        `masked_lm_ids` [B, P] int32, `masked_lm_weights` [B, P] float32.
+    """
+    ids = features["input_ids"]
+    S = ids.shape[1]
+    is_text = (
+        (features["input_mask"] > 0)
+        & (ids != settings.cls_id)
+        & (ids != settings.sep_id)
+    )
+    starts = is_text
+    if settings.policy != "token":
+        starts = is_text & (features["word_starts"] > 0)
+    chosen = choose(
+        is_text,
+        starts,
+        features.get("sequence_ids", features["input_mask"]),
+        settings,
+        draws[:, :S],
+        draws[:, S : 2 * S],
+    )
+    P = settings.max_predictions_per_seq
+    return _hide(ids, chosen, settings, draws[:, -2 * P : -P], draws[:, -P:])
+
+
+def wanted(lengths: np.ndarray, settings: Masking) -> np.ndarray:
+    """How many tokens to choose of sequences of `lengths` tokens.
+
+    As in the original [CLS] and [SEP] count, too.
+    """
+    counts = np.rint(lengths * settings.masked_lm_prob)
+    return np.clip(counts, 1, settings.max_predictions_per_seq).astype(np.int64)
+
+
+def choose(
+    is_text: np.ndarray,
+    starts: np.ndarray,
+    sequence_ids: np.ndarray,
+    settings: Masking,
+    order: np.ndarray,
+    lengths: np.ndarray,
+) -> np.ndarray:
+    """Chooses words at random, so many tokens of each sequence.
+
+    Args:
+        is_text: [B, S] bool, the tokens that may be chosen.
+        starts: [B, S] bool, those that begin a word; every segment begins with
+            one.
+        sequence_ids: [B, S], which sequence of the row a token belongs to,
+            from 1; 0 for padding.
+        settings: The policy.
+        order: [B, S] uint64, random numbers to order words by.
+        lengths: [B, S] uint64, random numbers for the lengths of spans.
+
+    Returns:
+        [B, S] bool.
+    """
+    B, S = is_text.shape
+    K = int(sequence_ids.max(initial=1))
+    # All tokens in one row, and all sequences in another; one index each.
+    sequence = (sequence_ids + np.arange(B)[:, np.newaxis] * (K + 1)).ravel()
+    lanes = B * (K + 1)
+    left = wanted(np.bincount(sequence, minlength=lanes), settings)
+    words = _shuffled(starts, sequence_ids, order)  # [W]
+    counts = np.bincount(sequence[words], minlength=lanes)
+    begins = np.cumsum(counts) - counts
+    if settings.policy == "token":
+        chosen = np.zeros(B * S, bool)
+        rank = np.arange(len(words)) - np.repeat(begins, counts)
+        chosen[words[rank < np.repeat(left, counts)]] = True
+        return chosen.reshape(B, S)
+
+    borders = np.flatnonzero(starts | ~is_text)
+    sizes = np.zeros(B * S, np.int64)  # of the word that begins here
+    sizes[borders] = np.diff(borders, append=B * S)
+    spans = np.ones(B * S, np.int64)
+    if settings.policy == "span":
+        spans[words] = span_lengths(lengths.ravel()[words], settings)
+    words_of = _Words(words, begins, counts, sizes, spans)
+    chosen = _whole_words(words_of, sequence, left, is_text.ravel())
+    return np.repeat(chosen[borders], sizes[borders]).reshape(B, S)
+
+
+class _Words(NamedTuple):
+    """The words of all sequences in the order in which they are chosen.
+
+    Attributes:
+        places: [W], the token that each begins with, sequence by sequence.
+        begins: [sequences], which of them is a sequence's first.
+        counts: [sequences], how many it has.
+        sizes: [B * S], how many tokens the word has that begins at a token.
+        spans: [B * S], how many words a span has that begins at a token.
+    """
+
+    places: np.ndarray
+    begins: np.ndarray
+    counts: np.ndarray
+    sizes: np.ndarray
+    spans: np.ndarray
+
+
+def _whole_words(
+    words: _Words, sequence: np.ndarray, left: np.ndarray, is_text: np.ndarray
+) -> np.ndarray:
+    """Chooses whole words, or spans of them, while there is room.
+
+    Args:
+        words: To choose from.
+        sequence: [B * S], which sequence a token belongs to.
+        left: [sequences], how many tokens to choose; counted down to the rest.
+        is_text: [B * S] bool, the tokens that may be chosen.
+
+    Returns:
+        [B * S] bool, the first tokens of those chosen.
+    """
+    chosen = np.zeros(len(is_text), bool)
+    active, done = np.flatnonzero(words.counts), 0
+    while len(active):
+        # The next word of every sequence, and those that follow in its span.
+        place = words.places[words.begins[active] + done]
+        place = place[~chosen[place]]
+        in_span = words.spans[place]
+        while len(place):
+            of = sequence[place]
+            # A word that an earlier span chose costs nothing more.
+            size = np.where(chosen[place], 0, words.sizes[place])
+            fits = size <= left[of]
+            place, in_span = place[fits], in_span[fits]
+            chosen[place] = True
+            left[of[fits]] -= size[fits]
+            place = place + words.sizes[place]
+            goes_on = (in_span > 1) & is_text[place]
+            place, in_span = place[goes_on], in_span[goes_on] - 1
+        done += 1
+        active = active[(left[active] > 0) & (words.counts[active] > done)]
+    return chosen
+
+
+def _shuffled(
+    starts: np.ndarray, sequence_ids: np.ndarray, order: np.ndarray
+) -> np.ndarray:
+    """Orders the words of each sequence at random.
+
+    Returns:
+        [W], where the words begin in all rows' tokens, sequence by sequence.
+    """
+    B, S = starts.shape
+    # The sequence replaces the highest 16 bits and the place the lowest, which
+    # spares an indirect sort. 32 random bits between them are the same once
+    # in half a million rows; the first place is the first, then.
+    keys = order & np.uint64(0x0000FFFFFFFF0000)
+    keys |= sequence_ids.astype(np.uint64) << np.uint64(48)
+    keys |= np.arange(S, dtype=np.uint64)
+    keys[~starts] = ~np.uint64(0)  # to the end of the row
+    keys.sort(axis=1)
+    places = (keys & np.uint64(0xFFFF)).astype(np.int64)
+    places += S * np.arange(B)[:, np.newaxis]
+    counts = np.count_nonzero(starts, axis=1)  # [B]
+    return places[np.arange(S) < counts[:, np.newaxis]]
+
+
+def span_lengths(draws: np.ndarray, settings: Masking) -> np.ndarray:
+    """Turns random numbers of 64 bits into span lengths, in words."""
+    lengths = np.arange(settings.span_max_words)
+    weights = (1 - settings.span_success) ** lengths
+    below = np.cumsum(weights)[:-1] / weights.sum()
+    return 1 + np.searchsorted(below, _unit(draws), side="right")
+
+
+def _hide(
+    ids: np.ndarray,
+    chosen: np.ndarray,
+    settings: Masking,
+    kinds: np.ndarray,
+    pieces: np.ndarray,
+) -> dict[str, np.ndarray]:
+    """Replaces the chosen tokens, and notes where and what they were.
+
+    Args:
+        ids: [B, S].
+        chosen: [B, S] bool.
+        settings: How to hide them.
+        kinds: [B, P] uint64, random numbers for what becomes of each.
+        pieces: [B, P] uint64, as well for the pieces that take their place.
+    """
+    B, S = ids.shape
+    P = settings.max_predictions_per_seq
+    place = np.flatnonzero(chosen)  # [n], in all rows' tokens
+    counts = np.count_nonzero(chosen, axis=1)  # [B]
+    # Where in [B, P] each goes: to the first slots of its row.
+    slot = np.arange(len(place)) + np.repeat(
+        P * np.arange(B) - (np.cumsum(counts) - counts), counts
+    )
+    labels = ids.ravel()[place]  # [n]
+    kind = _unit(kinds.ravel()[slot])  # [n]
+    if settings.policy == "span":
+        # As in SpanBERT the same becomes of a whole span.
+        is_first = np.diff(place, prepend=-2) > 1
+        kind = kind[is_first][np.cumsum(is_first) - 1]
+    piece = (_unit(pieces.ravel()[slot]) * settings.vocab_size).astype(np.int32)
+    shown = np.where(kind < settings.mask_share, settings.mask_id, labels)
+    shown = np.where(kind >= 1 - settings.random_share, piece, shown)
+    masked = ids.astype(np.int32).ravel()
+    masked[place] = shown
+    result = {"input_ids": masked.reshape(B, S)}
+    for name, values, dtype in (
+        ("masked_lm_positions", place % S, np.int32),
+        ("masked_lm_ids", labels, np.int32),
+        ("masked_lm_weights", 1, np.float32),
+    ):
+        result[name] = np.zeros((B, P), dtype)
+        result[name].ravel()[slot] = values
+    return result
+
+
+def _unit(x: np.ndarray) -> np.ndarray:
+    """Turns 64 random bits into a number from 0 to below 1."""
+    return (x >> np.uint64(11)) * 2.0**-53

@@ -1,0 +1,326 @@
+"""tf.data pipelines: seeded and resumable for training, ordered for evaluation.
+
+A pipeline is made in two halves. `train` and `evaluate` give global batches
+of serialized records; `distribute` gives each replica its rows, parsed. So
+the records of a step depend on the seed and the step alone, not on the number
+of replicas or hosts. Every host reads all records, at more than a million a
+second, and parses only its own.
+
+Shapes: B global batch, S sequence length, P predictions per row, A batches that
+are masked together.
+"""
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from bert_tf.errors import InputError
+from bert_tf.records import dynamic_masks, manifests, reading
+from bert_tf.records import types as record_types
+
+import tensorflow as tf
+from absl import logging
+
+# Records that are shuffled together. Data generation shuffles globally; this
+# one makes epochs differ. At 1.5 kB a record a block takes 12 MB.
+BLOCK = 8192
+# Batches whose records are sorted by length together, where asked for.
+_WINDOW = 50
+# Trimmed sequences have a multiple of so many tokens: kernels prefer it, and
+# there are fewer shapes.
+_MULTIPLE = 8
+# Rows that are masked at once.
+_MASKED_TOGETHER = 512
+
+
+def train(
+    files: Sequence[str],
+    counts: Sequence[int],
+    batch_size: int,
+    seed: int,
+    start: int = 0,
+    group_by_length: bool = False,
+) -> tf.data.Dataset:
+    """Endless shuffled batches of serialized records.
+
+    Epoch e reads the files in an order drawn from (seed, e), in blocks, and
+    shuffles block i by (seed, e, i). The last batch of an epoch is filled
+    from the next epoch. To start in the middle, whole files are skipped by
+    their counts, then records.
+
+    Args:
+        files: TFRecord files.
+        counts: number of records in each.
+        batch_size: B.
+        seed: of the order.
+        start: how many records were used before.
+        group_by_length: whether records of about the same length come in one
+            batch, in batches of random order.
+
+    Returns:
+        Dataset of (serialized [B] string, row weights [B] float32, all 1).
+    """
+    total = sum(counts)
+    if len(files) != len(counts) or not total:
+        raise InputError(
+            "Training needs records, and a count for each file. "
+            f"Received: files={len(files)}, counts={len(counts)}, "
+            f"records={total}"
+        )
+    names = tf.constant(list(files))
+    sizes = tf.constant(list(counts), tf.int64)
+
+    def epoch(number):
+        used = tf.constant(start % total, tf.int64)
+        used = tf.where(number == start // total, used, 0)
+
+        def group(index, rows, key):
+            if not group_by_length:
+                return rows
+            # Batches go on over the borders of blocks and epochs.
+            lead = -(number * total + index * BLOCK) % batch_size
+            return _group_by_length(rows, lead, batch_size, key)
+
+        return _epoch(names, sizes, seed, number, used, group)
+
+    dataset = tf.data.Dataset.range(start // total, tf.int64.max)
+    dataset = dataset.flat_map(epoch).rebatch(batch_size, drop_remainder=True)
+    # Else the strategies look for its end at every step, and leave open how
+    # many rows a batch has.
+    endless = tf.data.experimental.assert_cardinality(
+        tf.data.INFINITE_CARDINALITY
+    )
+    dataset = dataset.apply(endless)
+    return dataset.map(lambda batch: (batch, tf.ones([batch_size])))
+
+
+def _epoch(
+    files: tf.Tensor,
+    counts: tf.Tensor,
+    seed: int,
+    epoch: tf.Tensor,
+    start: tf.Tensor,
+    group: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor],
+) -> tf.data.Dataset:
+    """Shuffled blocks of one epoch's records from record `start` on."""
+    order = tf.range(tf.size(files))
+    order = tf.random.experimental.stateless_shuffle(order, [seed, epoch])
+    files, counts = tf.gather(files, order), tf.gather(counts, order)
+    block = start // BLOCK
+    # The first file that has records of this block, and how many to skip.
+    ends = tf.cumsum(counts)
+    first = tf.searchsorted(ends, [block * BLOCK], side="right")[0]
+    first = tf.minimum(first, tf.size(files) - 1)
+    skip = block * BLOCK - (ends[first] - counts[first])
+    dataset = tf.data.TFRecordDataset(files[first:], buffer_size=8 << 20)
+    dataset = dataset.skip(skip)
+    # Files cut off between two records look whole, and all later positions
+    # would be wrong.
+    expected = ends[-1] - block * BLOCK
+    dataset = dataset.apply(tf.data.experimental.assert_cardinality(expected))
+    dataset = dataset.batch(BLOCK).enumerate(block)
+
+    def shuffle(index, rows):
+        key = tf.random.fold_in(tf.stack([seed, epoch]), index)
+        rows = tf.random.experimental.stateless_shuffle(rows, key)
+        rows = group(index, rows, tf.random.fold_in(key, 1))
+        return tf.cond(
+            index == block, lambda: rows[start - block * BLOCK :], lambda: rows
+        )
+
+    return dataset.map(shuffle)
+
+
+def _group_by_length(
+    rows: tf.Tensor, lead: tf.Tensor, batch_size: int, key: tf.Tensor
+) -> tf.Tensor:
+    """Orders shuffled rows so that those of a batch have about one length.
+
+    Rows are sorted in windows, so that batches still differ in every epoch.
+
+    Args:
+        rows: [rows] string, serialized.
+        lead: how many of them complete the batch before; they stay in front.
+        batch_size: B.
+        key: draws the order of the batches.
+    """
+    lead = tf.cast(lead, tf.int32)
+    full = (tf.size(rows) - lead) // batch_size * batch_size
+    lead, full = tf.cond(full > 0, lambda: (lead, full), lambda: (0, 0))
+    grouped = rows[lead : lead + full]
+    window = tf.range(full) // (_WINDOW * batch_size)
+    # Padding takes one byte of a record, nearly every other token two or more:
+    # the bytes stand for the tokens, without parsing.
+    lengths = tf.strings.length(grouped)
+    order = tf.argsort(
+        tf.cast(window, tf.int64) * 2**32 + tf.cast(lengths, tf.int64),
+        stable=True,
+    )
+    batches = tf.reshape(tf.gather(grouped, order), [-1, batch_size])
+    batches = tf.random.experimental.stateless_shuffle(batches, key)
+    return tf.concat(
+        [rows[:lead], tf.reshape(batches, [-1]), rows[lead + full :]], axis=0
+    )
+
+
+def evaluate(
+    files: Sequence[str], batch_size: int, max_batches: int | None = None
+) -> tf.data.Dataset:
+    """All records once, in order; the last batch is filled with weight 0.
+
+    Returns:
+        Dataset of (serialized [B] string, row weights [B] float32).
+    """
+
+    def fill(batch):
+        missing = batch_size - tf.size(batch)
+        weights = tf.pad(tf.ones(tf.shape(batch)), [[0, missing]])
+        filling = tf.repeat(batch[:1], missing)
+        batch = tf.concat([batch, filling], axis=0)
+        return tf.ensure_shape(batch, [batch_size]), weights
+
+    dataset = tf.data.TFRecordDataset(list(files)).batch(batch_size).map(fill)
+    return dataset if max_batches is None else dataset.take(max_batches)
+
+
+def distribute(
+    strategy: tf.distribute.Strategy,
+    dataset: tf.data.Dataset,
+    record_type: record_types.RecordType,
+    lengths: Mapping[str, int],
+    trim: bool = False,
+    masks: dynamic_masks.DynamicMasks | None = None,
+) -> tf.distribute.DistributedDataset:
+    """Parses global batches and gives each replica its share of the rows.
+
+    Args:
+        strategy: where the batches go.
+        dataset: from `train` or `evaluate`.
+        record_type: what the records hold.
+        lengths: the value of each symbolic length, such as {"S": 128}.
+        trim: whether to cut off the padding beyond the longest sequence of a
+            batch. Not on TPUs, which need one shape.
+        masks: how to mask, where the records hold text without masks.
+
+    Returns:
+        Distributed dataset of dicts: the features of `record_type`, with
+        masks those of masked records, and `row_weights` float32
+        [B / replicas], 0 for filling.
+    """
+    batch_size = dataset.element_spec[0].shape[0]
+    replicas = strategy.num_replicas_in_sync
+    _check_batch_size(batch_size, replicas)
+
+    def pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        share = batch_size // context.num_input_pipelines
+        first = share * context.input_pipeline_id
+        local = replicas // context.num_input_pipelines
+        # NumPy is called for several batches at once: for a small one the
+        # calls take longer than the work.
+        together = 1 if masks is None else max(1, _MASKED_TOGETHER // share)
+
+        def parse(numbers, data):  # [A], ([A, B], [A, B])
+            serialized, weights = (
+                tf.reshape(x[:, first : first + share], [-1]) for x in data
+            )  # [A * share]
+            batch = record_type.parse(serialized, lengths)
+            if trim:
+                batch = _trim(batch, record_type)
+            if masks is not None:
+                batch = masks.apply(batch, numbers, first)
+            batch["row_weights"] = weights
+            # Open are the length of trimmed sequences, or how many batches
+            # there are together: the last may be fewer.
+            parts = local if masks is None else -1
+            return _split(batch, parts, share // local)
+
+        numbered = tf.data.Dataset.zip(tf.data.Dataset.counter(), dataset)
+        numbered = numbered.batch(together)
+        parsed = numbered.map(parse, num_parallel_calls=tf.data.AUTOTUNE)
+        return parsed.unbatch().prefetch(tf.data.AUTOTUNE)
+
+    return strategy.distribute_datasets_from_function(pipeline)
+
+
+def _check_batch_size(batch_size: int | None, replicas: int) -> None:
+    if batch_size is None or batch_size % replicas:
+        raise InputError(
+            "The batch size must be a multiple of the number of replicas. "
+            f"Received: batch_size={batch_size}, replicas={replicas}"
+        )
+
+
+def _split(
+    batch: dict[str, tf.Tensor], parts: int, rows: int
+) -> dict[str, tf.Tensor]:
+    """Returns the rows in `parts` (-1 for all there are) of `rows` each."""
+    return {
+        name: tf.reshape(x, [parts, rows, *(d or -1 for d in x.shape[1:])])
+        for name, x in batch.items()
+    }
+
+
+def _trim(
+    batch: dict[str, tf.Tensor], record_type: record_types.RecordType
+) -> dict[str, tf.Tensor]:
+    """Cuts off the columns that are padding in every row."""
+    mask = batch["input_mask"]  # [..., S]
+    longest = tf.reduce_max(tf.reduce_sum(mask, axis=-1))
+    length = -(-longest // _MULTIPLE) * _MULTIPLE
+    length = tf.minimum(length, tf.shape(mask)[-1])
+    per_token = [f.name for f in record_type.features if f.is_per_token]
+    return batch | {name: batch[name][..., :length] for name in per_token}
+
+
+@contextlib.contextmanager
+def explained(files: Sequence[str]) -> Iterator[None]:
+    """Turns TensorFlow's report of bad data into one line that names it.
+
+    TensorFlow names neither file nor record; finding them means reading the
+    files again.
+    """
+    try:
+        yield
+    except tf.errors.DataLossError as error:
+        logging.error("%s. Looking for the file...", reading.reason(error))
+        raise InputError(reading.diagnose(files) or error.message) from error
+    except tf.errors.FailedPreconditionError as error:
+        if "Input dataset was expected" not in error.message:
+            raise
+        raise InputError(_miscounted(files)) from error
+    except tf.errors.InvalidArgumentError as error:
+        match = _OUT_OF_RANGE.search(error.message)
+        if not match:
+            raise
+        raise InputError(
+            f"A record of {_some(files)} holds the number {match[1]} "
+            f"where the model has room for 0 to {int(match[2]) - 1}. Use the "
+            "bert_config.json that belongs to the vocabulary of the data."
+        ) from error
+
+
+# What a gather and a cross entropy say of an index; on CPUs without XLA only.
+_OUT_OF_RANGE = re.compile(
+    r"(?: = |value of )(-?\d+) (?:is not in|which is outside the valid range "
+    r"of) \[0, (\d+)\)"
+)
+
+
+def _some(files: Sequence[str]) -> str:
+    """Names files in a line that can be read."""
+    more = f" and {len(files) - 3} others" if len(files) > 3 else ""
+    return ", ".join(files[:3]) + more
+
+
+def _miscounted(files: Sequence[str]) -> str:
+    """Says which files hold another number of records than was expected."""
+    manifest = manifests.find(files)
+    if manifest is None:
+        return f"Files changed while they were read: {_some(files)}"
+    counts = zip(files, manifest.shards, reading.count(files), strict=True)
+    wrong = [
+        f"{file} holds {count} records, its manifest says {shard.records}"
+        for file, shard, count in counts
+        if count != shard.records
+    ]
+    return f"{'; '.join(wrong)}. Copy the files again, or make them again."

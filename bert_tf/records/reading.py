@@ -1,0 +1,225 @@
+"""Reads TFRecord files to check them, count them and say what is wrong.
+
+The errors name the file and the record, which those of TensorFlow do not.
+"""
+
+import concurrent.futures
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from bert_tf import phases
+from bert_tf.errors import InputError
+from bert_tf.records import types as record_types
+from bert_tf.storage import input_files
+
+import numpy as np
+import tensorflow as tf
+
+# For error messages: what each symbolic length says, and the way out.
+_LENGTHS = {
+    "S": ("sequences of {} tokens", "give --max_seq_length={}"),
+    "P": ("{} predictions per sequence", "give --max_predictions_per_seq={}"),
+    "K": (
+        "up to {} sequences per record",
+        "copy the manifest that belongs to the records",
+    ),
+}
+_FILES_AT_A_TIME = 8
+# What TFRecords have around each: the length, and two checksums.
+_AROUND_A_RECORD = 8 + 4 + 4
+
+
+# ---- What records hold ------------------------------------------------------
+
+
+def check(
+    record_type: record_types.RecordType,
+    paths: Sequence[str],
+    lengths: Mapping[str, int],
+    is_by_manifest: bool = False,
+) -> None:
+    """Compares the first record of every file with what is expected.
+
+    Args:
+        record_type: What the records should hold.
+        paths: Of the files.
+        lengths: What is expected.
+        is_by_manifest: Whether a manifest says so, not flags.
+
+    Raises:
+        InputError: A feature is missing, or of another length or dtype; or
+            a file cannot be read as TFRecords. Names the file.
+    """
+
+    def first(file: tf.Tensor) -> tf.data.Dataset:
+        dataset = tf.data.TFRecordDataset(file).take(1)
+        return dataset.map(lambda record: (file, record))
+
+    # In parallel, since opening a remote file takes tens of milliseconds.
+    dataset = tf.data.Dataset.from_tensor_slices(list(paths)).interleave(
+        first, cycle_length=16, num_parallel_calls=16, deterministic=True
+    )
+    try:
+        for file, record in dataset.as_numpy_iterator():
+            _check_record(
+                record_type, file.decode(), 1, record, lengths, is_by_manifest
+            )
+    except tf.errors.DataLossError as error:
+        raise InputError(diagnose(paths) or error.message) from error
+
+
+@contextlib.contextmanager
+def explained(
+    record_type: record_types.RecordType,
+    paths: Sequence[str],
+    lengths: Mapping[str, int],
+) -> Iterator[None]:
+    """Names file and record where one of them can't be parsed."""
+    try:
+        yield
+    # The message of TensorFlow has the bytes of a record, which need not
+    # be text.
+    except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
+        for file in paths:
+            rows = tf.data.TFRecordDataset(file).as_numpy_iterator()
+            for number, record in enumerate(rows, start=1):
+                _check_record(record_type, file, number, record, lengths)
+        raise
+
+
+def _check_record(
+    record_type: record_types.RecordType,
+    file: str,
+    number: int,
+    record: bytes,
+    lengths: Mapping[str, int],
+    is_by_manifest: bool = False,
+) -> None:
+    stored = decode(file, record, number).features.feature
+    for feature in record_type.features:
+        if feature.name not in stored:
+            raise InputError(
+                f"{file} does not hold {record_type.name} records: the feature "
+                f"{feature.name} is missing. "
+                f"Received: features={sorted(stored)}"
+            )
+        kind = stored[feature.name].WhichOneof("kind")
+        if kind != record_types.KINDS[feature.dtype]:
+            raise InputError(
+                f"{file}, record {number}: the feature {feature.name} "
+                f"must be of kind {record_types.KINDS[feature.dtype]}. Make "
+                f"the data again. Received: {kind}"
+            )
+        expected = int(np.prod(feature.shape(lengths)))
+        received = len(getattr(stored[feature.name], kind).value)
+        if received != expected:
+            where = file if number == 1 else f"{file}, record {number},"
+            problem = _wrong_length(where, feature, received, expected)
+            # Of the first record the flags may be wrong, or the manifest.
+            if is_by_manifest or number > 1:
+                problem, _, _ = problem.partition(": give --")
+                problem += (
+                    f"{' as its manifest says' * is_by_manifest}. Copy the "
+                    "manifest that belongs to it, or make the data again"
+                )
+            raise InputError(problem)
+
+
+def _wrong_length(
+    file: str, feature: record_types.Feature, received: int, expected: int
+) -> str:
+    if not isinstance(feature.length, str):
+        return (
+            f"{file}: the feature {feature.name} must hold {expected} values "
+            f"per record. Received: {received}"
+        )
+    what, way_out = _LENGTHS[feature.length]
+    return (
+        f"{file} holds {what.format(received)} (feature {feature.name}), "
+        f"expected {expected}: {way_out.format(received)} or make the data "
+        "again"
+    )
+
+
+def decode(file: str, record: bytes, number: int = 1) -> tf.train.Example:
+    """Parses one record; file and number are for the error message."""
+    try:
+        return tf.train.Example.FromString(record)
+    # protobuf's DecodeError, without an import of protobuf of our own.
+    except Exception as error:
+        raise InputError(
+            f"{file}, record {number}: not a tf.train.Example, as BERT's "
+            f"records are ({error}). Make the data again."
+        ) from error
+
+
+# ---- Whole files ------------------------------------------------------------
+
+
+def count(paths: Sequence[str]) -> list[int]:
+    """Counts the records of each file by reading it.
+
+    Raises:
+        InputError: A file is truncated or corrupt. Names file and record.
+    """
+    # A stream of a bucket, or of one disk of many, is not all that it gives.
+    with concurrent.futures.ThreadPoolExecutor(_FILES_AT_A_TIME) as pool:
+        counts = pool.map(_count, paths)
+        return list(
+            phases.tracked(counts, "Counting records", "files", len(paths))
+        )
+
+
+def _count(file: str) -> int:
+    dataset = tf.data.TFRecordDataset(file)
+    zero = np.int64(0)
+
+    def add(sums: Any, record: tf.Tensor) -> Any:
+        number, size = sums
+        length = tf.strings.length(record) + _AROUND_A_RECORD
+        return number + 1, size + tf.cast(length, tf.int64)
+
+    try:
+        number, size = map(int, dataset.reduce((zero, zero), add))
+    except tf.errors.DataLossError as error:
+        raise InputError(diagnose([file]) or error.message) from error
+    # TensorFlow takes a header that was cut off for the end of the file.
+    if size != tf.io.gfile.stat(file).length:
+        raise InputError(
+            _of_bad_file(file, number + 1, "its header is cut off")
+        )
+    return number
+
+
+def diagnose(paths: Sequence[str]) -> str | None:
+    """Says where the first truncated or corrupt file breaks; None if none."""
+    for file in paths:
+        records = tf.data.TFRecordDataset(file).as_numpy_iterator()
+        number = 0
+        try:
+            for _ in records:
+                number += 1
+        except tf.errors.DataLossError as error:
+            return _of_bad_file(file, number + 1, reason(error))
+    return None
+
+
+def _of_bad_file(file: str, number: int, said: str) -> str:
+    problem = ""
+    if number == 1:
+        with tf.io.gfile.GFile(file, "rb") as opened:
+            problem = input_files.explain_text(opened.read(64))
+    if problem:
+        return f"{file} is no TFRecord file: {problem}."
+    return (
+        f"{file}, record {number}: truncated, corrupt or not a TFRecord file "
+        f"({said}). Copy or download it again, or make it again."
+    )
+
+
+def reason(error: tf.errors.OpError) -> str:
+    """What TensorFlow says of bad data, in short."""
+    # The first clause, without the name of the op that read it.
+    text = str(error.message).partition("[")[0].split("}}")[-1]
+    return text.partition("' failed with")[0].strip(" ;\n")

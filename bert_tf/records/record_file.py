@@ -1,0 +1,20 @@
+"""A file of records, as the runs that read it know it."""
+
+import dataclasses
+
+from bert_tf.records import types as record_types
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordFile:
+    """A file of records of fixed length, and how many there are."""
+
+    path: str
+    count: int
+    record_type: record_types.RecordType
+    max_seq_length: int
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """The value of each symbolic length."""
+        return {"S": self.max_seq_length}

@@ -1,0 +1,212 @@
+"""Shows pre-training records as a person can read them.
+
+    record 3: part-00000.tfrecord, 31 of 128 tokens, 5 predictions
+      1 [CLS] the [MASK→cat] sat =on the mat→roof . [SEP] it slept . [SEP]
+        second segment: follows the first (label 0)
+
+A [MASK] says what it hides, a replaced token what it was and what it is, and a
+token that is to be predicted as it stands has an equals sign.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+from bert_tf import vocab_files
+from bert_tf.errors import InputError
+from bert_tf.records import dynamic_masks, manifests, masking, pipeline, reading
+from bert_tf.records import types as record_types
+
+import numpy as np
+import tensorflow as tf
+
+# Whose numbers of values the lengths of a record are.
+_MEASURES = {
+    "S": "input_ids",
+    "P": "masked_lm_positions",
+    "K": "next_sentence_labels",
+}
+# Label -> what it says of the second segment, by the objective of the data.
+_LABELS = {
+    "nsp": ("follows the first", "is of another document"),
+    "sop": ("follows the first", "comes before the first: swapped"),
+}
+
+
+def show(
+    files: Sequence[str],
+    pieces: Sequence[str],
+    number: int,
+    vocab_sha256: str | None = None,
+) -> Iterator[str]:
+    """Yields the first records of some files, each as lines of text.
+
+    Records that are masked while they are read are shown with masks such as
+    training draws.
+
+    Args:
+        files: Of pre-training records, with or without a manifest.
+        pieces: The vocabulary.
+        number: How many records to show.
+        vocab_sha256: Of the vocabulary's text, to be compared with what a
+            manifest says.
+
+    Raises:
+        InputError: They can't be read, are no records of pre-training, or were
+            made with another vocabulary.
+    """
+    manifest = manifests.find(files)
+    objective, masks = "nsp", None
+    if manifest is not None:
+        if vocab_sha256 not in (None, manifest.vocab_sha256):
+            raise InputError(
+                f"{files[0]} was not made with this vocabulary: its manifest "
+                "has another vocab_sha256. Give the one that it was made "
+                f"with. Received: {len(pieces)} pieces, in the manifest "
+                f"{manifest.vocab_size}"
+            )
+        objective = manifest.objective
+        if manifest.dynamic_masking:
+            settings = masking.Masking.of_manifest(manifest.masking, files[0])
+            masks = dynamic_masks.DynamicMasks(settings, manifest.seed)
+    shown = 0
+    for file in files:
+        for row in _rows(file, number - shown):
+            if masks is not None:
+                batch = {n: _batch_of_one(x) for n, x in row.items()}
+                batch = masks.apply(batch, tf.constant([0], tf.int64), shown)
+                row = {name: x[0].numpy() for name, x in batch.items()}
+            if "masked_lm_weights" not in row:
+                raise InputError(
+                    f"{file} holds text without masks: copy the manifest that "
+                    "belongs to it, which says how training masks it"
+                )
+            shown += 1
+            yield _text(shown, file, row, pieces, objective)
+
+
+def _batch_of_one(values: np.ndarray) -> tf.Tensor:
+    is_float = values.dtype == np.float32
+    return tf.constant(values[np.newaxis], tf.float32 if is_float else tf.int32)
+
+
+def _rows(file: str, number: int) -> Iterator[dict[str, np.ndarray]]:
+    """Yields the features of a file's first records."""
+    seen = 0
+    with pipeline.explained([file]):
+        for serialized in tf.data.TFRecordDataset(file).take(number):
+            seen += 1
+            yield _decode(file, seen, serialized.numpy())
+    if seen < number:
+        # TensorFlow takes a header that was cut off for the end of the file.
+        reading.count([file])
+
+
+def _decode(file: str, number: int, record: bytes) -> dict[str, np.ndarray]:
+    """Returns the features of a record, whatever their lengths."""
+    stored = reading.decode(file, record, number).features.feature
+    kinds = [
+        kind
+        for kind in record_types.PRETRAINING_TYPES.values()
+        if {feature.name for feature in kind.features} <= stored.keys()
+    ]
+    if not kinds:
+        raise InputError(
+            f"{file} does not hold pre-training records: give those that "
+            "create_pretraining_data.py has made. "
+            f"Received: features={sorted(stored)}"
+        )
+    # Packed rows have all features of others.
+    features = max((kind.features for kind in kinds), key=len)
+    row = {
+        feature.name: np.array(
+            stored[feature.name].float_list.value
+            if feature.dtype == tf.float32
+            else stored[feature.name].int64_list.value,
+            feature.dtype.as_numpy_dtype,
+        )
+        for feature in features
+    }
+    lengths = {x: len(row.get(name, ())) for x, name in _MEASURES.items()}
+    where = f"{file}, record {number}"
+    for feature in features:
+        expected = int(np.prod(feature.shape(lengths)))
+        if not expected or len(row[feature.name]) != expected:
+            stored_as = stored[feature.name].WhichOneof("kind")
+            kind = "float" if feature.dtype == tf.float32 else "int"
+            raise InputError(
+                f"{where}: {feature.name} must hold {expected or 'some'} "
+                f"{'floats' if kind == 'float' else 'integers'}. Make the data "
+                f"again. Received: {len(row[feature.name])} in its {stored_as}"
+            )
+    _check_ranges(where, row, lengths)
+    return row
+
+
+def _check_ranges(
+    where: str, row: Mapping[str, np.ndarray], lengths: Mapping[str, int]
+) -> None:
+    """Raises InputError where a number points to what is not in the record."""
+    for name, most in (
+        ("input_mask", 1),
+        ("segment_ids", 1),
+        ("next_sentence_labels", 1),
+        ("masked_lm_positions", lengths["S"] - 1),
+        ("sequence_ids", lengths["K"]),
+    ):
+        for wrong in row.get(name, np.empty(0)):
+            if not 0 <= wrong <= most:
+                raise InputError(
+                    f"{where}: {name} must be from 0 to {most}. Make the data "
+                    f"again. Received: {name}={wrong}"
+                )
+
+
+def _text(
+    number: int,
+    file: str,
+    row: Mapping[str, np.ndarray],
+    pieces: Sequence[str],
+    objective: str,
+) -> str:
+    ids, mask = row["input_ids"], row["input_mask"]
+    is_prediction = row["masked_lm_weights"] > 0
+    places = row["masked_lm_positions"][is_prediction].tolist()
+    hidden = _pieces(pieces, row["masked_lm_ids"][is_prediction], file)
+    labels = dict(zip(places, hidden, strict=True))
+    tokens = [
+        _token(piece, labels.get(place))
+        for place, piece in enumerate(_pieces(pieces, ids, file))
+    ]
+    lines = [
+        f"record {number}: {os.path.basename(file)}, {int(mask.sum())} of "
+        f"{len(ids)} tokens, {len(labels)} predictions"
+    ]
+    sequences = row.get("sequence_ids", mask)
+    for sequence in range(1, int(sequences.max()) + 1):
+        inside = np.flatnonzero(sequences == sequence)
+        text = " ".join(tokens[place] for place in inside)
+        lines.append(f"{sequence:3} {text}")
+        label = int(row["next_sentence_labels"][sequence - 1])
+        if objective in _LABELS and row["segment_ids"][inside].any():
+            said = _LABELS[objective][label]
+            lines.append(f"    second segment: {said} (label {label})")
+    return "\n".join(lines)
+
+
+def _pieces(pieces: Sequence[str], ids: np.ndarray, file: str) -> list[str]:
+    for token in ids:
+        if not 0 <= token < len(pieces):
+            raise InputError(
+                f"{file} holds the token {token}, the vocabulary has "
+                f"{len(pieces)}: give the one that the records were made with"
+            )
+    return [pieces[token] for token in ids]
+
+
+def _token(piece: str, label: str | None) -> str:
+    if label is None:
+        return piece
+    if piece == label:
+        return f"={piece}"
+    mask = vocab_files.MASK
+    return f"{mask[:-1]}→{label}]" if piece == mask else f"{label}→{piece}"

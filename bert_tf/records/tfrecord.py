@@ -1,0 +1,83 @@
+"""Writes TFRecord files without TensorFlow.
+
+A record is its length, a checksum of the length, the data and a checksum of the
+data (tensorflow/core/lib/io/record_writer.h).
+"""
+
+import contextlib
+import itertools
+import os
+import struct
+import types
+from collections.abc import Iterable, Sequence
+from typing import Self
+
+from bert_tf import files
+
+import google_crc32c
+import numpy as np
+
+_DELTA = np.uint32(0xA282EAD8)
+# Of many records, those that are put together in memory.
+_AT_A_TIME = 1024
+
+
+def _checksums(data: Sequence[bytes]) -> np.ndarray:
+    """CRC-32C, rotated so that checksums of checksums are no trouble."""
+    values = np.fromiter(map(google_crc32c.value, data), np.uint32, len(data))
+    rotated = values >> np.uint32(15) | values << np.uint32(17)
+    return (rotated + _DELTA).astype("<u4")
+
+
+class Writer:
+    """Writes a file that appears only when it is complete.
+
+    A context manager: leaving it normally renames the temporary file, leaving
+    it by an exception removes it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]):
+        self.path = os.fspath(path)
+        self._stack = contextlib.ExitStack()
+        self._headers: dict[int, bytes] = {}
+        self.records = 0
+
+    def __enter__(self) -> Self:
+        self._file = self._stack.enter_context(files.new_file(self.path))
+        return self
+
+    def write(self, record: bytes) -> None:
+        """Appends one serialized record."""
+        self.write_all([record])
+
+    def write_all(self, serialized: Iterable[bytes]) -> None:
+        """Appends many serialized records, each faster than by `write`."""
+        records = iter(serialized)
+        while part := list(itertools.islice(records, _AT_A_TIME)):
+            self._write_part(part)
+
+    def _write_part(self, serialized: Sequence[bytes]) -> None:
+        sums = _checksums(serialized).tobytes()
+        parts = [b""] * (3 * len(serialized))
+        parts[::3] = [self._header(len(record)) for record in serialized]
+        parts[1::3] = serialized
+        parts[2::3] = [sums[i : i + 4] for i in range(0, len(sums), 4)]
+        self._file.write(b"".join(parts))
+        self.records += len(serialized)
+
+    def _header(self, length: int) -> bytes:
+        # Records of one kind have few different lengths.
+        header = self._headers.get(length)
+        if header is None:
+            packed = struct.pack("<Q", length)
+            header = packed + _checksums([packed]).tobytes()
+            self._headers[length] = header
+        return header
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: types.TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(error_type, error, traceback)

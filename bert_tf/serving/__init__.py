@@ -1,0 +1,1 @@
+"""Any model as a function of lines of text."""

@@ -1,0 +1,127 @@
+"""The table of heads: what each adds, asks, answers, and what trains it.
+
+A head from elsewhere joins by one call, before flags are read; then scripts
+export it and answer with it:
+
+    heads.register(
+        heads.Head(
+            weights=names.Head("mine", {"cls/mine/output_weights": "1D"}),
+            asks=lines.Form(("text_a", "text_b")),
+            make=make,
+            describe=lambda row, _: {"mine": float(row["mine"])},
+            trained_by="train_mine.py",
+        )
+    )
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from bert_tf import options
+from bert_tf.checkpoints import names, opened, trained_models
+from bert_tf.errors import InputError
+from bert_tf.exporting import saved_model
+from bert_tf.serving import answers, lines, makers
+
+
+@dataclasses.dataclass(frozen=True)
+class Head:
+    """A head that answers raw text.
+
+    Attributes:
+        weights: Its name, and what it adds to an encoder's variables.
+        asks: What a line gives, which the model takes by the same names.
+        make: Returns the model of a checkpoint that has this head, with the
+            files that belong to it, as a function of raw text.
+        describe: Returns the answer to a line, for JSON, of the model's
+            outputs for it and the names of its classes.
+        trained_by: The script that trains it.
+        usual_length: Pieces that it reads at a time, unless it is said.
+    """
+
+    weights: names.Head
+    asks: lines.Form
+    make: Callable[
+        [opened.Checkpoint, trained_models.ModelFiles, makers.Settings],
+        saved_model.Export,
+    ]
+    describe: Callable[[answers.Row, Sequence[str]], answers.Answer]
+    trained_by: str
+    usual_length: int = 128
+
+    @property
+    def name(self) -> str:
+        """What `--head` calls it."""
+        return self.weights.name
+
+
+# By name.
+HEADS: dict[str, Head] = {}
+
+
+def register(head: Head) -> None:
+    """Adds a head; InputError if its name or its variables are taken."""
+    if HEADS.get(head.name, head) != head:
+        raise InputError(
+            "There is a head of this name already: choose another. "
+            f"Received: name={head.name!r}"
+        )
+    names.register(head.weights)
+    HEADS[head.name] = head
+    if head.name not in options.SERVED_HEADS:
+        options.SERVED_HEADS.append(head.name)
+
+
+for _head in (
+    Head(
+        names.HEADS["encoder"],
+        asks=lines.ENCODER,
+        make=makers.encoder,
+        describe=answers.encoder,
+        trained_by="run_pretraining.py",
+    ),
+    Head(
+        names.HEADS["masked_lm"],
+        asks=lines.MASKED_LM,
+        make=makers.masked_lm,
+        describe=answers.masked_lm,
+        trained_by="run_pretraining.py",
+    ),
+    Head(
+        names.HEADS["next_sentence"],
+        asks=lines.NEXT_SENTENCE,
+        make=makers.next_sentence,
+        describe=answers.next_sentence,
+        trained_by="run_pretraining.py",
+    ),
+    Head(
+        names.HEADS["classification"],
+        asks=lines.CLASSIFICATION,
+        make=makers.classification,
+        describe=answers.classification,
+        trained_by="run_classifier.py",
+    ),
+    Head(
+        names.HEADS["tagging"],
+        asks=lines.TAGGING,
+        make=makers.tagging,
+        describe=answers.tagging,
+        trained_by="run_ner.py",
+    ),
+    Head(
+        names.HEADS["span"],
+        asks=lines.SPAN,
+        make=makers.span,
+        describe=answers.span,
+        trained_by="run_squad.py",
+        usual_length=384,
+    ),
+    Head(
+        names.HEADS["multiple_choice"],
+        asks=lines.MULTIPLE_CHOICE,
+        make=makers.multiple_choice,
+        describe=answers.multiple_choice,
+        trained_by="run_multiple_choice.py",
+    ),
+):
+    register(_head)

@@ -1,0 +1,225 @@
+"""Makes a function of raw text of a checkpoint, for each head."""
+
+import dataclasses
+from typing import Any
+
+from bert_tf import heads, modeling, vocabularies
+from bert_tf.checkpoints import names, opened, trained_models
+from bert_tf.encoders import families
+from bert_tf.errors import InputError
+from bert_tf.exporting import saved_model
+from bert_tf.tasks import labels as label_column
+from bert_tf.tasks import next_sentence as next_sentence_model
+from bert_tf.tasks.features import layers as feature_layers
+from bert_tf.tasks.features import saved_model as features_model
+from bert_tf.tasks.masked_words import saved_model as masked_words_model
+from bert_tf.tasks.multiple_choice import saved_model as choice_model
+from bert_tf.tasks.squad import answers as squad_answers
+from bert_tf.tasks.squad import saved_model as squad_model
+from bert_tf.tasks.squad import windows as squad_windows
+from bert_tf.tasks.tagging import saved_model as tagging_model
+from bert_tf.text import long_documents
+
+import keras
+
+# As the flags have it by default.
+_LAYOUT = squad_windows.Layout(384, 128, 64)
+_SEARCH = squad_answers.Search(20, 30, False)
+_CHOICE = feature_layers.Choice("last")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What was said in training, or is to be said now; each head needs some.
+
+    Attributes:
+        do_lower_case: Whether the model reads lower-cased text.
+        max_seq_length: Pieces that it reads at a time.
+        labels: Of a classifier (None for a regression) or a tagger.
+        takes_pairs: Whether a classifier may have a second text.
+        is_multi_label: Whether its texts may have several labels.
+        documents: How it reads single texts that are too long.
+        scheme: How a tagger's labels spell entities.
+        layout: How contexts are cut to look for an answer.
+        search: How answers are looked for.
+        threshold: By how much no answer must be better to be the answer.
+        top_k: Pieces to list for a masked word.
+        choice: Which layers make a vector.
+        unit: What has a vector, of features.UNITS.
+        normalize: Whether vectors have the length 1.
+        labels_from: What said what the labels are, for errors.
+    """
+
+    do_lower_case: bool
+    max_seq_length: int
+    labels: tuple[str, ...] | None = None
+    takes_pairs: bool = True
+    is_multi_label: bool = False
+    documents: long_documents.LongDocuments | None = None
+    scheme: str = ""
+    layout: squad_windows.Layout = _LAYOUT
+    search: squad_answers.Search = _SEARCH
+    threshold: float | None = None
+    top_k: int = 5
+    choice: feature_layers.Choice = _CHOICE
+    unit: str = "mean"
+    normalize: bool = False
+    labels_from: str = "--labels"
+
+
+def _restored(head: str, model: keras.Model, source: opened.Checkpoint) -> Any:
+    trained_models.restore(model, source, head)
+    return model
+
+
+def _common(
+    files: trained_models.ModelFiles,
+) -> tuple[modeling.BertConfig, vocabularies.Vocabulary]:
+    """Architecture and vocabulary: what every export asks for."""
+    return files.config, files.vocabulary
+
+
+def encoder(
+    source: opened.Checkpoint,
+    files: trained_models.ModelFiles,
+    settings: Settings,
+) -> saved_model.Export:
+    """Texts, or pairs -> vectors."""
+    return features_model.extractor(
+        _restored("encoder", families.make(files.config), source),
+        files.vocabulary,
+        settings.max_seq_length,
+        settings.choice,
+        settings.unit,
+        settings.normalize,
+    )
+
+
+def masked_lm(
+    source: opened.Checkpoint,
+    files: trained_models.ModelFiles,
+    settings: Settings,
+) -> saved_model.Export:
+    """A text -> the words that are masked."""
+    model = _restored(
+        "masked_lm", heads.BertMaskedLM(families.make(files.config)), source
+    )
+    return masked_words_model.masked_words_finder(
+        model, *_common(files), settings.max_seq_length, settings.top_k
+    )
+
+
+def next_sentence(
+    source: opened.Checkpoint,
+    files: trained_models.ModelFiles,
+    settings: Settings,
+) -> saved_model.Export:
+    """Two texts -> whether the second follows."""
+    model = heads.BertNextSentence(families.make(files.config))
+    return next_sentence_model.next_sentence(
+        _restored("next_sentence", model, source),
+        *_common(files),
+        settings.max_seq_length,
+    )
+
+
+def classification(
+    source: opened.Checkpoint,
+    files: trained_models.ModelFiles,
+    settings: Settings,
+) -> saved_model.Export:
+    """Texts, or pairs -> labels, or a score."""
+    labels = settings.labels
+    _check_classes(source, "classification", settings)
+    model = heads.BertClassifier(
+        families.make(files.config), len(labels or ("",))
+    )
+    return saved_model.classifier(
+        _restored("classification", model, source),
+        *_common(files),
+        labels,
+        settings.max_seq_length,
+        settings.takes_pairs,
+        settings.is_multi_label,
+        settings.documents,
+    )
+
+
+def tagging(
+    source: opened.Checkpoint,
+    files: trained_models.ModelFiles,
+    settings: Settings,
+) -> saved_model.Export:
+    """A text -> its entities."""
+    labels = settings.labels or ()
+    _check_classes(source, "tagging", settings)
+    model = heads.BertTagger(families.make(files.config), len(labels))
+    return tagging_model.tagger(
+        _restored("tagging", model, source),
+        *_common(files),
+        labels,
+        settings.scheme,
+        settings.max_seq_length,
+    )
+
+
+def span(
+    source: opened.Checkpoint,
+    files: trained_models.ModelFiles,
+    settings: Settings,
+) -> saved_model.Export:
+    """A question and a context -> the answer."""
+    return squad_model.span_finder(
+        _restored(
+            "span", heads.BertSpanFinder(families.make(files.config)), source
+        ),
+        *_common(files),
+        settings.layout,
+        settings.search,
+        settings.threshold,
+    )
+
+
+def multiple_choice(
+    source: opened.Checkpoint,
+    files: trained_models.ModelFiles,
+    settings: Settings,
+) -> saved_model.Export:
+    """A prompt and choices -> the best."""
+    model = heads.BertMultipleChoice(families.make(files.config))
+    return choice_model.chooser(
+        _restored("multiple_choice", model, source),
+        *_common(files),
+        settings.max_seq_length,
+    )
+
+
+def _check_classes(
+    source: opened.Checkpoint, head: str, settings: Settings
+) -> None:
+    """Raises InputError unless the classes of the checkpoint are the labels."""
+    (count,) = source.shapes[names.HEADS[head].bias]
+    labels = settings.labels
+    if count != len(labels or ("",)):
+        known = f"has {count} classes"
+        way_out = f"Give {count} by --labels, in the order of training"
+        if count == 1:
+            known = "gives a score, and has no classes"
+            way_out = "Give --regression, and no labels"
+        named_by, listed = "means a score", "none, but a score"
+        if labels is not None:
+            named_by = f"names {len(labels)}"
+            listed = label_column.listed(labels, ",")
+        raise InputError(
+            f"{source.path} {known}, and {settings.labels_from} {named_by}. "
+            f"{way_out}. Received: labels={listed}"
+        )
+    # The order is that of the classes: another one would name them all wrongly.
+    named = source.labels
+    if named is not None and labels is not None and named != tuple(labels):
+        raise InputError(
+            f"{source.path} names its classes {label_column.listed(named)}. "
+            "Leave out --labels and --task_name, or give these in this order; "
+            "convert_checkpoint.py --labels renames them. "
+            f"Received: labels={label_column.listed(labels, ',')}"
+        )

@@ -1,0 +1,248 @@
+"""Every head as a function of raw text: of a checkpoint, or of a SavedModel."""
+
+import contextlib
+import dataclasses
+import inspect
+import json
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from bert_tf import optimization
+from bert_tf.checkpoints import (
+    best,
+    names,
+    opened,
+    original,
+    tf1_files,
+    trained_models,
+)
+from bert_tf.errors import InputError
+from bert_tf.exporting import saved_model
+from bert_tf.serving import heads, makers
+
+import tensorflow as tf
+from absl import logging
+
+# Of a SavedModel.
+_PARTS = (
+    "saved_model.pb",
+    "variables/variables.index",
+    "variables/variables.data-00000-of-00001",
+)
+
+
+# ---- Which head -------------------------------------------------------------
+
+
+def find_head(source: opened.Checkpoint, wanted: str | None) -> str:
+    """Returns the head to serve: the one that is wanted, or that there is.
+
+    Raises:
+        InputError: The head is not there or was not trained, or there are
+            several.
+    """
+    if wanted is None:
+        found = names.find_head(source.shapes, source.path)
+        if found in heads.HEADS:
+            return found
+        logging.info(
+            "%s was pre-trained: filling masked words. It can tell next "
+            "sentences too: --head=next_sentence.",
+            source.path,
+        )
+        return names.HEADS[found].parts[0]
+    own = names.HEADS[wanted].variables
+    missing = sorted(own.keys() - source.shapes.keys())
+    if missing:
+        here = source.shapes.keys()
+        others = [
+            name
+            for name, head in heads.HEADS.items()
+            if head.weights.variables.keys() <= here
+        ]
+        raise InputError(
+            f"{source.path} has no {wanted} head: {', '.join(missing)} are not "
+            f"there. Train it with {heads.HEADS[wanted].trained_by}, or give "
+            f"--head={' or '.join(others)}. Received: head={wanted}"
+        )
+    _check_trained(source, wanted)
+    return wanted
+
+
+def _check_trained(source: opened.Checkpoint, head: str) -> None:
+    """Raises InputError if a run left the head as it was.
+
+    Pre-training without next sentences keeps that head, at random values.
+    """
+    stored = (*source.state, *_names_in_run(source))
+    of_slots = filter(None, map(optimization.slot_of, stored))
+    trained = {variable for variable, _ in of_slots}
+    if trained and not names.HEADS[head].variables.keys() <= trained:
+        raise InputError(
+            f"{source.path} has a {head} head that its run did not train (as "
+            "by data made with --objective=none). Train it with "
+            f"{heads.HEADS[head].trained_by}, or choose another --head. "
+            f"Received: head={head}"
+        )
+
+
+def _names_in_run(source: opened.Checkpoint) -> Collection[str]:
+    """Returns what the run of a best checkpoint stores, which has weights only.
+
+    Names of the newest checkpoint of the run that can be read; none if the
+    source is not the best of a run.
+    """
+    own, _ = os.path.split(source.path)
+    folder, name = os.path.split(own)
+    if source.format != "tf1" or name != best.FOLDER:
+        return ()
+    for _, prefix in reversed(tf1_files.numbered(folder).items()):
+        with contextlib.suppress(tf1_files.UnreadableError):
+            return tf1_files.shapes(prefix)
+    return ()
+
+
+# ---- A checkpoint -----------------------------------------------------------
+
+
+def make(
+    head: str,
+    source: opened.Checkpoint,
+    files: trained_models.ModelFiles,
+    settings: makers.Settings,
+) -> saved_model.Export:
+    """Returns a checkpoint's model as one that takes raw text.
+
+    Args:
+        head: Of heads.HEADS.
+        source: The checkpoint, which has this head.
+        files: What belongs to it.
+        settings: For the head.
+
+    Raises:
+        InputError: The settings do not fit the model.
+    """
+    return heads.HEADS[head].make(source, files, settings)
+
+
+# ---- What answers -----------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A function of raw text.
+
+    Attributes:
+        head: Of heads.HEADS.
+        serve: Takes the columns of some rows by name, returns its outputs.
+        inputs: The columns that it takes.
+        labels: Of a classifier; none of others.
+        unit: Of an encoder, what has a vector.
+        top_k: Of a masked language model, pieces for each mask.
+    """
+
+    head: str
+    serve: Callable[..., dict[str, tf.Tensor]]
+    inputs: frozenset[str]
+    labels: tuple[str, ...]
+    unit: str
+    top_k: int
+
+
+def of_export(made: saved_model.Export) -> Model:
+    """Returns the function of a model that is not saved."""
+    function = made.signatures["serving_default"]
+    parameters = inspect.signature(function.python_function).parameters
+
+    def serve(**columns):
+        # Holds the module, which holds the weights.
+        return made.signatures["serving_default"](**columns)
+
+    description = json.loads(made.files["export.json"])
+    labels = made.files.get(original.LABELS, "").splitlines()
+    return _model(description, labels, serve, frozenset(parameters))
+
+
+def load(path: str) -> Model:
+    """Returns the function of a SavedModel.
+
+    Raises:
+        InputError: The folder holds none, or none that was exported here.
+    """
+    if not tf.io.gfile.exists(os.path.join(path, "saved_model.pb")):
+        problem = "The folder holds no SavedModel: saved_model.pb is not there."
+        if not tf.io.gfile.exists(path):
+            problem = "There is no such folder."
+        elif not tf.io.gfile.isdir(path):
+            problem = "This is a file, and a SavedModel is a folder."
+        raise InputError(
+            f"{problem} Write one with export_saved_model.py, or give a "
+            "checkpoint by --model_dir or --init_checkpoint. "
+            f"Received: saved_model={path}"
+        )
+    assets = os.path.join(path, "assets")
+    description = opened.read_json(assets, "export.json")
+    if description.get("head") not in heads.HEADS:
+        raise InputError(
+            f"The SavedModel {path} was not written by export_saved_model.py "
+            "of this version: assets/export.json does not name a head of "
+            f"{', '.join(heads.HEADS)}. Export it again. "
+            f"Received: head={description.get('head')}"
+        )
+    labels = original.read_labels(
+        os.path.join(assets, original.LABELS), "Export the model again."
+    )
+    loaded = _load(path)
+    signature = loaded.signatures["serving_default"]
+    classes = signature.structured_outputs.get("probabilities")
+    if description["head"] == "classification" and classes is not None:
+        count = classes.shape[-1]
+        if count != len(labels or ()):
+            raise InputError(
+                f"The SavedModel {path} has {count} classes, and its "
+                f"assets/{original.LABELS} names {len(labels or ())}. "
+                "Export it again."
+            )
+
+    def serve(**columns):
+        # Holds the loaded model, which holds the weights.
+        return loaded.signatures["serving_default"](**columns)
+
+    inputs = frozenset(signature.structured_input_signature[1])
+    return _model(description, labels, serve, inputs)
+
+
+def _load(path: str) -> Any:
+    """Loads a SavedModel; InputError if it is damaged."""
+    try:
+        return tf.saved_model.load(path)
+    except tf.errors.ResourceExhaustedError:
+        raise
+    except (OSError, ValueError, LookupError, tf.errors.OpError) as error:
+        paths = [os.path.join(path, part) for part in _PARTS]
+        plain = next(filter(None, map(tf1_files.not_weights, paths)), None)
+        absent = next((x for x in paths if not tf.io.gfile.exists(x)), None)
+        reason = plain or f"{str(error)[:200].rstrip('.')}."
+        if absent:
+            reason = f"{absent} is not there."
+        raise InputError(
+            f"The SavedModel {path} is damaged, or not all there: "
+            f"{reason} Export it again, or copy the whole folder again."
+        ) from error
+
+
+def _model(
+    description: Mapping[str, Any],
+    labels: Sequence[str] | None,
+    serve: Callable,
+    inputs: frozenset[str],
+) -> Model:
+    return Model(
+        description["head"],
+        serve,
+        inputs,
+        tuple(labels or ()),
+        description.get("unit", ""),
+        description.get("top_k", 0),
+    )

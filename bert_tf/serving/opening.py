@@ -1,0 +1,320 @@
+"""Makes a model of raw text from a checkpoint and from what is said of it.
+
+The user says some of it; what a run's folder or the checkpoint tells need not
+be said again. The scripts and `bert_tf.load` share this: the first call what
+is said flags, the second keywords, and the names are the same.
+"""
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bert_tf import vocab_files
+from bert_tf.checkpoints import (
+    opened,
+    original,
+    sentence_transformers,
+    trained_models,
+)
+from bert_tf.errors import InputError
+from bert_tf.exporting import saved_model
+from bert_tf.serving import heads, makers
+from bert_tf.serving import model as serving_model
+from bert_tf.tasks import labels as label_column
+from bert_tf.tasks.classification import glue
+from bert_tf.tasks.classification import task as classification
+from bert_tf.tasks.features import layers as feature_layers
+from bert_tf.tasks.squad import answers as squad_answers
+from bert_tf.tasks.squad import threshold as squad_threshold
+from bert_tf.tasks.squad import windows as squad_windows
+from bert_tf.tasks.tagging import schemes
+from bert_tf.text import long_documents
+
+import tensorflow as tf
+from absl import logging
+
+# Of a run, in its folder.
+FLAGS_FILE = "flags.txt"
+
+
+@dataclasses.dataclass(frozen=True)
+class Said:
+    """What is said of a model: by the user, and by the flags of its run.
+
+    Attributes:
+        given: Name -> value of all that a user may say, None of what they
+            leave to the run or to a default.
+        read: Takes a name and the text of a flag of the run, and returns its
+            value; ValueError if it is none.
+        folder: Of the run; "" where no run is given.
+        texts: The run's flags as text; none where there are no such.
+        path: Of the checkpoint as the user gives it; None of a run.
+    """
+
+    given: Mapping[str, Any]
+    read: Callable[[str, str], Any]
+    folder: str = ""
+    texts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    path: str | None = None
+
+    def user(self, name: str, default: Any = None) -> Any:
+        """Returns what the user says, or else the default."""
+        value = self.given[name]
+        return default if value is None else value
+
+    def any(self, name: str, default: Any) -> Any:
+        """Returns what the user says, or else the run, or else the default."""
+        if self.given[name] is not None:
+            return self.given[name]
+        return self.run(name, lambda text: self.read(name, text), default)
+
+    def run(self, name: str, read: Callable[[str], Any], default: Any) -> Any:
+        """Returns what `read` makes of the run's flag; the default of none."""
+        if name not in self.texts:
+            return default
+        try:
+            return read(self.texts[name])
+        except ValueError as error:
+            way_out = f", or give --{name}" * (name in self.given)
+            path = os.path.join(self.folder, FLAGS_FILE)
+            raise InputError(
+                f"{path}, which keeps the flags of the run, is wrong: "
+                f"{error}. Bring it back as it was{way_out}."
+            ) from error
+
+    def file(self, name: str) -> str | None:
+        """Returns a file that the run left; None if there is none."""
+        path = os.path.join(self.folder, name)
+        return path if self.folder and tf.io.gfile.exists(path) else None
+
+
+def make(
+    source: opened.Checkpoint,
+    said: Said,
+    check: Callable[[str], None] = lambda _: None,
+) -> saved_model.Export:
+    """Returns the model of a checkpoint as one that takes raw text.
+
+    Args:
+        source: The checkpoint.
+        said: Of the model.
+        check: Called with the head before anything is made; raises InputError
+            if something is given that belongs to another.
+
+    Raises:
+        InputError: What is said does not fit the checkpoint, or not all that
+            is needed is known.
+    """
+    head = serving_model.find_head(source, said.user("head"))
+    check(head)
+    lower = said.any("do_lower_case", source.do_lower_case)
+    lower = True if lower is None else lower
+    vocab_files.validate_case_matches_checkpoint(lower, said.path)
+    files = trained_models.ModelFiles.load(
+        said.user("bert_config_file") or said.file(original.CONFIG),
+        said.user("vocab_file") or said.file(original.VOCAB),
+        lower,
+        source,
+    )
+    longest = files.config.max_position_embeddings
+    default = min(heads.HEADS[head].usual_length, longest)
+    length = said.any("max_seq_length", default)
+    own = _OWN[head](said, source, length) if head in _OWN else {}
+    common = {"do_lower_case": lower, "max_seq_length": length}
+    return serving_model.make(
+        head, source, files, makers.Settings(**common | own)
+    )
+
+
+# ---- What each head needs ---------------------------------------------------
+
+# Each: what is said, the checkpoint, and the length -> what serving.Settings
+# has besides.
+
+
+def _encoder(
+    said: Said, source: opened.Checkpoint, length: int
+) -> dict[str, Any]:
+    own = {"unit": "mean", "normalize": False, "features": "last"}
+    given = {name: said.user(name) for name in own}
+    longest = said.any("max_seq_length", None)
+    vectors = sentence_transformers.choose(
+        source.path,
+        given | {"max_seq_length": longest},
+        sentence_transformers.Vectors(
+            max_seq_length=length,
+            **{name: said.user(name, value) for name, value in own.items()},
+        ),
+    )
+    return {
+        "choice": feature_layers.Choice(vectors.features),
+        "unit": vectors.unit,
+        "normalize": vectors.normalize,
+        "max_seq_length": vectors.max_seq_length,
+    }
+
+
+def _masked_lm(said: Said, *_: Any) -> dict[str, Any]:
+    return {"top_k": said.user("top_k", 5)}
+
+
+def _classification(
+    said: Said, source: opened.Checkpoint, _: int
+) -> dict[str, Any]:
+    if said.user("task_name") is not None:
+        task = _find_task(said.user("task_name"))
+    else:
+        task = said.run(
+            "task_name", lambda x: _find_task(x) if x else None, None
+        )
+    labels, labels_from = _classes(said, source, task)
+    pairs = said.user("pairs")
+    if pairs is None:
+        pairs = bool(said.texts.get("text_b_column")) or not said.texts
+        pairs = task.takes_pairs if task else pairs
+    stride = said.run("window_stride", _read_stride, None)
+    documents = said.run(
+        "long_documents",
+        lambda method: long_documents.LongDocuments(method, stride),
+        long_documents.LongDocuments(),
+    )
+    return {
+        "labels": labels,
+        "labels_from": labels_from,
+        "takes_pairs": pairs,
+        "is_multi_label": trained_models.is_multi_label(source),
+        "documents": documents,
+    }
+
+
+def _classes(
+    said: Said, source: opened.Checkpoint, task: classification.Task | None
+) -> tuple[tuple[str, ...] | None, str]:
+    """Returns the labels, None for a score, and what says which they are."""
+    given, is_score = said.user("labels"), said.user("regression", False)
+    if given and is_score:
+        raise InputError(
+            "--labels and --regression contradict each other: leave one out. "
+            f"Received: labels={','.join(given)}, regression=True"
+        )
+    if given:
+        label_column.check(given)
+    _check_task(said, task)
+    if given:
+        return tuple(given), "--labels"
+    if is_score:
+        return None, "--regression"
+    if task:
+        return task.labels, f"the task {task.name}"
+    (count,) = source.shapes["output_bias"]
+    if said.folder:
+        labels_from = os.path.join(said.folder, original.LABELS)
+        labels = trained_models.read_labels(said.folder)
+        if labels is None and count > 1:
+            raise InputError(
+                f"There is no {labels_from}, which names the {count} classes. "
+                "Bring it back, or give --labels in the order of training."
+            )
+        return labels, labels_from
+    if source.labels or count == 1:
+        return source.labels if count > 1 else None, "the checkpoint"
+    raise InputError(
+        "The labels are not known. Give --labels, --task_name or --regression."
+    )
+
+
+def _check_task(said: Said, task: classification.Task | None) -> None:
+    """Raises InputError if the task named has others than the labels given."""
+    name, given = said.user("task_name"), said.user("labels")
+    is_score = not given
+    if name is None or (is_score and not said.user("regression", False)):
+        return
+    labels = None if is_score else tuple(given or ())
+    if task and task.labels != labels:
+        flag = "--regression" if is_score else "--labels"
+        has = label_column.listed(task.labels) if task.labels else "a score"
+        wanted = label_column.listed(labels, ",") if labels else "a score"
+        raise InputError(
+            f"--task_name and {flag} contradict each other, as {task.name} has "
+            f"{has}: leave one out. Received: task_name={name}, "
+            f"labels={wanted}"
+        )
+
+
+def _read_stride(text: str) -> int:
+    if not text.isdecimal():
+        raise InputError(
+            "--window_stride must be a whole number. "
+            f"Received: window_stride={text}"
+        )
+    return int(text)
+
+
+def _find_task(name: str) -> classification.Task:
+    try:
+        return glue.find(name)
+    except ValueError:
+        raise InputError(
+            f"--task_name must be one of {', '.join(glue.NAMES)}. For a task "
+            "of your own leave it out, and give --labels. "
+            f"Received: task_name={name}"
+        ) from None
+
+
+def _tagging(said: Said, source: opened.Checkpoint, _: int) -> dict[str, Any]:
+    given: Sequence[str] = said.user("labels", ())
+    if given:
+        label_column.check(given)
+    labels = tuple(given) or source.labels
+    if not labels and said.folder:
+        labels = trained_models.read_labels(said.folder)
+    if not labels:
+        raise InputError(
+            "The labels are not known. Give --labels in the order of training."
+        )
+    scheme = said.any("scheme", None)
+    if not scheme:
+        scheme = schemes.detect_scheme(labels)
+        logging.info(
+            "The labels look like %s; --scheme names another, such as IOB1.",
+            scheme,
+        )
+    return {"labels": labels, "scheme": scheme}
+
+
+def _span(said: Said, _: opened.Checkpoint, length: int) -> dict[str, Any]:
+    negative = said.any("version_2_with_negative", False)
+    threshold = None
+    given = said.user("null_score_diff_threshold")
+    if given is not None and not negative:
+        raise InputError(
+            "--null_score_diff_threshold goes with --version_2_with_negative, "
+            "of questions without an answer. Received: "
+            f"null_score_diff_threshold={given}, version_2_with_negative=False"
+        )
+    if negative:
+        text = said.any("null_score_diff_threshold", "0.0")
+        threshold = squad_threshold.find(text, True, said.folder).known()
+    return {
+        "layout": squad_windows.Layout(
+            length,
+            said.any("doc_stride", 128),
+            said.any("max_query_length", 64),
+        ),
+        "search": squad_answers.Search(
+            said.any("n_best_size", 20),
+            said.any("max_answer_length", 30),
+            negative,
+        ),
+        "threshold": threshold,
+    }
+
+
+_OWN: Mapping[str, Callable[..., dict[str, Any]]] = {
+    "encoder": _encoder,
+    "masked_lm": _masked_lm,
+    "classification": _classification,
+    "tagging": _tagging,
+    "span": _span,
+}

@@ -1,0 +1,1 @@
+"""What scripts do with their flags: models, plans and data made of them."""

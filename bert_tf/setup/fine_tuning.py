@@ -1,0 +1,286 @@
+"""What the flags of `flags.fine_tuning` ask for: files, folder, weights, plan.
+
+Called from the `main` of the fine-tuning scripts only.
+"""
+
+import dataclasses
+import os
+import tempfile
+
+from bert_tf import vocab_files
+from bert_tf.checkpoints import formats, opened, tf1_files, trained_models
+from bert_tf.errors import InputError
+from bert_tf.flags import command_line, flagfiles
+from bert_tf.flags import fine_tuning as fine_tuning_flags
+from bert_tf.flags import run as run_flags
+from bert_tf.setup import run as run_setup
+from bert_tf.setup import run_folder
+from bert_tf.training import distribution, fine_tuning, memory_use
+
+import tensorflow as tf
+from absl import logging
+
+# ---- The work ---------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """What is asked for; the flags of the same names."""
+
+    train: bool
+    evaluate: bool
+    predict: bool
+    export: bool
+
+
+def work() -> Work:
+    """Returns what is asked for.
+
+    Raises:
+        InputError: Nothing is; or there is no trained model, and none is to be
+            trained.
+    """
+    asked = Work(
+        fine_tuning_flags.DO_TRAIN.value,
+        fine_tuning_flags.DO_EVAL.value,
+        fine_tuning_flags.DO_PREDICT.value,
+        fine_tuning_flags.DO_EXPORT.value,
+    )
+    if not any(dataclasses.astuple(asked)):
+        raise InputError(
+            "At least one of --do_train, --do_eval, --do_predict and "
+            "--do_export must be true."
+        )
+    if not asked.train:
+        run_setup.own_weights(_own_weights())
+    return asked
+
+
+def load_files() -> trained_models.ModelFiles:
+    """Reads config and vocabulary, and checks them against each other.
+
+    Raises:
+        InputError: They can't be read, or contradict each other.
+    """
+    lower = fine_tuning_flags.DO_LOWER_CASE.value
+    vocab_files.validate_case_matches_checkpoint(
+        lower, run_flags.INIT_CHECKPOINT.value
+    )
+    files = trained_models.ModelFiles.load(
+        run_flags.BERT_CONFIG_FILE.value,
+        fine_tuning_flags.VOCAB_FILE.value,
+        lower,
+        run_setup.find_source(),
+    )
+    memory_use.check_room_for_weights(files.config)
+    return files
+
+
+def set_up_distribution() -> tf.distribute.Strategy:
+    """Returns the strategy; the batch sizes that the run takes fit it."""
+    strategy = run_setup.set_up_distribution()
+    if fine_tuning_flags.DO_TRAIN.value:
+        distribution.check_batch_size(
+            strategy,
+            fine_tuning_flags.TRAIN_BATCH_SIZE.name,
+            fine_tuning_flags.TRAIN_BATCH_SIZE.value,
+            fine_tuning_flags.ACCUMULATE.value,
+        )
+    for work, flag in (
+        (fine_tuning_flags.DO_EVAL, fine_tuning_flags.EVAL_BATCH_SIZE),
+        (fine_tuning_flags.DO_PREDICT, fine_tuning_flags.PREDICT_BATCH_SIZE),
+    ):
+        if work.value:
+            distribution.check_batch_size(strategy, flag.name, flag.value)
+    return strategy
+
+
+def plan(strategy: tf.distribute.Strategy) -> fine_tuning.Plan:
+    """Returns how to train."""
+    own = fine_tuning_flags
+    if own.GROUP_BY_LENGTH.value and distribution.is_tpu(strategy):
+        raise InputError(
+            "--group_by_length gives batches of many shapes, and a TPU would "
+            "compile each: leave it out."
+        )
+    return fine_tuning.Plan(
+        batch_size=own.TRAIN_BATCH_SIZE.value,
+        accumulate=own.ACCUMULATE.value,
+        num_train_epochs=own.NUM_TRAIN_EPOCHS.value,
+        warmup_proportion=own.WARMUP_PROPORTION.value,
+        group_by_length=own.GROUP_BY_LENGTH.value,
+        **run_setup.plan_fields(),
+    )
+
+
+# ---- The folder -------------------------------------------------------------
+
+
+def make_folder(
+    strategy: tf.distribute.Strategy, identity: tuple[str, ...]
+) -> str:
+    """Makes output_dir, unless it holds another run to train.
+
+    Args:
+        strategy: The run's.
+        identity: Flags that a run in progress can't change.
+
+    Returns:
+        Where this process writes its records: output_dir for a run that
+        begins, else a folder that goes at the end. Those in output_dir may be
+        of a training that is under way, and each worker reads its own.
+    """
+    trains = fine_tuning_flags.DO_TRAIN.value
+    folder = run_flags.OUTPUT_DIR.value
+    if run_flags.CHECK_ONLY.value:
+        run_folder.check_output_dir(identity if trains else None)
+        return _removed_at_end(tempfile.mkdtemp())
+    run_folder.claim_output_dir(strategy, identity if trains else None)
+    if not distribution.is_chief(strategy):
+        return _removed_at_end(tempfile.mkdtemp())
+    if trains and not tf1_files.latest(folder):
+        return folder
+    folder = os.path.join(folder, run_folder.records_folder(trains))
+    tf.io.gfile.makedirs(folder)
+    return _removed_at_end(folder)
+
+
+def _removed_at_end(folder: str) -> str:
+    """Returns the folder, which goes when the script ends."""
+
+    def remove():
+        try:
+            tf.io.gfile.rmtree(folder)
+        except tf.errors.OpError as error:
+            logging.warning("%s could not be removed: %s", folder, error)
+
+    command_line.at_end(remove)
+    command_line.unwind_at_sigterm()
+    return folder
+
+
+# ---- The weights ------------------------------------------------------------
+
+# What of a run's identity does not change how a text is read: which data it
+# has, how it trains, and labels, which are checked by themselves.
+_NOT_OF_READING = frozenset(
+    {
+        "task_name",
+        "data_dir",
+        "train_file",
+        "dev_fraction",
+        "seed",
+        "label_column",
+        "labels",
+        "scheme",
+        "regression",
+        "class_weights",
+        "train_batch_size",
+        "group_by_length",
+    }
+)
+
+
+def flags_of_training() -> dict[str, str]:
+    """Returns the flags, as text, that output_dir's weights were trained with.
+
+    There are none while the run itself trains, nor of weights from elsewhere.
+    """
+    if fine_tuning_flags.DO_TRAIN.value or not _own_weights():
+        return {}
+    return flagfiles.read_if_there(run_folder.flags_file())
+
+
+def known_labels() -> tuple[str, ...] | None:
+    """Returns the labels of output_dir, or of the weights to predict with."""
+    labels = trained_models.read_labels(run_flags.OUTPUT_DIR.value)
+    if labels or fine_tuning_flags.DO_TRAIN.value:
+        return labels
+    source = run_setup.open_init_checkpoint()
+    return source.labels if source else None
+
+
+def check_trained(
+    head: str, identity: tuple[str, ...], of_hold_out: tuple[str, ...] = ()
+) -> opened.Checkpoint:
+    """Looks at the weights and flags of a training that this run follows.
+
+    Args:
+        head: What the weights must have: a key of names.HEADS.
+        identity: Flags that a run in progress can't change. Of those that say
+            how texts are read a change is logged.
+        of_hold_out: Flags that must not change, as they say which rows were
+            not trained on.
+
+    Returns:
+        The weights.
+    """
+    source = find_trained(head)
+    before = flags_of_training()
+    changed = flagfiles.changes(before) if before else {}
+    fatal = [changed[name] for name in of_hold_out if name in changed]
+    if fatal:
+        raise InputError(
+            "The rows to evaluate on would not be those that were held out of "
+            "training: give the flags of training, or a --dev_file. "
+            f"Received: {'; '.join(fatal)}"
+        )
+    for name in identity:
+        if name in changed and name not in _NOT_OF_READING:
+            logging.warning(
+                "Texts are read in another way than in the training of %s: %s",
+                source.path,
+                changed[name],
+            )
+    return source
+
+
+def find_trained(head: str) -> opened.Checkpoint:
+    """Opens the fine-tuned weights to evaluate, predict and export with.
+
+    Args:
+        head: What they must have: a key of names.HEADS.
+    """
+    own = _own_weights()
+    if not own or not fine_tuning_flags.DO_TRAIN.value:
+        own = run_setup.own_weights(own)
+    return trained_models.with_trained_head(formats.open_checkpoint(own), head)
+
+
+def _own_weights() -> str | None:
+    """Returns the weights that the run in output_dir ended with, if any."""
+    return trained_models.own_checkpoint(
+        run_flags.OUTPUT_DIR.value,
+        fine_tuning_flags.USE_CHECKPOINT.value == "best",
+    )
+
+
+def restore_trained(run: fine_tuning.Run, head: str) -> int:
+    """Sets the model to fine-tuned weights, and returns their step."""
+    source = find_trained(head)
+    with run.strategy.scope():
+        return trained_models.restore(run.model, source, head)
+
+
+def report_check(
+    run: fine_tuning.Run, head: str, max_seq_length: int, rows: int = 1
+) -> None:
+    """Says what --check_only found, at its end.
+
+    Args:
+        run: What would be trained; else its weights are read.
+        head: As of `find_trained`.
+        max_seq_length: Of its sequences.
+        rows: Sequences of an example.
+    """
+    if fine_tuning_flags.DO_TRAIN.value:
+        run_setup.report_model(
+            run.strategy,
+            run.model,
+            fine_tuning_flags.TRAIN_BATCH_SIZE.value * rows,
+            fine_tuning_flags.ACCUMULATE.value,
+            {"S": max_seq_length},
+        )
+    else:
+        restore_trained(run, head)
+    run_setup.report_no_problem()

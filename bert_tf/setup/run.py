@@ -1,0 +1,353 @@
+"""What the flags of `flags.run` ask for: devices, folder, weights, checks.
+
+Called from the `main` of the training scripts only.
+"""
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bert_tf import files, modeling
+from bert_tf.checkpoints import (
+    formats,
+    model_files,
+    opened,
+    original,
+    restoring,
+    tf1_files,
+)
+from bert_tf.errors import InputError
+from bert_tf.flags import flagfiles, output_paths
+from bert_tf.flags import optimization as optimization_flags
+from bert_tf.flags import run as run_flags
+from bert_tf.setup import run_folder
+from bert_tf.training import (
+    accelerators,
+    distribution,
+    memory_use,
+    recipes,
+)
+from bert_tf.training import state as training_state
+
+import keras
+import tensorflow as tf
+from absl import flags, logging
+
+# ---- On what ----------------------------------------------------------------
+
+
+def set_up_distribution(*inputs: flags.FlagHolder) -> tf.distribute.Strategy:
+    """Returns the strategy that the flags ask for.
+
+    Args:
+        inputs: paths of records, if they are not made in --output_dir.
+    """
+    if run_flags.MASTER.value:
+        raise InputError(
+            "--master belonged to TF1 sessions. Give the address of a TPU as "
+            "--tpu_name, or describe the workers in TF_CONFIG and use "
+            "--distribution_strategy=multi_worker_mirrored."
+        )
+    name = run_flags.DISTRIBUTION_STRATEGY.value
+    if run_flags.USE_TPU.value and name not in (None, "tpu"):
+        raise InputError(
+            "--use_tpu means --distribution_strategy=tpu. "
+            f"Received: distribution_strategy={name}"
+        )
+    if is_remote():
+        _check_remote(run_flags.OUTPUT_DIR, run_flags.INIT_CHECKPOINT, *inputs)
+    if run_flags.DETERMINISTIC_OPS.value:
+        # On GPUs deterministic scatters go through the host. Ours write to no
+        # place twice, so they are deterministic as they are.
+        os.environ.setdefault("TF_DISABLE_SCATTER_OP_DETERMINISM", "1")
+        tf.config.experimental.enable_op_determinism()
+    strategy = distribution.set_up(
+        "tpu" if on_tpu() else name or "default",
+        run_flags.DTYPE.value,
+        run_flags.SEED.value,
+        run_flags.LOGICAL_CPUS.value,
+        run_flags.TPU_NAME.value,
+        run_flags.TPU_ZONE.value,
+        run_flags.GCP_PROJECT.value,
+    )
+    output_paths.check_remote(flags.FLAGS, of_runs=True)
+    cores = strategy.num_replicas_in_sync
+    wanted = run_flags.NUM_TPU_CORES.value
+    if distribution.is_tpu(strategy) and wanted not in (None, cores):
+        raise InputError(
+            f"The TPU has another number of cores. Received: "
+            f"num_tpu_cores={wanted}, the TPU has {cores}"
+        )
+    return strategy
+
+
+def on_tpu() -> bool:
+    """Whether a TPU is asked for."""
+    name = run_flags.DISTRIBUTION_STRATEGY.value
+    return run_flags.USE_TPU.value or name == "tpu"
+
+
+def is_remote() -> bool:
+    """Whether other hosts read the records than this one."""
+    return on_tpu() and run_flags.TPU_NAME.value not in (None, "local")
+
+
+def _check_remote(*paths: flags.FlagHolder) -> None:
+    """Raises InputError unless the hosts of a remote TPU can read the paths."""
+    for flag in paths:
+        given = [flag.value] if isinstance(flag.value, str) else flag.value
+        for path in given or ():
+            if "://" not in path:
+                raise InputError(
+                    "The hosts of a TPU elsewhere can't read local files: put "
+                    "them in a bucket, such as gs://bucket/folder. Received: "
+                    f"{flag.name}={path}, "
+                    f"tpu_name={run_flags.TPU_NAME.value}"
+                )
+
+
+# ---- How --------------------------------------------------------------------
+
+
+def recipe() -> recipes.Recipe:
+    """Returns what the flags of the optimizer say, checked."""
+    return recipes.Recipe(
+        optimizer=optimization_flags.OPTIMIZER.value,
+        lr_schedule=optimization_flags.LR_SCHEDULE.value,
+        end_learning_rate=optimization_flags.END_LEARNING_RATE.value,
+        lr_power=optimization_flags.LR_POWER.value,
+        num_cooldown_steps=optimization_flags.NUM_COOLDOWN_STEPS.value,
+        weight_decay_rate=optimization_flags.WEIGHT_DECAY_RATE.value,
+        adam_epsilon=optimization_flags.ADAM_EPSILON.value,
+        clip_norm=optimization_flags.CLIP_NORM.value,
+        clipping=optimization_flags.CLIPPING.value,
+        layer_decay=optimization_flags.LAYER_DECAY.value,
+        dtype=run_flags.DTYPE.value,
+    )
+
+
+def plan_fields() -> dict[str, Any]:
+    """Returns what of a session's plan the flags of all scripts say."""
+    return {
+        "learning_rate": optimization_flags.LEARNING_RATE.value,
+        "seed": run_flags.SEED.value,
+        "iterations_per_loop": run_flags.ITERATIONS_PER_LOOP.value,
+        "save_checkpoints_steps": run_flags.SAVE_CHECKPOINTS_STEPS.value,
+        "keep_checkpoint_max": run_flags.KEEP_CHECKPOINT_MAX.value,
+        "log_steps": log_steps(),
+        "recipe": recipe(),
+        "peak_flops": run_flags.PEAK_FLOPS.value,
+        "profile_steps": profile_steps(),
+        "remat": run_flags.REMAT.value,
+        "check_only": run_flags.CHECK_ONLY.value,
+    }
+
+
+def profile_steps() -> tuple[int, int] | None:
+    """The steps after which a trace begins and ends."""
+    text = run_flags.PROFILE_STEPS.value
+    if text is None:
+        return None
+    first, _, last = text.partition(":")
+    if not (first.isdigit() and last.isdigit() and 0 < int(first) < int(last)):
+        raise InputError(
+            "--profile_steps must be FIRST:LAST with 0 < FIRST < LAST, such as "
+            f"100:110. Received: profile_steps={text!r}"
+        )
+    return int(first), int(last)
+
+
+def log_steps() -> int:
+    """Steps between log lines."""
+    return run_flags.LOG_STEPS.value or (100 if on_tpu() else 10)
+
+
+# ---- The weights ------------------------------------------------------------
+
+
+def open_init_checkpoint() -> opened.Checkpoint | None:
+    """Opens what the run starts from, unless it goes on or has nothing."""
+    path = run_flags.INIT_CHECKPOINT.value
+    if not path or tf1_files.latest(run_flags.OUTPUT_DIR.value):
+        return None
+    return formats.open_checkpoint(path)
+
+
+def find_source() -> model_files.Source | None:
+    """Returns what config and vocabulary must agree with.
+
+    That is the run in output_dir if there is one, or what a run starts from.
+    """
+    folder = run_flags.OUTPUT_DIR.value
+    if tf1_files.latest(folder):
+        return original.read_files(folder)
+    return open_init_checkpoint()
+
+
+def find_config() -> modeling.BertConfig:
+    """Returns the config of the model that the run starts from."""
+    path = run_flags.BERT_CONFIG_FILE.value
+    config = model_files.find_config(path, find_source())
+    memory_use.check_room_for_weights(config)
+    return config
+
+
+# What of a checkpoint to start from: all of it, or without some.
+Select = Callable[[opened.Checkpoint], opened.Checkpoint]
+
+
+def _all(source: opened.Checkpoint) -> opened.Checkpoint:
+    return source
+
+
+def restore(state: training_state.TrainState, select: Select = _all) -> None:
+    """Sets the state of a training run, then writes its flags and config.
+
+    1. Goes on in output_dir, 2. starts from init_checkpoint, 3. from random
+    weights. The flags come last: a run that can't start must not replace
+    those of the run that output_dir holds.
+    """
+    folder = run_flags.OUTPUT_DIR.value
+    init_checkpoint = run_flags.INIT_CHECKPOINT.value
+    if state.resume(folder):
+        logging.info("Going on from step %d in %s.", state.step, folder)
+    elif init_checkpoint:
+        report = restoring.restore_weights(
+            state.model.variables,
+            select(formats.open_checkpoint(init_checkpoint)),
+        )
+        for line in str(report).splitlines():
+            logging.info("%s", line)
+    else:
+        logging.info("Starting from random weights.")
+    if state.write:
+        flagfiles.write_flagfile(run_folder.flags_file())
+        files.write_text(
+            os.path.join(folder, original.CONFIG),
+            state.model.bert.config.to_json(),
+        )
+
+
+def own_weights(own: str | None) -> str:
+    """Returns which weights to use where nothing is trained.
+
+    Args:
+        own: Those of the run in output_dir, if there are any.
+
+    Raises:
+        InputError: There are none; or there are some, and --init_checkpoint
+            names others, whose results would be taken for the run's.
+    """
+    folder = run_flags.OUTPUT_DIR.value
+    given = run_flags.INIT_CHECKPOINT.value
+    if not own and not given:
+        raise InputError(
+            f"There is no trained model: --output_dir={folder} holds no "
+            "checkpoint. Train one with --do_train=true, or give one by "
+            "--init_checkpoint."
+        )
+    if not own or not given:
+        return own or given
+    if _is_same_path(given, folder):
+        return own
+    if _is_same_path(os.path.dirname(given), folder):
+        return given  # a certain checkpoint of the run
+    started_from = flagfiles.read_if_there(run_folder.flags_file()).get(
+        "init_checkpoint"
+    )
+    if started_from and _is_same_path(given, started_from):
+        return own
+    raise InputError(
+        f"--output_dir={folder} holds a run, whose weights are used, and "
+        "--init_checkpoint names others. Leave it out, or choose another "
+        f"--output_dir for theirs. Received: init_checkpoint={given}"
+    )
+
+
+def _is_same_path(left: str, right: str) -> bool:
+    if "://" in left or "://" in right:
+        return left.rstrip("/") == right.rstrip("/")
+    return os.path.realpath(left) == os.path.realpath(right)
+
+
+def restore_trained(model: keras.Model) -> int:
+    """Sets all weights of a model that is not trained any more.
+
+    Returns:
+        The step of output_dir's newest checkpoint; 0 where output_dir has
+        none and the weights come from init_checkpoint.
+    """
+    newest = tf1_files.latest(run_flags.OUTPUT_DIR.value)
+    source = formats.open_checkpoint(own_weights(newest))
+    restoring.restore_weights(model.variables, source, required="")
+    logging.info("Using the weights of %s.", source.path)
+    if not newest:
+        return 0
+    values = source.read([tf1_files.GLOBAL_STEP])
+    return int(values[tf1_files.GLOBAL_STEP])
+
+
+# ---- Before the first step --------------------------------------------------
+
+
+def report_model(
+    strategy: tf.distribute.Strategy,
+    model: keras.Model,
+    batch_size: int,
+    accumulate: int | None,
+    lengths: Mapping[str, int],
+) -> None:
+    """Says how large the model is that --check_only would train.
+
+    Args:
+        strategy: the run's.
+        model: the one to train.
+        batch_size: sequences per step, over all replicas.
+        accumulate: micro-batches per step; None if it is to be found.
+        lengths: of sequences, "S", and of their predictions, "P", if any.
+    """
+    parameters = sum(math.prod(v.shape) for v in model.trainable_variables)
+    logging.info("Model: %.1f million parameters.", parameters / 1e6)
+    rows = batch_size // strategy.num_replicas_in_sync // (accumulate or 1)
+    logging.info(
+        "Devices: %d replicas of %d sequences at a time, %s; %d GPUs here.",
+        strategy.num_replicas_in_sync,
+        rows,
+        run_flags.DTYPE.value,
+        len(tf.config.list_physical_devices("GPU")),
+    )
+
+    def memory(rows):
+        return memory_use.training_memory(
+            model.bert.config,
+            rows,
+            lengths["S"],
+            lengths.get("P", 0),
+            run_flags.DTYPE.value,
+            run_flags.REMAT.value,
+            accumulate or 1,
+            model.reads_all,
+        ).total
+
+    logging.info(
+        "Memory: about %.1f GB per replica, and the framework's own.",
+        memory(rows) / 1e9,
+    )
+    device = accelerators.local()
+    if device is not None:
+        fits = memory_use.largest(memory, device.memory)
+        logging.info(
+            "Memory: %s has %.0f GB, enough for about %d sequences at a time.",
+            device.name,
+            device.memory / 1e9,
+            fits,
+        )
+
+
+def report_no_problem() -> None:
+    """Ends --check_only."""
+    logging.info(
+        "Found nothing that would stop this run. Nothing was written to %s.",
+        run_flags.OUTPUT_DIR.value,
+    )

@@ -1,0 +1,140 @@
+"""The folder of a run: made, locked, and not another run's.
+
+Called from the `main` of the training scripts only.
+"""
+
+import fnmatch
+import os
+
+from bert_tf import files
+from bert_tf.checkpoints import best, original, tf1_files
+from bert_tf.flags import command_line, flagfiles, written_files
+from bert_tf.flags import run as run_flags
+from bert_tf.storage import run_lock
+from bert_tf.training import distribution, progress
+
+import tensorflow as tf
+
+# The folder's locks: a training may be looked at by one evaluation.
+_TRAINING_LOCK, _EVALUATION_LOCK = "lock", "evaluation.lock"
+_FLAGS = "flags.txt"
+
+
+def claim_output_dir(
+    strategy: tf.distribute.Strategy,
+    identity: tuple[str, ...] | None,
+) -> None:
+    """Makes output_dir this run's own, unless it is another's.
+
+    The chief locks it until the script ends, and removes what a killed run
+    left there half-written.
+
+    Args:
+        strategy: Its chief writes.
+        identity: Flags that a run in progress can't change; None where
+            nothing is trained.
+    """
+    if identity is not None:
+        check_same_run(identity)
+    if not distribution.is_chief(strategy):
+        return
+    folder = run_flags.OUTPUT_DIR.value
+    trains = identity is not None
+    if trains:
+        hold_output_dir()
+    else:
+        hold_output_dir(_EVALUATION_LOCK, "evaluates or predicts")
+    if identity is not None:
+        check_same_run(identity)  # which another may just have begun
+    names = written_files.RUN_FILES if trains else written_files.RESULT_FILES
+    files.remove_leftovers(folder, names)
+    leftovers = os.path.join(folder, records_folder(trains))
+    if tf.io.gfile.exists(leftovers):
+        tf.io.gfile.rmtree(leftovers)
+    if not tf.io.gfile.exists(flags_file()):
+        # By which the next command knows the folder for a run's.
+        flagfiles.write_flagfile(flags_file())
+
+
+def hold_output_dir(
+    name: str = _TRAINING_LOCK, what: str = "trains"
+) -> run_lock.Lock:
+    """Makes output_dir and locks it until the script ends.
+
+    Args:
+        name: Of the lock.
+        what: This process does there.
+    """
+    folder = run_flags.OUTPUT_DIR.value
+    before = None
+    if tf.io.gfile.exists(folder):
+        before = set(tf.io.gfile.listdir(folder))
+    try:
+        tf.io.gfile.makedirs(folder)
+    except tf.errors.OpError as error:
+        raise OSError(
+            f"Cannot make the folder --output_dir={folder}: {error.message}"
+        ) from error
+    command_line.at_end(lambda: _remove_if_useless(folder, before))
+    lock = run_lock.hold(folder, name, what)
+    command_line.at_end(lock.release)
+    # Training has handlers of its own while it makes steps.
+    command_line.unwind_at_sigterm()
+    return lock
+
+
+# What a run has written when it has not made a step yet.
+_BEFORE_STEPS = (
+    _FLAGS,
+    "*.tf_record",
+    original.CONFIG,
+    original.VOCAB,
+    original.LABELS,
+)
+
+
+def _remove_if_useless(folder: str, before: set[str] | None) -> None:
+    """Removes what a run left that failed before it had made anything.
+
+    Args:
+        folder: Of the run.
+        before: What was there before; None if there was no folder.
+    """
+    new = set(tf.io.gfile.listdir(folder)) - (before or set())
+    for name in new:
+        if not any(fnmatch.fnmatchcase(name, x) for x in _BEFORE_STEPS):
+            return
+    for name in new:
+        tf.io.gfile.remove(os.path.join(folder, name))
+    if before is None:
+        tf.io.gfile.rmtree(folder)
+
+
+def check_output_dir(identity: tuple[str, ...] | None) -> None:
+    """Raises what `claim_output_dir` would, and changes nothing."""
+    trains = identity is not None
+    if identity is not None:
+        check_same_run(identity)
+    run_lock.check_free(
+        run_flags.OUTPUT_DIR.value,
+        _TRAINING_LOCK if trains else _EVALUATION_LOCK,
+    )
+
+
+def records_folder(trains: bool) -> str:
+    """The name, in output_dir, of a folder for records that are not kept."""
+    return "records.tmp" if trains else "evaluation.tmp"
+
+
+def check_same_run(identity: tuple[str, ...]) -> None:
+    """Raises InputError if output_dir holds another run, or a damaged one."""
+    folder = run_flags.OUTPUT_DIR.value
+    if tf1_files.latest(folder):
+        flagfiles.check_same_run(flags_file(), identity)
+        best.checkpoint(folder)
+        progress.check_lines(folder)
+
+
+def flags_file() -> str:
+    """The file that keeps the flags of output_dir's run."""
+    return os.path.join(run_flags.OUTPUT_DIR.value, _FLAGS)

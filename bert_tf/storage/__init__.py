@@ -1,0 +1,1 @@
+"""Files and their systems: finding, checking, locking."""

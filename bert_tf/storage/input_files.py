@@ -1,0 +1,98 @@
+"""What is wrong with a file before its content counts.
+
+It is not there, is a folder, or is plainly another thing than what it is taken
+for: a pointer of git-lfs, a web page, compressed.
+"""
+
+import os
+import stat
+
+from bert_tf.errors import InputError
+from bert_tf.storage import file_systems
+
+_LFS = b"version https://git-lfs.github.com"
+_COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip, as also Excel writes it",
+}
+_WIDE = {
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+
+
+def check(path: str | os.PathLike[str], flag: str = "") -> None:
+    """Raises unless there is a file at a path.
+
+    Args:
+        path: Local, or in a bucket.
+        flag: That names it, for the error.
+
+    Raises:
+        FileNotFoundError: There is nothing, or a link to nothing.
+        InputError: It is a folder.
+    """
+    path = os.fspath(path)
+    system = file_systems.of(path)
+    name = f"{flag}=" * bool(flag)
+    if not system.exists(path):
+        raise FileNotFoundError(
+            f"There is no such file. Received: {name}{path}"
+        )
+    if system.isdir(path):
+        raise InputError(
+            f"This is a folder: give a file. Received: {name}{path}"
+        )
+
+
+def check_can_be_read_again(path: str | os.PathLike[str]) -> None:
+    """Raises InputError for a pipe, which gives what it holds but once."""
+    path = os.fspath(path)
+    if file_systems.is_remote(path) or not os.path.exists(path):
+        return
+    mode = os.stat(path).st_mode
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode):
+        raise InputError(
+            "This file is read twice, which a pipe or a device can't be: "
+            f"write what it gives to a file. Received: {path}"
+        )
+
+
+def explain_text(start: bytes) -> str:
+    """Says what a file is that is not the text it was taken for.
+
+    Args:
+        start: Its first bytes, 64 or more of them if there are so many.
+
+    Returns:
+        Such as "it is empty"; "" where its bytes say nothing.
+    """
+    for magic, name in _COMPRESSED.items():
+        if start.startswith(magic):
+            return f"it is compressed ({name}). Unpack it"
+    for magic, name in _WIDE.items():
+        if start.startswith(magic):
+            return f"it is {name}, not UTF-8. Convert it, as with iconv"
+    return explain(start)
+
+
+def explain(start: bytes) -> str:
+    """Says the same of a file of any format."""
+    if not start.strip():
+        return "it is empty"
+    if start.startswith(_LFS):
+        return (
+            "it is a pointer of git-lfs, not the file itself. Run `git lfs "
+            "pull` in the clone that it comes from"
+        )
+    if start.lstrip()[:14].lower().startswith((b"<!doctype html", b"<html")):
+        return (
+            "it is a web page, saved in the place of the file. Download the "
+            "file itself"
+        )
+    return ""

@@ -1,0 +1,78 @@
+"""Finds the files that the user names, local or on gs://."""
+
+import concurrent.futures
+import os
+from collections.abc import Sequence
+
+from bert_tf.errors import InputError
+from bert_tf.storage import file_systems, input_files
+
+from etils import epath
+from etils.epath import stat_utils
+
+_MAGIC = frozenset("*?[")
+# Of a bucket each question takes a tenth of a second.
+_AT_A_TIME = 32
+
+
+def expand(patterns: Sequence[str]) -> list[str]:
+    """Lists the files that match globs, in the order of the globs.
+
+    Raises:
+        InputError: A glob matches nothing, or a file is empty or a folder.
+    """
+    files: list[str] = []
+    for pattern in patterns:
+        # A name may itself hold brackets or stars.
+        exists = bool(pattern) and file_systems.of(pattern).exists(pattern)
+        matches = [pattern] if exists else _glob(pattern)
+        if not matches and _is_link(pattern):
+            matches = [pattern]
+        if not matches:
+            raise InputError(
+                f"No file matches. Received: {pattern!r}. Give existing files "
+                "or globs, separated by commas"
+            )
+        files += matches
+    with concurrent.futures.ThreadPoolExecutor(_AT_A_TIME) as pool:
+        stats = pool.map(_stat, files)
+        for file, stat in zip(files, stats, strict=True):
+            if stat.is_directory:
+                raise InputError(
+                    f"{file} is a folder. Give files or a glob, such as "
+                    f"{file}/*"
+                )
+            input_files.check_can_be_read_again(file)
+            if not stat.length:
+                raise InputError(
+                    f"{file} is empty: leave it out, or bring back what it held"
+                )
+    return files
+
+
+def _is_link(path: str) -> bool:
+    return not file_systems.is_remote(path) and os.path.islink(path)
+
+
+def _stat(file: str) -> stat_utils.StatResult:
+    try:
+        return epath.Path(file).stat()
+    except OSError as error:
+        if not _is_link(file):
+            raise
+        raise file_systems.with_text(
+            error,
+            f"{file} is a link to what is not there: remove it, or bring back "
+            f"what it leads to. Received: {file} -> {os.readlink(file)}",
+        ) from error
+
+
+def _glob(pattern: str) -> list[str]:
+    parts = epath.Path(pattern).parts
+    fixed = 0
+    while fixed < len(parts) and not _MAGIC & set(parts[fixed]):
+        fixed += 1
+    if fixed == len(parts):
+        return []
+    folder = epath.Path(*parts[:fixed])
+    return sorted(map(os.fspath, folder.glob("/".join(parts[fixed:]))))

@@ -1,0 +1,333 @@
+"""One process at a time in a run's folder.
+
+The lock is a file in the folder, which says who holds it and is removed at the
+end. On disks, and on network file systems that share their locks, the file is
+locked as well: who has that lock is alone, and a process of this machine that
+the file names is gone.
+
+In a bucket, and between machines that do not share locks, it is a lease. The
+holder renews the file every RENEW seconds; who sees no renewal for LEASE
+seconds may take it over. No clocks of two machines are compared. A holder that
+has lost its lock ends at once, to write nothing into the run of another.
+"""
+
+import atexit
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Self
+
+from bert_tf.storage import file_systems, lock_file, lock_holders
+from bert_tf.storage.lock_file import Holder
+from bert_tf.storage.lock_holders import HeldError
+
+from absl import logging
+
+# Seconds.
+RENEW = 10.0
+LEASE = 45.0
+# From writing one's name where there are no locks to looking who has won. More
+# than between a newcomer's look and its own name.
+SETTLE = 2.0
+
+# Where there are no locks others may come and go meanwhile.
+_ATTEMPTS = 10
+
+
+class _LostError(Exception):
+    """The lock is another's now."""
+
+
+def hold(
+    folder: str | os.PathLike[str],
+    name: str = "lock",
+    what: str = "works",
+    *,
+    of: str | None = None,
+    renew: float = RENEW,
+    lease: float = LEASE,
+    settle: float = SETTLE,
+) -> "Lock":
+    """Takes the lock of a folder, which is made if need be.
+
+    That of a process which was killed is taken over: on this machine at once,
+    or as soon as the children have ended that it gave its lock to; from another
+    machine when the lease is over.
+
+    Args:
+        folder: Local, or in a bucket.
+        name: Of the file in it.
+        what: This process does there, to tell others: "trains".
+        of: What messages call that which is held; by default the folder.
+        renew: Seconds between two renewals.
+        lease: Seconds without one after which others take the lock over.
+        settle: Seconds until it is clear who has won, where there are no locks.
+
+    Returns:
+        The lock. It is released where it is told so, where its context is left,
+        or where the process ends, but by a signal.
+
+    Raises:
+        HeldError: Another process holds it.
+        OSError: Its file can't be written.
+    """
+    folder = os.fspath(folder)
+    lock = Lock(
+        os.path.join(folder, name),
+        of or folder,
+        Holder.here(what),
+        lock_holders.Times(renew, lease, settle),
+    )
+    try:
+        file_systems.of(folder).makedirs(folder, exist_ok=True)
+        lock.take()
+    except OSError as error:
+        raise file_systems.with_text(
+            error,
+            f"{folder} can't be worked in: its file {name}, which keeps other "
+            f"processes out, can't be written ({error.strerror or error}). "
+            "Choose another folder.",
+        ) from error
+    return lock
+
+
+def check_free(folder: str | os.PathLike[str], name: str = "lock") -> None:
+    """Looks whether `hold` would be refused now; changes nothing.
+
+    Of a bucket, and between machines that do not share locks, that is not known
+    before some time has passed.
+
+    Args:
+        folder: Local, or in a bucket.
+        name: Of the file in it.
+
+    Raises:
+        HeldError: Another process holds the lock.
+    """
+    folder = os.fspath(folder)
+    path = os.path.join(folder, name)
+    if not file_systems.is_remote(path) and file_systems.is_locked(path):
+        raise HeldError(lock_holders.in_use(folder, lock_file.holder(path)))
+
+
+class Lock:
+    """The lock of a folder, from `hold`; a context manager."""
+
+    def __init__(
+        self, path: str, of: str, me: Holder, times: lock_holders.Times
+    ):
+        self._path, self._of, self._me, self._times = path, of, me, times
+        self._descriptor: int | None = None  # of a file that is locked
+        self._renewals = 0
+        self._released = threading.Event()
+        # Between the thread that renews and the one that releases.
+        self._mutex = threading.Lock()
+        self._end_mutex = threading.Lock()
+
+    @property
+    def pass_fds(self) -> tuple[int, ...]:
+        """What `subprocess.Popen` gives a child that is to hold it as well.
+
+        If this process is killed, the next one waits for the child's end. Of a
+        bucket there is nothing to give.
+        """
+        return () if self._descriptor is None else (self._descriptor,)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    # ---- Taking it ----------------------------------------------------------
+
+    def take(self) -> None:
+        """Takes the lock, or raises what `hold` does."""
+        try:
+            if file_systems.is_remote(self._path):
+                self._take_by_lease()
+            else:
+                try:
+                    self._take_file()
+                except file_systems.NoLocksError:
+                    self._take_by_lease()
+        except BaseException:
+            with contextlib.suppress(Exception):
+                self._remove_own()
+            self._unlock()
+            raise
+        atexit.register(self.release)
+        threading.Thread(target=self._keep, daemon=True).start()
+
+    def _take_file(self) -> None:
+        """Takes the lock of the file."""
+        while True:
+            self._descriptor = lock_holders.lock(self._path, self._of)
+            before = lock_file.holder(self._path)
+            if before is None:
+                break
+            if before.is_of_this_machine:
+                lock_holders.say_gone(self._of, before)
+                break
+            # Its machine may share the files, but not the locks.
+            lock_holders.outlive(self._path, self._of, before, self._times)
+            if file_systems.is_at(self._descriptor, self._path):
+                break
+            self._unlock()
+        lock_file.write(self._path, self._me.encode(0))
+
+    def _take_by_lease(self) -> None:
+        """Writes this process into the file, and looks whether it stays."""
+        for _ in range(_ATTEMPTS):
+            data = lock_file.read(self._path)
+            before = Holder.decode(data)
+            if before and before.runs:
+                raise HeldError(lock_holders.in_use(self._of, before))
+            if before and before.runs is False:
+                lock_holders.say_gone(self._of, before)
+            elif before:
+                lock_holders.outlive(self._path, self._of, before, self._times)
+            elif data is not None:  # It may be about to be written.
+                time.sleep(self._times.settle)
+            now = lock_file.holder(self._path)
+            if now and now != before:
+                continue
+            lock_file.write(self._path, self._me.encode(0))
+            time.sleep(self._times.settle)
+            winner = lock_file.holder(self._path)
+            if winner == self._me:
+                return
+            # Nobody: who had the lock has removed what it took for its own.
+            if winner:
+                raise HeldError(lock_holders.in_use(self._of, winner))
+        raise OSError("it does not stay as it was written")
+
+    # ---- Keeping it ---------------------------------------------------------
+
+    def _keep(self) -> None:
+        """Renews the lock until it is released; in a thread of its own."""
+        # Of two that have taken it at one moment, one is to end soon.
+        wait = min(self._times.settle, self._times.renew)
+        failing: float | None = None
+        while not self._released.wait(wait):
+            wait = self._times.renew
+            began = time.monotonic() if failing is None else failing
+            try:
+                with self._mutex, self._patience(began):
+                    self._renew()
+                failing = None
+            except _LostError as error:
+                self._end(str(error))
+            # TensorFlow's errors of buckets are none of Python's.
+            except Exception as error:
+                failing = began
+                text = f"{self._path} can't be renewed: {error}"
+                logging.warning("%s", text)
+                if time.monotonic() - began > self._patience_seconds:
+                    self._end(text)
+
+    @property
+    def _patience_seconds(self) -> float:
+        """How long renewals may fail: less than others wait for one."""
+        return self._times.lease - self._times.renew
+
+    @contextlib.contextmanager
+    def _patience(self, began: float) -> Iterator[None]:
+        """Ends the process where a bucket does not answer at all.
+
+        Not where a disk is slow: others find the file locked.
+        """
+        if self._descriptor is not None:
+            yield
+            return
+        left = began + self._patience_seconds - time.monotonic()
+        text = f"{self._path} can't be renewed: there is no answer"
+        # One that answers, if with an error, is told by that.
+        left = max(left, self._times.renew / 2)
+        timer = threading.Timer(left, self._end, [text])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _renew(self) -> None:
+        """Shows that this process is there.
+
+        Raises:
+            _LostError: The lock is another's.
+        """
+        if self._released.is_set():
+            return
+        data = lock_file.read(self._path)
+        holder = Holder.decode(data)
+        if holder and holder != self._me:
+            raise _LostError(f"{holder.name} has taken it over")
+        if self._descriptor is None:
+            self._renewals += 1
+            lock_file.write(self._path, self._me.encode(self._renewals))
+        elif not file_systems.is_at(self._descriptor, self._path):
+            self._lock_again()
+        elif holder is None:
+            lock_file.write(self._path, self._me.encode(0))
+        else:
+            # Network file systems send it at once; a full disk takes it.
+            os.utime(self._path)
+
+    def _lock_again(self) -> None:
+        """Makes the file again, which somebody has removed."""
+        fresh = file_systems.lock(self._path)
+        if fresh is None:
+            raise _LostError("another process has taken it over")
+        if self._descriptor is not None:
+            os.dup2(fresh, self._descriptor, inheritable=False)
+            os.close(fresh)
+        lock_file.write(self._path, self._me.encode(0))
+
+    def _end(self, reason: str) -> None:
+        """Ends the process, before it writes anything more."""
+        self._end_mutex.acquire()  # For good: it is said once.
+        if self._released.is_set():
+            return
+        sys.stderr.write(
+            f"error: The lock of {self._of} is lost: {reason}. This process "
+            "ends at once, to write nothing into the run of another.\n"
+        )
+        sys.stderr.flush()
+        os._exit(1)
+
+    # ---- Releasing it -------------------------------------------------------
+
+    def release(self) -> None:
+        """Gives the lock back; once is enough."""
+        # A fork has this object too, but the lock is its parent's.
+        if os.getpid() != self._me.process:
+            return
+        with self._mutex:
+            if self._released.is_set():
+                return
+            self._released.set()
+        atexit.unregister(self.release)
+        try:
+            self._remove_own()
+        # The work is done. The next process finds that this one is gone.
+        except Exception as error:
+            logging.warning("%s could not be removed: %s", self._path, error)
+        finally:
+            self._unlock()
+
+    def _remove_own(self) -> None:
+        data = lock_file.read(self._path)
+        # A full disk had room for the file's name, but for nothing in it.
+        is_empty = self._descriptor is not None and not data
+        if is_empty or Holder.decode(data) == self._me:
+            lock_file.remove(self._path)
+
+    def _unlock(self) -> None:
+        if self._descriptor is not None:
+            file_systems.unlock(self._descriptor)
+            self._descriptor = None

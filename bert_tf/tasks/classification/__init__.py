@@ -1,0 +1,1 @@
+"""Classes and numbers for texts and pairs: GLUE's tasks, own files."""

@@ -1,0 +1,81 @@
+"""How much each class counts in training, where some are rare.
+
+A class's weight multiplies the loss of its examples, and the sum of the loss is
+divided by the sum of the weights. Where an example has several labels, the
+weight multiplies the loss of a label where it is given, against that of where
+it is not.
+"""
+
+import collections
+import math
+from collections.abc import Iterable, Sequence
+
+from bert_tf.errors import InputError
+from bert_tf.tasks import tables
+from bert_tf.tasks.labels import listed
+
+BALANCED = "balanced"
+# Beyond them float32 has no digits left for the others.
+_LEAST, _MOST = 1e-6, 1e6
+
+
+def parse(given: Sequence[str], labels: Sequence[str]) -> tuple[float, ...]:
+    """Reads `label=weight` pairs; a class that is not named counts 1.
+
+    Raises:
+        InputError: A pair names no class, or one again, or no positive number.
+    """
+    weights = dict.fromkeys(labels, 1.0)
+    named: set[str] = set()
+    for pair in given:
+        label, _, text = pair.rpartition("=")
+        try:
+            weight = float(text)
+        except ValueError:
+            weight = math.nan
+        is_right = _LEAST <= weight <= _MOST and label not in named
+        if label not in weights or not is_right:
+            raise InputError(
+                f"--class_weights must be {BALANCED}, or LABEL=WEIGHT pairs "
+                f"with weights from {_LEAST:g} to {_MOST:g}, each label once, "
+                f"comma separated. Expected labels: {listed(labels)}. "
+                f"Received: class_weights={pair!r}"
+            )
+        named.add(label)
+        weights[label] = weight
+    return tuple(weights.values())
+
+
+def balanced(
+    examples: Iterable[tables.Example], labels: Sequence[str]
+) -> tuple[float, ...]:
+    """Returns weights with which every class counts the same.
+
+    Those of scikit-learn: n / (classes * n_class). With several labels for an
+    example, the examples without a label over those with it.
+
+    Raises:
+        InputError: A class has no example.
+    """
+    counts: collections.Counter[str] = collections.Counter()
+    number, are_sets = 0, False
+    for example in examples:
+        number += 1
+        if isinstance(example.label, tuple):
+            are_sets = True
+            counts.update(example.label)
+        else:
+            counts[str(example.label)] += 1
+    missing = [label for label in labels if not counts[label]]
+    if missing:
+        raise InputError(
+            "--class_weights=balanced needs an example of each class. Remove "
+            "these from --labels, or give weights as LABEL=WEIGHT. "
+            f"Received: no examples of {', '.join(missing)}"
+        )
+    if are_sets:
+        # A label that all have would weigh 0, and the others 1 / 0.
+        return tuple(
+            max(number - counts[label], 1) / counts[label] for label in labels
+        )
+    return tuple(number / (len(labels) * counts[label]) for label in labels)

@@ -1,0 +1,122 @@
+"""The official metrics of GLUE, computed by scikit-learn and SciPy."""
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+
+from bert_tf.errors import InputError
+
+import numpy as np
+import scipy.stats
+from absl import logging
+from sklearn import metrics
+
+
+def compute(
+    names: Iterable[str],
+    labels: Sequence[float] | np.ndarray,
+    predictions: Sequence[float] | np.ndarray,
+) -> dict[str, float]:
+    """Computes metrics by name.
+
+    A metric that is undefined for these values (a correlation with constant
+    predictions, F1 without positives) is 0.0, and a warning says so.
+
+    Args:
+        names: Of NAMES.
+        labels: Class indices, or scores, [examples]; or 0 and 1 of each label
+            where an example may have several, [examples, labels].
+        predictions: The same kind of values.
+
+    Returns:
+        Name -> value.
+
+    Raises:
+        InputError: An unknown metric, no examples, different lengths, or a
+            value that is not finite.
+    """
+    names = list(names)
+    unknown = [name for name in names if name not in _METRICS]
+    if unknown:
+        raise InputError(
+            f"Unknown metrics. Expected some of {', '.join(NAMES)}. "
+            f"Received: {', '.join(unknown)}"
+        )
+    labels, predictions = np.asarray(labels), np.asarray(predictions)
+    if (
+        labels.ndim != (2 if set(names) & _OF_SETS else 1)
+        or not labels.size
+        or labels.shape != predictions.shape
+    ):
+        raise InputError(
+            "Metrics need one prediction per label, and at least one. "
+            f"Received: labels {labels.shape}, predictions {predictions.shape}"
+        )
+    if not (np.isfinite(labels).all() and np.isfinite(predictions).all()):
+        raise InputError("Metrics need finite labels and predictions.")
+    return {name: _value(name, labels, predictions) for name in names}
+
+
+def _value(name: str, labels: np.ndarray, predictions: np.ndarray) -> float:
+    with warnings.catch_warnings():
+        # What they warn of is said below, once.
+        warnings.simplefilter("ignore")
+        value = float(_METRICS[name](labels, predictions))
+    if math.isfinite(value):
+        return value
+    logging.warning(
+        "%s is undefined for these %d examples (all labels or all predictions "
+        "are the same); reported as 0.0.",
+        name,
+        len(labels),
+    )
+    return 0.0
+
+
+def _matthews(labels: np.ndarray, predictions: np.ndarray) -> float:
+    # scikit-learn reports the undefined 0 / 0 as 0.0 without a word.
+    if len(set(labels)) == 1 or len(set(predictions)) == 1:
+        return math.nan
+    return metrics.matthews_corrcoef(labels, predictions)
+
+
+def _f1(labels: np.ndarray, predictions: np.ndarray) -> float:
+    return metrics.f1_score(labels, predictions, zero_division=math.nan)
+
+
+def _macro_f1(labels: np.ndarray, predictions: np.ndarray) -> float:
+    return metrics.f1_score(
+        labels, predictions, average="macro", zero_division=0.0
+    )
+
+
+def _micro_f1(labels: np.ndarray, predictions: np.ndarray) -> float:
+    return metrics.f1_score(
+        labels, predictions, average="micro", zero_division=math.nan
+    )
+
+
+def _correlation(function: Callable) -> Callable:
+    def correlate(labels: np.ndarray, predictions: np.ndarray) -> float:
+        # One pair of values has no correlation; SciPy raises for it.
+        if len(labels) < 2:
+            return math.nan
+        return function(labels, predictions).statistic
+
+    return correlate
+
+
+_METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "accuracy": metrics.accuracy_score,
+    "f1": _f1,
+    "macro_f1": _macro_f1,
+    "micro_f1": _micro_f1,
+    # The share of examples with exactly the right labels.
+    "subset_accuracy": metrics.accuracy_score,
+    "matthews_correlation": _matthews,
+    "pearson": _correlation(scipy.stats.pearsonr),
+    "spearman": _correlation(scipy.stats.spearmanr),
+}
+NAMES = tuple(_METRICS)
+# Those of examples with several labels, whose F1 is then one of these, too.
+_OF_SETS = {"micro_f1", "subset_accuracy"}

@@ -1,0 +1,175 @@
+"""Classification and regression tasks in files of the user's own."""
+
+import dataclasses
+import random
+from collections.abc import Mapping, Sequence
+
+from bert_tf.errors import InputError
+from bert_tf.tasks import labels as label_column
+from bert_tf.tasks import tables
+from bert_tf.tasks.classification import task as classification
+
+from absl import logging
+
+_METRICS = ("accuracy", "macro_f1")
+_MULTI_LABEL_METRICS = ("micro_f1", "macro_f1", "subset_accuracy")
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """How the user's own files are laid out; attributes as in Split."""
+
+    text_a: str | int
+    text_b: str | int | None
+    label: str | int
+    key: str | int | None = None
+    has_header: bool = True
+    file_format: str | None = None  # None: by the file's name.
+
+    def check(self) -> None:
+        """Raises InputError if one column is to be two of text and label."""
+        names = {
+            "text_a_column": str(self.text_a),
+            "text_b_column": str(self.text_b),
+            "label_column": str(self.label),
+        }
+        if len(set(names.values())) < len(names):
+            texts = (f"{name}={column}" for name, column in names.items())
+            raise InputError(
+                "--text_a_column, --text_b_column and --label_column must name "
+                f"columns apart. Received: {', '.join(texts)}"
+            )
+
+    def split(self, file: str, with_label: bool) -> classification.Split:
+        """The row of the table for one file."""
+        return classification.Split(
+            file,
+            self.text_a,
+            self.text_b,
+            self.label if with_label else None,
+            self.key,
+            self.has_header,
+            self.file_format or tables.format_of(file),
+            gold=None if with_label else self.label,
+        )
+
+
+def custom(
+    columns: Columns,
+    files: Mapping[str, str],
+    labels: Sequence[str] | None,
+    is_regression: bool,
+    label_separator: str | None = None,
+) -> classification.Task:
+    """Describes a task in files of the user's own.
+
+    Args:
+        columns: How the files are laid out.
+        files: Split ("train", "dev", "test") -> path.
+        labels: The classes; None learns them from the training file, in
+            sorted order.
+        is_regression: Whether the label is a score.
+        label_separator: Between the labels of a text that may have several.
+
+    Raises:
+        InputError: Fewer than two labels, or no way to know them.
+    """
+    columns.check()
+    splits = {
+        split: columns.split(file, with_label=split != "test")
+        for split, file in files.items()
+    }
+    if is_regression:
+        if label_separator is not None:
+            raise InputError(
+                "A score is one number. Leave out --label_separator or "
+                f"--regression. Received: label_separator={label_separator!r}"
+            )
+        return classification.Task(
+            classification.CUSTOM, None, ("spearman", "pearson"), splits
+        )
+    if label_separator == "":
+        raise InputError("--label_separator must not be empty, such as ','.")
+    if labels is None:
+        if "train" not in splits:
+            raise InputError(
+                "The labels are not known. Give --labels, --train_file to "
+                "learn them from, or --regression if the label is a score."
+            )
+        labels = _learned_labels(splits["train"], label_separator)
+    label_column.check(labels)
+    return classification.Task(
+        classification.CUSTOM,
+        tuple(labels),
+        _METRICS if label_separator is None else _MULTI_LABEL_METRICS,
+        splits,
+        label_separator=label_separator,
+    )
+
+
+def hold_out(
+    task: classification.Task, fraction: float, seed: int
+) -> classification.Task:
+    """Splits the training file of a custom task into training and dev rows.
+
+    The dev rows are `random.Random(seed).sample(range(n), round(n * fraction))`
+    of the n rows, counted from 0.
+
+    Raises:
+        InputError: The fraction leaves one side without rows.
+    """
+    train = task.splits["train"]
+    rows = classification.read_columns(
+        train.file, train, False, task.is_multi_label
+    )
+    number = sum(1 for _ in rows)
+    size = round(number * fraction)
+    if not 0 < size < number:
+        raise InputError(
+            f"The dev fraction must leave rows on both sides of {train.file}. "
+            f"Received: dev_fraction={fraction}, {number} rows"
+        )
+    logging.info(
+        "Holding out %d of the %d rows of %s.", size, number, train.file
+    )
+    dev = frozenset(random.Random(seed).sample(range(number), size))
+    parts = {"train": frozenset(range(number)) - dev, "dev": dev}
+    return dataclasses.replace(
+        task,
+        splits={
+            **task.splits,
+            **{
+                split: dataclasses.replace(train, rows=rows)
+                for split, rows in parts.items()
+            },
+        },
+    )
+
+
+def _learned_labels(
+    split: classification.Split, separator: str | None
+) -> tuple[str, ...]:
+    rows = classification.read_columns(
+        split.file, split, False, separator is not None
+    )
+    found: set[str] = set()
+    first: set[str] | None = None  # Of the first row, if of no other yet.
+    for line, columns in rows:
+        labels: tuple[str, ...] = (columns["label"],)
+        if separator is not None:
+            labels = label_column.split(columns["label"], separator)
+        for label in labels:
+            label_column.check_one(label, f"{split.file}, line {line}")
+        if first is None:
+            first = set(labels)
+        elif not first.isdisjoint(labels):
+            first = set()
+        found.update(labels)
+    if first and not split.has_header and split.file_format != "jsonl":
+        raise InputError(
+            f"{split.file}: the first line looks like a header: no other has "
+            "its label. Give --has_header=true, or name all labels by "
+            "--labels. Received: "
+            f"label={label_column.shortened(repr(', '.join(sorted(first))))}"
+        )
+    return tuple(sorted(found))

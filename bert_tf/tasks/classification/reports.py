@@ -1,0 +1,180 @@
+"""Where a classifier is right and where it errs: each class, and each pair.
+
+Shapes: B examples, C classes.
+"""
+
+import importlib.util
+import io
+import os
+import typing
+from collections.abc import Sequence
+from typing import Any
+
+from bert_tf import files
+from bert_tf.tasks.classification import task as classification
+
+import numpy as np
+from absl import logging
+from sklearn import metrics
+
+if typing.TYPE_CHECKING:
+    from matplotlib import figure
+
+# More classes leave no room for numbers in a picture's cells.
+_MOST_NUMBERS = 30
+# With more classes a table of all pairs is not read; instead so many mistakes.
+MOST_CLASSES = 100
+_MOST_MISTAKES = 200
+
+
+def write(
+    path: str,
+    task: classification.Task,
+    labels: np.ndarray,
+    predicted: np.ndarray,
+) -> None:
+    """Writes the `report`."""
+    files.write_lines(path, report(task, labels, predicted).splitlines())
+    logging.info("Wrote %s.", path)
+
+
+def report(
+    task: classification.Task, labels: np.ndarray, predicted: np.ndarray
+) -> str:
+    """Returns a table with a line for each class, and what is taken for what.
+
+    Args:
+        task: Of classes, not of scores.
+        labels: Class indices [B], or 0 and 1 of each label [B, C].
+        predicted: The same kind of values.
+    """
+    names = task.labels or ()
+    table = _scores(task, labels, predicted)
+    if task.is_multi_label:
+        counts = metrics.multilabel_confusion_matrix(labels, predicted)
+        columns: Sequence[str] = ("right", "wrong", "missed")
+        rows = [[c[1, 1], c[0, 1], c[1, 0]] for c in counts]
+        title = "How often each label was given rightly, wrongly, and not."
+    elif len(names) > MOST_CLASSES:
+        title = "The most frequent mistakes: label, prediction, how often."
+        return f"{table}\n{title}\n{_mistakes(names, labels, predicted)}"
+    else:
+        columns, rows = names, list(confusions(task, labels, predicted))
+        title = "Rows are the labels of the data, columns those predicted."
+    return f"{table}\n{title}\n{_table(names, columns, rows)}"
+
+
+def _scores(
+    task: classification.Task, labels: np.ndarray, predicted: np.ndarray
+) -> str:
+    """Returns precision, recall and F1 of each class, and their means."""
+    names = task.labels or ()
+    shown: Sequence[int] = range(len(names))
+    if not task.is_multi_label:
+        # As the metric macro_f1 has it: a class that does not occur has no F1,
+        # and would count as 0 in the mean.
+        shown = np.union1d(labels, predicted).tolist()
+    table = metrics.classification_report(
+        labels,
+        predicted,
+        labels=shown,
+        target_names=[names[i] for i in shown],
+        digits=4,
+        zero_division=0.0,
+    )
+    absent = [name for i, name in enumerate(names) if i not in shown]
+    if absent:
+        table += f"\nNeither labelled nor predicted: {', '.join(absent)}\n"
+    return table
+
+
+def confusions(
+    task: classification.Task, labels: np.ndarray, predicted: np.ndarray
+) -> np.ndarray:
+    """Counts [C, C]: examples of the row's class taken for the column's."""
+    classes = range(len(task.labels or ()))
+    return metrics.confusion_matrix(labels, predicted, labels=classes)
+
+
+def _mistakes(
+    names: Sequence[str], labels: np.ndarray, predicted: np.ndarray
+) -> str:
+    """Returns a table of the classes that are most often taken for others."""
+    wrong = np.stack([labels, predicted], axis=1)[labels != predicted]
+    pairs, counts = np.unique(wrong, axis=0, return_counts=True)
+    most = np.argsort(-counts, kind="stable")[:_MOST_MISTAKES]
+    rows = [[names[pairs[i, 1]], counts[i]] for i in most]
+    return _table(
+        [names[pairs[i, 0]] for i in most], ("predicted", "count"), rows
+    )
+
+
+def _table(
+    names: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[Any]]
+) -> str:
+    cells = [["", *columns]]
+    cells += [[n, *map(str, row)] for n, row in zip(names, rows, strict=True)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = (
+        "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True))
+        for row in cells
+    )
+    return "\n".join(lines) + "\n"
+
+
+def can_draw() -> bool:
+    """Whether matplotlib is there (the extra `viz`)."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def picture(names: Sequence[str], counts: np.ndarray) -> "figure.Figure":
+    """Draws a confusion matrix.
+
+    Args:
+        names: Of the classes.
+        counts: From `confusions`, [C, C].
+    """
+    # No window is opened, and matplotlib refuses a kind that it lacks.
+    os.environ["MPLBACKEND"] = "agg"
+    # Slow to import, needed here alone, and not everywhere there.
+    from matplotlib import figure
+
+    size = min(3 + 0.5 * len(names), 20)  # inches
+    drawn = figure.Figure((size + 1, size), layout="constrained")
+    axes = drawn.add_subplot()
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    drawn.colorbar(image, label="share of the row's class")
+    places = range(len(names))
+    # A label may hold dollar signs, which are no formula.
+    axes.set_xticks(places, names, rotation=90, parse_math=False)
+    axes.set_yticks(places, names, parse_math=False)
+    axes.set_xlabel("predicted")
+    axes.set_ylabel("label")
+    if len(names) <= _MOST_NUMBERS:
+        for (row, column), count in np.ndenumerate(counts):
+            color = "white" if shares[row, column] > 0.5 else "black"
+            text = axes.text(column, row, str(count), color=color)
+            text.set(ha="center", va="center")
+    return drawn
+
+
+def write_png(path: str, drawn: "figure.Figure") -> None:
+    """Writes a picture that appears under its name when it is complete."""
+    png = io.BytesIO()  # Files in buckets cannot be written back and forth.
+    drawn.savefig(png, format="png", dpi=150)
+    files.write_bytes(path, png.getvalue())
+
+
+def write_picture(
+    path: str,
+    task: classification.Task,
+    labels: np.ndarray,
+    predicted: np.ndarray,
+) -> None:
+    """Writes what is taken for what, of few classes, as a PNG."""
+    names = task.labels or ()
+    if can_draw() and len(names) <= MOST_CLASSES and not task.is_multi_label:
+        counts = confusions(task, labels, predicted)
+        write_png(path, picture(names, counts))
+        logging.info("Wrote %s.", path)

@@ -1,0 +1,357 @@
+"""Classification and regression: what a task is, and how one is read.
+
+A `Task` says where its texts and labels stand; two functions read all of
+them: `read` from files, `read_tfds` from TensorFlow Datasets. glue.py lists
+the published tasks; own_files.py describes a user's own.
+"""
+
+import dataclasses
+import os
+from collections.abc import Iterator, Mapping
+
+from bert_tf import extras
+from bert_tf.errors import InputError
+from bert_tf.storage import data_sets, input_files
+from bert_tf.tasks import labels as label_column
+from bert_tf.tasks import tables
+
+from absl import logging
+from etils import epath
+
+# The name of tasks in files of the user's own.
+CUSTOM = "custom"
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """One file of a task.
+
+    Attributes:
+        file: Path below the data folder.
+        text_a: Column of the first text, by name or by number from 0.
+        text_b: Column of the second text, if there is one.
+        label: Column of the label, if the file has it.
+        key: Column of the texts' ids, if there is one.
+        has_header: Whether the first row names the columns.
+        file_format: One of common.FORMATS.
+        where: A column and the value it has in the rows to keep.
+        rows: Numbers from 0 of the rows to keep; None for all.
+        gold: Column of labels that nothing scores, which a test file may
+            have.
+    """
+
+    file: str
+    text_a: str | int
+    text_b: str | int | None = None
+    label: str | int | None = None
+    key: str | int | None = None
+    has_header: bool = True
+    file_format: str = "tsv"
+    where: tuple[str, str] | None = None
+    rows: frozenset[int] | None = None
+    gold: str | int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Tfds:
+    """The same task in TensorFlow Datasets.
+
+    Attributes:
+        name: Dataset and configuration.
+        text_a: Feature of the first text.
+        text_b: Feature of the second text, if there is one.
+        labels: Our labels in the order of its class numbers.
+        splits: Our split -> its split.
+    """
+
+    name: str
+    text_a: str
+    text_b: str | None
+    labels: tuple[str, ...]
+    splits: Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One task.
+
+    Attributes:
+        name: As in the paper.
+        labels: Classes in the original's order; None for a score.
+        metrics: Names of metrics.NAMES. The first is the one that the paper
+            reports, and picks the best checkpoint.
+        splits: "train", "dev", "test", and for MNLI "dev_mismatched" and
+            "test_mismatched".
+        server_files: Split -> name of the file that the GLUE server expects.
+        tfds: The same task in TensorFlow Datasets.
+        aliases: Spelling of a label in some file -> label.
+        skips_short_rows: Whether the released files have broken rows, which
+            are skipped where there are labels. Predictions are told apart by
+            their place, so a test file must be whole.
+        label_separator: What stands between the labels of a text that may have
+            several; None if each has one.
+    """
+
+    name: str
+    labels: tuple[str, ...] | None
+    metrics: tuple[str, ...]
+    splits: Mapping[str, Split]
+    server_files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    tfds: Tfds | None = None
+    aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    skips_short_rows: bool = False
+    label_separator: str | None = None
+
+    @property
+    def is_multi_label(self) -> bool:
+        """Whether a text may have several labels, or none."""
+        return self.label_separator is not None
+
+    @property
+    def takes_pairs(self) -> bool:
+        """Whether its examples have a second text."""
+        return any(split.text_b is not None for split in self.splits.values())
+
+
+# ---- Reading ----------------------------------------------------------------
+
+
+def read_split(
+    task: Task, data_dir: str | None, split: str, with_gold: bool = False
+) -> Iterator[tables.Example]:
+    """Reads one split, from files or from TensorFlow Datasets.
+
+    With `with_gold` also labels of a test file, as they stand there.
+    """
+    if data_dir or task.name == CUSTOM:
+        return read(task, data_dir or "", split, with_gold)
+    return read_tfds(task, split)
+
+
+def read(
+    task: Task, data_dir: str, split: str, with_gold: bool = False
+) -> Iterator[tables.Example]:
+    """Reads the examples of one split from files.
+
+    Args:
+        task: What the files hold.
+        data_dir: Where they are.
+        split: A key of the task's.
+        with_gold: Whether labels that nothing scores are read, too, where
+            the file has them: as they stand there.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        InputError: The task has no such split, a row lacks a column or has an
+            unknown label, or nothing is left. Names file and line.
+    """
+    check_split(task, split)
+    row = task.splits[split]
+    path = os.path.join(data_dir, row.file)
+    if data_dir and not epath.Path(path).exists():
+        raise FileNotFoundError(
+            f"There is no such file. Received: {path}. Is that the folder of "
+            f"{task.name}'s files? They are {_file_names(task)}."
+        )
+    found = False
+    empty: list[int] = []
+    seen: set[label_column.Label] = set()
+    skip = task.skips_short_rows and row.label is not None
+    for number, (line, columns) in enumerate(
+        read_columns(path, row, skip, task.is_multi_label, with_gold)
+    ):
+        if row.rows is not None and number not in row.rows:
+            continue
+        if row.where and columns["where"] != row.where[1]:
+            continue
+        found = True
+        label = _label_of_row(task, columns, f"{path}, line {line}")
+        if row.label is not None:
+            seen.update(label if isinstance(label, tuple) else [label])
+        texts = [columns[x] for x in ("text_a", "text_b") if x in columns]
+        if not all(text.strip() for text in texts):
+            empty.append(line)
+        yield tables.Example(
+            columns.get("key", f"{split}-{line}"),
+            columns["text_a"],
+            columns.get("text_b", ""),
+            label,
+        )
+    if empty:
+        _warn_of_empty(path, empty)
+    if split == "train" and task.labels:
+        label_column.warn_of_unseen(path, task.labels, seen)
+    if not found:
+        column, value = row.where or ("", "")
+        raise InputError(f"{path} has no rows whose {column} is {value!r}.")
+
+
+def _warn_of_empty(path: str, lines: list[int]) -> None:
+    logging.warning(
+        "%s: empty texts: %d, the first at line %d.",
+        path,
+        len(lines),
+        lines[0],
+    )
+
+
+def _label_of_row(
+    task: Task, columns: Mapping[str, str], where: str
+) -> label_column.Label | None:
+    """Returns the label of a row; None where the split has none.
+
+    The one of a file to predict ("gold") is but shown: it stays as it is.
+    """
+    if "label" in columns:
+        return _label(task, columns["label"], where)
+    if "gold" in columns:
+        return _as_it_stands(task, columns["gold"])
+    return None
+
+
+def read_tfds(
+    task: Task, split: str, data_dir: str | None = None
+) -> Iterator[tables.Example]:
+    """Reads the examples of one split from TensorFlow Datasets.
+
+    Test examples come in the order of their `idx`, which the GLUE server
+    expects.
+
+    Args:
+        task: One of glue.py.
+        split: As in the table.
+        data_dir: Folder of prepared data sets; TFDS' own default if None.
+
+    Raises:
+        InputError: The task is not in TFDS, or has no such split.
+    """
+    if task.tfds is None:
+        raise InputError(
+            f"{task.name} is not in TensorFlow Datasets. Give --data_dir, the "
+            "folder of its files."
+        )
+    check_split(task, split)
+    extras.check(
+        "tensorflow_datasets", "tfds", "Runs of GLUE without --data_dir"
+    )
+    # Slow to import, and needed by this function alone.
+    import tensorflow_datasets as tfds
+
+    names = task.tfds
+    with data_sets.quietly():
+        builder = tfds.builder(names.name, data_dir=data_dir)
+    data_sets.prepare(
+        builder,
+        "Give --data_dir, the folder of the task's files, or prepare the data "
+        "set in $TFDS_DATA_DIR where there is a network.",
+    )
+    with data_sets.quietly():
+        rows = tfds.as_numpy(builder.as_dataset(split=names.splits[split]))
+    if split.startswith("test"):
+        rows = sorted(rows, key=lambda row: row["idx"])
+    for row in rows:
+        text_b = row[names.text_b].decode() if names.text_b else ""
+        label = None
+        if task.splits[split].label is not None:
+            value = row["label"]
+            label = names.labels[value] if names.labels else float(value)
+        yield tables.Example(
+            f"{split}-{row['idx']}", row[names.text_a].decode(), text_b, label
+        )
+
+
+def with_mismatched(task: Task, data_dir: str | None, split: str) -> list[str]:
+    """Returns the split, and its mismatched fellow where there is one.
+
+    As in the original, MNLI's mismatched files may be left out.
+    """
+    check_split(task, split)
+    other = task.splits.get(f"{split}_mismatched")
+    if other is None:
+        return [split]
+    if data_dir and not epath.Path(data_dir, other.file).exists():
+        logging.info("%s has no %s; going on without.", data_dir, other.file)
+        return [split]
+    return [split, f"{split}_mismatched"]
+
+
+def check_split(task: Task, split: str) -> None:
+    """Raises InputError if the task has no such split."""
+    if split in task.splits:
+        return
+    way_out = ""
+    if task.name == CUSTOM:
+        way_out = (
+            f" Give --{split}_file{' or --dev_fraction' * (split == 'dev')}."
+        )
+    if task.name == "AX":
+        way_out = (
+            " AX takes a model fine-tuned on MNLI: --do_predict with that "
+            "model as --init_checkpoint."
+        )
+    raise InputError(
+        f"The task {task.name} has no {split} split. "
+        f"Expected one of {', '.join(task.splits)}.{way_out}"
+    )
+
+
+def read_columns(
+    path: str,
+    split: Split,
+    skip_short_rows: bool,
+    is_multi_label: bool,
+    with_gold: bool = False,
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yields the line and the columns of each row, by their names in Split."""
+    input_files.check_can_be_read_again(path)
+    wanted = {
+        "text_a": split.text_a,
+        "text_b": split.text_b,
+        "label": split.label,
+        "key": split.key,
+        "where": split.where[0] if split.where else None,
+        "gold": split.gold if with_gold else None,
+    }
+    return tables.read_columns(
+        path,
+        {name: at for name, at in wanted.items() if at is not None},
+        file_format=split.file_format,
+        has_header=split.has_header,
+        skip_short_rows=skip_short_rows,
+        lists=("label", "gold") if is_multi_label else (),
+        optional=("gold",),
+    )
+
+
+def _file_names(task: Task) -> str:
+    return ", ".join(split.file for split in task.splits.values())
+
+
+def _label(task: Task, text: str, where: str) -> label_column.Label:
+    if task.labels is None:
+        return label_column.score(text, where)
+    if task.label_separator is None:
+        label = task.aliases.get(text, text)
+        return label_column.known(label, task.labels, where)
+    return tuple(
+        label_column.known(label, task.labels, where)
+        for label in label_column.split(text, task.label_separator)
+    )
+
+
+def _as_it_stands(task: Task, text: str) -> label_column.Label:
+    """Returns a label of the kind that the task has, but any; None for "".
+
+    It is but told beside what was predicted: a test file may have classes
+    that the model does not know, or -1 for what is hidden.
+    """
+    if task.label_separator is not None:
+        return label_column.split(text, task.label_separator)
+    if not text:
+        return None
+    if task.labels is not None:
+        return task.aliases.get(text, text)
+    try:
+        return label_column.score(text, "")
+    except ValueError:
+        return text

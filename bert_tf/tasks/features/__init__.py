@@ -1,0 +1,1 @@
+"""Vectors of pieces, words and texts."""

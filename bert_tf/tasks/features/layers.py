@@ -1,0 +1,123 @@
+"""What of the layers makes a vector: the paper's section 5.3, table 7.
+
+Shapes:
+- B: lines of a batch     S: sequence length     D: hidden size
+- K: vectors of a token, one for each layer asked for
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+from bert_tf import modeling, options
+from bert_tf.errors import InputError
+
+import tensorflow as tf
+
+UNITS = options.UNITS
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """Which layers' outputs make the vectors.
+
+    Attributes:
+        name: A key of CHOICES.
+        layers: Of "layers": numbers from 0, negative from the last.
+        weights: Of "weighted_sum_last_four", from the last layer down; equal
+            and adding up to 1 if there are none.
+    """
+
+    name: str = "layers"
+    layers: tuple[int, ...] = (-1, -2, -3, -4)
+    weights: tuple[float, ...] = ()
+
+    def check(self, number: int) -> None:
+        """Raises InputError if a model of so many layers has not these."""
+        if self.name not in CHOICES:
+            raise InputError(
+                f"`features` must be one of {', '.join(CHOICES)}. "
+                f"Received: features={self.name}"
+            )
+        if self.weights and (
+            self.name != "weighted_sum_last_four" or len(self.weights) != 4
+        ):
+            raise InputError(
+                "`layer_weights` are four, and go with "
+                "features=weighted_sum_last_four. Received: layer_weights="
+                f"{','.join(map(str, self.weights))}, features={self.name}"
+            )
+        if self.name == "layers":
+            wrong = [i for i in self.layers if not -number <= i < number]
+            if wrong or not self.layers:
+                raise InputError(
+                    f"The model's layers are numbered 0 to {number - 1}, or "
+                    f"-{number} to -1 from the end. "
+                    f"Received: layers={','.join(map(str, self.layers))}"
+                )
+        least = {"second_to_last": 2}.get(self.name, 1)
+        least = 4 if self.name.endswith("last_four") else least
+        if number < least:
+            raise InputError(
+                f"features={self.name} needs a model of at least {least} "
+                f"layers. Received: one of {number}"
+            )
+
+    @property
+    def names(self) -> tuple[int | str, ...]:
+        """What to call each of the K vectors."""
+        return self.layers if self.name == "layers" else (self.name,)
+
+    def select(self, outputs: modeling.BertOutputs) -> tf.Tensor:
+        """Returns the vectors of all tokens, [B, S, K, D or more]."""
+        if self.name == "layers":
+            return tf.stack([outputs.layers[i] for i in self.layers], axis=2)
+        return CHOICES[self.name](self, outputs)[:, :, tf.newaxis]
+
+
+def _weighted_sum(choice: Choice, outputs: modeling.BertOutputs) -> tf.Tensor:
+    weights = choice.weights or (0.25,) * 4
+    last = outputs.layers[:-5:-1]
+    return tf.add_n([w * x for w, x in zip(weights, last, strict=True)])
+
+
+CHOICES: Mapping[str, Callable[[Choice, modeling.BertOutputs], tf.Tensor]] = {
+    "layers": Choice.select,
+    "embeddings": lambda _, outputs: outputs.embeddings,
+    "second_to_last": lambda _, outputs: outputs.layers[-2],
+    "last": lambda _, outputs: outputs.layers[-1],
+    "weighted_sum_last_four": _weighted_sum,
+    "concat_last_four": lambda _, x: tf.concat(x.layers[:-5:-1], axis=-1),
+    "sum_all": lambda _, outputs: tf.add_n(outputs.layers),
+    "mean_all": lambda _, x: tf.add_n(x.layers) / len(x.layers),
+}
+
+
+def pool(vectors: tf.Tensor, input_mask: tf.Tensor, unit: str) -> tf.Tensor:
+    """Makes one vector of each line's, where the unit is a line.
+
+    Args:
+        vectors: [B, S, K, D].
+        input_mask: [B, S].
+        unit: Of UNITS. "mean" is that over all tokens, [CLS] and [SEP] too,
+            as in sentence-transformers.
+
+    Returns:
+        [B, S, K, D] for tokens and words, or [B, 1, K, D].
+    """
+    if unit == "cls":
+        return vectors[:, :1]
+    if unit == "mean":
+        mask = tf.cast(input_mask, vectors.dtype)[:, :, tf.newaxis, tf.newaxis]
+        total = tf.reduce_sum(vectors * mask, axis=1, keepdims=True)
+        return total / tf.reduce_sum(mask, axis=1, keepdims=True)
+    return vectors
+
+
+# What a vector of zeros is divided by, as in PyTorch's normalize.
+_LEAST_LENGTH = 1e-12
+
+
+def unit_length(vectors: tf.Tensor) -> tf.Tensor:
+    """Divides vectors [..., D] by their lengths: dot products are cosines."""
+    length = tf.norm(vectors, axis=-1, keepdims=True)
+    return vectors / tf.maximum(length, _LEAST_LENGTH)

@@ -1,0 +1,140 @@
+"""Writes a feature extractor as a SavedModel: raw text in, vectors out.
+
+    import tensorflow as tf
+    import tensorflow_text  # Registers the tokenizer's op.
+    model = tf.saved_model.load("/models/vectors/1")
+    model(tf.constant(["what a film"]))["vectors"]
+
+Shapes:
+- B: texts     S: sequence length     K: layers     D: values of a vector
+"""
+
+import functools
+
+from bert_tf import modeling, vocabularies
+from bert_tf.errors import InputError
+from bert_tf.exporting import saved_model
+from bert_tf.tasks.features import layers as feature_layers
+from bert_tf.text import graph as text_graph
+from bert_tf.text import graph_rows
+
+import tensorflow as tf
+
+_TEXTS = tf.TensorSpec([None], tf.string)  # [B]
+
+
+class _ExtractorModule(tf.Module):
+    """Tokenizer and model in one."""
+
+    def __init__(
+        self,
+        model: modeling.Bert,
+        tokenizer: graph_rows.Tokenizer,
+        max_seq_length: int,
+        choice: feature_layers.Choice,
+        unit: str,
+        normalize: bool,
+    ):
+        super().__init__()
+        self.tokenizer = tokenizer
+        self.weights = [variable.value for variable in model.variables]
+        none = saved_model.no_text()
+
+        def extract(inputs):
+            found = choice.select(model(inputs))
+            mask = inputs["input_mask"]
+            vectors = feature_layers.pool(
+                found, mask, unit
+            )  # [B, S or 1, K, D]
+            if normalize:
+                vectors = feature_layers.unit_length(vectors)
+            if unit != "token":
+                return {"vectors": vectors[:, 0]}
+            vectors *= tf.cast(mask, vectors.dtype)[..., None, None]
+            return {
+                "vectors": vectors,
+                "input_ids": inputs["input_ids"],
+                "input_mask": mask,
+            }
+
+        def serve(text_a, text_b=none):
+            text_a, text_b = saved_model.as_pairs(text_a, text_b)
+            inputs = tokenizer.pack(
+                tokenizer.tokenize(text_a),
+                tokenizer.tokenize(text_b),
+                max_seq_length,
+                pad_to_max=False,
+            )
+            return extract(inputs)
+
+        def serve_ids(input_ids, input_mask, segment_ids):
+            return extract(
+                saved_model.as_batch(input_ids, input_mask, segment_ids)
+            )
+
+        function = functools.partial(tf.function, autograph=False)
+        ids = saved_model.IDS
+        self.serve = function(serve, input_signature=[_TEXTS, _TEXTS])
+        self.serve_ids = function(serve_ids, input_signature=[ids, ids, ids])
+        # What the loaded model does when it is called.
+        self.__call__ = self.serve
+
+
+def extractor(
+    model: modeling.Bert,
+    vocabulary: vocabularies.Vocabulary,
+    max_seq_length: int,
+    choice: feature_layers.Choice,
+    unit: str,
+    normalize: bool = False,
+) -> saved_model.Export:
+    """Returns the model as one that takes raw text.
+
+    The signatures are `serving_default`, which takes `text_a` and, for pairs,
+    `text_b` (string [B]; "" stands for none, [""] for none of all), and
+    `serve_ids` (`input_ids`, `input_mask`, `segment_ids`; each int32 [B, S]).
+    Both return `vectors` (float32): of texts [B, K, D]; of tokens
+    [B, S, K, D], 0 for padding, and then `input_ids` and `input_mask` (int32
+    [B, S]) too.
+
+    Args:
+        model: With its weights.
+        vocabulary: Its pieces, and how it splits texts.
+        max_seq_length: What is longer is cut.
+        choice: Which layers.
+        unit: "token", "cls" or "mean".
+        normalize: Whether each vector is to have the length 1, so that dot
+            products are cosines.
+
+    Raises:
+        InputError: if the arguments do not fit.
+    """
+    config = model.config
+    saved_model.check_fits(config, vocabulary, max_seq_length)
+    choice.check(config.num_hidden_layers)
+    if unit not in ("token", "cls", "mean"):
+        raise InputError(
+            "A SavedModel gives vectors of a token, or one of a text: cls or "
+            f"mean. Received: unit={unit}"
+        )
+    description = {
+        "head": "encoder",
+        **vocabulary.settings,
+        "max_seq_length": max_seq_length,
+        "features": list(choice.names),
+        "unit": unit,
+        "normalize": normalize,
+    }
+    module = _ExtractorModule(
+        model,
+        text_graph.of(vocabulary),
+        max_seq_length,
+        choice,
+        unit,
+        normalize,
+    )
+    return saved_model.Export(
+        module,
+        {"serving_default": module.serve, "serve_ids": module.serve_ids},
+        saved_model.asset_texts(config, vocabulary, None, description),
+    )

@@ -1,0 +1,1 @@
+"""All of GLUE at once: runs, scores, the submission."""

@@ -1,0 +1,147 @@
+"""The files of GLUE's tasks: a folder for each."""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+
+from bert_tf.errors import InputError
+from bert_tf.tasks.classification import glue
+from bert_tf.tasks.classification import task as classification
+from bert_tf.tasks.glue import runs as glue_runs
+from bert_tf.tasks.glue import scores as glue_scores
+from bert_tf.tasks.glue import submission as glue_submission
+
+from absl import logging
+
+# The diagnostic set's folder, as GLUE's download script calls it.
+_DIAGNOSTIC = "diagnostic"
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """The files of a task.
+
+    Attributes:
+        name: Of the task.
+        folder: Of its files.
+        examples: Rows to train on.
+        digest: Of the files that decide a dev score.
+    """
+
+    name: str
+    folder: str
+    examples: int
+    digest: str
+
+    @classmethod
+    def read(cls, name: str, folder: str) -> "Data":
+        """Reads all rows to train and to evaluate on, so that they are sound.
+
+        Raises:
+            FileNotFoundError: There is no training or dev file.
+            InputError: They have a column or a label that doesn't fit.
+        """
+        task = glue.find(name)
+        splits = ["train", *classification.with_mismatched(task, folder, "dev")]
+        counts = {
+            split: sum(1 for _ in classification.read(task, folder, split))
+            for split in splits
+        }
+        whole = glue_scores.TRAIN_ROWS[name]
+        logging.info(
+            "%s: %s%s.",
+            name,
+            ", ".join(f"{count:,} {split}" for split, count in counts.items()),
+            f" (a part: GLUE's has {whole:,} train)"
+            * (counts["train"] < whole),
+        )
+        files = [os.path.join(folder, task.splits[s].file) for s in splits]
+        return cls(name, folder, counts["train"], glue_runs.digest(files))
+
+    def tests(self) -> dict[str, str]:
+        """Returns what the server calls a test set -> its file."""
+        return test_files(self.name, self.folder)
+
+
+def test_files(name: str, folder: str) -> dict[str, str]:
+    """Returns what the server calls a task's test set -> its file."""
+    task = glue.find(name)
+    files = {
+        file: os.path.join(folder, task.splits[split].file)
+        for split, file in task.server_files.items()
+    }
+    return {name: path for name, path in files.items() if os.path.exists(path)}
+
+
+def check_tests(name: str, folder: str) -> None:
+    """Raises InputError if a test set is not the one that the server has."""
+    task = glue.find(name)
+    present = test_files(name, folder)
+    for split, file in task.server_files.items():
+        if file not in present:
+            continue
+        rows = sum(1 for _ in classification.read(task, folder, split))
+        if rows != glue_submission.TEST_ROWS[file]:
+            raise InputError(
+                f"{present[file]} is not GLUE's test set, so the server would "
+                "not take its predictions. Expected "
+                f"{glue_submission.TEST_ROWS[file]} rows. Received: {rows}. "
+                "Leave out --do_predict, or get the released file."
+            )
+
+
+def check_all_tests(data: Mapping[str, Data], ax: str | None) -> None:
+    """Raises InputError if a test set is not the server's.
+
+    Args:
+        data: Of the tasks. With MNLI the diagnostics are predicted.
+        ax: Folder of the diagnostics; None if there is none.
+    """
+    folders = {task: found.folder for task, found in data.items()}
+    if "MNLI" in data and ax:
+        folders["AX"] = ax
+    for task, folder in folders.items():
+        check_tests(task, folder)
+
+
+def find_folder(
+    name: str, data_dir: str, task_dirs: Mapping[str, str]
+) -> str | None:
+    """Returns the folder of a task's files; None if there is none.
+
+    Args:
+        name: Of the task, and by default of its folder.
+        data_dir: Where the folders are.
+        task_dirs: Task -> folder, of those that are called otherwise.
+    """
+    names = [task_dirs.get(name, name)]
+    if names == ["AX"]:
+        names.append(_DIAGNOSTIC)
+    paths = [os.path.join(data_dir, name) for name in names]
+    return next(filter(os.path.isdir, paths), None)
+
+
+def read_all(
+    names: list[str], data_dir: str, task_dirs: Mapping[str, str]
+) -> dict[str, Data]:
+    """Reads the data of all tasks.
+
+    Raises:
+        InputError: A task has no folder, or there is none for all; or see
+            `Data.read`.
+    """
+    if not os.path.isdir(data_dir):
+        raise InputError(
+            "There is no such folder. --data_dir holds a folder for each task. "
+            f"Received: data_dir={data_dir}"
+        )
+    folders = {n: find_folder(n, data_dir, task_dirs) for n in names}
+    missing = [name for name, folder in folders.items() if folder is None]
+    if missing:
+        there = sorted(x.name for x in os.scandir(data_dir) if x.is_dir())
+        raise InputError(
+            f"There are no folders for {', '.join(missing)} in {data_dir}. "
+            f"Name them by --task_dirs={missing[0]}:FOLDER, or choose others "
+            f"by --tasks. Folders there: {', '.join(there) or 'none'}"
+        )
+    return {n: Data.read(n, f) for n, f in folders.items() if f is not None}

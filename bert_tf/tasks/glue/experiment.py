@@ -1,0 +1,384 @@
+"""All runs of a GLUE experiment: each a process of run_classifier.py."""
+
+import contextlib
+import dataclasses
+import glob
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+
+import bert_tf
+from bert_tf import files, phases
+from bert_tf.checkpoints import formats, opened, tf1_files, trained_models
+from bert_tf.errors import InputError
+from bert_tf.storage import run_lock
+from bert_tf.tasks.glue import data as glue_data
+from bert_tf.tasks.glue import processes
+from bert_tf.tasks.glue import runs as glue_runs
+from bert_tf.tasks.glue import scores as glue_scores
+
+import tensorflow as tf
+from absl import logging
+
+# What of run_classifier.py's flags changes no result.
+_INDIFFERENT = {
+    "eval_batch_size",
+    "predict_batch_size",
+    "save_checkpoints_steps",
+    "keep_checkpoint_max",
+    "log_steps",
+    "iterations_per_loop",
+    "peak_flops",
+    "profile_steps",
+}
+# What the predictions beside it are of.
+_PREDICTED = "predicted.txt"
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """The weights that runs start from; no path: random ones."""
+
+    path: str | None
+    digest: str
+
+
+class Experiment:
+    """All runs of a command, in their order."""
+
+    def __init__(
+        self,
+        folder: str,
+        lock: run_lock.Lock | None,
+        script: str | os.PathLike[str],
+        flags: Mapping[str, str],
+        model_files: trained_models.ModelFiles,
+        data: Mapping[str, glue_data.Data],
+        settings: Sequence[glue_runs.Setting],
+        seeds: Sequence[int],
+    ):
+        """Takes up what is done in the folder.
+
+        Args:
+            folder: Of all that is written.
+            lock: Of the folder. None where nothing is written.
+            script: run_classifier.py.
+            flags: Of the script, the same for all runs: text by name.
+            model_files: Config and vocabulary of the model.
+            data: Task -> its data.
+            settings: To choose from.
+            seeds: Of the runs of each setting.
+        """
+        self.folder, self.script, self.files = folder, script, model_files
+        self.data, self.settings, self.seeds = data, settings, seeds
+        self.lock = lock
+        path = os.path.join(folder, "results.jsonl")
+        self.results = glue_runs.Results(path)
+        self.flags = dict(flags)
+        self.others = {k: v for k, v in flags.items() if k not in _INDIFFERENT}
+        self.use_best = flags["use_checkpoint"] == "best"
+        self.began = time.monotonic()
+        self.made: list[glue_runs.Done] = []
+        self.missing: dict[str, list[glue_runs.Run]] = {}
+
+    # ---- What is to be made -------------------------------------------------
+
+    def check(self, start: Start) -> None:
+        """Asks the script before hours of work whether it would run.
+
+        Once for each task, and for the first with each size of a batch.
+
+        Raises:
+            InputError: It would not. Says which run, and why.
+        """
+        runs: list[glue_runs.Run] = []
+        for task in self.data:
+            every = self.runs(task, start)
+            sizes = {x.setting.train_batch_size: x for x in reversed(every)}
+            first = every[0].setting.train_batch_size
+            runs.append(sizes.pop(first))
+            if len(runs) == 1:
+                runs += sizes.values()
+        folder = tempfile.mkdtemp(prefix="run_glue_")
+        log = os.path.join(folder, "log.txt")
+        with contextlib.ExitStack() as stack:
+            stack.callback(shutil.rmtree, folder)
+            own = self._write_model(folder)
+            for number, run in enumerate(runs, 1):
+                logging.info("Checking %s, %d of %d.", run, number, len(runs))
+                try:
+                    self._train(run, start, log, check_only="true", **own)
+                except processes.FailedError as error:
+                    said = re.match("error: (.*)", error.last)
+                    if said:
+                        raise InputError(f"{run}: {said[1]}") from error
+                    stack.pop_all()  # The log tells more.
+                    raise
+
+    def plan(self, start: Start) -> None:
+        """Says how many runs there are, and how many of them are done."""
+        own = os.path.join(self.folder, "model")
+        self.flags |= self._write_model(own)
+        self.missing = {task: self._missing(task, start) for task in self.data}
+        left = sum(map(len, self.missing.values()))
+        logging.info("%d runs, %d are done.", self.total, self.total - left)
+
+    @property
+    def total(self) -> int:
+        """Number of runs."""
+        return len(self.data) * len(self.settings) * len(self.seeds)
+
+    def runs(self, task: str, start: Start) -> list[glue_runs.Run]:
+        """Lists the runs of a task."""
+        others = self.others | {
+            "data": self.data[task].digest,
+            "start": start.digest,
+            "version": bert_tf.__version__,
+        }
+        return [
+            glue_runs.Run(task, setting, seed, others)
+            for setting in self.settings
+            for seed in self.seeds
+        ]
+
+    def _missing(self, task: str, start: Start) -> list[glue_runs.Run]:
+        runs = self.runs(task, start)
+        return [run for run in runs if self.results.find(run.key) is None]
+
+    def _write_model(self, folder: str) -> dict[str, str]:
+        """Writes what belongs to the model; returns the flags that name it."""
+        tf.io.gfile.makedirs(folder)
+        self.files.write(folder, None)
+        return {
+            "bert_config_file": f"{folder}/bert_config.json",
+            "vocab_file": f"{folder}/vocab.txt",
+        }
+
+    # ---- Training -----------------------------------------------------------
+
+    def _call(
+        self,
+        folder: str,
+        task: str,
+        data_dir: str,
+        log: str | None = None,
+        **given: str | None,
+    ) -> None:
+        """Runs run_classifier.py."""
+        values = {
+            "task_name": task,
+            "data_dir": data_dir,
+            **self.flags,
+            "output_dir": folder,
+            **{name: value for name, value in given.items() if value},
+        }
+        arguments = [f"--{name}={value}" for name, value in values.items()]
+        log = log or os.path.join(folder, "log.txt")
+        processes.call(self.script, arguments, log, self.lock)
+
+    def train(self, task: str, start: Start) -> list[glue_runs.Done]:
+        """Makes the runs of a task that are missing; returns all of them."""
+        self.missing[task] = self._missing(task, start)
+        done = []
+        for run in self.runs(task, start):
+            found = self.results.find(run.key)
+            if found is None:
+                left = sum(map(len, self.missing.values()))
+                logging.info("Run %d of %d", self.total - left + 1, self.total)
+                found = self._make(run, start)
+                self.results.add(found)
+                self.made.append(found)
+                self.missing[task].remove(run)
+                self._say(found)
+            done.append(found)
+            self._tidy(done)
+        return done
+
+    def _make(self, run: glue_runs.Run, start: Start) -> glue_runs.Done:
+        """Makes one run, or goes on with it."""
+        folder = os.path.join(self.folder, run.folder)
+        logging.info("%s; log: %s/log.txt", run, folder)
+        data, began = self.data[run.task], time.monotonic()
+        try:
+            self._train(run, start, None)
+        except InputError as error:
+            raise InputError(
+                f"{error} Where it fails each time, leave its seed or its "
+                f"setting out. Received: {run}"
+            ) from error
+        results = glue_runs.read_evaluation(folder)
+        return glue_runs.Done(
+            key=run.key,
+            results=results,
+            score=glue_scores.task_score(run.task, results),
+            examples=data.examples,
+            seconds=round(time.monotonic() - began, 1),
+            folder=run.folder,
+            **{f.name: getattr(run, f.name) for f in dataclasses.fields(run)},
+        )
+
+    def _train(
+        self,
+        run: glue_runs.Run,
+        start: Start,
+        log: str | None,
+        **more: str,
+    ) -> None:
+        """Runs the script to train."""
+        setting = dataclasses.asdict(run.setting)
+        self._call(
+            os.path.join(self.folder, run.folder),
+            run.task,
+            self.data[run.task].folder,
+            log,
+            do_train="true",
+            do_eval="true",
+            init_checkpoint=start.path,
+            seed=str(run.seed),
+            **{k: repr(v) for k, v in setting.items()},
+            **more,
+        )
+
+    def _say(self, found: glue_runs.Done) -> None:
+        """Logs what came of a run, and how long the others will take."""
+        values = ", ".join(
+            f"{name} {found.results[name]:.4f}"
+            for name in glue_scores.METRICS[found.task]
+            if name in found.results
+        )
+        to_do = [
+            (task, self.data[task].examples * run.setting.num_train_epochs)
+            for task, runs in self.missing.items()
+            for run in runs
+        ]
+        logging.info(
+            "%s seed %d: %s in %s; used %s, about %s left.",
+            found.task,
+            found.seed,
+            values,
+            phases.duration(found.seconds),
+            phases.duration(time.monotonic() - self.began),
+            phases.duration(glue_runs.seconds_left(self.made, to_do)),
+        )
+
+    def _tidy(self, done: Sequence[glue_runs.Done]) -> None:
+        """Removes records, and weights that nothing will need."""
+        kept = glue_runs.to_keep(done, len(self.seeds))
+        for run in done:
+            folder = os.path.join(self.folder, run.folder)
+            _remove_records(folder)
+            if run not in kept:
+                shutil.rmtree(os.path.join(folder, "best"), ignore_errors=True)
+            if run not in kept or self.use_best:
+                for prefix in tf1_files.numbered(folder).values():
+                    tf1_files.remove(prefix)
+
+    def trained(
+        self, task: str, done: Sequence[glue_runs.Done], start: Start
+    ) -> tuple[str, opened.Checkpoint]:
+        """Returns the folder and the weights of a task's best run."""
+        best = glue_runs.best(glue_runs.choose(done))
+        folder = os.path.join(self.folder, best.folder)
+        if not _has_weights(folder):
+            logging.info("The weights of %s are needed again.", folder)
+            runs = {run.key: run for run in self.runs(task, start)}
+            self._make(runs[best.key], start)
+            self._tidy([best])
+        source = trained_models.trained_checkpoint(folder, None, self.use_best)
+        return folder, source
+
+    def encoder(
+        self, task: str, done: Sequence[glue_runs.Done], start: Start
+    ) -> Start:
+        """Returns the best run's weights without their head, to start from."""
+        best = glue_runs.best(glue_runs.choose(done))
+        path = os.path.join(self.folder, "encoders", best.key[:8])
+        if not os.path.exists(path):
+            _, source = self.trained(task, done, start)
+            source = dataclasses.replace(
+                formats.with_head(source, "encoder"),
+                config=self.files.config,
+                vocab=self.files.vocab,
+                state=(),
+            )
+            formats.write(path, "tf1", source)
+        return Start(path, best.key)
+
+    # ---- Predicting ---------------------------------------------------------
+
+    def predict(
+        self, task: str, done: Sequence[glue_runs.Done], start: Start
+    ) -> dict[str, str]:
+        """Predicts a task's test sets; server's name of a file -> its path."""
+        tests = self.data[task].tests()
+        if not tests:
+            logging.info("%s has no test set.", task)
+            return {}
+        best = glue_runs.best(glue_runs.choose(done))
+        folder = os.path.join(self.folder, best.folder)
+        if not _is_predicted(folder, tests):
+            self.trained(task, done, start)
+            self._predict(folder, task, self.data[task].folder, tests)
+        return {name: os.path.join(folder, name) for name in tests}
+
+    def predict_diagnostics(
+        self, data_dir: str, done: Sequence[glue_runs.Done], start: Start
+    ) -> dict[str, str]:
+        """Predicts AX with MNLI's best model."""
+        tests = glue_data.test_files("AX", data_dir)
+        best = glue_runs.best(glue_runs.choose(done))
+        folder = os.path.join(self.folder, "AX", best.key[:8])
+        if tests and not _is_predicted(folder, tests):
+            _, source = self.trained("MNLI", done, start)
+            self._predict(folder, "AX", data_dir, tests, source.path)
+        return {name: os.path.join(folder, name) for name in tests}
+
+    def _predict(
+        self,
+        folder: str,
+        task: str,
+        data_dir: str,
+        tests: Mapping[str, str],
+        init_checkpoint: str | None = None,
+    ) -> None:
+        logging.info("Predicting %s; log: %s/log.txt", task, folder)
+        self._call(
+            folder,
+            task,
+            data_dir,
+            do_predict="true",
+            glue_server_files="true",
+            init_checkpoint=init_checkpoint,
+        )
+        _remove_records(folder)
+        files.write_lines(
+            os.path.join(folder, _PREDICTED), [glue_runs.digest(tests.values())]
+        )
+
+
+def _is_predicted(folder: str, tests: Mapping[str, str]) -> bool:
+    """Whether the folder holds predictions of these files."""
+    path = pathlib.Path(folder, _PREDICTED)
+    return path.exists() and path.read_text(encoding="utf-8") == (
+        f"{glue_runs.digest(tests.values())}\n"
+    )
+
+
+def _has_weights(folder: str) -> bool:
+    """Whether the folder of a run holds trained weights."""
+    return bool(
+        tf1_files.numbered(folder)
+        or tf1_files.numbered(os.path.join(folder, "best"))
+    )
+
+
+def _remove_records(folder: str) -> None:
+    for path in glob.glob(f"{glob.escape(folder)}/*.tf_record"):
+        os.remove(path)
+    files.remove_leftovers(folder, ["*.tf_record"])
+    for path in glob.glob(f"{glob.escape(folder)}/records.tmp*"):
+        shutil.rmtree(path)  # Of a process that was killed.

@@ -1,0 +1,275 @@
+"""Many runs: what each is, which of them are done, which setting is best."""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import math
+import os
+import pathlib
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from bert_tf import files
+from bert_tf.errors import InputError
+
+from absl import logging
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """What the paper's grid varies (appendix A.3)."""
+
+    learning_rate: float
+    num_train_epochs: float
+    train_batch_size: int
+
+    def __str__(self):
+        return (
+            f"{self.learning_rate:g}, {self.num_train_epochs:g} epochs, "
+            f"batch {self.train_batch_size}"
+        )
+
+
+def grid(
+    learning_rates: Iterable[float],
+    epochs: Iterable[float],
+    batch_sizes: Iterable[int],
+) -> list[Setting]:
+    """Returns all combinations."""
+    return list(
+        itertools.starmap(
+            Setting, itertools.product(learning_rates, epochs, batch_sizes)
+        )
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One training of one task.
+
+    Attributes:
+        task: Its name.
+        setting: Of the grid.
+        seed: Of weights, order and dropout.
+        others: Everything else that decides the result, by name: flags,
+            digests of the data and of the weights to start from.
+    """
+
+    task: str
+    setting: Setting
+    seed: int
+    others: Mapping[str, str]
+
+    @property
+    def key(self) -> str:
+        """Two runs have the same key if they have the same result."""
+        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def folder(self) -> str:
+        """Where its files are, below the folder of all runs."""
+        name = (
+            f"seed{self.seed}_{self.setting.learning_rate:g}_"
+            f"{self.setting.num_train_epochs:g}epochs_"
+            f"batch{self.setting.train_batch_size}_{self.key[:8]}"
+        )
+        return os.path.join(self.task, name)
+
+    def __str__(self):
+        return f"{self.task}, seed {self.seed}, {self.setting}"
+
+
+def digest(paths: Iterable[str]) -> str:
+    """Returns the SHA-256 of files, one after the other."""
+    total = hashlib.sha256()
+    for path in paths:
+        with open(path, "rb") as file:
+            total.update(hashlib.file_digest(file, "sha256").digest())
+    return total.hexdigest()
+
+
+# ---- What is done -----------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Done:
+    """One line of results.jsonl.
+
+    Attributes:
+        key: Of the run.
+        task: Its name.
+        seed: Its seed.
+        setting: Of the grid.
+        results: Metric -> value on the dev set.
+        score: What the task's runs are compared by.
+        examples: Rows trained on.
+        seconds: That the run took.
+        folder: Of its files, below that of results.jsonl.
+        others: As in Run.
+    """
+
+    key: str
+    task: str
+    seed: int
+    setting: Setting
+    results: Mapping[str, float]
+    score: float
+    examples: int
+    seconds: float
+    folder: str
+    others: Mapping[str, str]
+
+
+class Results:
+    """The file of finished runs: a line for each, added when it is finished."""
+
+    def __init__(self, path: str):
+        """Reads the file, if there is one.
+
+        Raises:
+            InputError: A line is not one of ours. The last line alone may be
+                half-written: it is left out, and its run made again.
+        """
+        self._path = pathlib.Path(path)
+        self._done: dict[str, Done] = {}
+        # Without half a last line.
+        self._to_mend: list[str] | None = None
+        if not self._path.exists():
+            return
+        try:
+            *lines, rest = self._path.read_text(encoding="utf-8").split("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"{path} can't be read as the results of runs "
+                f"({getattr(error, 'strerror', None) or error}). Remove it, "
+                "and its runs are made again, or choose another folder."
+            ) from error
+        for number, line in enumerate(lines, start=1):
+            done = _parse(f"{path}, line {number}", line)
+            self._done[done.key] = done
+        if rest:
+            logging.warning(
+                "%s ends in half a line; its run is made again.", path
+            )
+            self._to_mend = lines
+
+    def __len__(self):
+        return len(self._done)
+
+    def find(self, key: str) -> Done | None:
+        """Returns what came of a run; None if it is not done."""
+        return self._done.get(key)
+
+    def add(self, done: Done) -> None:
+        """Adds a line."""
+        if self._to_mend is not None:
+            files.write_lines(self._path, self._to_mend)
+            self._to_mend = None
+        line = json.dumps(dataclasses.asdict(done)) + "\n"
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(line)
+        self._done[done.key] = done
+
+
+def _parse(where: str, line: str) -> Done:
+    try:
+        values: dict[str, Any] = json.loads(line)
+        setting = Setting(**values.pop("setting"))
+        return Done(setting=setting, **values)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError(
+            f"{where} is not the result of a run ({error!r}). Remove the line, "
+            "and its run is made again."
+        ) from error
+
+
+def read_evaluation(folder: str) -> dict[str, float]:
+    """Returns the dev results that run_classifier.py wrote, by metric.
+
+    Those of MNLI's mismatched set are called mismatched_accuracy and so on.
+    """
+    results = {}
+    for prefix in ("", "mismatched_"):
+        suffix = f"_{prefix}".removesuffix("_")
+        path = pathlib.Path(folder, f"eval_results{suffix}.txt")
+        if prefix and not path.exists():
+            continue
+        for line in path.read_text(encoding="utf-8").splitlines():
+            name, _, value = line.partition(" = ")
+            if name.startswith("eval_"):
+                results[prefix + name.removeprefix("eval_")] = float(value)
+    return results
+
+
+# ---- Which is best ----------------------------------------------------------
+
+
+def choose(done: Sequence[Done]) -> list[Done]:
+    """Returns the runs of the setting whose mean score is highest.
+
+    Args:
+        done: Runs of one task; ties go to the earlier setting.
+    """
+    by_setting: dict[Setting, list[Done]] = {}
+    for run in done:
+        by_setting.setdefault(run.setting, []).append(run)
+    return max(
+        by_setting.values(),
+        key=lambda runs: statistics.fmean(run.score for run in runs),
+    )
+
+
+def best(done: Sequence[Done]) -> Done:
+    """Returns the run with the highest score; ties to the earlier."""
+    return max(done, key=lambda run: run.score)
+
+
+def to_keep(done: Sequence[Done], seeds: int) -> list[Done]:
+    """Returns the runs whose weights may still be needed, of one task.
+
+    They are the best run of the best setting that is finished, and the best
+    of the one that is not.
+
+    Args:
+        done: Runs of one task, in their order.
+        seeds: How many runs a setting has when it is finished.
+    """
+    by_setting: dict[Setting, list[Done]] = {}
+    for run in done:
+        by_setting.setdefault(run.setting, []).append(run)
+    finished = [runs for runs in by_setting.values() if len(runs) == seeds]
+    kept = [best(runs) for runs in by_setting.values() if len(runs) < seeds]
+    if finished:
+        kept.append(best(choose([run for runs in finished for run in runs])))
+    return kept
+
+
+def seconds_left(
+    done: Sequence[Done], to_do: Sequence[tuple[str, float]]
+) -> float:
+    """Guesses how long runs will take.
+
+    Args:
+        done: Runs of any tasks.
+        to_do: Task and examples to train on (rows times epochs) of each run.
+
+    Returns:
+        Seconds: each run takes as long per example as its task's runs did, or
+        as all did where it has none. NaN if nothing is known.
+    """
+    if not to_do:
+        return 0.0
+    times: dict[str, list[float]] = {}
+    for run in done:
+        examples = run.examples * run.setting.num_train_epochs
+        times.setdefault(run.task, []).append(run.seconds / examples)
+    if not times:
+        return math.nan
+    average = statistics.fmean(map(statistics.fmean, times.values()))
+    return sum(
+        examples * statistics.fmean(times.get(task, [average]))
+        for task, examples in to_do
+    )

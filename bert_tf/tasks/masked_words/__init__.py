@@ -1,0 +1,1 @@
+"""Words for the gaps of a text."""

@@ -1,0 +1,248 @@
+"""Writes a masked language model as a SavedModel: raw text in, words out.
+
+    import tensorflow as tf
+    import tensorflow_text  # Registers the tokenizer's op.
+    model = tf.saved_model.load("/models/words/1")
+    model(tf.constant(["The [MASK] sat on the [MASK]."]))["piece"]
+
+Each `[MASK]` of a text is a word to be found. Texts of any length are read in
+windows, and each `[MASK]` in the one that shows most of the text around it.
+
+Shapes:
+- B: texts            M: masks of all texts     A: parts of all texts
+- W: windows          S: sequence length        P: masks of a window
+- K: pieces that are listed for a mask          V: vocabulary
+"""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+
+from bert_tf import heads, modeling, tokenization, vocabularies
+from bert_tf.exporting import saved_model
+from bert_tf.tasks.masked_words import text as masked_words
+from bert_tf.text import graph as text_graph
+from bert_tf.text import graph_windows
+
+import tensorflow as tf
+
+_TEXTS = tf.TensorSpec([None], tf.string)  # [B]
+
+
+class _MaskedWordsModule(tf.Module):
+    """Tokenizer, windows and model in one."""
+
+    def __init__(
+        self,
+        model: heads.BertMaskedLM,
+        vocabulary: vocabularies.Vocabulary,
+        max_seq_length: int,
+        top_k: int,
+    ):
+        super().__init__()
+        self.tokenizer = text_graph.of(vocabulary)
+        self.weights = [variable.value for variable in model.variables]
+        self._vocabulary = vocabulary
+        self._room = max_seq_length - vocabulary.template.special(1)
+        self._mask_id = vocabulary.special.mask.id
+        self._best = _best_of(model, top_k)
+        pieces = tf.constant(list(vocabulary.pieces))
+
+        def serve(text):
+            parts = tf.strings.split(text, masked_words.MASK)  # [B, (parts)]
+            scores, found = self._find(parts)  # [M, K]
+            found = tf.gather(pieces, found)
+            counts = parts.row_lengths() - 1  # [B]
+            filled = _filled(text, parts, counts, found)
+            return {
+                "piece": _by_text(found, counts, top_k),
+                "score": _by_text(scores, counts, top_k),
+                "text": _by_text(filled, counts, top_k),
+                "count": tf.cast(counts, tf.int32),
+            }
+
+        def serve_ids(input_ids, input_mask, segment_ids, masked_lm_positions):
+            inputs = saved_model.as_batch(input_ids, input_mask, segment_ids)
+            # Those that were checked: of two errors it is always the first.
+            ids, places = inputs["input_ids"], masked_lm_positions
+            inputs["masked_lm_positions"], _ = saved_model.checked(
+                tf.shape(places)[0] == tf.shape(ids)[0],
+                "masked_lm_positions must have a row for each of input_ids.",
+                {"masked_lm_positions": places, "input_ids": ids},
+            )
+            scores, found = self._best(inputs)  # [B, P, K]
+            return {
+                "piece": tf.gather(pieces, found),
+                "piece_id": found,
+                "score": scores,
+            }
+
+        function = functools.partial(tf.function, autograph=False)
+        self.serve = function(serve, [_TEXTS])
+        self.serve_ids = function(serve_ids, [saved_model.IDS] * 4)
+        # What the loaded model does when it is called.
+        self.__call__ = self.serve
+
+    def _find(self, parts: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the scores and ids of the best pieces of masks, [M, K]."""
+        pieces, lengths = self._pieces(parts)
+        windows = graph_windows.cut(lengths, self._room)
+        masks = tf.where(pieces == self._mask_id)[:, 0]  # [M]
+        # Windows without a mask are not read.
+        read, window = tf.unique(windows.of(masks), tf.int64)
+        windows = windows.take(read)
+        ids, mask = graph_windows.layout(pieces, windows, self._vocabulary)
+        front = len(self._vocabulary.template.before)
+        places = masks - tf.gather(windows.starts, window) + front
+        places = tf.RaggedTensor.from_value_rowids(
+            tf.cast(places, tf.int32),
+            window,
+            tf.size(read, tf.int64),
+            validate=False,
+        )  # [W, (masks)]
+        padded = places.to_tensor()
+        # The model reads one place at least.
+        missing = tf.cast(tf.shape(padded)[1] == 0, tf.int32)
+        padded = tf.pad(padded, [[0, 0], [0, missing]])
+        scores, found = graph_windows.in_parts(
+            self._best_of_windows,
+            (ids, mask, padded),
+            (
+                tf.TensorSpec([None, None, None], tf.float32),
+                tf.TensorSpec([None, None, None], tf.int32),
+            ),
+        )  # [W, P, K]
+        column = tf.ragged.range(places.row_lengths()).flat_values
+        at = tf.stack([window, column], axis=-1)  # [M, 2]
+        return tf.gather_nd(scores, at), tf.gather_nd(found, at)
+
+    def _best_of_windows(
+        self, inputs: Sequence[tf.Tensor]
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the scores and ids of the best pieces of some windows."""
+        ids, mask, places = inputs  # [rows, S], [rows, S], [rows, P]
+        return self._best(
+            {
+                "input_ids": ids,
+                "input_mask": mask,
+                "segment_ids": tf.zeros_like(ids),
+                "masked_lm_positions": places,
+            }
+        )
+
+    def _pieces(self, parts: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the pieces of all texts, and how many each text has."""
+        pieces = self.tokenizer.tokenize(parts.flat_values)  # [A, (pieces)]
+        rows = parts.value_rowids()
+        place = tf.range(tf.size(rows, tf.int64))
+        is_behind = place > tf.gather(parts.row_starts(), rows)
+        masks = tf.RaggedTensor.from_row_lengths(
+            tf.fill([tf.math.count_nonzero(is_behind)], self._mask_id),
+            tf.cast(is_behind, tf.int64),
+            validate=False,
+        )
+        # Each mask before its part. As rows of their own: to join rows oneDNN
+        # has no kernel on many CPUs, and TensorFlow tells that on screen.
+        order = tf.stack([place, place + tf.size(rows, tf.int64)], axis=1)
+        pieces = tf.gather(
+            tf.concat([masks, pieces], axis=0), tf.reshape(order, [-1])
+        )  # [2 A, (pieces)]
+        lengths = tf.math.unsorted_segment_sum(
+            pieces.row_lengths(), tf.repeat(rows, 2), parts.nrows()
+        )
+        return pieces.flat_values, lengths
+
+
+def _best_of(
+    model: heads.BertMaskedLM, top_k: int
+) -> Callable[[Mapping[str, tf.Tensor]], tuple[tf.Tensor, tf.Tensor]]:
+    """Returns inputs -> scores and ids of the best pieces, [rows, P, K].
+
+    A function, as a module that held the model would save its layers, too.
+    """
+
+    def best(inputs):
+        logits = model(inputs)  # [rows, P, V]
+        values, found = tf.math.top_k(logits, top_k)
+        total = tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
+        return tf.exp(values - total), found
+
+    return best
+
+
+def _by_text(x: tf.Tensor, counts: tf.Tensor, top_k: int) -> tf.Tensor:
+    """Of masks, [M, K], to texts: [B, most masks of a text, K]."""
+    rows = tf.RaggedTensor.from_row_lengths(x, counts, validate=False)
+    return rows.to_tensor(shape=[None, None, top_k])
+
+
+def _filled(
+    texts: tf.Tensor,
+    parts: tf.RaggedTensor,
+    counts: tf.Tensor,
+    found: tf.Tensor,
+) -> tf.Tensor:
+    """Returns the text with each piece in its mask's place, [M, K].
+
+    As masked_words.fill does.
+    """
+    size = len(masked_words.MASK)
+    lengths = tf.strings.length(parts.flat_values) + size  # bytes, [A]
+    ends = parts.with_flat_values(tf.cumsum(lengths))
+    before = tf.cumsum(tf.strings.length(texts) + size, exclusive=True)
+    starts = (ends - before[:, tf.newaxis])[:, :-1].flat_values - size  # [M]
+    texts = tf.repeat(texts, counts)  # [M]
+    head = tf.strings.substr(texts, tf.zeros_like(starts), starts)
+    head = head[:, tf.newaxis]
+    tail = tf.strings.substr(texts, starts + size, tf.strings.length(texts))
+    mark = tokenization.SUFFIX_INDICATOR
+    goes_on = tf.strings.regex_full_match(found, f"{mark}.+")  # [M, K]
+    closed = tf.strings.regex_replace(head, "[ \t\r\n]+$", "")
+    word = tf.strings.regex_replace(found, f"^{mark}(.+)$", r"\1")
+    tail = tf.broadcast_to(tail[:, tf.newaxis], tf.shape(found))
+    return tf.strings.join([tf.where(goes_on, closed, head), word, tail])
+
+
+def masked_words_finder(
+    model: heads.BertMaskedLM,
+    config: modeling.BertConfig,
+    vocabulary: vocabularies.Vocabulary,
+    max_seq_length: int,
+    top_k: int,
+) -> saved_model.Export:
+    """Returns the model as one that takes raw text.
+
+    The signature `serving_default` takes `text` (string [B]) and returns, for
+    each `[MASK]` of it, the likeliest pieces: `piece` and `text`, which is the
+    text with the piece in the mask's place (string), and `score`, a
+    probability (float32); each [B, most masks of a text, top_k]. `count`
+    (int32 [B]) says how many masks each text has.
+
+    `serve_ids` takes `input_ids`, `input_mask`, `segment_ids` (int32 [B, S])
+    and `masked_lm_positions` (int32 [B, P]), the places to be told, as in
+    training; a row with fewer repeats any place. It returns `piece` (string),
+    `piece_id` (int32) and `score` (float32), each [B, P, top_k].
+
+    Args:
+        model: With its trained weights.
+        config: Its architecture.
+        vocabulary: Its pieces, and how it splits texts.
+        max_seq_length: Pieces of a window.
+        top_k: Pieces to list for each mask.
+
+    Raises:
+        InputError: if the arguments do not fit.
+    """
+    saved_model.check_fits(config, vocabulary, max_seq_length)
+    masked_words.check(vocabulary, top_k)
+    module = _MaskedWordsModule(model, vocabulary, max_seq_length, top_k)
+    description = {
+        "head": "masked_lm",
+        **vocabulary.settings,
+        "max_seq_length": max_seq_length,
+        "top_k": top_k,
+    }
+    return saved_model.Export(
+        module,
+        {"serving_default": module.serve, "serve_ids": module.serve_ids},
+        saved_model.asset_texts(config, vocabulary, None, description),
+    )

@@ -1,0 +1,75 @@
+"""A prompt with each of its choices, in the graph, as the model reads them.
+
+    [CLS] prompt [SEP] choice [SEP]
+
+Shapes:
+- B: prompts     K: choices of a prompt     S: sequence length
+"""
+
+from bert_tf.text import graph_rows
+
+import tensorflow as tf
+
+
+def pack(
+    tokenizer: graph_rows.Tokenizer,
+    prompts: tf.Tensor,
+    choices: tf.Tensor,
+    max_seq_length: int,
+    pad_to_max: bool,
+) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+    """Tokenizes and lays out.
+
+    The choice is kept: where both are too long the prompt loses pieces from
+    its end. Only a choice that fills a row by itself is cut, at its front: the
+    answer to a question stands behind it. An empty choice is none, and fills up
+    a problem that has fewer than others: its row is without a token.
+
+    Args:
+        tokenizer: makes the pieces.
+        prompts: [B] string.
+        choices: [B, K] string; empty where there is none.
+        max_seq_length: the most pieces of a row.
+        pad_to_max: pad to `max_seq_length`, not to the longest row.
+
+    Returns:
+        `input_ids`, `input_mask` and `segment_ids`, each [B, K, S] int32, and
+        which rows were cut, [B, K].
+    """
+    shape = tf.shape(choices)  # [2]
+    pieces = tokenizer.tokenize(prompts)
+    rows = tf.repeat(tf.range(shape[0]), shape[1])
+    first = tf.gather(pieces, rows)  # [B * K, (pieces)]
+    choices = tf.reshape(choices, [-1])
+    second = tokenizer.tokenize(choices)
+    is_choice = choices != ""
+    vocabulary = tokenizer.vocabulary
+    room = max_seq_length - vocabulary.template.special(2)
+    is_long = first.row_lengths() + second.row_lengths() > room
+    second = second[:, -room:]
+    packed = tokenizer.pack(
+        _at_most(first, room - second.row_lengths()),
+        second,
+        max_seq_length,
+        pad_to_max,
+    )
+    none = {
+        "input_ids": vocabulary.special.pad.id,
+        "input_mask": 0,
+        "segment_ids": vocabulary.template.segments[0],
+    }
+    columns = tf.concat([shape, [-1]], 0)
+    rows = {
+        name: tf.where(is_choice[:, tf.newaxis], x, none[name])
+        for name, x in packed.items()
+    }
+    return (
+        {name: tf.reshape(x, columns) for name, x in rows.items()},
+        tf.reshape(is_choice & is_long, shape),
+    )
+
+
+def _at_most(ragged: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
+    """Cuts each row of a ragged matrix to a length of its own."""
+    place = tf.ragged.range(ragged.row_lengths())
+    return tf.ragged.boolean_mask(ragged, place < lengths[:, tf.newaxis])

@@ -1,0 +1,250 @@
+"""Multiple choice: prompts with some choices, of which one is right.
+
+Files are SWAG's CSV, RACE's objects as JSON lines, or JSON lines of one's own
+with `prompt`, `choices` and `label`. Every error names the file and the line.
+"""
+
+import contextlib
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from bert_tf.errors import InputError
+from bert_tf.tasks import labels, tables
+
+_ENDINGS = ("ending0", "ending1", "ending2", "ending3")
+# What stands in a question of RACE for the words that are asked for.
+_BLANK = re.compile("_+")
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """A prompt and its choices.
+
+    Attributes:
+        key: Its id in the file; its line where it has none.
+        prompt: What is given.
+        choices: What may follow, or be the answer.
+        label: The number of the right one, from 0; None if it is not read.
+    """
+
+    key: str
+    prompt: str
+    choices: tuple[str, ...]
+    label: int | None
+
+
+def read(path: str, with_labels: bool | None) -> list[Problem]:
+    """Reads the problems of a file: SWAG's CSV by its name, or JSON lines.
+
+    Args:
+        path: The file.
+        with_labels: Whether each has one. None: where it has, and it is one of
+            its choices; what is hidden may be -1 in a test file.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        InputError: Its name says neither, it holds no problem, a row lacks
+            something or has an unknown label.
+    """
+    file_format = tables.format_of(path)
+    if file_format not in _READERS:
+        raise InputError(
+            "The name of a file of problems must end in .csv (SWAG's), or in "
+            ".jsonl (RACE's objects or your own, one a line): rename it. "
+            f"Received: {path}"
+        )
+    problems: list[Problem] = []
+    for where, problem in _READERS[file_format](path, with_labels):
+        hidden = problem.label not in range(len(problem.choices))
+        if with_labels is None and hidden:
+            problem = dataclasses.replace(problem, label=None)
+        _check(where, problem)
+        problems.append(problem)
+    if not problems:
+        raise InputError(
+            f"{path} holds no problem. Expected one JSON object a line."
+        )
+    return problems
+
+
+def _check(where: str, problem: Problem) -> None:
+    count = len(problem.choices)
+    if count < 2 or not all(choice.strip() for choice in problem.choices):
+        texts = [labels.shortened(choice, 20) for choice in problem.choices]
+        raise InputError(
+            f"{where}: expected two choices or more, none of them empty. "
+            f"Received: {count}, {labels.shortened(repr(texts), 400)}"
+        )
+    if problem.label is not None and not 0 <= problem.label < count:
+        raise InputError(
+            f"{where}: the label must be from 0 to {count - 1}. "
+            f"Received: label={problem.label}"
+        )
+
+
+# ---- SWAG -------------------------------------------------------------------
+
+
+def _swag_rows(
+    path: str, with_labels: bool | None
+) -> Iterator[tuple[str, Problem]]:
+    """Reads `sent1` as the prompt; `sent2` begins each of the endings."""
+    names = ["sent1", "sent2", *_ENDINGS]
+    if with_labels is not False:
+        names.append("label")
+    rows = tables.read_columns(
+        path,
+        {name: name for name in names},
+        file_format="csv",
+        optional=() if with_labels else ("label",),
+    )
+    for line, row in rows:
+        where = f"{path}, line {line}"
+        _check_not_empty(where, {name: row[name] for name in _ENDINGS})
+        choices = (f"{row['sent2']} {row[name]}" for name in _ENDINGS)
+        label = None
+        if with_labels or row.get("label", "").strip().isdecimal():
+            label = _number(where, row["label"])
+        yield where, Problem(str(line), row["sent1"], tuple(choices), label)
+
+
+def _check_not_empty(where: str, texts: Mapping[str, str]) -> None:
+    """Raises InputError if a text is empty that becomes a part of a choice."""
+    for name, text in texts.items():
+        if not text.strip():
+            raise InputError(
+                f"{where}: {name} is empty. Write the choice, or remove the "
+                "problem."
+            )
+
+
+def _number(where: str, text: str) -> int:
+    if not text.strip().isdecimal():
+        raise InputError(
+            f"{where}: the label must be the number of the right choice, from "
+            f"0. Received: label={labels.shortened(repr(text))}"
+        )
+    return int(text)
+
+
+# ---- JSON lines -------------------------------------------------------------
+
+
+def _json_rows(
+    path: str, with_labels: bool | None
+) -> Iterator[tuple[str, Problem]]:
+    for line, row in tables.json_objects(path):
+        where = f"{path}, line {line}"
+        for problem in _problems(where, row, with_labels):
+            tables.check_text(dataclasses.astuple(problem), where)
+            key = problem.key or str(line)
+            yield where, dataclasses.replace(problem, key=key)
+
+
+def _problems(
+    where: str, row: dict[str, Any], with_labels: bool | None
+) -> list[Problem]:
+    """Reads those of one object."""
+    if with_labels is None:
+        # What is wrong besides the labels is found without them, too.
+        with contextlib.suppress(ValueError):
+            return _problems(where, row, True)
+    if "article" in row:
+        return _race(where, row, bool(with_labels))
+    return [_own(where, row, bool(with_labels))]
+
+
+def _own(where: str, row: dict[str, Any], with_labels: bool) -> Problem:
+    return Problem(
+        str(row.get("id", "")),
+        _field(where, row, "prompt", str),
+        _texts(where, row, "choices"),
+        _field(where, row, "label", int) if with_labels else None,
+    )
+
+
+def _race(where: str, row: dict[str, Any], with_labels: bool) -> list[Problem]:
+    """Reads one question, or all of an article as RACE's own files have them.
+
+    The choice is the question with its blank filled by the option, or followed
+    by it where there is no blank.
+    """
+    article = _field(where, row, "article", str)
+    key = str(row.get("id", row.get("example_id", "")))
+    if "questions" not in row:
+        question = _field(where, row, "question", str)
+        answer = _field(where, row, "answer", str) if with_labels else None
+        options = _texts(where, row, "options")
+        return [_asked(where, key, article, question, options, answer)]
+    questions = _texts(where, row, "questions")
+    answers: Sequence[str | None] = [None] * len(questions)
+    if with_labels:
+        answers = _texts(where, row, "answers")
+    options = _field(where, row, "options", list)
+    if not len(questions) == len(answers) == len(options):
+        raise InputError(
+            f"{where}: expected as many options and answers as questions. "
+            f"Received: {len(questions)} questions, {len(options)} options, "
+            f"{len(answers)} answers"
+        )
+    return [
+        _asked(
+            where,
+            f"{key}-{i}" if key else "",
+            article,
+            question,
+            _texts(where, {"options": options[i]}, "options"),
+            answers[i],
+        )
+        for i, question in enumerate(questions)
+    ]
+
+
+def _asked(
+    where: str,
+    key: str,
+    article: str,
+    question: str,
+    options: Sequence[str],
+    answer: str | None,
+) -> Problem:
+    _check_not_empty(
+        where, {f"option {i}": text for i, text in enumerate(options, 1)}
+    )
+    parts = _BLANK.split(question)
+    if len(parts) > 1:
+        choices = [option.join(parts) for option in options]
+    else:
+        choices = [f"{question} {option}" for option in options]
+    label = None
+    if answer is not None:
+        if len(answer) != 1 or not "A" <= answer <= "Z":
+            raise InputError(
+                f"{where}: the answer must be a letter, A for the first "
+                f"option. Received: answer={labels.shortened(repr(answer))}"
+            )
+        label = ord(answer) - ord("A")
+    return Problem(key, article, tuple(choices), label)
+
+
+def _field(where: str, row: dict[str, Any], key: str, kind: type) -> Any:
+    """Returns a value of an object, checked."""
+    # JSON's true and false are integers to Python.
+    if type(row.get(key)) is not kind:
+        raise InputError(
+            f"{where}: expected {key!r} of type {kind.__name__}. Received: "
+            f"{repr(row.get(key))[:80]}, keys {', '.join(row) or 'none'}"
+        )
+    return row[key]
+
+
+def _texts(where: str, row: dict[str, Any], key: str) -> tuple[str, ...]:
+    values = _field(where, row, key, list)
+    for value in values:
+        _field(where, {key: value}, key, str)
+    return tuple(values)
+
+
+_READERS = {"csv": _swag_rows, "jsonl": _json_rows}

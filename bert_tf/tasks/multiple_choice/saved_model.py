@@ -1,0 +1,107 @@
+"""Writes a chooser as a SavedModel: a raw prompt and its choices in.
+
+    import tensorflow as tf
+    import tensorflow_text  # Registers the tokenizer's op.
+    model = tf.saved_model.load("/models/swag/1")
+    model(tf.constant(["He rang."]), tf.constant([["It rained.", "A dog"]]))
+
+Shapes:
+- B: prompts     K: choices of a prompt     S: sequence length
+"""
+
+import functools
+
+from bert_tf import heads, modeling, vocabularies
+from bert_tf.exporting import saved_model
+from bert_tf.tasks.multiple_choice import graph as choice_graph
+from bert_tf.text import graph as text_graph
+from bert_tf.text import graph_rows
+
+import tensorflow as tf
+
+_PROMPTS = tf.TensorSpec([None], tf.string)  # [B]
+_CHOICES = tf.TensorSpec([None, None], tf.string)  # [B, K]
+_IDS = tf.TensorSpec([None, None, None], tf.int32)  # [B, K, S]
+
+
+class _ChooserModule(tf.Module):
+    """Tokenizer and model in one."""
+
+    def __init__(
+        self,
+        model: heads.BertMultipleChoice,
+        tokenizer: graph_rows.Tokenizer,
+        max_seq_length: int,
+    ):
+        super().__init__()
+        self.tokenizer = tokenizer
+        self.weights = [variable.value for variable in model.variables]
+
+        def choose(inputs):
+            logits = model(inputs)  # [B, K]
+            return {
+                "choice": tf.argmax(logits, -1, output_type=tf.int32),
+                "probabilities": tf.nn.softmax(logits),
+                "logits": logits,
+            }
+
+        def serve(prompt, choices):
+            prompt, choices = saved_model.checked(
+                tf.size(prompt) == tf.shape(choices)[0],
+                "choices must have a row for each prompt, [B] and [B, K].",
+                {"prompt": prompt, "choices": choices},
+            )
+            inputs, _ = choice_graph.pack(
+                tokenizer, prompt, choices, max_seq_length, pad_to_max=False
+            )
+            return choose(inputs)
+
+        def serve_ids(input_ids, input_mask, segment_ids):
+            return choose(
+                saved_model.as_batch(input_ids, input_mask, segment_ids)
+            )
+
+        function = functools.partial(tf.function, autograph=False)
+        self.serve = function(serve, [_PROMPTS, _CHOICES])
+        self.serve_ids = function(serve_ids, [_IDS, _IDS, _IDS])
+        # What the loaded model does when it is called.
+        self.__call__ = self.serve
+
+
+def chooser(
+    model: heads.BertMultipleChoice,
+    config: modeling.BertConfig,
+    vocabulary: vocabularies.Vocabulary,
+    max_seq_length: int,
+) -> saved_model.Export:
+    """Returns the model as one that takes raw text.
+
+    The signatures are `serving_default` (`prompt`, string [B], and `choices`,
+    string [B, K], "" where a prompt has fewer) and `serve_ids` (`input_ids`,
+    `input_mask`, `segment_ids`, int32 [B, K, S]). Both return `choice`, the
+    number of the best from 0 (int32 [B]), `probabilities` and `logits`
+    (float32 [B, K]).
+
+    Args:
+        model: With its trained weights.
+        config: Its architecture.
+        vocabulary: Its pieces, and how it splits texts.
+        max_seq_length: Of a prompt with a choice. What is longer loses pieces
+            of the prompt.
+
+    Raises:
+        InputError: if the arguments do not fit.
+    """
+    saved_model.check_fits(config, vocabulary, max_seq_length)
+    tokenizer = text_graph.of(vocabulary)
+    module = _ChooserModule(model, tokenizer, max_seq_length)
+    description = {
+        "head": "multiple_choice",
+        **vocabulary.settings,
+        "max_seq_length": max_seq_length,
+    }
+    return saved_model.Export(
+        module,
+        {"serving_default": module.serve, "serve_ids": module.serve_ids},
+        saved_model.asset_texts(config, vocabulary, None, description),
+    )

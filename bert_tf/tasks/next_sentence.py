@@ -1,0 +1,66 @@
+"""Writes a next-sentence model as a SavedModel: two raw texts in.
+
+    import tensorflow as tf
+    import tensorflow_text  # Registers the tokenizer's op.
+    model = tf.saved_model.load("/models/next/1")
+    model(tf.constant(["He rang."]), tf.constant(["Nobody came."]))["is_next"]
+
+Shapes:
+- B: pairs of texts
+"""
+
+from bert_tf import heads, modeling, vocabularies
+from bert_tf.exporting import saved_model
+from bert_tf.text import graph as text_graph
+
+import tensorflow as tf
+
+
+def _describe(logits: tf.Tensor) -> dict[str, tf.Tensor]:  # [B, 2]
+    probabilities = tf.nn.softmax(logits)
+    return {
+        "is_next": probabilities[:, 0],
+        "probabilities": probabilities,
+        "logits": logits,
+    }
+
+
+def next_sentence(
+    model: heads.BertNextSentence,
+    config: modeling.BertConfig,
+    vocabulary: vocabularies.Vocabulary,
+    max_seq_length: int,
+) -> saved_model.Export:
+    """Returns the model as one that takes raw text.
+
+    The signatures are `serving_default` (`text_a` and as many `text_b`,
+    string [B]) and `serve_ids` (`input_ids`, `input_mask`, `segment_ids`,
+    int32 [B, S]). Both return `is_next`, the probability that the second text
+    follows the first (float32 [B]), `probabilities` of yes and no and `logits`
+    (float32 [B, 2]).
+
+    Args:
+        model: With its trained weights.
+        config: Its architecture.
+        vocabulary: Its pieces, and how it splits texts.
+        max_seq_length: What is longer is cut, from the longer text.
+
+    Raises:
+        InputError: if the arguments do not fit.
+    """
+    saved_model.check_fits(config, vocabulary, max_seq_length)
+    tokenizer = text_graph.of(vocabulary)
+    module = saved_model.PairModule(model, tokenizer, max_seq_length, _describe)
+    description = {
+        "head": "next_sentence",
+        **vocabulary.settings,
+        "max_seq_length": max_seq_length,
+    }
+    return saved_model.Export(
+        module,
+        {
+            "serving_default": module.serve_pairs,
+            "serve_ids": module.serve_ids,
+        },
+        saved_model.asset_texts(config, vocabulary, None, description),
+    )

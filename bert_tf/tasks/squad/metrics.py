@@ -1,0 +1,186 @@
+"""Exact match and F1 by the rules of SQuAD's official scripts.
+
+The numbers are those of evaluate-v1.1.py and evaluate-v2.0.py on the same
+predictions; so are their differences: with no word on either side version 1.1
+gives an F1 of 0, version 2.0 of 1.
+"""
+
+import collections
+import re
+import string
+from collections.abc import Callable, Mapping, Sequence
+
+from bert_tf.tasks.squad import questions as squad_questions
+
+Scores = dict[str, float]
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+
+
+def normalize(text: str) -> str:
+    """Lower-cases; drops ASCII punctuation, articles and extra white space."""
+    text = text.lower().translate(_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", text).split())
+
+
+def exact_match(prediction: str, gold: str) -> float:
+    """1 if both are the same once normalized, else 0."""
+    return float(normalize(prediction) == normalize(gold))
+
+
+def f1(prediction: str, gold: str) -> float:
+    """F1 of the words, as version 1.1 has it."""
+    predicted, expected = normalize(prediction).split(), normalize(gold).split()
+    common = collections.Counter(predicted) & collections.Counter(expected)
+    same = sum(common.values())
+    if not same:
+        return 0.0
+    precision, recall = same / len(predicted), same / len(expected)
+    return 2 * precision * recall / (precision + recall)
+
+
+def f1_or_no_answer(prediction: str, gold: str) -> float:
+    """F1 of the words, as version 2.0 has it: 1 if neither side has any."""
+    if normalize(prediction) and normalize(gold):
+        return f1(prediction, gold)
+    return exact_match(prediction, gold)
+
+
+# ---- SQuAD 1.1 --------------------------------------------------------------
+
+
+def evaluate(
+    questions: Sequence[squad_questions.Question],
+    predictions: Mapping[str, str],
+) -> Scores:
+    """Scores predictions as evaluate-v1.1.py.
+
+    Args:
+        questions: Each with at least one answer.
+        predictions: Question's id -> answer; one that is missing scores 0.
+
+    Returns:
+        "exact_match" and "f1", in per cent.
+    """
+    totals = {"exact_match": 0.0, "f1": 0.0}
+    for question in questions:
+        if question.key not in predictions:
+            continue
+        text = predictions[question.key]
+        golds = [answer.text for answer in question.answers]
+        totals["exact_match"] += max(exact_match(text, gold) for gold in golds)
+        totals["f1"] += max(f1(text, gold) for gold in golds)
+    return {
+        name: 100.0 * total / len(questions) for name, total in totals.items()
+    }
+
+
+# ---- SQuAD 2.0 --------------------------------------------------------------
+
+
+def evaluate_2(
+    questions: Sequence[squad_questions.Question],
+    predictions: Mapping[str, str],
+    null_odds: Mapping[str, float] | None = None,
+    threshold: float = 1.0,
+) -> Scores:
+    """Scores predictions as evaluate-v2.0.py.
+
+    Args:
+        questions: Those without an answer expect "".
+        predictions: Question's id -> answer; those missing are not counted.
+        null_odds: Question's id -> how likely it has no answer (the script's
+            --na-prob-file).
+        threshold: With null odds above it the answer counts as "" (the
+            script's --na-prob-thresh).
+
+    Returns:
+        "exact", "f1" and "total"; the same after "HasAns_" and "NoAns_"; with
+        null odds also the best that another threshold could give. In per cent.
+    """
+    exact = _raw_scores(questions, predictions, exact_match)
+    words = _raw_scores(questions, predictions, f1_or_no_answer)
+    has_answer = {q.key: bool(q.answers) for q in questions}
+
+    def thresholded(scores: Scores) -> Scores:
+        if null_odds is None:
+            return scores
+        return {
+            key: float(not has_answer[key])
+            if null_odds[key] > threshold
+            else score
+            for key, score in scores.items()
+        }
+
+    groups = (
+        ("", list(exact)),
+        ("HasAns_", [key for key in exact if has_answer[key]]),
+        ("NoAns_", [key for key in exact if not has_answer[key]]),
+    )
+    results: Scores = {}
+    for prefix, keys in groups:
+        if not keys:
+            continue
+        for name, scores in (("exact", exact), ("f1", words)):
+            total = sum(map(thresholded(scores).__getitem__, keys))
+            results[prefix + name] = 100.0 * total / len(keys)
+        results[prefix + "total"] = len(keys)
+    if null_odds is not None:
+        for name, scores in (("exact", exact), ("f1", words)):
+            best, best_threshold = best_null_threshold(
+                predictions, scores, null_odds, has_answer
+            )
+            results[f"best_{name}"] = best
+            results[f"best_{name}_thresh"] = best_threshold
+    return results
+
+
+def _raw_scores(
+    questions: Sequence[squad_questions.Question],
+    predictions: Mapping[str, str],
+    function: Callable[[str, str], float],
+) -> Scores:
+    """Returns the score of each question that is predicted."""
+    scores = {}
+    for question in questions:
+        if question.key in predictions:
+            golds = [a.text for a in question.answers if normalize(a.text)]
+            text = predictions[question.key]
+            scores[question.key] = max(
+                function(text, gold) for gold in golds or [""]
+            )
+    return scores
+
+
+def best_null_threshold(
+    predictions: Mapping[str, str],
+    scores: Scores,
+    null_odds: Mapping[str, float],
+    has_answer: Mapping[str, bool],
+) -> tuple[float, float]:
+    """Finds the threshold of null odds that gives the best mean score.
+
+    Args:
+        predictions: Question's id -> answer.
+        scores: Question's id -> its score.
+        null_odds: Question's id -> how likely it has no answer.
+        has_answer: Question's id -> whether it has one.
+
+    Returns:
+        The score in per cent, and the threshold.
+    """
+    # All questions are taken to have no answer, then one after the other, the
+    # surest first, is taken at its word.
+    current = best = float(sum(not has for has in has_answer.values()))
+    threshold = 0.0
+    for key in sorted(null_odds, key=null_odds.__getitem__):
+        if key not in scores:
+            continue
+        if has_answer[key]:
+            current += scores[key]
+        elif predictions[key]:
+            current -= 1
+        if current > best:
+            best, threshold = current, null_odds[key]
+    return 100.0 * best / len(scores), threshold

@@ -1,0 +1,365 @@
+"""SQuAD 1.1 and 2.0: questions about contexts, from their JSON files.
+
+Every error names the file and the question.
+"""
+
+import dataclasses
+import json
+import random
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from bert_tf.errors import InputError
+from bert_tf.storage import input_files
+from bert_tf.tasks import tables
+
+from absl import logging
+from etils import epath
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """A slice of the context.
+
+    Attributes:
+        text: What it says.
+        start: Its first character in the context; None if the file does not
+            tell, which only training needs.
+    """
+
+    text: str
+    start: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """One question about one context.
+
+    Attributes:
+        key: The question's id in the file.
+        text: The question.
+        context: What holds the answer; one string for all its questions.
+        answers: By one or more people; none if they are not known, or if the
+            context has no answer.
+        is_impossible: Whether the file says that there is no answer.
+        file: What it was read from, for errors.
+    """
+
+    key: str
+    text: str
+    context: str
+    answers: tuple[Answer, ...] = ()
+    is_impossible: bool = False
+    file: str = dataclasses.field(default="", compare=False)
+
+    @property
+    def where(self) -> str:
+        """File and id, for errors."""
+        if not self.file:
+            return f"Question {self.key}"
+        return f"{self.file}, question {self.key}"
+
+
+# ---- Reading ----------------------------------------------------------------
+
+
+def read(path: str) -> list[Question]:
+    """Reads the questions of a file, in its order.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        InputError: It is not of SQuAD's format, an id comes twice, a context
+            is empty, or there is no question.
+    """
+    input_files.check(path)
+    data = epath.Path(path).read_bytes()
+    try:
+        content = json.loads(data)
+    # Not JSON, not UTF-8, or lists in lists without end.
+    except (ValueError, RecursionError) as error:
+        problem = input_files.explain_text(data[:64]) or error
+        raise InputError(
+            f"{path} is not JSON: {problem}. Expected one object with 'data', "
+            "as in SQuAD's files."
+        ) from error
+    questions: dict[str, Question] = {}
+    for number, article in enumerate(_field(path, content, "data", list), 1):
+        where = f"{path}, article {number}"
+        paragraphs = _field(where, article, "paragraphs", list)
+        for index, paragraph in enumerate(paragraphs, 1):
+            place = f"{where}, paragraph {index}"
+            tables.check_text(paragraph, place)
+            for question in _questions(path, place, paragraph):
+                if question.key in questions:
+                    raise InputError(
+                        f"{path}, question {question.key}: the id comes twice."
+                    )
+                questions[question.key] = question
+    if not questions:
+        raise InputError(f"{path} holds no question.")
+    return list(questions.values())
+
+
+def _questions(path: str, place: str, paragraph: Any) -> list[Question]:
+    context = _field(place, paragraph, "context", str)
+    questions = []
+    for qa in _field(place, paragraph, "qas", list):
+        key = _field(place, qa, "id", str)
+        where = f"{path}, question {key}"
+        if not context.strip():
+            raise InputError(
+                f"{where}: the context is empty. Remove its questions."
+            )
+        text = _field(where, qa, "question", str)
+        if not text.strip():
+            raise InputError(f"{where}: the question is empty. Remove it.")
+        answers = []
+        # Questions to be predicted may come without.
+        for answer in _field(where, qa, "answers", list, []):
+            said = _field(where, answer, "text", str)
+            start = _field(where, answer, "answer_start", int, None)
+            answers.append(Answer(said, start))
+        questions.append(
+            Question(
+                key,
+                text,
+                context,
+                tuple(answers),
+                _field(where, qa, "is_impossible", bool, False),
+                path,
+            )
+        )
+    return questions
+
+
+_NEEDED = object()
+
+
+def _field(
+    where: str, item: Any, key: str, kind: type, default: Any = _NEEDED
+) -> Any:
+    """Returns a value of a JSON object, checked; the default if it has none."""
+    if not isinstance(item, dict):
+        raise InputError(
+            f"{where}: expected a JSON object with {key!r}, as in SQuAD's "
+            f"files. Received: a value of type {type(item).__name__}"
+        )
+    if key not in item:
+        if default is not _NEEDED:
+            return default
+        raise InputError(
+            f"{where}: {key!r} is missing. Received: keys "
+            f"{', '.join(item) or 'none'}"
+        )
+    # JSON's true and false are integers to Python.
+    if type(item[key]) is not kind:
+        raise InputError(
+            f"{where}: {key!r} must be of type {kind.__name__}. "
+            f"Received: {repr(item[key])[:80]}"
+        )
+    return item[key]
+
+
+# ---- What training needs ----------------------------------------------------
+
+
+def with_one_answer(
+    path: str,
+    questions: Sequence[Question],
+    version_2_with_negative: bool,
+    verbose: bool = False,
+) -> list[Question]:
+    """Returns the questions with the one answer that training learns.
+
+    It is the first of the file's answers. Where the text does not stand at its
+    `answer_start`, as a few times in the published files, the nearest place
+    where it does is taken, however its white space looks there.
+
+    Args:
+        path: Of the questions, for errors.
+        questions: As read.
+        version_2_with_negative: Whether a question may have no answer.
+        verbose: Whether warnings name all questions, not the first alone.
+
+    Raises:
+        InputError: A question lacks an answer, or the answer is not in the
+            context.
+    """
+    results = []
+    several: list[str] = []
+    moved: list[str] = []
+    for question in questions:
+        where = f"{path}, question {question.key}"
+        if version_2_with_negative and question.is_impossible:
+            results.append(dataclasses.replace(question, answers=()))
+            continue
+        if not question.answers:
+            raise InputError(
+                f"{where}: there is no answer to learn. If questions without "
+                "an answer are meant to be in the file, each says "
+                '"is_impossible": true, and the run '
+                "--version_2_with_negative=true."
+            )
+        if len(question.answers) > 1:
+            several.append(question.key)
+        answer = _located(where, question.context, question.answers[0])
+        if answer.start != question.answers[0].start:
+            moved.append(question.key)
+        results.append(
+            dataclasses.replace(
+                question, answers=(answer,), is_impossible=False
+            )
+        )
+    learned = "have several answers; the first is learned"
+    _warn_of(path, several, learned, verbose)
+    near = "have an answer that stands not at its answer_start but near"
+    _warn_of(path, moved, near, verbose)
+    return results
+
+
+def _warn_of(path: str, keys: list[str], what: str, verbose: bool) -> None:
+    """Warns of questions, by the first one's id or by those of all."""
+    if keys:
+        logging.warning(
+            "%s: %d questions %s: %s%s.",
+            path,
+            len(keys),
+            what,
+            ", ".join(keys if verbose else keys[:1]),
+            "" if verbose or len(keys) == 1 else " and others",
+        )
+
+
+_WAY_OUT = "Correct the answer, or remove the question."
+
+
+def _located(where: str, context: str, answer: Answer) -> Answer:
+    """Returns the answer as the slice of the context that it is."""
+    words = answer.text.split()
+    if not words:
+        raise InputError(f"{where}: the answer is empty. {_WAY_OUT}")
+    if answer.start is None:
+        raise InputError(
+            f"{where}: the answer has no 'answer_start'. {_WAY_OUT}"
+        )
+    end = answer.start + len(answer.text)
+    if answer.start < 0 or end > len(context):
+        raise InputError(
+            f"{where}: the answer is out of range; the context has "
+            f"{len(context)} characters. Received: "
+            f"answer_start={answer.start}, text={answer.text[:80]!r}. "
+            f"{_WAY_OUT}"
+        )
+    if context[answer.start : end] == answer.text:
+        return answer
+    pattern = r"\s+".join(map(re.escape, words))
+    places = [match.span() for match in re.finditer(pattern, context)]
+    if not places:
+        found = context[answer.start : end]
+        raise InputError(
+            f"{where}: the answer is not in the context. Expected "
+            f"{answer.text[:80]!r}. Received: {found[:80]!r} at "
+            f"answer_start={answer.start}. {_WAY_OUT}"
+        )
+    wanted = answer.start
+    start, end = min(places, key=lambda place: abs(place[0] - wanted))
+    return Answer(context[start:end], start)
+
+
+def check_scorable(
+    path: str, questions: Sequence[Question], version_2_with_negative: bool
+) -> bool:
+    """Says whether predictions can be scored: whether there are answers.
+
+    That a question has none is an answer too, where the file says so. Where no
+    question has one and some do not say so, answers were taken out.
+
+    Raises:
+        InputError: Some questions have answers and some have none, which only
+            the rules of SQuAD 2.0 can score.
+    """
+    missing = [q.key for q in questions if not q.answers]
+    are_hidden = not all(q.is_impossible for q in questions)
+    if len(missing) == len(questions) and are_hidden:
+        return False
+    if missing and not version_2_with_negative:
+        raise InputError(
+            f"{path}, question {missing[0]}: there is no answer, as for "
+            f"{len(missing)} of {len(questions)} questions. Files of SQuAD 2.0 "
+            "need --version_2_with_negative=true."
+        )
+    return True
+
+
+# ---- What a run reads -------------------------------------------------------
+
+
+def read_to_train(
+    path: str | None, version_2_with_negative: bool, verbose: bool, seed: int
+) -> list[Question]:
+    """Reads what to train on, in an order drawn as in the original.
+
+    Args:
+        path: The file; it is an error if there is none.
+        version_2_with_negative: Whether some questions have no answer.
+        verbose: Whether a warning names each question that it is about.
+        seed: Of the order.
+    """
+    if not path:
+        raise InputError(
+            "--do_train needs --train_file, such as SQuAD's train-v1.1.json."
+        )
+    questions = with_one_answer(
+        path, read(path), version_2_with_negative, verbose
+    )
+    logging.info("Data: %d questions to train on.", len(questions))
+    random.Random(seed).shuffle(questions)
+    return questions
+
+
+def read_to_answer(
+    path: str | None,
+    version_2_with_negative: bool,
+    do_eval: bool,
+    verbose: bool = False,
+) -> tuple[list[Question], bool]:
+    """Reads the questions to answer, and says if answers can be scored.
+
+    Args:
+        path: The file; it is an error if there is none.
+        version_2_with_negative: Whether some questions have no answer.
+        do_eval: Whether answers must be scored.
+        verbose: As of `read_to_train`.
+    """
+    if not path:
+        raise InputError(
+            "--do_eval and --do_predict need --predict_file, such as SQuAD's "
+            "dev-v1.1.json."
+        )
+    questions = read(path)
+    is_scorable = check_scorable(path, questions, version_2_with_negative)
+    if do_eval and not is_scorable:
+        raise InputError(
+            f"--do_eval needs answers, and {path} has none. Leave out "
+            "--do_eval, or give another --predict_file."
+        )
+    _warn_of_lost_answers(path, questions, verbose)
+    logging.info("Data: %d questions to answer.", len(questions))
+    return questions, is_scorable
+
+
+def _warn_of_lost_answers(
+    path: str, questions: Sequence[Question], verbose: bool
+) -> None:
+    """Warns of answers that are not in the context, wherever they start.
+
+    The official rules score by their text alone, and so they count.
+    """
+    lost = [
+        question.key
+        for question in questions
+        if any(x.text not in question.context for x in question.answers)
+    ]
+    what = "have an answer that is not in the context"
+    _warn_of(path, lost, what, verbose)

@@ -1,0 +1,96 @@
+"""Questions -> TFRecords of windows, in the original's features.
+
+Shapes: W windows of a question.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from bert_tf import phases
+from bert_tf.records import record_file, tfrecord
+from bert_tf.records import types as record_types
+from bert_tf.tasks.squad import questions as squad_questions
+from bert_tf.tasks.squad import windows as squad_windows
+
+import numpy as np
+from absl import logging
+
+# The original counts from here.
+_FIRST_UNIQUE_ID = 1_000_000_000
+# Windows that are serialized together.
+_BATCH_SIZE = 1024
+
+Columns = Mapping[str, np.ndarray]
+
+
+def write_to_train(
+    path: str,
+    cutter: squad_windows.Cutter,
+    questions: Sequence[squad_questions.Question],
+) -> record_file.RecordFile:
+    """Writes one file to train on; each question has one answer or none."""
+
+    def features() -> Iterator[Columns]:
+        for question in phases.tracked(
+            questions, "Cutting contexts", "questions", len(questions)
+        ):
+            windows = cutter.cut(question)
+            yield cutter.features(windows) | cutter.labels(windows)
+
+    return _write(path, cutter, record_types.SPAN, features())
+
+
+def write_to_predict(
+    path: str,
+    cutter: squad_windows.Cutter,
+    questions: Sequence[squad_questions.Question],
+) -> tuple[record_file.RecordFile, list[squad_windows.Windows]]:
+    """Writes one file to predict; returns the windows of each question too."""
+    asked = phases.tracked(
+        questions, "Cutting contexts", "questions", len(questions)
+    )
+    all_windows = [cutter.cut(question) for question in asked]
+    features = map(cutter.features, all_windows)
+    return _write(
+        path, cutter, record_types.SPAN_QUESTION, features
+    ), all_windows
+
+
+def _write(
+    path: str,
+    cutter: squad_windows.Cutter,
+    record_type: record_types.RecordType,
+    features: Iterable[Columns],
+) -> record_file.RecordFile:
+    questions = 0
+    with tfrecord.Writer(path) as writer:
+
+        def write(waiting: Sequence[Columns]) -> None:
+            columns = {
+                name: np.concatenate([part[name] for part in waiting])
+                for name in waiting[0]
+            }
+            first = _FIRST_UNIQUE_ID + writer.records
+            columns["unique_ids"] = first + np.arange(len(columns["input_ids"]))
+            writer.write_all(record_type.encode_batch(columns))
+
+        waiting: list[Columns] = []
+        rows = 0
+        for part in features:
+            questions += 1
+            waiting.append(part)
+            rows += len(part["input_ids"])
+            if rows >= _BATCH_SIZE:
+                write(waiting)
+                waiting, rows = [], 0
+        if waiting:
+            write(waiting)
+    logging.info(
+        "Wrote %d windows of %d questions to %s.",
+        writer.records,
+        questions,
+        os.path.basename(path),
+    )
+    return record_file.RecordFile(
+        path, writer.records, record_type, cutter.layout.max_seq_length
+    )

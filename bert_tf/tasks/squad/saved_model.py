@@ -1,0 +1,326 @@
+"""Writes a question answerer as a SavedModel: raw text in, answer out.
+
+    import tensorflow as tf
+    import tensorflow_text  # Registers the tokenizer's op.
+    model = tf.saved_model.load("/models/squad/1")
+    model(tf.constant(["Who?"]), tf.constant(["It was Ada."]))["answer"]
+
+Contexts of any length are read in windows, as by run_squad.py, and answered as
+by its predictions: `windows` and `answers` in the graph.
+
+Shapes:
+- B: questions     W: windows of all questions     S: sequence length
+- K: starts, and ends, that are tried in a window
+"""
+
+import dataclasses
+import functools
+from typing import NamedTuple
+
+from bert_tf import heads, modeling, vocabularies
+from bert_tf.exporting import saved_model
+from bert_tf.tasks.squad import answers as squad_answers
+from bert_tf.tasks.squad import windows as squad_windows
+from bert_tf.text import graph_offsets, graph_rows, graph_windows
+
+import tensorflow as tf
+
+_TEXTS = tf.TensorSpec([None], tf.string)  # [B]
+_IDS = tf.TensorSpec([None, None], tf.int32)  # [B, S]
+# Below all scores, and a number in JSON, which infinity is not.
+_NONE = -1e38
+
+
+class _Windows(NamedTuple):
+    """Where contexts are cut, in pieces; each [W] int64."""
+
+    rows: tf.Tensor  # the number of the question
+    starts: tf.Tensor
+    lengths: tf.Tensor
+    heads: tf.Tensor  # where the context starts in the window
+    offsets: tf.Tensor  # of the starts, among the pieces of all contexts
+
+
+def _windows(
+    queries: tf.RaggedTensor,
+    pieces: tf.RaggedTensor,
+    layout: squad_windows.Layout,
+    template: vocabularies.Template,
+) -> _Windows:
+    """Cuts contexts [B, (pieces)] as squad_windows.Cutter does."""
+    number = pieces.row_lengths()  # [B]
+    room = layout.max_seq_length - template.special(2)
+    sizes = room - queries.row_lengths()
+    steps = tf.minimum(sizes, layout.doc_stride)
+    counts = 1 + (tf.maximum(number - sizes, 0) + steps - 1) // steps
+    rows = tf.repeat(tf.range(tf.size(counts, tf.int64)), counts)  # [W]
+    starts = tf.ragged.range(counts).flat_values * tf.gather(steps, rows)
+    return _Windows(
+        rows,
+        starts,
+        tf.minimum(tf.gather(number, rows) - starts, tf.gather(sizes, rows)),
+        template.second(tf.gather(queries.row_lengths(), rows)),
+        tf.gather(pieces.row_starts(), rows) + starts,
+    )
+
+
+def _has_most_context(
+    windows: _Windows, column: tf.Tensor, pieces: tf.Tensor
+) -> tf.Tensor:
+    """As squad_windows.Windows.has_most_context, [W, S]; False elsewhere.
+
+    Args:
+        windows: Of all questions.
+        column: 0, 1, ... of the sequence, [1, S].
+        pieces: How many there are in all contexts.
+    """
+    place = column - windows.heads[:, tf.newaxis]  # [W, S]
+    lengths = windows.lengths[:, tf.newaxis]
+    is_context = (place >= 0) & (place < lengths)
+    score = tf.cast(tf.minimum(place, lengths - 1 - place), tf.float64)
+    score += 0.01 * tf.cast(lengths, tf.float64)
+    score = tf.boolean_mask(score, is_context)  # [pieces in windows]
+    window = tf.where(is_context)[:, 0]
+    piece = windows.offsets[:, tf.newaxis] + place
+    piece = tf.boolean_mask(piece, is_context)
+    best = tf.math.unsorted_segment_max(score, piece, pieces)
+    is_best = score == tf.gather(best, piece)
+    owner = tf.math.unsorted_segment_min(
+        tf.where(is_best, window, tf.size(lengths, tf.int64)), piece, pieces
+    )
+    return tf.tensor_scatter_nd_update(
+        tf.zeros_like(is_context),
+        tf.where(is_context),
+        tf.gather(owner, piece) == window,
+    )
+
+
+class _Best(NamedTuple):
+    """The first of the highest scores of each question, each [B]."""
+
+    score: tf.Tensor
+    window: tf.Tensor
+    column: tf.Tensor
+
+
+def _first_best(scores: tf.Tensor, rows: tf.Tensor, size: tf.Tensor) -> _Best:
+    """Finds the best of [W, x] scores for each of `size` questions."""
+    highest = tf.reduce_max(scores, axis=-1)  # [W]
+    best = tf.math.unsorted_segment_max(highest, rows, size)  # [B]
+    count = tf.size(rows, tf.int64)
+    is_best = highest == tf.gather(best, rows)
+    window = tf.math.unsorted_segment_min(
+        tf.where(is_best, tf.range(count), count), rows, size
+    )
+    column = tf.gather(tf.argmax(scores, axis=-1), window)
+    return _Best(best, window, column)
+
+
+class _SpanModule(tf.Module):
+    """Tokenizer, windows, model and search in one."""
+
+    def __init__(
+        self,
+        model: heads.BertSpanFinder,
+        vocabulary: vocabularies.Vocabulary,
+        layout: squad_windows.Layout,
+        search: squad_answers.Search,
+        threshold: float | None,
+    ):
+        super().__init__()
+        self.tokenizer = graph_offsets.of(vocabulary)
+        self.weights = [variable.value for variable in model.variables]
+        self._layout = layout
+        self._vocabulary = vocabulary
+        self._search = search
+
+        def read(inputs):  # ids, mask, segments, each [rows, S]
+            names = ("input_ids", "input_mask", "segment_ids")
+            return tf.stack(model(dict(zip(names, inputs, strict=True))), -1)
+
+        def serve(question, context):
+            question, context = saved_model.checked(
+                tf.size(question) == tf.size(context),
+                "context must have as many texts as question ([B]).",
+                {"question": question, "context": context},
+            )
+            # Invalid bytes are left out, so that characters can be counted.
+            context = tf.strings.unicode_transcode(
+                context, "UTF-8", "UTF-8", errors="ignore"
+            )
+            start, end, score, null = self._answer(question, context, read)
+            is_null = score == _NONE
+            if threshold is not None:
+                is_null |= null - score > threshold
+            start, end = (tf.where(is_null, 0, x) for x in (start, end))
+            return {
+                "answer": tf.strings.substr(
+                    context, start, end - start, unit="UTF8_CHAR"
+                ),
+                "start": start,
+                "end": end,
+                "score": tf.cast(score, tf.float32),
+                "null_score": tf.cast(null, tf.float32),
+            }
+
+        def serve_ids(input_ids, input_mask, segment_ids):
+            inputs = saved_model.as_batch(input_ids, input_mask, segment_ids)
+            logits = read(inputs.values())
+            return {
+                "start_logits": logits[..., 0],
+                "end_logits": logits[..., 1],
+            }
+
+        function = functools.partial(tf.function, autograph=False)
+        self.serve = function(serve, [_TEXTS, _TEXTS])
+        self.serve_ids = function(serve_ids, [_IDS, _IDS, _IDS])
+        # What the loaded model does when it is called.
+        self.__call__ = self.serve
+
+    def _answer(self, questions, contexts, read):
+        """Returns first and last character, score and null score, all [B]."""
+        size = tf.size(questions, tf.int64)
+        queries = self.tokenizer.tokenize(questions)
+        queries = queries[:, : self._layout.max_query_length]
+        pieces = self.tokenizer.tokenize_with_offsets(contexts)
+        template = self._vocabulary.template
+        windows = _windows(queries, pieces.ids, self._layout, template)
+        logits = self._logits(windows, queries, pieces.ids, read)
+        column = tf.range(tf.shape(logits, tf.int64)[1])[tf.newaxis]  # [1, S]
+        may_start = _has_most_context(
+            windows, column, tf.size(pieces.starts, tf.int64)
+        )
+        best, first, last = self._best(windows, logits, may_start, size)
+        shift = tf.gather(windows.offsets - windows.heads, best.window)  # [B]
+        # Where there is no piece at all, any character will do.
+        start = tf.gather(
+            tf.concat([pieces.starts, [0]], 0),
+            tf.where(best.score > _NONE, first + shift, 0),
+        )
+        end = tf.gather(
+            tf.concat([pieces.ends, [0]], 0),
+            tf.where(best.score > _NONE, last + shift, 0),
+        )
+        null = tf.cast(logits[:, template.pooled], tf.float64)  # [W, 2]
+        null = tf.reduce_sum(null, -1)  # [W]
+        null = tf.math.unsorted_segment_min(null, windows.rows, size)
+        return start, end, best.score, null
+
+    def _logits(self, windows, queries, pieces, read):
+        """Lays out windows and reads them: float32 [W, S, 2]."""
+        template = self._vocabulary.template
+        front, between = len(template.before), len(template.between)
+        start = windows.heads[:, tf.newaxis]
+        behind = start + windows.lengths[:, tf.newaxis]  # [W, 1]
+        used = behind + len(template.after)
+        shortest = [template.special(2)]
+        longest = tf.reduce_max(tf.concat([shortest, used[:, 0]], 0))
+        column = tf.range(longest)[tf.newaxis]  # [1, S]
+
+        def take(ragged, offsets):  # [W] -> [W, S]
+            # One more, so that there is something where there are no pieces.
+            values = tf.concat([ragged.flat_values, [0]], 0)
+            place = offsets[:, tf.newaxis] + column
+            last = tf.size(values, tf.int64) - 1
+            return tf.gather(values, tf.clip_by_value(place, 0, last))
+
+        query_starts = tf.gather(queries.row_starts(), windows.rows)
+        ids = tf.where(
+            column < start,
+            take(queries, query_starts - front),
+            take(pieces, windows.offsets - windows.heads),
+        )
+        ids = graph_rows.put(ids, template.before, column)
+        ids = graph_rows.put(ids, template.between, column - start + between)
+        ids = graph_rows.put(ids, template.after, column - behind)
+        is_used = column < used
+        number_1, number_2 = template.segments
+        inputs = (
+            tf.where(is_used, ids, self._vocabulary.special.pad.id),
+            tf.cast(is_used, tf.int32),
+            tf.where(is_used & (column >= start), number_2, number_1),
+        )
+        found = graph_windows.in_parts(
+            read, inputs, tf.TensorSpec([None, None, 2], tf.float32)
+        )
+        return tf.where(is_used[..., tf.newaxis], found, _NONE)
+
+    def _best(self, windows, logits, may_start, size):
+        """Finds the best of each question, its start and end: each [B]."""
+        logits = tf.transpose(tf.cast(logits, tf.float64), [2, 0, 1])
+        k = tf.minimum(self._search.n_best_size, tf.shape(logits)[2])
+        values, places = tf.math.top_k(logits, k)  # [2, W, K]
+        places = tf.cast(places, tf.int64)
+        start, end = places[0][:, :, tf.newaxis], places[1][:, tf.newaxis]
+        behind = windows.heads + windows.lengths  # [W]
+        fits = tf.gather(may_start, places[0], batch_dims=1)[..., tf.newaxis]
+        fits &= (end >= start) & (end < behind[:, tf.newaxis, tf.newaxis])
+        fits &= end - start < self._search.max_answer_length  # [W, K, K]
+        pairs = values[0][:, :, tf.newaxis] + values[1][:, tf.newaxis]
+        pairs = tf.where(fits, pairs, _NONE)
+        shape = [tf.shape(pairs)[0], k * k]
+        pair = _first_best(tf.reshape(pairs, shape), windows.rows, size)
+        # Where no pair fits: the best single piece.
+        singles = tf.where(may_start, logits[0] + logits[1], _NONE)
+        single = _first_best(singles, windows.rows, size)
+        has_pair = pair.score > _NONE
+        own = tf.gather(places, pair.window, axis=1)  # [2, B, K]
+        k = tf.cast(k, tf.int64)
+        first = tf.gather(own[0], pair.column // k, batch_dims=1)
+        last = tf.gather(own[1], pair.column % k, batch_dims=1)
+        best = _Best(
+            *(
+                tf.where(has_pair, x, y)
+                for x, y in zip(pair, single, strict=True)
+            )
+        )
+        return (
+            best,
+            tf.where(has_pair, first, best.column),
+            tf.where(has_pair, last, best.column),
+        )
+
+
+def span_finder(
+    model: heads.BertSpanFinder,
+    config: modeling.BertConfig,
+    vocabulary: vocabularies.Vocabulary,
+    layout: squad_windows.Layout,
+    search: squad_answers.Search,
+    threshold: float | None,
+) -> saved_model.Export:
+    """Returns the model as one that takes raw text.
+
+    The signature `serving_default` takes `question` and `context` (string
+    [B]) and returns `answer` (string [B]), `start` and `end` (int32 [B], in
+    characters of the context), `score` and `null_score` (float32 [B]). No
+    answer is "", from 0 to 0. `serve_ids` takes `input_ids`, `input_mask` and
+    `segment_ids` (int32 [B, S]) and returns `start_logits` and `end_logits`.
+
+    Args:
+        model: With its trained weights.
+        config: Its architecture.
+        vocabulary: Its pieces, and how it splits texts.
+        layout: How contexts are cut, as in training.
+        search: How answers are looked for.
+        threshold: The answer is "" where the null score is by more than this
+            above the score; None where there always is an answer.
+
+    Raises:
+        InputError: if the arguments do not fit.
+    """
+    saved_model.check_fits(config, vocabulary, layout.max_seq_length)
+    layout.check_room(vocabulary.template)
+    description = {
+        "head": "span",
+        **vocabulary.settings,
+        **dataclasses.asdict(layout),
+        **dataclasses.asdict(search),
+        "null_score_diff_threshold": threshold,
+    }
+    module = _SpanModule(model, vocabulary, layout, search, threshold)
+    return saved_model.Export(
+        module,
+        {"serving_default": module.serve, "serve_ids": module.serve_ids},
+        saved_model.asset_texts(config, vocabulary, None, description),
+    )

@@ -1,0 +1,77 @@
+"""How much likelier no answer must be than the best one: SQuAD 2.0."""
+
+import dataclasses
+import math
+import os
+
+from bert_tf import files
+from bert_tf.errors import InputError
+
+from etils import epath
+
+
+@dataclasses.dataclass(frozen=True)
+class Threshold:
+    """The threshold of a run, given or tuned on questions with answers.
+
+    Attributes:
+        given: None if it is to be tuned, or for SQuAD 1.1.
+        is_used: Whether there is one at all: false for SQuAD 1.1.
+        folder: Of the run, which keeps what was tuned; "" for none.
+    """
+
+    given: float | None
+    is_used: bool
+    folder: str
+
+    @property
+    def _path(self) -> str:
+        return os.path.join(self.folder, "null_score_diff_threshold.txt")
+
+    def known(self) -> float | None:
+        """Returns what is given or was tuned; None for SQuAD 1.1."""
+        if not self.is_used or self.given is not None:
+            return self.given
+        if not self.folder or not epath.Path(self._path).exists():
+            raise InputError(
+                "--null_score_diff_threshold=auto needs questions with "
+                "answers: run run_squad.py --do_eval on such a --predict_file "
+                "first, or give a number."
+            )
+        text = epath.Path(self._path).read_bytes().decode(errors="replace")
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise InputError(
+                f"{self._path} must hold the threshold that was tuned. Remove "
+                "it and tune again with --do_eval, or give a number by "
+                "--null_score_diff_threshold. "
+                f"Received: {text.strip()[:40]!r}"
+            )
+        return value
+
+    def note(self, tuned: float | None) -> None:
+        """Keeps what was tuned, if that is not what is given."""
+        if tuned != self.given:
+            files.write_lines(self._path, [repr(tuned)])
+
+
+def find(text: str, version_2_with_negative: bool, folder: str) -> Threshold:
+    """Returns the threshold that the user asks for.
+
+    Args:
+        text: A number, or "auto" to tune it.
+        version_2_with_negative: Whether some questions have no answer.
+        folder: Of the run.
+    """
+    if text == "auto" or not version_2_with_negative:
+        return Threshold(None, version_2_with_negative, folder)
+    try:
+        return Threshold(float(text), True, folder)
+    except ValueError:
+        raise InputError(
+            "--null_score_diff_threshold must be a number or auto. "
+            f"Received: null_score_diff_threshold={text}"
+        ) from None

@@ -1,0 +1,320 @@
+"""Cuts contexts into windows that a model can read, beside the question.
+
+    [CLS] question [SEP] pieces of the context [SEP]
+
+The windows, and the answer's place in them, are those of the original's
+convert_examples_to_features. Each context is split into pieces once, for all
+its questions, and each piece knows the characters that it comes from, so that
+an answer is always a slice of the context.
+
+Shapes:
+- N: pieces of a context     Q: pieces of a question
+- W: windows of a question   S: sequence length
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterator
+
+from bert_tf import vocabularies
+from bert_tf.errors import InputError
+from bert_tf.tasks.squad import questions as squad_questions
+
+import numpy as np
+
+# Characters that are split at a time: their offsets take 120 bytes each.
+_PART = 1 << 16
+_SPACE = re.compile("[ \t\n\r]")
+# What ends a word to the original's reader of SQuAD.
+_WORD_END = re.compile("[ \t\n\r\u202f]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """How windows are cut; the flags of the same names.
+
+    Attributes:
+        max_seq_length: S.
+        doc_stride: Pieces between the starts of two windows.
+        max_query_length: The most pieces of a question; more are cut.
+    """
+
+    max_seq_length: int
+    doc_stride: int
+    max_query_length: int
+
+    def __post_init__(self):
+        if self.doc_stride < 1 or self.max_query_length < 1:
+            raise InputError(
+                "doc_stride and max_query_length must be at least 1. Received: "
+                f"doc_stride={self.doc_stride}, "
+                f"max_query_length={self.max_query_length}"
+            )
+
+    def check_room(self, template: vocabularies.Template) -> None:
+        """Raises InputError unless the longest question leaves some room."""
+        special = template.special(2)
+        if self.max_seq_length <= self.max_query_length + special:
+            raise InputError(
+                "max_seq_length must leave room for the context: be more than "
+                f"max_query_length + {special}. Received: "
+                f"max_seq_length={self.max_seq_length}, "
+                f"max_query_length={self.max_query_length}"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Pieces:
+    """A text's pieces, and where in the text they come from.
+
+    Attributes:
+        ids: [N] int32.
+        starts: First character of each piece, [N] int32.
+        ends: The character after its last, [N] int32.
+    """
+
+    ids: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+
+
+def split(tokenizer: vocabularies.Tokenizer, text: str) -> Pieces:
+    """Splits a text of any length into pieces."""
+    columns: list[np.ndarray] = [np.zeros([0, 3], np.int32)]
+    for offset, part in _parts(text):
+        tokens = tokenizer.tokenize_with_offsets(part)
+        if tokens:
+            pieces, starts, ends = zip(*tokens, strict=True)
+            ids = tokenizer.convert_tokens_to_ids(pieces)
+            column = np.array([ids, starts, ends], np.int32).T
+            columns.append(column + np.array([0, offset, offset], np.int32))
+    table = np.concatenate(columns)
+    return Pieces(table[:, 0], table[:, 1], table[:, 2])
+
+
+def _parts(text: str) -> Iterator[tuple[int, str]]:
+    """Cuts a long text at white space, where no rule of splitting reaches."""
+    start = 0
+    while start < len(text):
+        match = _SPACE.search(text, start + _PART)
+        end = match.end() if match else len(text)
+        yield start, text[start:end]
+        start = end
+
+
+@dataclasses.dataclass(frozen=True)
+class Windows:
+    """All windows of one question.
+
+    Attributes:
+        question: What is asked.
+        query: Ids of the question's pieces, [Q] int32.
+        pieces: Of the context.
+        starts: First piece of each window, [W].
+        lengths: Pieces in each window, [W].
+        template: What stands around the question and the context.
+    """
+
+    question: squad_questions.Question
+    query: np.ndarray
+    pieces: Pieces
+    starts: np.ndarray
+    lengths: np.ndarray
+    template: vocabularies.Template
+
+    @property
+    def head(self) -> int:
+        """Where the context starts in a window."""
+        return self.template.second(len(self.query))
+
+    @property
+    def used(self) -> np.ndarray:
+        """How much of each row is used, [W]."""
+        return self.head + self.lengths + len(self.template.after)
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """First piece and length of each window."""
+        return list(
+            zip(self.starts.tolist(), self.lengths.tolist(), strict=True)
+        )
+
+    def text(self, first: int, last: int) -> str:
+        """Returns the slice of the context from one piece to another."""
+        start, end = self.pieces.starts[first], self.pieces.ends[last]
+        return self.question.context[start:end]
+
+    def has_most_context(self) -> list[np.ndarray]:
+        """Says of each window's pieces whether no other shows more around.
+
+        A piece in several windows counts in the one where the shorter of its
+        two sides is the longest, as in the original.
+
+        Returns:
+            For each window [length] bool.
+        """
+        best = np.full(len(self.pieces.ids), -1.0)  # [N]
+        owner = np.zeros(len(best), np.int64)  # [N]
+        for window, (start, length) in enumerate(self.spans):
+            place = np.arange(length)
+            score = np.minimum(place, place[::-1]) + 0.01 * length
+            here = slice(start, start + length)
+            owner[here][score > best[here]] = window
+            best[here] = np.maximum(score, best[here])
+        return [
+            owner[start : start + length] == window
+            for window, (start, length) in enumerate(self.spans)
+        ]
+
+
+class Cutter:
+    """Cuts the contexts of questions into windows.
+
+    Args:
+        vocabulary: Of the pieces.
+        layout: How to cut.
+
+    Raises:
+        InputError: The layout leaves no room for the context.
+    """
+
+    def __init__(self, vocabulary: vocabularies.Vocabulary, layout: Layout):
+        layout.check_room(vocabulary.template)
+        self.layout = layout
+        self._template = vocabulary.template
+        self._pad = vocabulary.special.pad.id
+        self._tokenizer = vocabulary.tokenizer()
+        self._contexts: dict[str, Pieces] = {}
+
+    def cut(self, question: squad_questions.Question) -> Windows:
+        """Returns the windows of a question.
+
+        Raises:
+            InputError: There are no pieces in the context. Names the question.
+        """
+        pieces = self._contexts.get(question.context)
+        if pieces is None:
+            pieces = split(self._tokenizer, question.context)
+            self._contexts[question.context] = pieces
+        if not len(pieces.ids):
+            raise InputError(
+                f"{question.where}: the context has no word. "
+                f"Received: context={question.context[:80]!r}"
+            )
+        query = self._tokenizer.convert_tokens_to_ids(
+            self._tokenizer.tokenize(question.text)
+        )[: self.layout.max_query_length]
+        size = self.layout.max_seq_length - len(query)
+        size -= self._template.special(2)
+        step = min(size, self.layout.doc_stride)
+        count = 1 + max(0, -(-(len(pieces.ids) - size) // step))
+        starts = np.arange(count) * step
+        return Windows(
+            question,
+            np.array(query, np.int32),
+            pieces,
+            starts,
+            np.minimum(len(pieces.ids) - starts, size),
+            self._template,
+        )
+
+    def features(self, windows: Windows) -> dict[str, np.ndarray]:
+        """Returns what the model reads.
+
+        Returns:
+            `input_ids`, `input_mask` and `segment_ids`, each [W, S] int32.
+        """
+        head, used = windows.head, windows.used
+        template = self._template
+        number_1, number_2 = template.segments
+        place = np.arange(self.layout.max_seq_length)  # [S]
+        shape = [len(used), len(place)]
+        ids = np.full(shape, self._pad, np.int32)  # [W, S]
+        ids[:, :head] = [*template.before, *windows.query, *template.between]
+        for row, (start, length) in enumerate(windows.spans):
+            behind = head + length
+            ids[row, head:behind] = windows.pieces.ids[start : start + length]
+            ids[row, behind : used[row]] = template.after
+        is_used = place < used[:, np.newaxis]  # [W, S]
+        is_context = is_used & (place >= head)
+        return {
+            "input_ids": ids,
+            "input_mask": is_used.astype(np.int32),
+            "segment_ids": np.where(is_context, number_2, number_1).astype(
+                np.int32
+            ),
+        }
+
+    def labels(self, windows: Windows) -> dict[str, np.ndarray]:
+        """Returns where the answer is.
+
+        In windows that do not hold it, that is the place of the pooled piece.
+
+        Returns:
+            `start_positions`, `end_positions` and `is_impossible`, each [W].
+        """
+        question = windows.question
+        inside = np.zeros(len(windows.starts), bool)
+        first = last = 0
+        if not question.is_impossible:
+            first, last = self.answer_pieces(question, windows.pieces)
+            ends = windows.starts + windows.lengths
+            inside = (windows.starts <= first) & (last < ends)
+        shift = windows.head - windows.starts
+        nowhere = self._template.pooled
+        return {
+            "start_positions": np.where(inside, first + shift, nowhere),
+            "end_positions": np.where(inside, last + shift, nowhere),
+            "is_impossible": np.full(
+                len(inside), question.is_impossible, np.int64
+            ),
+        }
+
+    def answer_pieces(
+        self, question: squad_questions.Question, pieces: Pieces
+    ) -> tuple[int, int]:
+        """Returns the first and the last piece of the question's answer.
+
+        They are those whose characters are the answer's. Where there are no
+        such pieces, as for "Japan" in "Japanese", they are the original's:
+        those of the words around, or among them those of the answer's text.
+
+        Raises:
+            InputError: There is no piece in these words. Names the question.
+        """
+        (answer,) = question.answers
+        margin = len(answer.text) - len(answer.text.lstrip())
+        start = (answer.start or 0) + margin
+        end = start + len(answer.text.strip())
+        first = int(np.searchsorted(pieces.ends, start, side="right"))
+        last = int(np.searchsorted(pieces.starts, end)) - 1
+        if (
+            first <= last
+            and pieces.starts[first] == start
+            and pieces.ends[last] == end
+        ):
+            return first, last
+        start, end = _words_around(question.context, start, end)
+        first = int(np.searchsorted(pieces.starts, start))
+        last = int(np.searchsorted(pieces.starts, end)) - 1
+        if first > last:
+            raise InputError(
+                f"{question.where}: the answer has no word. "
+                f"Received: {answer.text[:80]!r}"
+            )
+        wanted = self._tokenizer.convert_tokens_to_ids(
+            self._tokenizer.tokenize(answer.text)
+        )
+        for place in range(first, last + 2 - len(wanted)):
+            found = pieces.ids[place : place + len(wanted)].tolist()
+            if wanted and found == wanted:
+                return place, place + len(wanted) - 1
+        return first, last
+
+
+def _words_around(context: str, start: int, end: int) -> tuple[int, int]:
+    """Widens a slice of the context to whole words."""
+    while start and not _WORD_END.match(context[start - 1]):
+        start -= 1
+    match = _WORD_END.search(context, end)
+    return start, match.start() if match else len(context)

@@ -1,0 +1,394 @@
+"""Examples, and the files that hold them: TSV as GLUE writes it, CSV, JSONL.
+
+Every error names the file and the line.
+"""
+
+import csv
+import dataclasses
+import json
+import math
+import pathlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from bert_tf.errors import InputError
+from bert_tf.storage import input_files
+from bert_tf.tasks import labels
+
+from absl import logging
+from etils import epath
+
+FORMATS = ("tsv", "csv", "jsonl")
+_FORMAT_OF_SUFFIX = {
+    ".csv": "csv",
+    ".json": "jsonl",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+# csv's own limit of 131,072 characters refuses long documents.
+_LONGEST_CSV_FIELD = 2**31 - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    """One text or pair of texts with its label.
+
+    Attributes:
+        guid: Split and line of the file, such as "dev-12", or the user's id.
+        text_a: First text.
+        text_b: Second text; "" for a single-sentence task.
+        label: A class, a score, several classes, or None where the task hides
+            it (test).
+    """
+
+    guid: str
+    text_a: str
+    text_b: str = ""
+    label: labels.Label = None
+
+
+def format_of(path: str) -> str:
+    """Returns the format that a file's name promises; TSV if none."""
+    return _FORMAT_OF_SUFFIX.get(pathlib.PurePath(path).suffix.lower(), "tsv")
+
+
+def read_columns(
+    path: str,
+    columns: Mapping[str, str | int],
+    *,
+    file_format: str = "tsv",
+    has_header: bool = True,
+    skip_short_rows: bool = False,
+    lists: Collection[str] = (),
+    optional: Collection[str] = (),
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Reads some columns of a table.
+
+    Args:
+        path: File, local or in a bucket.
+        columns: What the caller calls a column -> its name in the header (or
+            its JSON key), or its number from 0.
+        file_format: One of FORMATS.
+        has_header: Whether the first row names the columns (TSV and CSV).
+        skip_short_rows: Whether rows that lack a column are skipped, and
+            counted in a warning. For files whose faults are known.
+        lists: Those of `columns` whose values may be lists in JSON lines.
+        optional: Those that a table, or a JSON object, may lack.
+
+    Yields:
+        Line number from 1, and the text of each of `columns` that is there;
+        of a list the JSON of its texts.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        InputError: The file is empty, is not UTF-8, a row or the header lacks
+            a column, a row has more of them than the first, or a JSON value is
+            no text.
+    """
+    if file_format == "jsonl":
+        yield from _json_columns(path, columns, lists, optional)
+        return
+    rows = _csv_rows(path) if file_format == "csv" else _tsv_rows(path)
+    positions: dict[str, int] | None = None
+    short_lines: list[int] = []
+    number_of_rows = width = 0
+    for line, row in _without_blank_end(path, rows):
+        width = width or len(row)
+        if positions is None:
+            there = _there(columns, optional, row, has_header)
+            if has_header:
+                positions = _positions(path, row, there)
+                continue
+            positions = _numbers(path, there)
+        number_of_rows += 1
+        least = max(positions.values()) + 1
+        if not skip_short_rows:
+            _check_width(f"{path}, line {line}", row, least, width)
+        elif len(row) < least:
+            short_lines.append(line)
+            continue
+        yield line, {name: row[at] for name, at in positions.items()}
+    _check_found(path, number_of_rows, short_lines, has_header)
+
+
+def _check_found(
+    path: str, number_of_rows: int, short_lines: list[int], has_header: bool
+) -> None:
+    """Raises InputError if there are no rows; warns of those left out."""
+    if not number_of_rows:
+        raise InputError(
+            f"{path}: the file has no rows. Expected at least one row"
+            f"{' under the header' if has_header else ''}."
+        )
+    if short_lines:
+        logging.warning(
+            "%s: skipped %d rows that lack a column, the first at line %d.",
+            path,
+            len(short_lines),
+            short_lines[0],
+        )
+
+
+def _there(
+    columns: Mapping[str, str | int],
+    optional: Collection[str],
+    first: list[str],
+    has_header: bool,
+) -> dict[str, str | int]:
+    """Leaves out optional columns that a table of this first row lacks."""
+
+    def is_there(column: str) -> bool:
+        is_number = column.isdecimal() and int(column) < len(first)
+        return is_number or (has_header and column in first)
+
+    return {
+        name: column
+        for name, column in columns.items()
+        if name not in optional or is_there(str(column))
+    }
+
+
+def _check_width(where: str, row: list[str], least: int, most: int) -> None:
+    """Raises InputError if a row has too few columns, or too many."""
+    if len(row) < least:
+        raise InputError(
+            f"{where}: a column is missing. Expected at least {least} columns. "
+            f"Received: {len(row)} columns, {labels.shortened(repr(row))}"
+        )
+    # A separator in a text moves what is behind it into columns that no one
+    # reads.
+    if len(row) > most:
+        raise InputError(
+            f"{where}: more columns than the first row. Expected {most}. "
+            f"Received: {len(row)}, {labels.shortened(repr(row))}. Quote "
+            "fields that hold the separator (CSV), or remove tabs from texts "
+            "(TSV)."
+        )
+
+
+def lines(path: str) -> Iterator[tuple[int, str]]:
+    """Yields numbered lines, without a byte-order mark at the start.
+
+    Only a line feed ends a line: texts hold U+2028, U+0085 and such.
+    """
+    input_files.check(path)
+    with epath.Path(path).open("rb") as file:
+        yield from decoded(file, path)
+
+
+def decoded(file: Iterable[bytes], path: str) -> Iterator[tuple[int, str]]:
+    """Yields numbered lines as `lines` does, of an open file."""
+    for number, line in enumerate(file, start=1):
+        problem = input_files.explain_text(line[:64]) if number == 1 else ""
+        if "git-lfs" in problem:
+            raise InputError(f"{path} can't be read: {problem}.")
+        try:
+            yield (
+                number,
+                line.decode("utf-8-sig" if number == 1 else "utf-8"),
+            )
+        except UnicodeDecodeError as error:
+            if problem:
+                raise InputError(f"{path} can't be read: {problem}.") from error
+            raise InputError(
+                f"{path}, line {number}: the text is not UTF-8 "
+                f"({error.reason} at byte {error.start} of the line). "
+                "Convert the file to UTF-8."
+            ) from error
+
+
+def check_text(value: object, where: str) -> None:
+    """Raises InputError if a text of a JSON value can't be UTF-8.
+
+    JSON's escapes can say half a surrogate pair, which TensorFlow refuses
+    without a word of where it stands.
+
+    Args:
+        value: A text, or lists and dictionaries of such.
+        where: File and line, for the error.
+    """
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{where}: a text holds half a surrogate pair (such as \\ud83d "
+            "alone), which no UTF-8 text has. Remove it."
+        ) from error
+
+
+def _tsv_rows(path: str) -> Iterator[tuple[int, list[str]]]:
+    """Splits at tabs; quotes are plain characters, as in GLUE's files."""
+    for number, line in lines(path):
+        text = line.removesuffix("\n").removesuffix("\r")
+        yield number, text.split("\t") if text else []
+
+
+def _csv_rows(path: str) -> Iterator[tuple[int, list[str]]]:
+    """Splits at commas; quoted fields may hold commas and line ends."""
+    csv.field_size_limit(_LONGEST_CSV_FIELD)
+    reader = csv.reader((line for _, line in lines(path)), strict=True)
+    while True:
+        first_line = reader.line_num + 1
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            raise InputError(
+                f"{path}, line {first_line}: the row is not valid CSV "
+                f"({error}). Put fields with quotes or commas in double "
+                'quotes, and double the quotes inside ("").'
+            ) from error
+        if row is None:
+            return
+        yield first_line, row
+
+
+def _without_blank_end(
+    path: str, rows: Iterable[tuple[int, list[str]]]
+) -> Iterator[tuple[int, list[str]]]:
+    """Drops empty lines at the end of a file; refuses them before it."""
+    blank_line = None
+    for line, row in rows:
+        if not row:
+            blank_line = blank_line or line
+            continue
+        if blank_line is not None:
+            raise InputError(
+                f"{path}, line {blank_line}: the line is empty. Expected a "
+                "row. Remove the line."
+            )
+        yield line, row
+
+
+def json_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yields the object of each line with its number; empty lines are none.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        InputError: A line is no JSON object.
+    """
+    for line, text in lines(path):
+        if not text.strip():
+            continue
+        where = f"{path}, line {line}"
+        try:
+            row = json.loads(text)
+        # Also a number of 5,000 digits, or lists in lists without end.
+        except (ValueError, RecursionError) as error:
+            problem = getattr(error, "msg", error)
+            if line == 1:
+                start = text[:64].encode(errors="replace")
+                problem = input_files.explain_text(start) or problem
+            raise InputError(
+                f"{where}: the line is not JSON ({problem}). "
+                "Expected one object per line."
+            ) from error
+        if not isinstance(row, dict):
+            raise InputError(
+                f"{where}: expected a JSON object, one per line. "
+                f"Received: {labels.shortened(repr(row))}"
+            )
+        yield line, row
+
+
+def _json_columns(
+    path: str,
+    columns: Mapping[str, str | int],
+    lists: Collection[str],
+    optional: Collection[str],
+) -> Iterator[tuple[int, dict[str, str]]]:
+    number_of_rows = 0
+    for line, row in json_objects(path):
+        number_of_rows += 1
+        where = f"{path}, line {line}"
+        there = {
+            name: str(key)
+            for name, key in columns.items()
+            if name not in optional or not _is_missing(row.get(str(key)))
+        }
+        missing = [key for key in there.values() if key not in row]
+        if missing:
+            raise InputError(
+                f"{where}: keys are missing: {', '.join(missing)}. "
+                f"Received: keys {', '.join(row) or 'none'}"
+            )
+        texts = {
+            name: _plain(where, row, key, name in lists)
+            for name, key in there.items()
+        }
+        check_text(texts, where)
+        yield line, texts
+    if not number_of_rows:
+        raise InputError(
+            f"{path}: the file has no rows. Expected JSON objects."
+        )
+
+
+def _plain(
+    where: str, row: Mapping[str, Any], key: str, may_be_list: bool
+) -> str:
+    """A JSON value as a TSV would hold it: 1 -> "1", true -> "true"."""
+    value = row[key]
+    values = value if may_be_list and isinstance(value, list) else [value]
+    for each in values:
+        if _is_missing(each) or not isinstance(each, str | int | float):
+            raise InputError(
+                f"{where}: {key!r} is no text. Expected a text or a number"
+                f"{', or a list of them' * may_be_list}. "
+                f"Received: {key}={json.dumps(value)[:80]}. Write one, or "
+                "remove the line."
+            )
+    texts = [x if isinstance(x, str) else json.dumps(x) for x in values]
+    if values is value:
+        return json.dumps(texts, ensure_ascii=False)
+    return texts[0]
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a JSON value is null, as pandas writes it, or Python's NaN."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _numbers(path: str, columns: Mapping[str, str | int]) -> dict[str, int]:
+    names = [at for at in columns.values() if not str(at).isdecimal()]
+    if names:
+        raise InputError(
+            f"{path} has no header, so its columns go by number, from 0. "
+            f"Received: {', '.join(map(str, names))}"
+        )
+    return {name: int(at) for name, at in columns.items()}
+
+
+def _of_one_column(header: list[str]) -> str:
+    """Returns a hint where a header was plainly not split."""
+    problem = input_files.explain(header[0][:64].encode())
+    if problem:
+        return f"As it seems, {problem}. "
+    if len(header) == 1 and any(x in header[0] for x in "\t,;|"):
+        return (
+            "It is one column only: between columns TSV has tabs and CSV "
+            "commas, and the file's name says which (.tsv, .csv). "
+        )
+    return ""
+
+
+def _positions(
+    path: str, header: list[str], columns: Mapping[str, str | int]
+) -> dict[str, int]:
+    """Finds columns in the header, by name or by number."""
+    positions = {}
+    for name, column in columns.items():
+        count = header.count(str(column))
+        if count == 1:
+            positions[name] = header.index(str(column))
+        elif (
+            count == 0 and str(column).isdecimal() and int(column) < len(header)
+        ):
+            positions[name] = int(column)
+        else:
+            problem = "appears twice in" if count > 1 else "is missing from"
+            raise InputError(
+                f"{path}, line 1: the column {column!r} {problem} the header. "
+                f"{_of_one_column(header)}"
+                f"Received: {labels.shortened(', '.join(header), 300)}"
+            )
+    return positions

@@ -1,0 +1,1 @@
+"""Labels of words: named entities, parts of speech."""

@@ -1,0 +1,102 @@
+"""Finds the words of raw text in the graph, as `words` in Python.
+
+All ops are TensorFlow's own, and TensorFlow Serving knows them all.
+
+Shapes: B texts, N characters of all texts, U words of all texts.
+"""
+
+import functools
+from typing import NamedTuple
+
+from bert_tf.tasks.tagging import words as tagging_words
+
+import numpy as np
+import tensorflow as tf
+
+# What a character can be.
+_INNER, _EDGE, _SPACE = 0, 1, 2
+
+
+class Words(NamedTuple):
+    """The words of all texts, in order."""
+
+    texts: tf.Tensor  # [U] string
+    rows: tf.Tensor  # [U] int64, the number of the text
+    starts: tf.Tensor  # [U] int32, in characters of the text
+    ends: tf.Tensor  # [U] int32
+
+
+@functools.cache
+def _kinds() -> np.ndarray:
+    """What each code point is, [0x110000]."""
+    kinds = np.full(0x110000, _INNER, np.uint8)
+    for code in range(len(kinds)):
+        char = chr(code)
+        if char.isspace():
+            kinds[code] = _SPACE
+        elif tagging_words.is_edge(char):
+            kinds[code] = _EDGE
+    return kinds
+
+
+class WordSplitter(tf.Module):
+    """Splits texts at white space, and punctuation off the ends of words."""
+
+    def __init__(self):
+        super().__init__()
+        self._kinds = tf.constant(_kinds())
+
+    def split(self, texts: tf.Tensor, split_punctuation: bool) -> Words:
+        """Finds words.
+
+        Args:
+            texts: [B] string, UTF-8; invalid bytes are left out.
+            split_punctuation: False for words that are split already, with
+                white space between them.
+        """
+        decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
+        codes, rows = decoded.values, decoded.value_rowids()  # [N], [N]
+        places = tf.range(tf.size(codes, tf.int64))
+        places -= tf.gather(decoded.row_starts(), rows)
+        kinds = tf.cast(tf.gather(self._kinds, codes), tf.int32)
+        is_space = kinds == _SPACE
+        after_space = tf.concat([[True], is_space], 0)[:-1]
+        begins = ~is_space & (after_space | (places == 0))
+        if split_punctuation:
+            begins |= self._inner_begins(codes, kinds, begins)
+        word = tf.cumsum(tf.cast(begins, tf.int64)) - 1
+        word = tf.boolean_mask(word, ~is_space)
+        number = tf.math.count_nonzero(begins)
+        ragged = tf.RaggedTensor.from_value_rowids(
+            tf.boolean_mask(codes, ~is_space), word, number, validate=False
+        )
+        lasts = tf.math.unsorted_segment_max(
+            tf.boolean_mask(places, ~is_space), word, number
+        )
+        return Words(
+            tf.strings.unicode_encode(ragged, "UTF-8"),
+            tf.boolean_mask(rows, begins),
+            tf.cast(tf.boolean_mask(places, begins), tf.int32),
+            tf.cast(lasts + 1, tf.int32),
+        )
+
+    def _inner_begins(
+        self, codes: tf.Tensor, kinds: tf.Tensor, begins: tf.Tensor
+    ) -> tf.Tensor:
+        """Says where words begin between what white space separates, [N]."""
+        chunk = tf.maximum(tf.cumsum(tf.cast(begins, tf.int32)) - 1, 0)
+        chunks = tf.size(codes) + 1
+        index = tf.range(tf.size(codes))
+        is_inner = kinds == _INNER
+        first = tf.math.unsorted_segment_min(
+            tf.where(is_inner, index, tf.size(codes)), chunk, chunks
+        )
+        last = tf.math.unsorted_segment_max(
+            tf.where(is_inner, index, -1), chunk, chunks
+        )
+        first, last = tf.gather(first, chunk), tf.gather(last, chunk)  # [N]
+        is_outside = (index < first) | (index > last)
+        is_other = codes != tf.concat([[-1], codes], 0)[:-1]
+        begins = (index == first) | (is_outside & is_other)
+        # What is nothing but punctuation stays whole.
+        return begins & (kinds != _SPACE) & (last >= 0)

@@ -1,0 +1,223 @@
+"""From predicted labels to scores, reports and files.
+
+Shapes: N words.
+"""
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from bert_tf import files
+from bert_tf.tasks import tables
+from bert_tf.tasks.tagging import conll, schemes
+
+from absl import logging
+
+
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """Counts of entities, of one type or of all."""
+
+    correct: int
+    predicted: int
+    labelled: int
+
+    @property
+    def precision(self) -> float:
+        """Share of the predicted that are right; 0 if there are none."""
+        return self.correct / self.predicted if self.predicted else 0.0
+
+    @property
+    def recall(self) -> float:
+        """Share of the labelled that are found; 0 if there are none."""
+        return self.correct / self.labelled if self.labelled else 0.0
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of both."""
+        total = self.predicted + self.labelled
+        return 2 * self.correct / total if total else 0.0
+
+
+def by_sentence(
+    sentences: Sequence[conll.Sentence], labels: Iterable[str]
+) -> Iterator[list[str]]:
+    """Cuts the labels of a file's words, [N], into those of its sentences."""
+    remaining = iter(labels)
+    for sentence in sentences:
+        # Words come first: at their end zip has taken no label too many.
+        yield [x for _, x in zip(sentence.words, remaining, strict=False)]
+
+
+def score(
+    sentences: Sequence[conll.Sentence],
+    predicted: Sequence[str],
+    scheme: str,
+    strict: bool = True,
+) -> dict[str, Score]:
+    """Compares entities: type, start and end must be right.
+
+    Args:
+        sentences: With labels.
+        predicted: [N].
+        scheme: As of tagging.entities.
+        strict: Likewise.
+
+    Returns:
+        Type -> score, sorted.
+    """
+    correct: Counter[str] = Counter()
+    found: Counter[str] = Counter()
+    labelled: Counter[str] = Counter()
+    for sentence, labels in zip(
+        sentences, by_sentence(sentences, predicted), strict=True
+    ):
+        gold = set(schemes.entities(sentence.labels, scheme, strict))
+        ours = set(schemes.entities(labels, scheme, strict))
+        correct.update(entity.type for entity in gold & ours)
+        found.update(entity.type for entity in ours)
+        labelled.update(entity.type for entity in gold)
+    return {
+        kind: Score(correct[kind], found[kind], labelled[kind])
+        for kind in sorted({*found, *labelled})
+    }
+
+
+def total(scores: Iterable[Score]) -> Score:
+    """Adds up counts: the micro average."""
+    scores = list(scores)
+    return Score(
+        sum(x.correct for x in scores),
+        sum(x.predicted for x in scores),
+        sum(x.labelled for x in scores),
+    )
+
+
+def results(
+    sentences: Sequence[conll.Sentence],
+    predicted: Sequence[str],
+    scheme: str,
+) -> dict[str, float]:
+    """Returns accuracy over words and, with a scheme, scores of entities.
+
+    Those that begin with eval_conlleval are those of the script of CoNLL's
+    shared tasks, and of seqeval by default.
+    """
+    labels = [label for sentence in sentences for label in sentence.labels]
+    equal = sum(a == b for a, b in zip(labels, predicted, strict=True))
+    values = {"eval_accuracy": equal / len(labels)}
+    if scheme != schemes.NO_SCHEME:
+        for name, strict in (("eval", True), ("eval_conlleval", False)):
+            scores = score(sentences, predicted, scheme, strict)
+            overall = total(scores.values())
+            values[f"{name}_precision"] = overall.precision
+            values[f"{name}_recall"] = overall.recall
+            values[f"{name}_f1"] = overall.f1
+    return values
+
+
+def metric(scheme: str) -> str:
+    """Returns the result that picks the best checkpoint."""
+    return "eval_accuracy" if scheme == schemes.NO_SCHEME else "eval_f1"
+
+
+def report(scores: Mapping[str, Score]) -> str:
+    """Returns a table: precision, recall and F1 of each type and of all."""
+    width = max(len(name) for name in (*scores, "all"))
+    lines = [f"{'':{width}}  precision  recall      f1  support"]
+    for name, row in (*scores.items(), ("all", total(scores.values()))):
+        lines.append(
+            f"{name:{width}}  {row.precision:9.4f}  {row.recall:6.4f}  "
+            f"{row.f1:6.4f}  {row.labelled:7d}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+# ---- Files ------------------------------------------------------------------
+
+
+def write_report(
+    path: str,
+    sentences: Sequence[conll.Sentence],
+    predicted: Sequence[str],
+    scheme: str,
+) -> None:
+    """Writes the `report`, and logs it."""
+    table = report(score(sentences, predicted, scheme))
+    files.write_lines(path, table.splitlines())
+    logging.info("%s\n%s", path, table)
+
+
+def write_columns(
+    path: str,
+    source: str,
+    columns: conll.Columns,
+    sentences: Sequence[conll.Sentence],
+    predicted: Sequence[str],
+) -> None:
+    """Copies a file with a column more: the predicted labels.
+
+    All lines stay as they are, also the empty ones.
+    """
+    lines = (line for sentence in sentences for line in sentence.lines)
+    labels = dict(zip(lines, predicted, strict=True))
+    first = sentences[0].lines[0]
+    text = next(text for line, text in tables.lines(source) if line == first)
+    found = conll.find_separator(text, columns)
+    separator = {"tab": "\t", "space": " "}[found]
+
+    def rows() -> Iterator[str]:
+        for line, text in tables.lines(source):
+            text = text.rstrip("\r\n")
+            if not text.strip(" \t"):
+                yield text
+                continue
+            # Lines without a word are those that start a document.
+            label = labels.get(line, schemes.OUTSIDE)
+            yield f"{text}{separator}{label}"
+
+    files.write_lines(path, rows())
+
+
+def write_entities(
+    path: str,
+    sentences: Sequence[conll.Sentence],
+    predicted: Sequence[str],
+    scheme: str,
+) -> None:
+    """Writes a JSON object per sentence.
+
+    `text` are its words with a space between them, `line` its first line in
+    the file; `entities` have a type, their text, and the characters of `text`
+    that they stand at, from `start` to before `end`.
+    """
+
+    def rows() -> Iterator[str]:
+        by_each = by_sentence(sentences, predicted)
+        for sentence, labels in zip(sentences, by_each, strict=True):
+            row = {
+                "line": sentence.lines[0],
+                "text": " ".join(sentence.words),
+                "entities": _entities(sentence, labels, scheme),
+            }
+            yield json.dumps(row, ensure_ascii=False)
+
+    files.write_lines(path, rows())
+
+
+def _entities(
+    sentence: conll.Sentence, labels: Sequence[str], scheme: str
+) -> list[dict[str, str | int]]:
+    starts = [0]
+    for word in sentence.words:
+        starts.append(starts[-1] + len(word) + 1)
+    return [
+        {
+            "type": entity.type,
+            "start": starts[entity.start],
+            "end": starts[entity.end] - 1,
+            "text": " ".join(sentence.words[entity.start : entity.end]),
+        }
+        for entity in schemes.entities(labels, scheme)
+    ]

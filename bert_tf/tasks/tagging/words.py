@@ -1,0 +1,149 @@
+"""From texts to words, and from words to windows that fit the model.
+
+Shapes: W windows of a text.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Sequence
+
+from bert_tf import characters, vocabularies
+from bert_tf.tasks.tagging import conll
+
+import numpy as np
+
+# Punctuation that stays with its word: @name, #topic, $5, C++.
+_STICKY = "@#$+"
+
+
+# ---- Words ------------------------------------------------------------------
+
+
+@functools.cache
+def is_edge(char: str) -> bool:
+    """Whether the character is split off the ends of words."""
+    return char not in _STICKY and characters.split_punctuation(char) != char
+
+
+def split_text(text: str) -> list[tuple[int, int]]:
+    """Finds the words of raw text: `text[start:end]`.
+
+    Files for tagging have their words split already, in much this way: at
+    white space, and punctuation off both ends of what is left. What is
+    nothing but punctuation, such as `...` or `:)`, stays one word.
+    """
+    spans: list[tuple[int, int]] = []
+    start = 0
+    while start < len(text):
+        if text[start].isspace():
+            start += 1
+            continue
+        end = start
+        while end < len(text) and not text[end].isspace():
+            end += 1
+        spans += _split_ends(text, start, end)
+        start = end
+    return spans
+
+
+def _split_ends(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Splits what stands between white space; `!!` stays together."""
+    first, last = start, end - 1
+    while first < end and is_edge(text[first]):
+        first += 1
+    if first == end:
+        yield start, end
+        return
+    while is_edge(text[last]):
+        last -= 1
+    for i in range(start + 1, end):
+        outside = i < first or i > last
+        if i == first or (outside and text[i] != text[i - 1]):
+            yield start, i
+            start = i
+    yield start, end
+
+
+def sentence_of_text(text: str, line: int = 1) -> conll.Sentence:
+    """Returns the words of raw text as a sentence without labels."""
+    words = tuple(text[start:end] for start, end in split_text(text))
+    return conll.Sentence(words, (), (line,) * len(words), 0)
+
+
+def group(
+    sentences: Sequence[conll.Sentence], context: str
+) -> Iterator[list[conll.Sentence]]:
+    """Yields the sentences that the model reads together.
+
+    Args:
+        sentences: Of a file.
+        context: Of tagging.CONTEXTS. With "document" the sentences of a
+            document stand together, as in the paper (section 5.3).
+    """
+    together: list[conll.Sentence] = []
+    for sentence in sentences:
+        is_other = context == "sentence" or (
+            together and together[0].document != sentence.document
+        )
+        if together and is_other:
+            yield together
+            together = []
+        together.append(sentence)
+    if together:
+        yield together
+
+
+# ---- Pieces -----------------------------------------------------------------
+
+
+class WordPieces:
+    """The ids of the pieces of words, remembered."""
+
+    def __init__(self, vocabulary: vocabularies.Vocabulary):
+        self.vocabulary = vocabulary
+        self._tokenizer = vocabulary.tokenizer()
+        # Text of any length has few different words.
+        self._find = functools.lru_cache(1 << 16)(self._split)
+
+    def __call__(self, word: str) -> list[int]:
+        """Returns the ids; at least one, so that every word has a label."""
+        return self._find(word)
+
+    def _split(self, word: str) -> list[int]:
+        pieces = self._tokenizer.tokenize(word)
+        # A variation selector or a zero-width joiner has no pieces.
+        return self._tokenizer.convert_tokens_to_ids(pieces) or [
+            self.vocabulary.special.unk.id
+        ]
+
+
+# ---- Windows ----------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Windows:
+    """Where a text is cut, in pieces.
+
+    Attributes:
+        starts: First piece of each window, [W].
+        borders: The first piece that belongs to each window, [W]. Each piece
+            belongs to the window that has most of the text on both its sides.
+    """
+
+    starts: np.ndarray
+    borders: np.ndarray
+
+
+def windows(pieces: int, room: int) -> Windows:
+    """Cuts a text of so many pieces into windows that overlap by half.
+
+    Args:
+        pieces: At least one.
+        room: Pieces of a window.
+    """
+    stride = max(room // 2, 1)
+    last = max(pieces - room, 0)
+    starts = np.append(np.arange(0, last, stride), last)
+    # Halfway between the centres of neighbours.
+    borders = (starts[:-1] + starts[1:] + room - 1) // 2 + 1
+    return Windows(starts, np.append(0, borders))

@@ -1,0 +1,1 @@
+"""Text to ids in the graph; learning of vocabularies."""

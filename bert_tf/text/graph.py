@@ -1,0 +1,325 @@
+"""Tokenizers in the graph, for tf.data and SavedModels.
+
+`of` makes that of a vocabulary, whatever its kind. That of word pieces is the
+tokenizer of `tokenization`: text is normalized by a table of all code points
+that is built from the Python tokenizer's own rules, so that both agree on every
+one; tensorflow-text's FastWordpieceTokenizer then finds the pieces. Printable
+ASCII goes there without the table: all that it needs is lower-casing.
+
+All ops but FastWordpieceTokenizeWithOffsets are TensorFlow's own, and
+TensorFlow Serving knows them all.
+
+Shapes:
+- B: texts     N: code points of all texts
+- M: code points of the normalized texts
+"""
+
+import dataclasses
+import functools
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bert_tf import characters, tokenization, vocabularies
+from bert_tf.text import graph_rows
+from bert_tf.vocabularies import word_pieces
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text as text
+
+_MAX_CHARS = tokenization.MAX_CHARS_PER_WORD
+_SPACE = ord(" ")
+_SIGMA, _FINAL_SIGMA = ord("Σ"), ord("ς")
+
+# Texts that need no table: printable ASCII with words within the limit.
+_PLAIN = rf"[!-~]{{0,{_MAX_CHARS}}}(?:[\t\n\r ]+[!-~]{{0,{_MAX_CHARS}}})*"
+
+# What a code point becomes, besides other code points (which are >= 0).
+_NOTHING = -1
+_ITSELF = -2
+# Nothing, too, but marks on its two sides do not change places.
+_BARRIER = -3
+
+# What a code point is to the rule of the final sigma.
+_OTHER, _CASED, _IGNORED = 0, 1, 2
+
+
+@dataclasses.dataclass(frozen=True)
+class _Table:
+    """What normalization does to each code point, R different rules."""
+
+    rule: np.ndarray  # [0x110000] uint16
+    output: np.ndarray  # [R, 3] int32: code points, or the constants above
+    sigma_kind: np.ndarray  # [R] int32
+    needs_context: np.ndarray  # [R] bool: a sigma, or a mark that may move
+    marks: np.ndarray  # [marks] int32, sorted: the marks that may move
+    mark_class: np.ndarray  # [marks] int32: their combining classes
+
+
+@functools.cache
+def _table(do_lower_case: bool) -> _Table:
+    """Builds the table from the Python tokenizer's rules (about a second)."""
+    rules: dict[tuple[tuple[int, ...], int, bool], int] = {}
+    # The first rule is that of all code points that are not assigned.
+    rules[(_ITSELF,), _OTHER, False] = 0
+    rule = np.zeros(0x110000, np.uint16)
+    marks: set[int] = set()
+    for code in range(len(rule)):
+        char = chr(code)
+        if _is_unassigned(char) and not characters.is_cjk(char):
+            continue
+        output = _normalize(char, do_lower_case)
+        moving = {x for x in output if x >= 0 and _combining(x)}
+        needs_context = do_lower_case and (code == _SIGMA or bool(moving))
+        if do_lower_case:
+            marks |= moving
+        output = tuple(_ITSELF if x == code != _SPACE else x for x in output)
+        key = (output, _sigma_kind(char), needs_context)
+        rule[code] = rules.setdefault(key, len(rules))
+    sorted_marks = sorted(marks)
+    return _Table(
+        rule=rule,
+        output=_pad([output for output, _, _ in rules]),
+        sigma_kind=np.array([kind for _, kind, _ in rules], np.int32),
+        needs_context=np.array([needs for _, _, needs in rules]),
+        marks=np.array(sorted_marks, np.int32),
+        mark_class=np.array([_combining(x) for x in sorted_marks], np.int32),
+    )
+
+
+def _pad(outputs: list[tuple[int, ...]]) -> np.ndarray:
+    width = max(map(len, outputs))
+    return np.array(
+        [x + (_NOTHING,) * (width - len(x)) for x in outputs], np.int32
+    )
+
+
+def _is_unassigned(char: str) -> bool:
+    """Says whether only the rule of CJK characters can apply to `char`."""
+    return unicodedata.category(char) in ("Cn", "Co", "Cs")
+
+
+def _combining(code: int) -> int:
+    return unicodedata.combining(chr(code))
+
+
+def _normalize(char: str, do_lower_case: bool) -> tuple[int, ...]:
+    """Returns what one character becomes where its context does not count."""
+    chars = characters.clean(char)
+    if do_lower_case:
+        chars = unicodedata.normalize("NFD", chars.lower())
+    output: list[int] = []
+    for part in chars:
+        if do_lower_case and unicodedata.category(part) == "Mn":
+            if not _combining(ord(part)):
+                output.append(_BARRIER)
+        elif part.isspace():
+            output.append(_SPACE)
+        else:
+            output.extend(map(ord, characters.split_punctuation(part)))
+    return tuple(output)
+
+
+def _sigma_kind(char: str) -> int:
+    """Asks `str.lower` what the character is to a capital sigma after it."""
+    if not characters.clean(char):
+        return _IGNORED
+    if (char + "Σ").lower().endswith("ς"):
+        return _CASED
+    return _IGNORED if ("A" + char + "Σ").lower().endswith("ς") else _OTHER
+
+
+class BertTokenizer(graph_rows.Tokenizer):
+    """Splits texts into the ids of word pieces and packs them for the model.
+
+    Args:
+        vocab: the pieces, each at the place of its id.
+        do_lower_case: lower-case and strip accents; must be as in training.
+    """
+
+    def __init__(self, vocab: Sequence[str], do_lower_case: bool):
+        vocabulary = word_pieces.WordPiece(tuple(vocab), do_lower_case)
+        super().__init__(vocabulary)
+        self.do_lower_case = do_lower_case
+        table = _table(do_lower_case)
+        self._rule = tf.constant(table.rule)
+        self._output = tf.constant(table.output)
+        self._sigma_kind = tf.constant(table.sigma_kind)
+        self._needs_context = tf.constant(table.needs_context)
+        self._marks = tf.constant(table.marks)
+        self._mark_class = tf.constant(table.mark_class)
+        self._unknown = _unused_code_point(vocab)
+        self._wordpiece = text.FastWordpieceTokenizer(
+            _without_unreachable(vocab),
+            suffix_indicator=tokenization.SUFFIX_INDICATOR,
+            # The limit of characters is checked before: no code point has more
+            # than 4 bytes.
+            max_bytes_per_word=4 * _MAX_CHARS,
+            token_out_type=tf.int32,
+            unknown_token=vocabulary.special.unk.text,
+        )
+
+    def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Returns the ids of the pieces of each text.
+
+        Args:
+            texts: [B] string, UTF-8; invalid bytes are left out.
+
+        Returns:
+            [B, (pieces)] int32.
+        """
+        return self._wordpiece.tokenize(self._normalize(texts))
+
+    def _normalize(self, texts: tf.Tensor) -> tf.Tensor:
+        """Returns texts whose words are those of the Python tokenizer."""
+        is_plain = tf.strings.regex_full_match(texts, _PLAIN)  # [B]
+        plain = tf.strings.lower(texts) if self.do_lower_case else texts
+        others = tf.where(~is_plain)  # [others, 1]
+        normalized = self._normalize_by_table(tf.gather_nd(texts, others))
+        return tf.tensor_scatter_nd_update(plain, others, normalized)
+
+    def _normalize_by_table(self, texts: tf.Tensor) -> tf.Tensor:
+        # With a space at each end, no rule reaches into the next text.
+        codes = tf.strings.unicode_decode(
+            tf.strings.join([" ", texts, " "]), "UTF-8", errors="ignore"
+        )
+        rows = codes.value_rowids()  # [N]
+        codes = codes.values  # [N]
+        rules = self._rules(codes)  # [N]
+        if self.do_lower_case:
+            codes, rows = tf.cond(
+                tf.reduce_any(tf.gather(self._needs_context, rules)),
+                lambda: self._map_in_context(codes, rules, rows),
+                lambda: self._map(codes, rules, rows),
+            )
+        else:
+            codes, rows = self._map(codes, rules, rows)
+        codes = self._limit_words(codes)  # [M]
+        ragged = tf.RaggedTensor.from_value_rowids(
+            codes, rows, nrows=tf.size(texts, tf.int64), validate=False
+        )
+        return tf.strings.unicode_encode(ragged, "UTF-8")
+
+    def _rules(self, codes: tf.Tensor) -> tf.Tensor:
+        return tf.cast(tf.gather(self._rule, codes), tf.int32)
+
+    def _map(
+        self,
+        codes: tf.Tensor,
+        rules: tf.Tensor,
+        rows: tf.Tensor,
+        keep_barriers: bool = False,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Replaces each code point by its output: [N] -> [M]."""
+        output = tf.gather(self._output, rules)  # [N, 3]
+        output = tf.where(output == _ITSELF, codes[:, tf.newaxis], output)
+        is_kept = output >= 0
+        if keep_barriers:
+            is_kept |= output == _BARRIER
+        kept = tf.where(is_kept)  # [M, 2]
+        return tf.gather_nd(output, kept), tf.gather(rows, kept[:, 0])
+
+    def _map_in_context(
+        self, codes: tf.Tensor, rules: tf.Tensor, rows: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """As `_map`, for what depends on neighbours: final sigmas and marks."""
+        codes = self._mark_final_sigmas(codes, rules)
+        codes, rows = self._map(codes, self._rules(codes), rows, True)
+        codes = self._order_marks(codes)
+        is_kept = codes != _BARRIER
+        return tf.boolean_mask(codes, is_kept), tf.boolean_mask(rows, is_kept)
+
+    def _mark_final_sigmas(
+        self, codes: tf.Tensor, rules: tf.Tensor
+    ) -> tf.Tensor:
+        """Replaces capital sigmas that end a word by small final ones.
+
+        Unicode's rule: the next character before, leaving out those without
+        bearing on case, is cased, and the next one behind is not.
+        """
+        kinds = tf.gather(self._sigma_kind, rules)
+        seen = tf.where(kinds != _IGNORED)
+        kinds = tf.gather_nd(kinds, seen)
+        # The first and the last are spaces: rolling joins no words.
+        is_final = (
+            (tf.gather_nd(codes, seen) == _SIGMA)
+            & (tf.roll(kinds, 1, 0) == _CASED)
+            & (tf.roll(kinds, -1, 0) != _CASED)
+        )
+        final = tf.boolean_mask(seen, is_final)
+        return tf.tensor_scatter_nd_update(
+            codes, final, tf.fill(tf.shape(final)[:1], _FINAL_SIGMA)
+        )
+
+    def _order_marks(self, codes: tf.Tensor) -> tf.Tensor:
+        """Sorts each run of marks by combining class, as NFD does.
+
+        Accents are gone by now: these are the few other marks, such as those of
+        musical notes.
+        """
+        place = tf.searchsorted(self._marks, codes)
+        place = tf.minimum(place, tf.size(self._marks) - 1)
+        is_mark = tf.gather(self._marks, place) == codes
+        mark_class = tf.where(is_mark, tf.gather(self._mark_class, place), 0)
+        run = tf.cumsum(tf.cast(~is_mark, tf.int64))
+        # Classes are below 256.
+        key = run * 256 + tf.cast(mark_class, tf.int64)
+        order = tf.argsort(key, stable=True)
+        return tf.gather(codes, order)
+
+    def _limit_words(self, codes: tf.Tensor) -> tf.Tensor:
+        """Makes words over the limit unknown."""
+        is_space = codes == _SPACE  # [M]
+        spaces = tf.cast(tf.where(is_space)[:, 0], tf.int32)
+        # Every text starts and ends with a space: words lie between spaces.
+        is_long = spaces[1:] - spaces[:-1] - 1 > _MAX_CHARS
+
+        def replace() -> tf.Tensor:
+            word = tf.cumsum(tf.cast(is_space, tf.int32)) - 1
+            in_long = tf.gather(tf.pad(is_long, [[0, 1]]), word)
+            return tf.where(in_long & ~is_space, self._unknown, codes)
+
+        return tf.cond(tf.reduce_any(is_long), replace, lambda: codes)
+
+
+def _unused_code_point(vocab: Sequence[str]) -> int:
+    """Returns a private code point that no piece holds, so surely unknown."""
+    used = set().union(*vocab)
+    return next(x for x in range(0xE000, 0xF900) if chr(x) not in used)
+
+
+def _without_unreachable(vocab: Sequence[str]) -> list[str]:
+    """Replaces pieces with white space or control characters by stand-ins.
+
+    No word holds such characters, so that the Python tokenizer never finds
+    these pieces; FastWordpieceTokenizer would, or refuses them.
+    """
+    words = tokenization.BasicTokenizer(do_lower_case=False)
+
+    def is_reachable(piece: str) -> bool:
+        piece = piece.removeprefix(tokenization.SUFFIX_INDICATOR)
+        return piece != "" and "".join(words.tokenize(piece)) == piece
+
+    return [
+        piece if is_reachable(piece) else f"[unreachable {index}]"
+        for index, piece in enumerate(vocab)
+    ]
+
+
+# ---- Of any vocabulary -------------------------------------------------------
+
+
+def _of_word_pieces(vocabulary: word_pieces.WordPiece) -> BertTokenizer:
+    return BertTokenizer(vocabulary.pieces, vocabulary.do_lower_case)
+
+
+# The kind of a vocabulary -> what makes its tokenizer.
+TOKENIZERS: dict[str, Callable[[Any], graph_rows.Tokenizer]] = {
+    word_pieces.WordPiece.kind: _of_word_pieces,
+}
+
+
+def of(vocabulary: vocabularies.Vocabulary) -> graph_rows.Tokenizer:
+    """Makes the tokenizer of a vocabulary."""
+    return TOKENIZERS[vocabulary.kind](vocabulary)

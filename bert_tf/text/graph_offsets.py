@@ -1,0 +1,133 @@
+"""Word pieces in the graph with the characters they come from.
+
+As `tokenization.FullTokenizer.tokenize_with_offsets`. Offsets count characters
+of the text as TensorFlow decodes it, without invalid bytes.
+
+Shapes:
+- B: texts     N: characters of all texts     M: characters once normalized
+- P: pieces of all texts
+"""
+
+import sys
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from bert_tf import vocabularies
+from bert_tf.text import graph as text_graph
+from bert_tf.vocabularies import word_pieces
+
+import tensorflow as tf
+
+
+class Pieces(NamedTuple):
+    """The pieces of all texts, in order."""
+
+    ids: tf.RaggedTensor  # [B, (pieces)] int32
+    starts: tf.Tensor  # [P] int32, first character of each piece in its text
+    ends: tf.Tensor  # [P] int32, the character after its last
+
+
+class Tokenizer(Protocol):
+    """A tokenizer that knows where pieces come from."""
+
+    vocabulary: vocabularies.Vocabulary
+
+    def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Returns the ids of the pieces of each text, [B, (pieces)] int32."""
+
+    def tokenize_with_offsets(self, texts: tf.Tensor) -> Pieces:
+        """Splits texts [B] into pieces."""
+
+
+class OffsetTokenizer(text_graph.BertTokenizer):
+    """A BertTokenizer that knows where pieces come from."""
+
+    def __init__(self, vocab: Sequence[str], do_lower_case: bool):
+        super().__init__(vocab, do_lower_case)
+        chars = map(chr, range(sys.maxunicode + 1))
+        self._accents = tf.constant(
+            [ord(x) for x in chars if unicodedata.category(x) == "Mn"]
+        )
+
+    def tokenize_with_offsets(self, texts: tf.Tensor) -> Pieces:
+        """Splits texts into pieces.
+
+        Args:
+            texts: [B] string, UTF-8; invalid bytes are left out.
+        """
+        normalized = self._normalize(texts)
+        ids, first, end = self._wordpiece.tokenize_with_offsets(normalized)
+        codes, offsets = tf.strings.unicode_decode_with_offsets(
+            normalized, "UTF-8"
+        )
+        # Bytes are counted over all texts, and so are characters.
+        sizes = tf.strings.length(normalized, unit="BYTE")
+        before = tf.cumsum(tf.cast(sizes, tf.int64), exclusive=True)  # [B]
+        places = offsets.values + tf.gather(before, codes.value_rowids())  # [M]
+        before = tf.gather(before, ids.value_rowids())  # [P]
+        first = tf.searchsorted(places, first.values + before)
+        last = tf.searchsorted(places, end.values + before) - 1
+        # Spaces are not counted: normalizing changes them.
+        is_word = tf.cast(codes.values > ord(" "), tf.int32)
+        number = tf.cumsum(is_word) - 1  # [M]
+        starts, ends = self._origins(texts)
+        return Pieces(
+            ids,
+            tf.gather(starts, tf.gather(number, first)),
+            tf.gather(ends, tf.gather(number, last)),
+        )
+
+    def _origins(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Says where each character of the words comes from.
+
+        How many characters one character becomes never depends on its
+        neighbours, so counting is enough to line up the two sides.
+
+        Returns:
+            First character, and the one after the last; both int32, as many
+            as there are in the normalized texts but for spaces.
+        """
+        decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
+        codes, rows = decoded.values, decoded.value_rowids()  # [N]
+        width = self.widths(codes)  # [N]
+        # A stripped accent belongs to the letter it stands on.
+        place = tf.searchsorted(self._accents, codes)
+        place = tf.minimum(place, tf.size(self._accents) - 1)
+        is_accent = (tf.gather(self._accents, place) == codes) & (width == 0)
+        letters = tf.where(~is_accent)  # [letters, 1]
+        size = tf.size(codes, tf.int64)
+        ends = tf.tensor_scatter_nd_update(
+            tf.range(size),
+            letters,
+            tf.concat([letters[1:, 0], [size]], 0)[: tf.shape(letters)[0]],
+        )
+        ends = tf.minimum(ends, tf.gather(decoded.row_limits(), rows))
+        text_starts = tf.gather(decoded.row_starts(), rows)
+        starts = tf.range(size) - text_starts
+        return (
+            tf.repeat(tf.cast(starts, tf.int32), width),
+            tf.repeat(tf.cast(ends - text_starts, tf.int32), width),
+        )
+
+    def widths(self, codes: tf.Tensor) -> tf.Tensor:
+        """Says how many characters of words each code point becomes, [N]."""
+        output = tf.gather(self._output, self._rules(codes))  # [N, 3]
+        stays = (output >= 0) | (output == text_graph._ITSELF)
+        stays &= output != ord(" ")
+        return tf.math.count_nonzero(stays, axis=-1, dtype=tf.int32)
+
+
+def _of_word_pieces(vocabulary: word_pieces.WordPiece) -> OffsetTokenizer:
+    return OffsetTokenizer(vocabulary.pieces, vocabulary.do_lower_case)
+
+
+# The kind of a vocabulary -> what makes its tokenizer.
+TOKENIZERS: dict[str, Callable[[Any], Tokenizer]] = {
+    word_pieces.WordPiece.kind: _of_word_pieces,
+}
+
+
+def of(vocabulary: vocabularies.Vocabulary) -> Tokenizer:
+    """Makes the tokenizer of a vocabulary that knows where pieces come from."""
+    return TOKENIZERS[vocabulary.kind](vocabulary)

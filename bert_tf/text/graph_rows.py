@@ -1,0 +1,146 @@
+"""Rows of the model in the graph, for vocabularies of all kinds.
+
+Shapes:
+- B: texts     S: sequence length
+"""
+
+from bert_tf import vocabularies
+from bert_tf.errors import InputError
+
+import tensorflow as tf
+
+
+class Tokenizer(tf.Module):
+    """Splits texts into ids and packs them for the model.
+
+    Attributes:
+        vocabulary: Says what pieces there are, and how rows are laid out.
+    """
+
+    def __init__(self, vocabulary: vocabularies.Vocabulary):
+        super().__init__()
+        self.vocabulary = vocabulary
+
+    def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Returns the ids of the pieces of each text.
+
+        Args:
+            texts: [B] string, UTF-8; invalid bytes are left out.
+
+        Returns:
+            [B, (pieces)] int32.
+        """
+        raise NotImplementedError
+
+    def pack(
+        self,
+        first: tf.RaggedTensor,
+        second: tf.RaggedTensor | None,
+        max_seq_length: int,
+        pad_to_max: bool,
+    ) -> dict[str, tf.Tensor]:
+        """Lays out rows of one text or two, as the vocabulary's template says.
+
+        What is too long loses pieces from the end of the longer text, of the
+        second where both are the same length, as in the original. A row whose
+        second text has no pieces is laid out as a single text.
+
+        Args:
+            first: [B, (pieces)] int32.
+            second: [B, (pieces)] int32, or None for single texts.
+            max_seq_length: the most pieces in a row, one at least beside those
+                of the template.
+            pad_to_max: pad to `max_seq_length`, not to the longest row.
+
+        Returns:
+            `input_ids`, `input_mask` and `segment_ids`, each [B, S] int32.
+        """
+        template, special = self.vocabulary.template, self.vocabulary.special
+        self._check_room(max_seq_length)
+        length_1 = tf.cast(first.row_lengths(), tf.int32)[:, tf.newaxis]
+        length_2 = tf.zeros_like(length_1)
+        if second is not None:
+            length_2 = tf.cast(second.row_lengths(), tf.int32)[:, tf.newaxis]
+        length_1, length_2 = _truncated(
+            length_1, length_2, max_seq_length, template
+        )
+        is_pair = length_2 > 0  # [B, 1]
+        start_1 = len(template.before)
+        end_1 = start_1 + length_1
+        start_2 = end_1 + len(template.between) * tf.cast(is_pair, tf.int32)
+        end_2 = start_2 + length_2
+        total = end_2 + len(template.after)  # [B, 1]
+        place = tf.range(max_seq_length)[tf.newaxis, :]  # [1, S]
+        ids = _shifted(first, start_1, max_seq_length)
+        if second is not None:
+            ids_2 = _shifted(second, start_2, max_seq_length)
+            ids = tf.where(place < start_2, ids, ids_2)
+            between = tf.where(is_pair, end_1, max_seq_length)
+            ids = put(ids, template.between, place - between)
+        ids = put(ids, template.before, place)
+        ids = put(ids, template.after, place - end_2)
+        is_used = place < total
+        is_second = is_used & is_pair & (place >= start_2)
+        number_1, number_2 = template.segments
+        packed = {
+            "input_ids": tf.where(is_used, ids, special.pad.id),
+            "input_mask": tf.cast(is_used, tf.int32),
+            "segment_ids": tf.where(is_second, number_2, number_1),
+        }
+        if pad_to_max:
+            return packed
+        # At least the pieces around a text, also where there are no rows.
+        longest = tf.maximum(tf.reduce_max(total), template.special(1))
+        return {name: value[:, :longest] for name, value in packed.items()}
+
+    def _check_room(self, max_seq_length: int) -> None:
+        template, pieces = self.vocabulary.template, self.vocabulary.pieces
+        shortest = template.special(1) + 1
+        if max_seq_length < shortest:
+            before = " ".join(pieces[i] for i in template.before)
+            after = " ".join(pieces[i] for i in template.after)
+            raise InputError(
+                f"`max_seq_length` must be at least {shortest}: {before}, one "
+                f"piece and {after}. Received: max_seq_length={max_seq_length}"
+            )
+
+
+def put(ids: tf.Tensor, pieces: tuple[int, ...], place: tf.Tensor) -> tf.Tensor:
+    """Puts pieces in the places 0, 1, ... of each row.
+
+    Args:
+        ids: [B, S].
+        pieces: Their ids.
+        place: Of each id, counted from where the first piece goes, [B, S].
+    """
+    for number, piece in enumerate(pieces):
+        ids = tf.where(place == number, piece, ids)
+    return ids
+
+
+def _truncated(
+    length_1: tf.Tensor,
+    length_2: tf.Tensor,
+    max_seq_length: int,
+    template: vocabularies.Template,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the lengths that are left of two texts: [B, 1] each.
+
+    The original takes one piece at a time off the longer text; what that ends
+    in: a text within its half is kept, and the other gets what is left.
+    """
+    between = len(template.between) * tf.cast(length_2 > 0, tf.int32)
+    room = max_seq_length - template.special(1) - between
+    half_2 = room // 2
+    new_1 = tf.minimum(length_1, tf.maximum(room - length_2, room - half_2))
+    return new_1, tf.minimum(length_2, room - new_1)
+
+
+def _shifted(
+    pieces: tf.RaggedTensor, start: tf.Tensor | int, width: int
+) -> tf.Tensor:
+    """Returns rows [B, width] that have their first piece at place `start`."""
+    dense = pieces.to_tensor(shape=[None, width])
+    place = tf.maximum(tf.range(width)[tf.newaxis, :] - start, 0)
+    place = tf.broadcast_to(place, tf.shape(dense))
+    return tf.gather(dense, place, batch_dims=1)

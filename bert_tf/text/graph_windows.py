@@ -1,0 +1,125 @@
+"""Texts of any length, in the graph: cut into windows, read some at a time.
+
+As tagging_inputs.windows.
+
+Shapes:
+- B: texts     W: windows of all texts     S: sequence length
+- P: pieces of all texts
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from bert_tf import vocabularies
+from bert_tf.text import graph_rows
+
+import tensorflow as tf
+
+# Windows that a model reads at a time, however long a text is.
+MOST_WINDOWS = 64
+
+
+class Windows(NamedTuple):
+    """Where texts are cut, in pieces; each [W] int64."""
+
+    rows: tf.Tensor  # the number of the text
+    starts: tf.Tensor  # first piece, among those of all texts
+    borders: tf.Tensor  # the first piece that belongs to the window, likewise
+    sizes: tf.Tensor
+
+    def of(self, places: tf.Tensor) -> tf.Tensor:
+        """Returns the window that each piece belongs to.
+
+        Args:
+            places: among the pieces of all texts, sorted or not.
+        """
+        # A text without pieces has a window whose border is that of the text
+        # after it: the last of equal ones is the one with the piece.
+        return tf.searchsorted(self.borders, places, "right", tf.int64) - 1
+
+    def take(self, chosen: tf.Tensor) -> "Windows":
+        """Returns some of the windows."""
+        return Windows(*(tf.gather(x, chosen) for x in self))
+
+
+def cut(pieces: tf.Tensor, room: int) -> Windows:
+    """Cuts texts of so many pieces, [B] int64, as tagging_inputs.windows.
+
+    Args:
+        pieces: of each text.
+        room: pieces of a window.
+    """
+    stride = max(room // 2, 1)
+    last = tf.maximum(pieces - room, 0)  # [B]
+    count = (last + stride - 1) // stride + 1
+    rows = tf.repeat(tf.range(tf.size(count, tf.int64)), count)
+    number = tf.ragged.range(count).flat_values  # 0, 1, ... in each text
+    starts = tf.minimum(number * stride, tf.gather(last, rows))
+    before = tf.concat([[0], starts], 0)[:-1]
+    borders = (before + starts + room - 1) // 2 + 1
+    offsets = tf.gather(tf.cumsum(pieces, exclusive=True), rows)
+    return Windows(
+        rows,
+        offsets + starts,
+        offsets + tf.where(number > 0, borders, 0),
+        tf.minimum(tf.gather(pieces, rows) - starts, room),
+    )
+
+
+def layout(
+    pieces: tf.Tensor, windows: Windows, vocabulary: vocabularies.Vocabulary
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Lays out each window as a single text: ids and mask, [W, S].
+
+    Args:
+        pieces: of all texts, [P] int32.
+        windows: of them.
+        vocabulary: of the pieces.
+    """
+    template = vocabulary.template
+    longest = tf.reduce_max(tf.concat([[0], windows.sizes], 0))
+    column = tf.range(longest + template.special(1))[tf.newaxis]  # [1, S]
+    behind = len(template.before) + windows.sizes[:, tf.newaxis]  # [W, 1]
+    # One more, so that there is something where there are no pieces.
+    pieces = tf.concat([pieces, [0]], 0)
+    start = windows.starts[:, tf.newaxis] - len(template.before)
+    end = tf.size(pieces, tf.int64) - 1
+    ids = tf.gather(pieces, tf.clip_by_value(start + column, 0, end))
+    ids = tf.where(column < behind, ids, vocabulary.special.pad.id)
+    ids = graph_rows.put(ids, template.before, column)
+    ids = graph_rows.put(ids, template.after, column - behind)
+    is_used = column < behind + len(template.after)
+    return ids, tf.cast(is_used, tf.int32)
+
+
+def in_parts(
+    function: Callable[[Sequence[tf.Tensor]], Any],
+    inputs: Sequence[tf.Tensor],
+    outputs: Any,
+) -> Any:
+    """Applies a function to some rows at a time: memory has its limits.
+
+    Args:
+        function: tensors of some rows -> a structure of such.
+        inputs: each [W, ...].
+        outputs: the tf.TensorSpec of each of its results, as of some rows.
+    """
+    rows = tf.shape(inputs[0])[0]
+    parts = tf.maximum(-(-rows // MOST_WINDOWS), 1)
+    size = tf.maximum(-(-rows // parts), 1)
+
+    def split(x: tf.Tensor) -> tf.Tensor:
+        padding = [[0, parts * size - rows], *[[0, 0]] * (len(x.shape) - 1)]
+        shape = tf.concat([[parts, size], tf.shape(x)[1:]], 0)
+        return tf.reshape(tf.pad(x, padding), shape)
+
+    def join(x: tf.Tensor) -> tf.Tensor:
+        return tf.reshape(x, tf.concat([[-1], tf.shape(x)[2:]], 0))[:rows]
+
+    found = tf.map_fn(
+        function,
+        tuple(map(split, inputs)),
+        fn_output_signature=outputs,
+        parallel_iterations=1,
+    )
+    return tf.nest.map_structure(join, found)

@@ -1,0 +1,334 @@
+"""Learns a WordPiece vocabulary from text, or extends one.
+
+The words are those of the tokenizer that will read the vocabulary; the pieces
+come from the `tokenizers` library, which joins the most frequent pair of
+pieces again and again.
+"""
+
+import collections
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from bert_tf import tokenization
+from bert_tf.errors import InputError
+
+# Different words in memory (300 MB). English Wikipedia has 10 million.
+_MAX_WORDS = 2_000_000
+# Different strings between spaces that are gathered before they are split, and
+# the characters of text that is gathered: Chinese has hardly any spaces.
+_MAX_STRINGS = 500_000
+_MAX_GATHERED = 1 << 27
+# Copies of a word that are handed over at a time.
+_MAX_COPIES = 10_000
+_UNUSED = re.compile(r"\[unused\d+\]")
+# The pieces that extend a vocabulary are chosen in so many steps: what one
+# saves hangs on those chosen before.
+_STEPS = 20
+# Pieces that a word is worth which is no longer [UNK].
+_KNOWN = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Coverage:
+    """How a vocabulary splits the words of a text.
+
+    Args:
+        words: Words of the text.
+        pieces: Pieces that they are split into.
+        unknown: Words that become [UNK].
+    """
+
+    words: int
+    pieces: int
+    unknown: int
+
+
+def count_words(
+    texts: Iterable[str], do_lower_case: bool, max_words: int = _MAX_WORDS
+) -> collections.Counter[str]:
+    """Counts the words of text as the BERT tokenizer finds them.
+
+    Args:
+        texts: Lines or paragraphs.
+        do_lower_case: Whether to lower-case and strip accents.
+        max_words: Different words to remember. When there are more the rarest
+            are forgotten, those seen once first.
+    """
+    tokenizer = tokenization.BasicTokenizer(do_lower_case)
+    words: collections.Counter[str] = collections.Counter()
+    for strings in _count_strings(texts):
+        for string, count in strings.items():
+            for word in tokenizer.tokenize(string):
+                words[word] += count
+        rarest = 0
+        while len(words) > max_words:
+            rarest += 1
+            words = collections.Counter(
+                {word: count for word, count in words.items() if count > rarest}
+            )
+    return words
+
+
+def _count_strings(texts: Iterable[str]) -> Iterator[collections.Counter[str]]:
+    """Counts what stands between spaces; words repeat, texts do not."""
+    strings: collections.Counter[str] = collections.Counter()
+    characters = 0
+    for text in texts:
+        strings.update(text.split(" "))
+        characters += len(text)
+        if len(strings) > _MAX_STRINGS or characters > _MAX_GATHERED:
+            yield strings
+            strings, characters = collections.Counter(), 0
+    yield strings
+
+
+def check_room(vocab_size: int, num_unused: int) -> None:
+    """Raises InputError where reserved rows leave no room for pieces."""
+    reserved = num_unused + len(tokenization.SPECIAL_TOKENS)
+    if reserved >= vocab_size:
+        raise InputError(
+            f"{reserved} reserved rows leave no room for pieces. Make "
+            "`vocab_size` larger or `num_unused` smaller. Received: "
+            f"vocab_size={vocab_size}, num_unused={num_unused}"
+        )
+
+
+def learn(
+    words: Mapping[str, int],
+    vocab_size: int,
+    min_frequency: int = 2,
+    max_characters: int = 1000,
+    num_unused: int = 99,
+) -> list[str]:
+    """Learns the pieces of a vocabulary.
+
+    Args:
+        words: Words and how often each occurs.
+        vocab_size: Pieces to learn at most, reserved ones included.
+        min_frequency: How often two pieces must follow each other to be
+            joined.
+        max_characters: The most frequent characters so many are kept; words
+            with others become [UNK].
+        num_unused: Rows to reserve for words of the user's own. With the 99 of
+            the released English vocabularies [UNK] is 100.
+
+    Returns:
+        The pieces in the order of their ids: [PAD], [unused...], [UNK], [CLS],
+        [SEP], [MASK], characters, longer pieces. Equal arguments give equal
+        lists.
+
+    Raises:
+        InputError: There are no words that can be spelt, or the characters
+            alone are more than `vocab_size`.
+    """
+    if not words:
+        raise InputError("The text holds no words")
+    check_room(vocab_size, num_unused)
+    pad, *special = tokenization.SPECIAL_TOKENS
+    unused = [f"[unused{number}]" for number in range(num_unused)]
+    reserved = [pad, *unused, *special]
+    spelt = _spelt_with(words, max_characters)
+    if not spelt:
+        raise InputError(
+            "No word of the text could be spelt: all are longer than "
+            f"{tokenization.MAX_CHARS_PER_WORD} characters, or have others "
+            "than the most frequent ones. Is the text in --input_format, and "
+            "has it spaces? Else make `max_characters` larger. "
+            f"Received: max_characters={max_characters}"
+        )
+    characters = _characters(spelt)
+    if len(reserved) + len(characters) > vocab_size:
+        raise InputError(
+            f"{len(reserved)} reserved rows and {len(characters)} characters, "
+            "at the beginning of words and inside, leave no room for longer "
+            "pieces. Make `vocab_size` larger or `max_characters` or "
+            f"`num_unused` smaller. Received: vocab_size={vocab_size}, "
+            f"max_characters={max_characters}, num_unused={num_unused}"
+        )
+    size = vocab_size - len(reserved)
+    return reserved + _train(spelt, size, min_frequency, characters)
+
+
+def _characters(spelt: Mapping[str, int]) -> list[str]:
+    """The pieces of one character, at the beginning of words and inside."""
+    first = sorted({word[0] for word in spelt})
+    later = sorted({char for word in spelt for char in word[1:]})
+    return [
+        *first,
+        *(tokenization.SUFFIX_INDICATOR + char for char in later),
+    ]
+
+
+def _train(
+    spelt: Mapping[str, int],
+    size: int,
+    min_frequency: int,
+    characters: list[str],
+) -> list[str]:
+    """Learns so many pieces, the characters first."""
+    # Of use to this function only, and 20 MB to install.
+    import tokenizers
+    from tokenizers import models, pre_tokenizers, trainers
+
+    tokenizer = tokenizers.Tokenizer(models.WordPiece())
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=size,
+        min_frequency=min_frequency,
+        # Pairs that are as frequent are joined in the order of their ids. The
+        # trainer would number the characters at random; as special tokens they
+        # are numbered in this order.
+        special_tokens=characters,
+        continuing_subword_prefix=tokenization.SUFFIX_INDICATOR,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_copies(spelt), trainer)
+    ids = tokenizer.get_vocab()
+    return sorted(ids, key=lambda piece: ids[piece])
+
+
+def _copies(words: Mapping[str, int]) -> Iterator[str]:
+    """Writes each word as often as it occurs, in strings of bounded size."""
+    for word, count in sorted(words.items()):
+        for done in range(0, count, _MAX_COPIES):
+            yield f"{word} " * min(_MAX_COPIES, count - done)
+
+
+def _spelt_with(
+    words: Mapping[str, int], max_characters: int
+) -> dict[str, int]:
+    """Returns the words that consist of the most frequent characters."""
+    frequency: collections.Counter[str] = collections.Counter()
+    for word, count in words.items():
+        for char in word:
+            frequency[char] += count
+    ranked = sorted(frequency, key=lambda char: (-frequency[char], char))
+    kept = frozenset(ranked[:max_characters])
+    return {
+        word: count
+        for word, count in words.items()
+        if kept.issuperset(word)
+        and len(word) <= tokenization.MAX_CHARS_PER_WORD
+    }
+
+
+# ---- Extend -----------------------------------------------------------------
+
+
+def unused_rows(pieces: Sequence[str]) -> list[int]:
+    """Returns which rows of a vocabulary are [unused]."""
+    return [row for row, piece in enumerate(pieces) if _UNUSED.fullmatch(piece)]
+
+
+def extend(
+    pieces: Sequence[str],
+    words: Mapping[str, int],
+    candidates: Iterable[str],
+    appended: int = 0,
+) -> list[str]:
+    """Fills the [unused] rows of a vocabulary with pieces of other text.
+
+    Those are taken that make the text the shortest, a word that is no longer
+    [UNK] counting as ten pieces.
+
+    Args:
+        pieces: The vocabulary; all rows but the [unused] ones stay.
+        words: Words of the text and how often each occurs.
+        candidates: Pieces learnt from the text.
+        appended: Rows to fill behind the last.
+
+    Returns:
+        The vocabulary. Rows stay [unused], or are not appended, if nothing
+        is left that saves a piece.
+
+    Raises:
+        InputError: The vocabulary has no [unused] rows.
+    """
+    rows = unused_rows(pieces)
+    if not rows and not appended:
+        raise InputError(
+            "The vocabulary has no [unused] rows to fill. Append rows by "
+            "--num_appended, or learn a new one, without --extend_vocab"
+        )
+    extended = [*pieces, *([""] * appended)]
+    rows += range(len(pieces), len(extended))
+    step = -(-len(rows) // _STEPS)
+    # Longer ones are [UNK] with any pieces, and take minutes each.
+    words = {
+        word: count
+        for word, count in words.items()
+        if len(word) <= tokenization.MAX_CHARS_PER_WORD
+    }
+    while rows:
+        saved = _savings(words, set(extended), set(candidates))
+        best = sorted(saved, key=lambda piece: (-saved[piece], piece))[:step]
+        if not best:
+            break
+        for row, piece in zip(rows, best, strict=False):
+            extended[row] = piece
+        rows = rows[len(best) :]
+    # Only at the end does an empty row mean that nothing was found for it: in
+    # the vocabulary it is a piece of white space, and all behind would shift.
+    return [
+        piece
+        for row, piece in enumerate(extended)
+        if piece or row < len(pieces)
+    ]
+
+
+def _savings(
+    words: Mapping[str, int], pieces: set[str], candidates: set[str]
+) -> dict[str, int]:
+    """Counts how many pieces fewer the text has with each candidate."""
+    saved: collections.Counter[str] = collections.Counter()
+    candidates = candidates - pieces
+    for word, count in words.items():
+        ends = _ends(word, 0, pieces)
+        if ends is None:
+            for place in range(len(word)):
+                if (piece := _piece(word, place, place + 1)) in candidates:
+                    saved[piece] += count * _KNOWN
+            continue
+        for before, (start, end) in enumerate(
+            zip([0, *ends], ends, strict=False)
+        ):
+            # Only a longer piece than the one that is there is looked at.
+            for longer in range(end + 1, len(word) + 1):
+                if (piece := _piece(word, start, longer)) in candidates:
+                    rest = _ends(word, longer, pieces)
+                    if rest is not None:
+                        now = before + 1 + len(rest)
+                        saved[piece] += count * (len(ends) - now)
+    return {piece: count for piece, count in saved.items() if count > 0}
+
+
+def _ends(word: str, start: int, pieces: set[str]) -> list[int] | None:
+    """Where the pieces of the rest of a word end; None if it is [UNK]."""
+    ends = []
+    while start < len(word):
+        for end in range(len(word), start, -1):
+            if _piece(word, start, end) in pieces:
+                ends.append(end)
+                start = end
+                break
+        else:
+            return None
+    return ends
+
+
+def _piece(word: str, start: int, end: int) -> str:
+    prefix = tokenization.SUFFIX_INDICATOR if start else ""
+    return prefix + word[start:end]
+
+
+def coverage(pieces: Iterable[str], words: Mapping[str, int]) -> Coverage:
+    """Counts what a vocabulary makes of words."""
+    vocab = {piece: index for index, piece in enumerate(pieces)}
+    tokenizer = tokenization.WordpieceTokenizer(vocab)
+    number = unknown = 0
+    for word, count in words.items():
+        split = tokenizer.split(word)
+        number += count * len(split)
+        unknown += count * (split == [tokenization.UNKNOWN])
+    return Coverage(sum(words.values()), number, unknown)

@@ -1,0 +1,1 @@
+"""The loop, what it runs on, and what it tells."""

@@ -1,0 +1,224 @@
+"""How fast devices are, and how much of that training a BERT takes.
+
+Shapes as in modeling.py; read rows: those of the last layer that a head reads.
+"""
+
+import dataclasses
+import re
+import resource
+from collections.abc import Mapping
+
+from bert_tf import modeling
+
+import tensorflow as tf
+
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    """One kind of accelerator, by its maker's data sheet.
+
+    Attributes:
+        name: A part of the name by which TensorFlow knows it.
+        flops: Peak of matrix products without sparsity, in FLOP/s, by dtype.
+            float32 as TensorFlow computes it: in TF32 where there is TF32, in
+            bfloat16 on TPUs.
+        memory: Bytes.
+        bandwidth: Of the memory, in bytes/s.
+        link: To the others of its node or pod, in bytes/s each way.
+    """
+
+    name: str
+    flops: Mapping[str, float]
+    memory: float
+    bandwidth: float
+    link: float
+
+
+def _row(name, half, single, memory, bandwidth, link):
+    """TFLOP/s of 16-bit and of float32 products, GB, GB/s, GB/s."""
+    flops = {"float32": single, "bfloat16": half, "float16": half}
+    return Device(
+        name,
+        {dtype: 1e12 * value for dtype, value in flops.items()},
+        memory * 1e9,
+        bandwidth * 1e9,
+        link * 1e9,
+    )
+
+
+# The first name that is found in the device's counts.
+DEVICES = (
+    _row("H200", 989, 494, 141, 4800, 450),
+    _row("H100 PCIe", 756, 378, 80, 2000, 64),
+    _row("H100", 989, 494, 80, 3350, 450),
+    _row("A100-SXM4-40GB", 312, 156, 40, 1555, 300),
+    _row("A100-PCIE-40GB", 312, 156, 40, 1555, 32),
+    _row("A100", 312, 156, 80, 2039, 300),
+    _row("A10G", 70, 35, 24, 600, 32),
+    _row("A10", 125, 62.5, 24, 600, 32),
+    _row("L40S", 362, 183, 48, 864, 32),
+    _row("L4", 121, 60, 24, 300, 32),
+    _row("V100-SXM2-16GB", 125, 15.7, 16, 900, 150),
+    _row("V100-PCIE-16GB", 112, 14, 16, 900, 32),
+    _row("V100", 125, 15.7, 32, 900, 150),
+    _row("T4", 65, 8.1, 16, 320, 16),
+    _row("TPU v2", 46, 46, 16, 700, 62),
+    _row("TPU v3", 123, 123, 32, 900, 81),
+    _row("TPU v4", 275, 275, 32, 1228, 300),
+    _row("TPU v5e", 197, 197, 16, 819, 200),
+    _row("TPU v5 lite", 197, 197, 16, 819, 200),
+    _row("TPU v5p", 459, 459, 95, 2765, 600),
+    _row("TPU v6e", 918, 918, 32, 1640, 448),
+)
+
+
+def find(name: str) -> Device | None:
+    """Returns the row of a device, by TensorFlow's name of it."""
+    for device in DEVICES:
+        # Not the A100 in "RTX A1000".
+        if re.search(rf"\b{re.escape(device.name)}\b", name, re.IGNORECASE):
+            return device
+    return None
+
+
+def local() -> Device | None:
+    """Returns what this process computes on; None for CPUs and unknown ones.
+
+    TPUs don't tell which they are.
+    """
+    gpus = tf.config.list_physical_devices("GPU")
+    if not gpus:
+        return None
+    details = tf.config.experimental.get_device_details(gpus[0])
+    return find(details.get("device_name", ""))
+
+
+# ---- Work -------------------------------------------------------------------
+
+
+def parameters(config: modeling.BertConfig) -> int:
+    """How many weights the pre-training model has."""
+    V, D, F = config.vocab_size, config.hidden_size, config.intermediate_size
+    rows = V + config.type_vocab_size + config.max_position_embeddings
+    embeddings = rows * D + 2 * D
+    layer = 4 * (D * D + D) + 2 * D * F + F + D + 4 * D
+    heads = (D * D + D) + (D * D + 3 * D + V) + (2 * D + 2)
+    return embeddings + config.num_hidden_layers * layer + heads
+
+
+def training_flops(
+    config: modeling.BertConfig,
+    sequences: float,
+    tokens: float,
+    pairs: float,
+    predictions: float,
+    reads_all: bool = False,
+) -> float:
+    """Multiplications and additions that training needs.
+
+    Those of the matrix products of real tokens: padding is not counted, nor
+    what rematerialization computes again, nor the last layer where nobody
+    reads it. The backward pass takes twice the forward pass.
+
+    Args:
+        config: the model's.
+        sequences: how many.
+        tokens: how many in all.
+        pairs: sum of the squares of the sequences' tokens, for attention.
+        predictions: masked words in all; 0 for a classifier.
+        reads_all: whether the head reads every token.
+    """
+    D, F = config.hidden_size, config.intermediate_size
+    keys_and_values = 2 * tokens * 2 * D * D
+    # [CLS] and the masked words.
+    read = tokens if reads_all else sequences + predictions
+
+    def layer(rows, pairs):
+        return 2 * rows * (2 * D * D + 2 * D * F) + 4 * pairs * D
+
+    full = keys_and_values + layer(tokens, pairs)
+    last = keys_and_values + layer(read, read * pairs / max(tokens, 1))
+    heads = 2 * sequences * D * D
+    heads += 2 * predictions * (D * D + D * config.vocab_size)
+    return 3.0 * ((config.num_hidden_layers - 1) * full + last + heads)
+
+
+@dataclasses.dataclass(frozen=True)
+class Meter:
+    """What a block of steps took of the devices.
+
+    Attributes:
+        config: The model's.
+        replicas: How many devices compute.
+        peak_flops: Of one device, in FLOP/s; None where it is not known.
+        predictions: The loss whose weights are the predictions, if there is
+            one.
+        reads_all: Whether the head reads every token.
+    """
+
+    config: modeling.BertConfig
+    replicas: int
+    peak_flops: float | None
+    predictions: str | None = None
+    reads_all: bool = False
+
+    def __call__(self, scalars: Mapping[str, float]) -> dict[str, float]:
+        """Returns shares of the peak and of the time, and bytes."""
+        shares = {}
+        if "input_seconds" in scalars:  # not on TPUs
+            waited = scalars["input_seconds"]
+            shares["input_share"] = waited / scalars["seconds"]
+        if (peak := peak_memory()) is not None:
+            shares["peak_memory"] = float(peak)
+        if not self.peak_flops:
+            return shares
+        flops = training_flops(
+            self.config,
+            scalars["sequences"],
+            scalars["tokens"],
+            scalars["pairs"],
+            scalars.get(f"{self.predictions}_weight", 0),
+            self.reads_all,
+        )
+        available = scalars["seconds"] * self.replicas * self.peak_flops
+        return shares | {"flops_utilization": flops / available}
+
+
+def meter(
+    strategy: tf.distribute.Strategy,
+    config: modeling.BertConfig,
+    dtype: str,
+    peak_flops: float | None = None,
+    predictions: str | None = None,
+    reads_all: bool = False,
+) -> Meter:
+    """Returns the meter of a run.
+
+    Args:
+        strategy: where it computes.
+        config: the model's.
+        dtype: of the activations.
+        peak_flops: of one device; by default of its data sheet.
+        predictions: name of the masked-word loss, if there is one.
+        reads_all: whether the head reads every token.
+    """
+    device = local()
+    if peak_flops is None and device is not None:
+        peak_flops = device.flops[dtype]
+    replicas = strategy.num_replicas_in_sync
+    return Meter(config, replicas, peak_flops, predictions, reads_all)
+
+
+def peak_memory() -> int | None:
+    """Bytes that were in use at most: of a GPU, else of this process.
+
+    TPUs tell it to the profiler only: None.
+    """
+    if tf.config.list_logical_devices("TPU"):
+        return None
+    gpus = tf.config.list_logical_devices("GPU")
+    if not gpus:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    names = [gpu.name.removeprefix("/device:") for gpu in gpus]
+    info = tf.config.experimental.get_memory_info
+    return max(info(name)["peak"] for name in names)

@@ -1,0 +1,231 @@
+"""Where a run computes: strategy, number format, seeds."""
+
+import contextlib
+import os
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+
+from bert_tf import options
+from bert_tf.errors import InputError
+from bert_tf.training import cluster
+
+import keras
+import tensorflow as tf
+
+STRATEGIES = options.STRATEGIES
+DTYPES = options.DTYPES
+
+
+def set_up(
+    strategy: str,
+    dtype: str = "float32",
+    seed: int = 0,
+    logical_cpus: int = 1,
+    tpu_name: str | None = None,
+    tpu_zone: str | None = None,
+    gcp_project: str | None = None,
+) -> tf.distribute.Strategy:
+    """Sets the number format and the seeds, and returns the strategy.
+
+    Call it once, before anything else of TensorFlow: workers connect here,
+    and a device can't be split once it is in use.
+
+    Args:
+        strategy: one of STRATEGIES. `mirrored` takes all local GPUs, or all
+            logical CPUs where there is no GPU. `multi_worker_mirrored` reads
+            the cluster from TF_CONFIG, or from what Slurm's srun sets.
+        dtype: one of DTYPES. Weights and statistics are always float32.
+            float16 needs GPUs, and an optimizer that scales the loss.
+        seed: of the initial weights.
+        logical_cpus: splits the CPU into this many devices, to try a run of
+            several replicas on one machine.
+        tpu_name: name or grpc address of the TPU; None for a local one.
+        tpu_zone: its zone, where the environment does not tell.
+        gcp_project: its project, likewise.
+    """
+    for name, value, allowed in (
+        ("distribution_strategy", strategy, STRATEGIES),
+        ("dtype", dtype, DTYPES),
+    ):
+        if value not in allowed:
+            raise InputError(
+                f"`{name}` must be one of {', '.join(allowed)}. "
+                f"Received: {name}={value!r}"
+            )
+    if dtype == "float16" and not tf.config.list_physical_devices("GPU"):
+        raise InputError(
+            "float16 needs a GPU. TPUs and CPUs have bfloat16, which needs no "
+            f"loss scaling either. Received: dtype={dtype!r}"
+        )
+    policy = "float32" if dtype == "float32" else f"mixed_{dtype}"
+    keras.config.set_dtype_policy(policy)
+    keras.utils.set_random_seed(seed)
+    if logical_cpus > 1:
+        _split_cpu(logical_cpus)
+    if strategy == "mirrored":
+        return tf.distribute.MirroredStrategy(_local_devices())
+    if strategy == "multi_worker_mirrored":
+        if "TF_CONFIG" not in os.environ:
+            _take_own_gpus()
+        os.environ["TF_CONFIG"] = cluster.find(os.environ)
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    if strategy == "tpu":
+        return _tpu_strategy(tpu_name, tpu_zone, gcp_project)
+    return tf.distribute.get_strategy()
+
+
+def check_batch_size(
+    strategy: tf.distribute.Strategy,
+    flag: str,
+    batch_size: int,
+    accumulate: int | None = 1,
+) -> None:
+    """Raises InputError unless replicas and micro-batches share it evenly.
+
+    Micro-batches that are to be found, None, are found such that they do.
+    """
+    accumulate = accumulate or 1
+    replicas = strategy.num_replicas_in_sync
+    if batch_size % (replicas * accumulate):
+        raise InputError(
+            f"--{flag} must be a multiple of {replicas} replicas times "
+            f"{accumulate} micro-batches. Received: {flag}={batch_size}"
+        )
+
+
+def agreement(strategy: tf.distribute.Strategy) -> Callable[[bool], bool]:
+    """Returns a function that says whether any worker says yes.
+
+    All workers have to call it, at the same places; none returns before all
+    have called.
+    """
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return lambda yes: yes
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.float32)])
+    def count(yes):
+        def replica():
+            context = tf.distribute.get_replica_context()
+            own = tf.identity(yes)  # on this replica's device
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, own)
+
+        total = strategy.run(replica)
+        return strategy.experimental_local_results(total)[0]
+
+    def agree(yes):
+        with cluster_watched():
+            return float(count(tf.constant(float(yes)))) > 0
+
+    return agree
+
+
+@contextlib.contextmanager
+def cluster_watched() -> Iterator[None]:
+    """Says in one line that another worker is gone.
+
+    TensorFlow's heartbeats notice it within half a minute, and end what waits
+    for that worker.
+
+    Raises:
+        ConnectionError: It is.
+    """
+    try:
+        yield
+    except tf.errors.OpError as error:
+        if "Collective ops is aborted" not in error.message:
+            raise
+        task = re.search(r"/job:\w+/replica:\d+/task:\d+", error.message)
+        raise ConnectionError(
+            "Another worker of the cluster does not answer any more: it ended, "
+            "or the network is down. Start all workers again with the same "
+            "commands; they go on from the newest checkpoint. Received: "
+            f"{task[0] if task else 'no name of the worker'}"
+        ) from error
+
+
+def check_same_step(agree: Callable[[bool], bool], step: int) -> None:
+    """Raises InputError unless all workers go on from the same step.
+
+    Args:
+        agree: from `agreement`.
+        step: where this one stands.
+    """
+    latest = 0
+    for bit in reversed(range(40)):
+        if agree(step >= latest + (1 << bit)):
+            latest += 1 << bit
+    if agree(step != latest):
+        raise InputError(
+            "The workers found different checkpoints to go on from: this one "
+            f"stands at step {step}, the furthest at {latest}. All need the "
+            "same --output_dir, on a disk that all of them see."
+        )
+
+
+def local_replicas(strategy: tf.distribute.Strategy) -> int:
+    """Returns how many replicas share this machine's memory."""
+    workers = 1
+    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        tasks = strategy.cluster_resolver.cluster_spec().as_dict()
+        workers = sum(len(tasks.get(job, ())) for job in ("chief", "worker"))
+    return strategy.num_replicas_in_sync // max(workers, 1)
+
+
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
+    """Whether this process writes the run's files."""
+    return strategy.extended.should_checkpoint
+
+
+def is_cpu(strategy: tf.distribute.Strategy) -> bool:
+    """Whether memory is the machine's own, and can't be tried out."""
+    has_gpus = bool(tf.config.list_logical_devices("GPU"))
+    return not has_gpus and not is_tpu(strategy)
+
+
+def is_tpu(strategy: tf.distribute.Strategy) -> bool:
+    """Whether every shape has to be known when a step is compiled."""
+    return isinstance(strategy, tf.distribute.TPUStrategy)
+
+
+def _split_cpu(count: int) -> None:
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    wanted = [tf.config.LogicalDeviceConfiguration()] * count
+    current = tf.config.get_logical_device_configuration(cpu)
+    if current is None or len(current) != count:
+        tf.config.set_logical_device_configuration(cpu, wanted)
+
+
+def _take_own_gpus() -> None:
+    """Leaves the GPUs of other tasks on this machine to them."""
+    gpus = tf.config.list_physical_devices("GPU")
+    share = cluster.share_of_gpus(os.environ, len(gpus))
+    if gpus and share:
+        first, step = share
+        tf.config.set_visible_devices(gpus[first::step], "GPU")
+
+
+def _local_devices() -> list[str]:
+    devices = tf.config.list_logical_devices("GPU")
+    devices = devices or tf.config.list_logical_devices("CPU")
+    return [device.name for device in devices]
+
+
+def _tpu_strategy(
+    name: str | None, zone: str | None, project: str | None
+) -> tf.distribute.Strategy:
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
+            tpu=name or "local", zone=zone, project=project
+        )
+        if name:
+            tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    except Exception as error:  # Google's clients have many of their own.
+        raise InputError(
+            "No TPU was found. On a TPU host leave --tpu_name out and install "
+            "tensorflow-tpu; from elsewhere give its name or grpc address. "
+            f"Received: tpu_name={name!r}. TensorFlow says: "
+            f"{textwrap.shorten(str(error), 160, placeholder=' ...')}"
+        ) from error
+    return tf.distribute.TPUStrategy(resolver)

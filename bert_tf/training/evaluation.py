@@ -1,0 +1,113 @@
+"""A model applied to a finite dataset: evaluation and prediction."""
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from bert_tf import phases
+from bert_tf.errors import InputError
+from bert_tf.training import distribution, loop
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+
+def evaluate(
+    strategy: tf.distribute.Strategy,
+    model: keras.Model,
+    objective: loop.Objective,
+    dataset: tf.distribute.DistributedDataset,
+) -> loop.Scalars:
+    """Means of the objective's metrics over a finite dataset."""
+    return make_evaluate(strategy, model, objective)(dataset)
+
+
+def make_evaluate(
+    strategy: tf.distribute.Strategy,
+    model: keras.Model,
+    objective: loop.Objective,
+) -> Callable[..., loop.Scalars]:
+    """Returns `evaluate` for one model, traced once for all evaluations.
+
+    It takes the dataset and, if it is known, how many batches it has.
+    """
+
+    @tf.function(autograph=False)
+    def step(batch):
+        def replica(batch):
+            values = (
+                objective.weights(batch),
+                objective.sums(model, batch, None),
+            )
+            context = tf.distribute.get_replica_context()
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
+
+        return loop.first_replica(strategy, strategy.run(replica, (batch,)))
+
+    def means(dataset, batches=None):
+        total = None
+        with distribution.cluster_watched():
+            for batch in phases.tracked(
+                dataset, "Evaluating", "batches", batches
+            ):
+                values = tf.nest.map_structure(np.float64, step(batch))
+                # Of a long evaluation float32 would not hold the sum.
+                total = values if total is None else _sum(total, values)
+        if total is None:
+            raise InputError("There are no records to evaluate on.")
+        weights, sums = total
+        return loop.divide(objective, sums, weights)
+
+    return means
+
+
+def _sum(left: Any, right: Any) -> Any:
+    return tf.nest.map_structure(lambda a, b: a + b, left, right)
+
+
+def predict(
+    strategy: tf.distribute.Strategy,
+    function: Callable[[loop.Batch], dict[str, tf.Tensor]],
+    dataset: tf.distribute.DistributedDataset,
+) -> Iterator[dict[str, np.ndarray]]:
+    """Applies a function to a finite dataset, batch by batch, in order.
+
+    Args:
+        strategy: where to compute.
+        function: a replica's batch -> {name: [rows, ...]}. The same function
+            is traced once for all its datasets.
+        dataset: distributed, from `pipeline.evaluate`.
+
+    Yields:
+        {name: [rows, ...]} of each global batch, without its filling.
+    """
+    step = _predict_step(strategy, function)
+    # By the dataset's shapes: those of its batches differ where they are cut.
+    step = step.get_concrete_function(dataset.element_spec)
+    with distribution.cluster_watched():
+        for batch in dataset:
+            values = {name: x.numpy() for name, x in step(batch).items()}
+            real = values.pop("row_weights") > 0
+            yield {name: value[real] for name, value in values.items()}
+
+
+@functools.lru_cache(maxsize=2)
+def _predict_step(
+    strategy: tf.distribute.Strategy,
+    function: Callable[[loop.Batch], dict[str, tf.Tensor]],
+) -> tf.types.experimental.PolymorphicFunction:
+    """Returns the graph of `predict`: batch -> what all replicas return."""
+
+    @tf.function(autograph=False)
+    def step(batch):
+        def replica(batch):
+            return function(batch) | {"row_weights": batch["row_weights"]}
+
+        values = strategy.run(replica, (batch,))
+        return {
+            name: strategy.gather(value, axis=0)
+            for name, value in values.items()
+        }
+
+    return step

@@ -1,0 +1,292 @@
+"""What fine-tuning adds to the training loop: epochs, and the best of them."""
+
+import contextlib
+import dataclasses
+import functools
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+
+from bert_tf import optimization, phases
+from bert_tf.checkpoints import trained_models
+from bert_tf.errors import InputError
+from bert_tf.exporting import saved_model
+from bert_tf.records import pipeline, record_file
+from bert_tf.text import long_documents
+from bert_tf.training import (
+    distribution,
+    loop,
+    progress,
+    session,
+    train_examples,
+)
+from bert_tf.training import evaluation as training_evaluation
+from bert_tf.training import state as training_state
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan(session.Plan):
+    """How to train in epochs; the flags of the same names.
+
+    Attributes:
+        num_train_epochs: Passes over the training set.
+        warmup_proportion: Share of the steps that warm up.
+        group_by_length: Whether batches hold examples of about one length.
+    """
+
+    num_train_epochs: float
+    warmup_proportion: float
+    group_by_length: bool
+
+    def steps(self, examples: int) -> int:
+        """Training steps for so many records, rounded down."""
+        steps = int(examples / self.batch_size * self.num_train_epochs)
+        if not steps:
+            way_out = "Lower --train_batch_size"
+            if self.num_train_epochs < 1:
+                way_out += " or raise --num_train_epochs"
+            raise InputError(
+                f"There are too few examples for one training step. {way_out}. "
+                f"Received: {examples} examples, "
+                f"train_batch_size={self.batch_size}, "
+                f"num_train_epochs={self.num_train_epochs}"
+            )
+        if steps >= 1 << 31:
+            raise InputError(
+                f"A run takes less than {1 << 31} steps. Lower "
+                f"--num_train_epochs. Received: {examples} examples, "
+                f"train_batch_size={self.batch_size}, "
+                f"num_train_epochs={self.num_train_epochs}"
+            )
+        return steps
+
+    def steps_per_epoch(self, examples: int) -> int:
+        """Steps between evaluations, so that the last falls on the end."""
+        return math.ceil(examples / self.batch_size)
+
+    def schedule(self, examples: int) -> optimization.Schedule:
+        """The learning rate, warmed up as in the original."""
+        steps = self.steps(examples)
+        warmup = int(steps * self.warmup_proportion)
+        return self.recipe.schedule(self.learning_rate, warmup, steps)
+
+    def check(self, examples: int) -> None:
+        """Raises InputError where numbers contradict each other."""
+        self.schedule(examples)
+        progress.check_profile(self.profile_steps, self.steps(examples))
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What every part of a run needs; the scripts add what is their own.
+
+    Attributes:
+        folder: The run's output_dir.
+        strategy: What it computes on.
+        model: BERT with its head.
+        files: What belongs to the model.
+        labels: Of its classes, if it has any.
+        data: Split -> its records.
+    """
+
+    folder: str
+    strategy: tf.distribute.Strategy
+    model: keras.Model
+    files: trained_models.ModelFiles
+    labels: tuple[str, ...] | None
+    data: Mapping[str, record_file.RecordFile]
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes the run's files."""
+        return distribution.is_chief(self.strategy)
+
+    @property
+    def has_free_shapes(self) -> bool:
+        """Whether batches may have other lengths; a TPU compiles each."""
+        return not distribution.is_tpu(self.strategy)
+
+    @contextlib.contextmanager
+    def without_padding(self) -> Iterator[None]:
+        """What is traced here spends no time on padding, if it can."""
+        bert = self.model.bert
+        before = bert.skips_padding
+        bert.skips_padding = self.has_free_shapes
+        try:
+            yield
+        finally:
+            bert.skips_padding = before
+
+
+def train(
+    run: Run,
+    plan: Plan,
+    objective: loop.Objective,
+    restore: Callable[[training_state.TrainState], None],
+    evaluation: session.Evaluation | None = None,
+) -> None:
+    """Trains on the split "train", from where the run stands to its end.
+
+    Args:
+        run: What to train on what.
+        plan: How.
+        objective: What to minimize.
+        restore: Sets the state to where the run starts or goes on.
+        evaluation: After each epoch, the best of which is kept in `best/`.
+
+    Raises:
+        InputError: The run in the folder trained on other examples.
+    """
+    data = run.data["train"]
+    plan.check(data.count)
+    trained_on = train_examples.of(data)
+    train_examples.check_same(run.folder, trained_on)
+    trained = run.model.trained_variables
+    everything = {variable.path for variable in run.model.variables}
+
+    def begin() -> None:
+        run.files.write(run.folder, run.labels)
+        train_examples.write(run.folder, trained_on)
+
+    session.Session(
+        folder=run.folder,
+        strategy=run.strategy,
+        model=run.model,
+        plan=plan,
+        schedule=plan.schedule(data.count),
+        stop=plan.steps(data.count),
+        objective=objective,
+        trained=trained,
+        untrained=frozenset(everything - {v.path for v in trained}),
+        restore=restore,
+        begin=begin,
+        batches=functools.partial(_batches, run, plan),
+        paths=[data.path],
+        examples=data.count,
+        evaluation=evaluation,
+        eval_steps=plan.steps_per_epoch(data.count),
+        texts=run.files.texts(run.labels),
+        tracing=run.without_padding,
+    ).train()
+
+
+def _batches(
+    run: Run, plan: Plan, start: int, _: int
+) -> tf.distribute.DistributedDataset:
+    """Returns the batches to train on after `start` records."""
+    data = run.data["train"]
+    batches = pipeline.train(
+        [data.path],
+        [data.count],
+        plan.batch_size,
+        plan.seed,
+        start,
+        plan.group_by_length,
+    )
+    return pipeline.distribute(
+        run.strategy,
+        batches,
+        data.record_type,
+        data.lengths,
+        trim=run.has_free_shapes,
+    )
+
+
+# ---- The trained model ------------------------------------------------------
+
+
+def predict(
+    run: Run,
+    split: str,
+    function: Callable[[loop.Batch], dict[str, tf.Tensor]],
+    batch_size: int,
+) -> Iterator[dict[str, np.ndarray]]:
+    """Applies a function to all records of a split, in order.
+
+    Args:
+        run: Where to compute on what.
+        split: A key of its data.
+        function: A replica's batch -> {name: [rows, ...]}; traced once for all
+            calls with the same one.
+        batch_size: Over all replicas.
+
+    Yields:
+        {name: [rows, ...]} of each batch, without its filling.
+    """
+    data = run.data[split]
+    # What there are, evenly over the replicas: the rest would be filling.
+    replicas = run.strategy.num_replicas_in_sync
+    batch_size = min(batch_size, -(-data.count // replicas) * replicas)
+    dataset = pipeline.distribute(
+        run.strategy,
+        pipeline.evaluate([data.path], batch_size),
+        data.record_type,
+        data.lengths,
+        trim=run.has_free_shapes,
+    )
+    phase = phases.Phase(
+        f"Predicting {split}", "rows", data.count, run.is_chief
+    )
+    with pipeline.explained([data.path]), run.without_padding():
+        for part in training_evaluation.predict(
+            run.strategy, function, dataset
+        ):
+            yield part
+            phase.add(len(next(iter(part.values()))))
+    phase.finish()
+
+
+def logits_and_labels(
+    run: Run, split: str, batch_size: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Applies a classifier to all examples of a split, in order.
+
+    Returns:
+        Logits [examples, classes], of examples in windows their mean; and the
+        labels of the records [examples, ...].
+    """
+    outputs = _logits_and_labels(run.model)
+    parts = list(predict(run, split, outputs, batch_size))
+    logits, labels, documents = (
+        np.concatenate([part[name] for part in parts])
+        for name in ("logits", "labels", "documents")
+    )
+    if documents[0] < 0:
+        return logits, labels
+    logits, first = long_documents.average(logits, documents)
+    return logits, labels[first]
+
+
+@functools.lru_cache(maxsize=1)
+def _logits_and_labels(
+    model: keras.Model,
+) -> Callable[[loop.Batch], dict[str, tf.Tensor]]:
+    """Returns one function for one model, which is traced but once."""
+
+    def outputs(batch):
+        alone = -tf.ones_like(batch["row_weights"], tf.int32)
+        return {
+            "logits": model(batch),
+            "labels": batch["label_ids"],
+            # Of a row that is no window of a document: -1.
+            "documents": batch.get("document_ids", alone),
+        }
+
+    return outputs
+
+
+def write_export(run: Run, made: saved_model.Export) -> None:
+    """Writes the SavedModel, in the place of an earlier one of this run.
+
+    Args:
+        run: Its folder gets `export/`.
+        made: Of its model.
+    """
+    path = os.path.join(run.folder, "export")
+    saved_model.save(path, made, overwrite=True)
+    logging.info("Wrote the SavedModel %s.", path)

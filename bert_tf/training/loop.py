@@ -1,0 +1,376 @@
+"""The inner training loop: on the device. run.py has the outer one, in Python.
+
+It knows no task. An objective says what is minimized. One replica and several
+make the same update from the same batch: gradients and losses are sums,
+divided by weights that are summed over all replicas first.
+"""
+
+import dataclasses
+import functools
+import operator
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bert_tf import optimization
+from bert_tf.errors import InputError
+from bert_tf.training import distribution
+
+import keras
+import tensorflow as tf
+
+Batch = dict[str, tf.Tensor]
+Scalars = dict[str, float]
+
+
+def sizes_of(lengths: tf.Tensor, sequences: tf.Tensor) -> dict[str, tf.Tensor]:
+    """Returns what a meter asks of a batch, float32 scalars.
+
+    Args:
+        lengths: real tokens of each sequence, float32.
+        sequences: how many there are.
+
+    Returns:
+        `sequences`, real `tokens`, and `pairs` of tokens that attend to each
+        other.
+    """
+    return {
+        "sequences": sequences,
+        "tokens": tf.reduce_sum(lengths),
+        "pairs": tf.reduce_sum(lengths**2),
+    }
+
+
+def sizes_of_rows(batch: Batch) -> dict[str, tf.Tensor]:
+    """Returns the sizes of a batch whose rows are sequences by themselves."""
+    lengths = tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32), -1)
+    return sizes_of(lengths, tf.reduce_sum(batch["row_weights"]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Objective:
+    """What is trained, as sums over a part of a batch.
+
+    Its functions are traced without AutoGraph: what depends on tensors needs
+    TensorFlow's own control flow.
+
+    Args:
+        weights: batch -> {loss name: float32 scalar}, what each loss is to be
+            divided by. It is summed over replicas before the forward pass.
+        sums: (model, batch, dropout seed or None) -> {loss name: {metric:
+            float32 scalar}}. The metric "loss" of every loss is minimized;
+            the others are reported, divided by the same weight.
+        factors: loss name -> what the loss counts in what is minimized; 1
+            where it is not named. The losses are reported as they are.
+        sizes: batch -> what a meter asks of it, as `sizes_of`.
+    """
+
+    weights: Callable[[Batch], dict[str, tf.Tensor]]
+    sums: Callable[
+        [keras.Model, Batch, tf.Tensor | None],
+        dict[str, dict[str, tf.Tensor]],
+    ]
+    factors: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    sizes: Callable[[Batch], dict[str, tf.Tensor]] = sizes_of_rows
+
+    def total(self, losses: Mapping[str, Any]) -> Any:
+        """Returns what is minimized: the losses, each times its factor."""
+        if unknown := sorted(self.factors.keys() - losses.keys()):
+            raise InputError(
+                f"The factors are of losses: {', '.join(losses)}. "
+                f"Received: factors={', '.join(unknown)}"
+            )
+        factors = {name: self.factors.get(name, 1) for name in losses}
+        parts = [
+            loss if factors[name] == 1 else factors[name] * loss
+            for name, loss in losses.items()
+        ]
+        return functools.reduce(operator.add, parts)
+
+
+def make_train_steps(
+    strategy: tf.distribute.Strategy,
+    model: keras.Model,
+    optimizer: optimization.Optimizer,
+    objective: Objective,
+    dataset: tf.distribute.DistributedDataset,
+    seed: int,
+    accumulate: int = 1,
+    use_xla: bool = False,
+) -> Callable[[int, int], Scalars]:
+    """Returns a function that trains: (first step, number of steps) -> means.
+
+    Args:
+        strategy: the one under whose scope model and optimizer were made.
+        model: called by the objective only.
+        optimizer: built.
+        objective: what to minimize.
+        dataset: distributed and endless; consumed in order, a batch a step.
+        seed: of dropout. The masks of a step are a function of (seed, step,
+            replica, micro-batch).
+        accumulate: micro-batches per step and replica; they save memory and
+            leave the update the same.
+        use_xla: whether to compile the passes with XLA, once for every shape.
+            For TPUs it is always done.
+    """
+    is_tpu = distribution.is_tpu(strategy)
+    passes = passes_of(strategy, use_xla)
+    replica_step = _replica_step(
+        model, optimizer, objective, passes, seed, accumulate
+    )
+    steps = _steps(strategy, replica_step, iter(dataset))
+
+    def train(first: int, count: int) -> Scalars:
+        total, last = steps(
+            tf.constant(first, tf.int64), tf.constant(count, tf.int64)
+        )
+        weights = total["weights"].items()
+        return (
+            divide(objective, total["sums"], total["weights"])
+            | _floats(last)
+            | _floats(total["counts"])
+            | _floats({f"{name}_weight": value for name, value in weights})
+            # Not known on TPUs.
+            | ({} if is_tpu else {"input_seconds": float(total["waited"])})
+        )
+
+    return train
+
+
+def _replica_step(
+    model: keras.Model,
+    optimizer: optimization.Optimizer,
+    objective: Objective,
+    passes: Callable[..., Any],
+    seed: int,
+    accumulate: int,
+) -> Callable[..., Any]:
+    """Returns what a replica does: (step, batch) -> (sums, report).
+
+    Of the sums those of several steps are added up; of the reports, such as
+    the learning rate, the last one counts.
+    """
+
+    def replica_step(step, batch):
+        context = tf.distribute.get_replica_context()
+        counts = objective.sizes(batch)
+        totals, counts = context.all_reduce(
+            tf.distribute.ReduceOp.SUM, (objective.weights(batch), counts)
+        )
+        key = tf.random.fold_in(tf.constant([seed, 0]), step)
+        replica = context.replica_id_in_sync_group
+        # The same for all replicas up to here, different from here on.
+        key = tf.random.fold_in(key, tf.cast(replica, tf.int64))
+
+        gradients, sums = add_up(
+            lambda i, part: passes(
+                model,
+                optimizer,
+                objective,
+                part,
+                totals,
+                tf.random.fold_in(key, i),
+            ),
+            batch,
+            accumulate,
+        )
+        if optimizer.loss_scale is not None:
+            # A power of two: nothing is rounded.
+            scale = tf.convert_to_tensor(optimizer.loss_scale.scale)
+            gradients = [gradient / scale for gradient in gradients]
+        gradients = optimizer.clip_own(gradients, context.num_replicas_in_sync)
+        # One reduction for everything.
+        gradients, sums = context.all_reduce(
+            tf.distribute.ReduceOp.SUM, (gradients, sums)
+        )
+        report = optimizer.apply(gradients, step)
+        if "skipped_steps" in report:
+            counts["skipped_steps"] = report.pop("skipped_steps")
+        return {"sums": sums, "weights": totals, "counts": counts}, report
+
+    return replica_step
+
+
+def _steps(
+    strategy: tf.distribute.Strategy,
+    replica_step: Callable[..., Any],
+    iterator: tf.distribute.DistributedIterator,
+) -> Callable[[tf.Tensor, tf.Tensor], Any]:
+    """Returns the loop on the device: (first step, number) -> (total, last).
+
+    The total is of the sums of all steps, and of the seconds that they waited
+    for input; the last is the report of the last step.
+    """
+    is_tpu = distribution.is_tpu(strategy)
+
+    # Without AutoGraph, which would double the time to trace it.
+    @tf.function(autograph=False)
+    def compute(step, batch):
+        results = strategy.run(replica_step, (step, batch))
+        return first_replica(strategy, results)
+
+    # A function of its own, so that it is traced once and called twice.
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([], tf.int64),
+            tf.TensorSpec([], tf.float64),
+        ],
+        autograph=False,
+    )
+    def one_step(step, ready):
+        batch = next(iterator)
+        if is_tpu:  # Its hosts have no Python to ask for the time.
+            sums, last = compute(step, batch)
+            return sums | {"waited": tf.zeros_like(ready)}, last, ready
+        # Input that came while the step before was computed was not waited
+        # for. The clock is read before the step starts: where one thread does
+        # everything, it would else be read when the step is done.
+        came = _time_after(batch)
+        with tf.control_dependencies([came]):
+            sums, last = compute(step, batch)
+        waited = tf.maximum(came - ready, 0)
+        return sums | {"waited": waited}, last, _time_after(last)
+
+    # `count` is a tensor: a Python number would trace the graph again.
+    @tf.function(input_signature=[tf.TensorSpec([], tf.int64)] * 2)
+    def steps(first, count):
+        began = tf.zeros([], tf.float64)
+        if not is_tpu:
+            began = _time_after([first])
+        total, last, done = one_step(first, began)
+        for step in tf.range(first + 1, first + count):
+            more, last, done = one_step(step, done)
+            total = tf.nest.map_structure(tf.add, total, more)
+        return total, last
+
+    return steps
+
+
+def _time_after(values: Any) -> tf.Tensor:
+    """The time in seconds, float64, when all the values are there."""
+    tensors = tf.nest.flatten(values, expand_composites=True)
+    with tf.control_dependencies(tensors):
+        # Not tf.timestamp, which refuses to run with deterministic ops. The
+        # call into Python takes some 50 microseconds.
+        now = tf.numpy_function(time.monotonic, [], tf.float64)
+    return tf.ensure_shape(now, [])
+
+
+def gradients_and_sums(
+    model: keras.Model,
+    optimizer: optimization.Optimizer,
+    objective: Objective,
+    part: Batch,
+    totals: Mapping[str, tf.Tensor],
+    dropout_seed: tf.Tensor,
+) -> tuple[list[tf.Tensor], dict[str, dict[str, tf.Tensor]]]:
+    """Returns a micro-batch's gradients and its objective's sums.
+
+    The gradients are those of the sum of the losses, each divided by its total
+    and multiplied by its factor, and all multiplied by the optimizer's loss
+    scale, where it has one.
+    """
+    with tf.GradientTape() as tape:
+        sums = objective.sums(model, part, dropout_seed)
+        losses = {
+            name: tf.math.divide_no_nan(metrics["loss"], totals[name])
+            for name, metrics in sums.items()
+        }
+        loss = objective.total(losses)
+        if optimizer.loss_scale is not None:
+            loss *= optimizer.loss_scale.scale
+    variables = [v.value for v in optimizer.variables]
+    gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
+    return gradients, sums
+
+
+def passes_of(
+    strategy: tf.distribute.Strategy, use_xla: bool
+) -> Callable[..., Any]:
+    """Returns `gradients_and_sums`, compiled if asked for and not on TPUs."""
+    if not use_xla or distribution.is_tpu(strategy):
+        return gradients_and_sums
+
+    def compiled(model, optimizer, objective, *tensors):
+        # One for each replica that calls: each has variables of its own.
+        function = tf.function(
+            functools.partial(gradients_and_sums, model, optimizer, objective),
+            autograph=False,
+            jit_compile=True,
+        )
+        return function(*tensors)
+
+    return compiled
+
+
+def add_up(
+    function: Callable[[Any, Batch], Any], batch: Batch, count: int
+) -> Any:
+    """Sums what `function` returns for `count` equal parts of a batch.
+
+    Args:
+        function: (number of the part, part) -> structure of tensors.
+        batch: a replica's.
+        count: how many micro-batches, computed one after the other: only one
+            needs memory at a time.
+    """
+    rows = batch["row_weights"].shape[0]
+    if rows % count:
+        raise InputError(
+            "The batch of a replica must be a multiple of the number of "
+            f"micro-batches. Received: rows={rows}, accumulate={count}"
+        )
+    if count == 1:
+        return function(tf.constant(0), batch)
+    parts = {
+        # Only the length of trimmed sequences is open.
+        name: tf.reshape(
+            x, [count, rows // count, *(d or -1 for d in x.shape[1:])]
+        )
+        for name, x in batch.items()
+    }
+
+    def compute(i):
+        return function(i, {name: x[i] for name, x in parts.items()})
+
+    def add(i, total):
+        return i + 1, tf.nest.map_structure(tf.add, total, compute(i))
+
+    total = compute(tf.constant(0))
+    # A loop: parts beside each other in the graph would run at the same time.
+    # So would the first one and the loop's first.
+    with tf.control_dependencies(tf.nest.flatten(total)):
+        _, total = tf.while_loop(
+            lambda i, total: i < count,
+            add,
+            (tf.constant(1), total),
+            parallel_iterations=1,
+        )
+    return total
+
+
+def first_replica(strategy: tf.distribute.Strategy, values: Any) -> Any:
+    """One replica's values, where all replicas have the same."""
+    return tf.nest.map_structure(
+        lambda value: strategy.experimental_local_results(value)[0], values
+    )
+
+
+def divide(
+    objective: Objective,
+    sums: Mapping[str, Mapping[str, Any]],
+    weights: Mapping[str, Any],
+) -> Scalars:
+    """Divides sums by their weights, and adds up the losses by factors."""
+    scalars: Scalars = {}
+    for name, metrics in sums.items():
+        weight = float(weights[name])
+        for metric, value in metrics.items():
+            mean = float(value) / weight if weight else 0.0
+            scalars[f"{name}_{metric}"] = mean
+    losses = {name: scalars[f"{name}_loss"] for name in sums}
+    return {"loss": objective.total(losses)} | scalars
+
+
+def _floats(tensors: Mapping[str, Any]) -> Scalars:
+    return {name: float(value) for name, value in tensors.items()}

@@ -1,0 +1,301 @@
+"""How much memory training a BERT needs, and what fits into a device's.
+
+Shapes as in modeling.py; read rows: those of the last layer that a head reads.
+"""
+
+import dataclasses
+import math
+import os
+import re
+from collections.abc import Callable
+
+from bert_tf import modeling, optimization
+from bert_tf.errors import InputError
+from bert_tf.training import accelerators, loop
+
+import keras
+import tensorflow as tf
+from absl import logging
+
+_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """Bytes that a replica needs to train.
+
+    Attributes:
+        state: Weights and moments, and the gradients of the micro-batches
+            before, if there are several.
+        gradients: At their most: before, while and after they are clipped.
+        activations: What the forward pass keeps for the backward pass.
+        working: What the largest operation needs beside that.
+    """
+
+    state: float
+    gradients: float
+    activations: float
+    working: float
+
+    @property
+    def total(self) -> float:
+        """All of it: the peak of a step."""
+        # Activations are gone when gradients are clipped.
+        passes = self.gradients / 2 + self.activations + self.working
+        return self.state + max(passes, self.gradients)
+
+
+def training_memory(
+    config: modeling.BertConfig,
+    batch: int,
+    seq: int,
+    predictions: int,
+    dtype: str = "float32",
+    remat: bool = False,
+    accumulate: int = 1,
+    reads_all: bool = False,
+) -> Memory:
+    """Estimates what a replica needs to pre-train on a micro-batch.
+
+    It counts the tensors that modeling.py keeps. On top come some 100 MB of
+    the framework, what its threads compute ahead, and what its allocator leaves
+    unused: on CPUs it cuts all tensors from regions of 256 MB or more, and
+    gives none back. `python -m benchmarks.memory` says how near the estimate
+    comes: for a step in four micro-batches 0.56 times what was measured of
+    BERT-mini, 32 x 128, and 0.78 times of base, 8 x 128.
+
+    Args:
+        config: the model's.
+        batch: B, sequences at a time.
+        seq: S.
+        predictions: P; 0 for a classifier.
+        dtype: of the activations.
+        remat: whether layers are computed again in the backward pass.
+        accumulate: micro-batches.
+        reads_all: whether the head reads every token.
+    """
+    D, F, V = config.hidden_size, config.intermediate_size, config.vocab_size
+    N, L = config.num_attention_heads, config.num_hidden_layers
+    size = _BYTES[dtype]
+    tokens = batch * seq
+    read = tokens if reads_all else batch * (predictions + 1)
+
+    def layer(rows):
+        # Keys and values; of the rows: query, context in two orders, output of
+        # attention and of the layer, two dropout masks; in float32 two
+        # normalized sums.
+        vectors = tokens * 2 * D * size + rows * D * (7 * size + 2 * 4)
+        # Softmax in float32, and what dropout left of it.
+        scores = rows * seq * N * (4 + size)
+        # Output of gelu and two factors of its slope.
+        return vectors + scores + rows * F * 3 * size
+
+    embeddings = tokens * D * (2 * size + 4)
+    head = batch * predictions * (V * (size + 2 * 4) + D * (3 * size + 4))
+    kept = (L - 1) * layer(tokens) + layer(read)
+    if remat:
+        kept = (L - 1) * tokens * D * size + layer(tokens if L > 1 else read)
+    working = max(
+        tokens * (2 * F + 4 * D) * size + 2 * tokens * seq * N * 4,
+        batch * predictions * V * 4,
+    )
+    weights = 4 * accelerators.parameters(config)
+    state = (3 if accumulate == 1 else 4) * weights
+    return Memory(state, 2 * weights, embeddings + head + kept, working)
+
+
+def check_room_for_weights(config: modeling.BertConfig) -> None:
+    """Raises InputError where a model's weights alone are too large.
+
+    That is a config with a digit too many. Weights go through the memory of
+    this machine, whatever it computes on.
+
+    Args:
+        config: the model's.
+    """
+    size = 4 * accelerators.parameters(config)
+    if size > available_memory():
+        raise InputError(
+            f"The weights of this model take {size / 1e9:,.1f} GB, which is "
+            "more memory than this machine has free. Is the config the right "
+            "one? Received: "
+            f"hidden_size={config.hidden_size}, "
+            f"num_hidden_layers={config.num_hidden_layers}, "
+            f"intermediate_size={config.intermediate_size}, "
+            f"vocab_size={config.vocab_size}"
+        )
+
+
+def check_room_for_steps(memory: Memory, replicas: int, received: str) -> None:
+    """Raises InputError where steps on CPUs need more memory than there is.
+
+    The estimate is rather too small, and running out ends the process without
+    a word. Accelerators say so themselves.
+
+    Args:
+        memory: that each replica needs.
+        replicas: how many share this machine's memory.
+        received: what decides it, for the error.
+    """
+    size = replicas * memory.total
+    if size > available_memory():
+        raise InputError(
+            f"A step takes about {size / 1e9:,.1f} GB, which is more memory "
+            "than this machine has free. Lower --train_batch_size, raise "
+            "--gradient_accumulation_steps, or give --remat. "
+            f"Received: {received}"
+        )
+
+
+def largest(memory: Callable[[int], float], available: float) -> int:
+    """Returns for how many rows the memory suffices; 0 if not for one."""
+    rows = 0
+    step = 1
+    while memory(rows + step) <= available:
+        rows += step
+        step *= 2
+    while step > 1:
+        step //= 2
+        if memory(rows + step) <= available:
+            rows += step
+    return rows
+
+
+def available_memory() -> float:
+    """Bytes that this machine, or its control group (v2), has free for us.
+
+    Without end where the system does not tell, as others than Linux.
+    """
+    if not os.path.exists("/proc/meminfo"):
+        return math.inf
+    with open("/proc/meminfo") as file:
+        lines = dict(line.split(":") for line in file)
+    free = [int(lines["MemAvailable"].split()[0]) * 1024]
+    group = {
+        name: _read(f"/sys/fs/cgroup/memory.{name}")
+        for name in ("max", "current", "stat")
+    }
+    if group["max"].isdigit() and group["current"].isdigit():
+        # Files that were read are kept as long as nobody needs the memory.
+        cache = re.search(r"^inactive_file (\d+)$", group["stat"], re.M)
+        used = int(group["current"]) - (int(cache[1]) if cache else 0)
+        free.append(int(group["max"]) - used)
+    return float(min(free))
+
+
+def _read(path: str) -> str:
+    if not os.path.exists(path):
+        return ""
+    with open(path) as file:
+        return file.read().strip()
+
+
+# ---- Micro-batches ----------------------------------------------------------
+
+
+def choose(rows: int, fits: Callable[[int], bool]) -> int:
+    """Returns how many micro-batches to cut a replica's batch into.
+
+    Args:
+        rows: of the batch of one replica.
+        fits: whether there is memory for a micro-batch of so many rows; asked
+            about `rows`, then about a few of its divisors.
+    """
+    # By itself: the whole batch may fit where its half does not, which needs
+    # the gradients of the other half as well.
+    largest = rows if fits(rows) else None
+    sizes = [size for size in range(1, rows) if rows % size == 0]
+    low, high = 0, 0 if largest else len(sizes)
+    while low < high:
+        middle = (low + high) // 2
+        if fits(sizes[middle]):
+            largest, low = sizes[middle], middle + 1
+        else:
+            high = middle
+    if largest is None:
+        raise InputError(
+            "There is not enough memory to train on one example. Use --remat, "
+            "--dtype=bfloat16, shorter sequences or a smaller model. "
+            f"Received: --auto_batch_size, {rows} examples per replica"
+        )
+    logging.info("Micro-batches of %d of %d rows.", largest, rows)
+    return rows // largest
+
+
+def most(rows: int, found: int, agree: Callable[[bool], bool]) -> int:
+    """Returns the most micro-batches that any worker of a cluster found.
+
+    Args:
+        rows: of the batch of one replica.
+        found: what this worker's memory asks for.
+        agree: from `distribution.agreement`.
+    """
+    counts = (count for count in range(1, rows + 1) if rows % count == 0)
+    return next(count for count in counts if not agree(found > count))
+
+
+def noted(path: str, rows: int) -> int | None:
+    """Reads how many micro-batches a run began with.
+
+    Returns:
+        Their number; None if it is not known or does not divide `rows`.
+    """
+    if not tf.io.gfile.exists(path):
+        return None
+    with tf.io.gfile.GFile(path) as file:
+        text = file.read().strip()
+    if not text.isdecimal() or not int(text) or rows % int(text):
+        return None
+    logging.info("Micro-batches of %d of %d rows.", rows // int(text), rows)
+    return int(text)
+
+
+def tried(
+    strategy: tf.distribute.Strategy,
+    model: keras.Model,
+    optimizer: optimization.Optimizer,
+    objective: loop.Objective,
+    dataset: tf.distribute.DistributedDataset,
+    use_xla: bool = False,
+) -> Callable[[int], bool]:
+    """Returns a `fits` that computes gradients and sees if memory runs out.
+
+    Nothing is updated.
+    """
+    batch = next(iter(dataset))
+    passes = loop.passes_of(strategy, use_xla)
+
+    def fits(rows):
+        @tf.function(autograph=False)
+        def attempt(batch):
+            def replica(batch):
+                whole = batch["row_weights"].shape[0]
+                # Two parts, where the batch has so many: the gradients of the
+                # first are kept while the second is computed.
+                count = 1 if rows == whole else 2
+                part = {name: x[: rows * count] for name, x in batch.items()}
+                gradients, _ = loop.add_up(
+                    lambda i, x: passes(
+                        model,
+                        optimizer,
+                        objective,
+                        x,
+                        objective.weights(x),
+                        tf.stack([i, 0]),
+                    ),
+                    part,
+                    count,
+                )
+                return tf.linalg.global_norm(gradients)
+
+            return strategy.run(replica, (batch,))
+
+        try:
+            results = strategy.experimental_local_results(attempt(batch))
+            for result in results:
+                result.numpy()  # Waits: errors of GPUs come late.
+        except tf.errors.ResourceExhaustedError:
+            return False
+        return True
+
+    return fits

@@ -1,0 +1,306 @@
+"""Pre-training: what it minimizes, and the records that it reads.
+
+It minimizes the losses of masked words and of what two segments have to do
+with each other. The records are checked before any work.
+
+Shapes:
+- B: batch       S: sequence length     P: predictions per row
+- V: vocabulary  K: sequences per row, 1 where they are not packed
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+from bert_tf import configuration, losses, optimization
+from bert_tf.errors import InputError
+from bert_tf.records import dynamic_masks, manifests, masking, pipeline, reading
+from bert_tf.records import types as record_types
+from bert_tf.storage import paths
+from bert_tf.training import (
+    evaluation,
+    loop,
+    progress,
+    record_values,
+    session,
+)
+
+import keras
+import tensorflow as tf
+from absl import logging
+
+# ---- Objective --------------------------------------------------------------
+
+# The objective of the data -> what the loss over two segments is called.
+_SENTENCES = {"nsp": "next_sentence", "sop": "sentence_order", "none": None}
+
+
+def objective(kind: str) -> loop.Objective:
+    """Returns what to minimize on data made for "nsp", "sop" or "none"."""
+    sentences = _SENTENCES[kind]
+
+    def weights(batch):
+        totals = {"masked_lm": tf.reduce_sum(_mask_weights(batch))}
+        if sentences is not None:
+            totals[sentences] = tf.reduce_sum(_sentence_weights(batch))
+        return totals
+
+    def sums(model, batch, dropout_seed):
+        words, orders = model(batch, dropout_seed)  # [B, P, V], [B, 2] or so
+        found = {
+            "masked_lm": losses.classification(
+                words, batch["masked_lm_ids"], _mask_weights(batch)
+            )
+        }
+        if sentences is not None:
+            labels = batch["next_sentence_labels"]  # [B, K]
+            found[sentences] = losses.classification(
+                tf.reshape(orders, [-1, labels.shape[1], 2]),
+                labels,
+                _sentence_weights(batch),
+            )
+        return found
+
+    return loop.Objective(weights, sums, sizes=sizes)
+
+
+def sizes(batch: loop.Batch) -> dict[str, tf.Tensor]:
+    """Returns what a meter asks of a batch, whose rows may be packed."""
+    if "sequence_ids" not in batch:
+        return loop.sizes_of_rows(batch)
+    numbers = 1 + tf.range(batch["cls_positions"].shape[1])  # [K]
+    own = batch["sequence_ids"][:, :, tf.newaxis] == numbers  # [B, S, K]
+    lengths = tf.reduce_sum(tf.cast(own, tf.float32), axis=1)  # [B, K]
+    sequences = tf.math.count_nonzero(lengths, dtype=tf.float32)
+    return loop.sizes_of(lengths, sequences)
+
+
+def trained_variables(
+    model: keras.Model, kind: str
+) -> Sequence[keras.Variable]:
+    """Returns what `objective` trains; the rest of the model stays as it is."""
+    variables = model.trainable_variables
+    if _SENTENCES[kind] is not None:
+        return variables
+    # Trained by the loss over two segments alone.
+    own = (model.bert.pooler, model.cls.seq_relationship)
+    unread = {v.path for layer in own for v in layer.variables}
+    return [v for v in variables if v.path not in unread]
+
+
+def _mask_weights(batch: loop.Batch) -> tf.Tensor:
+    """1 for real predictions of real rows, else 0, [B, P]."""
+    return batch["masked_lm_weights"] * batch["row_weights"][:, tf.newaxis]
+
+
+def _sentence_weights(batch: loop.Batch) -> tf.Tensor:
+    """1 for real sequences of real rows, else 0, [B, K]."""
+    weights = batch["row_weights"][:, tf.newaxis]
+    if "next_sentence_weights" in batch:
+        weights *= batch["next_sentence_weights"]
+    return weights
+
+
+# ---- Runs -------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan(session.Plan):
+    """How to train; the flags of the same names."""
+
+    num_warmup_steps: int
+    num_train_steps: int
+    eval_steps: int | None  # between evaluations while training
+    early_stop: int | None  # evaluations without a lower loss
+
+    def schedule(self) -> optimization.Schedule:
+        """The learning rate at each step."""
+        return self.recipe.schedule(
+            self.learning_rate, self.num_warmup_steps, self.num_train_steps
+        )
+
+    def check(self) -> None:
+        """Raises InputError where numbers contradict each other."""
+        self.schedule()
+        progress.check_profile(self.profile_steps, self.num_train_steps)
+
+
+def make_evaluation(
+    strategy: tf.distribute.Strategy,
+    model: keras.Model,
+    data: "Data",
+    batch_size: int,
+    max_steps: int,
+    seed: int,
+) -> Callable[[], loop.Scalars]:
+    """Returns a function: the means over the first `max_steps` batches."""
+    means = evaluation.make_evaluate(strategy, model, objective(data.objective))
+    # What there are, evenly over the replicas: the rest would be filling.
+    replicas = strategy.num_replicas_in_sync
+    batch_size = min(batch_size, -(-sum(data.counts) // replicas) * replicas)
+    number = min(max_steps, -(-sum(data.counts) // batch_size))
+
+    def evaluate() -> loop.Scalars:
+        batches = pipeline.evaluate(data.files, batch_size, max_steps)
+        with pipeline.explained(data.files):
+            return means(data.batches(strategy, batches, seed), number)
+
+    return evaluate
+
+
+# ---- Records ----------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """The records, checked."""
+
+    files: list[str]
+    counts: list[int]  # records in each file
+    record_type: record_types.RecordType
+    lengths: dict[str, int]
+    objective: str  # what is learnt of two segments: "nsp", "sop" or "none"
+    masking: masking.Masking | None  # if words are masked while reading
+
+    def batches(
+        self,
+        strategy: tf.distribute.Strategy,
+        dataset: tf.data.Dataset,
+        seed: int,
+        first_step: int = 0,
+    ) -> tf.distribute.DistributedDataset:
+        """Gives each replica its share of batches of records, masked."""
+        masks = None
+        if self.masking is not None:
+            masks = dynamic_masks.DynamicMasks(self.masking, seed, first_step)
+        return pipeline.distribute(
+            strategy, dataset, self.record_type, self.lengths, masks=masks
+        )
+
+
+def check_no_masking(*data: Data) -> None:
+    """Raises InputError where words are masked while they are read.
+
+    That is done by NumPy, which only the hosts have that run the script.
+    """
+    for each in data:
+        if each.masking is not None:
+            raise InputError(
+                "Records that are masked while they are read can't be trained "
+                "on from a TPU elsewhere. Run the script on the TPU's own "
+                "host, or make them without --dynamic_masking. Received: "
+                f"records={each.files[0]}"
+            )
+
+
+def check_alike(files: Sequence[str], eval_files: Sequence[str]) -> None:
+    """Compares what is evaluated on with what is trained on, by manifests.
+
+    Raises:
+        InputError: They were made with other pieces or for another task.
+    """
+    ours, theirs = manifests.find(files), manifests.find(eval_files)
+    if ours is None or theirs is None:
+        return
+    for name in ("vocab_sha256", "do_lower_case", "objective"):
+        expected, received = getattr(ours, name), getattr(theirs, name)
+        if expected != received:
+            raise InputError(
+                "--eval_file must hold records made as those of --input_file, "
+                f"with {name}={expected}. Received: {eval_files[0]} with "
+                f"{name}={received}. Make them with the same vocabulary and "
+                "flags."
+            )
+
+
+def find(
+    patterns: Sequence[str],
+    config: configuration.BertConfig,
+    max_seq_length: int | None,
+    max_predictions_per_seq: int | None,
+) -> Data:
+    """Finds the records, and compares them with the flags and the model.
+
+    Args:
+        patterns: Of the files.
+        config: Of the model.
+        max_seq_length: What the flag says, if it says anything.
+        max_predictions_per_seq: Likewise.
+
+    Raises:
+        InputError: They contradict each other, or the files are no records.
+    """
+    files = paths.expand(patterns)
+    manifest = manifests.find(files)
+    if manifest is None:
+        return _find_originals(
+            files, config, max_seq_length, max_predictions_per_seq
+        )
+    if manifest.record_type not in record_types.PRETRAINING_TYPES:
+        raise InputError(
+            f"{files[0]} does not hold pre-training records: its manifest "
+            f"says record_type={manifest.record_type}. Make them with "
+            "create_pretraining_data.py"
+        )
+    given = {
+        "max_seq_length": max_seq_length,
+        "max_predictions_per_seq": max_predictions_per_seq,
+    }
+    _check_flags(given, manifest, files[0])
+    config.check_vocab_size(manifest.vocab_size, "The vocabulary of the data")
+    lengths = {
+        "S": manifest.max_seq_length,
+        "P": manifest.max_predictions_per_seq,
+        "K": manifest.sequences_per_row,
+    }
+    config.check_sequence_length(lengths["S"])
+    record_type = record_types.PRETRAINING_TYPES[manifest.record_type]
+    reading.check(record_type, files, lengths, is_by_manifest=True)
+    counts = [shard.records for shard in manifest.shards]
+    record_values.check(files, record_type, lengths, config, counts)
+    masks = None
+    if manifest.dynamic_masking:
+        masks = masking.Masking.of_manifest(manifest.masking, files[0])
+    return Data(
+        files,
+        counts,
+        record_type,
+        lengths,
+        manifest.objective,
+        masks,
+    )
+
+
+def _check_flags(
+    given: Mapping[str, int | None], manifest: manifests.Manifest, file: str
+) -> None:
+    """Raises InputError for a flag that says other than the manifest."""
+    for name, value in given.items():
+        said = getattr(manifest, name)
+        if value is not None and value != said:
+            raise InputError(
+                f"--{name}={value} contradicts the manifest of {file}, "
+                f"which says {name}={said}. Leave the flag out, or make the "
+                "data again"
+            )
+
+
+def _find_originals(
+    files: list[str],
+    config: configuration.BertConfig,
+    max_seq_length: int | None,
+    max_predictions_per_seq: int | None,
+) -> Data:
+    """Looks at records as the original made them, which had no manifest."""
+    lengths = {
+        "S": max_seq_length or 128,
+        "P": max_predictions_per_seq or 20,
+    }
+    # First: nobody may have given the lengths.
+    reading.check(record_types.PRETRAINING, files, lengths)
+    config.check_sequence_length(lengths["S"])
+    record_values.check(files, record_types.PRETRAINING, lengths, config)
+    logging.info("The records have no manifest; counting them.")
+    counts = reading.count(files)
+    if not sum(counts):
+        raise InputError(f"{files[0]} holds no records.")
+    return Data(files, counts, record_types.PRETRAINING, lengths, "nsp", None)

@@ -1,0 +1,270 @@
+"""What a user sees of a run: the screen, metrics.jsonl, TensorBoard."""
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from bert_tf import files, phases
+from bert_tf.errors import InputError
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+# What tf.summary.scalar writes; it needs the viewer installed, this does not.
+_SCALAR = tf.compat.v1.SummaryMetadata(
+    plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars")
+)
+
+
+# Of a block, not to be shown: they are measured by.
+_COUNTS = re.compile(
+    r"^(steps|seconds|input_seconds|sequences|tokens|pairs|.*_weight)$"
+)
+# What of metrics.jsonl only evaluations have.
+_EVALUATION = "eval_best_step"
+# Columns of the screen, of the time before a line, and before its other lines.
+_WIDTH, _TIME, _INDENT = 120, 9, 4
+# What a meter says, as it is on screen.
+_MEASURED: dict[str, Callable[[float], str]] = {
+    "input_share": lambda share: f"waiting for data {100 * share:.0f} %",
+    "peak_memory": lambda size: f"memory {size / 2**30:.1f} GiB",
+    "flops_utilization": lambda share: f"{100 * share:.0f} % of peak FLOP/s",
+    "loss_scale": lambda scale: f"loss scale {scale:.0f}",
+    "skipped_steps": lambda count: f"{count:.0f} steps skipped",
+}
+# What is not worth a place on screen below.
+_LEAST = {"input_share": 0.05}
+
+
+class Profile:
+    """A hook that writes a trace of some steps for TensorBoard.
+
+    It starts when it is called at the first step of `steps` and ends at the
+    other.
+    """
+
+    def __init__(self, folder: str, steps: tuple[int, int], stop: int):
+        """Takes the run's folder, the steps, and the run's last step."""
+        self.folder = folder
+        self.first, self.last = steps
+        self.runs = False
+        check_profile(steps, stop)
+
+    def __call__(self, step: int, scalars: Mapping[str, float]) -> None:
+        """Starts or ends the trace."""
+        if step == self.first:
+            tf.profiler.experimental.start(self.folder)
+            self.runs = True
+        elif self.runs:
+            tf.profiler.experimental.stop()
+            self.runs = False
+            logging.info(
+                "Traced steps %d to %d; see: tensorboard --logdir %s",
+                self.first + 1,
+                self.last,
+                self.folder,
+            )
+
+
+def check_profile(steps: tuple[int, int] | None, stop: int) -> None:
+    """Raises InputError if a trace would not end with the run's last step."""
+    if steps and steps[1] > stop:
+        raise InputError(
+            f"--profile_steps must end by the last step of the run, {stop}. "
+            f"Received: profile_steps={steps[0]}:{steps[1]}"
+        )
+
+
+class Progress:
+    """A hook of the training loop that reports the block's scalars.
+
+    On screen: step, time left, losses and accuracies, learning rate, norm of
+    the gradients, sequences and real (non-padding) tokens per second, what the
+    meter says. The same numbers go to metrics.jsonl, one object a
+    line, and to TensorBoard event files.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        start: int,
+        stop: int,
+        write: bool = True,
+        meter: Callable[[Mapping[str, float]], dict[str, float]] | None = None,
+    ):
+        """Takes up the files of an earlier part of the run.
+
+        Args:
+            folder: the run's. Lines of metrics.jsonl after step `start` are
+                removed: those steps are made again.
+            start: steps made before.
+            stop: steps to have made at the end.
+            write: whether this process is the one that writes. The others
+                need the hook as well: they must make the same blocks of steps.
+            meter: the block's scalars -> what they took of the devices.
+        """
+        self.step, self.stop = start, stop
+        self.path = os.path.join(folder, "metrics.jsonl")
+        self.write = write
+        self.meter = meter
+        self.memory: str | None = None  # as it was last shown
+        if not write:
+            return
+        _keep_lines_until(self.path, start)
+        self.writer = tf.summary.create_file_writer(folder)
+
+    def __call__(self, step: int, scalars: dict[str, float]) -> None:
+        """Reports the block of steps that ended at `step`."""
+        if not self.write:
+            return
+        measured = self.meter(scalars) if self.meter else {}
+        steps, self.step = scalars["steps"], step
+        seconds = scalars["seconds"]
+        speeds = {
+            f"{name}_per_second": scalars[name] / seconds
+            for name in ("sequences", "tokens")
+        }
+        # Raw counts are there for the meter.
+        scalars = {k: v for k, v in scalars.items() if not _COUNTS.search(k)}
+        scalars |= speeds | measured
+        left = (self.stop - step) * seconds / steps
+        logging.info("%s", self._line(scalars, left))
+        self._record(step, scalars)
+
+    def evaluation(
+        self, step: int, results: Mapping[str, float], best_step: int
+    ) -> None:
+        """Reports an evaluation.
+
+        Args:
+            step: steps made.
+            results: by name, which gets "eval_" before it where it has not.
+            best_step: when the best evaluation of the run was.
+        """
+        if not self.write:
+            return
+        named = {
+            f"eval_{name.removeprefix('eval_')}": float(value)
+            for name, value in results.items()
+        }
+        texts = [f"{name} {value:.4f}" for name, value in named.items()]
+        texts.append("the best" if step == best_step else f"best {best_step:,}")
+        named[_EVALUATION] = best_step
+        shown = [f"step {step:,}/{self.stop:,}", *texts]
+        logging.info("%s", _lines(shown))
+        self._record(step, named)
+
+    def _record(self, step: int, scalars: Mapping[str, float]) -> None:
+        """Adds a line to metrics.jsonl, and events for TensorBoard."""
+        with tf.io.gfile.GFile(self.path, "a") as file:
+            file.write(json.dumps({"step": step, **scalars}) + "\n")
+        with self.writer.as_default(step=step):
+            for name, value in scalars.items():
+                tf.summary.write(name, np.float32(value), metadata=_SCALAR)
+        self.writer.flush()
+
+    def _line(self, scalars: dict[str, float], left: float) -> str:
+        shown = [
+            f"step {self.step:,}/{self.stop:,}",
+            f"{phases.duration(left)} left",
+            f"loss {scalars['loss']:.4f}",
+            *_of_losses(scalars),
+            f"learning_rate {scalars['learning_rate']:.2e}",
+            f"gradient_norm {scalars['gradient_norm']:.2f}",
+            f"{scalars['sequences_per_second']:,.1f} sequences/s",
+            f"{scalars['tokens_per_second']:,.0f} tokens/s",
+        ]
+        measured = {
+            name: text(scalars[name])
+            for name, text in _MEASURED.items()
+            if name in scalars and scalars[name] >= _LEAST.get(name, 0)
+        }
+        # Of memory, which only grows, what has changed.
+        if measured.get("peak_memory") == self.memory:
+            measured.pop("peak_memory", None)
+        self.memory = measured.get("peak_memory", self.memory)
+        return _lines([*shown, *measured.values()])
+
+
+def _of_losses(scalars: Mapping[str, float]) -> list[str]:
+    """Says each loss with its accuracies; of only one the accuracies alone."""
+    names = [x.removesuffix("_loss") for x in scalars if x.endswith("_loss")]
+    accuracies = [x for x in scalars if x.endswith("accuracy")]
+    texts = []
+    for name in names if len(names) > 1 else ():
+        own = [x for x in accuracies if x.startswith(f"{name}_")]
+        accuracies = [x for x in accuracies if x not in own]
+        loss = f"{name} {scalars[f'{name}_loss']:.4f}"
+        right = [f"{100 * scalars[key]:.1f} % right" for key in own]
+        texts.append(f"{loss} ({', '.join(right)})" if own else loss)
+    for key in accuracies:
+        said = key.removeprefix(f"{names[0]}_") if len(names) == 1 else key
+        texts.append(f"{said.replace('_', ' ')} {100 * scalars[key]:.1f} %")
+    return texts
+
+
+def _lines(texts: Sequence[str]) -> str:
+    """Puts texts side by side, into as many lines as they need."""
+    lines, left = [texts[0]], _WIDTH - _TIME
+    for text in texts[1:]:
+        if len(lines[-1]) + 2 + len(text) <= left:
+            lines[-1] += f"  {text}"
+        else:
+            lines.append(text)
+            left = _WIDTH - _INDENT
+    return f"\n{' ' * _INDENT}".join(lines)
+
+
+def _keep_lines_until(path: str, step: int) -> None:
+    """Drops lines of later steps, and a line cut off by a crash."""
+    if tf.io.gfile.exists(path):
+        kept = [line for line, at in _lines_and_steps(path) if at <= step]
+        files.write_bytes(path, b"".join(kept))
+
+
+def check_lines(folder: str) -> None:
+    """Raises InputError if a run can't go on with its metrics.jsonl."""
+    path = os.path.join(folder, "metrics.jsonl")
+    if tf.io.gfile.exists(path):
+        _lines_and_steps(path)
+
+
+def _lines_and_steps(path: str) -> list[tuple[bytes, int]]:
+    """Returns the whole lines, each with its step."""
+    with tf.io.gfile.GFile(path, "rb") as file:
+        lines = file.read().splitlines(keepends=True)
+    found = []
+    for number, line in enumerate(lines, 1):
+        if not line.endswith(b"\n"):
+            continue
+        try:
+            found.append((line, int(json.loads(line)["step"])))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            text = line.decode(errors="replace").rstrip()
+            raise InputError(
+                f"{path}, line {number}, is no JSON object with a `step`. "
+                f"Remove it, or move the file away. Received: {text[:80]}"
+            ) from error
+    return found
+
+
+def last_evaluation(folder: str) -> int:
+    """Returns the last step of which metrics.jsonl has an evaluation, or 0."""
+    path = os.path.join(folder, "metrics.jsonl")
+    if not tf.io.gfile.exists(path):
+        return 0
+    with tf.io.gfile.GFile(path, "r") as file:
+        # A line may be cut off by a crash.
+        lines = [x for x in file if _EVALUATION in x and x.endswith("\n")]
+    return max((json.loads(line)["step"] for line in lines), default=0)
+
+
+def write_results(path: str, results: dict[str, float]) -> None:
+    """Writes sorted `name = value` lines, as the original, and shows them."""
+    lines = [f"{name} = {results[name]}" for name in sorted(results)]
+    files.write_lines(path, lines)
+    logging.info("***** Results, written to %s *****", path)
+    for line in lines:
+        logging.info("  %s", line)

@@ -1,0 +1,143 @@
+"""How a run updates its weights: optimizer, schedule, clipping, rates.
+
+A recipe is what the flags of the same names say; it makes the optimizer.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+from bert_tf import configuration, optimization, options
+from bert_tf.encoders import families
+from bert_tf.errors import InputError
+from bert_tf.training import schedules
+
+OPTIMIZERS = options.OPTIMIZERS
+SCHEDULES = options.SCHEDULES
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How weights are updated; the flags of the same names.
+
+    Attributes:
+        optimizer: One of OPTIMIZERS.
+        lr_schedule: One of SCHEDULES, all with a linear warm-up.
+        end_learning_rate: Where the schedule ends.
+        lr_power: Of the polynomial schedule.
+        num_cooldown_steps: Of the constant schedule.
+        weight_decay_rate: Of all but layer norms and biases.
+        adam_epsilon: Added to the root of the second moment; LAMB's too.
+        clip_norm: Longest norm of the gradients.
+        clipping: One of optimization.CLIPPING.
+        layer_decay: Each layer's rate is so much of that of the layer above.
+        dtype: float16 scales the loss.
+    """
+
+    optimizer: str = "adamw"
+    lr_schedule: str = "linear"
+    end_learning_rate: float = 0.0
+    lr_power: float = 1.0
+    num_cooldown_steps: int = 0
+    weight_decay_rate: float = 0.01
+    adam_epsilon: float = 1e-6
+    clip_norm: float = 1.0
+    clipping: str = "global"
+    layer_decay: float = 1.0
+    dtype: str = "float32"
+
+    def __post_init__(self):
+        for name, allowed in (
+            ("optimizer", OPTIMIZERS),
+            ("lr_schedule", SCHEDULES),
+            ("clipping", optimization.CLIPPING),
+        ):
+            value = getattr(self, name)
+            if value not in allowed:
+                raise InputError(
+                    f"`{name}` must be one of {', '.join(allowed)}. "
+                    f"Received: {name}={value!r}"
+                )
+        if not 0 < self.layer_decay <= 1:
+            raise InputError(
+                "`layer_decay` must be above 0 and at most 1. "
+                f"Received: layer_decay={self.layer_decay}"
+            )
+        for name in ("lr_power", "adam_epsilon", "clip_norm"):
+            value = getattr(self, name)
+            if not 0 < value < math.inf:
+                raise InputError(
+                    f"`{name}` must be a positive number. "
+                    f"Received: {name}={value}"
+                )
+        for name, default, schedule in (
+            ("lr_power", 1.0, "polynomial"),
+            ("num_cooldown_steps", 0, "constant"),
+        ):
+            value = getattr(self, name)
+            if value != default and self.lr_schedule != schedule:
+                raise InputError(
+                    f"`{name}` belongs to the schedule {schedule}. Received: "
+                    f"{name}={value}, lr_schedule={self.lr_schedule}"
+                )
+
+    def schedule(
+        self, learning_rate: float, num_warmup_steps: int, num_train_steps: int
+    ) -> optimization.Schedule:
+        """Returns the learning rate; InputError if the steps don't fit."""
+        if not 0 <= self.end_learning_rate <= learning_rate:
+            raise InputError(
+                "`end_learning_rate` must be between 0 and the peak. "
+                f"Received: end_learning_rate={self.end_learning_rate}, "
+                f"learning_rate={learning_rate}"
+            )
+        steps = (learning_rate, num_warmup_steps, num_train_steps)
+        end = self.end_learning_rate
+        if self.lr_schedule == "polynomial":
+            return schedules.polynomial_decay(*steps, self.lr_power, end)
+        if self.lr_schedule == "cosine":
+            return schedules.cosine_decay(*steps, end)
+        if self.lr_schedule == "constant":
+            cooldown = self.num_cooldown_steps
+            return schedules.constant(*steps, cooldown, end)
+        return schedules.linear_warmup_decay(*steps, end)
+
+    def make_optimizer(
+        self,
+        schedule: optimization.Schedule,
+        config: configuration.BertConfig,
+    ) -> optimization.Optimizer:
+        """Returns the optimizer of an encoder with a head, to be built."""
+        kind = {
+            "adamw": optimization.AdamWeightDecay,
+            "adamw_bias_corrected": optimization.BiasCorrectedAdamW,
+            "lamb": optimization.Lamb,
+        }[self.optimizer]
+        is_scaled = self.dtype == "float16"
+        return kind(
+            schedule,
+            weight_decay_rate=self.weight_decay_rate,
+            epsilon=self.adam_epsilon,
+            clip_norm=self.clip_norm,
+            clipping=self.clipping,
+            rate_of=layer_rates(self.layer_decay, config),
+            loss_scale=optimization.LossScale() if is_scaled else None,
+        )
+
+
+def layer_rates(
+    decay: float, config: configuration.BertConfig
+) -> Callable[[str], float]:
+    """Returns the factor of the learning rate by a variable's name.
+
+    Heads and the pooler learn at the full rate, the last layer at `decay` of
+    it, each layer below at `decay` of the next, the embeddings at the least
+    (Clark et al., 2020, https://arxiv.org/abs/2003.10555, whose code has one
+    more power everywhere but in the heads).
+    """
+    depth, num_layers = families.of(config).depth, config.num_hidden_layers
+
+    def rate_of(name: str) -> float:
+        return decay ** depth(name, num_layers)
+
+    return rate_of

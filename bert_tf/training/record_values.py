@@ -1,0 +1,133 @@
+"""Looks for numbers in records that a model has no room for."""
+
+import collections
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import NoReturn
+
+from bert_tf import configuration
+from bert_tf.errors import InputError
+from bert_tf.records import pipeline, reading
+from bert_tf.records import types as record_types
+
+import tensorflow as tf
+
+# Seconds in which a sample of the records is looked at, or all of them.
+_LOOKING = 2.0
+_LOOKED_AT_TOGETHER = 256
+_RECORDS = "records"
+# Features that are from 0 to 1.
+_SHARES = (
+    "input_mask",
+    "next_sentence_labels",
+    "masked_lm_weights",
+    "next_sentence_weights",
+)
+_OF_THE_MODEL = ("input_ids", "masked_lm_ids", "segment_ids", "position_ids")
+
+
+def check(
+    files: Sequence[str],
+    record_type: record_types.RecordType,
+    lengths: Mapping[str, int],
+    config: configuration.BertConfig,
+    counts: Sequence[int] | None = None,
+) -> None:
+    """Looks for numbers that the model has no room for.
+
+    It reads the files side by side, for two seconds at most: small data whole.
+
+    Args:
+        files: To read.
+        record_type: What they hold.
+        lengths: Of that.
+        config: Of the model.
+        counts: How many records each is to hold, if it is known.
+
+    Raises:
+        InputError: A record has one, or a file has another number of records.
+            Names the file.
+    """
+    mosts = _mosts(record_type, lengths, config)
+    found = _ends(files, record_type, lengths, mosts)
+    stop = time.monotonic() + _LOOKING
+    seen: collections.Counter[str] = collections.Counter()
+    with (
+        pipeline.explained(files),
+        reading.explained(record_type, files, lengths),
+    ):
+        for file, values in found.as_numpy_iterator():
+            seen[file.decode()] += values.pop(_RECORDS)
+            for name, (least, most) in values.items():
+                if not 0 <= least <= most <= mosts[name]:
+                    wrong = least if least < 0 else most
+                    _refuse(file.decode(), name, wrong, mosts[name])
+            if time.monotonic() > stop:
+                return
+    for file, count in zip(files, counts or (), strict=False):
+        if seen[file] != count:
+            raise InputError(
+                f"{file} holds {seen[file]} records, its manifest says "
+                f"{count}. Make the data again, or copy the file again."
+            )
+
+
+def _mosts(
+    record_type: record_types.RecordType,
+    lengths: Mapping[str, int],
+    config: configuration.BertConfig,
+) -> dict[str, int]:
+    """Returns the largest number that each feature may hold."""
+    mosts = {
+        "input_ids": config.vocab_size - 1,
+        "masked_lm_ids": config.vocab_size - 1,
+        "segment_ids": config.type_vocab_size - 1,
+        "position_ids": config.max_position_embeddings - 1,
+        "masked_lm_positions": lengths["S"] - 1,
+        "cls_positions": lengths["S"] - 1,
+        **dict.fromkeys(_SHARES, 1),
+    }
+    own = {feature.name for feature in record_type.features}
+    return {name: most for name, most in mosts.items() if name in own}
+
+
+def _ends(
+    files: Sequence[str],
+    record_type: record_types.RecordType,
+    lengths: Mapping[str, int],
+    names: Collection[str],
+) -> tf.data.Dataset:
+    """Yields (file, {feature: its least and its most}) of some records each.
+
+    How many records that were is in it as well.
+    """
+
+    def read(file: tf.Tensor) -> tf.data.Dataset:
+        batches = tf.data.TFRecordDataset(file).batch(_LOOKED_AT_TOGETHER)
+        return batches.map(lambda serialized: (file, ends(serialized)))
+
+    def ends(serialized: tf.Tensor) -> dict[str, tf.Tensor]:
+        batch = record_type.parse(serialized, lengths, as_stored=True)
+        return {
+            name: tf.stack(
+                [tf.reduce_min(batch[name]), tf.reduce_max(batch[name])]
+            )
+            for name in names
+        } | {_RECORDS: tf.size(serialized)}
+
+    return tf.data.Dataset.from_tensor_slices(list(files)).interleave(
+        read, cycle_length=16, num_parallel_calls=tf.data.AUTOTUNE
+    )
+
+
+def _refuse(file: str, name: str, value: float, most: int) -> NoReturn:
+    """Raises InputError for a number that is beyond what it may be."""
+    received = f"{file} holds a record with {name}={value}"
+    if name in _OF_THE_MODEL:
+        raise InputError(
+            f"{received}, and the model has room for 0 to {most}. Use the "
+            "bert_config.json that belongs to the vocabulary of the data."
+        )
+    raise InputError(
+        f"{received}, and it may be 0 to {most}. Make the data again."
+    )

@@ -1,0 +1,137 @@
+"""Learning-rate schedules: the step -> the rate.
+
+A schedule takes an int64 scalar and returns a float32 scalar.
+"""
+
+import math
+
+from bert_tf.errors import InputError
+from bert_tf.optimization import Schedule
+
+import tensorflow as tf
+
+
+def linear_warmup_decay(
+    learning_rate: float,
+    num_warmup_steps: int,
+    num_train_steps: int,
+    end_learning_rate: float = 0.0,
+) -> Schedule:
+    """Rises linearly from 0, then follows a line to the end.
+
+    As in the original, the falling line starts at step 0: after the warm-up
+    the rate is learning_rate * (1 - step / num_train_steps).
+
+    Args:
+        learning_rate: where the line starts.
+        num_warmup_steps: how long the rate rises to `learning_rate`.
+        num_train_steps: where the line ends.
+        end_learning_rate: the rate there and after.
+    """
+    _check_steps(num_warmup_steps, num_train_steps)
+
+    def decay(step):
+        left = tf.maximum(1 - step / num_train_steps, 0)
+        return end_learning_rate + (learning_rate - end_learning_rate) * left
+
+    return _warmed_up(learning_rate, num_warmup_steps, decay)
+
+
+def polynomial_decay(
+    learning_rate: float,
+    num_warmup_steps: int,
+    num_train_steps: int,
+    power: float = 1.0,
+    end_learning_rate: float = 0.0,
+) -> Schedule:
+    """Rises linearly, then falls as a power of the share of steps left.
+
+    Unlike `linear_warmup_decay` the fall starts where the warm-up ends, so
+    there is no jump. Large-batch recipes use a power of 0.5; NVIDIA's count it
+    from step 0.
+    """
+    _check_steps(num_warmup_steps, num_train_steps)
+
+    def decay(step):
+        left = 1 - _progress(step, num_warmup_steps, num_train_steps)
+        span = learning_rate - end_learning_rate
+        return end_learning_rate + span * left**power
+
+    return _warmed_up(learning_rate, num_warmup_steps, decay)
+
+
+def cosine_decay(
+    learning_rate: float,
+    num_warmup_steps: int,
+    num_train_steps: int,
+    end_learning_rate: float = 0.0,
+) -> Schedule:
+    """Rises linearly, then falls along half a cosine wave.
+
+    Loshchilov & Hutter, 2017, https://arxiv.org/abs/1608.03983, without
+    restarts.
+    """
+    _check_steps(num_warmup_steps, num_train_steps)
+
+    def decay(step):
+        done = _progress(step, num_warmup_steps, num_train_steps)
+        span = learning_rate - end_learning_rate
+        return end_learning_rate + span * (1 + tf.cos(math.pi * done)) / 2
+
+    return _warmed_up(learning_rate, num_warmup_steps, decay)
+
+
+def constant(
+    learning_rate: float,
+    num_warmup_steps: int,
+    num_train_steps: int,
+    num_cooldown_steps: int = 0,
+    end_learning_rate: float = 0.0,
+) -> Schedule:
+    """Rises linearly, stays, and falls linearly in the last steps."""
+    _check_steps(num_warmup_steps, num_train_steps)
+    if not 0 <= num_cooldown_steps <= num_train_steps - num_warmup_steps:
+        raise InputError(
+            "Warm-up and cooldown must not take more than all steps. "
+            f"Received: num_warmup_steps={num_warmup_steps}, "
+            f"num_cooldown_steps={num_cooldown_steps}, "
+            f"num_train_steps={num_train_steps}"
+        )
+
+    def decay(step):
+        first = num_train_steps - num_cooldown_steps
+        done = _progress(step, first, num_train_steps)
+        return learning_rate + (end_learning_rate - learning_rate) * done
+
+    return _warmed_up(learning_rate, num_warmup_steps, decay)
+
+
+def _check_steps(num_warmup_steps: int, num_train_steps: int) -> None:
+    if num_train_steps < 1:
+        raise InputError(
+            "`num_train_steps` must be positive. "
+            f"Received: num_train_steps={num_train_steps}"
+        )
+    if not 0 <= num_warmup_steps <= num_train_steps:
+        raise InputError(
+            "`num_warmup_steps` must not exceed `num_train_steps`, or the "
+            "learning rate never reaches its peak. "
+            f"Received: num_warmup_steps={num_warmup_steps}, "
+            f"num_train_steps={num_train_steps}"
+        )
+
+
+def _progress(step: tf.Tensor, first: int, last: int) -> tf.Tensor:
+    """The share of the way from step `first` to `last` that is done."""
+    return tf.clip_by_value((step - first) / max(last - first, 1), 0, 1)
+
+
+def _warmed_up(
+    learning_rate: float, num_warmup_steps: int, decay: Schedule
+) -> Schedule:
+    def schedule(step):
+        step = tf.cast(step, tf.float32)
+        warmup = learning_rate * (step / max(num_warmup_steps, 1))
+        return tf.where(step < num_warmup_steps, warmup, decay(step))
+
+    return schedule

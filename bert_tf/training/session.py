@@ -1,0 +1,376 @@
+"""One training run, from where its folder stands to its last step.
+
+Pre-training and fine-tuning are the same run with other hooks: what they read,
+what they minimize, what they write when they begin, and how they evaluate.
+"""
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from bert_tf import files, optimization
+from bert_tf.checkpoints import best, tf1_files
+from bert_tf.records import pipeline
+from bert_tf.training import (
+    accelerators,
+    disk_space,
+    distribution,
+    loop,
+    memory_use,
+    progress,
+    recipes,
+)
+from bert_tf.training import run as training_run
+from bert_tf.training import state as training_state
+
+import keras
+import tensorflow as tf
+from absl import logging
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How to train; the flags of the same names.
+
+    Attributes:
+        batch_size: Sequences or examples per step, over all replicas.
+        learning_rate: Its peak.
+        accumulate: Micro-batches per step; None to try what fits into memory.
+        seed: Of the data order and dropout.
+        iterations_per_loop: Longest block of steps on the device.
+        save_checkpoints_steps: Steps between checkpoints.
+        keep_checkpoint_max: Newest checkpoints to keep.
+        log_steps: Steps between lines of progress.
+        recipe: Optimizer and schedule.
+        peak_flops: Of one device, where its data sheet is not known.
+        profile_steps: Between which a trace is written.
+        remat: Whether the backward pass computes layers again.
+        use_xla: Whether XLA compiles the forward and backward pass.
+        check_only: Whether to stop before the first step, writing nothing.
+    """
+
+    batch_size: int
+    learning_rate: float
+    accumulate: int | None
+    seed: int
+    iterations_per_loop: int
+    save_checkpoints_steps: int
+    keep_checkpoint_max: int
+    log_steps: int
+    recipe: recipes.Recipe = dataclasses.field(default_factory=recipes.Recipe)
+    peak_flops: float | None = None
+    profile_steps: tuple[int, int] | None = None
+    remat: bool = False
+    use_xla: bool = False
+    check_only: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """How a run is scored while it trains.
+
+    Attributes:
+        metric: The key of the results by which the best is found.
+        evaluate: Returns the results of the model as it stands.
+        lowest: Whether the lowest is the best, not the highest.
+        most_without_better: Evaluations in turn that bring nothing better,
+            after which the run ends; None: it never does.
+    """
+
+    metric: str
+    evaluate: Callable[[], Mapping[str, float]]
+    lowest: bool = False
+    most_without_better: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Session:
+    """A run to train.
+
+    Attributes:
+        folder: The run's output_dir.
+        strategy: What it computes on.
+        model: Made in the strategy's scope.
+        plan: How to train.
+        schedule: The learning rate at each step.
+        stop: The step to end at.
+        objective: What to minimize.
+        trained: The variables that it trains.
+        untrained: Names of variables whose moments a checkpoint may have,
+            though nothing trains them.
+        restore: Sets the state to where the run starts or goes on.
+        begin: Called by the chief before the first step: writes what belongs
+            to the run.
+        batches: (records consumed, step) -> the batches from there on.
+        paths: Of the records, to be named where one of them is damaged.
+        examples: How many there are, where the log is to say it.
+        predictions: The loss whose weights are predictions, for the meter.
+        evaluation: How it is scored, if it is; the best is kept in `best/`.
+        eval_steps: Steps between evaluations.
+        texts: What lies beside the best weights: name -> text.
+        tracing: What is traced while training is traced in this context.
+    """
+
+    folder: str
+    strategy: tf.distribute.Strategy
+    model: keras.Model
+    plan: Plan
+    schedule: optimization.Schedule
+    stop: int
+    objective: loop.Objective
+    trained: Sequence[keras.Variable]
+    restore: Callable[[training_state.TrainState], None]
+    begin: Callable[[], None]
+    batches: Callable[[int, int], tf.distribute.DistributedDataset]
+    paths: Sequence[str]
+    untrained: frozenset[str] = frozenset()
+    examples: int | None = None
+    predictions: str | None = None
+    evaluation: Evaluation | None = None
+    eval_steps: int = 1
+    texts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    tracing: Callable[[], contextlib.AbstractContextManager[None]] = (
+        contextlib.nullcontext
+    )
+
+    def train(self) -> int:
+        """Trains to the last step, and returns the step where it ended."""
+        plan, is_chief = self.plan, distribution.is_chief(self.strategy)
+        optimizer, state = self._restored()
+        agree = distribution.agreement(self.strategy)
+        distribution.check_same_step(agree, state.step)
+        if is_chief:
+            saves = (self.stop - state.step) // plan.save_checkpoints_steps + 1
+            disk_space.check_checkpoints(self.folder, state, saves)
+        on = f" on {self.examples} examples" if self.examples else ""
+        if plan.check_only:
+            logging.info(
+                "Would train%s from step %d to %d.", on, state.step, self.stop
+            )
+            return state.step
+        if is_chief:
+            if not state.step:
+                best.clear(self.folder)
+            self.begin()
+        kept = self._kept()
+        if self.evaluation and kept and self._lacks_evaluation(state.step):
+            logging.info("Step %d has not been evaluated yet.", state.step)
+            report = self._progress(state.step)
+            evaluate = self._evaluating(self.evaluation, kept, report)
+            evaluate(state.step, {})
+            agree(True)  # Waits for the one that writes.
+        if state.step >= self.stop:
+            logging.info(
+                "The run in %s has made all %d steps.", self.folder, self.stop
+            )
+            return state.step
+        if (
+            self.evaluation
+            and kept
+            and self._is_over(state.step, self.evaluation, kept)
+        ):
+            return state.step
+        if on:
+            logging.info("Training%s for %d steps.", on, self.stop)
+        with pipeline.explained(self.paths), self.tracing():
+            step = training_run.run(
+                self._steps(optimizer, state, agree),
+                state.step,
+                self.stop,
+                plan.iterations_per_loop,
+                save=(plan.save_checkpoints_steps, self._saving(state)),
+                hooks=self._hooks(state.step, kept),
+                agree=agree,
+            )
+        agree(True)  # Waits for the one that writes.
+        return step
+
+    # ---- The state and the steps --------------------------------------------
+
+    def _restored(
+        self,
+    ) -> tuple[optimization.Optimizer, training_state.TrainState]:
+        """Returns the optimizer, built, and the state from where to go on."""
+        plan = self.plan
+        writes = distribution.is_chief(self.strategy) and not plan.check_only
+        with self.strategy.scope():
+            optimizer = plan.recipe.make_optimizer(
+                self.schedule, self.model.bert.config
+            )
+            optimizer.build(self.trained)
+            state = training_state.TrainState(
+                self.model,
+                optimizer,
+                plan.seed,
+                plan.keep_checkpoint_max,
+                writes,
+                plan.batch_size,
+                self.untrained,
+            )
+            self.restore(state)
+        return optimizer, state
+
+    def _steps(
+        self,
+        optimizer: optimization.Optimizer,
+        state: training_state.TrainState,
+        agree: Callable[[bool], bool],
+    ) -> Callable[[int, int], loop.Scalars]:
+        """Returns what makes steps on the device."""
+        self.model.bert.encoder.remat = self.plan.remat
+        dataset = self.batches(state.records, state.step)
+        accumulate = self.plan.accumulate
+        if accumulate is None:
+            accumulate = self._found_accumulate(
+                optimizer, dataset, agree, not state.step
+            )
+        return loop.make_train_steps(
+            self.strategy,
+            self.model,
+            optimizer,
+            self.objective,
+            dataset,
+            self.plan.seed,
+            accumulate,
+            self.plan.use_xla,
+        )
+
+    def _found_accumulate(
+        self,
+        optimizer: optimization.Optimizer,
+        dataset: tf.distribute.DistributedDataset,
+        agree: Callable[[bool], bool],
+        is_new: bool,
+    ) -> int:
+        """Returns into how many micro-batches memory makes us cut a batch.
+
+        A run that goes on keeps to what it found when it began: each
+        micro-batch draws dropout of its own.
+        """
+        rows = self.plan.batch_size // self.strategy.num_replicas_in_sync
+        path = os.path.join(self.folder, "micro_batches.txt")
+        found = None if is_new else memory_use.noted(path, rows)
+        if found:
+            return found
+        fits = memory_use.tried(
+            self.strategy,
+            self.model,
+            optimizer,
+            self.objective,
+            dataset,
+            self.plan.use_xla,
+        )
+        found = memory_use.choose(rows, fits)
+        found = memory_use.most(rows, found, agree)
+        if distribution.is_chief(self.strategy):
+            files.write_text(path, f"{found}\n")
+        return found
+
+    def _saving(self, state: training_state.TrainState) -> training_run.Hook:
+        """Returns a hook that saves the state."""
+        first_step, first_record = state.step, state.records
+
+        def save(step: int, _: loop.Scalars) -> None:
+            done = (step - first_step) * self.plan.batch_size
+            state.step, state.records = step, first_record + done
+            state.save(self.folder)
+
+        return save
+
+    # ---- What is said of it -------------------------------------------------
+
+    def _hooks(
+        self, start: int, kept: best.Best | None
+    ) -> list[tuple[training_run.Due, training_run.Hook]]:
+        """Returns hooks that say how the training goes, and keep its best."""
+        plan = self.plan
+        report = self._progress(start)
+        hooks: list[tuple[training_run.Due, training_run.Hook]]
+        hooks = [(plan.log_steps, report)]
+        if plan.profile_steps:
+            profile = progress.Profile(
+                self.folder, plan.profile_steps, self.stop
+            )
+            hooks.append((plan.profile_steps, profile))
+        if self.evaluation and kept:
+            evaluate = self._evaluating(self.evaluation, kept, report)
+            hooks.append((self.eval_steps, evaluate))
+        return hooks
+
+    def _progress(self, start: int) -> progress.Progress:
+        meter = accelerators.meter(
+            self.strategy,
+            self.model.bert.config,
+            self.plan.recipe.dtype,
+            self.plan.peak_flops,
+            self.predictions,
+            self.model.reads_all,
+        )
+        is_chief = distribution.is_chief(self.strategy)
+        return progress.Progress(self.folder, start, self.stop, is_chief, meter)
+
+    # ---- Evaluation ---------------------------------------------------------
+
+    def _kept(self) -> best.Best | None:
+        """Takes up the best weights of the run, if it is evaluated."""
+        if not self.evaluation:
+            return None
+        return best.Best(
+            self.folder,
+            self.evaluation.metric,
+            self.texts,
+            self.evaluation.lowest,
+            distribution.is_chief(self.strategy),
+        )
+
+    def _lacks_evaluation(self, step: int) -> bool:
+        """Whether one is due here that metrics.jsonl has no line of.
+
+        It failed, when the step was saved, or was not asked for.
+        """
+        is_due = step % self.eval_steps == 0 or step == self.stop
+        return bool(
+            step and is_due and progress.last_evaluation(self.folder) < step
+        )
+
+    def _evaluating(
+        self,
+        evaluation: Evaluation,
+        kept: best.Best,
+        report: progress.Progress,
+    ) -> training_run.Hook:
+        """Returns a hook that evaluates and keeps the best weights."""
+
+        def hook(step: int, _: loop.Scalars) -> bool:
+            results = evaluation.evaluate()
+            kept.offer(step, results, self.model)
+            report.evaluation(step, results, _best_step(kept))
+            return self._is_over(step, evaluation, kept)
+
+        return hook
+
+    def _is_over(
+        self, step: int, evaluation: Evaluation, kept: best.Best
+    ) -> bool:
+        """Whether too many evaluations brought nothing better than `kept`.
+
+        A run that goes on knows it from the step of its best.
+        """
+        most = evaluation.most_without_better
+        if not most or not kept.results:
+            return False
+        over = step - _best_step(kept) >= most * self.eval_steps
+        if over:
+            logging.info(
+                "No %s %s since step %d: ending at step %d.",
+                "lower" if evaluation.lowest else "higher",
+                evaluation.metric,
+                _best_step(kept),
+                step,
+            )
+        return over
+
+
+def _best_step(kept: best.Best) -> int:
+    return int((kept.results or {})[tf1_files.GLOBAL_STEP])

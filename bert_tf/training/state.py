@@ -1,0 +1,160 @@
+"""The state of a run: what it needs to go on where it stopped."""
+
+import os
+from collections.abc import Collection
+from typing import Any
+
+from bert_tf import optimization
+from bert_tf.checkpoints import restoring, resuming, tf1_files
+from bert_tf.errors import InputError
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+
+class TrainState:
+    """Everything that a run needs to go on where it stopped."""
+
+    def __init__(
+        self,
+        model: keras.Model,
+        optimizer: optimization.Optimizer,
+        seed: int,
+        keep: int = 5,
+        write: bool = True,
+        batch_size: int | None = None,
+        untrained: Collection[str] = (),
+    ):
+        """Takes a model and a built optimizer.
+
+        Args:
+            model: its variables are saved under their paths.
+            optimizer: its slots likewise.
+            seed: of the data order; a run can't be resumed with another.
+            keep: how many checkpoints to keep, as the original.
+            write: whether this process is the one that writes.
+            batch_size: records of a step. With it the run goes on from the
+                original's checkpoints too, which tell no data position.
+            untrained: names of variables of the model that nothing trains.
+                Moments that a checkpoint has of them are left out.
+        """
+        self.model = model
+        self.seed = seed
+        self.keep = keep
+        self.write = write
+        self.batch_size = batch_size
+        self.untrained = frozenset(untrained)
+        self.step = 0
+        self.records = 0  # records consumed, over all epochs
+        self.variables: dict[str, Any] = {
+            v.path: v for v in model.variables
+        } | optimizer.slots
+
+    def save(self, folder: str) -> str:
+        """Writes model.ckpt-STEP and removes the oldest beyond `keep`."""
+        prefix = os.path.join(folder, f"model.ckpt-{self.step}")
+        if not self.write:
+            return prefix
+        tensors = {n: _value(v) for n, v in self.variables.items()}
+        tensors[tf1_files.GLOBAL_STEP] = np.int64(self.step)
+        tensors[tf1_files.RECORDS] = np.int64(self.records)
+        tensors[tf1_files.SEED] = np.int64(self.seed)
+        try:
+            tf1_files.write(prefix, tensors)
+            # Later ones are unreadable and were passed over.
+            found = tf1_files.numbered(folder).items()
+            prefixes = [path for step, path in found if step <= self.step]
+            tf1_files.write_state(folder, prefixes[-self.keep :])
+        # Of a full disk, for example; or of a bucket.
+        except (OSError, tf.errors.OpError) as error:
+            last = tf1_files.latest(folder)
+            reason = getattr(error, "message", None) or str(error)
+            raise OSError(
+                f"Step {self.step} could not be saved in {folder}: "
+                f"{reason}. The last whole checkpoint is "
+                f"{os.path.basename(last) if last else 'none'}. Once there is "
+                "room, the same command goes on from it."
+            ) from error
+        for old in prefixes[: -self.keep]:
+            tf1_files.remove(old)
+        return prefix
+
+    def resume(self, folder: str) -> bool:
+        """Restores the newest readable checkpoint of a run.
+
+        Returns:
+            Whether there was one.
+        """
+        if self.write:
+            tf1_files.remove_leftovers(folder)
+        found = list(tf1_files.numbered(folder).values())
+        for prefix in reversed(found):
+            try:
+                self._restore(prefix)
+            except tf1_files.UnreadableError as error:
+                logging.warning("%s Passing it over.", error)
+                continue
+            return True
+        if found:
+            raise InputError(
+                f"None of the checkpoints in {folder} can be read. Remove "
+                "them to start again, or choose another output_dir."
+            )
+        return False
+
+    def _restore(self, prefix: str) -> None:
+        stored = tf1_files.shapes(prefix)
+        position = {tf1_files.RECORDS, tf1_files.SEED}
+        is_originals = bool(self.batch_size) and not position & stored.keys()
+        wanted = self.variables.keys() | {tf1_files.GLOBAL_STEP}
+        wanted |= set() if is_originals else position
+        # As runs had them that trained, and decayed, what nothing reads.
+        unused = resuming.moments_of(stored, self.untrained)
+        resuming.check(prefix, wanted, stored.keys() - unused)
+        restoring.check_shapes(
+            prefix, stored, {v.path: v.shape for v in self.model.variables}
+        )
+        values = tf1_files.read(prefix, sorted(wanted))
+        step = int(values[tf1_files.GLOBAL_STEP])
+        records, seed = step * (self.batch_size or 0), self.seed
+        if not is_originals:
+            records, seed = (
+                int(values[tf1_files.RECORDS]),
+                int(values[tf1_files.SEED]),
+            )
+        if seed != self.seed:
+            raise InputError(
+                f"{prefix} was made with another seed, so the data would come "
+                f"in another order. Received: seed={self.seed}, in the "
+                f"checkpoint {seed}"
+            )
+        for name, variable in self.variables.items():
+            variable.assign(values[name])
+        self.step, self.records = step, records
+        if is_originals:
+            logging.info(
+                "%s does not tell its place in the data, as the original's "
+                "don't: going on behind %d records (%d steps of %d), in the "
+                "order of seed %d.",
+                prefix,
+                self.records,
+                step,
+                self.batch_size,
+                self.seed,
+            )
+        if unused:
+            logging.info(
+                "%s has moments of variables that nothing trains, which are "
+                "left out: %s stay as they are.",
+                prefix,
+                ", ".join(sorted(self.untrained)),
+            )
+
+
+def _value(variable: Any) -> tf.Tensor:
+    """The value of a Keras or TensorFlow variable, from one replica."""
+    if isinstance(variable, keras.Variable):
+        variable = variable.value
+    return tf.convert_to_tensor(variable)

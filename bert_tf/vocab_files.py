@@ -1,0 +1,278 @@
+"""The file of a vocabulary of word pieces, vocab.txt: read, checked, written.
+
+One piece per line; the line number is the id. What makes pieces of text is in
+`tokenization`.
+"""
+
+import functools
+import re
+from collections.abc import Iterable
+
+from bert_tf import characters
+from bert_tf.errors import InputError
+from bert_tf.storage import input_files
+
+from absl import logging
+from etils import epath
+
+UNKNOWN = "[UNK]"
+CLS, SEP, MASK, PAD = "[CLS]", "[SEP]", "[MASK]", "[PAD]"
+SPECIAL_TOKENS = (PAD, UNKNOWN, CLS, SEP, MASK)
+
+# A piece that continues a word starts with this.
+SUFFIX_INDICATOR = "##"
+
+_UNCASED_CHECKPOINTS = (
+    "uncased_L-24_H-1024_A-16",
+    "uncased_L-12_H-768_A-12",
+    "multilingual_L-12_H-768_A-12",
+    "chinese_L-12_H-768_A-12",
+)
+_CASED_CHECKPOINTS = (
+    "cased_L-12_H-768_A-12",
+    "cased_L-24_H-1024_A-16",
+    "multi_cased_L-12_H-768_A-12",
+)
+
+
+# ---- The file ----------------------------------------------------------------
+
+
+def read_vocab(
+    vocab_file: epath.PathLike, say: bool = True, flag: str = "vocab_file"
+) -> str:
+    """Returns the text of a vocabulary, as `normalize_vocab` does.
+
+    Args:
+        vocab_file: one piece per line.
+        say: whether to log what was changed; for processes that read the same
+            file as others.
+        flag: that names it, for the errors.
+
+    Raises:
+        InputError: if the file is not UTF-8.
+    """
+    input_files.check(vocab_file, flag)
+    input_files.check_can_be_read_again(vocab_file)
+    data = epath.Path(vocab_file).read_bytes()
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        problem = input_files.explain_text(data[:64])
+        if problem:
+            raise InputError(
+                f"{vocab_file} can't be read: {problem}."
+            ) from error
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{vocab_file}, line {line}: a vocabulary must be UTF-8 text. "
+            f"Received: byte={data[error.start]:#x}"
+        ) from error
+    return normalize_vocab(text, vocab_file, say)
+
+
+def normalize_vocab(
+    text: str, vocab_file: epath.PathLike, say: bool = True
+) -> str:
+    """Returns the text of a vocabulary as Unix and the original write it.
+
+    That is, without what editors on Windows add to a file: a byte-order mark,
+    carriage returns (the original's reader drops them all), and empty lines at
+    the end. All else stays, U+2028 as well, which is a piece of the released
+    Chinese vocabulary. What is kept beside weights, and hashed to tell one
+    vocabulary from another, is this text.
+
+    Args:
+        text: of the file.
+        vocab_file: its name, to be logged.
+        say: whether to log what was changed, once in a process.
+    """
+    done = []
+    if text.startswith("\ufeff"):
+        text = text[1:]
+        done.append("the byte-order mark left out")
+    if "\r" in text:
+        # Without any LF, CR ends a line, as on old Macs.
+        text = text.replace("\r", "" if "\n" in text else "\n")
+        done.append("the line ends made LF")
+    # Blanks and tabs are taken for nothing here: no piece is made of them.
+    end = re.search(r"\n([ \t]*\n)*[ \t]*\Z", text)
+    if end and end.group() != "\n":
+        text = text[: end.start() + 1]
+        done.append("empty lines at the end left out")
+    if done and say:
+        _say_once(f"{vocab_file} is read with {' and '.join(done)}.")
+    return text
+
+
+@functools.cache
+def _say_once(line: str) -> None:
+    """Logs a line once in this process: checkpoints are opened repeatedly."""
+    logging.info("%s", line)
+
+
+def load_vocab(
+    vocab_file: epath.PathLike, say: bool = True, flag: str = "vocab_file"
+) -> dict[str, int]:
+    """Reads a vocabulary of one piece per line; the line number is the id.
+
+    Args:
+        vocab_file: its file.
+        say: as of `read_vocab`.
+        flag: likewise.
+
+    Raises:
+        InputError: if the file is not UTF-8, has a piece twice or an empty line
+            before others, or lacks `[UNK]`.
+    """
+    return parse_vocab(read_vocab(vocab_file, say, flag), vocab_file)
+
+
+def parse_vocab(text: str, vocab_file: epath.PathLike) -> dict[str, int]:
+    """Reads what `read_vocab` returned; `vocab_file` is for the errors."""
+    lines = text.split("\n")
+    if not lines[-1]:  # The newline that ends the last line.
+        lines.pop()
+    # First: what is another file has wrong lines as well.
+    if UNKNOWN not in map(str.strip, lines):
+        problem = input_files.explain_text(text[:64].encode())
+        if problem:
+            raise InputError(
+                f"{vocab_file} is not a BERT vocabulary: {problem}. Give the "
+                "vocab.txt of the model."
+            )
+        raise InputError(
+            f"{vocab_file} is not a BERT vocabulary: it lacks the piece "
+            f"{UNKNOWN!r}, which stands for unknown words. Give the vocab.txt "
+            "of the model. "
+            # A file of another kind may be one long line.
+            f"Received: {len(lines)} pieces, the first "
+            f"{[line.strip()[:20] for line in lines[:3]]}"
+        )
+    vocab: dict[str, int] = {}
+    for index, line in enumerate(lines):
+        # Only the newline is cut before the check: the released Chinese
+        # vocabulary holds U+2028, which is white space and so strips to "".
+        piece = line.strip()
+        if not line or piece in vocab:
+            problem = _line_problem(index, vocab.get(piece) if line else None)
+            raise InputError(
+                f"{vocab_file}, line {index + 1}: {problem} "
+                f"Received: line={line!r}"
+            )
+        vocab[piece] = index
+    return vocab
+
+
+def vocab_text(pieces: Iterable[str]) -> str:
+    """Returns the text that `parse_vocab` reads as these pieces."""
+    # An empty piece was white space in its file, as U+2028 in the released
+    # Chinese vocabulary. An empty line would be refused.
+    return "".join(f"{piece or chr(0x2028)}\n" for piece in pieces)
+
+
+def _line_problem(index: int, earlier: int | None) -> str:
+    """Says what is wrong with an empty line, or with the second of a piece.
+
+    Args:
+        index: of the line.
+        earlier: index of the line that has the piece already.
+    """
+    # No text has such a piece: brackets are split off.
+    if earlier is None:
+        return (
+            "a vocabulary must not hold empty lines, but at its end. Where the "
+            "model has a row for it, write a name that no text has, such as "
+            f"[unused-{index + 1}]; else remove the line."
+        )
+    return (
+        f"this piece is already on line {earlier + 1}. The original takes the "
+        f"last: give line {earlier + 1} a name that no text has, such as "
+        f"[unused-{earlier + 1}]. The rows of the weights stay where they are."
+    )
+
+
+def check_row_pieces(vocab: Iterable[str], vocab_file: epath.PathLike) -> None:
+    """Raises InputError unless the pieces are there that every row has.
+
+    Args:
+        vocab: its pieces.
+        vocab_file: as of `check_casing`.
+    """
+    missing = sorted({CLS, SEP} - set(vocab))
+    if missing:
+        raise InputError(
+            f"{vocab_file} lacks the piece {missing[0]!r}, which the model "
+            "reads beside every text. Give the vocabulary that the model was "
+            "trained with, or one that extends it."
+        )
+
+
+def check_casing(
+    vocab: Iterable[str], do_lower_case: bool, vocab_file: epath.PathLike
+) -> None:
+    """Checks `do_lower_case` against the pieces of the vocabulary.
+
+    Lower-casing and stripping accents change no piece of an uncased vocabulary
+    and change a third of a cased one. Names in brackets do not count, nor do
+    pieces without letters; a vocabulary of a script without case fits both.
+
+    Args:
+        vocab: its pieces.
+        do_lower_case: of the tokenizer.
+        vocab_file: its file, or another name that begins a sentence, such as
+            "The vocabulary of the checkpoint".
+
+    Raises:
+        InputError: if the vocabulary contradicts `do_lower_case`.
+    """
+    words = [
+        piece.removeprefix(SUFFIX_INDICATOR)
+        for piece in vocab
+        if not re.fullmatch(r"\[.+\]|<.+>", piece)
+    ]
+    cased = [word for word in words if word.lower() != word.upper()]
+    changed = [
+        word for word in cased if characters.lower_and_strip(word) != word
+    ]
+    # One in a hundred: users put words of their own into the unused places.
+    if do_lower_case and len(changed) * 100 > len(cased):
+        raise InputError(
+            f"{vocab_file} is cased: lower-casing and accent "
+            f"stripping change {len(changed)} of its {len(cased)} pieces "
+            f"with letters, for example {changed[:3]}. Set "
+            "`--do_lower_case=False` or give an uncased vocabulary. "
+            f"Received: do_lower_case={do_lower_case}"
+        )
+    if not do_lower_case and cased and not changed:
+        raise InputError(
+            f"{vocab_file} is uncased: none of its "
+            f"{len(cased)} pieces with letters has an upper-case or accented "
+            "one. Set `--do_lower_case=True` or give a cased vocabulary. "
+            f"Received: do_lower_case={do_lower_case}"
+        )
+
+
+def validate_case_matches_checkpoint(
+    do_lower_case: bool, init_checkpoint: str | None
+) -> None:
+    """Checks `do_lower_case` against the name of a released checkpoint.
+
+    Raises:
+        InputError: if the folder's name says that the model has other casing.
+    """
+    match = re.match(
+        r".*?([A-Za-z0-9_-]+)/bert_model\.ckpt", init_checkpoint or ""
+    )
+    if match is None:
+        return
+    name = match.group(1)
+    wrong = _CASED_CHECKPOINTS if do_lower_case else _UNCASED_CHECKPOINTS
+    if name in wrong:
+        raise InputError(
+            f"The checkpoint {name!r} was trained on "
+            f"{'cased' if do_lower_case else 'lower-cased'} text: set "
+            f"`--do_lower_case={not do_lower_case}`. "
+            f"Received: do_lower_case={do_lower_case}, "
+            f"init_checkpoint={init_checkpoint!r}"
+        )

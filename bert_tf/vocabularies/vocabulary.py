@@ -1,0 +1,180 @@
+"""What makes ids of text: the parts that every kind of vocabulary has.
+
+Shapes:
+- V: pieces of the vocabulary     S: pieces of a row
+"""
+
+import abc
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, NamedTuple, Protocol
+
+from bert_tf import tokenization
+
+import numpy as np
+
+
+class Piece(NamedTuple):
+    """A piece and its id."""
+
+    text: str
+    id: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Special:
+    """The pieces that stand for no text.
+
+    Attributes:
+        pad: What rows are filled up with.
+        unk: What cannot be spelt.
+        cls: The piece whose vector stands for the row.
+        sep: What ends a text.
+        mask: What hides a word; its id is -1 where the vocabulary lacks it.
+    """
+
+    pad: Piece
+    unk: Piece
+    cls: Piece
+    sep: Piece
+    mask: Piece
+
+
+@dataclasses.dataclass(frozen=True)
+class Template:
+    """What stands around the texts of a row.
+
+    A row is `before first after`, or `before first between second after`, and
+    then padding.
+
+    Attributes:
+        before: Ids at the front.
+        between: Ids between two texts. They belong to the first.
+        after: Ids at the end. They belong to the last text.
+        segments: Numbers of the first and of the second text. Padding has that
+            of the first.
+        pooled: Place of the piece whose vector stands for the row.
+    """
+
+    before: tuple[int, ...]
+    between: tuple[int, ...]
+    after: tuple[int, ...]
+    segments: tuple[int, int]
+    pooled: int
+
+    def special(self, texts: int) -> int:
+        """How many pieces stand around so many texts, one or two."""
+        return len(self.before + self.after) + (texts - 1) * len(self.between)
+
+    def second(self, first: int) -> int:
+        """Where the second text begins, after a first of so many pieces."""
+        return len(self.before) + first + len(self.between)
+
+    def row(
+        self, first: Sequence[int], second: Sequence[int] = ()
+    ) -> tuple[list[int], list[int]]:
+        """Lays out one text, or two.
+
+        Args:
+            first: Its ids.
+            second: Its ids; none for a single text.
+
+        Returns:
+            The ids of the row, and the number of each one's segment.
+        """
+        ids = [*self.before, *first]
+        if second:
+            ids += self.between
+        segments = [self.segments[0]] * len(ids)
+        last = [*second, *self.after]
+        number = self.segments[1 if second else 0]
+        return ids + last, segments + [number] * len(last)
+
+
+class Tokenizer(Protocol):
+    """Splits one text, in Python: what all other tokenizers must agree with."""
+
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Returns the pieces."""
+
+    def tokenize_with_offsets(
+        self, text: str | bytes
+    ) -> list[tokenization.Token]:
+        """Returns the pieces and the characters they come from."""
+
+    def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
+        """Returns the ids of pieces."""
+
+
+class BulkTokenizer(Protocol):
+    """Splits many texts at a time, without TensorFlow."""
+
+    def tokenize(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the ids of all pieces [N] int32, and how many by text [T]."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Vocabulary(abc.ABC):
+    """Pieces, and how texts are split into them.
+
+    The tokenizer in the graph is made by `text.graph.of`, which knows it by
+    `kind`.
+
+    Attributes:
+        pieces: By id.
+    """
+
+    pieces: tuple[str, ...]
+
+    kind: ClassVar[str]
+
+    @property
+    @abc.abstractmethod
+    def files(self) -> dict[str, str]:
+        """Name -> text of what is kept beside weights and in SavedModels."""
+
+    @property
+    @abc.abstractmethod
+    def settings(self) -> dict[str, bool]:
+        """What beside the files decides how texts are split, by flag."""
+
+    @property
+    @abc.abstractmethod
+    def special(self) -> Special:
+        """The pieces that stand for no text."""
+
+    @property
+    @abc.abstractmethod
+    def missing(self) -> tuple[str, ...]:
+        """Those of the special pieces that it lacks."""
+
+    @property
+    @abc.abstractmethod
+    def template(self) -> Template:
+        """What stands around the texts of a row."""
+
+    @property
+    @abc.abstractmethod
+    def continues(self) -> np.ndarray:
+        """[V] bool, whether a piece goes on with the word before it."""
+
+    @abc.abstractmethod
+    def tokenizer(self) -> Tokenizer:
+        """Makes the tokenizer in Python, the reference of the others."""
+
+    @abc.abstractmethod
+    def bulk_tokenizer(self) -> BulkTokenizer:
+        """Makes the tokenizer of much text."""
+
+    @functools.cached_property
+    def ids(self) -> Mapping[str, int]:
+        """Piece -> id."""
+        return {piece: index for index, piece in enumerate(self.pieces)}
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the files, by which manifests tell vocabularies apart."""
+        text = "".join(self.files.values())
+        return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,122 @@
+"""Word pieces, the vocabulary of BERT: vocab.txt and a casing."""
+
+import dataclasses
+import functools
+from typing import ClassVar, Self
+
+from bert_tf import tokenization, vocab_files
+from bert_tf.errors import InputError
+from bert_tf.vocabularies import bulk, vocabulary
+
+import numpy as np
+from etils import epath
+
+_FILE = "vocab.txt"
+
+
+@dataclasses.dataclass(frozen=True)
+class WordPiece(vocabulary.Vocabulary):
+    """The pieces of a vocab.txt.
+
+    Attributes:
+        do_lower_case: Whether to lower-case and strip accents; must be as in
+            training.
+        text: Of the file; by default that of the pieces.
+    """
+
+    do_lower_case: bool
+    text: str = ""
+
+    kind: ClassVar[str] = "word_pieces"
+
+    @classmethod
+    def parse(cls, text: str, do_lower_case: bool, name: str) -> Self:
+        """Makes one of what `vocab_files.read_vocab` returned.
+
+        Args:
+            text: One piece per line.
+            do_lower_case: As of the class.
+            name: Of the file, for errors.
+
+        Raises:
+            InputError: This is no vocabulary.
+        """
+        pieces = tuple(vocab_files.parse_vocab(text, name))
+        return cls(pieces, do_lower_case, text)
+
+    @classmethod
+    def read(
+        cls, path: epath.PathLike, do_lower_case: bool, say: bool = True
+    ) -> Self:
+        """Reads a file; `say` is whether to log what was changed in it."""
+        text = vocab_files.read_vocab(path, say)
+        return cls.parse(text, do_lower_case, str(path))
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The vocab.txt."""
+        return {_FILE: self.text or vocab_files.vocab_text(self.pieces)}
+
+    @property
+    def settings(self) -> dict[str, bool]:
+        """The casing."""
+        return {"do_lower_case": self.do_lower_case}
+
+    @functools.cached_property
+    def special(self) -> vocabulary.Special:
+        """The pieces that stand for no text.
+
+        Raises:
+            InputError: One that every row may have is not there.
+        """
+        return vocabulary.Special(
+            # The original fills up with 0, whatever piece that is.
+            pad=vocabulary.Piece(vocab_files.PAD, 0),
+            unk=self._needed(vocab_files.UNKNOWN),
+            cls=self._needed(vocab_files.CLS),
+            sep=self._needed(vocab_files.SEP),
+            mask=vocabulary.Piece(
+                vocab_files.MASK, self.ids.get(vocab_files.MASK, -1)
+            ),
+        )
+
+    def _needed(self, piece: str) -> vocabulary.Piece:
+        if piece not in self.ids:
+            raise InputError(
+                f"The vocabulary must hold the piece {piece!r}. Received: "
+                f"{len(self.pieces)} pieces, the first {list(self.pieces[:3])}"
+            )
+        return vocabulary.Piece(piece, self.ids[piece])
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Those of `[CLS]`, `[SEP]` and `[MASK]` that it lacks."""
+        pieces = (vocab_files.CLS, vocab_files.SEP, vocab_files.MASK)
+        return tuple(piece for piece in pieces if piece not in self.ids)
+
+    @functools.cached_property
+    def template(self) -> vocabulary.Template:
+        """`[CLS] first [SEP]`, or `[CLS] first [SEP] second [SEP]`."""
+        return vocabulary.Template(
+            before=(self.special.cls.id,),
+            between=(self.special.sep.id,),
+            after=(self.special.sep.id,),
+            segments=(0, 1),
+            pooled=0,
+        )
+
+    @functools.cached_property
+    def continues(self) -> np.ndarray:
+        """[V] bool, whether a piece begins with `##`."""
+        mark = vocab_files.SUFFIX_INDICATOR
+        return np.array([piece.startswith(mark) for piece in self.pieces])
+
+    def tokenizer(self) -> tokenization.FullTokenizer:
+        """Makes the original's tokenizer."""
+        return tokenization.FullTokenizer.from_vocab(
+            self.ids, self.do_lower_case
+        )
+
+    def bulk_tokenizer(self) -> bulk.BulkTokenizer:
+        """Makes the one by NumPy."""
+        return bulk.BulkTokenizer(self.ids, self.do_lower_case)

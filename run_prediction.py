@@ -1,0 +1,256 @@
+r"""Answers lines of text with a trained model, whatever its head.
+
+Lines of a file, with the model that a run left in its folder:
+    python run_prediction.py --model_dir=/tmp/mrpc_output \
+        --input_file=pairs.txt --output_file=answers.jsonl
+
+A pre-trained model of any format fills the words that are masked:
+    echo "Paris is the [MASK] of France." | \
+        python run_prediction.py --init_checkpoint=$BERT_BASE_DIR
+A SavedModel of export_saved_model.py, and a prompt to type at:
+    python run_prediction.py --saved_model=/models/mrpc/1
+
+A line is a text, or two with a tab between: of a pair, a question and its
+context, a prompt and its choices. With --input_format=jsonl it is an object
+with the keys text; text_a and text_b; question and context; or prompt and
+choices. Answers are JSON lines in the order of the input.
+"""
+
+import os
+import sys
+
+from bert_tf.errors import InputError
+from bert_tf.flags import command_line
+from bert_tf.flags import model as model_flags
+from bert_tf.flags import sections as flag_sections
+from bert_tf.serving import lines as serving_lines
+from bert_tf.tasks import tables
+
+from absl import flags, logging
+from etils import epath
+
+flags.adopt_module_key_flags(model_flags)
+
+# ---- Flags ------------------------------------------------------------------
+
+_MODEL = flag_sections.Section("Model")
+_DATA = flag_sections.Section("Data")
+_OUTPUT = flag_sections.Section("Output")
+
+_SAVED_MODEL = _MODEL.input_path(
+    "saved_model",
+    "The folder of an exported model, instead of a checkpoint.",
+    holds=flag_sections.MODEL,
+)
+_INPUT_FILE = _DATA.input_path(
+    "input_file",
+    "What is asked, a line each. By default what is typed, or comes on "
+    "standard input, answered as it comes.",
+)
+_INPUT_FORMAT = _DATA.choice(
+    "input_format",
+    None,
+    serving_lines.INPUT_FORMATS,
+    "By default by the file's name: .jsonl and .json, or plain.",
+)
+_OUTPUT_FILE = _OUTPUT.output_path(
+    "output_file",
+    "Where answers go; by default standard output.",
+    holds=flag_sections.FILE,
+)
+_OUTPUT_FORMAT = _OUTPUT.choice(
+    "output_format",
+    "jsonl",
+    serving_lines.OUTPUT_FORMATS,
+    "jsonl: all that is known. tsv: a row of values. plain: the answer alone.",
+)
+_OVERWRITE = _OUTPUT.boolean(
+    "overwrite",
+    False,
+    "Whether to replace an existing output_file.",
+    only_with="output_file",
+)
+_BATCH_SIZE = _DATA.integer("batch_size", 32, "Lines at a time.", least=1)
+_WINDOW = _DATA.integer(
+    "sort_window",
+    4096,
+    "Lines that are sorted by length together, and kept in memory.",
+    least=1,
+    rare=True,
+)
+
+command_line.start(__name__, later=("head",))
+
+from bert_tf import files, phases
+from bert_tf.serving import batches, heads
+from bert_tf.serving import model as serving_model
+from bert_tf.setup import model as model_setup
+from bert_tf.storage import input_files
+
+
+def load_model(saved_model):
+    """Returns the model to ask."""
+    if not saved_model:
+        return serving_model.of_export(model_setup.load())
+    given = model_flags.MODEL_DIR.value or model_flags.INIT_CHECKPOINT.value
+    if given:
+        raise InputError(
+            "Give one model: --saved_model, --model_dir or --init_checkpoint. "
+            f"Received: saved_model={saved_model} and {given}"
+        )
+    return serving_model.load(saved_model)
+
+
+def check_streams(input_file, output_file):
+    """Raises InputError if a stream is needed and closed, or given by "-"."""
+    for stream, file, flag, what in (
+        ("stdin", input_file, _INPUT_FILE, "input"),
+        ("stdout", output_file, _OUTPUT_FILE, "output"),
+    ):
+        if file == "-":
+            raise InputError(
+                f"For standard {what} leave --{flag.name} out. "
+                f"Received: {flag.name}=-"
+            )
+        if command_line.was_closed(stream) and not file:
+            raise InputError(
+                f"Standard {what} is closed, and there is no --{flag.name}. "
+                "Give one of them."
+            )
+
+
+def find_format(input_format, path):
+    """Returns the format of the input."""
+    if input_format or not path:
+        return input_format or "plain"
+    return "jsonl" if tables.format_of(path) == "jsonl" else "plain"
+
+
+# ---- Lines ------------------------------------------------------------------
+
+
+def parsed(parser, lines, name):
+    """Yields what each line asks; empty lines at the end ask nothing."""
+    empty = None
+    for number, text in lines:
+        if not text.strip():
+            empty = empty or number
+            continue
+        if empty is not None:
+            parser.parse("", f"{name}, line {empty}")
+        yield parser.parse(text, f"{name}, line {number}")
+
+
+def of_file(parser, path):
+    """Checks all lines of a file; returns how many, and what they ask."""
+    asked = parsed(parser, tables.lines(path), path)
+    count = sum(1 for _ in phases.tracked(asked, "Checking", "lines"))
+    if not count:
+        raise InputError(f"{path} has no lines. Expected {parser.expected}.")
+    return count, parsed(parser, tables.lines(path), path)
+
+
+def standard_input():
+    """Returns standard input as a file of its own, not sys.stdin's.
+
+    The thread that waits for a line holds its lock. Python takes that of
+    sys.stdin when it ends, and would abort.
+    """
+    try:
+        number = sys.stdin.fileno()
+    except OSError:  # A text that stands for it.
+        return sys.stdin.buffer
+    return open(number, "rb", closefd=False)
+
+
+def typed(parser):
+    """Yields what is typed, until Ctrl-D; says what is wrong with a line."""
+    # For its effect on input(): keys that move, lines that come back.
+    import readline  # noqa: F401
+
+    print(f"Type {parser.expected}; Ctrl-D ends.", file=sys.stderr)
+    prompt = "> "
+    if not sys.stdout.isatty():  # Where answers go, and nothing else.
+        prompt = ""
+    while True:
+        if not prompt:
+            print("> ", end="", file=sys.stderr, flush=True)
+        try:
+            text = input(prompt)
+        except (EOFError, KeyboardInterrupt):
+            print(file=sys.stderr)
+            return
+        if not text.strip():
+            continue
+        try:
+            yield parser.parse(text, "This line")
+        except InputError as error:
+            print(error, file=sys.stderr)
+
+
+# ---- Answers ----------------------------------------------------------------
+
+
+def answered(predictor, windows, output_format, phase):
+    """Yields the lines of the answers; logs how far it is."""
+    for window in windows:
+        answers = predictor.answer(window, phase.add)
+        for query, answer in zip(window, answers, strict=True):
+            yield serving_lines.write(query, answer, output_format)
+    phase.finish()
+
+
+def write(lines, path):
+    """Writes lines to a file, whole or not at all, or as they come."""
+    if path:
+        epath.Path(path).parent.mkdir(parents=True, exist_ok=True)
+        files.write_lines(path, lines)
+        logging.info("Wrote %s.", path)
+        return
+    for line in lines:
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+
+
+# ---- Main -------------------------------------------------------------------
+
+
+def main(_):
+    """The whole prediction as an outline."""
+    command_line.unwind_at_sigterm()
+    path, rows = _INPUT_FILE.value, _WINDOW.value
+    check_streams(path, _OUTPUT_FILE.value)
+    input_format = find_format(_INPUT_FORMAT.value, path)
+    if path:
+        input_files.check(path, _INPUT_FILE.name)
+    model = load_model(_SAVED_MODEL.value)
+    predictor = batches.Predictor(model, _BATCH_SIZE.value)
+    parser = serving_lines.Parser(
+        heads.HEADS[model.head].asks,
+        "text_b" in model.inputs,
+        input_format,
+        model.top_k,
+    )
+    count = None
+    if path and os.path.exists(path) and not os.path.isfile(path):
+        # A pipe, which can be read but once.
+        asked = parsed(parser, tables.lines(path), path)
+        windows = batches.as_they_come(asked, rows)
+    elif path:
+        count, asked = of_file(parser, path)
+        windows = batches.windows(asked, rows)
+    elif sys.stdin.isatty():
+        windows = ([query] for query in typed(parser))
+    else:
+        name = "standard input"
+        asked = parsed(parser, tables.decoded(standard_input(), name), name)
+        windows = batches.as_they_come(asked, rows)
+    # Who types lines, or reads answers as they come, sees how far it is.
+    is_shown = bool(count or _OUTPUT_FILE.value)
+    phase = phases.Phase("Answering", "lines", count, is_shown)
+    lines = answered(predictor, windows, _OUTPUT_FORMAT.value, phase)
+    write(lines, _OUTPUT_FILE.value)
+
+
+if __name__ == "__main__":
+    command_line.run(main)

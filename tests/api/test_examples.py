@@ -1,0 +1,107 @@
+"""Runs the examples, and those of the documents, as a newcomer does."""
+
+import importlib.util
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+from tests.api import models
+from tests.tasks.masked_words import test_saved_model as gaps
+
+import pytest
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_PAGE = _ROOT / "docs" / "python_api.md"
+_BLOCKS = re.findall(r"```python\n(.*?)```", _PAGE.read_text("utf-8"), re.S)
+# Of Keras models, which lie in a module of their own.
+_NEEDS_MODELS = "BertClassifier.from_checkpoint"
+_HAS_MODELS = importlib.util.find_spec("bert_tf.api.models") is not None
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Has what the page's paths stand for."""
+    folder = tmp_path_factory.mktemp("examples")
+    models.classifier_run(folder / "sst2_output")
+    models.classifier_run(folder / "mrpc_output", pairs=True)
+    run = models.pretrained(folder / "pretrained")
+    (run / "flags.txt").unlink()
+    for ending in ("index", "data-00000-of-00001"):
+        (run / f"model.ckpt-7.{ending}").rename(
+            run / f"bert_model.ckpt.{ending}"
+        )
+    (run / "checkpoint").unlink()
+    (folder / "pairs.tsv").write_text("a film\twhat film\ngood\tbad\n")
+    return folder
+
+
+def run(*arguments):
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=_ROOT,
+        env={**os.environ, "PYTHONPATH": str(_ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(len(_BLOCKS)))
+def test_page(folder, number):
+    code = _BLOCKS[number]
+    if _NEEDS_MODELS in code and not _HAS_MODELS:
+        pytest.skip("needs the Keras models")
+    code = re.sub(r'"/(models|tmp)/', f'"{folder}/', code)
+    printed = run("-c", code)
+    assert printed.strip(), "each example shows what it does"
+
+
+def test_page_has_its_examples():
+    assert len(_BLOCKS) >= 8
+
+
+@pytest.mark.slow
+def test_fill_masks(folder):
+    printed = run(
+        "examples/fill_masks.py",
+        folder / "pretrained" / "bert_model.ckpt",
+        "a [MASK].",
+    ).splitlines()
+    assert printed[0] == "a [MASK]."
+    assert len(printed) == 6
+    scores = [float(line.split()[0]) for line in printed[1:]]
+    assert scores == sorted(scores, reverse=True)
+    assert {line.split()[1] for line in printed[1:]} <= set(gaps.VOCAB)
+
+
+@pytest.mark.slow
+def test_nearest_sentences(folder):
+    (folder / "sentences.txt").write_text("a film\n\nbad, bad\nwhat film\n")
+    printed = run(
+        "examples/nearest_sentences.py",
+        folder / "pretrained",
+        folder / "sentences.txt",
+        "bad, bad",
+    ).splitlines()
+    assert printed[0] == "1.000  bad, bad"
+    assert len(printed) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not _HAS_MODELS, reason="needs the Keras models")
+def test_classify_csv(folder):
+    rows = ["text,label", *("good film,good", "bad film,bad") * 10]
+    (folder / "reviews.csv").write_text("\n".join(rows) + "\n")
+    # The tiny model reads 16 pieces.
+    source = (_ROOT / "examples" / "classify_csv.py").read_text()
+    example = folder / "classify_csv.py"
+    example.write_text(source.replace("length=128", "length=16"))
+    files = [folder / x for x in ("reviews.csv", "pretrained", "model.keras")]
+    printed = run(example, *files)
+    assert re.search(r"'good film' is (good|bad)\n$", printed)
+    assert all(file.exists() for file in files)

@@ -1,0 +1,206 @@
+"""The tokenizer layer against FullTokenizer, in data sets and in models."""
+
+import subprocess
+import sys
+
+import bert_tf
+from bert_tf import tokenization
+from tests.api import models
+from tests.exporting import test_saved_model as classifier
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_VOCAB = classifier.VOCAB
+_TEXTS = ["What a film.", "", "good Café 博", "good " * 30]
+_OTHERS = ["bad", "whatever", "", "a o o"]
+
+
+def rows(vocab_file, texts, others, length, do_lower_case=True):
+    """What Python's tokenizer makes of pairs, a padded row each."""
+    tokenizer = tokenization.FullTokenizer(str(vocab_file), do_lower_case)
+    names = ("input_ids", "input_mask", "segment_ids")
+    found: dict[str, list] = {name: [] for name in names}
+    for text, other in zip(texts, others, strict=True):
+        first, second = tokenizer.tokenize(text), tokenizer.tokenize(other)
+        room = length - (3 if second else 2)
+        while len(first) + len(second) > room:
+            (first if len(first) > len(second) else second).pop()
+        pieces = ["[CLS]", *first, "[SEP]"]
+        segments = [0] * len(pieces)
+        if second:
+            pieces += [*second, "[SEP]"]
+            segments += [1] * (len(second) + 1)
+        rest = [0] * (length - len(pieces))
+        ids = tokenizer.convert_tokens_to_ids(pieces)
+        found["input_ids"].append(ids + rest)
+        found["input_mask"].append([1] * len(pieces) + rest)
+        found["segment_ids"].append(segments + rest)
+    return {name: np.array(x, np.int32) for name, x in found.items()}
+
+
+def check(found, expected, count=None):
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        assert found[name].dtype == "int32"
+        np.testing.assert_array_equal(found[name], values[:count])
+
+
+@pytest.fixture(scope="module")
+def vocab_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
+    path.write_text("\n".join(_VOCAB) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def layer(vocab_file):
+    return bert_tf.Tokenizer(vocab_file, max_seq_length=12)
+
+
+def test_texts_and_pairs_in_data_sets(vocab_file, layer):
+    pairs = rows(vocab_file, _TEXTS, _OTHERS, 12)
+    single = rows(vocab_file, _TEXTS, [""] * 4, 12)
+    check(layer(_TEXTS), single)
+    check(layer(_TEXTS, _OTHERS), pairs)
+    check(layer(np.array(_TEXTS)), single)
+    check(layer(_TEXTS[0]), {n: x[0] for n, x in single.items()})
+    dataset = tf.data.Dataset.from_tensor_slices((_TEXTS, _OTHERS))
+    (batch,) = dataset.batch(4).map(layer)
+    check(batch, pairs)
+    (batch,) = dataset.map(layer).batch(4)
+    check(batch, pairs)
+    short = bert_tf.Tokenizer(_VOCAB, max_seq_length=12, pad_to_max=False)
+    assert short(["a film", "a"])["input_ids"].shape == (2, 4)
+
+
+def test_where_its_vocabulary_may_lie(tmp_path, vocab_file):
+    run = models.classifier_run(tmp_path / "run")
+    expected = rows(vocab_file, ["a film"], [""], 128)
+    for place in (str(vocab_file), run, str(run / "model.ckpt-7"), _VOCAB):
+        check(bert_tf.Tokenizer(place)(["a film"]), expected)
+    bert_tf.export(bert_tf.load(run), tmp_path / "export")
+    check(bert_tf.Tokenizer(tmp_path / "export")(["a film"]), expected)
+    flags = run / "flags.txt"
+    flags.write_text("--do_lower_case=false\n")
+    with pytest.raises(bert_tf.InputError, match="is uncased"):
+        bert_tf.Tokenizer(run)
+    assert bert_tf.Tokenizer(run, do_lower_case=True).do_lower_case
+
+
+@pytest.mark.parametrize("do_lower_case", [True, False])
+def test_real_lines(shared_data, do_lower_case):
+    name = "uncased" if do_lower_case else "cased"
+    vocabularies = sorted((shared_data / "vocab").glob(f"**/*{name}*"))
+    paths = [
+        path
+        for path in vocabularies
+        if path.suffix == ".txt" and ("uncased" in path.name) == do_lower_case
+    ]
+    if not paths:
+        pytest.skip(f"no {name} vocabulary")
+    texts = sorted((shared_data / "text").glob("**/*.txt"))
+    lines = texts[0].read_text("utf-8").splitlines()[:1000]
+    layer = bert_tf.Tokenizer(paths[0], do_lower_case, max_seq_length=64)
+    others = [*lines[1:], ""]
+    check(
+        layer(lines, others), rows(paths[0], lines, others, 64, do_lower_case)
+    )
+
+
+# ---- In models --------------------------------------------------------------
+
+
+_FRESH = """
+import sys, keras, numpy as np, tensorflow as tf
+from bert_tf import Tokenizer  # Keras knows the class from here on
+model = keras.models.load_model(sys.argv[1])
+assert model.get_layer("words").vocabulary[5] == "a"
+texts = tf.constant(["What a film.", "", "good Café 博", "good " * 30])
+for name, ids in model(texts).items():
+    np.save(f"{sys.argv[2]}/{name}.npy", ids)
+"""
+
+
+def test_file_of_a_model_that_takes_texts_in_a_fresh_process(
+    tmp_path, vocab_file
+):
+    layer = bert_tf.Tokenizer(vocab_file, max_seq_length=12, name="words")
+    texts = keras.Input([], dtype="string")
+    outputs = layer(texts)
+    assert {n: x.shape for n, x in outputs.items()} == dict.fromkeys(
+        ("input_ids", "input_mask", "segment_ids"), (None, 12)
+    )
+    model = keras.Model(texts, outputs)
+    model.save(tmp_path / "model.keras")
+    vocab = vocab_file.read_text()
+    vocab_file.unlink()
+    try:
+        subprocess.run(
+            [sys.executable, "-c", _FRESH, tmp_path / "model.keras", tmp_path],
+            check=True,
+        )
+    finally:
+        vocab_file.write_text(vocab)
+    expected = rows(vocab_file, _TEXTS, [""] * 4, 12)
+    check({n: np.load(tmp_path / f"{n}.npy") for n in expected}, expected)
+    copy = keras.models.clone_model(model)
+    check(copy(tf.constant(_TEXTS)), expected)
+
+
+def test_model_of_texts_is_exported(tmp_path, layer):
+    keras.utils.set_random_seed(1)
+    texts = keras.Input([], dtype="string")
+    words = keras.layers.Embedding(len(_VOCAB), 3)
+    vectors = words(layer(texts)["input_ids"])
+    model = keras.Model(texts, keras.layers.Flatten()(vectors))
+    expected = words(layer(_TEXTS)["input_ids"]).numpy().reshape(4, -1)
+    np.testing.assert_array_equal(model(tf.constant(_TEXTS)), expected)
+    model.export(str(tmp_path / "export"), verbose=False)
+    served = tf.saved_model.load(str(tmp_path / "export"))
+    np.testing.assert_allclose(
+        served.serve(tf.constant(_TEXTS)), expected, atol=1e-6
+    )
+    # And is trained, also where Keras would compile it by XLA.
+    model.compile("sgd", "mse", jit_compile="auto")
+    before = float(model.evaluate(tf.constant(_TEXTS), expected * 2, verbose=0))
+    model.fit(tf.constant(_TEXTS), expected * 2, epochs=3, verbose=0)
+    after = float(model.evaluate(tf.constant(_TEXTS), expected * 2, verbose=0))
+    assert after < before
+
+
+# ---- What is wrong ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((None,), "must be the path of a vocab.txt"),
+        (([],), "a list of word pieces"),
+        (([1],), r"Received: vocabulary=\[1\]"),
+        ((["[CLS]", "a"],), r"lacks the piece '\[SEP\]'"),
+        ((_VOCAB, "no"), "Received: do_lower_case='no'"),
+        ((_VOCAB, False), "is uncased"),
+        ((_VOCAB, True, 2), "at least 3"),
+        ((_VOCAB, True, 8.0), "Received: max_seq_length=8.0"),
+    ],
+)
+def test_wrong_arguments_say_what_is_expected(arguments, message):
+    with pytest.raises(bert_tf.InputError, match=message):
+        bert_tf.Tokenizer(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (([1, 2],), "Expected text_a to be a text or texts"),
+        (([["a", "b"]],), r"string of shape \(1, 2\)"),
+        ((["a", "b"], ["c"]), "text_b must have as many texts"),
+        ((["a", None],), "Expected text_a"),
+    ],
+)
+def test_wrong_texts_say_what_is_expected(layer, texts, message):
+    with pytest.raises(bert_tf.InputError, match=message):
+        layer(*texts)

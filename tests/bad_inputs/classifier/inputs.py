@@ -1,0 +1,237 @@
+"""What run_classifier.py is given that is wrong: commands and files."""
+
+import json
+import os
+import pathlib
+
+from tests import tiny_files
+from tests.bad_inputs import bad_models, damaged, matrix
+
+CONFIGS = pathlib.Path(__file__).resolve().parents[3] / "configs"
+
+
+SCRIPT = matrix.Script(
+    "run_classifier",
+    {
+        "do_train": "true",
+        "do_eval": "true",
+        "train_file": "{data}/train.tsv",
+        "dev_file": "{data}/dev.tsv",
+        "init_checkpoint": "{data}/model",
+        "output_dir": "{out}",
+        "max_seq_length": "12",
+        "train_batch_size": "4",
+        "num_train_epochs": "1",
+    },
+    has_check_only=True,
+)
+
+
+TRAINS: dict[str, str | None] = {"do_eval": None, "dev_file": None}
+
+
+PREDICTS: dict[str, str | None] = {
+    "do_train": None,
+    "do_eval": None,
+    "do_predict": "true",
+    "train_file": None,
+    "dev_file": None,
+    "test_file": "{data}/test.tsv",
+}
+
+
+def train(name: str, line: str, **flags: str | None) -> matrix.Case:
+    """Returns a case of a training file that is wrong."""
+    return matrix.Case({"train_file": f"{{data}}/{name}", **flags}, line)
+
+
+def task(
+    name: str, line: str, data_dir: str | None = "glue/RTE", **flags: str | None
+) -> matrix.Case:
+    """Returns a case of a published task; by default of RTE's files."""
+    folder = data_dir and f"{{data}}/{data_dir}"
+    own = {"train_file": None, "dev_file": None}
+    return matrix.Case(
+        {"task_name": name, "data_dir": folder, **own, **flags}, line
+    )
+
+
+def model(name: str, line: str) -> matrix.Case:
+    """Returns a case of a model that is wrong."""
+    return matrix.Case({"init_checkpoint": f"{{data}}/models/{name}"}, line)
+
+
+def out(name: str, line: str, **flags: str | None) -> matrix.Case:
+    """Returns a case of a folder that can't be worked in."""
+    return matrix.Case({"output_dir": f"{{data}}/{name}", **flags}, line)
+
+
+def predict(line: str, **flags: str | None) -> matrix.Case:
+    """Returns a case of predicting with the run's weights."""
+    flags = {"init_checkpoint": None, "output_dir": "{data}/run"} | flags
+    return matrix.Case({**PREDICTS, **flags}, line)
+
+
+def _text(rows: int, labels: tuple[str, ...] = ("good", "bad")) -> str:
+    words = tiny_files.WORDS
+    lines = ["id\ttext\tlabel\tother"]
+    for i in range(rows):
+        text = f"the {words[2 + i % 12]} sat in rome"
+        lines.append(f"{i}\t{text}\t{labels[i % len(labels)]}\ta dog")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _write_tables(folder: pathlib.Path) -> None:
+    good = _text(12)
+    lines = good.splitlines(keepends=True)
+    row = {"id": "0", "text": "the cat", "label": "good"}
+
+    def objects(**changes: object) -> bytes:
+        other = {**row, "label": "bad"}
+        return "".join(
+            f"{json.dumps(x)}\n" for x in (row, other, row | changes)
+        ).encode()
+
+    for name, data in {
+        "train.tsv": good.encode(),
+        "dev.tsv": _text(4).encode(),
+        "test.tsv": b"id\ttext\n0\tthe cat\n1\ta dog\n",
+        "scores.tsv": _text(8, ("1", "2.5")).encode(),
+        "bom.tsv": b"\xef\xbb\xbf" + good.replace("\n", "\r\n").encode(),
+        "empty.tsv": b"",
+        "header.tsv": lines[0].encode(),
+        "page.tsv": damaged.HTML,
+        "lfs.tsv": bad_models.LFS,
+        "train.tsv.gz": damaged.GZIP,
+        "sheet.xlsx": b"PK\x03\x04" + damaged.BINARY,
+        "binary.tsv": damaged.BINARY,
+        "latin_1.tsv": good.replace("cat", "caf\u00e9").encode("latin-1"),
+        "utf_16.tsv": good.encode("utf-16"),
+        "csv.tsv": good.replace("\t", ",").encode(),
+        "cut.tsv": good[:-12].encode(),
+        "wide.tsv": good.replace("cat", "cat\tand").encode(),
+        "blank.tsv": "".join([*lines[:3], "\n", *lines[3:]]).encode(),
+        "twice.tsv": good.replace("other", "text").encode(),
+        "label_empty.tsv": _text(4, ("good", "")).encode(),
+        "label_blank.tsv": _text(6, ("good", "bad", "good ")).encode(),
+        "label_one.tsv": _text(4, ("good",)).encode(),
+        "score_nan.tsv": _text(4, ("1", "nan")).encode(),
+        "score_big.tsv": _text(4, ("1", "1e99")).encode(),
+        "other_labels.tsv": _text(4, ("good", "so")).encode(),
+        "spam": b"ham\tsome\nham\ttext\n",
+        "quote.csv": b'id,text,label\n0,"the cat,good\n1,a,bad\n',
+        "array.json": json.dumps([row, row]).encode(),
+        "list.jsonl": b'["the cat", "good"]\n',
+        "cut.jsonl": objects()[:-20],
+        "no_key.jsonl": b'{"text": "the cat"}\n',
+        "null.jsonl": objects(text=None),
+        "text_list.jsonl": objects(text=["the", "cat"]),
+        "sets.jsonl": objects(label=["good", "bad"]),
+        "nested.jsonl": objects(label=[["good"], "bad"]),
+        "surrogate.jsonl": objects(text="\ud83d"),
+    }.items():
+        (folder / name).write_bytes(data)
+    (folder / "dangling.tsv").symlink_to("gone.tsv")
+    os.mkfifo(folder / "pipe.tsv")
+
+
+def _write_tasks(folder: pathlib.Path) -> None:
+    header = "index\tsentence1\tsentence2"
+
+    def pairs(*labels: str) -> str:
+        rows = (f"{i}\ta\tb\t{x}\n" for i, x in enumerate(labels))
+        return f"{header}\tlabel\n{''.join(rows)}"
+
+    rte = pairs(*["entailment", "not_entailment"] * 4)
+    mnli = pairs(*["entailment", "neutral", "contradiction"] * 3)
+    mnli = mnli.replace("label", "gold_label")
+    xnli = "language\tgold_label\tsentence1\tsentence2\n"
+    translated = "premise\thypo\tlabel\n" + "a\tb\tneutral\n" * 4
+    for name, text in {
+        "glue/RTE/train.tsv": rte,
+        "glue/RTE/dev.tsv": rte,
+        "no_dev/train.tsv": rte,
+        "label/train.tsv": pairs("entailment", "perhaps"),
+        "label/dev.tsv": rte,
+        "short/train.tsv": "Quality\t#1 String\t#2 String\n1\tx\n",
+        "short/dev.tsv": "Quality\t#1 String\t#2 String\n1\tx\n",
+        "cola/train.tsv": "gj04\t2\t*\tthe cat sat\n",
+        "cola/dev.tsv": "gj04\t1\t\tthe cat sat\n",
+        "score/train.tsv": pairs("1.5", "high").replace("label", "score"),
+        "score/dev.tsv": pairs("1.5").replace("label", "score"),
+        "score_1e99/train.tsv": pairs("1.5", *["1e99"] * 4).replace(
+            "label", "score"
+        ),
+        "score_1e99/dev.tsv": pairs("1.5").replace("label", "score"),
+        "mnli/train.tsv": mnli,
+        "mnli/dev_matched.tsv": mnli,
+        "mnli/test_matched.tsv": f"{header}\n0\ta\tb\n",
+        "wnli/train.tsv": pairs("1"),
+        "wnli/dev.tsv": pairs("1"),
+        "wnli/test.tsv": f"{header}\n0\ta\tb\n",
+        "xnli/xnli.dev.tsv": f"{xnli}zh\tneutral\ta\tb\n",
+        "xnli/xnli.test.tsv": f"{xnli}zh\tneutral\ta\tb\n",
+        **{
+            f"xnli/multinli/multinli.train.{x}.tsv": translated
+            for x in ("zh", "de", "fr")
+        },
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def write_data(folder: pathlib.Path) -> None:
+    """Writes all inputs."""
+    tiny_files.write_model(folder / "model")
+    for changes in (damaged.CONFIGS, damaged.VOCABS):
+        damaged.write_changed(folder / "model", folder / "models", changes)
+    bad_models.write(folder / "models", folder / "model")
+    _write_tables(folder)
+    _write_tasks(folder)
+    for place, name, source in (
+        ("tables", "predictions.jsonl", "sets.jsonl"),
+        ("hard", "eval.tf_record", "train.tsv"),
+    ):
+        (folder / place).mkdir()
+        (folder / place / name).hardlink_to(folder / source)
+    (folder / "others").mkdir()
+    (folder / "others/flags.txt").write_text("# python run_ner.py\n")
+    matrix.make(SCRIPT, folder, folder / "run")
+    labels = "labels.txt"
+    damaged.write_changed(
+        folder / "run",
+        folder / "runs",
+        {
+            "binary": damaged.bytes_in(labels, damaged.BINARY),
+            "lfs": damaged.bytes_in(labels, bad_models.LFS),
+            "empty": damaged.bytes_in(labels, b""),
+            "folder": _folder_of_labels,
+            "results": lambda run: (run / "test_results.tsv").mkdir(),
+            "examples": damaged.bytes_in(
+                "train_examples.json", b'{"records": 7, "sha256": "0"}'
+            ),
+            "stripped": lambda run: damaged.rename_tensors(
+                run, lambda name: "" if "/adam_" in name else name
+            ),
+            "cut": _cut_weights,
+        },
+    )
+    damaged.write_changed(
+        folder / "run",
+        folder / "models",
+        {
+            "no_labels": damaged.without(labels),
+            "labels_lfs": damaged.bytes_in(labels, bad_models.LFS),
+            "labels_binary": damaged.bytes_in(labels, damaged.BINARY),
+        },
+    )
+
+
+def _folder_of_labels(run: pathlib.Path) -> None:
+    (run / "labels.txt").unlink()
+    (run / "labels.txt").mkdir()
+
+
+def _cut_weights(run: pathlib.Path) -> None:
+    for path in run.glob("model.ckpt-*.data*"):
+        bad_models.cut(path)

@@ -1,0 +1,32 @@
+"""What looks wrong to learn_vocabulary.py, and rightly works."""
+
+from tests.bad_inputs import matrix
+from tests.bad_inputs.learning_vocabularies.inputs import EXTEND, out, text
+
+RIGHT = {
+    "names": out("{out}/ä ö/☃.txt", ""),
+    "lines as of Windows": text("crlf.txt", ""),
+    "variables of others": matrix.Case(
+        {},
+        "",
+        environment={
+            "TF_CONFIG": "{{",
+            "KERAS_BACKEND": "torch",
+            "MPLBACKEND": "x",
+        },
+    ),
+    "more pieces than there are": matrix.Case(
+        {"vocab_size": "4194304"}, "--vocab_size=4194304 is not reached"
+    ),
+    "words that all are rare": matrix.Case({"min_frequency": "2147483647"}, ""),
+    "nothing to overwrite": matrix.Case({"overwrite": "true"}, ""),
+    "bad text, replaced": text("latin1", "", on_bad_text="replace"),
+    "a language, where no sentences are split": matrix.Case(
+        {"input_format": "documents", "language": "de"},
+        "Not used, as sentences are not split: --language.",
+    ),
+    "a vocabulary to extend": matrix.Case(EXTEND, ""),
+    "one to extend, to more pieces than there are": matrix.Case(
+        {**EXTEND, "vocab_size": "4194304"}, ""
+    ),
+}

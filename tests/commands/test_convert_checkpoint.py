@@ -1,0 +1,147 @@
+"""Tests of the script, from its command line."""
+
+import pathlib
+
+from bert_tf import modeling
+from bert_tf.checkpoints import formats, names, tf1_files
+from tests import interop_samples as samples
+from tests import scripts
+
+import pytest
+
+_CONFIG = modeling.BertConfig(**samples.SMALL)
+
+
+def convert(folder, *flags):
+    """Runs the script and returns what it says."""
+    done = scripts.run(folder / "log", "convert_checkpoint", *flags)
+    assert done.wait() == 0, done.stderr
+    return "\n".join(done.lines)
+
+
+def copy(source, folder, pattern):
+    folder.mkdir()
+    for path in pathlib.Path(source).glob(pattern):
+        (folder / path.name).write_bytes(path.read_bytes())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fine_tuned(tmp_path_factory):
+    """A classifier as training leaves it, with two moments per weight."""
+    folder = tmp_path_factory.mktemp("fine_tuned")
+    model = samples.random_model("classification", _CONFIG)
+    samples.write_tf1(folder, model)
+    tensors = {v.path: v.value for v in model.variables}
+    for name, value in list(tensors.items()):
+        tensors |= {f"{name}/adam_m": value, f"{name}/adam_v": value}
+    tf1_files.write(str(folder / "bert_model.ckpt"), tensors)
+    return folder
+
+
+def test_to_each_format_and_back(tmp_path, fine_tuned):
+    said = convert(
+        tmp_path,
+        f"--input_checkpoint={fine_tuned}",
+        "--output_format=hf",
+        f"--output_path={tmp_path}/hf",
+        "--labels=no,yes,so",
+    )
+    assert f"{fine_tuned}/bert_model.ckpt: tf1, classification, L=3" in said
+    assert f"Wrote 57 weights to {tmp_path}/hf, 0.1 MB." in said
+    assert "WARNING" not in said
+    said = convert(
+        tmp_path,
+        f"--input_checkpoint={tmp_path}/hf",
+        "--output_format=keras_hub",
+        f"--output_path={tmp_path}/preset",
+    )
+    assert f"{tmp_path}/hf: hf, classification" in said
+    assert "WARNING: KerasHub's own tokenizer makes" in " ".join(said.split())
+    convert(
+        tmp_path,
+        f"--input_checkpoint={tmp_path}/preset",
+        "--output_format=tf1",
+        f"--output_path={tmp_path}/again",
+    )
+    samples.assert_equal(str(fine_tuned), str(tmp_path / "again"))
+    again = formats.open_checkpoint(f"{tmp_path}/again")
+    assert again.vocab == (fine_tuned / "vocab.txt").read_text()
+    labels = formats.open_checkpoint(f"{tmp_path}/hf").labels
+    assert labels == ("no", "yes", "so")
+
+
+def test_strip_optimizer(tmp_path, fine_tuned):
+    sizes = []
+    for number, flags in enumerate(([], ["--strip_optimizer"])):
+        path = tmp_path / str(number)
+        convert(
+            tmp_path,
+            f"--input_checkpoint={fine_tuned}/bert_model.ckpt",
+            "--output_format=tf1",
+            f"--output_path={path}",
+            *flags,
+        )
+        data = path / "bert_model.ckpt.data-00000-of-00001"
+        sizes.append(data.stat().st_size)
+    assert sizes[0] == 3 * sizes[1]
+    samples.assert_equal(str(fine_tuned), str(path))
+
+
+def test_files_of_a_bare_checkpoint(tmp_path, fine_tuned):
+    bare = copy(fine_tuned, tmp_path / "bare", "bert_model.ckpt.*")
+    convert(
+        tmp_path,
+        f"--input_checkpoint={bare}",
+        f"--bert_config_file={fine_tuned}/bert_config.json",
+        f"--vocab_file={fine_tuned}/vocab.txt",
+        "--head=encoder",
+        "--output_format=hf",
+        f"--output_path={tmp_path}/hf",
+    )
+    source = formats.open_checkpoint(f"{tmp_path}/hf")
+    assert source.shapes == names.shapes(_CONFIG, "encoder")
+    # As the vocabulary looks.
+    assert source.do_lower_case is True
+    assert source.vocab == (fine_tuned / "vocab.txt").read_text()
+
+
+def test_a_prefix_is_what_the_original_names(tmp_path, fine_tuned):
+    folder = tmp_path / "own"
+    said = convert(
+        tmp_path,
+        f"--input_checkpoint={fine_tuned}",
+        "--output_format=tf1",
+        f"--output_path={folder}/bert_model.ckpt",
+        "--labels=no,yes,so",
+    )
+    sizes = [x.stat().st_size for x in folder.glob("bert_model.ckpt.*")]
+    size = f"{sum(sizes) / 1e6:.1f} MB"
+    assert f"Wrote 57 weights to {folder}/bert_model.ckpt, {size}." in said
+    assert {path.name for path in folder.iterdir()} == {
+        "bert_model.ckpt.index",
+        "bert_model.ckpt.data-00000-of-00001",
+        "bert_config.json",
+        "vocab.txt",
+        "labels.txt",
+    }
+    samples.assert_equal(str(fine_tuned), str(folder / "bert_model.ckpt"))
+
+
+def test_a_prefix_in_a_folder_of_other_files(tmp_path, fine_tuned):
+    (tmp_path / "notes.txt").write_text("mine")
+    flags = (
+        f"--input_checkpoint={fine_tuned}",
+        "--output_format=tf1",
+        f"--output_path={tmp_path}/bert_model.ckpt",
+    )
+    convert(tmp_path, *flags)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    before = (tmp_path / "bert_model.ckpt.index").read_bytes()
+    done = scripts.run(tmp_path / "log", "convert_checkpoint", *flags)
+    assert done.wait() == 1
+    assert "bert_model.ckpt.index is there, and would be" in done.stderr
+    assert (tmp_path / "bert_model.ckpt.index").read_bytes() == before
+    convert(tmp_path, *flags, "--overwrite", "--strip_optimizer")
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    assert (tmp_path / "bert_model.ckpt.index").read_bytes() != before

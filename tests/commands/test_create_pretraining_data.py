@@ -1,0 +1,418 @@
+"""Runs create_pretraining_data.py's own main."""
+
+import gzip
+import hashlib
+import json
+import os
+import pathlib
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from bert_tf.records import manifests, reading
+from bert_tf.records import types as record_types
+from tests import scripts
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_SCRIPT = str(
+    pathlib.Path(__file__).resolve().parents[2] / "create_pretraining_data.py"
+)
+_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+_LENGTHS = {"S": 32, "P": 5}
+_DOCUMENTS = 12
+
+
+def _word(document, number):
+    return f"{chr(ord('a') + document)}word{number}"
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """A folder with a vocabulary and two text files.
+
+    Every word belongs to one document: the first letter is the document's. In
+    the text it stands in capitals and is split in two pieces.
+    """
+    folder = tmp_path_factory.mktemp("inputs")
+    first = [_word(document, "") for document in range(_DOCUMENTS)]
+    pieces = [*_SPECIAL, *first, *(f"##{number}" for number in range(10)), "."]
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    rng = random.Random(0)
+
+    def sentence(document):
+        numbers = [rng.randrange(10) for _ in range(rng.randint(2, 9))]
+        return " ".join(_word(document, n).title() for n in numbers) + "."
+
+    documents = [
+        "\n".join(sentence(document) for _ in range(rng.randint(1, 30)))
+        for document in range(_DOCUMENTS)
+    ]
+    (folder / "a.txt").write_text("\n\n".join(documents[:5]) + "\n\n\n")
+    # Windows line ends, and no blank line at the end.
+    (folder / "b.txt").write_text("\r\n\r\n".join(documents[5:]))
+    return folder
+
+
+def flags_of(inputs, tmp_path, changes):
+    """The flags; a change to None leaves a flag out."""
+    values = {
+        "input_file": f"{inputs}/?.txt",
+        "output_dir": tmp_path / "out",
+        "vocab_file": inputs / "vocab.txt",
+        "max_seq_length": 32,
+        "max_predictions_per_seq": 5,
+        "dupe_factor": 3,
+        **changes,
+    }
+    return [f"--{k}={v}" for k, v in values.items() if v is not None]
+
+
+def run(inputs, tmp_path, *flags, **changes):
+    """Runs the script."""
+    return scripts.run(
+        tmp_path / "log",
+        "create_pretraining_data",
+        *flags_of(inputs, tmp_path, changes),
+        *flags,
+    )
+
+
+def read(path):
+    return list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
+
+
+def contents(folder):
+    """Name -> bytes of the files of a folder and those below it."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def made(inputs, tmp_path_factory):
+    """The folder and the lines on screen of a run with three shards."""
+    tmp_path = tmp_path_factory.mktemp("made")
+    done = run(inputs, tmp_path, num_shards=3)
+    assert done.wait() == 0, done.stderr
+    return tmp_path / "out", done.lines
+
+
+class TestRecords:
+    def test_are_read_by_the_originals_spec(self, made):
+        folder, _ = made
+        spec = {
+            "input_ids": tf.io.FixedLenFeature([32], tf.int64),
+            "input_mask": tf.io.FixedLenFeature([32], tf.int64),
+            "segment_ids": tf.io.FixedLenFeature([32], tf.int64),
+            "masked_lm_positions": tf.io.FixedLenFeature([5], tf.int64),
+            "masked_lm_ids": tf.io.FixedLenFeature([5], tf.int64),
+            "masked_lm_weights": tf.io.FixedLenFeature([5], tf.float32),
+            "next_sentence_labels": tf.io.FixedLenFeature([1], tf.int64),
+        }
+        for record in read(folder / "part-00000-of-00003.tfrecord"):
+            features = tf.io.parse_single_example(record, spec)
+            length = tf.reduce_sum(features["input_mask"])
+            assert features["input_ids"][0] == _SPECIAL.index("[CLS]")
+            last = features["input_ids"][length - 1]
+            assert last == _SPECIAL.index("[SEP]")
+
+    def test_hold_the_text(self, inputs, made):
+        folder, _ = made
+        pieces = (inputs / "vocab.txt").read_text().split()
+        text = "".join((inputs / f"{name}.txt").read_text() for name in "ab")
+        text = re.sub(r"[\s.]", "", text.lower())
+        files = sorted(folder.glob("part-*"))
+        serialized = [record for file in files for record in read(file)]
+        batch = record_types.PRETRAINING.parse(
+            tf.constant(serialized), _LENGTHS
+        )
+        rows = {name: tensor.numpy() for name, tensor in batch.items()}
+        ids = rows["input_ids"]
+        number, slot = np.nonzero(rows["masked_lm_weights"])
+        positions = rows["masked_lm_positions"][number, slot]
+        assert (ids[number, positions] == _SPECIAL.index("[MASK]")).mean() > 0.7
+        ids[number, positions] = rows["masked_lm_ids"][number, slot]
+        for row in range(len(ids)):
+            length = rows["input_mask"][row].sum()
+            tokens = [pieces[i] for i in ids[row, :length]]
+            segments = rows["segment_ids"][row, :length]
+            middle = list(segments).index(1) - 1
+            assert tokens[0] == "[CLS]"
+            assert tokens[middle] == tokens[-1] == "[SEP]"
+            first, second = tokens[1:middle], tokens[middle + 1 : -1]
+            documents = []
+            for segment in (first, second):
+                joined = "".join(segment).replace("##", "").replace(".", "")
+                assert joined in text
+                documents.append({t[0] for t in segment if t[0].isalpha()})
+            # A segment may be so short that it shows no word's beginning.
+            if all(documents):
+                same = documents[0] == documents[1]
+                assert same == (rows["next_sentence_labels"][row, 0] == 0)
+
+    def test_are_described_by_the_manifest(self, inputs, made):
+        folder, _ = made
+        files = sorted(map(str, folder.glob("*.tfrecord")))
+        assert len(files) == 3
+        manifest = manifests.find(files)
+        assert manifest
+        counts = reading.count(files)
+        assert [shard.records for shard in manifest.shards] == counts
+        vocab = (inputs / "vocab.txt").read_bytes()
+        assert manifest.vocab_sha256 == hashlib.sha256(vocab).hexdigest()
+        assert manifest.vocab_size == 28
+        assert manifest.max_seq_length == 32
+        assert manifest.max_predictions_per_seq == 5
+        assert manifest.do_lower_case is True
+        assert manifest.objective == "nsp"
+        assert manifest.seed == 12345
+        assert manifest.masking["policy"] == "token"
+        assert manifest.masking["masked_lm_prob"] == 0.15
+        assert manifest.made_of["dupe_factor"] == 3
+        statistics = manifest.statistics
+        assert statistics["documents"] == _DOCUMENTS
+        assert statistics["instances"] == sum(counts)
+        assert statistics["unknown_tokens"] == 0
+        total = statistics["real_tokens"] + statistics["padding_tokens"]
+        assert total == 32 * sum(counts)
+        assert sum(statistics["lengths"].values()) == sum(counts)
+        reading.check(record_types.PRETRAINING, files, _LENGTHS)
+
+    def test_a_vocabulary_from_windows_is_the_same(
+        self, inputs, made, tmp_path
+    ):
+        folder, _ = made
+        text = (inputs / "vocab.txt").read_text().replace("\n", "\r\n")
+        vocab = tmp_path / "vocab.txt"
+        vocab.write_text(f"\ufeff{text}\r\n", encoding="utf-8", newline="")
+        done = run(inputs, tmp_path, num_shards=3, vocab_file=vocab)
+        assert done.wait() == 0, done.stderr
+        # Once, whatever number of processes read it.
+        said = " ".join(done.stderr.split())
+        assert said.count(f"{vocab} is read with the byte-order mark left") == 1
+        theirs, ours = contents(folder), contents(tmp_path / "out")
+        assert ours == theirs
+
+    def test_summary(self, made):
+        _, lines = made
+        screen = "\n".join(lines)
+        assert re.search(r"Tokenized 0.0 of 0.0 MB, 12 documents", screen)
+        assert re.search(r"Read 12 documents, \d+ sentences, [\d,]+", screen)
+        assert re.search(r"Wrote \d+ instances in \d+ rows, 3 files", screen)
+        assert re.search(r"of these \d\d\.\d% are \[MASK\]", screen)
+
+    def test_nothing_but_records_and_manifest_is_left(self, made):
+        folder, _ = made
+        names = [f"part-0000{i}-of-00003.tfrecord" for i in range(3)]
+        assert sorted(os.listdir(folder)) == ["manifest.json", *names]
+
+    def test_named_files_hold_the_same_as_a_folders(
+        self, inputs, made, tmp_path
+    ):
+        folder, _ = made
+        names = ["x", "new/y", "z"]
+        done = run(
+            inputs,
+            tmp_path,
+            output_dir=None,
+            output_file=",".join(f"{tmp_path}/{name}" for name in names),
+        )
+        assert done.wait() == 0, done.stderr
+        shards = sorted(folder.glob("*.tfrecord"))
+        for name, shard in zip(names, shards, strict=True):
+            assert (tmp_path / name).read_bytes() == shard.read_bytes()
+        manifest = manifests.Manifest.read(tmp_path / "x.manifest.json")
+        assert [shard.file for shard in manifest.shards] == ["x", "y", "z"]
+        assert not list(tmp_path.rglob("*.work"))
+
+    def test_other_seed_other_records(self, inputs, made, tmp_path):
+        folder, _ = made
+        done = run(inputs, tmp_path, "--do_whole_word_mask", random_seed=1)
+        assert done.wait() == 0, done.stderr
+        ours = read(tmp_path / "out" / "part-00000-of-00001.tfrecord")
+        theirs = read(folder / "part-00000-of-00003.tfrecord")
+        assert not set(ours) & set(theirs)
+        manifest = manifests.Manifest.read(tmp_path / "out" / "manifest.json")
+        assert manifest.masking["policy"] == "whole_word"
+        assert manifest.seed == 1
+
+    def test_packed_and_masked_later(self, inputs, tmp_path):
+        done = run(
+            inputs,
+            tmp_path,
+            "--pack",
+            "--dynamic_masking",
+            objective="sop",
+            masking="span",
+            max_seq_length=64,
+        )
+        assert done.wait() == 0, done.stderr
+        manifest = manifests.Manifest.read(tmp_path / "out" / "manifest.json")
+        assert manifest.objective == "sop"
+        assert manifest.dynamic_masking is True
+        assert manifest.sequences_per_row == 8
+        statistics = manifest.statistics
+        assert statistics["rows"] < statistics["instances"]
+        assert sum(s.records for s in manifest.shards) == statistics["rows"]
+
+    def test_compressed_documents(self, inputs, tmp_path):
+        lines = [
+            json.dumps({"body": f"Aword{i}. Aword1 aword2. Aword{i} aword4."})
+            for i in range(9)
+        ]
+        (tmp_path / "x.jsonl.gz").write_bytes(
+            gzip.compress("\n".join(lines).encode())
+        )
+        done = run(
+            inputs,
+            tmp_path,
+            input_file=tmp_path / "x.jsonl.gz",
+            input_format="jsonl",
+            text_field="body",
+        )
+        assert done.wait() == 0, done.stderr
+        manifest = manifests.Manifest.read(tmp_path / "out" / "manifest.json")
+        assert manifest.statistics["documents"] == 9
+        assert manifest.statistics["sentences"] == 27
+
+    def test_needs_no_tensorflow(self, inputs, tmp_path):
+        # Its import would take 600 MB of every worker.
+        code = (
+            "import runpy, sys\n"
+            "sys.argv = sys.argv[1:]\n"
+            "try:\n"
+            "    runpy.run_path(sys.argv[0], run_name='__main__')\n"
+            "except SystemExit as end:\n"
+            "    assert not end.code, end.code\n"
+            "assert 'tensorflow' not in sys.modules\n"
+        )
+        flags = flags_of(inputs, tmp_path, {})
+        subprocess.run(
+            [sys.executable, "-c", code, _SCRIPT, *flags], check=True
+        )
+
+
+class TestGoesOn:
+    def test_same_command_again(self, inputs, made, tmp_path):
+        folder, _ = made
+        before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+        done = run(inputs, tmp_path, output_dir=folder, num_shards=3)
+        assert done.wait() == 0, done.stderr
+        assert re.search("This is done: .*/manifest.json", done.lines[-1])
+        after = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+        assert after == before
+
+    def test_other_flags_again(self, inputs, made, tmp_path):
+        folder, _ = made
+        done = run(
+            inputs, tmp_path, output_dir=folder, num_shards=3, dupe_factor=4
+        )
+        assert done.wait() == 1
+        message = "is of another run: dupe_factor was 3 and is 4. Remove it"
+        assert message in done.lines[-1]
+
+    def test_a_shard_is_lost(self, inputs, made, tmp_path):
+        folder, _ = made
+        shutil.copytree(folder, tmp_path / "out")
+        lost = tmp_path / "out" / "part-00001-of-00003.tfrecord"
+        lost.unlink()
+        done = run(inputs, tmp_path, num_shards=3)
+        assert done.wait() == 1
+        message = rf"error: .*manifest.json lists {lost}, which is not there"
+        assert re.search(message, done.lines[-1])
+
+    def test_disk_full(self, inputs, made, tmp_path):
+        folder, _ = made
+        shards = sorted(folder.glob("*.tfrecord"))
+        sizes = [shard.stat().st_size for shard in shards]
+        # One can't be finished; those before it are.
+        limit = max(sizes) - 1
+        finished = sizes.index(max(sizes))
+        command = [
+            sys.executable,
+            _SCRIPT,
+            *flags_of(inputs, tmp_path, {"num_shards": 3}),
+        ]
+        full = subprocess.run(
+            command,
+            preexec_fn=lambda: resource.setrlimit(
+                resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY)
+            ),
+            capture_output=True,
+            text=True,
+        )
+        assert full.returncode == 1, full.stderr
+        assert re.search(
+            f"error: Cannot write all: .*The {finished} finished shards stay "
+            r"valid.* Free space on the disk of .*/out/\.work, then run",
+            full.stderr,
+        )
+        for shard in shards[:finished]:
+            ours = tmp_path / "out" / shard.name
+            assert ours.read_bytes() == shard.read_bytes()
+        done = run(inputs, tmp_path, num_shards=3)
+        assert done.wait() == 0, done.stderr
+        assert contents(tmp_path / "out") == contents(folder)
+
+    @pytest.mark.slow
+    def test_killed_and_started_again(self, inputs, tmp_path):
+        changes = {"num_shards": 4, "dupe_factor": 80}
+        start = time.monotonic()
+        done = run(inputs, tmp_path, **changes, output_dir=tmp_path / "whole")
+        assert done.wait() == 0, done.stderr
+        seconds = time.monotonic() - start
+        command = [
+            sys.executable,
+            _SCRIPT,
+            "--num_workers=2",
+            *flags_of(inputs, tmp_path, changes),
+        ]
+        rng = random.Random(0)
+        kills = 0
+        for _ in range(10):
+            process = subprocess.Popen(command, start_new_session=True)
+            try:
+                process.wait(rng.uniform(0.1, 0.6) * seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                kills += 1
+        assert kills
+        subprocess.run(command, check=True)
+        assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+class TestOddInput:
+    def test_one_document_is_enough_for_one_segment(self, inputs, tmp_path):
+        (tmp_path / "one").write_text("Aword1 aword2.\nAword3.\n")
+        done = run(
+            inputs, tmp_path, input_file=tmp_path / "one", objective="none"
+        )
+        assert done.wait() == 0, done.stderr
+
+    def test_bad_text_is_replaced(self, inputs, tmp_path):
+        text = (inputs / "a.txt").read_bytes() + b"\n\nAword\xff1.\n\0\n"
+        (tmp_path / "bad").write_bytes(text)
+        done = run(
+            inputs,
+            tmp_path,
+            input_file=tmp_path / "bad",
+            on_bad_text="replace",
+        )
+        assert done.wait() == 0, done.stderr
+        assert "in 2 lines bad text was replaced" in "\n".join(done.lines)
+
+    def test_unknown_flag(self, inputs, tmp_path):
+        done = run(inputs, tmp_path, "--dupe_facter=3")
+        assert done.wait() == 1
+        assert "Did you mean --dupe_factor?" in done.stderr

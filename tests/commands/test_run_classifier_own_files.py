@@ -1,0 +1,218 @@
+"""Runs run_classifier.py on tables of the user's own, made here."""
+
+import json
+import logging
+import pathlib
+
+from bert_tf.records import reading
+from bert_tf.tasks.classification import own_files
+from tests import classifier_runs, scripts
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from sklearn import metrics
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return classifier_runs.write_model(tmp_path_factory.mktemp("model"))
+
+
+def test_scores_from_a_csv_of_ones_own(model, tmp_path):
+    rng = np.random.default_rng(1)
+    rows = [(classifier_runs.sentence(rng), i / 4) for i in range(10)]
+    lines = "".join(f'"{text}, ""x""",{score}\n' for text, score in rows)
+    (tmp_path / "a.csv").write_text("message,score\n" + lines)
+    output = tmp_path / "output"
+    classifier_runs.run(
+        tmp_path,
+        *("--do_train", "--do_eval", "--do_predict", "--regression"),
+        *(f"--train_file={tmp_path}/a.csv", "--dev_fraction=0.3"),
+        *(f"--test_file={tmp_path}/a.csv", "--text_a_column=message"),
+        *("--label_column=score", *model, "--num_train_epochs=2"),
+        *(f"--output_dir={output}", "--predictions_with_texts"),
+    )
+    named = classifier_runs.rows(output / "predictions.jsonl")
+    assert [(x["text_a"], x["gold"]) for x in named] == [
+        (f'{text}, "x"', score) for text, score in rows
+    ]
+    assert list(named[0]) == ["id", "text_a", "gold", "score"]
+    assert reading.count([f"{output}/train.tf_record"]) == [7]
+    results = classifier_runs.results(output / "eval_results.txt")
+    scores = classifier_runs.table(output / "test_results.tsv")
+    assert scores.shape == (10, 1)
+    (tmp_path / "rows").mkdir()
+    dev = [
+        float(value)
+        for record in tf.data.TFRecordDataset(f"{output}/eval.tf_record")
+        for value in tf.train.Example.FromString(record.numpy())
+        .features.feature["label_ids"]
+        .float_list.value
+    ]
+    labels = np.array([score for _, score in rows])
+    held_out = [int(label * 4) for label in dev]
+    found = scores[held_out, 0]
+    assert results["eval_loss"] == pytest.approx(
+        ((found - labels[held_out]) ** 2).mean(), rel=1e-5
+    )
+    assert results["eval_pearson"] == pytest.approx(
+        np.corrcoef(found, labels[held_out])[0, 1], abs=1e-3
+    )
+    assert not (output / "labels.txt").exists()
+
+
+def test_the_flags_of_spam_on_a_copy_with_a_header(
+    model, shared_data, tmp_path, capsys, caplog
+):
+    path = shared_data / "spam" / "SMSSpamCollection"
+    if not path.exists():
+        pytest.skip(f"needs the messages: no file {path}")
+    given = [
+        *(*model, f"--flagfile={_ROOT}/configs/spam.flags", "--check_only"),
+        *(f"--train_file={path}", f"--output_dir={tmp_path}/output"),
+        "--max_seq_length=12",
+    ]
+    assert classifier_runs.run_here(*given) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "looks like a header: no other has its label. Give --has" in error
+    with caplog.at_level(logging.INFO):
+        assert not classifier_runs.run_here(*given, "--has_header=true")
+    lines = path.read_bytes().split(b"\n")
+    assert lines[0].startswith(b"Label\t") and not lines.pop()
+    rows = len(lines) - 1
+    assert rows == 5574
+    assert {x.split(b"\t")[0] for x in lines[1:]} == {b"ham", b"spam"}
+    assert "Labels: ham, spam." in caplog.text
+    held_out = round(rows / 10)
+    assert f"Wrote {rows - held_out} examples to train." in caplog.text
+    assert f"Wrote {held_out} examples to eval." in caplog.text
+
+
+def test_labels_of_ones_own_are_remembered(model, tmp_path):
+    rows = [
+        {"t": w, "y": f"class {i % 3}"}
+        for i, w in enumerate(classifier_runs.WORDS[:12])
+    ]
+    (tmp_path / "a.jsonl").write_text(
+        "".join(json.dumps(r) + "\n" for r in rows)
+    )
+    shared = ["--text_a_column=t", "--label_column=y", *model]
+    shared += [f"--output_dir={tmp_path}/output"]
+    train = [f"--train_file={tmp_path}/a.jsonl", "--num_train_epochs=1"]
+    classifier_runs.run(tmp_path, "--do_train", *train, *shared)
+    assert (tmp_path / "output" / "labels.txt").read_text() == (
+        "class 0\nclass 1\nclass 2\n"
+    )
+    dev = ["--do_eval", f"--dev_file={tmp_path}/a.jsonl"]
+    classifier_runs.run(tmp_path, *dev, *shared)
+    results = classifier_runs.results(tmp_path / "output" / "eval_results.txt")
+    assert results["global_step"] == 3
+    assert {"eval_accuracy", "eval_macro_f1"} <= results.keys()
+    done = scripts.run(
+        *(tmp_path / "log", "run_classifier", *dev, *shared),
+        "--labels=class 1,class 0,class 2",
+    )
+    assert done.wait() == 1
+    assert "trained with other labels: class 0" in done.lines[-1]
+
+
+def _write_topics(path, number, seed):
+    """Writes long texts about some of three animals, with an id each."""
+    rng = np.random.default_rng(seed)
+    with path.open("w") as file:
+        for i in range(number):
+            words = list(rng.choice(["the", "a", "old", "new"], 40))
+            own = [x for x in ("cat", "dog", "fish") if rng.random() < 0.4]
+            for animal in own:
+                words[rng.integers(len(words))] = animal
+            row = {"key": f"text {i}", "t": " ".join(words), "y": own}
+            file.write(json.dumps(row) + "\n")
+
+
+def test_several_labels_of_documents_in_windows(model, tmp_path):
+    import tensorflow_text  # noqa: F401 (registers the tokenizer's op)
+
+    _write_topics(tmp_path / "train.jsonl", 16, 0)
+    _write_topics(tmp_path / "dev.jsonl", 7, 1)
+    output = tmp_path / "output"
+    code = classifier_runs.run_here(
+        *("--do_train", "--do_eval", "--do_predict", "--do_export", *model),
+        *(f"--train_file={tmp_path}/train.jsonl", "--num_train_epochs=1"),
+        *(f"--dev_file={tmp_path}/dev.jsonl", "--text_a_column=t"),
+        *(f"--test_file={tmp_path}/dev.jsonl", "--label_column=y"),
+        *("--label_separator=,", "--id_column=key"),
+        *("--long_documents=windows", "--window_stride=7"),
+        *("--class_weights=balanced", f"--output_dir={output}"),
+    )
+    assert not code
+    given = classifier_runs.rows(tmp_path / "dev.jsonl")
+    found = classifier_runs.rows(output / "predictions.jsonl")
+    assert [row["id"] for row in found] == [row["key"] for row in given]
+    names = ["cat", "dog", "fish"]
+    # 40 pieces in windows of 10, from 0, 7, 14, 21, 28 and 30.
+    assert reading.count([f"{output}/train.tf_record"]) == [16 * 6]
+    probabilities = np.array(
+        [[row["probabilities"][name] for name in names] for row in found]
+    )
+    np.testing.assert_allclose(
+        classifier_runs.table(output / "test_results.tsv"), probabilities
+    )
+    # Its best weights go with the config of the base model, which does not
+    # say that texts have several labels.
+    assert not classifier_runs.run_here(
+        *("--do_predict", *model, f"--init_checkpoint={output}/best"),
+        *(f"--test_file={tmp_path}/dev.jsonl", "--text_a_column=t"),
+        *("--label_separator=,", "--id_column=key"),
+        *("--long_documents=windows", "--window_stride=7"),
+        f"--output_dir={tmp_path}/again",
+    )
+    again = classifier_runs.rows(tmp_path / "again" / "predictions.jsonl")
+    assert again == found
+    serve = tf.saved_model.load(str(output / "export"))
+    served = serve(tf.constant([row["t"] for row in given]))
+    np.testing.assert_allclose(
+        served["probabilities"], probabilities, atol=1e-5
+    )
+    # The dev set and the test set hold the same texts.
+    labels = np.array([[int(x in row["y"]) for x in names] for row in given])
+    results = classifier_runs.results(output / "eval_results.txt")
+    assert results["eval_loss"] == pytest.approx(
+        metrics.log_loss(labels.ravel(), probabilities.ravel()), abs=1e-5
+    )
+    right = [
+        set(x["labels"]) == set(y["y"])
+        for x, y in zip(found, given, strict=True)
+    ]
+    assert results["eval_subset_accuracy"] == pytest.approx(
+        np.mean(right), abs=1e-6
+    )
+    report = (output / "eval_report.txt").read_text()
+    assert "micro avg" in report
+
+
+def test_weights_of_classes_in_the_loss():
+    """The weighted mean, as PyTorch's CrossEntropyLoss(weight=...)."""
+    defined = classifier_runs.run_here(name="module")
+    columns = own_files.Columns("t", None, "y")
+    task = own_files.custom(columns, {}, ("a", "b"), False)
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(5, 2)).astype(np.float32)
+    labels = np.array([0, 1, 1, 0, 1], np.int32)
+    windows = np.array([1, 0.5, 0.5, 1, 1], np.float32)
+    batch = {
+        "label_ids": tf.constant(labels),
+        "is_real_example": tf.constant([1, 1, 1, 1, 0]),
+        "row_weights": tf.ones([5]),
+        "window_weights": tf.constant(windows),
+    }
+    objective = defined["objective"](task, (2.0, 3.0))
+    weights = np.array([2, 3, 3, 2, 0]) * windows
+    assert float(objective.weights(batch)["label"]) == weights.sum()
+    sums = objective.sums(lambda *_: tf.constant(logits), batch, None)
+    log_shares = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    assert float(sums["label"]["loss"]) == pytest.approx(
+        -(weights * log_shares[np.arange(5), labels]).sum(), rel=1e-5
+    )

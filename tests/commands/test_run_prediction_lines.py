@@ -1,0 +1,187 @@
+"""Lines that run_prediction.py answers as they come: files, pipes, a prompt."""
+
+import io
+import json
+import os
+import pathlib
+import pty
+import signal
+import subprocess
+import sys
+import threading
+
+from bert_tf import heads, modeling
+from bert_tf.checkpoints import formats, restoring
+from tests.commands.test_run_prediction import answers, predict, write_scores
+from tests.exporting import test_saved_model as test_export
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def scores(tmp_path_factory):
+    return write_scores(tmp_path_factory.mktemp("scores") / "run")
+
+
+def start(scores, stdin, stdout, stderr, **options):
+    """Starts the script in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "run_prediction.py", f"--model_dir={scores}"],
+        cwd=_ROOT,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        **options,
+    )
+
+
+def from_stdin(monkeypatch, data, *arguments):
+    stdin = io.TextIOWrapper(io.BytesIO(data))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    return predict(*arguments)
+
+
+def test_standard_input(scores, monkeypatch, capsys):
+    data = "good film\r\nbad film\n博\n\n\n".encode()
+    code = from_stdin(
+        *(monkeypatch, data, f"--model_dir={scores}", "--output_format=plain")
+    )
+    assert not code
+    found = [float(line) for line in capsys.readouterr().out.splitlines()]
+    model = heads.BertClassifier(modeling.Bert(test_export.CONFIG), 1)
+    restoring.restore_weights(
+        model.variables, formats.open_checkpoint(str(scores))
+    )
+    expected = [
+        test_export.python_logits(model, text, "")[0]
+        for text in ("good film", "bad film", "博")
+    ]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_answers_before_a_bad_line_are_kept(scores, monkeypatch, capsys):
+    code = from_stdin(
+        *(monkeypatch, b"good\n \nbad\n", f"--model_dir={scores}")
+    )
+    assert code == 1
+    output = capsys.readouterr()
+    assert output.out.count("score") == 1
+    assert "standard input, line 2: the line is empty" in output.err
+
+
+def test_a_file_in_a_bucket(scores, tmp_path, monkeypatch, capsys):
+    def local(call):
+        return lambda path, *arguments: call(
+            path.replace("gs://bucket", str(tmp_path)), *arguments
+        )
+
+    for name in ("exists", "isdir", "GFile"):
+        call = getattr(tf.io.gfile, name)
+        monkeypatch.setattr(tf.io.gfile, name, local(call))
+    run = f"--model_dir={scores}"
+    bucket = "--input_file=gs://bucket"
+    found = answers(tmp_path, ["good film", "bad"], run, f"{bucket}/in.txt")
+    assert [list(answer) for answer in found] == [["score"], ["score"]]
+    assert predict(run, f"{bucket}/none") == 1
+    assert "Received: input_file=gs://bucket/none" in capsys.readouterr().err
+
+
+def test_a_pipe_is_read_once(scores, tmp_path):
+    pipe, output = tmp_path / "pipe", tmp_path / "out.jsonl"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("good\nbad\n",))
+    writer.start()
+    flags = [f"--input_file={pipe}", f"--output_file={output}"]
+    assert not predict(f"--model_dir={scores}", *flags)
+    writer.join()
+    lines = output.read_text().splitlines()
+    assert ["score" in json.loads(line) for line in lines] == [True, True]
+
+
+@pytest.mark.slow
+def test_each_line_is_answered_before_the_next_comes(scores):
+    process = start(
+        *(scores, subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL),
+        text=True,
+    )
+    assert process.stdin and process.stdout
+    for line in ("good\n", "a bad film\n"):
+        process.stdin.write(line)
+        process.stdin.flush()
+        assert "score" in process.stdout.readline()
+    process.stdin.close()
+    assert process.wait(60) == 0
+
+
+def end_by_sigterm(process):
+    process.send_signal(signal.SIGTERM)
+
+
+def end_as_head_does(process):
+    """Reads no more answers, and asks for one."""
+    process.stdout.close()
+    process.stdin.write("bad\n")
+    process.stdin.flush()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        (end_by_sigterm, 128 + signal.SIGTERM),
+        (end_as_head_does, 128 + signal.SIGPIPE),
+    ],
+)
+def test_it_ends_while_it_waits_for_a_line(end, code, scores, tmp_path):
+    with (tmp_path / "log").open("w") as log:
+        pipe = subprocess.PIPE
+        process = start(scores, pipe, pipe, log, text=True)
+    assert process.stdin and process.stdout
+    process.stdin.write("good\n")
+    process.stdin.flush()
+    assert "score" in process.stdout.readline()
+    end(process)  # Its standard input stays open.
+    assert process.wait(60) == code
+    said = (tmp_path / "log").read_text()
+    assert "Fatal Python error" not in said
+    assert "Traceback" not in said
+    process.stdin.close()
+
+
+@pytest.mark.slow
+def test_a_prompt_to_type_at(scores):
+    ours, theirs = pty.openpty()
+    process = start(scores, theirs, theirs, theirs)
+    os.close(theirs)
+    seen = b""
+
+    def until(mark):
+        nonlocal seen
+        while mark not in seen:
+            seen += os.read(ours, 1000)
+        before, _, seen = seen.partition(mark)
+        return before
+
+    assert b"Type a text; Ctrl-D ends." in until(b"> ")
+    os.write(ours, b"good film\n")
+    assert b'{"score": ' in until(b"> ")
+    os.write(ours, b"\x04")
+    assert process.wait(60) == 0
+    os.close(ours)
+
+
+@pytest.mark.slow
+def test_a_prompt_is_no_answer(scores):
+    """Where answers go to a file or to another program."""
+    ours, theirs = pty.openpty()
+    process = start(scores, theirs, subprocess.PIPE, subprocess.PIPE)
+    os.write(ours, b"good film\n\x04")
+    answers, log = process.communicate(timeout=60)
+    os.close(theirs)
+    os.close(ours)
+    assert [list(json.loads(x)) for x in answers.splitlines()] == [["score"]]
+    assert log.count(b"> ") == 2

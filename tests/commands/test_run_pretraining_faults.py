@@ -1,0 +1,75 @@
+"""What run_pretraining.py says of records, and with --check_only."""
+
+import pathlib
+import re
+
+from tests import pretraining_records
+from tests.pretraining_runs import Setting, contents, train_two_steps
+
+import pytest
+
+
+@pytest.fixture(scope="module", name="setting")
+def _setting(tmp_path_factory):
+    return Setting.make(tmp_path_factory.mktemp("setting"))
+
+
+@pytest.fixture(scope="module", name="trained")
+def _trained(setting):
+    return train_two_steps(setting)
+
+
+class TestCheckOnly:
+    def test_says_what_it_found_and_writes_nothing(
+        self, setting, trained, tmp_path
+    ):
+        output = tmp_path / "out"
+        run = setting.run(
+            output, "--check_only", f"--init_checkpoint={trained}"
+        )
+        assert run.wait() == 0, run.stderr
+        for text in (
+            "Restored ",
+            "1 replicas of 8 sequences at a time, float32",
+            "Memory: about 0.0 GB per replica",
+            "Found nothing that would stop this run",
+        ):
+            assert text in run.stderr
+        assert not output.exists()
+
+    def test_a_run_to_go_on_with(self, setting, trained):
+        before = contents(trained)
+        run = setting.run(trained, "--check_only", "--num_train_steps=4")
+        assert run.wait() == 0, run.stderr
+        assert f"Going on from step 2 in {trained}." in run.stderr
+        assert "Would train from step 2 to 4." in run.stderr
+        assert contents(trained) == before
+
+
+class TestRecords:
+    def test_word_beyond_the_vocabulary(self, setting, tmp_path):
+        # Without a manifest nobody knows before the records are read.
+        config = pretraining_records.write_config(
+            tmp_path / "small.json", vocab_size=20
+        )
+        run = setting.run(tmp_path / "out", f"--bert_config_file={config}")
+        assert run.wait() == 1
+        assert re.search(
+            r"records-\d\.tfrecord holds a record with \w+_ids=\d+, and the "
+            r"model has room for 0 to 19\. ",
+            run.lines[-1],
+        )
+        assert not (tmp_path / "out").exists()
+
+    def test_file_cut_off_after_its_manifest(self, tmp_path):
+        setting = Setting.make(tmp_path)
+        pretraining_records.write_manifest(setting.files)
+        path = pathlib.Path(setting.files[1])
+        content = path.read_bytes()
+        path.write_bytes(content[: len(content) // 12 * 11])
+        run = setting.run(tmp_path / "out", "--num_train_steps=4")
+        assert run.wait() == 1
+        assert run.lines[-1].startswith(
+            f"error: {path} holds 11 records, its manifest says 12"
+        )
+        assert not (tmp_path / "out").exists()

@@ -1,0 +1,228 @@
+"""Runs of run_pretraining.py that are interrupted, and go on."""
+
+import hashlib
+import json
+import re
+import signal
+
+from bert_tf.checkpoints import tf1_files
+from bert_tf.records import tfrecord
+from bert_tf.records import types as record_types
+from tests import pretraining_records, scripts
+from tests.pretraining_runs import (
+    Setting,
+    assert_same_checkpoint,
+    contents,
+    metrics,
+    tensors,
+    train_two_steps,
+    wait_for,
+)
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="module", name="setting")
+def _setting(tmp_path_factory):
+    return Setting.make(tmp_path_factory.mktemp("setting"))
+
+
+@pytest.fixture(scope="module", name="trained")
+def _trained(setting):
+    return train_two_steps(setting)
+
+
+LONG = (
+    "--num_train_steps=400",
+    "--save_checkpoints_steps=20",
+    "--keep_checkpoint_max=2",
+)
+
+
+@pytest.fixture(scope="module", name="uninterrupted")
+def _uninterrupted(setting):
+    output = setting.folder / "uninterrupted"
+    run = setting.run(output, *LONG)
+    assert run.wait() == 0, run.stderr
+    return output
+
+
+@pytest.mark.slow
+class TestInterrupted:
+    def test_kill_9_changes_nothing(self, setting, uninterrupted, tmp_path):
+        output = tmp_path / "out"
+        for step in (20, 160):
+            run = setting.start(output, *LONG)
+            wait_for((output / f"model.ckpt-{step}.index").exists, run)
+            run.kill(signal.SIGKILL)
+            assert run.wait() == -signal.SIGKILL
+            assert not (output / "model.ckpt-400.index").exists()
+        run = setting.run(output, *LONG)
+        assert run.wait() == 0, run.stderr
+        start = re.search(r"Going on from step (\d+)", run.stderr)
+        assert start
+        assert int(start[1]) >= 160
+        assert_same_checkpoint(output, uninterrupted, 400)
+        assert metrics(output) == metrics(uninterrupted)
+        assert {path.name for path in output.glob("model.ckpt*")} == {
+            path.name for path in uninterrupted.glob("model.ckpt*")
+        }
+
+    def test_kill_9_of_replicas_that_evaluate(self, setting, tmp_path):
+        flags = (
+            *("--num_train_steps=60", "--save_checkpoints_steps=4"),
+            *("--eval_steps=3", "--max_eval_steps=2"),
+            *("--distribution_strategy=mirrored", "--logical_cpus=2"),
+            "--gradient_accumulation_steps=2",
+        )
+        whole, output = tmp_path / "whole", tmp_path / "out"
+        run = setting.run(whole, *flags)
+        assert run.wait() == 0, run.stderr
+        for number in range(2):
+            run = setting.start(output, *flags, log=f"log{number}")
+            if not number:  # Written before the state is saved, most likely.
+                wait_for((output / "best" / "results.json").exists, run)
+            else:
+                wait_for((output / "model.ckpt-20.index").exists, run)
+            run.kill(signal.SIGKILL)
+            assert run.wait() == -signal.SIGKILL
+            assert not (output / "model.ckpt-60.index").exists()
+        run = setting.run(output, *flags)
+        assert run.wait() == 0, run.stderr
+        assert "Going on from step" in run.stderr
+        assert_same_checkpoint(output, whole, 60)
+        assert metrics(output) == metrics(whole)
+        assert sum("eval_loss" in line for line in metrics(output)) == 20
+        kept = [x / "best" / "results.json" for x in (output, whole)]
+        assert kept[0].read_text() == kept[1].read_text()
+
+    def test_sigterm_saves(self, setting, uninterrupted, tmp_path):
+        output = tmp_path / "out"
+        run = setting.start(output, *LONG)
+        wait_for((output / "metrics.jsonl").exists, run)
+        run.kill(signal.SIGTERM)
+        assert run.wait() == 143
+        saved = re.search(r"SIGTERM: saved step (\d+); ending", run.stderr)
+        assert saved
+        assert metrics(output)[-1]["step"] == int(saved[1])
+        assert (output / f"model.ckpt-{saved[1]}.index").exists()
+        run = setting.run(output, *LONG)
+        assert run.wait() == 0, run.stderr
+        assert f"Going on from step {saved[1]} in" in run.stderr
+        assert_same_checkpoint(output, uninterrupted, 400)
+        assert metrics(output) == metrics(uninterrupted)
+
+    def test_early_stop(self, setting, tmp_path):
+        # With a rate of 0 no evaluation is better than the first.
+        output = tmp_path / "out"
+        flags = [
+            "--num_train_steps=50",
+            "--learning_rate=0",
+            "--eval_steps=2",
+            "--early_stop_evaluations=3",
+            "--save_checkpoints_steps=3",
+        ]
+
+        def end():
+            run = setting.run(output, *flags)
+            assert run.wait() == 0, run.stderr
+            assert "No lower loss since step 2: ending at step 8." in run.stderr
+            lines = metrics(output)
+            best = [x["eval_best_step"] for x in lines if "eval_loss" in x]
+            assert [x["step"] for x in lines if "loss" in x] == [*range(1, 9)]
+            assert best == [2, 2, 2, 2]
+            return tensors(output, 8)
+
+        expected = end()
+        # What a run that was killed before its end finds.
+        for path in output.glob("model.ckpt-8.*"):
+            path.unlink()
+        found = end()
+        for name, value in expected.items():
+            np.testing.assert_array_equal(found[name], value, name)
+        # One that is over stays over, but goes on for more evaluations.
+        end()
+        flags[3] = "--early_stop_evaluations=4"
+        run = setting.run(output, *flags)
+        assert "No lower loss since step 2: ending at step 10." in run.stderr
+
+    def test_longer_run(self, setting, trained, tmp_path):
+        # More steps, another batch size: the data goes on where it was.
+        output = tmp_path / "out"
+        output.mkdir()
+        for name, content in contents(trained).items():
+            (output / name).write_bytes(content)
+        run = setting.run(output, "--num_train_steps=3", "--train_batch_size=4")
+        assert run.wait() == 0, run.stderr
+        assert "train_batch_size was 8 and is 4" in run.stderr
+        stored = tensors(output, 3)
+        assert stored["data_position/records"] == 2 * 8 + 4
+        assert [line["step"] for line in metrics(output)] == [1, 2, 3]
+
+    def test_vocabulary_of_the_start_is_kept_in_best(self, trained, tmp_path):
+        # The run goes on without looking at what it started from again.
+        start, data = tmp_path / "start", tmp_path / "data"
+        for folder in (start, data):
+            folder.mkdir()
+        text = "".join(f"{piece}\n" for piece in range(40))
+        (start / "vocab.txt").write_text(text)
+        for path in trained.glob("model.ckpt-2.*"):
+            (start / path.name).write_bytes(path.read_bytes())
+        setting = Setting.make(data)
+        pretraining_records.write_manifest(
+            setting.files,
+            vocab_sha256=hashlib.sha256(text.encode()).hexdigest(),
+        )
+        output = tmp_path / "out"
+        flags = f"--init_checkpoint={start}/model.ckpt-2"
+        run = setting.run(output, flags)
+        assert run.wait() == 0, run.stderr
+        run = setting.run(
+            output, flags, "--num_train_steps=4", "--eval_steps=1"
+        )
+        assert run.wait() == 0, run.stderr
+        assert (output / "best" / "vocab.txt").read_text() == text
+
+
+# ---- Where the original stopped ---------------------------------------------
+
+
+def _write_records(folder, pieces):
+    """Writes records whose pieces a model of so few has."""
+    rng = np.random.default_rng(0)
+    with tfrecord.Writer(folder / "small.tfrecord") as writer:
+        for _ in range(24):
+            values = pretraining_records.values(rng)
+            for name in ("input_ids", "masked_lm_ids"):
+                values[name] = values[name] % pieces
+            writer.write(record_types.PRETRAINING.encode(values))
+
+
+def test_goes_on_where_the_original_stopped(shared_data, tmp_path):
+    released = shared_data / "tf1_checkpoint"
+    config = json.loads((released / "bert_config.json").read_text())
+    _write_records(tmp_path, config["vocab_size"])
+    outputs = tmp_path / "original", tmp_path / "ours"
+    prefix = str(released / "bert_model.ckpt")
+    stored = tf1_files.read(prefix, list(tf1_files.shapes(prefix)))
+    # Step 20, behind 160 records in batches of 8.
+    place = {tf1_files.RECORDS: np.int64(160), tf1_files.SEED: 12345}
+    for output, more in zip(outputs, ({}, place), strict=True):
+        output.mkdir()
+        tf1_files.write(str(output / "model.ckpt-20"), stored | more)
+        run = scripts.run(
+            tmp_path / f"log-{output.name}",
+            "run_pretraining",
+            *("--do_train=true", f"--input_file={tmp_path}/*.tfrecord"),
+            f"--bert_config_file={released}/bert_config.json",
+            *(f"--output_dir={output}", "--max_seq_length=16"),
+            *("--max_predictions_per_seq=4", "--train_batch_size=8"),
+            *("--num_train_steps=22", "--num_warmup_steps=1", "--log_steps=1"),
+        )
+        assert run.wait() == 0, run.stderr
+        said = "going on behind 160 records (20 steps of 8)" in run.stderr
+        assert said == (not more)
+        assert "Going on from step 20" in run.stderr
+        assert [x["step"] for x in metrics(output)] == [21, 22]
+    assert_same_checkpoint(*outputs, 22)

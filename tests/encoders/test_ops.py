@@ -1,0 +1,356 @@
+"""The encoder's elementwise functions and dropout, by their formulas."""
+
+import math
+
+from bert_tf import configuration, modeling
+from bert_tf.encoders import layers, ops
+from tests import reference
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+
+def _uniform(shape, seed=0, low=-3.0, high=3.0):
+    return np.random.default_rng(seed).uniform(low, high, shape)
+
+
+# ---- Elementwise functions --------------------------------------------------
+
+
+class TestGelu:
+    @pytest.mark.parametrize(
+        ("dtype", "tolerance"), [(tf.float64, 1e-14), (tf.float32, 1e-6)]
+    )
+    def test_is_the_tanh_form(self, dtype, tolerance):
+        x = np.linspace(-10, 10, 2001)
+        np.testing.assert_allclose(
+            ops.gelu(tf.constant(x, dtype)),
+            reference.gelu(x),
+            rtol=0,
+            atol=tolerance,
+        )
+
+    @pytest.mark.parametrize(
+        ("dtype", "tolerance"),
+        # Where tanh is near 1, its float32 rounding of 1e-7 is multiplied by
+        # the slope of its argument, up to 40 here.
+        [(tf.float64, 1e-13), (tf.float32, 5e-6)],
+    )
+    def test_gradient_is_that_of_the_formula(self, dtype, tolerance):
+        x = tf.constant(np.linspace(-10, 10, 2001), tf.float64)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            cube = x + 0.044715 * x**3
+            y = 0.5 * x * (1 + tf.tanh(math.sqrt(2 / math.pi) * cube))
+        expected = tape.gradient(y, x, tf.sin(x))
+        x = tf.cast(x, dtype)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = ops.gelu(x)
+        np.testing.assert_allclose(
+            tape.gradient(y, x, tf.sin(x)), expected, rtol=0, atol=tolerance
+        )
+
+    def test_gradient_is_the_slope(self):
+        x = tf.constant(_uniform([40]))
+        analytic, numeric = tf.test.compute_gradient(ops.gelu, [x], delta=1e-5)
+        np.testing.assert_allclose(analytic[0], numeric[0], atol=1e-9)
+
+    def test_bfloat16_stays_bfloat16(self):
+        x = tf.constant([-1.0, 0.5, 2.0], tf.bfloat16)
+        y = ops.gelu(x)
+        assert y.dtype == tf.bfloat16
+        np.testing.assert_allclose(
+            tf.cast(y, tf.float32),
+            reference.gelu(np.array([-1, 0.5, 2])),
+            rtol=2**-6,
+        )
+
+
+class TestActivation:
+    def test_names(self):
+        x = np.linspace(-4, 4, 81)
+        erf = np.array([math.erf(value / math.sqrt(2)) for value in x])
+        expected = {
+            "gelu": reference.gelu(x),
+            "gelu_erf": x * (1 + erf) / 2,
+            "relu": np.maximum(x, 0),
+            "tanh": np.tanh(x),
+            "linear": x,
+        }
+        assert tuple(ops.ACTIVATIONS) == configuration.ACTIVATIONS
+        assert set(expected) == set(ops.ACTIVATIONS)
+        for name, values in expected.items():
+            np.testing.assert_allclose(
+                ops.ACTIVATIONS[name](tf.constant(x)),
+                values,
+                rtol=0,
+                atol=1e-8,  # TensorFlow's erf form holds sqrt(2) in float32
+                err_msg=name,
+            )
+
+
+def _normalize(x, gamma, beta):
+    return ops.normalize(x, gamma, beta, 1e-12)
+
+
+def _normalize_plainly(x, gamma, beta):
+    mean = tf.reduce_mean(x, axis=-1, keepdims=True)
+    variance = tf.reduce_mean((x - mean) ** 2, axis=-1, keepdims=True)
+    return gamma * (x - mean) / tf.sqrt(variance + 1e-12) + beta
+
+
+class TestNormalize:
+    def _arguments(self, dtype=tf.float64):
+        values = _uniform([2, 3, 7]), _uniform([7], 1), _uniform([7], 2)
+        return [tf.constant(value, dtype) for value in values]
+
+    @pytest.mark.parametrize(
+        ("dtype", "tolerance"), [(tf.float64, 1e-13), (tf.float32, 1e-5)]
+    )
+    def test_value_and_gradients(self, dtype, tolerance):
+        arguments = self._arguments()
+        upstream = tf.constant(_uniform([2, 3, 7], 3))
+        with tf.GradientTape() as tape:
+            tape.watch(arguments)
+            expected = _normalize_plainly(*arguments)
+        slopes = tape.gradient(expected, arguments, upstream)
+        arguments = self._arguments(dtype)
+        with tf.GradientTape() as tape:
+            tape.watch(arguments)
+            y = _normalize(*arguments)
+        got = tape.gradient(y, arguments, tf.cast(upstream, dtype))
+        for left, right in zip([y, *got], [expected, *slopes], strict=True):
+            np.testing.assert_allclose(left, right, rtol=0, atol=tolerance)
+
+    def test_gradient_is_the_slope(self):
+        analytic, numeric = tf.test.compute_gradient(
+            _normalize, self._arguments(), delta=1e-5
+        )
+        for left, right in zip(analytic, numeric, strict=True):
+            np.testing.assert_allclose(left, right, atol=1e-8)
+
+    def test_epsilon_is_inside_the_root(self):
+        x = tf.constant([[1.0, 3.0]], tf.float64)  # variance 1
+        one, zero = tf.ones([2], tf.float64), tf.zeros([2], tf.float64)
+        np.testing.assert_allclose(
+            ops.normalize(x, one, zero, 3.0), [[-0.5, 0.5]]
+        )
+
+    def test_layer_has_the_originals_epsilon(self):
+        epsilon = modeling.BertConfig(vocab_size=7).layer_norm_eps
+        layer = layers.LayerNorm(2, epsilon)
+        layer.build()
+        # A variance of 1e-12: with epsilon 1e-12 the root is of 2e-12.
+        y = layer(tf.constant([[-1e-6, 1e-6]]))
+        np.testing.assert_allclose(y, [[-(0.5**0.5), 0.5**0.5]], rtol=1e-5)
+
+
+class TestEmbed:
+    ids = np.array([[4, 0, 4], [1, 4, 2]], np.int32)  # 4 three times, no 3
+
+    def test_value_and_dense_gradient(self):
+        table = tf.constant(_uniform([5, 3]))
+        upstream = _uniform([2, 3, 3], 1)
+        with tf.GradientTape() as tape:
+            tape.watch(table)
+            rows = ops.embed(table, tf.constant(self.ids))
+        np.testing.assert_array_equal(rows, table.numpy()[self.ids])
+        expected = np.zeros([5, 3])
+        np.add.at(expected, self.ids, upstream)
+        gradient = tape.gradient(rows, table, tf.constant(upstream))
+        assert isinstance(gradient, tf.Tensor)  # no IndexedSlices
+        np.testing.assert_allclose(gradient, expected, rtol=1e-14)
+
+    def test_in_a_graph(self):
+        @tf.function
+        def gradient(table):
+            with tf.GradientTape() as tape:
+                tape.watch(table)
+                y = ops.embed(table, tf.constant(self.ids))
+            return tape.gradient(y, table)
+
+        np.testing.assert_array_equal(
+            gradient(tf.ones([5, 2])), [[1, 1], [1, 1], [1, 1], [0, 0], [3, 3]]
+        )
+
+    def test_bfloat16_adds_up_in_float32(self):
+        # In bfloat16 256 + 1 is 256.
+        table = tf.ones([3, 2], tf.bfloat16)
+        with tf.GradientTape() as tape:
+            tape.watch(table)
+            y = ops.embed(table, tf.ones([64, 64], tf.int32))
+        gradient = tape.gradient(y, table)
+        assert gradient.dtype == tf.bfloat16
+        expected = [[0, 0], [4096, 4096], [0, 0]]
+        np.testing.assert_array_equal(tf.cast(gradient, tf.int32), expected)
+
+
+class TestAffine:
+    def test_any_number_of_axes(self):
+        kernel, bias = _uniform([4, 5], 1), _uniform([5], 2)
+        for shape in ([3, 4], [2, 3, 4], [2, 1, 3, 4], [0, 3, 4]):
+            x = _uniform(shape)
+            y = ops.affine(
+                tf.constant(x), tf.constant(kernel), tf.constant(bias)
+            )
+            assert y.shape == (*shape[:-1], 5)
+            np.testing.assert_allclose(y, x @ kernel + bias, rtol=1e-12)
+
+    @pytest.mark.parametrize(
+        ("size_in", "size_out"), [(3, 5), (1024, 2), (2, 1024), (1024, 1024)]
+    )
+    def test_gradients(self, size_in, size_out):
+        # Rows of 4 KiB are made longer on the way.
+        x, kernel, bias, dy = (
+            tf.constant(_uniform(shape, i), tf.float32)
+            for i, shape in enumerate(
+                [
+                    (2, 3, size_in),
+                    (size_in, size_out),
+                    (size_out,),
+                    (2, 3, size_out),
+                ]
+            )
+        )
+        with tf.GradientTape() as tape:
+            tape.watch((x, kernel, bias))
+            y = ops.affine(x, kernel, bias)
+        found = tape.gradient(y, (x, kernel, bias), output_gradients=dy)
+        rows, d_rows = (t.numpy().astype(float).reshape(6, -1) for t in (x, dy))
+        expected = (
+            (d_rows @ kernel.numpy().astype(float).T).reshape(x.shape),
+            rows.T @ d_rows,
+            d_rows.sum(axis=0),
+        )
+        for ours, theirs in zip(found, expected, strict=True):
+            scale = np.abs(theirs).max()
+            np.testing.assert_allclose(ours, theirs, atol=1e-6 * scale)
+
+
+# ---- Attention --------------------------------------------------------------
+
+
+def _attend_plainly(q, k, v, mask, rate, seed):
+    scores = tf.matmul(q, k, transpose_b=True) + mask
+    kept = ops.dropout(tf.nn.softmax(scores), rate, seed)
+    return tf.matmul(kept, v)
+
+
+class TestAttend:
+    @pytest.mark.parametrize("seed", [None, (1, 2)])
+    @pytest.mark.parametrize(
+        ("rows", "mask_rows"), [(6, 1), (6, 6), (2, 1), (2, 2)]
+    )
+    def test_value_and_gradients(self, seed, rows, mask_rows):
+        # [B, N, R or S, H], with the padding of the second row masked out.
+        shapes = [(2, 3, rows, 4), (2, 3, 6, 4), (2, 3, 6, 4)]
+        arrays = [_uniform(shape, i) for i, shape in enumerate(shapes)]
+        q, k, v = (tf.constant(array, tf.float32) for array in arrays)
+        mask = np.zeros([2, 1, mask_rows, 6], np.float32)
+        mask[1, ..., 4:] = -10000
+        dy = tf.constant(_uniform(shapes[0], 4), tf.float32)
+        results = []
+        for function in (ops.attend, _attend_plainly):
+            with tf.GradientTape() as tape:
+                tape.watch((q, k, v))
+                y = function(q, k, v, tf.constant(mask), 0.3, seed)
+            gradients = tape.gradient(y, (q, k, v), output_gradients=dy)
+            results.append([y, *gradients])
+        for found, expected in zip(*results, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-5)
+
+    def test_bfloat16_stays_near(self):
+        arrays = [tf.constant(_uniform((2, 2, 8, 4), i)) for i in range(4)]
+        results = []
+        for dtype in (tf.bfloat16, tf.float32):
+            q, k, v, dy = (tf.cast(array, dtype) for array in arrays)
+            with tf.GradientTape() as tape:
+                tape.watch((q, k, v))
+                y = ops.attend(q, k, v, tf.zeros([2, 1, 1, 8]), 0, None)
+            gradients = tape.gradient(y, (q, k, v), output_gradients=dy)
+            assert {x.dtype for x in (y, *gradients)} == {dtype}
+            results.append([tf.cast(x, tf.float32) for x in (y, *gradients)])
+        for found, expected in zip(*results, strict=True):
+            error = np.linalg.norm(found - expected)
+            assert 0 < error < 0.03 * np.linalg.norm(expected)
+
+
+# ---- Dropout ----------------------------------------------------------------
+
+
+class TestDropout:
+    x = tf.constant(_uniform([200, 1000], low=1, high=2), tf.float32)
+
+    def _mask(self, rate, seed):
+        return ops.dropout(self.x, rate, tf.constant(seed)).numpy() != 0
+
+    @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+    def test_rate_and_scale(self, rate):
+        y = ops.dropout(self.x, rate, tf.constant([1, 2])).numpy()
+        kept = y != 0
+        # Five standard deviations of a binomial distribution.
+        spread = 5 * math.sqrt(rate * (1 - rate) / kept.size)
+        assert abs(kept.mean() - (1 - rate)) < spread
+        # The share of places that are dropped on average, exactly.
+        share = np.float32(round(rate * 2**16) / 2**16)
+        assert abs(share - rate) < 1e-5
+        scaled = self.x.numpy() / (1 - share)
+        np.testing.assert_allclose(y[kept], scaled[kept], rtol=2e-7)
+
+    @pytest.mark.parametrize("size", [1, 2, 7])
+    def test_any_width(self, size):
+        x = tf.ones([20000, size])
+        y = ops.dropout(x, 0.25, tf.constant([3, 1])).numpy()
+        spread = 5 * math.sqrt(0.25 * 0.75 / len(y))
+        assert np.all(abs((y != 0).mean(axis=0) - 0.75) < spread)
+
+    def test_places_that_share_bits_are_independent(self):
+        # One integer decides about a place and that half a row further.
+        kept = self._mask(0.5, [7, 8])
+        same = kept[:, :500] == kept[:, 500:]
+        assert abs(same.mean() - 0.5) < 5 * 0.5 / math.sqrt(same.size)
+
+    def test_same_mask_where_there_is_another_device(self, monkeypatch):
+        x = self.x[:, :999]
+        here = ops.dropout(x, 0.1, tf.constant([5, 6]))
+        monkeypatch.setattr(ops, "_on_cpus", lambda: False)
+        there = ops.dropout(x, 0.1, tf.constant([5, 6]))
+        np.testing.assert_array_equal(here, there)
+
+    def test_mean_is_preserved(self):
+        y = ops.dropout(self.x, 0.1, tf.constant([3, 4])).numpy()
+        x = self.x.numpy().astype(np.float64)
+        # Each element adds x (kept / 0.9 - 1), of variance x^2 0.1 / 0.9.
+        spread = 5 * math.sqrt((x**2).sum() / 9) / x.size
+        assert abs(y.mean(dtype=np.float64) - x.mean()) < spread
+
+    def test_same_seed_same_mask(self):
+        first = self._mask(0.1, [5, 6])
+        np.testing.assert_array_equal(first, self._mask(0.1, [5, 6]))
+
+    @pytest.mark.parametrize("other", [[5, 7], [6, 6], [6, 5]])
+    def test_other_seed_independent_mask(self, other):
+        both = self._mask(0.5, [5, 6]) == self._mask(0.5, other)
+        assert abs(both.mean() - 0.5) < 5 * 0.5 / math.sqrt(both.size)
+
+    def test_no_seed_or_no_rate_is_identity(self):
+        assert ops.dropout(self.x, 0.1, None) is self.x
+        assert ops.dropout(self.x, 0.0, tf.constant([1, 2])) is self.x
+
+    def test_gradient_goes_where_the_value_went(self):
+        x = self.x[:2]
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = ops.dropout(x, 0.5, tf.constant([1, 2]))
+        np.testing.assert_array_equal(
+            tape.gradient(y, x), np.where(y.numpy() != 0, 2, 0)
+        )
+
+    def test_bfloat16_has_the_same_mask(self):
+        y = ops.dropout(tf.cast(self.x, tf.bfloat16), 0.1, tf.constant([5, 6]))
+        assert y.dtype == tf.bfloat16
+        np.testing.assert_array_equal(
+            tf.cast(y, tf.float32).numpy() != 0, self._mask(0.1, [5, 6])
+        )

@@ -1,0 +1,147 @@
+"""Values of flags, flags that are not used, and `--help`."""
+
+from tests import small_script
+
+import pytest
+
+
+class TestValues:
+    @pytest.mark.parametrize(
+        ("given", "expected"),
+        [
+            ("--rate=nan", "--rate must be a number, at least 0 and at most 1"),
+            ("--rate=inf", "--rate must be a number, at least 0 and at most 1"),
+            ("--rate=1.5", "--rate must be a number, at least 0 and at most 1"),
+            ("--rate=fast", "--rate must be a number, at least 0"),
+            ("--rate=", "--rate must be a number, at least 0"),
+            ("--epochs=0", "--epochs must be a number, above 0."),
+            ("--epochs=nan", "--epochs must be a number, above 0."),
+            ("--epochs=-inf", "--epochs must be a number, above 0."),
+            ("--steps=0", "--steps must be a whole number, at least 1."),
+            ("--steps=1.5", "--steps must be a whole number, at least 1."),
+            ("--steps=1e3", "--steps must be a whole number, at least 1."),
+            ("--kind=circle", "--kind must be one of line, curve."),
+            ("--kind=LINE", "--kind must be one of line, curve."),
+            ("--limit=low", "--limit must be a number or auto."),
+            ("--limit=nan", "--limit must be a number or auto."),
+            ("--do_train=perhaps", "--do_train must be true or false."),
+        ],
+    )
+    def test_refused(self, tmp_path, given, expected):
+        line = small_script.refused(tmp_path, given)
+        assert line.startswith(expected)
+        assert line.endswith(f"Received: {given.removeprefix('--')}")
+
+    @pytest.mark.parametrize(
+        "given", ["--rate=1", "--rate=1e-3", "--epochs=.5", "--kind=curve"]
+    )
+    def test_taken(self, tmp_path, given):
+        assert small_script.taken(tmp_path, given, "--do_train") == []
+
+    def test_unknown_flag_names_the_nearest(self, tmp_path):
+        assert small_script.refused(tmp_path, "--epoch=3") == (
+            "There is no flag --epoch. Did you mean --epochs? "
+            "python script.py --help shows all."
+        )
+
+    def test_unknown_flag_with_none_near(self, tmp_path):
+        line = small_script.refused(tmp_path, "--xyzzy")
+        assert line.startswith("There is no flag --xyzzy. python script.py")
+
+    def test_argument_without_dashes(self, tmp_path):
+        line = small_script.refused(tmp_path, "model")
+        assert line == (
+            "Only flags are expected, as --name=value. Received: 'model'"
+        )
+
+    def test_required(self, tmp_path):
+        line = small_script.refused(tmp_path, required=True)
+        assert line.startswith("Give --name (Its name). python script.py")
+
+    @pytest.mark.parametrize(
+        "name", ["output_dir", "output_file", "model", "input_file"]
+    )
+    def test_empty_path(self, tmp_path, name):
+        line = small_script.refused(tmp_path, f"--{name}=")
+        assert line.startswith(f"--{name} is empty. Is a variable of the shell")
+
+
+class TestUsed:
+    def test_flags_of_a_phase_that_is_not_done_are_told(self, tmp_path):
+        assert small_script.taken(tmp_path, "--rate=0.1", "--steps=3") == [
+            "WARNING: Not used, as they go with --do_train: --rate, --steps."
+        ]
+
+    def test_defaults_are_not_told(self, tmp_path):
+        # As a flags.txt has them.
+        assert small_script.taken(tmp_path, "--rate=0.5", "--kind=line") == []
+
+    def test_flags_that_are_used_are_not_told(self, tmp_path):
+        given = ["--do_train", "--rate=0.1", "--kind=curve", "--power=2"]
+        assert small_script.taken(tmp_path, *given) == []
+
+    def test_flag_of_another_choice_is_refused(self, tmp_path):
+        line = small_script.refused(tmp_path, "--do_train", "--power=2")
+        assert line == (
+            "--power goes with --kind=curve: leave it out. "
+            "Received: power=2.0, kind=line"
+        )
+
+    def test_flag_that_excludes_another_is_refused(self, tmp_path):
+        line = small_script.refused(tmp_path, "--show=3", "--workers=2")
+        assert line == (
+            "--workers goes without --show: leave it out. "
+            "Received: workers=2, show=3"
+        )
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """What --help shows."""
+    done = small_script.run(
+        tmp_path_factory.mktemp("help"), "--help", required=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+class TestHelp:
+    def test_example_keeps_its_lines(self, page):
+        assert page.startswith(
+            "script.py: Does what a test asks.\n\n"
+            "    python script.py --output_dir=/tmp/run \\\n"
+            "        --do_train\n"
+        )
+
+    def test_sections_in_order_and_required_ones_first(self, page):
+        titles = [
+            line
+            for line in page.splitlines()
+            if line.endswith(":") and not line.startswith(" ")
+        ]
+        assert titles == [
+            *("Required:", "What to do:", "Data:", "Output:", "Training:"),
+        ]
+        required = page[page.index("Required:") : page.index("What to do:")]
+        assert "  --name=TEXT\n      Its name.\n" in required
+        assert page.count("--name=") == 1
+
+    def test_values_and_defaults(self, page):
+        for text in (
+            "  --do_train=true|false\n      Whether to train. (default: false)",
+            "  --kind=line|curve\n      Which. (default: line)",
+            "  --rate=NUMBER\n      How fast. (default: 0.5)",
+            "  --limit=NUMBER|auto\n",
+            "  --input_file=PATHS\n      What is read.\n",
+        ):
+            assert text in page
+
+    def test_rare_flags_are_in_the_full_page_only(self, page, tmp_path):
+        assert "--steps" not in page
+        assert "--helpfull shows 1 more flags." in page
+        full = small_script.run(tmp_path, "--helpfull")
+        assert full.returncode == 0
+        assert "  --steps=N\n      How many.\n" in full.stdout
+
+    def test_lines_fit_the_screen(self, page):
+        assert max(map(len, page.splitlines())) <= 80

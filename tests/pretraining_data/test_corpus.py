@@ -1,0 +1,194 @@
+"""Tests of bert_tf/pretraining_data/corpus.py."""
+
+import dataclasses
+import gzip
+import itertools
+import json
+
+from bert_tf.pretraining_data import corpus
+
+import pytest
+
+
+def read(files, reader, unit_bytes=corpus.UNIT_BYTES):
+    units = corpus.plan(files, reader.input_format, unit_bytes)
+    return [list(corpus.read(unit, reader)) for unit in units]
+
+
+def flat(lists):
+    return list(itertools.chain.from_iterable(lists))
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Three files of 100, 50 and 20 documents of 20 bytes."""
+    paths = []
+    for name, number in (("b", 100), ("a", 50), ("c", 20)):
+        path = tmp_path / f"{name}.txt"
+        path.write_text("".join(f"One. Two {i:08}.\n\n" for i in range(number)))
+        paths.append(str(path))
+    return paths
+
+
+class TestPlan:
+    def test_cuts_large_files_and_joins_small_ones(self, files):
+        units = corpus.plan(files, "lines", 1000)
+        a, b, c = sorted(files)
+        assert [unit.index for unit in units] == list(range(len(units)))
+        assert [
+            [(part.file, part.number, part.start, part.end) for part in u.parts]
+            for u in units
+        ] == [
+            [(a, 0, 0, None)],
+            [(b, 1, 0, 1000)],
+            [(b, 1, 1000, None)],
+            [(c, 2, 0, None)],
+        ]
+        assert [unit.size for unit in units] == [1000, 1000, 1000, 400]
+        (unit,) = corpus.plan(files, "lines")
+        assert [part.file for part in unit.parts] == [a, b, c]
+        assert unit.size == 3400
+
+    def test_depends_on_no_order(self, files):
+        a, b, c = files
+        assert corpus.plan([c, a, b, a], "lines", 300) == corpus.plan(
+            files, "lines", 300
+        )
+
+    def test_compressed_files_are_whole_and_count_for_more(self, tmp_path):
+        paths = []
+        for name in "abc":
+            path = tmp_path / f"{name}.gz"
+            path.write_bytes(bytes(100))
+            paths.append(str(path))
+        units = corpus.plan(paths, "lines", 900)
+        assert [len(unit.parts) for unit in units] == [2, 1]
+        assert len(corpus.plan(paths, "lines", 10)) == 3
+
+    def test_103_megabytes_are_seven_units(self, shared_data):
+        file = str(shared_data / "corpus" / "enwiki_AA.txt")
+        units = corpus.plan([file], "wikiextractor")
+        assert len(units) == 7
+        assert max(unit.size for unit in units) < corpus.UNIT_BYTES
+
+
+class TestRead:
+    @pytest.mark.parametrize("unit_bytes", [10, 90, 1000, 10_000])
+    def test_all_documents_once(self, files, unit_bytes):
+        reader = corpus.Reader()
+        documents = flat(read(files, reader, unit_bytes))
+        assert documents == flat(read(files, reader))
+        assert len(documents) == 170
+        keys = [document.key for document in documents]
+        assert len(set(keys)) == 170
+        # Of the file's place among the sorted, and of the place in it.
+        assert keys[:2] == [0, 20]
+        assert keys[50] == 1 << 40
+
+    @pytest.mark.parametrize(
+        "input_format", ["documents", "files", "jsonl", "wikiextractor"]
+    )
+    def test_splits_sentences(self, tmp_path, input_format):
+        text = 'The U.S. Army and Dr. J. K. Lee paid $3.50. "Yes!" They left.'
+        expected = [
+            "The U.S. Army and Dr. J. K. Lee paid $3.50.",
+            '"Yes!"',
+            "They left.",
+        ]
+        if input_format == "jsonl":
+            text = json.dumps({"text": text})
+        elif input_format == "wikiextractor":
+            text = f'<doc id="1">\nTitle\n\n{text}\n</doc>'
+        elif input_format == "files":
+            text = text.replace(" J.", "\nJ.")
+            expected[0] = expected[0].replace(" J.", "\nJ.")
+        path = tmp_path / "a"
+        path.write_text(text + "\n")
+        reader = corpus.Reader(input_format)
+        ((document,),) = read([str(path)], reader)
+        assert document.sentences == expected
+
+    def test_languages(self, tmp_path):
+        path = tmp_path / "a"
+        path.write_text("今天天气很好。我们去公园吧！好吗？\n")
+        ((document,),) = read([str(path)], corpus.Reader("documents"))
+        assert len(document.sentences) == 3
+        path.write_text("Er kam am 3. Mai, d.h. gestern. Sie auch.\n")
+        reader = corpus.Reader("documents", language="de")
+        ((document,),) = read([str(path)], reader)
+        assert document.sentences[-1] == "Sie auch."
+
+    @pytest.mark.parametrize("language", ["en", "fr", "ru", "zh"])
+    def test_spaces_before_periods(self, tmp_path, language):
+        # All white space there is.
+        spaces = [c for c in map(chr, range(0x10000)) if c.isspace()]
+        text = "".join(f"Vitamin C{c}. So did I{c}{c}. " for c in spaces)
+        path = tmp_path / "a"
+        path.write_text(text.replace("\n", " "), encoding="utf-8", newline="")
+        reader = corpus.Reader("documents", language=language)
+        ((document,),) = read([str(path)], reader)
+        assert " ".join(document.sentences).split() == text.split()
+
+    def test_empty_documents_are_there_to_be_counted(self, tmp_path):
+        path = tmp_path / "a"
+        path.write_text("One.\n\n \nTwo.\n")
+        (documents,) = read([str(path)], corpus.Reader("documents"))
+        assert [x.sentences for x in documents] == [["One."], [], [], ["Two."]]
+
+    def test_of_compressed_files_the_same(self, files, tmp_path):
+        compressed = []
+        for file in files:
+            with open(file, "rb") as stream:
+                data = gzip.compress(stream.read())
+            compressed.append(f"{file}.gz")
+            (tmp_path / compressed[-1]).write_bytes(data)
+        reader = corpus.Reader()
+        assert flat(read(compressed, reader)) == flat(read(files, reader))
+
+    def test_of_real_text_no_document_is_lost(self, shared_data):
+        file = shared_data / "corpus" / "enwiki_AA.txt"
+        reader = corpus.Reader("wikiextractor")
+        units = corpus.plan([str(file)], "wikiextractor", 1 << 20)
+        # Each alone, as by workers: three side by side.
+        parts = [list(corpus.read(unit, reader)) for unit in units[:3]]
+        end = units[2].parts[0].end
+        part = dataclasses.replace(units[0].parts[0], end=end)
+        whole = corpus.Unit(0, (part,), 0)
+        assert list(corpus.read(whole, reader)) == flat(parts)
+        titles = file.read_bytes()[:end].count(b"<doc ")
+        assert sum(map(len, parts)) == titles
+
+
+class TestReader:
+    def test_unknown_values(self):
+        with pytest.raises(ValueError, match=r"input_format.*lines.*'xml'"):
+            corpus.Reader("xml")
+        with pytest.raises(ValueError, match=r"on_bad_text.*replace.*'skip'"):
+            corpus.Reader(on_bad_text="skip")
+
+    @pytest.mark.parametrize("language", ["German", "DE", "d", ""])
+    def test_no_language(self, language):
+        with pytest.raises(ValueError, match=f"ISO 639, .*='{language}'"):
+            corpus.Reader(language=language)
+
+
+class TestPieces:
+    def document(self, key, size):
+        return corpus.Document(key, ["x"], size)
+
+    def test_are_of_bounded_size(self):
+        documents = [self.document(i, 30) for i in range(100)]
+        pieces = list(corpus.pieces(documents, 100))
+        assert flat(pieces) == documents
+        assert {len(piece) for piece in pieces[:-1]} == {6}  # 2 x 100 bytes
+
+    def test_a_unit_is_one_piece(self, files):
+        reader = corpus.Reader()
+        for unit in corpus.plan(files, "lines", 200):
+            documents = list(corpus.read(unit, reader))
+            assert list(corpus.pieces(documents, 200)) == [documents]
+
+    def test_a_large_document_is_a_piece(self):
+        documents = [self.document(size, size) for size in (1, 999, 2)]
+        assert list(map(len, corpus.pieces(documents, 10))) == [1, 1, 1]
+        assert list(corpus.pieces([], 10)) == []

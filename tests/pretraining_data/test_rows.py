@@ -1,0 +1,207 @@
+"""Sequences as rows of records."""
+
+from bert_tf import vocabularies
+from bert_tf.pretraining_data import rows as pretraining_rows
+from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.records import masking
+from bert_tf.records import types as record_types
+from tests import pretraining_documents as documents
+
+import numpy as np
+import pytest
+
+V = documents.VOCABULARY
+OBJECTIVES = pretraining_sequences.OBJECTIVES
+
+
+def make(settings, corpus=None, vocabulary=V, seed=1):
+    """Sequences, and the features of their records."""
+    if corpus is None:
+        corpus = documents.make_corpus(documents.make_documents())
+    sequences = pretraining_sequences.create_sequences(
+        corpus, None, settings, V.template, 1, 0
+    )
+    rng = np.random.default_rng(seed)
+    return sequences, pretraining_rows.features(
+        sequences, vocabulary, settings, rng
+    )
+
+
+def expected_rows(sequences, vocabulary=V):
+    """(ids, segments, label) of every sequence."""
+    rows = []
+    for i, (middle, label) in enumerate(
+        zip(sequences.middles, sequences.labels, strict=True)
+    ):
+        tokens = sequences.tokens[slice(*sequences.starts[i : i + 2])].tolist()
+        first, second = tokens[:middle], tokens[middle:]
+        ids = [vocabulary.special.cls.id, *first, vocabulary.special.sep.id]
+        segments = [0] * len(ids)
+        if second:
+            ids += [*second, vocabulary.special.sep.id]
+            segments += [1] * (len(second) + 1)
+        rows.append((ids, segments, int(label)))
+    return rows
+
+
+def found_rows(rows):
+    """The same, read from padded or packed features without masks."""
+    found = []
+    for i, ids in enumerate(rows["input_ids"]):
+        numbers = rows.get("sequence_ids", rows["input_mask"])[i]
+        for slot in range(numbers.max()):
+            inside = numbers == slot + 1
+            found.append(
+                (
+                    ids[inside].tolist(),
+                    rows["segment_ids"][i][inside].tolist(),
+                    int(rows["next_sentence_labels"][i, slot]),
+                )
+            )
+    return found
+
+
+class TestFeatures:
+    @pytest.mark.parametrize("objective", OBJECTIVES)
+    @pytest.mark.parametrize("policy", masking.POLICIES)
+    @pytest.mark.parametrize("pack", [False, True])
+    def test_are_made_of_the_text(self, objective, policy, pack):
+        settings = pretraining_sequences.Settings(
+            64, 9, objective=objective, masking=policy, pack=pack
+        )
+        sequences, rows = make(settings)
+        rows["input_ids"] = documents.restore(rows)
+        found, expected = found_rows(rows), expected_rows(sequences)
+        if pack:
+            found, expected = sorted(found), sorted(expected)
+        assert found == expected
+        counts = rows["masked_lm_weights"].sum(axis=1)
+        assert counts.max() <= 9
+        # A sequence of one long word has none, as in the original.
+        assert np.mean(counts == 0) < (0.05 if policy != "token" else 1e-9)
+
+    @pytest.mark.parametrize("dynamic", [False, True])
+    @pytest.mark.parametrize("pack", [False, True])
+    def test_are_records_of_their_type(self, dynamic, pack):
+        settings = pretraining_sequences.Settings(
+            64, 9, dynamic_masking=dynamic, pack=pack, max_sequences_per_row=5
+        )
+        _, rows = make(settings)
+        record_type = record_types.PRETRAINING_TYPES[settings.record_type]
+        serialized = record_type.encode_batch(rows)
+        parsed = record_type.parse(serialized, {"S": 64, "P": 9, "K": 5})
+        assert parsed.keys() == rows.keys()
+        for name, array in rows.items():
+            np.testing.assert_array_equal(parsed[name], array)
+
+    def test_unmasked_ones_say_where_words_begin(self):
+        settings = pretraining_sequences.Settings(64, 9, dynamic_masking=True)
+        sequences, rows = make(settings)
+        assert found_rows(rows) == expected_rows(sequences)
+        ids = rows["input_ids"]
+        is_text = ~np.isin(ids, [0, V.special.cls.id, V.special.sep.id])
+        begins = np.zeros_like(is_text)
+        begins[:, 1:] = ~is_text[:, :-1]
+        np.testing.assert_array_equal(
+            rows["word_starts"], is_text & (begins | ~V.continues[ids])
+        )
+        # Some segments begin inside of a word, where they were cut off.
+        assert (begins & is_text & V.continues[ids]).any()
+
+    def test_same_seed_same_features(self):
+        settings = pretraining_sequences.Settings(64, 9, pack=True)
+        (_, one), (_, two), (_, other) = (
+            make(settings, seed=i) for i in (1, 1, 2)
+        )
+        for name, array in one.items():
+            np.testing.assert_array_equal(array, two[name])
+        assert not np.array_equal(one["input_ids"], other["input_ids"])
+
+    def test_real_text(self, shared_data):
+        vocabulary = vocabularies.open(
+            shared_data / "vocab" / "bert_cased.txt", do_lower_case=False
+        )
+        tokenizer = vocabulary.tokenizer()
+        path = shared_data / "corpus" / "enwiki_AA.txt"
+        with path.open(encoding="utf-8") as file:
+            text = file.read(100_000)
+        articles = [
+            [tokenizer.tokenize(line) for line in article.split(". ") if line]
+            for article in text.split("</doc>")
+        ]
+        corpus = documents.make_corpus(articles, vocabulary.ids)
+        settings = pretraining_sequences.Settings(masking="whole_word")
+        sequences, rows = make(settings, corpus, vocabulary)
+        rows["input_ids"] = documents.restore(rows)
+        assert found_rows(rows) == expected_rows(sequences, vocabulary)
+
+
+class TestPacked:
+    def test_borders(self):
+        settings = pretraining_sequences.Settings(
+            64, 9, pack=True, short_seq_prob=0.9
+        )
+        sequences, rows = make(settings)
+        assert len(rows["input_ids"]) < 0.8 * len(sequences)
+        ids, numbers = documents.restore(rows), rows["sequence_ids"]
+        np.testing.assert_array_equal(numbers > 0, rows["input_mask"])
+        # Positions start anew at each [CLS], and nowhere else.
+        np.testing.assert_array_equal(
+            (rows["position_ids"] == 0) & (numbers > 0), ids == V.special.cls.id
+        )
+        steps = np.diff(rows["position_ids"], axis=1)
+        same = (np.diff(numbers, axis=1) == 0) & (numbers[:, 1:] > 0)
+        assert (steps[same] == 1).all()
+        for row in range(len(ids)):
+            count = numbers[row].max()
+            weights = rows["next_sentence_weights"][row]
+            assert weights.tolist() == [1] * count + [0] * (8 - count)
+            np.testing.assert_array_equal(
+                rows["cls_positions"][row, :count],
+                np.flatnonzero(ids[row] == V.special.cls.id),
+            )
+            assert not rows["cls_positions"][row, count:].any()
+
+    def test_every_sequence_has_its_predictions(self):
+        settings = pretraining_sequences.Settings(
+            64, 9, pack=True, short_seq_prob=0.9
+        )
+        _, rows = make(settings)
+        row, slot = np.nonzero(rows["masked_lm_weights"])
+        place = rows["masked_lm_positions"][row, slot]
+        chosen = np.zeros_like(rows["input_ids"])
+        chosen[row, place] = 1
+        for number in range(1, 9):
+            inside = rows["sequence_ids"] == number
+            lengths = inside.sum(axis=1)
+            expected = np.clip(np.rint(0.15 * lengths), 1, 9) * (lengths > 0)
+            np.testing.assert_array_equal(
+                (chosen * inside).sum(axis=1), expected
+            )
+
+
+class TestStatistics:
+    @pytest.mark.parametrize("pack", [False, True])
+    def test_counts(self, pack):
+        settings = pretraining_sequences.Settings(64, 9, pack=pack)
+        sequences, rows = make(settings)
+        counts = pretraining_rows.statistics(rows, V)
+        assert counts["instances"] == len(sequences)
+        assert counts["rows"] == len(rows["input_ids"])
+        assert counts["random_next"] == sequences.labels.sum()
+        real = sequences.lengths(V.template).sum()
+        assert counts["real_tokens"] == real
+        assert counts["padding_tokens"] == 64 * counts["rows"] - real
+        predictions = rows["masked_lm_weights"].sum()
+        assert counts["predictions"] == predictions
+        changed = (documents.restore(rows) != rows["input_ids"]).sum()
+        assert counts["predictions_unchanged"] == predictions - changed
+        masked = (rows["input_ids"] == V.special.mask.id).sum()
+        assert counts["predictions_masked"] == masked
+
+    def test_without_masks(self):
+        settings = pretraining_sequences.Settings(64, 9, dynamic_masking=True)
+        sequences, rows = make(settings)
+        counts = pretraining_rows.statistics(rows, V)
+        assert counts["instances"] == len(sequences)
+        assert counts["predictions"] == 0

@@ -1,0 +1,317 @@
+"""Tests of bert_tf/pretraining_data/segments.py."""
+
+import random
+
+from bert_tf.pretraining_data import segments
+from bert_tf.pretraining_data import sequences as pretraining_sequences
+from tests import pretraining_documents as documents
+
+import numpy as np
+import pytest
+from scipy import stats
+
+assert_share = documents.assert_share
+
+
+def make_text(lengths, first_key=0):
+    """Documents of sentences of so many tokens."""
+    return segments.Text(
+        pretraining_sequences.borders([x for doc in lengths for x in doc]),
+        pretraining_sequences.borders([len(doc) for doc in lengths]),
+        np.arange(first_key, first_key + len(lengths), dtype=np.uint64),
+    )
+
+
+def random_lengths(seed=0, number=40, sentences=12, tokens=30):
+    rng = random.Random(seed)
+    return [
+        [rng.randint(1, tokens) for _ in range(rng.randint(1, sentences))]
+        for _ in range(number)
+    ]
+
+
+def document_starts(text):
+    return text.sentences[text.documents]
+
+
+def documents_of(text, tokens):
+    """The document that each token belongs to."""
+    return np.searchsorted(document_starts(text), tokens, side="right") - 1
+
+
+def cut(function, text, *args, repetitions=1, seed=1):
+    """The ranges of several repetitions."""
+    parts = [function(text, *args, seed, i) for i in range(repetitions)]
+    return segments.Ranges(
+        *(
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("starts", "ends", "labels")
+        )
+    )
+
+
+def pairs_of(text, *args, **kwargs):
+    return cut(segments.next_sentences, text, text, *args, **kwargs)
+
+
+class TestNextSentences:
+    @pytest.mark.parametrize("short_seq_prob", [0, 0.1, 1])
+    def test_distributions_are_the_originals(self, short_seq_prob):
+        settings = pretraining_sequences.Settings(
+            64, 10, short_seq_prob=short_seq_prob
+        )
+        lengths = random_lengths()
+        text = make_text(lengths)
+        ours = pairs_of(text, 61, short_seq_prob, repetitions=60)
+        tokens = [[["w"] * n for n in document] for document in lengths]
+        rng = random.Random(4)
+        reference = [
+            (len(a), len(b), is_random_next, repetition)
+            for repetition in range(60)
+            for index in range(len(tokens))
+            for a, b, is_random_next in documents.reference_pairs(
+                tokens, index, settings, rng
+            )
+        ]
+        first, second, label, repetition = np.array(reference).T
+        our_first, our_second = (ours.ends - ours.starts).T
+        numbers = [
+            len(pairs_of(text, 61, short_seq_prob, seed=i + 2).labels)
+            for i in range(60)
+        ]
+        test = stats.ttest_ind(numbers, np.bincount(repetition))
+        assert test.pvalue > documents.SIGNIFICANCE
+        same = documents.assert_same_distribution
+        same(our_first, first)
+        same(our_second, second)
+        same(our_first + our_second, first + second)
+        for value in (0, 1):
+            same(our_first[ours.labels == value], first[label == value])
+        table = [np.bincount(ours.labels), np.bincount(label)]
+        assert stats.chi2_contingency(table).pvalue > documents.SIGNIFICANCE
+
+    def test_random_next_is_even_where_there_is_a_choice(self):
+        # Pairs of sentences that always fill a sequence.
+        text = make_text([[30] * 40] * 20)
+        pairs = pairs_of(text, 61, 0, repetitions=20)
+        # Each document ends in one sentence alone if its last pair but one
+        # was random; such a pair is random without a choice.
+        alone = np.isin(pairs.starts[:, 0], document_starts(text)[1:] - 30)
+        chosen = pairs.labels[~alone]
+        assert_share(chosen.sum(), len(chosen), 0.5)
+        assert pairs.labels[alone].all()
+
+    def test_random_next_is_of_another_document(self):
+        text = make_text(random_lengths(number=6))
+        pairs = pairs_of(text, 61, 0.1, repetitions=200)
+        first, second = documents_of(text, pairs.starts).T
+        np.testing.assert_array_equal(first != second, pairs.labels)
+        # Each of the others as often.
+        for document in range(6):
+            of_document = second[pairs.labels & (first == document)]
+            counts = np.delete(np.bincount(of_document, minlength=6), document)
+            pvalue = stats.chisquare(counts).pvalue
+            assert pvalue > documents.SIGNIFICANCE
+
+    def test_random_next_may_be_of_the_partner(self):
+        lengths = random_lengths(number=6)
+        text, both = make_text(lengths[:1]), make_text(lengths)
+        pairs = cut(
+            segments.next_sentences, text, both, 61, 0.1, repetitions=200
+        )
+        first, second = documents_of(both, pairs.starts).T
+        assert not first.any()
+        np.testing.assert_array_equal(second > 0, pairs.labels)
+        counts = np.bincount(second[pairs.labels])[1:]
+        assert len(counts) == 5
+        assert stats.chisquare(counts).pvalue > documents.SIGNIFICANCE
+
+    def test_no_segment_crosses_the_border_of_a_document(self):
+        text = make_text(random_lengths())
+        pairs = pairs_of(text, 61, 0.1, repetitions=20)
+        np.testing.assert_array_equal(
+            documents_of(text, pairs.starts), documents_of(text, pairs.ends - 1)
+        )
+
+    def test_a_document_is_used_up_in_order(self):
+        text = make_text(random_lengths())
+        # So long that nothing is cut off.
+        pairs = pairs_of(text, 4000, 1)
+        position = 0
+        for starts, ends, is_random in zip(
+            pairs.starts, pairs.ends, pairs.labels, strict=True
+        ):
+            assert starts[0] == position
+            assert np.isin([*starts, *ends], text.sentences).all()
+            position = ends[0]
+            if not is_random:
+                assert starts[1] == ends[0]
+                position = ends[1]
+        assert position == text.sentences[-1]
+
+    def test_fit(self):
+        text = make_text([[500, 3], [1, 1000, 1], [2]])
+        pairs = pairs_of(text, 13, 0.5, repetitions=50)
+        sizes = pairs.ends - pairs.starts
+        assert sizes.min() == 1
+        assert sizes.sum(axis=1).max() == 13
+
+
+class TestTruncate:
+    def test_lengths_are_those_of_one_token_at_a_time(self):
+        rng = random.Random(0)
+        sides = [(a, b) for a in range(1, 25) for b in range(1, 25)]
+        text = make_text(sides)
+        chances = segments.Chances(text, 1, 0)
+        for max_tokens in range(2, 30):
+            starts = text.sentences[:-1].reshape(-1, 2).copy()
+            ends = text.sentences[1:].reshape(-1, 2).copy()
+            first = 2 * np.arange(len(sides))
+            segments.truncate(starts, ends, max_tokens, chances, first)
+            expected = []
+            for pair in sides:
+                a, b = ([0] * n for n in pair)
+                documents.reference_truncate(a, b, max_tokens, rng)
+                expected.append([len(a), len(b)])
+            np.testing.assert_array_equal(ends - starts, expected)
+            assert (starts >= text.sentences[:-1].reshape(-1, 2)).all()
+            assert (ends <= text.sentences[1:].reshape(-1, 2)).all()
+
+    @pytest.mark.parametrize("surplus", [1, 10, 64, 65, 200])
+    def test_front_and_back_are_even(self, surplus):
+        number = 5000
+        text = make_text([[4, surplus + 10]] * number)
+        starts = text.sentences[:-1].reshape(number, 2).copy()
+        ends = text.sentences[1:].reshape(number, 2).copy()
+        first = starts[:, 1].copy()
+        segments.truncate(
+            starts,
+            ends,
+            14,
+            segments.Chances(text, 1, 0),
+            2 * np.arange(number),
+        )
+        front = starts[:, 1] - first
+        cells = stats.binom.ppf(np.linspace(0, 1, 11), surplus, 0.5)
+        edges = np.unique([-1, *cells])
+        expected = np.diff(stats.binom.cdf(edges, surplus, 0.5)) * number
+        observed = np.histogram(front, edges + 0.5)[0]
+        pvalue = stats.chisquare(observed, expected).pvalue
+        assert pvalue > documents.SIGNIFICANCE
+
+
+class TestChance:
+    @pytest.mark.parametrize(
+        "function", [segments.sentence_order, segments.single_segments]
+    )
+    def test_a_documents_cuts_are_its_own(self, function):
+        lengths = random_lengths()
+        among = function(make_text(lengths), 61, 0.5, 1, 0)
+        alone = function(make_text(lengths[7:8], 7), 61, 0.5, 1, 0)
+        begin = sum(map(sum, lengths[:7]))
+        end = begin + sum(lengths[7])
+        first = among.starts.min(axis=1)
+        own = (first >= begin) & (first < end)
+        np.testing.assert_array_equal(among.starts[own] - begin, alone.starts)
+        np.testing.assert_array_equal(among.labels[own], alone.labels)
+
+    def test_first_segments_do_not_depend_on_other_documents(self):
+        lengths = random_lengths()
+        end = sum(map(sum, lengths[:20]))
+        one = pairs_of(make_text(lengths), 4000, 1)
+        two = pairs_of(make_text([*lengths[:20], *lengths[:20]]), 4000, 1)
+        np.testing.assert_array_equal(
+            *(x.ends[x.starts[:, 0] < end][:, 0] for x in (one, two))
+        )
+
+    @pytest.mark.parametrize("seed, repetition", [(2, 0), (1, 1), (2**63, 0)])
+    def test_differs_by_seed_and_repetition(self, seed, repetition):
+        text = make_text([[1] * 2000])
+        base = segments.sentence_order(text, 61, 0, 1, 0)
+        other = segments.sentence_order(text, 61, 0, seed, repetition)
+        again = segments.sentence_order(text, 61, 0, 1, 0)
+        np.testing.assert_array_equal(base.starts, again.starts)
+        assert not np.array_equal(base.labels, other.labels)
+
+
+class TestSentenceOrder:
+    def test_consecutive_and_half_swapped(self):
+        text = make_text(random_lengths())
+        # So long that nothing is cut off.
+        found = cut(segments.sentence_order, text, 4000, 0.9, repetitions=60)
+        starts, ends, swapped = found.starts, found.ends, found.labels
+        first, second = swapped.astype(int), 1 - swapped
+        rows = np.arange(len(swapped))
+        np.testing.assert_array_equal(ends[rows, first], starts[rows, second])
+        assert_share(swapped.sum(), len(swapped), 0.5)
+        np.testing.assert_array_equal(
+            documents_of(text, starts), documents_of(text, ends - 1)
+        )
+
+    def test_all_text_is_used(self):
+        lengths = [[max(n, 2) for n in x] for x in random_lengths()]
+        text = make_text(lengths)
+        found = segments.sentence_order(text, 4000, 1, 1, 0)
+        starts, ends = found.starts.min(axis=1), found.ends.max(axis=1)
+        np.testing.assert_array_equal(starts[1:], ends[:-1])
+        assert (starts[0], ends[-1]) == (0, text.sentences[-1])
+
+    def test_a_sentence_alone_is_cut_anywhere(self):
+        text = make_text([[12]] * 5000)
+        found = segments.sentence_order(text, 61, 0, 1, 0)
+        cuts = found.starts.max(axis=1) % 12
+        counts = np.bincount(cuts, minlength=12)
+        assert counts[0] == 0
+        assert stats.chisquare(counts[1:]).pvalue > documents.SIGNIFICANCE
+
+    def test_a_token_alone_is_left_out(self):
+        found = segments.sentence_order(make_text([[1], [2]]), 61, 0, 1, 0)
+        assert np.sort(found.starts).tolist() == [[1, 2]]
+
+    def test_fit(self):
+        text = make_text([[500, 3], [1, 1000, 1], [2]])
+        found = cut(segments.sentence_order, text, 13, 0.5, repetitions=50)
+        assert (found.ends - found.starts).sum(axis=1).max() == 13
+        assert (found.ends - found.starts).min() == 1
+
+
+class TestSingleSegments:
+    def test_whole_sentences_as_many_as_fit(self):
+        text = make_text(random_lengths())
+        found = segments.single_segments(text, 61, 0, 1, 0)
+        starts, ends = found.starts[:, 0], found.ends[:, 0]
+        np.testing.assert_array_equal(starts[1:], ends[:-1])
+        assert (starts[0], ends[-1]) == (0, text.sentences[-1])
+        assert np.isin(ends, text.sentences).all()
+        assert (ends - starts).max() <= 61
+        np.testing.assert_array_equal(
+            documents_of(text, starts), documents_of(text, ends - 1)
+        )
+        # Another sentence would not have fitted, or is of the next document.
+        after = np.searchsorted(text.sentences, ends[:-1]) + 1
+        is_last = np.isin(ends[:-1], document_starts(text))
+        too_long = text.sentences[after] - starts[:-1] > 61
+        assert (is_last | too_long).all()
+
+    def test_there_is_no_second_segment(self):
+        text = make_text(random_lengths())
+        found = segments.single_segments(text, 61, 0.1, 1, 0)
+        np.testing.assert_array_equal(found.starts[:, 1], found.ends[:, 1])
+        assert not found.labels.any()
+
+    def test_long_sentences_go_on(self):
+        text = make_text([[3, 100, 4, 61, 62]])
+        found = segments.single_segments(text, 61, 0, 1, 0)
+        assert found.ends[:, 0].tolist() == [3, 64, 107, 168, 229, 230]
+
+    def test_short_ones_have_whole_sentences_too(self):
+        text = make_text([[20] * 50] * 2000)
+        found = segments.single_segments(text, 61, 1, 1, 0)
+        sizes = (found.ends - found.starts)[:, 0]
+        assert set(sizes.tolist()) == {20, 40, 60}
+        # The lengths to reach are 2 to 61: with 40 to 59 two sentences fit.
+        of_document = documents_of(text, found.starts[:, 0])
+        longest = np.zeros(2000, int)
+        np.maximum.at(longest, of_document, sizes)
+        assert_share((longest == 60).sum(), 2000, 2 / 60)
+        assert_share((longest == 40).sum(), 2000, 20 / 60)

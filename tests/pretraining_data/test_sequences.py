@@ -1,0 +1,210 @@
+"""Documents as sequences of one or two segments."""
+
+from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.records import masking
+from bert_tf.vocabularies import word_pieces
+from tests import pretraining_documents as documents
+
+import numpy as np
+import pytest
+
+Settings = pretraining_sequences.Settings
+_TEMPLATE = documents.VOCABULARY.template
+
+
+def assert_same(left, right):
+    for name in ("tokens", "word_starts", "starts", "middles", "labels"):
+        np.testing.assert_array_equal(getattr(left, name), getattr(right, name))
+
+
+def make_sequences(settings=None, seed=1, repetition=0, partner=None):
+    corpus = documents.make_corpus(documents.make_documents())
+    return pretraining_sequences.create_sequences(
+        corpus,
+        partner,
+        settings or Settings(64, 9),
+        _TEMPLATE,
+        seed,
+        repetition,
+    )
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        "changes, message",
+        [
+            ({"max_seq_length": 4}, "at least 5. Received: max_seq_length=4"),
+            (
+                {"max_seq_length": 2, "objective": "none"},
+                "at least 3. Received: max_seq_length=2",
+            ),
+            (
+                {"max_seq_length": 16},
+                "from 1 to 13: .*Received: max_predictions_per_seq=20",
+            ),
+            (
+                {"max_seq_length": 16, "objective": "none"},
+                "from 1 to 14: .*Received: max_predictions_per_seq=20",
+            ),
+            ({"max_predictions_per_seq": 0}, "from 1 to 125"),
+            ({"masked_lm_prob": 1.5}, "Received: masked_lm_prob=1.5"),
+            ({"short_seq_prob": -1}, "Received: short_seq_prob=-1"),
+            ({"dupe_factor": 0}, "Received: dupe_factor=0"),
+            ({"masking": "words"}, "token, whole_word, span. .*='words'"),
+            ({"objective": "nps"}, "nsp, sop, none. .*objective='nps'"),
+            ({"mask_share": 0.95}, "mask_share=0.95, random_share=0.1"),
+            ({"mask_share": -0.1}, "Received: mask_share=-0.1"),
+            ({"span_success": 0}, "Received: span_success=0"),
+            ({"span_max_words": 0}, "Received: span_max_words=0"),
+            ({"max_sequences_per_row": 0}, "max_sequences_per_row=0"),
+        ],
+    )
+    def test_refuses(self, changes, message):
+        with pytest.raises(ValueError, match=message):
+            Settings(**changes).check_room(documents.VOCABULARY)
+
+    def test_record_types(self):
+        found = {
+            Settings(pack=pack, dynamic_masking=dynamic).record_type
+            for pack in (False, True)
+            for dynamic in (False, True)
+        }
+        from bert_tf.records import types as record_types
+
+        assert found == set(record_types.PRETRAINING_TYPES)
+
+
+class TestVocabulary:
+    @pytest.mark.parametrize("token", ["[CLS]", "[SEP]", "[MASK]"])
+    def test_without_a_special_token(self, token):
+        pieces = [piece for piece in documents.PIECES if piece != token]
+        vocabulary = word_pieces.WordPiece(tuple(pieces), True)
+        with pytest.raises(ValueError, match=rf"my_vocab.txt lacks \{token}"):
+            pretraining_sequences.check_vocabulary(vocabulary, "my_vocab.txt")
+
+    def test_masking(self):
+        settings = Settings(64, 9, masking="span", mask_share=0.7)
+        found = pretraining_sequences.masking_of(settings, documents.VOCABULARY)
+        assert found == masking.Masking(
+            "span", 0.15, 9, 0.7, 0.1, 0.2, 10, 405, 2, 3, 4
+        )
+
+
+class TestCorpus:
+    def test_append(self):
+        all_documents = documents.make_documents(documents=7)
+        first, second = (
+            documents.make_corpus(all_documents[:3]),
+            documents.make_corpus(all_documents[3:], first_key=3),
+        )
+        both, expected = (
+            first.append(second),
+            documents.make_corpus(all_documents),
+        )
+        assert len(both) == 7
+        for name in ("tokens", "word_starts", "sentences", "documents", "keys"):
+            np.testing.assert_array_equal(
+                getattr(both, name), getattr(expected, name)
+            )
+
+
+class TestSequences:
+    def test_take_and_concatenate(self):
+        sequences = make_sequences()
+        number = len(sequences)
+        order = np.random.default_rng(0).permutation(number)
+        parts = [sequences.take(order[:10]), sequences.take(order[10:])]
+        together = pretraining_sequences.Sequences.concatenate(parts)
+        np.testing.assert_array_equal(
+            together.lengths(_TEMPLATE),
+            sequences.lengths(_TEMPLATE)[order],
+        )
+        assert not np.array_equal(together.tokens, sequences.tokens)
+        assert_same(together.take(np.argsort(order)), sequences)
+        assert len(sequences.take(np.zeros(0, int))) == 0
+
+    def test_lengths(self):
+        for objective, specials in (("nsp", 3), ("sop", 3), ("none", 2)):
+            settings = Settings(64, 9, objective=objective)
+            sequences = make_sequences(settings)
+            np.testing.assert_array_equal(
+                sequences.lengths(_TEMPLATE),
+                np.diff(sequences.starts) + specials,
+            )
+            assert sequences.lengths(_TEMPLATE).max() == 64
+
+
+class TestCreateSequences:
+    def test_words_stay_with_their_tokens(self):
+        sequences = make_sequences()
+        is_suffix = documents.VOCABULARY.continues[sequences.tokens]
+        np.testing.assert_array_equal(sequences.word_starts, ~is_suffix)
+
+    def test_are_of_the_text(self):
+        all_documents = documents.make_documents()
+        texts = [
+            f" {' '.join(piece for line in document for piece in line)} "
+            for document in all_documents
+        ]
+        for objective in pretraining_sequences.OBJECTIVES:
+            sequences = make_sequences(Settings(64, 9, objective=objective))
+            for i, middle in enumerate(sequences.middles):
+                tokens = sequences.tokens[slice(*sequences.starts[i : i + 2])]
+                pieces = [documents.PIECES[token] for token in tokens]
+                where = [
+                    {n for n, text in enumerate(texts) if segment in text}
+                    for segment in (
+                        f" {' '.join(pieces[:middle])} ",
+                        f" {' '.join(pieces[middle:])} ",
+                    )
+                    if segment.strip()
+                ]
+                assert all(where)
+                assert len(where) == (1 if objective == "none" else 2)
+                if objective == "sop" or not sequences.labels[i]:
+                    assert set.intersection(*where)
+
+    def test_same_seed_same_sequences(self):
+        assert_same(make_sequences(), make_sequences())
+        for other in (make_sequences(seed=2), make_sequences(repetition=1)):
+            assert not np.array_equal(other.tokens, make_sequences().tokens)
+
+    def test_partner_gives_second_segments_only(self):
+        partner = documents.make_corpus(
+            [[["w299"] * 20] * 5] * 40, first_key=100
+        )
+        sequences = make_sequences(partner=partner)
+        is_first, is_second = [], []
+        for i, middle in enumerate(sequences.middles):
+            tokens = sequences.tokens[slice(*sequences.starts[i : i + 2])]
+            of_partner = tokens == documents.VOCAB["w299"]
+            is_first.append(of_partner[:middle].all())
+            is_second.append(of_partner[middle:].all())
+        assert np.mean(is_first) < 0.01
+        is_random = sequences.labels == 1
+        assert np.mean(np.array(is_second)[~is_random]) < 0.01
+        # Of 39 other documents and 40 of the partner.
+        documents.assert_share(np.sum(is_second), is_random.sum(), 40 / 79)
+
+    @pytest.mark.parametrize("objective", pretraining_sequences.OBJECTIVES)
+    def test_of_no_documents_are_none(self, objective):
+        nothing = documents.make_corpus([])
+        settings = Settings(objective=objective)
+        for partner in (None, nothing):
+            sequences = pretraining_sequences.create_sequences(
+                nothing, partner, settings, _TEMPLATE, 1, 0
+            )
+            assert len(sequences) == len(sequences.tokens) == 0
+
+    def test_one_document_is_refused_for_next_sentences_alone(self):
+        corpus = documents.make_corpus(documents.make_documents(documents=1))
+        message = "must hold at least two. Received: documents=1"
+        with pytest.raises(ValueError, match=message):
+            pretraining_sequences.create_sequences(
+                corpus, None, Settings(), _TEMPLATE, 1, 0
+            )
+        for objective in ("sop", "none"):
+            settings = Settings(objective=objective)
+            assert pretraining_sequences.create_sequences(
+                corpus, None, settings, _TEMPLATE, 1, 0
+            ).labels.size

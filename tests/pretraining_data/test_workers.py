@@ -1,0 +1,143 @@
+"""Tasks give the same in this process and in others, errors included."""
+
+import collections
+import functools
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from bert_tf.errors import InputError
+from bert_tf.pretraining_data import workers
+
+import numpy as np
+import pytest
+
+
+def count(number, path=None):
+    """A task: yields `number` twice, and may write its process's id."""
+    for _ in range(2):
+        if path:
+            (path / str(os.getpid())).touch()
+            time.sleep(0.05)
+        yield {"sum": number}
+
+
+def fail(error):
+    yield {"sum": 1}
+    raise error
+
+
+def die():
+    yield {"sum": 1}
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with workers.Workers(2, ["tests.pretraining_data.test_workers"]) as pool:
+        yield pool
+
+
+@pytest.fixture
+def total():
+    return collections.Counter()
+
+
+def test_one_process_is_this_process(total, tmp_path):
+    with workers.Workers(1, []) as pool:
+        pool.run(
+            [functools.partial(count, n, tmp_path) for n in range(5)],
+            total.update,
+        )
+    assert total == {"sum": 20}
+    assert [path.name for path in tmp_path.iterdir()] == [str(os.getpid())]
+
+
+def test_two_processes(pool, total, tmp_path):
+    pool.run(
+        [functools.partial(count, n, tmp_path) for n in range(20)],
+        total.update,
+    )
+    assert total == {"sum": 380}
+    names = {path.name for path in tmp_path.iterdir()}
+    assert len(names) == 2
+    assert str(os.getpid()) not in names
+
+
+def test_no_tasks(pool, total):
+    pool.run([], total.update)
+    assert not total
+
+
+@pytest.mark.parametrize(
+    "error", [InputError("bad line 7"), FileNotFoundError(2, "none", "x")]
+)
+def test_error_of_a_task(pool, total, error):
+    with pytest.raises(type(error), match=str(error)[-6:].strip("'")):
+        pool.run([functools.partial(fail, error)], total.update)
+
+
+def broadcast():
+    np.ones(2) + np.ones(3)
+    yield {}
+
+
+def test_bug_in_a_task_is_no_mistake_of_the_user(pool, total):
+    with pytest.raises(ValueError, match="could not be broadcast") as caught:
+        pool.run([broadcast], total.update)
+    assert not isinstance(caught.value, InputError)
+    assert "in broadcast" in str(caught.value.__cause__), "the worker's lines"
+
+
+def test_killed_worker_is_told(total):
+    with (
+        pytest.raises(RuntimeError, match="A worker process was killed"),
+        workers.Workers(2, ["tests.pretraining_data.test_workers"]) as pool,
+    ):
+        pool.run([die], total.update)
+
+
+_PARENT = """
+import functools, pathlib, sys, time
+from bert_tf.pretraining_data import workers
+from tests.pretraining_data import test_workers
+if __name__ == "__main__":
+    path = pathlib.Path(sys.argv[1])
+    tasks = [functools.partial(test_workers.count, 1, path)] * 2000
+    with workers.Workers(2, []) as pool:
+        pool.run(tasks, lambda counts: None)
+"""
+
+
+def test_workers_end_when_their_parent_is_killed(tmp_path):
+    script, pids = tmp_path / "parent.py", tmp_path / "pids"
+    script.write_text(_PARENT)
+    pids.mkdir()
+    parent = subprocess.Popen(
+        [sys.executable, script, pids],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        },
+    )
+    wait_until(lambda: len(list(pids.iterdir())) == 2)
+    parent.kill()
+    parent.wait()
+    wait_until(lambda: not any(is_running(int(p.name)) for p in pids.iterdir()))
+
+
+def wait_until(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+def is_running(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,148 @@
+"""Tests of bert_tf/records/manifests.py."""
+
+import dataclasses
+import json
+
+from bert_tf.records import manifests
+
+import pytest
+
+
+def manifest(**changes):
+    return dataclasses.replace(
+        manifests.Manifest(
+            record_type="pretraining",
+            max_seq_length=8,
+            max_predictions_per_seq=3,
+            vocab_sha256="ab" * 32,
+            vocab_size=30_522,
+            do_lower_case=True,
+            masking={"masked_lm_prob": 0.15},
+            seed=12345,
+            shards=(manifests.Shard("a.tfrecord", 5),),
+            statistics={"instances": 5},
+        ),
+        **changes,
+    )
+
+
+def test_read_is_the_inverse_of_write(tmp_path):
+    manifest().write(tmp_path / "manifest.json")
+    assert manifests.Manifest.read(tmp_path / "manifest.json") == manifest()
+    assert [p.name for p in tmp_path.iterdir()] == ["manifest.json"]
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"version": 3}, "newer format.*Received: version=3"),
+        ({"colour": 1}, "Unknown keys: colour; missing keys: none"),
+        ({"max_seq_length": "8"}, "'max_seq_length' must be of type int"),
+        ({"seed": True}, "'seed' must be of type int.*Received: seed=True"),
+        ({"shards": [{"file": "a"}]}, "missing keys: records"),
+        ({"shards": ["a"]}, "not a manifest.*received: 'a'"),
+        ({"max_seq_length": 0}, "is damaged.*with max_seq_length=0"),
+        ({"objective": "a"}, "is damaged.*with objective='a'"),
+        ({"shards": [{"file": "a", "records": -1}]}, "with records=-1"),
+    ],
+)
+def test_read_refuses(tmp_path, changes, message):
+    path = tmp_path / "manifest.json"
+    path.write_text(json.dumps(dataclasses.asdict(manifest()) | changes))
+    with pytest.raises(ValueError, match=f"{path}.*{message}"):
+        manifests.Manifest.read(path)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", "", "[" * 100_000])
+def test_read_refuses_what_is_no_manifest(tmp_path, text):
+    path = tmp_path / "manifest.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f"{path} is not"):
+        manifests.Manifest.read(path)
+
+
+def test_find_merges_in_the_order_of_the_files(tmp_path):
+    b, c = manifests.Shard("b", 2), manifests.Shard("c", 3)
+    manifest(shards=(b, c)).write(tmp_path / "manifest.json")
+    a = manifests.Shard("a", 1)
+    manifest(shards=(a,)).write(tmp_path / "a.manifest.json")
+    files = [f"{tmp_path}/{name}" for name in "cab"]
+    found = manifests.find(files)
+    assert found == manifest(shards=(c, a, b))
+
+
+def test_find_in_a_folder_with_brackets(tmp_path):
+    folder = tmp_path / "data[1]"
+    folder.mkdir()
+    manifest().write(folder / "manifest.json")
+    assert manifests.find([f"{folder}/a.tfrecord"]) == manifest()
+
+
+def test_find_in_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    manifest().write("a.tfrecord.manifest.json")
+    assert manifests.find(["a.tfrecord"]) == manifest()
+
+
+def test_find_returns_none_when_a_file_has_none(tmp_path):
+    manifest().write(tmp_path / "manifest.json")
+    files = [f"{tmp_path}/{name}" for name in ("a.tfrecord", "b")]
+    assert manifests.find(files[:1]) == manifest()
+    assert manifests.find(files) is None
+
+
+def test_find_refuses_records_that_differ(tmp_path):
+    for name, lower in (("a", True), ("b", False)):
+        shards = (manifests.Shard(name, 1),)
+        manifest(do_lower_case=lower, shards=shards).write(
+            tmp_path / f"{name}.manifest.json"
+        )
+    message = (
+        "a.manifest.json says do_lower_case=True, "
+        ".*b.manifest.json says do_lower_case=False"
+    )
+    with pytest.raises(ValueError, match=message):
+        manifests.find([f"{tmp_path}/a", f"{tmp_path}/b"])
+
+
+def test_find_refuses_two_manifests_of_one_file(tmp_path):
+    manifest().write(tmp_path / "manifest.json")
+    manifest().write(tmp_path / "old.manifest.json")
+    message = "listed by both .*/manifest.json and .*/old.manifest.json"
+    with pytest.raises(ValueError, match=message):
+        manifests.find([f"{tmp_path}/a.tfrecord"])
+
+
+def test_read_knows_the_first_format(tmp_path):
+    # What version 0.1 of this project wrote.
+    path = tmp_path / "manifest.json"
+    path.write_text(
+        json.dumps(
+            {
+                "record_type": "pretraining",
+                "max_seq_length": 8,
+                "max_predictions_per_seq": 3,
+                "vocab_sha256": "ab" * 32,
+                "vocab_size": 30522,
+                "do_lower_case": True,
+                "masking": {"masked_lm_prob": 0.15},
+                "seed": 12345,
+                "shards": [{"file": "a.tfrecord", "records": 5}],
+                "statistics": {"instances": 5},
+                "version": 1,
+            }
+        )
+    )
+    expected = manifest(created_by="0.1")
+    assert manifests.Manifest.read(path) == expected
+    assert (expected.objective, expected.dynamic_masking) == ("nsp", False)
+    assert expected.sequences_per_row == 1
+
+
+def test_read_knows_the_first_format_only_by_its_version(tmp_path):
+    values = dataclasses.asdict(manifest())
+    del values["objective"]
+    path = tmp_path / "manifest.json"
+    path.write_text(json.dumps(values))
+    with pytest.raises(ValueError, match=r"missing keys: objective"):
+        manifests.Manifest.read(path)

@@ -1,0 +1,427 @@
+"""Tests of bert_tf/records/pipeline.py."""
+
+import itertools
+import pathlib
+
+from bert_tf.records import pipeline, tfrecord
+from bert_tf.records import types as record_types
+from tests import pretraining_records
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+# One record type whose one feature is the record's number.
+NUMBERED = record_types.RecordType(
+    "numbered", (record_types.Feature("number", None, tf.int64),)
+)
+COUNTS = (5, 0, 1, 9, 2)
+TOTAL = sum(COUNTS)
+
+
+def write(folder, counts=COUNTS):
+    """Writes files of records numbered through."""
+    numbers = itertools.count()
+    files = []
+    for name, count in enumerate(counts):
+        path = folder / str(name)
+        with tfrecord.Writer(path) as writer:
+            for number in itertools.islice(numbers, count):
+                writer.write(NUMBERED.encode({"number": number}))
+        files.append(str(path))
+    return files
+
+
+@pytest.fixture(name="files")
+def _files(tmp_path):
+    return write(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch):
+    monkeypatch.setattr(pipeline, "BLOCK", 4)
+
+
+def numbers(serialized):
+    parsed = NUMBERED.parse(serialized, {})
+    return parsed["number"].numpy().tolist()
+
+
+def take(dataset, batches):
+    """The records of the first batches, as one list."""
+    parts = [numbers(rows) for rows, _ in dataset.take(batches)]
+    return list(itertools.chain(*parts))
+
+
+def stream(files, records_wanted, counts=COUNTS, seed=7, start=0):
+    """The first records of a training dataset."""
+    dataset = pipeline.train(files, counts, 1, seed, start)
+    return take(dataset, records_wanted)
+
+
+# A sequence of so many tokens, and which one it is.
+SEQUENCE = record_types.RecordType(
+    "sequence",
+    (
+        record_types.Feature("number", None, tf.int64),
+        record_types.Feature("input_ids", "S", tf.int64),
+        record_types.Feature("input_mask", "S", tf.int64),
+    ),
+)
+LENGTH = 40
+
+
+def write_sequences(folder, lengths):
+    """Writes one file of sequences, padded to LENGTH."""
+    path = folder / "sequences"
+    with tfrecord.Writer(path) as writer:
+        for number, length in enumerate(lengths):
+            mask = np.arange(LENGTH) < length
+            features = {
+                "number": number,
+                "input_ids": 1000 * mask,
+                "input_mask": mask.astype(int),
+            }
+            writer.write(SEQUENCE.encode(features))
+    return str(path)
+
+
+class TestGroupByLength:
+    BATCH = 8
+
+    @pytest.fixture(autouse=True)
+    def _blocks_of_several_batches(self, monkeypatch):
+        monkeypatch.setattr(pipeline, "BLOCK", 64)
+        monkeypatch.setattr(pipeline, "_WINDOW", 4)
+
+    @pytest.fixture(name="lengths")
+    def _lengths(self):
+        return np.random.default_rng(0).integers(1, LENGTH + 1, 150)
+
+    def batches(self, folder, lengths, steps, start=0, trim=True):
+        path = write_sequences(folder, lengths)
+        dataset = pipeline.train(
+            [path], [len(lengths)], self.BATCH, 5, start, group_by_length=True
+        )
+        distributed = pipeline.distribute(
+            tf.distribute.get_strategy(),
+            dataset,
+            SEQUENCE,
+            {"S": LENGTH},
+            trim=trim,
+        )
+        return list(itertools.islice(distributed, steps))
+
+    def order(self, *args, **kwargs):
+        found = self.batches(*args, **kwargs)
+        return np.concatenate([batch["number"].numpy() for batch in found])
+
+    def test_every_epoch_holds_every_record_once(self, tmp_path, lengths):
+        found = self.order(tmp_path, lengths, 3 * 150 // self.BATCH)
+        for epoch in range(2):
+            part = found[epoch * 150 : (epoch + 1) * 150]
+            assert sorted(part) == list(range(150))
+
+    def test_goes_on_anywhere(self, tmp_path, lengths):
+        whole = self.order(tmp_path, lengths, 50)
+        for step in (3, 8, 17, 20, 41):
+            rest = self.order(tmp_path, lengths, 50 - step, step * self.BATCH)
+            np.testing.assert_array_equal(rest, whole[step * self.BATCH :])
+
+    def test_saves_padding_in_every_epoch(self, tmp_path, lengths, monkeypatch):
+        monkeypatch.setattr(pipeline, "_MULTIPLE", 1)
+        # 150 records are 18 batches and 6 records: the batches of later
+        # epochs begin elsewhere in the order.
+        batches = self.batches(tmp_path, lengths, 56)
+        computed = [batch["input_ids"].shape[1] for batch in batches]
+        random = np.random.default_rng(1).permutation(lengths)
+        at_random = random[:144].reshape(-1, self.BATCH).max(axis=1).mean()
+        for epoch in range(3):
+            part = slice(19 * epoch, 19 * epoch + 18)
+            # Four batches sorted together, of lengths up to 40: 10, 20, 30
+            # and 40 long, where 8 lengths at random have a maximum of 36.
+            assert np.mean(computed[part]) < 0.8 * at_random
+
+    def test_batches_come_in_random_order(self, tmp_path, lengths):
+        batches = self.batches(tmp_path, lengths, 8)
+        computed = [batch["input_ids"].shape[1] for batch in batches]
+        assert computed != sorted(computed)
+
+    def test_cuts_off_padding_only(self, tmp_path, lengths):
+        for batch in self.batches(tmp_path, lengths, 20):
+            numbers = batch["number"].numpy()
+            assert batch["input_ids"].shape[1] % 8 == 0
+            assert (
+                batch["input_mask"].numpy().sum(axis=1).tolist()
+                == lengths[numbers].tolist()
+            )
+            longest = lengths[numbers].max()
+            assert longest <= batch["input_ids"].shape[1] < longest + 8
+
+    def test_one_shape_without_trimming(self, tmp_path, lengths):
+        for batch in self.batches(tmp_path, lengths, 5, trim=False):
+            assert batch["input_ids"].shape == (self.BATCH, LENGTH)
+
+
+class TestTrain:
+    def test_each_epoch_holds_every_record_once(self, files):
+        found = stream(files, 3 * TOTAL)
+        for epoch in range(3):
+            part = found[epoch * TOTAL : (epoch + 1) * TOTAL]
+            assert sorted(part) == list(range(TOTAL))
+
+    def test_epochs_and_seeds_differ(self, files):
+        found = stream(files, 3 * TOTAL)
+        epochs = {tuple(found[i : i + TOTAL]) for i in (0, TOTAL, 2 * TOTAL)}
+        assert len(epochs) == 3
+        assert tuple(stream(files, TOTAL, seed=8)) not in epochs
+
+    def test_files_and_records_are_shuffled(self, tmp_path):
+        counts = (20,) * 10
+        files = write(tmp_path, counts)
+        found = np.array(stream(files, 200, counts))
+        order = found // 20
+        assert order.tolist() != sorted(order)
+        assert any(np.diff(found[order == file]).min() < 0 for file in range(3))
+
+    def test_batches_cross_the_borders_of_epochs_and_blocks(self, files):
+        dataset = pipeline.train(files, COUNTS, 10, 7)
+        found = take(dataset, 5)
+        assert found == stream(files, 50)
+        assert all(len(rows) == 10 for rows, _ in dataset.take(5))
+
+    def test_a_batch_may_hold_more_than_an_epoch(self, files):
+        dataset = pipeline.train(files, COUNTS, 40, 7)
+        assert take(dataset, 1) == stream(files, 40)
+
+    def test_weights_are_one(self, files):
+        ((_, weights),) = pipeline.train(files, COUNTS, 3, 7).take(1)
+        assert weights.dtype == tf.float32
+        assert weights.numpy().tolist() == [1, 1, 1]
+
+    def test_start_gives_the_tail_of_the_stream(self, files):
+        whole = stream(files, 3 * TOTAL)
+        # In a block, at borders of blocks, of epochs, in later epochs.
+        for start in (1, 4, 16, 17, 21, 40):
+            assert (
+                stream(files, 3 * TOTAL - start, start=start) == (whole[start:])
+            )
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(
+        "counts", [COUNTS, (1,), (4, 4), (8,), (0, 3, 0), (4, 1)]
+    )
+    def test_start_anywhere(self, tmp_path, counts):
+        files, total = write(tmp_path, counts), sum(counts)
+        whole = stream(files, 3 * total, counts)
+        assert sorted(whole[:total]) == list(range(total))
+        for start in range(2 * total + 1):
+            assert (
+                stream(files, total, counts, start=start)
+                == (whole[start : start + total])
+            )
+
+    def test_start_with_blocks_that_end_with_files(self, tmp_path):
+        counts = (4, 0, 4)
+        files = write(tmp_path, counts)
+        whole = stream(files, 16, counts)
+        for start in (4, 8):
+            assert (
+                stream(files, 8, counts, start=start)
+                == (whole[start : start + 8])
+            )
+
+    def test_start_in_a_far_epoch(self, files):
+        # More records than an int32 counts.
+        start = 3_000_000_000 // TOTAL * TOTAL
+        found = stream(files, 2 * TOTAL, start=start + 3)
+        assert found == stream(files, 2 * TOTAL + 3, start=start)[3:]
+        assert sorted(found[TOTAL - 3 : 2 * TOTAL - 3]) == list(range(TOTAL))
+
+    @pytest.mark.parametrize("counts", [(), (1, 2), (0,) * 5])
+    def test_needs_records_and_their_counts(self, files, counts):
+        with pytest.raises(ValueError, match=r"Training needs.*Received: fil"):
+            pipeline.train(files, counts, 1, 7)
+
+
+class TestEvaluate:
+    def test_all_records_once_in_order(self, files):
+        batches = list(pipeline.evaluate(files, 5))
+        assert [numbers(rows)[:5] for rows, _ in batches[:3]] == [
+            list(range(i, i + 5)) for i in (0, 5, 10)
+        ]
+        rows, weights = batches[3]
+        assert numbers(rows)[:2] == [15, 16]
+        assert rows.shape == [5]
+        assert weights.numpy().tolist() == [1, 1, 0, 0, 0]
+        assert len(batches) == 4
+
+    def test_a_full_last_batch_is_not_filled(self, files):
+        batches = list(pipeline.evaluate(files, TOTAL))
+        assert len(batches) == 1
+        assert batches[0][1].numpy().tolist() == [1] * TOTAL
+
+    def test_at_most_so_many_batches(self, files):
+        assert len(list(pipeline.evaluate(files, 5, 2))) == 2
+        assert len(list(pipeline.evaluate(files, 5, 9))) == 4
+
+
+class TwoPipelines:
+    """Stands for a strategy of two hosts with two replicas each.
+
+    What a host reads follows from its InputContext alone.
+    """
+
+    num_replicas_in_sync = 4
+
+    def __init__(self, host):
+        self.context = tf.distribute.InputContext(2, host, 4)
+
+    def distribute_datasets_from_function(self, function):
+        return function(self.context)
+
+
+class TestDistribute:
+    def test_replicas_share_the_global_batch(self, files, two_replicas):
+        batches = pipeline.train(files, COUNTS, 6, 7)
+        distributed = pipeline.distribute(two_replicas, batches, NUMBERED, {})
+        expected = stream(files, 30)
+        for i, batch in enumerate(itertools.islice(distributed, 5)):
+            parts = [x.numpy().tolist() for x in batch["number"].values]
+            assert [len(part) for part in parts] == [3, 3]
+            assert parts[0] + parts[1] == expected[i * 6 : (i + 1) * 6]
+            assert batch["row_weights"].values[1].numpy().tolist() == [1] * 3
+
+    def test_one_replica_gets_the_same_batches(self, files):
+        distributed = pipeline.distribute(
+            tf.distribute.get_strategy(),
+            pipeline.train(files, COUNTS, 6, 7),
+            NUMBERED,
+            {},
+        )
+        parts = [
+            batch["number"].numpy().tolist()
+            for batch in itertools.islice(distributed, 5)
+        ]
+        assert list(itertools.chain(*parts)) == stream(files, 30)
+
+    def test_evaluation_ends_with_filling(self, files, two_replicas):
+        distributed = pipeline.distribute(
+            two_replicas, pipeline.evaluate(files, 6), NUMBERED, {}
+        )
+        weights = [
+            [x.numpy().tolist() for x in batch["row_weights"].values]
+            for batch in distributed
+        ]
+        assert weights == [[[1] * 3] * 2] * 2 + [[[1] * 3, [1, 1, 0]]]
+
+    def test_two_hosts_partition_the_global_batch(self, files):
+        batches = pipeline.train(files, COUNTS, 8, 7)
+        hosts = [
+            # Two replicas a host: two elements a step.
+            [
+                row["number"].numpy().tolist()
+                for row in pipeline.distribute(
+                    TwoPipelines(host), batches, NUMBERED, {}
+                ).take(6)
+            ]
+            for host in range(2)
+        ]
+        expected = stream(files, 24)
+        for step in range(3):
+            parts = [
+                hosts[host][2 * step + replica]
+                for host in range(2)
+                for replica in range(2)
+            ]
+            assert all(len(part) == 2 for part in parts)
+            found = list(itertools.chain(*parts))
+            assert found == expected[step * 8 : (step + 1) * 8]
+
+    def test_parses_by_the_record_type(self, tmp_path):
+        files = pretraining_records.write(tmp_path, [3])
+        distributed = pipeline.distribute(
+            tf.distribute.get_strategy(),
+            pipeline.evaluate(files, 3),
+            record_types.PRETRAINING,
+            pretraining_records.LENGTHS,
+        )
+        (batch,) = distributed
+        stored = tf.data.TFRecordDataset(files).batch(3)
+        (serialized,) = stored
+        expected = record_types.PRETRAINING.parse(
+            serialized, pretraining_records.LENGTHS
+        )
+        assert batch.keys() == expected.keys() | {"row_weights"}
+        for name, value in expected.items():
+            np.testing.assert_array_equal(batch[name], value)
+
+    def test_batch_must_be_shared_evenly(self, files, two_replicas):
+        batches = pipeline.train(files, COUNTS, 5, 7)
+        message = "Received: batch_size=5, replicas=2"
+        with pytest.raises(ValueError, match=message):
+            pipeline.distribute(two_replicas, batches, NUMBERED, {})
+
+
+def read(files, counts):
+    with pipeline.explained(files):
+        stream(files, 3 * sum(counts), counts)
+
+
+class TestExplained:
+    def test_truncated(self, files):
+        path = pathlib.Path(files[3])
+        content = path.read_bytes()
+        path.write_bytes(content[: len(content) * 5 // 9 + 20])
+        with pytest.raises(ValueError, match=rf"{path}, record 6: truncated"):
+            read(files, COUNTS)
+
+    def test_corrupt(self, files):
+        path = pathlib.Path(files[3])
+        content = bytearray(path.read_bytes())
+        content[len(content) * 2 // 9 + 14] ^= 1
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=rf"{path}, record 3: .*corrupt"):
+            read(files, COUNTS)
+
+    # Cut off between two records, a file looks whole.
+    @pytest.mark.parametrize("kept, message", [(8, "8"), (10, "10")])
+    def test_other_number_of_records(self, tmp_path, files, kept, message):
+        manifest = pretraining_records.write_manifest
+        manifest([files[0], *files[2:]])
+        path = pathlib.Path(files[3])
+        content = path.read_bytes()
+        record = content[: len(content) // 9]
+        path.write_bytes(record * kept)
+        message = f"{path} holds {kept} records, its manifest says 9"
+        with pytest.raises(ValueError, match=message):
+            read([files[0], *files[2:]], (5, 1, 9, 2))
+
+    def test_file_changed_while_it_was_read(self, files):
+        pathlib.Path(files[4]).write_bytes(b"")
+        message = r"Files changed.*/0, .*/2 and 2 others"
+        with pytest.raises(ValueError, match=message):
+            read(files, COUNTS)
+
+    def test_number_beyond_the_model(self):
+        table = tf.zeros([30, 2])
+        message = r"a, b holds the number 33 where .* 0 to 29\. Use the bert_"
+        with (
+            pytest.raises(ValueError, match=message),
+            pipeline.explained(["a", "b"]),
+        ):
+            tf.gather(table, [[1, 33]])
+        with (
+            pytest.raises(ValueError, match=r"number 30 where .* 0 to 29"),
+            pipeline.explained(["a"]),
+        ):
+            tf.nn.sparse_softmax_cross_entropy_with_logits(
+                [30], tf.zeros([1, 30])
+            )
+
+    def test_other_errors_pass(self):
+        with (
+            pytest.raises(tf.errors.InvalidArgumentError),
+            pipeline.explained(["a"]),
+        ):
+            tf.reshape(tf.zeros([3]), [2])

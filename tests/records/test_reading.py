@@ -1,0 +1,106 @@
+"""Tests of bert_tf/records/reading.py."""
+
+from bert_tf.records import reading, tfrecord
+from bert_tf.records import types as record_types
+from tests.record_values import LENGTHS, pretraining_values
+
+import pytest
+
+
+def write(path, number, **lengths):
+    with tfrecord.Writer(path) as writer:
+        for seed in range(number):
+            values = pretraining_values(seed, **lengths)
+            writer.write(record_types.PRETRAINING.encode(values))
+    return str(path)
+
+
+class TestCheck:
+    def test_accepts_what_fits(self, tmp_path):
+        files = [write(tmp_path / name, 2) for name in ("a", "b")]
+        reading.check(record_types.PRETRAINING, files, LENGTHS)
+
+    @pytest.mark.parametrize(
+        "lengths, message",
+        [
+            (
+                {"S": 512, "P": 3},
+                r"b holds sequences of 8 tokens \(feature input_ids\), "
+                r"expected 512: give --max_seq_length=8 or make the data",
+            ),
+            (
+                {"S": 8, "P": 20},
+                r"b holds 3 predictions per sequence \(feature "
+                r"masked_lm_positions\), expected 20: "
+                r"give --max_predictions_per_seq=3",
+            ),
+        ],
+    )
+    def test_names_both_lengths(self, tmp_path, lengths, message):
+        first = write(
+            tmp_path / "a", 1, sequence=lengths["S"], predictions=lengths["P"]
+        )
+        second = write(tmp_path / "b", 1)
+        with pytest.raises(ValueError, match=message):
+            reading.check(record_types.PRETRAINING, [first, second], lengths)
+
+    def test_other_record_type(self, tmp_path):
+        file = write(tmp_path / "a", 1)
+        with pytest.raises(ValueError, match=r"a does not hold class.*label"):
+            reading.check(record_types.CLASSIFICATION, [file], LENGTHS)
+
+    def test_other_dtype(self, tmp_path):
+        values = {
+            "input_ids": [1] * 8,
+            "input_mask": [1] * 8,
+            "segment_ids": [0] * 8,
+            "label_ids": 1,
+            "is_real_example": 1,
+        }
+        with tfrecord.Writer(tmp_path / "a") as writer:
+            writer.write(record_types.CLASSIFICATION.encode(values))
+        with pytest.raises(ValueError, match=r"label_ids.*int64_list"):
+            reading.check(
+                record_types.REGRESSION, [str(tmp_path / "a")], LENGTHS
+            )
+
+    def test_not_an_example(self, tmp_path):
+        with tfrecord.Writer(tmp_path / "a") as writer:
+            writer.write(b"\xff\xff\xff")
+        with pytest.raises(ValueError, match=r"a, record 1: not a tf\.train"):
+            reading.check(
+                record_types.PRETRAINING, [str(tmp_path / "a")], LENGTHS
+            )
+
+    def test_not_a_tfrecord(self, tmp_path):
+        (tmp_path / "a").write_text("a text file, longer than a header\n")
+        with pytest.raises(ValueError, match="a, record 1: truncated, corr"):
+            reading.check(
+                record_types.PRETRAINING, [str(tmp_path / "a")], LENGTHS
+            )
+
+
+class TestFiles:
+    def test_count(self, tmp_path):
+        files = [write(tmp_path / str(n), n) for n in (3, 1, 1500)]
+        assert reading.count(files) == [3, 1, 1500]
+        assert reading.diagnose(files) is None
+
+    def test_truncated_file(self, tmp_path):
+        good, bad = write(tmp_path / "a", 9), write(tmp_path / "b", 9)
+        content = (tmp_path / "b").read_bytes()
+        (tmp_path / "b").write_bytes(content[: len(content) * 6 // 9 + 20])
+        with pytest.raises(ValueError, match="b, record 7: truncated, corr"):
+            reading.count([good, bad])
+        diagnosis = reading.diagnose([good, bad])
+        assert diagnosis
+        assert f"{bad}, record 7" in diagnosis
+
+    def test_corrupt_file(self, tmp_path):
+        with tfrecord.Writer(tmp_path / "a") as writer:
+            for letter in b"abcdef":
+                writer.write(bytes([letter]) * 50)
+        content = (tmp_path / "a").read_bytes()
+        (tmp_path / "a").write_bytes(content.replace(b"ddd", b"dxd"))
+        with pytest.raises(ValueError, match="a, record 4: truncated, corr"):
+            reading.count([str(tmp_path / "a")])

@@ -1,0 +1,155 @@
+"""Tests of bert_tf/records/show.py."""
+
+import dataclasses
+import re
+
+from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.records import reading, show, tfrecord
+from bert_tf.records import types as record_types
+from tests import pretraining_records, scripts
+
+import numpy as np
+import pytest
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+PIECES += [f"w{i}" for i in range(5, 31)] + [f"##s{i}" for i in range(31, 40)]
+
+
+def write(folder, features, **manifest):
+    path = folder / "part-00000.tfrecord"
+    with tfrecord.Writer(path) as writer:
+        writer.write(record_types.PRETRAINING.encode(features))
+    if manifest:
+        pretraining_records.write_manifest([str(path)], **manifest)
+    return [str(path)]
+
+
+# [CLS] w5 [MASK] w7 w8 w9 [SEP] w10 [SEP], w6 masked, w7 kept, w20 made w8
+FEATURES = {
+    "input_ids": [2, 5, 4, 7, 8, 9, 3, 10, 3] + [0] * 7,
+    "input_mask": [1] * 9 + [0] * 7,
+    "segment_ids": [0] * 7 + [1] * 2 + [0] * 7,
+    "masked_lm_positions": [2, 3, 4, 0],
+    "masked_lm_ids": [6, 7, 20, 0],
+    "masked_lm_weights": [1, 1, 1, 0],
+    "next_sentence_labels": [1],
+}
+TOKENS = "[CLS] w5 [MASK→w6] =w7 w20→w8 w9 [SEP] w10 [SEP]"
+
+
+@pytest.mark.parametrize(
+    "manifest, said",
+    [
+        ({}, "    second segment: is of another document (label 1)"),
+        (
+            {"objective": "sop"},
+            "    second segment: comes before the first: swapped (label 1)",
+        ),
+        ({"objective": "none"}, None),
+    ],
+)
+def test_marks(tmp_path, manifest, said):
+    (text,) = show.show(write(tmp_path, FEATURES, **manifest), PIECES, 5)
+    expected = [
+        "record 1: part-00000.tfrecord, 9 of 16 tokens, 3 predictions",
+        f"  1 {TOKENS}",
+        *([said] if said else []),
+    ]
+    assert text.splitlines() == expected
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_packed(tmp_path, dynamic):
+    settings = pretraining_sequences.Settings(
+        16, 4, pack=True, dynamic_masking=dynamic, short_seq_prob=0.8
+    )
+    files = pretraining_records.write_made(tmp_path, settings)
+    unmasked = dataclasses.replace(settings, dynamic_masking=True)
+    text = pretraining_records.make_sequences(unmasked)
+    sequences = set()
+    for i in range(len(text)):
+        tokens = text.tokens[slice(*text.starts[i : i + 2])]
+        sequences.add(" ".join(PIECES[token] for token in tokens))
+    shown = list(show.show(files[:1], PIECES, 1000))
+    assert len(shown) == reading.count(files[:1])[0]
+    found = set()
+    for record in shown:
+        lines = record.splitlines()
+        (number,) = re.findall(r"(\d+) predictions", lines[0])
+        marks = "".join(lines[1:])
+        assert marks.count("→") + marks.count("=") == int(number) > 0
+        for line in lines[1:]:
+            if re.match(r" +\d+ \[CLS\]", line):
+                line = re.sub(r"\[MASK→(\S+)\]", r"\1", line)
+                line = re.sub(r"(\S+)→\S+", r"\1", line).replace("=", "")
+                words = line.split()[2:-1]
+                words.remove("[SEP]")
+                found.add(" ".join(words))
+    assert found == sequences
+
+
+def test_at_most_so_many(tmp_path):
+    files = pretraining_records.write(tmp_path, (2, 3))
+    for number in (1, 2, 4, 5, 9):
+        shown = list(show.show(files, PIECES, number))
+        assert len(shown) == min(number, 5)
+    assert "record 5: records-1.tfrecord" in shown[-1]
+
+
+class TestRefuses:
+    def test_other_vocabulary(self, tmp_path):
+        message = r"holds the token 20, the vocabulary has 10: give the one"
+        with pytest.raises(ValueError, match=message):
+            list(show.show(write(tmp_path, FEATURES), PIECES[:10], 1))
+
+    def test_other_records(self, tmp_path):
+        path = tmp_path / "records"
+        with tfrecord.Writer(path) as writer:
+            writer.write(record_types.RecordType("other", ()).encode({}))
+        with pytest.raises(ValueError, match="records does not hold pre-train"):
+            list(show.show([str(path)], PIECES, 1))
+
+    def test_records_of_a_task(self, tmp_path):
+        path = tmp_path / "records"
+        kind = record_types.CLASSIFICATION
+        features = {feature.name: [1] for feature in kind.features}
+        with tfrecord.Writer(path) as writer:
+            writer.write(kind.encode(features))
+        with pytest.raises(ValueError, match="records does not hold pre-train"):
+            list(show.show([str(path)], PIECES, 1))
+
+    def test_text(self, tmp_path):
+        path = tmp_path / "a.txt"
+        path.write_text("This is text, of which records are still to be made.")
+        with pytest.raises(ValueError, match=r"a.txt, record 1: .*TFRecord f"):
+            list(show.show([str(path)], PIECES, 1))
+
+    def test_what_only_the_manifest_says(self, tmp_path):
+        settings = pretraining_sequences.Settings(16, 4, dynamic_masking=True)
+        files = pretraining_records.write_made(tmp_path, settings)
+        for path in tmp_path.glob("*manifest.json"):
+            path.unlink()
+        with pytest.raises(ValueError, match="copy the manifest that belongs"):
+            list(show.show(files, PIECES, 1))
+
+
+def test_script(tmp_path):
+    files = write(tmp_path, FEATURES)
+    (tmp_path / "vocab.txt").write_text("\n".join(PIECES) + "\n")
+    run = scripts.run(
+        tmp_path / "log",
+        "create_pretraining_data",
+        "--show=3",
+        f"--input_file={files[0]}",
+        f"--vocab_file={tmp_path}/vocab.txt",
+    )
+    assert run.wait() == 0, run.stderr
+    assert TOKENS in run.stdout
+    assert np.array_equal(
+        sorted(p.name for p in tmp_path.iterdir()),
+        [
+            "log",
+            "part-00000.tfrecord",
+            "vocab.txt",
+        ],
+    )

@@ -1,0 +1,251 @@
+"""Tests of what lines ask, and of how answers are written."""
+
+import json
+
+from bert_tf.serving import heads
+from bert_tf.serving import lines as serving_lines
+
+import pytest
+
+
+def parse(head, text, input_format="plain", takes_pairs=True, top_k=5):
+    parser = serving_lines.Parser(
+        heads.HEADS[head].asks, takes_pairs, input_format, top_k
+    )
+    return parser.parse(text, "f, line 3")
+
+
+@pytest.mark.parametrize(
+    ("head", "text", "columns"),
+    [
+        ("encoder", "a b\n", {"text_a": "a b", "text_b": ""}),
+        ("classification", "a\tb c\r\n", {"text_a": "a", "text_b": "b c"}),
+        ("next_sentence", "a\tb\t \t", {"text_a": "a", "text_b": "b"}),
+        ("tagging", "a\tb", {"text": "a\tb"}),
+        ("masked_lm", " a [MASK]\tb", {"text": " a [MASK]\tb"}),
+        ("span", "who?\tIt was.", {"question": "who?", "context": "It was."}),
+        (
+            "multiple_choice",
+            "He\tran\tsat",
+            {"prompt": "He", "choices": ("ran", "sat")},
+        ),
+    ],
+)
+def test_plain_lines(head, text, columns):
+    assert parse(head, text).columns == columns
+
+
+def test_columns_that_would_be_ignored():
+    def problem(head, text, takes_pairs=True):
+        with pytest.raises(ValueError, match=r"^f, line 3: ") as caught:
+            parse(head, text, takes_pairs=takes_pairs)
+        return str(caught.value)
+
+    assert problem("classification", "a\tb", takes_pairs=False) == (
+        "f, line 3: 2 columns with tabs between, and the model takes one. "
+        "Expected a text. If it was trained on two, give --pairs. A text that "
+        "holds tabs is given by --input_format=jsonl. Received: 'a\\tb'"
+    )
+    for head in ("classification", "encoder", "next_sentence"):
+        assert "3 columns with" in problem(head, "a\tb\tc")
+        assert "--pairs" not in problem(head, "a\tb\tc")
+    said = problem("span", "7\twho?\tIt was.")
+    assert "the model takes two. Expected question and context, with" in said
+    # Nothing is lost with these.
+    query = parse("classification", "a\t \t", takes_pairs=False)
+    assert query.columns == {"text_a": "a"}
+
+
+@pytest.mark.parametrize("head", ["classification", "encoder"])
+def test_a_second_text_that_would_be_ignored(head):
+    def columns(row):
+        return parse(head, json.dumps(row), "jsonl", takes_pairs=False).columns
+
+    for blank in ({}, {"text_b": None}, {"text_b": ""}, {"text_b": " "}):
+        assert columns({"text": "a"} | blank) == {"text_a": "a"}
+    for filled in ("b", 0, ["b"]):
+        with pytest.raises(ValueError, match="line 3: the model takes one te"):
+            columns({"text_a": "a", "text_b": filled})
+
+
+def test_what_a_key_of_another_head_says_does_not_matter():
+    row = '{"text": "a", "text_b": "b"}'
+    assert parse("tagging", row, "jsonl").columns == {"text": "a"}
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "columns"),
+    [
+        ("encoder", {"text": "a"}, {"text_a": "a", "text_b": ""}),
+        (
+            "classification",
+            {"text_a": "a", "text_b": "b\tc", "x": 1},
+            {"text_a": "a", "text_b": "b\tc"},
+        ),
+        (
+            "multiple_choice",
+            {"prompt": "a\nb", "choices": ["c", " e", "d"]},
+            {"prompt": "a\nb", "choices": ("c", " e", "d")},
+        ),
+    ],
+)
+def test_json_lines(head, row, columns):
+    query = parse(head, json.dumps(row | {"id": [7]}), "jsonl")
+    assert query.columns == columns
+    assert query.key == [7]
+
+
+@pytest.mark.parametrize(
+    ("head", "text", "input_format", "problem"),
+    [
+        ("tagging", " \t\n", "plain", "the line is empty. Expected a text."),
+        ("masked_lm", "no mask", "plain", r"no \[MASK\].*Received: 'no mask'"),
+        ("next_sentence", "alone", "plain", "text_b missing or empty"),
+        ("span", "\tcontext", "plain", "question missing or empty"),
+        ("span", "who?", "plain", "Expected question and context, with a tab"),
+        ("multiple_choice", "a\tb", "plain", "two choices or more"),
+        ("multiple_choice", "a\t\t", "plain", "choices missing or empty"),
+        ("multiple_choice", "a\tb\tc\t ", "plain", "none of them empty"),
+        (
+            "multiple_choice",
+            '{"prompt": "a", "choices": ["", ""]}',
+            "jsonl",
+            "choices missing or empty.*none of them empty",
+        ),
+        ("encoder", "{", "jsonl", r"the line is not JSON \(Expecting prop"),
+        pytest.param(
+            "encoder",
+            '{"id": 1' + "0" * 5000 + "}",
+            "jsonl",
+            r"the line is not JSON \(Exceeds the limit .*digits",
+            id="many digits",
+        ),
+        pytest.param(
+            "encoder",
+            '{"id": ' + "[" * 100_000 + "]" * 100_000 + "}",
+            "jsonl",
+            r"the line is not JSON \(.* decoding a JSON array",
+            id="many lists",
+        ),
+        ("encoder", "[1]", "jsonl", r"Received: \[1\]"),
+        ("encoder", '{"txt": "a"}', "jsonl", "may be left out.*: keys txt$"),
+        (
+            "masked_lm",
+            '{"foo": 1}',
+            "jsonl",
+            'with "text". Received: keys foo$',
+        ),
+        ("span", "{}", "jsonl", 'with "question", "context".*: keys none$'),
+        ("encoder", '{"text": null}', "jsonl", "Received: text=null$"),
+        ("encoder", '{"text_a": 1}', "jsonl", "text_a=1"),
+        ("encoder", '{"text": " "}', "jsonl", "text_a missing or empty"),
+        (
+            "multiple_choice",
+            '{"prompt": "a", "choices": ["b", 2]}',
+            "jsonl",
+            "choices=",
+        ),
+        (
+            "multiple_choice",
+            '{"prompt": "a", "choices": ["b", "\\ud83d"]}',
+            "jsonl",
+            "half a surrogate pair",
+        ),
+        ("encoder", '{"text": "a \\ud83d"}', "jsonl", "half a surrogate pair"),
+        (
+            "encoder",
+            '{"text": "a", "id": "\\ud83d"}',
+            "jsonl",
+            "half a surrogate pair",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_line(head, text, input_format, problem):
+    with pytest.raises(ValueError, match=f"^f, line 3: .*{problem}"):
+        parse(head, text, input_format)
+
+
+def test_filled_texts_that_no_memory_holds():
+    text = "[MASK] " + "a" * (1 << 20)
+    assert parse("masked_lm", text).length == len(text)
+    with pytest.raises(ValueError, match=r"100 masks in .*top_k=5"):
+        parse("masked_lm", "[MASK] " * 99 + text)
+
+
+# ---- Answers ----------------------------------------------------------------
+
+_MASKS = {
+    "masks": [
+        [
+            {"piece": "##s", "score": 0.5, "text": "as\nb [MASK]"},
+            {"piece": "t", "score": 0.25, "text": "a t\nb [MASK]"},
+        ],
+        [{"piece": "c", "score": 0.75, "text": "a [MASK]\nb c"}],
+    ]
+}
+_ENTITY = {"type": "loc", "start": 1, "end": 6, "text": "Rome,\tx"}
+
+
+@pytest.mark.parametrize(
+    ("columns", "answer", "tsv", "plain"),
+    [
+        (
+            {"text": "a [MASK]\nb [MASK]"},
+            _MASKS,
+            "as b c\t##s\t0.5\tc\t0.75",
+            "as b c",
+        ),
+        (
+            {"text": "[MASK] [MASK] [MASK]"},
+            {"masks": [[{"piece": x, "score": 1}] for x in ("[MASK]", *"ab")]},
+            "[MASK] a b\t[MASK]\t1\ta\t1\tb\t1",
+            "[MASK] a b",
+        ),
+        (
+            {"text": "x"},
+            {"entities": [_ENTITY, _ENTITY]},
+            "loc\t1\t6\tRome, x\tloc\t1\t6\tRome, x",
+            "loc: Rome, x; loc: Rome, x",
+        ),
+        ({"text": "x"}, {"entities": []}, "", ""),
+        (
+            {"text_a": "x"},
+            {"label": "a b", "probabilities": {"a b": 0.75, "c": 0.25}},
+            "a b\t0.75\t0.25",
+            "a b",
+        ),
+        (
+            {"text_a": "x"},
+            {"labels": ["c", "a b"], "probabilities": {"a b": 0.75, "c": 0.9}},
+            "c; a b\t0.75\t0.9",
+            "c; a b",
+        ),
+        (
+            {"text_a": "x"},
+            {"labels": [], "probabilities": {"a b": 0.25, "c": 0.0}},
+            "\t0.25\t0.0",
+            "",
+        ),
+        ({"text_a": "x"}, {"score": -1.5}, "-1.5", "-1.5"),
+        ({"text_a": "x"}, {"vector": [1.0, -0.5]}, "1.0\t-0.5", "1.0 -0.5"),
+        (
+            {"prompt": "p", "choices": ("u", "v w")},
+            {"choice": 1, "probabilities": [0.25, 0.75]},
+            "1\t0.25\t0.75",
+            "v w",
+        ),
+        (
+            {"question": "q", "context": "a b"},
+            {"answer": "b", "start": 2, "end": 3, "score": 1.0},
+            "b\t2\t3\t1.0",
+            "b",
+        ),
+    ],
+)
+def test_written_answers(columns, answer, tsv, plain):
+    query = serving_lines.Query(columns, "k")
+    assert serving_lines.write(query, answer, "tsv") == tsv
+    assert serving_lines.write(query, answer, "plain") == plain
+    line = serving_lines.write(query, answer, "jsonl")
+    assert json.loads(line) == {"id": "k", **answer}
+    assert "\n" not in line

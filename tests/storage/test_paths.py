@@ -1,0 +1,45 @@
+"""The files that globs stand for."""
+
+from bert_tf.storage import paths
+
+import pytest
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("b1", "b0", "a", "x/c1", "y/c2", "a[1]"):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("x")
+    (tmp_path / "empty").write_text("")
+    return tmp_path
+
+
+def test_sorts_what_each_glob_matches(folder):
+    patterns = [f"{folder}/b?", f"{folder}/a", f"{folder}/[xy]/c*"]
+    names = ("b0", "b1", "a", "x/c1", "y/c2")
+    assert paths.expand(patterns) == [f"{folder}/{name}" for name in names]
+
+
+def test_globs_relative_to_here(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert paths.expand(["b*", "*/c1"]) == ["b0", "b1", "x/c1"]
+
+
+def test_takes_a_name_with_brackets(folder):
+    assert paths.expand([f"{folder}/a[1]"]) == [f"{folder}/a[1]"]
+
+
+@pytest.mark.parametrize(
+    "pattern, message",
+    [
+        ("{}/none*", r"No file matches. Received: .*none\*"),
+        ("{}/none", "No file matches. Received: .*none"),
+        ("", "No file matches. Received: ''"),
+        ("{}/empty", "empty is empty"),
+        ("{}", r"is a folder. Give files or a glob"),
+    ],
+)
+def test_names_what_is_wrong(folder, pattern, message):
+    with pytest.raises(ValueError, match=message):
+        paths.expand([f"{folder}/a", pattern.format(folder)])

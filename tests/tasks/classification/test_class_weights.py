@@ -1,0 +1,44 @@
+from bert_tf.tasks import tables
+from bert_tf.tasks.classification import class_weights
+
+import numpy as np
+import pytest
+from sklearn.utils import class_weight
+
+
+def _examples(labels):
+    return (tables.Example("", "x", label=label) for label in labels)
+
+
+def test_balanced_is_scikit_learns():
+    given = ["a"] * 7 + ["b"] + ["c"] * 4
+    found = class_weights.balanced(_examples(given), ("a", "b", "c"))
+    expected = class_weight.compute_class_weight(
+        "balanced", classes=np.array(["a", "b", "c"]), y=given
+    )
+    assert found == pytest.approx(expected)
+    with pytest.raises(ValueError, match="no examples of d, e"):
+        class_weights.balanced(_examples(given), ("a", "d", "b", "e"))
+
+
+def test_balanced_labels_for_themselves():
+    given = [("a",), ("a", "b"), (), ("a",), ("a", "c")]
+    found = class_weights.balanced(_examples(given), ("a", "b", "c"))
+    # Each label's two classes: what they are weighted with, over each other.
+    expected = []
+    for label in "abc":
+        has = [int(label in labels) for labels in given]
+        no, yes = class_weight.compute_class_weight(
+            "balanced", classes=np.array([0, 1]), y=has
+        )
+        expected.append(yes / no)
+    assert found == pytest.approx(expected)
+    assert class_weights.balanced(_examples([("a",)] * 2), ("a",)) == (0.5,)
+
+
+def test_given_weights():
+    labels = ("x=1", "b", "c")
+    assert class_weights.parse(["b=2.5", "x=1=3"], labels) == (3, 2.5, 1)
+    for bad in ("b", "d=1", "b=0", "b=-1", "b=nan", "b=inf", "b=1e9", "b=x"):
+        with pytest.raises(ValueError, match=f"x=1, b, c.*Received.*{bad}"):
+            class_weights.parse([bad], labels)

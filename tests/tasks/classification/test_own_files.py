@@ -1,0 +1,264 @@
+import random
+
+from bert_tf.tasks.classification import own_files
+from bert_tf.tasks.classification import task as classification
+
+import pytest
+
+_COLUMNS = own_files.Columns("text", None, "label")
+
+
+def _write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def _custom(files, columns=_COLUMNS, labels=None, is_regression=False):
+    return own_files.custom(columns, files, labels, is_regression)
+
+
+def _read(task, split):
+    examples = classification.read(task, "", split)
+    return [(e.text_a, e.text_b, e.label) for e in examples]
+
+
+def test_custom_labels_are_learned_in_sorted_order(tmp_path):
+    train = _write(
+        tmp_path / "train.csv", 'label,text\nspam,"win, now"\nham,hi\nspam,x\n'
+    )
+    test = _write(tmp_path / "test.tsv", "text\nso\n")
+    task = _custom({"train": train, "test": test})
+    assert task.labels == ("ham", "spam")
+    assert _read(task, "train") == [
+        ("win, now", "", "spam"),
+        ("hi", "", "ham"),
+        ("x", "", "spam"),
+    ]
+    assert _read(task, "test") == [("so", "", None)]
+
+
+def test_custom_pairs_scores_and_given_labels(tmp_path):
+    columns = own_files.Columns(0, 1, 2, has_header=False)
+    path = _write(tmp_path / "a.tsv", "a\tb\t1.5\nc\td\t-2\n")
+    task = _custom({"dev": path}, columns, is_regression=True)
+    assert task.labels is None
+    assert _read(task, "dev") == [("a", "b", 1.5), ("c", "d", -2.0)]
+    task = _custom({"dev": path}, columns, labels=("1.5", "-2"))
+    assert _read(task, "dev")[1] == ("c", "d", "-2")
+
+
+def test_custom_format_by_name_or_given(tmp_path):
+    path = _write(tmp_path / "a.json", '{"text": "x", "label": 1}\n')
+    assert _read(_custom({"dev": path}, labels=("0", "1")), "dev") == [
+        ("x", "", "1")
+    ]
+    path = _write(tmp_path / "a.txt", 'text,label\n"a, b",1\n')
+    columns = own_files.Columns("text", None, "label", file_format="csv")
+    task = _custom({"dev": path}, columns, labels=("0", "1"))
+    assert _read(task, "dev") == [("a, b", "", "1")]
+
+
+def test_hold_out_is_the_documented_sample(tmp_path):
+    lines = "".join(f"t{i}\t{i % 2}\n" for i in range(50))
+    path = _write(tmp_path / "a.tsv", "text\tlabel\n" + lines)
+    task = own_files.hold_out(_custom({"train": path}), 0.1, seed=7)
+    chosen = random.Random(7).sample(range(50), 5)
+    dev = [text for text, _, _ in _read(task, "dev")]
+    train = [text for text, _, _ in _read(task, "train")]
+    assert dev == [f"t{i}" for i in sorted(chosen)]
+    assert train == [f"t{i}" for i in range(50) if i not in chosen]
+    for fraction in (0.001, 0.999):
+        with pytest.raises(ValueError, match=r"rows on both sides.*50 rows"):
+            own_files.hold_out(task, fraction, seed=7)
+
+
+def test_spam_file(shared_data):
+    path = str(shared_data / "spam" / "SMSSpamCollection")
+    columns = own_files.Columns("SMS", None, "Label")
+    task = _custom({"train": path}, columns)
+    rows = _read(task, "train")
+    assert task.labels == ("ham", "spam")
+    assert len(rows) == 5574
+    assert sum(label == "spam" for _, _, label in rows) == 747
+
+
+def test_a_header_that_is_read_as_a_row(tmp_path):
+    rows = "ham\tx\nspam\ty\nham\tz\n"
+    columns = own_files.Columns(1, None, 0, has_header=False)
+    headed = _write(tmp_path / "a.tsv", f"Label\tSMS\n{rows}")
+    with pytest.raises(
+        ValueError, match=r"a\.tsv: the first line looks .*label='Label'"
+    ):
+        _custom({"train": headed}, columns)
+    with pytest.raises(ValueError, match="looks like a header"):
+        own_files.custom(columns, {"train": headed}, None, False, ";")
+    labels = ("Label", "ham", "spam")
+    assert _custom({"train": headed}, columns, labels).labels == labels
+    named = own_files.Columns(1, None, 0)
+    assert _custom({"train": headed}, named).labels == ("ham", "spam")
+    # Of several labels, one comes again: it is no header.
+    mixed = _write(tmp_path / "c.tsv", "ham;odd\tx\nspam\ty\nham\tz\n")
+    found = own_files.custom(columns, {"train": mixed}, None, False, ";")
+    assert found.labels == ("ham", "odd", "spam")
+    # The last row has a label that no other has: it is no header.
+    plain = _write(tmp_path / "b.tsv", f"{rows}rare\tw\n")
+    assert _custom({"train": plain}, columns).labels == ("ham", "rare", "spam")
+
+
+def test_bad_labels_and_scores(tmp_path):
+    path = _write(tmp_path / "a.tsv", "text\tlabel\nx\t1\ny\t2\n")
+    with pytest.raises(
+        ValueError, match=r"a\.tsv, line 3: unknown label.*one of 0, 1.*'2'"
+    ):
+        _read(_custom({"dev": path}, labels=("0", "1")), "dev")
+    for text in ("good", "nan", "inf", ""):
+        path = _write(tmp_path / "b.tsv", f"text\tlabel\nx\t1\ny\t{text}\n")
+        with pytest.raises(ValueError, match=r"b\.tsv, line 3: the score"):
+            _read(_custom({"dev": path}, is_regression=True), "dev")
+
+
+def test_errors_are_short_however_many_or_long_the_labels(tmp_path):
+    path = _write(tmp_path / "a.tsv", f"text\tlabel\nx\t{'z' * 9999}\n")
+    labels = [f"{i:03}{'y' * 500}" for i in range(300)]
+    with pytest.raises(ValueError, match=r"a\.tsv, line 2: unknown") as error:
+        _read(_custom({"dev": path}, labels=labels), "dev")
+    message = str(error.value)
+    assert f"019{'y' * 77}… and others, 300 in all. Received" in message
+    assert "020y" not in message
+    assert message.endswith(f"label='{'z' * 79}…")
+    with pytest.raises(ValueError, match="score is not a number") as error:
+        _read(_custom({"dev": path}, is_regression=True), "dev")
+    assert str(error.value).endswith(f"label='{'z' * 79}…")
+
+
+def test_labels_that_differ_in_white_space_only(tmp_path):
+    path = _write(tmp_path / "a.tsv", "text\tlabel\nx\ta\ny\tb\nz\ta \n")
+    with pytest.raises(ValueError, match="Received: 'a', 'a '"):
+        _custom({"train": path})
+
+
+def test_a_score_whose_square_is_infinite(tmp_path):
+    path = _write(tmp_path / "a.tsv", "text\tlabel\nx\t1e99\n")
+    with pytest.raises(ValueError, match="line 2: the score is too large"):
+        _read(_custom({"dev": path}, is_regression=True), "dev")
+
+
+def test_labels_that_no_row_to_train_on_has(tmp_path, caplog):
+    path = _write(tmp_path / "a.tsv", "text\tlabel\nx\t1,2\ny\t\n")
+    for separator, labels in ((",", "0123"), (None, ("1,2", "", "3"))):
+        task = classification.Task(
+            *(classification.CUSTOM, tuple(labels), ("macro_f1",)),
+            {s: _COLUMNS.split(path, True) for s in ("train", "dev")},
+            label_separator=separator,
+        )
+        _read(task, "dev")
+        assert not caplog.text
+        _read(task, "train")
+        unseen = "0, 3" if separator else "3"
+        assert f"a.tsv has no example of {unseen}, so" in caplog.text
+        caplog.clear()
+
+
+def test_labels_that_make_no_task(tmp_path):
+    path = _write(tmp_path / "a.tsv", "text\tlabel\nx\t1\n")
+    with pytest.raises(ValueError, match=r"at least two labels.*labels=1"):
+        _custom({"train": path})
+    with pytest.raises(ValueError, match=r"each once.*labels=a,b,a"):
+        _custom({"train": path}, labels=("a", "b", "a"))
+    for cell in ('"a\nb"', '" "', ""):
+        path = _write(tmp_path / "b.csv", f"text,label\nx,a\ny,{cell}\n")
+        with pytest.raises(
+            ValueError, match=r"b\.csv, line 3: .*empty or hold a line end"
+        ):
+            _custom({"train": path})
+    with pytest.raises(ValueError, match=r"--labels: .*empty.*label=''"):
+        _custom({"train": path}, labels=("a", ""))
+    with pytest.raises(
+        ValueError, match=r"--labels, --train_file .*--regression"
+    ):
+        _custom({"dev": path})
+
+
+def test_several_labels_for_a_text(tmp_path):
+    path = _write(tmp_path / "a.tsv", "text\tlabel\nx\tb; a\ny\t\nz\ta;a;\n")
+    task = own_files.custom(_COLUMNS, {"train": path}, None, False, ";")
+    assert task.labels == ("a", "b")
+    assert task.metrics[0] == "micro_f1"
+    found = [label for _, _, label in _read(task, "train")]
+    assert found == [("b", "a"), (), ("a",)]
+    path = _write(
+        tmp_path / "b.jsonl",
+        '{"text": "x", "label": ["b", "c;d"]}\n{"text": "y", "label": []}\n',
+    )
+    task = own_files.custom(_COLUMNS, {"train": path}, None, False, ";")
+    assert task.labels == ("b", "c;d")
+    found = [label for _, _, label in _read(task, "train")]
+    assert found == [("b", "c;d"), ()]
+    with pytest.raises(ValueError, match=r"b\.jsonl, line 1: 'label' is no"):
+        _custom({"train": path})
+    assert own_files.hold_out(task, 0.5, seed=1).labels == task.labels
+    task = own_files.custom(_COLUMNS, {"dev": path}, ("b", "d"), False, ";")
+    with pytest.raises(
+        ValueError, match=r"b\.jsonl, line 1: unknown label.*b, d.*'c;d'"
+    ):
+        _read(task, "dev")
+    for is_regression, separator in ((True, ";"), (False, "")):
+        with pytest.raises(ValueError, match="--label_separator"):
+            own_files.custom(
+                _COLUMNS, {"dev": path}, None, is_regression, separator
+            )
+
+
+# ---- Labels of a file to predict --------------------------------------------
+
+
+def _gold(task):
+    examples = classification.read(task, "", "test", with_gold=True)
+    return [(e.text_a, e.label) for e in examples]
+
+
+def test_gold_labels_are_read_where_they_are(tmp_path):
+    train = _write(tmp_path / "train.csv", "label,text\nspam,a\nham,b\n")
+    rows = 'text,label\nx,ham\ny,new one\nz,""\n'
+    test = _write(tmp_path / "test.csv", rows)
+    task = _custom({"train": train, "test": test})
+    # Others than those that were learned, too.
+    assert _gold(task) == [("x", "ham"), ("y", "new one"), ("z", None)]
+    assert [label for _, _, label in _read(task, "test")] == [None] * 3
+    bare = _write(tmp_path / "bare.tsv", "text\nso\n")
+    assert _gold(_custom({"train": train, "test": bare})) == [("so", None)]
+
+
+def test_gold_labels_of_json_lines(tmp_path):
+    test = _write(
+        tmp_path / "test.jsonl",
+        '{"text": "x", "label": "a"}\n{"text": "y"}\n'
+        '{"text": "z", "label": null}\n{"text": "w", "label": NaN}\n',
+    )
+    task = _custom({"test": test}, labels=("a", "b"))
+    assert _gold(task) == [("x", "a"), ("y", None), ("z", None), ("w", None)]
+    several = _write(
+        tmp_path / "several.jsonl",
+        '{"text": "x", "label": ["a", "c"]}\n{"text": "y", "label": "b,a"}\n',
+    )
+    task = own_files.custom(
+        _COLUMNS, {"test": several}, ("a", "b"), False, label_separator=","
+    )
+    assert _gold(task) == [("x", ("a", "c")), ("y", ("b", "a"))]
+
+
+@pytest.mark.parametrize(
+    ("label", "rows", "expected"),
+    [
+        (1, "x\t2.5\ny\tn/a\n", [("x", 2.5), ("y", "n/a")]),
+        (1, "x\ny\n", [("x", None), ("y", None)]),
+        # The name of the training file's column.
+        ("score", "x\t2.5\ny\t1\n", [("x", None), ("y", None)]),
+    ],
+)
+def test_gold_scores_without_a_header(tmp_path, label, rows, expected):
+    columns = own_files.Columns(0, None, label, has_header=False)
+    test = _write(tmp_path / "test.tsv", rows)
+    assert _gold(_custom({"test": test}, columns, is_regression=True)) == (
+        expected
+    )

@@ -1,0 +1,156 @@
+from bert_tf.records import types as record_types
+from bert_tf.tasks import batches, tables
+from bert_tf.tasks.classification import records as text_records
+from bert_tf.text import graph as text_graph
+from bert_tf.text import long_documents
+
+import pytest
+import tensorflow as tf
+
+_VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c"]
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return text_records.Encoder(text_graph.BertTokenizer(_VOCAB, True), 6)
+
+
+def _read(written):
+    dataset = tf.data.TFRecordDataset(written.path).batch(10)
+    (batch,) = [
+        written.record_type.parse(rows, written.lengths) for rows in dataset
+    ]
+    return {name: value.numpy().tolist() for name, value in batch.items()}
+
+
+def test_singles_pairs_and_what_is_cut(encoder, tmp_path, caplog):
+    examples = [
+        tables.Example("1", "A b", "", "yes"),
+        tables.Example("2", "a", "b", "no"),
+        tables.Example("3", "a b c a", "b c", None),
+        tables.Example("4", "a b c a b", "", "no"),
+        tables.Example("5", "a", " ", "no"),
+    ]
+    path = str(tmp_path / "x.tf_record")
+    with caplog.at_level("INFO", logger="absl"):
+        written = encoder.write(path, iter(examples), ("no", "yes"))
+    assert (written.count, written.record_type) == (
+        5,
+        record_types.CLASSIFICATION,
+    )
+    assert _read(written) == {
+        "input_ids": [
+            [2, 5, 6, 3, 0, 0],
+            [2, 5, 3, 6, 3, 0],
+            [2, 5, 6, 3, 6, 3],
+            [2, 5, 6, 7, 5, 3],
+            [2, 5, 3, 0, 0, 0],
+        ],
+        "input_mask": [
+            [1, 1, 1, 1, 0, 0],
+            [1, 1, 1, 1, 1, 0],
+            [1] * 6,
+            [1] * 6,
+            [1, 1, 1, 0, 0, 0],
+        ],
+        "segment_ids": [
+            [0] * 6,
+            [0, 0, 0, 1, 1, 0],
+            [0, 0, 0, 0, 1, 1],
+            [0] * 6,
+            [0] * 6,
+        ],
+        "label_ids": [1, 0, 0, 0, 0],
+        "is_real_example": [1] * 5,
+    }
+    assert "Wrote 5 examples" in caplog.text
+    assert "2 were longer than 6 tokens" in caplog.text
+
+
+def test_a_sorted_table_is_shuffled(encoder, tmp_path):
+    # Labels stay with their texts.
+    examples = [
+        tables.Example(str(i), "ab"[i > 499], "", ("no", "yes")[i > 499])
+        for i in range(1000)
+    ]
+    path = str(tmp_path / "x.tf_record")
+    written = encoder.write(path, examples, ("no", "yes"), seed=1)
+    assert written.count == 1000
+    dataset = tf.data.TFRecordDataset(path).batch(100)
+    for serialized in dataset:
+        rows = written.record_type.parse(serialized, written.lengths)
+        labels = rows["label_ids"].numpy()
+        assert (rows["input_ids"].numpy()[:, 1] - 5 == labels).all()
+        # Hypergeometric, of 500 in 1,000: a deviation of 4.7.
+        assert abs(labels.sum() - 50) < 20
+
+
+def test_scores(encoder, tmp_path):
+    examples = [tables.Example("1", "a", "", 2.5), tables.Example("2", "b")]
+    path = str(tmp_path / "x.tf_record")
+    written = encoder.write(path, examples, None)
+    assert written.record_type is record_types.REGRESSION
+    assert _read(written)["label_ids"] == [2.5, 0.0]
+
+
+def test_an_error_leaves_no_file(encoder, tmp_path):
+    def broken():
+        yield tables.Example("1", "a", "", "no")
+        raise ValueError("line 2")
+
+    with pytest.raises(ValueError, match="line 2"):
+        encoder.write(str(tmp_path / "x.tf_record"), broken(), ("no", "yes"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_several_labels(encoder, tmp_path):
+    examples = [
+        tables.Example("1", "a", "", ("yes", "no")),
+        tables.Example("2", "b", "", ()),
+        tables.Example("3", "c"),
+    ]
+    path = str(tmp_path / "x.tf_record")
+    written = encoder.write(path, examples, ("no", "maybe", "yes"), True)
+    assert _read(written)["label_ids"] == [[1, 0, 1], [0, 0, 0], [0, 0, 0]]
+
+
+def test_documents_in_windows(tmp_path, caplog, monkeypatch):
+    # Documents are numbered over all batches.
+    monkeypatch.setattr(batches, "_BATCH_CHARACTERS", 8)
+    documents = long_documents.LongDocuments("windows", 3)
+    tokenizer = text_graph.BertTokenizer(_VOCAB, True)
+    encoder = text_records.Encoder(tokenizer, 6, documents)
+    examples = [
+        tables.Example("1", "a b c a b c a", "", "yes"),
+        tables.Example("2", "", "", "no"),
+        tables.Example("3", "a b c a b", "", "yes"),
+    ]
+    path = str(tmp_path / "x.tf_record")
+    with caplog.at_level("INFO", logger="absl"):
+        written = encoder.write(path, examples, ("no", "yes"))
+    assert written.count == 5
+    found = _read(written)
+    assert found["input_ids"] == [
+        [2, 5, 6, 7, 5, 3],
+        [2, 5, 6, 7, 5, 3],  # The last one ends with the document.
+        [2, 3, 0, 0, 0, 0],
+        [2, 5, 6, 7, 5, 3],
+        [2, 6, 7, 5, 6, 3],
+    ]
+    assert found["document_ids"] == [0, 0, 1, 2, 2]
+    assert found["window_weights"] == [0.5, 0.5, 1, 0.5, 0.5]
+    assert found["label_ids"] == [1, 1, 0, 1, 1]
+    assert "Wrote 3 examples" in caplog.text
+    assert "2 were longer than 6 tokens and were read in windows, 5 in" in (
+        caplog.text
+    )
+
+
+def test_both_ends_of_a_document(tmp_path):
+    documents = long_documents.LongDocuments("head_tail")
+    tokenizer = text_graph.BertTokenizer(_VOCAB, True)
+    encoder = text_records.Encoder(tokenizer, 6, documents)
+    examples = [tables.Example("1", "c a a a b b b", "", "yes")]
+    path = str(tmp_path / "x.tf_record")
+    written = encoder.write(path, examples, ("no", "yes"))
+    assert _read(written)["input_ids"] == [[2, 7, 6, 6, 6, 3]]

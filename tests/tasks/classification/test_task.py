@@ -1,0 +1,53 @@
+import dataclasses
+
+from bert_tf.tasks.classification import glue
+from bert_tf.tasks.classification import task as classification
+
+import pytest
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"train\.tsv"):
+        next(classification.read(glue.find("mrpc"), str(tmp_path), "train"))
+
+
+def test_ids_and_empty_texts(tmp_path, caplog):
+    path = tmp_path / "test.tsv"
+    path.write_text("sentence\tid\nx\ta1\n \ta2\ny\ta3\n\ta4\n")
+    task = glue.find("sst2")
+    found = list(classification.read(task, str(tmp_path), "test"))
+    assert [example.guid for example in found] == [
+        "test-2",
+        "test-3",
+        "test-4",
+        "test-5",
+    ]
+    assert "test.tsv: empty texts: 2, the first at line 3" in caplog.text
+    row = dataclasses.replace(task.splits["test"], key="id")
+    task = dataclasses.replace(task, splits={"test": row})
+    found = list(classification.read(task, str(tmp_path), "test"))
+    assert [example.guid for example in found] == ["a1", "a2", "a3", "a4"]
+
+
+def test_short_rows_are_skipped_only_where_there_are_labels(tmp_path, caplog):
+    header = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+    rows = "0\t1\t2\ta\tb\t1\n1\t3\t4\tc\n2\t5\t6\td\te\t0\n"
+    (tmp_path / "train.tsv").write_text(header + rows)
+    found = list(classification.read(glue.find("qqp"), str(tmp_path), "train"))
+    assert [(x.text_a, x.label) for x in found] == [("a", "1"), ("d", "0")]
+    assert "skipped 1 rows that lack a column, the first at line 3" in (
+        caplog.text
+    )
+    test = "id\tquestion1\tquestion2\n0\ta\tb\n1\tc\n2\td\te\n"
+    (tmp_path / "test.tsv").write_text(test)
+    with pytest.raises(ValueError, match=r"test\.tsv, line 3: a column is mi"):
+        list(classification.read(glue.find("qqp"), str(tmp_path), "test"))
+
+
+def test_empty_texts_of_pairs(tmp_path, caplog):
+    (tmp_path / "test.tsv").write_text(
+        "sentence1\tsentence2\nx\ty\n\ty\nx\t \n\t\n"
+    )
+    found = list(classification.read(glue.find("rte"), str(tmp_path), "test"))
+    assert len(found) == 4
+    assert "test.tsv: empty texts: 3, the first at line 3" in caplog.text

@@ -1,0 +1,271 @@
+"""Tests of features against the model itself, one line at a time."""
+
+from bert_tf import modeling, tokenization
+from bert_tf.tasks.features import extraction
+from bert_tf.tasks.features import layers as feature_layers
+from bert_tf.tasks.features import lines as feature_lines
+from bert_tf.vocabularies import word_pieces
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] a film what ##ever good bad paris ."
+VOCAB = _PIECES.split()
+VOCABULARY = word_pieces.WordPiece(tuple(VOCAB), True)
+CONFIG = modeling.BertConfig(
+    vocab_size=len(VOCAB),
+    hidden_size=8,
+    num_hidden_layers=5,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_position_embeddings=16,
+    type_vocab_size=2,
+    initializer_range=0.3,
+)
+LENGTH = 12
+TEXTS = [
+    "What a film.",
+    "",
+    "whatever ||| good Paris .",
+    "bad " * 30,
+    "good " * 9 + "||| whatever whatever " + "bad " * 9,
+    "paris",
+    " a \u200b film ",
+]
+
+
+@pytest.fixture(scope="module")
+def model():
+    tf.keras.utils.set_random_seed(1)
+    return modeling.Bert(CONFIG)
+
+
+def original_rows(by_word=False):
+    """Pieces and segments as the original makes them, word by word."""
+    tokenizer = tokenization.FullTokenizer.from_vocab(
+        {piece: i for i, piece in enumerate(VOCAB)}
+    )
+    rows = []
+    for text in TEXTS:
+        texts = text.strip().split(" ||| ")
+        pairs: list[list] = []
+        for part in texts:
+            pairs.append([])
+            for i, word in enumerate(part.split()):
+                pieces = tokenizer.tokenize(word)
+                if by_word and not pieces:
+                    pieces = ["[UNK]"]
+                pairs[-1] += [(piece, (len(pairs), i)) for piece in pieces]
+        room = LENGTH - (3 if len(texts) > 1 else 2)
+        while sum(map(len, pairs)) > room:
+            longest = 0 if len(pairs[0]) > len(pairs[-1]) else -1
+            pairs[longest].pop()
+        row: list[tuple] = [("[CLS]", 0, None)]
+        for segment, pieces in enumerate(pairs):
+            row += [(x[0], segment, x[1]) for x in pieces]
+            row.append(("[SEP]", segment, None))
+        rows.append(row)
+    return rows
+
+
+def outputs_of(model, row):
+    ids = tf.constant([[VOCAB.index(piece) for piece, _, _ in row]])
+    inputs = {
+        "input_ids": ids,
+        "input_mask": tf.ones_like(ids),
+        "segment_ids": tf.constant([[segment for _, segment, _ in row]]),
+    }
+    outputs = model(inputs)
+    layers = [x.numpy()[0] for x in outputs.layers]  # [S, D] each
+    return outputs.embeddings.numpy()[0], layers
+
+
+def extract(model, choice, unit, strategy=None, batch_size=2, normalize=False):
+    strategy = strategy or tf.distribute.get_strategy()
+    reader = feature_lines.Reader(VOCABULARY, LENGTH, unit == "word")
+    extractor = extraction.Extractor(
+        strategy, model, choice, unit, batch_size, LENGTH, normalize
+    )
+    lines = reader.read(TEXTS, first=10)
+    return lines, extractor.extract(lines)
+
+
+def test_tokens_in_order_whatever_the_batches(model):
+    choice = feature_layers.Choice("layers", (-1, 0))
+    rows = original_rows()
+    for batch_size in (3, 100):
+        lines, found = extract(model, choice, "token", batch_size=batch_size)
+        assert [line.index for line in lines] == list(range(10, 17))
+        cut = [False, False, False, True, True, False, False]
+        assert [line.is_cut for line in lines] == cut
+        for row, line, vectors in zip(rows, lines, found, strict=True):
+            assert [VOCAB[i] for i in line.ids] == [x[0] for x in row]
+            assert list(line.segments) == [x[1] for x in row]
+            _, layers = outputs_of(model, row)
+            expected = np.stack([layers[-1], layers[0]], axis=1)
+            np.testing.assert_allclose(vectors, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("embeddings", lambda e, x: e),
+        ("second_to_last", lambda e, x: x[3]),
+        ("last", lambda e, x: x[4]),
+        ("weighted_sum_last_four", lambda e, x: sum(x[1:]) / 4),
+        ("concat_last_four", lambda e, x: np.concatenate(x[:0:-1], axis=-1)),
+        ("sum_all", lambda e, x: sum(x)),
+        ("mean_all", lambda e, x: sum(x) / 5),
+    ],
+)
+def test_the_papers_choices(name, expected, model):
+    choice = feature_layers.Choice(name)
+    assert choice.names == (name,)
+    row = original_rows()[2]
+    ids = tf.constant([[VOCAB.index(piece) for piece, _, _ in row]])
+    inputs = {"input_ids": ids, "input_mask": tf.ones_like(ids)}
+    inputs["segment_ids"] = tf.constant([[s for _, s, _ in row]])
+    found = choice.select(model(inputs)).numpy()[0]
+    wanted = expected(*outputs_of(model, row))[:, np.newaxis]
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+def test_weights_of_the_last_four(model):
+    choice = feature_layers.Choice(
+        "weighted_sum_last_four", weights=(1, 0, 0, -2)
+    )
+    _, found = extract(model, choice, "cls")
+    for row, vectors in zip(original_rows(), found, strict=True):
+        _, layers = outputs_of(model, row)
+        expected = layers[4][:1] - 2 * layers[1][:1]
+        np.testing.assert_allclose(vectors[0], expected, atol=1e-5)
+
+
+def test_one_vector_of_a_line(model):
+    for unit, pool in (
+        ("cls", lambda x: x[0]),
+        ("mean", lambda x: x.mean(axis=0)),
+    ):
+        _, found = extract(model, feature_layers.Choice("last"), unit)
+        for row, vectors in zip(original_rows(), found, strict=True):
+            _, layers = outputs_of(model, row)
+            assert vectors.shape == (1, 1, 8)
+            np.testing.assert_allclose(
+                vectors[0, 0], pool(layers[-1]), atol=1e-5
+            )
+
+
+def test_words_are_means_of_their_pieces(model):
+    lines, found = extract(model, feature_layers.Choice("last"), "word")
+    texts = [text.replace("|||", "").split() for text in TEXTS]
+    for row, line, vectors, text in zip(
+        original_rows(by_word=True), lines, found, texts, strict=True
+    ):
+        _, layers = outputs_of(model, row)
+        words = list(dict.fromkeys(x[2] for x in row if x[2]))
+        assert len(line.words) == len(words) == len(vectors)
+        for word, vector in zip(words, vectors, strict=True):
+            pieces = [i for i, x in enumerate(row) if x[2] == word]
+            np.testing.assert_allclose(
+                vector[0], layers[-1][pieces].mean(axis=0), atol=1e-5
+            )
+        if not line.is_cut:
+            assert list(line.words) == text
+
+
+@pytest.mark.parametrize("unit", feature_layers.UNITS)
+@pytest.mark.parametrize("name", ["layers", "concat_last_four"])
+def test_unit_length(unit, name, model):
+    choice = feature_layers.Choice(name)
+    _, plain = extract(model, choice, unit)
+    _, found = extract(model, choice, unit, normalize=True)
+    for ours, vectors in zip(found, plain, strict=True):
+        assert ours.dtype == np.float32
+        # Each of several layers' by itself.
+        lengths = np.sqrt((vectors.astype(np.float64) ** 2).sum(-1))
+        np.testing.assert_allclose(
+            ours, vectors / lengths[..., np.newaxis], atol=1e-6
+        )
+
+
+def test_no_vector_has_no_length():
+    zeros = feature_layers.unit_length(tf.zeros([2, 3]))
+    np.testing.assert_array_equal(zeros, np.zeros([2, 3]))
+    tiny = feature_layers.unit_length(tf.constant([[3e-10, 4e-10]]))
+    np.testing.assert_allclose(tiny, [[0.6, 0.8]], rtol=1e-6)
+
+
+def test_two_replicas_find_the_same(model, two_replicas):
+    choice = feature_layers.Choice("last")
+    with two_replicas.scope():
+        copy = modeling.Bert(CONFIG)
+    for variable, value in zip(copy.variables, model.variables, strict=True):
+        variable.assign(value)
+    _, expected = extract(model, choice, "token")
+    _, found = extract(copy, choice, "token", two_replicas, batch_size=4)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("choice", "number", "problem"),
+    [
+        (feature_layers.Choice("nose"), 5, "features=nose"),
+        (feature_layers.Choice("layers", (-6,)), 5, "0 to 4.*layers=-6"),
+        (feature_layers.Choice("layers", (5,)), 5, "layers=5"),
+        (feature_layers.Choice("layers", ()), 5, "layers="),
+        (feature_layers.Choice("second_to_last"), 1, "at least 2 layers"),
+        (feature_layers.Choice("concat_last_four"), 3, "at least 4 layers"),
+        (
+            feature_layers.Choice("last", weights=(1.0,) * 4),
+            5,
+            "four, and go with",
+        ),
+        (
+            feature_layers.Choice("weighted_sum_last_four", weights=(1.0,)),
+            5,
+            "layer_weights=1.0",
+        ),
+    ],
+)
+def test_choices_that_a_model_has_not(choice, number, problem):
+    with pytest.raises(ValueError, match=problem):
+        choice.check(number)
+
+
+def test_windows():
+    cut = feature_lines.windows(iter("abcde"), 2)
+    assert list(cut) == [["a", "b"], ["c", "d"], ["e"]]
+    long = "a" * (1 << 23)
+    cut = feature_lines.windows(iter([long, long, long, "b"]), 9)
+    assert list(cut) == [[long, long], [long, "b"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "bytes_of_a_line"),
+    [
+        # 512 tokens of BERT-Base, float32.
+        ("layers", "token", 512 * 4 * 768 * 4),
+        ("concat_last_four", "word", 512 * 4 * 768 * 4),
+        ("last", "mean", 768 * 4),
+    ],
+)
+def test_lines_in_half_a_gigabyte(name, unit, bytes_of_a_line):
+    choice = feature_layers.Choice(name)
+    found = extraction.lines_in_memory(choice, unit, 768, 512)
+    assert found == 2**29 // bytes_of_a_line
+
+
+def test_means_lose_no_digits_far_back():
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(-10, 1, [512, 1, 8]).astype(np.float32)
+    starts = np.array([0, 5, 500, 511])
+    ends = np.array([1, 9, 503, 512])
+    expected = [
+        vectors[a:b].astype(np.float64).mean(0)
+        for a, b in zip(starts, ends, strict=True)
+    ]
+    found = extraction.means(vectors, starts, ends)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=1e-7)

@@ -1,0 +1,275 @@
+"""The order of the runs, and what is kept, with a quick stand-in script.
+
+tests/test_run_glue.py runs run_classifier.py itself.
+"""
+
+import dataclasses
+import json
+import os
+import textwrap
+
+from bert_tf import heads, modeling
+from bert_tf.checkpoints import (
+    best,
+    formats,
+    restoring,
+    trained_models,
+)
+from bert_tf.storage import run_lock
+from bert_tf.tasks.glue import data as glue_data
+from bert_tf.tasks.glue import experiment as glue_experiment
+from bert_tf.tasks.glue import runs as glue_runs
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_CONFIG = modeling.BertConfig(
+    vocab_size=6,
+    hidden_size=4,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=8,
+    max_position_embeddings=8,
+)
+_VOCAB = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n"
+
+# What run_classifier.py leaves, as far as it is looked at. The score is a
+# function of seed and rate; runs whose seed is in the file "fails" fail.
+_SCRIPT = """
+    import json, pathlib, shutil, sys
+    given = dict(a.removeprefix("--").split("=", 1) for a in sys.argv[1:])
+    here = pathlib.Path(__file__).parent
+    with (here / "calls").open("a") as file:
+        file.write(json.dumps(given) + "\\n")
+    folder = pathlib.Path(given["output_dir"])
+    if "do_predict" in given:
+        names = {"MNLI": ["MNLI-m.tsv"], "AX": ["AX.tsv"], "RTE": ["RTE.tsv"]}
+        for name in names[given["task_name"]]:
+            (folder / name).write_text("predictions")
+        sys.exit()
+    if given["seed"] in (here / "fails").read_text().split():
+        sys.exit("error: out of luck.")
+    if "check_only" in given:
+        sys.exit()
+    shutil.copytree(here / "best", folder / "best", dirs_exist_ok=True)
+    for name in ("train.tf_record", "model.ckpt-3.index"):
+        (folder / name).touch()
+    score = int(given["seed"]) * float(given["learning_rate"])
+    (folder / "eval_results.txt").write_text(f"eval_accuracy = {score}\\n")
+"""
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory):
+    """A stand-in for run_classifier.py, and best weights for it to leave."""
+    folder = tmp_path_factory.mktemp("script")
+    model = heads.BertClassifier(modeling.Bert(_CONFIG), 3)
+    kept = best.Best(str(folder), "accuracy", {})
+    kept.offer(3, {"accuracy": 0.5}, model)
+    path = folder / "run_classifier.py"
+    path.write_text(textwrap.dedent(_SCRIPT))
+    return path
+
+
+def _data(folder, *names):
+    (folder / "data").mkdir(exist_ok=True)
+    for name in ("test.tsv", "test_matched.tsv", "diagnostic.tsv"):
+        (folder / "data" / name).write_text("x")
+    return {
+        name: glue_data.Data(name, str(folder / "data"), 100, "digest")
+        for name in names
+    }
+
+
+@pytest.fixture
+def make(script, tmp_path):
+    """Makes an experiment in the same folder; its calls are counted anew."""
+    locks: list[run_lock.Lock] = []
+
+    def make(*tasks, rates=(0.1,), seeds=(1, 2), fails=""):
+        for name, text in (("calls", ""), ("fails", fails)):
+            (script.parent / name).write_text(text)
+        for old in locks:
+            old.release()
+        locks[:] = [run_lock.hold(tmp_path / "out")]
+        return glue_experiment.Experiment(
+            str(tmp_path / "out"),
+            locks[0],
+            script,
+            {"use_checkpoint": "best", "dtype": "float32"},
+            trained_models.ModelFiles(_CONFIG, _VOCAB, True),
+            _data(tmp_path, *tasks),
+            glue_runs.grid(rates, [3.0], [32]),
+            seeds,
+        )
+
+    yield make
+    for old in locks:
+        old.release()
+
+
+_START = glue_experiment.Start("/weights", "of the weights")
+
+
+@pytest.fixture
+def calls(script):
+    """Returns the flags of the processes since the experiment was made."""
+    return lambda: [
+        json.loads(line)
+        for line in (script.parent / "calls").read_text().splitlines()
+    ]
+
+
+def test_a_check_asks_for_each_task_and_batch(make, calls, tmp_path, script):
+    experiment = make("RTE", "WNLI", rates=(0.1, 0.2))
+    experiment.settings.append(glue_runs.Setting(0.1, 3.0, 16))
+    experiment.check(_START)
+    asked = [
+        [given[name] for name in ("task_name", "train_batch_size", "seed")]
+        for given in calls()
+    ]
+    assert asked == [
+        ["RTE", "32", "1"],
+        ["RTE", "16", "1"],
+        ["WNLI", "32", "1"],
+    ]
+    assert {given["check_only"] for given in calls()} == {"true"}
+    assert os.listdir(tmp_path / "out") == ["lock"]
+    (script.parent / "fails").write_text("1")
+    with pytest.raises(ValueError) as caught:
+        experiment.check(_START)
+    assert str(caught.value) == (
+        "RTE, seed 1, 0.1, 3 epochs, batch 32: out of luck."
+    )
+
+
+def test_runs_are_made_once(make, calls, tmp_path):
+    experiment = make("RTE")
+    experiment.plan(_START)
+    done = experiment.train("RTE", _START)
+    assert [run.score for run in done] == pytest.approx([0.1, 0.2])
+    given = calls()
+    assert [c["seed"] for c in given] == ["1", "2"]
+    assert given[0] == {
+        "task_name": "RTE",
+        "data_dir": str(tmp_path / "data"),
+        "use_checkpoint": "best",
+        "dtype": "float32",
+        "bert_config_file": f"{tmp_path}/out/model/bert_config.json",
+        "vocab_file": f"{tmp_path}/out/model/vocab.txt",
+        "output_dir": str(tmp_path / "out" / done[0].folder),
+        "do_train": "true",
+        "do_eval": "true",
+        "init_checkpoint": "/weights",
+        "seed": "1",
+        "learning_rate": "0.1",
+        "num_train_epochs": "3.0",
+        "train_batch_size": "32",
+    }
+    # The same again; another seed; other weights.
+    assert make("RTE").train("RTE", _START) == done
+    assert calls() == []
+    make("RTE", seeds=(1, 2, 3)).train("RTE", _START)
+    assert [c["seed"] for c in calls()] == ["3"]
+    other = dataclasses.replace(_START, digest="others")
+    make("RTE").train("RTE", other)
+    assert [c["seed"] for c in calls()] == ["1", "2"]
+
+
+def test_it_stops_at_a_run_that_fails_and_goes_on_there(make, calls):
+    problem = r"exit code 1: error: out of luck\..*leave.* out.*RTE, seed 2, "
+    with pytest.raises(ValueError, match=problem):
+        make("RTE", seeds=(1, 2, 3), fails="2").train("RTE", _START)
+    assert [c["seed"] for c in calls()] == ["1", "2"]
+    make("RTE", seeds=(1, 2, 3)).train("RTE", _START)
+    assert [c["seed"] for c in calls()] == ["2", "3"]
+
+
+def test_the_weights_of_the_best_run_are_kept(make, tmp_path):
+    experiment = make("RTE", rates=(0.1, 0.3, 0.2), seeds=(1, 2))
+    done = experiment.train("RTE", _START)
+    folders = {run.folder: tmp_path / "out" / run.folder for run in done}
+    kept = [name for name, path in folders.items() if (path / "best").exists()]
+    assert kept == [done[3].folder]  # Rate 0.3, seed 2.
+    for path in folders.values():
+        assert not (path / "train.tf_record").exists()
+        assert not (path / "model.ckpt-3.index").exists()
+        assert (path / "log.txt").exists()
+    folder, source = experiment.trained("RTE", done, _START)
+    assert folder == str(folders[done[3].folder])
+    assert source.path == f"{folder}/best/model.ckpt-3"
+
+
+def test_weights_that_are_gone_are_made_again(make, calls):
+    make("RTE", rates=(0.1, 0.3)).train("RTE", _START)
+    experiment = make("RTE")
+    done = experiment.train("RTE", _START)
+    assert calls() == []
+    experiment.trained("RTE", done, _START)
+    assert [(c["seed"], c["learning_rate"]) for c in calls()] == [("2", "0.1")]
+
+
+def test_an_encoder_to_start_from(make, calls, tmp_path):
+    experiment = make("MNLI", "RTE")
+    done = experiment.train("MNLI", _START)
+    encoder = experiment.encoder("MNLI", done, _START)
+    _, source = experiment.trained("MNLI", done, _START)
+    assert encoder.digest == done[1].key  # Seed 2.
+    found = formats.open_checkpoint(encoder.path)
+    names = [n for n in source.shapes if n.startswith("bert/")]
+    assert sorted(found.shapes) == sorted(names)
+    assert (found.config, found.vocab) == (_CONFIG, _VOCAB)
+    for name in names:
+        np.testing.assert_array_equal(
+            found.read([name])[name], source.read([name])[name]
+        )
+    # A head of other classes than MNLI's three can start from it.
+    restoring.restore_weights(
+        heads.BertClassifier(modeling.Bert(_CONFIG), 2).variables, found
+    )
+    experiment.train("RTE", encoder)
+    assert calls()[-1]["init_checkpoint"] == encoder.path
+    again = make("MNLI", "RTE")
+    assert again.encoder("MNLI", done, _START) == encoder
+    again.train("RTE", encoder)
+    assert calls() == []
+
+
+def test_predictions_are_made_once_of_the_same_files(make, calls, tmp_path):
+    experiment = make("MNLI", "RTE")
+    done = {t: experiment.train(t, _START) for t in ("MNLI", "RTE")}
+
+    def predict(experiment):
+        found = experiment.predict("RTE", done["RTE"], _START)
+        found |= experiment.predict("MNLI", done["MNLI"], _START)
+        found |= experiment.predict_diagnostics(
+            str(tmp_path / "data"), done["MNLI"], _START
+        )
+        return found
+
+    best = {task: runs[1].folder for task, runs in done.items()}
+    found = predict(experiment)
+    assert found == {
+        "RTE.tsv": f"{tmp_path}/out/{best['RTE']}/RTE.tsv",
+        "MNLI-m.tsv": f"{tmp_path}/out/{best['MNLI']}/MNLI-m.tsv",
+        "AX.tsv": f"{tmp_path}/out/AX/{done['MNLI'][1].key[:8]}/AX.tsv",
+    }
+    *_, ax = calls()
+    assert ax["init_checkpoint"] == (
+        f"{tmp_path}/out/{best['MNLI']}/best/model.ckpt-3"
+    )
+    assert {"do_train", "seed"} & ax.keys() == set()
+    again = make("MNLI", "RTE")
+    assert predict(again) == found
+    assert calls() == []
+    (tmp_path / "data" / "test.tsv").write_text("y")
+    predict(again)
+    assert [c["task_name"] for c in calls()] == ["RTE"]
+
+
+def test_a_task_without_a_test_set(make, tmp_path):
+    experiment = make("WNLI")
+    tf.io.gfile.remove(str(tmp_path / "data" / "test.tsv"))
+    done = experiment.train("WNLI", _START)
+    assert experiment.predict("WNLI", done, _START) == {}

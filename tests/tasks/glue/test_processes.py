@@ -1,0 +1,112 @@
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+from bert_tf.storage import run_lock
+from bert_tf.tasks.glue import processes
+
+import pytest
+
+
+def _script(folder, text):
+    path = folder / "script.py"
+    path.write_text(textwrap.dedent(text))
+    return path
+
+
+def test_output_goes_to_the_log(tmp_path):
+    script = _script(tmp_path, "import sys; print('got', *sys.argv[1:])")
+    log = tmp_path / "run" / "log.txt"
+    lock = run_lock.hold(tmp_path)
+    for flag in ("--a=1", "--b=2"):
+        processes.call(script, [flag], str(log), lock)
+    lock.release()
+    assert log.read_text().splitlines() == [
+        f"$ {sys.executable} {script} --a=1",
+        "got --a=1",
+        f"$ {sys.executable} {script} --b=2",
+        "got --b=2",
+    ]
+
+
+def test_a_failure_tells_the_last_line(tmp_path):
+    script = _script(tmp_path, "import sys; sys.exit('error: no such file')")
+    lock = run_lock.hold(tmp_path)
+    with pytest.raises(ValueError, match="exit code 1: error: no such file"):
+        processes.call(script, [], str(tmp_path / "run" / "log.txt"), lock)
+    lock.release()
+
+
+_HOLDER = """
+    import os, sys
+    from bert_tf.storage import run_lock
+    from bert_tf.tasks.glue import processes
+    lock = run_lock.hold(sys.argv[1])
+    processes.call(sys.argv[2], [], sys.argv[1] + "/log.txt", lock)
+"""
+_SLEEPER = """
+    import os, pathlib, sys, time
+    here = pathlib.Path(__file__).parent
+    (here / "pid").write_text(str(os.getpid()))
+    (here / "started").touch()
+    while not (here / "end").exists():
+        time.sleep(0.01)
+"""
+
+
+def _start(tmp_path):
+    """Starts a holder, and returns it when its script runs."""
+    (tmp_path / "inner").mkdir()
+    sleeper = _script(tmp_path / "inner", _SLEEPER)
+    holder = subprocess.Popen(
+        [sys.executable, _script(tmp_path, _HOLDER), tmp_path, sleeper],
+        env={**os.environ, "PYTHONPATH": str(pathlib.Path(".").resolve())},
+        # Jobs in the background of a shell ignore it, and so would this.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    while not (tmp_path / "inner" / "started").exists():
+        assert holder.poll() is None
+        time.sleep(0.01)
+    return holder, int((tmp_path / "inner" / "pid").read_text())
+
+
+def test_the_run_of_a_killed_command_is_waited_for(tmp_path):
+    holder, _ = _start(tmp_path)
+    holder.kill()
+    assert holder.wait() == -signal.SIGKILL
+    waiting = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from absl import logging;"
+            "from bert_tf.storage import run_lock;"
+            "logging.set_verbosity('info');"
+            "run_lock.hold(sys.argv[1]); print('mine')",
+            tmp_path,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert waiting.stderr is not None
+    said = "Waiting: the last run of a command that was killed still works in"
+    assert said in waiting.stderr.readline()
+    assert waiting.poll() is None
+    (tmp_path / "inner" / "end").touch()
+    output, log = waiting.communicate(timeout=60)
+    assert output == "mine\n"
+    assert f"Process {holder.pid} on host" in log
+    assert "is gone: going on in its place." in log
+    assert not (tmp_path / "lock").exists()
+
+
+def test_a_command_that_ends_ends_its_run(tmp_path):
+    holder, pid = _start(tmp_path)
+    holder.send_signal(signal.SIGINT)
+    assert holder.wait(timeout=60) != 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)

@@ -1,0 +1,228 @@
+"""Tests of exported masked language models, against the Python path."""
+
+import json
+
+from bert_tf import heads, modeling, tokenization
+from bert_tf.checkpoints import formats, tf1_files
+from bert_tf.exporting import saved_model
+from bert_tf.tasks.masked_words import saved_model as masked_words_model
+from bert_tf.tasks.masked_words import text as masked_words
+from bert_tf.tasks.tagging import words as tagging_words
+from bert_tf.text import graph_windows
+from bert_tf.vocabularies import word_pieces
+from tests import saved_models
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_PIECES = """
+[PAD] [UNK] [CLS] [SEP] [MASK] a film what ##ever good bad cafe , . 博 o ##δος
+[ ] mask ##s
+"""
+VOCAB = _PIECES.split()
+LENGTH = 12
+TOP_K = 4
+CONFIG = saved_models.config(VOCAB)
+TEXTS = [
+    "What a [MASK].",
+    "no mask",
+    "[MASK]",
+    "",
+    "good [MASK][MASK] bad \n [MASK], [mask] Café",
+    "a film, " * 30 + "[MASK] good " + "bad 博 " * 50 + "what [MASK]",
+    "\u2028ΟΔΟΣ\u200b[MASK]\x00 [MASK]",
+    "[MASK] " * 40,
+]
+
+
+@pytest.fixture(scope="module")
+def model():
+    tf.keras.utils.set_random_seed(1)
+    return heads.BertMaskedLM(modeling.Bert(CONFIG))
+
+
+def exported(model, top_k=TOP_K, length=LENGTH, vocab=VOCAB):
+    return masked_words_model.masked_words_finder(
+        model, CONFIG, word_pieces.WordPiece(tuple(vocab), True), length, top_k
+    )
+
+
+@pytest.fixture(scope="module")
+def saved(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("export") / "words"
+    with pytest.MonkeyPatch.context() as patch:
+        # So that the longest text takes several parts.
+        patch.setattr(graph_windows, "MOST_WINDOWS", 3)
+        saved_model.save(str(path), exported(model))
+    return path
+
+
+def python_masks(model, text):
+    """Windows in Python, each read alone: for each mask [(piece, score)]."""
+    tokenizer = tokenization.FullTokenizer.from_vocab(
+        {piece: i for i, piece in enumerate(VOCAB)}
+    )
+    pieces: list[str] = []
+    for i, part in enumerate(text.split("[MASK]")):
+        pieces += ["[MASK]"] * (i > 0) + tokenizer.tokenize(part)
+    ids = tokenizer.convert_tokens_to_ids(pieces)
+    room = LENGTH - 2
+    windows = tagging_words.windows(len(ids), room)
+    found = []
+    for place, piece in enumerate(pieces):
+        if piece != "[MASK]":
+            continue
+        window = np.searchsorted(windows.borders, place, "right") - 1
+        start = windows.starts[window]
+        row = [2, *ids[start : start + room], 3]
+        logits = model(
+            {
+                "input_ids": tf.constant([row]),
+                "input_mask": tf.ones([1, len(row)], tf.int32),
+                "segment_ids": tf.zeros([1, len(row)], tf.int32),
+                "masked_lm_positions": tf.constant(
+                    [[place - start + 1]], tf.int32
+                ),
+            }
+        ).numpy()[0, 0]
+        scores = saved_models.softmax(logits)
+        best = np.argsort(-logits, kind="stable")[:TOP_K]
+        found.append([(VOCAB[i], scores[i]) for i in best])
+    return found
+
+
+def check(rows, model):
+    """Compares served rows with what Python finds in TEXTS."""
+    for i, text in enumerate(TEXTS):
+        expected = python_masks(model, text)
+        assert rows["count"][i] == len(expected) == text.count("[MASK]")
+        for number, candidates in enumerate(expected):
+            pieces, scores = zip(*candidates, strict=True)
+            assert list(rows["piece"][i][number]) == list(pieces)
+            np.testing.assert_allclose(
+                rows["score"][i][number], scores, atol=1e-5
+            )
+            assert list(rows["text"][i][number]) == [
+                masked_words.fill(text, number, piece) for piece in pieces
+            ]
+
+
+def test_a_stranger_finds_the_words_that_python_finds(model, saved, tmp_path):
+    rows = saved_models.serve_elsewhere(tmp_path, saved, text=TEXTS)
+    check(rows, model)
+    found = {p for row in rows["piece"] for mask in row for p in mask}
+    assert len(found) > TOP_K + 1, "the test would see no difference"
+    assert found & {"##ever", "##δος", "##s"}
+
+
+def test_one_text_at_a_time_gives_the_same(model, saved, tmp_path):
+    loaded = tf.saved_model.load(str(saved))
+    rows: dict[str, list] = {}
+    for text in TEXTS:
+        for name, values in loaded(tf.constant([text])).items():
+            # Objects are bytes, as json has strings.
+            values = json.loads(
+                json.dumps(values.numpy().tolist(), default=bytes.decode)
+            )
+            rows.setdefault(name, []).extend(values)
+    check(rows, model)
+    nothing = loaded(tf.constant([], tf.string))
+    assert nothing["count"].shape == [0]
+    assert nothing["piece"].shape == [0, 0, TOP_K]
+
+
+def test_description(saved):
+    text = (saved / "assets" / "export.json").read_text()
+    assert json.loads(text) == {
+        "head": "masked_lm",
+        "do_lower_case": True,
+        "max_seq_length": LENGTH,
+        "top_k": TOP_K,
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"top_k": 99}, "top_k=99"),
+        ({"length": 17}, "max_seq_length=17.*embeddings=16"),
+        ({"vocab": VOCAB[:-1]}, r"20 pieces.*vocab_size=21"),
+    ],
+)
+def test_arguments_must_fit(changes, problem, model):
+    with pytest.raises(ValueError, match=problem):
+        exported(model, **changes)
+
+
+@pytest.mark.slow
+def test_real_lines_as_transformers_finds_them(shared_data, tmp_path):
+    """1,000 lines of Wikipedia, a masked word each, in a fresh process."""
+    transformers = pytest.importorskip("transformers")
+    import torch
+
+    vocab = list(
+        tokenization.load_vocab(shared_data / "vocab/bert_uncased.txt")
+    )
+    config = saved_models.config(vocab)
+    tf.keras.utils.set_random_seed(2)
+    model = heads.BertMaskedLM(modeling.Bert(config))
+    lines: list[str] = []
+    with (shared_data / "corpus" / "enwiki_AA.txt").open() as file:
+        for line in file:
+            words = line.split()[:9]
+            if line.isascii() and len(words) == 9 and "<" not in line:
+                words[len(lines) % 9] = "[MASK]"
+                lines.append(" ".join(words))
+            if len(lines) == 1000:
+                break
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "vocab.txt").write_text("\n".join(vocab) + "\n")
+    (run / "bert_config.json").write_text(config.to_json())
+    tf1_files.write(
+        str(run / "bert_model.ckpt"),
+        {v.path: v.value for v in model.variables},
+    )
+    formats.write(str(tmp_path / "hf"), "hf", formats.open_checkpoint(str(run)))
+    finder = masked_words_model.masked_words_finder(
+        model, config, word_pieces.WordPiece(tuple(vocab), True), 16, 5
+    )
+    saved_model.save(str(tmp_path / "export"), finder)
+    rows = saved_models.serve_elsewhere(
+        tmp_path, tmp_path / "export", text=lines
+    )
+    theirs = transformers.BertForMaskedLM.from_pretrained(tmp_path / "hf")
+    tokenizer = transformers.BertTokenizer(str(run / "vocab.txt"))
+    compared = 0
+    for i, line in enumerate(lines):
+        inputs = tokenizer(line, return_tensors="pt")
+        if len(inputs["input_ids"][0]) > 16:
+            continue  # They cut it, and we take two windows.
+        compared += 1
+        place = int((inputs["input_ids"][0] == 103).nonzero()[0, 0])
+        with torch.no_grad():
+            logits = theirs(**inputs).logits[0, place]
+        scores, best = torch.softmax(logits, -1).topk(5)
+        np.testing.assert_allclose(rows["score"][i][0], scores, atol=1e-4)
+        assert rows["piece"][i][0] == tokenizer.convert_ids_to_tokens(best)
+    assert compared > 800
+
+
+@pytest.mark.parametrize(("rows", "length"), [(1, 3), (4, 16), (0, 5)])
+def test_ids_of_any_batch_and_length(rows, length, model, saved):
+    inputs = saved_models.some_ids(rows, length, len(VOCAB))
+    places = np.random.default_rng(1).integers(0, length, [rows, 2])
+    inputs["masked_lm_positions"] = places.astype(np.int32)
+    inputs = {name: tf.constant(ids) for name, ids in inputs.items()}
+    loaded = tf.saved_model.load(str(saved))
+    found = loaded.signatures["serve_ids"](**inputs)
+    logits = model(inputs).numpy()  # [B, P, V]
+    best = np.argsort(-logits, axis=-1, kind="stable")[..., :TOP_K]
+    np.testing.assert_array_equal(found["piece_id"], best)
+    pieces = np.array(VOCAB)[best]
+    assert np.char.decode(
+        found["piece"].numpy().astype("S"), "utf-8"
+    ).tolist() == (pieces.tolist())
+    scores = np.take_along_axis(saved_models.softmax(logits), best, -1)
+    np.testing.assert_allclose(found["score"], scores, atol=1e-5)

@@ -1,0 +1,41 @@
+"""Tests of masked words in raw text."""
+
+from bert_tf.tasks.masked_words import text as masked_words
+from bert_tf.vocabularies import word_pieces
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "piece", "filled"),
+    [
+        ("a [MASK] b", 0, "x", "a x b"),
+        ("[MASK][MASK]!", 1, "x", "[MASK]x!"),
+        ("[MASK] and [MASK]", 0, "it", "it and [MASK]"),
+        ("play \t[MASK].", 0, "##ing", "playing."),
+        ("[MASK] [MASK]", 1, "##s", "[MASK]s"),
+        ("[MASK]", 0, "##s", "s"),
+        ("a [MASK]", 0, "##", "a ##"),
+        ("a\u00a0[MASK]", 0, "##b", "a\u00a0b"),
+    ],
+)
+def test_fill(text, number, piece, filled):
+    assert masked_words.fill(text, number, piece) == filled
+
+
+def test_only_the_mark_itself_is_a_mask():
+    assert masked_words.count("[MASK] [mask] [ MASK ] MASK [[MASK]]") == 2
+    assert masked_words.count("") == 0
+
+
+@pytest.mark.parametrize("top_k", [0, 5])
+def test_more_pieces_than_there_are(top_k):
+    with pytest.raises(ValueError, match=f"Received: top_k={top_k}"):
+        pieces = ("[UNK]", "[CLS]", "[SEP]", "[MASK]")
+        masked_words.check(word_pieces.WordPiece(pieces, True), top_k)
+
+
+def test_a_vocabulary_without_a_mask():
+    with pytest.raises(ValueError, match=r"has no piece \[MASK\]"):
+        pieces = ("[UNK]", "[CLS]", "[SEP]")
+        masked_words.check(word_pieces.WordPiece(pieces, True), 1)

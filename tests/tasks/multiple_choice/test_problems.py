@@ -1,0 +1,193 @@
+"""Tests of files of multiple choice, in the formats they are published in."""
+
+import json
+
+from bert_tf.tasks.multiple_choice import problems as choice_problems
+
+import pytest
+
+_SWAG = """\
+,video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,\
+ending2,ending3,label
+0,lsmdc1,1,"A dog, old. It","A dog, old.",It,gold,barks.,"sings, too.",\
+flies.,reads.,0
+1,lsmdc2,2,She sits. He,She sits.,He,gen,stands.,falls.,runs.,"says ""no"".",3
+"""
+_RACE = {
+    "id": "high7.txt",
+    "article": "Ann went\nhome.",
+    "questions": ["Ann went _ .", "Who went home?"],
+    "options": [["up", "home"], ["Ann", "Bob"]],
+    "answers": ["B", "A"],
+}
+
+
+def jsonl(path, *rows):
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    return str(path)
+
+
+def test_swag(tmp_path):
+    path = tmp_path / "train.csv"
+    path.write_text(_SWAG)
+    assert choice_problems.read(str(path), with_labels=True) == [
+        choice_problems.Problem(
+            "2",
+            "A dog, old.",
+            ("It barks.", "It sings, too.", "It flies.", "It reads."),
+            0,
+        ),
+        choice_problems.Problem(
+            "3",
+            "She sits.",
+            ("He stands.", "He falls.", "He runs.", 'He says "no".'),
+            3,
+        ),
+    ]
+
+
+def test_swag_s_test_set_has_no_labels(tmp_path):
+    path = tmp_path / "test.csv"
+    rows = _SWAG.splitlines()
+    path.write_text("\n".join(row.rpartition(",")[0] for row in rows) + "\n")
+    found = choice_problems.read(str(path), with_labels=False)
+    assert [problem.label for problem in found] == [None, None]
+    with pytest.raises(ValueError, match="'label' is missing from the header"):
+        choice_problems.read(str(path), with_labels=True)
+
+
+def test_race_s_own_objects(tmp_path):
+    path = jsonl(tmp_path / "race.jsonl", _RACE)
+    assert choice_problems.read(path, with_labels=True) == [
+        choice_problems.Problem(
+            "high7.txt-0",
+            "Ann went\nhome.",
+            ("Ann went up .", "Ann went home ."),
+            1,
+        ),
+        choice_problems.Problem(
+            "high7.txt-1",
+            "Ann went\nhome.",
+            ("Who went home? Ann", "Who went home? Bob"),
+            0,
+        ),
+    ]
+
+
+def test_one_question_of_race_a_line_and_lines_of_ones_own(tmp_path):
+    one = {
+        "example_id": "m1",
+        "article": "A.",
+        "question": "Who?",
+        "options": ["b", "c"],
+        "answer": "B",
+    }
+    path = jsonl(tmp_path / "one.jsonl", one)
+    (problem,) = choice_problems.read(path, with_labels=True)
+    assert problem == choice_problems.Problem(
+        "m1", "A.", ("Who? b", "Who? c"), 1
+    )
+    own = {"prompt": "p", "choices": ["b", "c"], "label": 1}
+    path = jsonl(tmp_path / "own.jsonl", own, own | {"id": 5})
+    assert choice_problems.read(path, with_labels=True) == [
+        choice_problems.Problem("1", "p", ("b", "c"), 1),
+        choice_problems.Problem("5", "p", ("b", "c"), 1),
+    ]
+    assert choice_problems.read(path, with_labels=False)[0].label is None
+
+
+def test_a_blank_of_several_underscores_is_filled_once(tmp_path):
+    row = {
+        "article": "A.",
+        "question": "____ met __ , and _",
+        "options": [r"\1 \g<0>", "b_c"],
+    }
+    path = jsonl(tmp_path / "race.jsonl", row)
+    (problem,) = choice_problems.read(path, with_labels=False)
+    assert problem.choices == (
+        r"\1 \g<0> met \1 \g<0> , and \1 \g<0>",
+        "b_c met b_c , and b_c",
+    )
+
+
+_OWN = {"prompt": "p", "choices": ["b", "c"], "label": 1}
+_ASKED = {"article": "A.", "question": "Who?", "options": ["b", "c"]}
+
+
+def test_labels_where_a_test_file_has_them(tmp_path):
+    rows = [
+        _OWN,
+        *(_OWN | {"label": x} for x in (0, -1, 2, None, "B", True)),
+        {"prompt": "p", "choices": ["b", "c"]},
+        _ASKED,
+        _ASKED | {"answer": "B"},
+        _RACE,
+        _RACE | {"answers": ["", "A"]},
+    ]
+    path = jsonl(tmp_path / "test.jsonl", *rows)
+    found = [x.label for x in choice_problems.read(path, with_labels=None)]
+    hidden = [None] * 5
+    assert found == [1, 0, *hidden, None, None, 1, 1, 0, None, None]
+    assert {x.label for x in choice_problems.read(path, with_labels=False)} == {
+        None
+    }
+    path = tmp_path / "test.csv"
+    path.write_text(_SWAG.replace("reads.,0", "reads.,-1"))
+    found = [x.label for x in choice_problems.read(str(path), with_labels=None)]
+    assert found == [None, 3]
+    table = [row.rpartition(",")[0] for row in _SWAG.splitlines()]
+    path.write_text("\n".join(table) + "\n")
+    found = [x.label for x in choice_problems.read(str(path), with_labels=None)]
+    assert found == [None, None]
+    # The rest is checked as ever.
+    path = jsonl(tmp_path / "bad.jsonl", _OWN | {"choices": ["b"]})
+    with pytest.raises(ValueError, match="line 1: expected two choices"):
+        choice_problems.read(path, with_labels=None)
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ([], "expected a JSON object"),
+        ({}, "expected 'prompt' of type str. Received: None, keys none"),
+        (_OWN | {"choices": ["b"]}, "expected two choices or more"),
+        (
+            _OWN | {"choices": ["", "c" * 999, "d"]},
+            rf"Received: 3, \['', '{'c' * 20}…', 'd'\]$",
+        ),
+        (_OWN | {"choices": ["", *"c" * 999]}, r"1000, \[''.{1,399}…$"),
+        (_OWN | {"choices": ["b", " "]}, "none of them empty"),
+        (_OWN | {"choices": ["b", 1]}, "expected 'choices' of type str"),
+        (_OWN | {"label": 2}, "label must be from 0 to 1. Received: label=2"),
+        (_OWN | {"label": True}, "expected 'label' of type int"),
+        (_OWN | {"id": "\ud83d"}, "half a surrogate pair"),
+        (_OWN | {"choices": ["b", "c \ud83d"]}, "half a surrogate pair"),
+        (_RACE | {"article": "\udc00"}, "half a surrogate pair"),
+        (_RACE | {"answers": ["B"]}, "2 questions, 2 options, 1 answers"),
+        (_RACE | {"answers": ["B", "AB"]}, "must be a letter"),
+        (_RACE | {"answers": ["B", "C"]}, "Received: label=2"),
+    ],
+)
+def test_what_is_wrong_with_a_line(row, problem, tmp_path):
+    path = jsonl(tmp_path / "x.jsonl", _OWN, row)
+    with pytest.raises(ValueError, match=f"x.jsonl, line 2: .*{problem}"):
+        choice_problems.read(path, with_labels=True)
+
+
+def test_labels_that_are_no_numbers_and_files_without_rows(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(_SWAG.replace("reads.,0", "reads.,A"))
+    with pytest.raises(ValueError, match=r"line 2: the label .* label='A'"):
+        choice_problems.read(str(path), with_labels=True)
+    (tmp_path / "x.jsonl").write_text("\n")
+    with pytest.raises(ValueError, match="holds no problem"):
+        choice_problems.read(str(tmp_path / "x.jsonl"), with_labels=True)
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        choice_problems.read(str(tmp_path / "none.csv"), with_labels=True)
+
+
+def test_a_name_that_does_not_say_the_format(tmp_path):
+    path = tmp_path / "1.txt"  # as RACE's own files are called
+    path.write_text(json.dumps(_RACE) + "\n")
+    with pytest.raises(ValueError, match=r"end in .*\.jsonl .*: .*1\.txt"):
+        choice_problems.read(str(path), with_labels=True)

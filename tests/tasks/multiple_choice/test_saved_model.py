@@ -1,0 +1,137 @@
+"""Tests of exported choosers, against Python's tokenizer."""
+
+import json
+
+from bert_tf import heads, modeling, tokenization
+from bert_tf.exporting import saved_model
+from bert_tf.tasks.multiple_choice import saved_model as choice_model
+from bert_tf.vocabularies import word_pieces
+from tests import saved_models
+from tests.exporting.test_saved_model import CONFIG, VOCAB
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+LENGTH = 10
+PROMPTS = ["What a film.", "", "good " * 30, "Café", "bad, 博 whatever"]
+CHOICES = [
+    ["good", "bad", "whatever."],
+    ["a film", "", "博"],
+    ["bad " * 4, "a film good", "what " * 30 + "cafe"],
+    ["a", "a", "o"],
+    ["good good good good good good", "bad bad bad bad bad bad bad", ""],
+]
+
+
+@pytest.fixture(scope="module")
+def model():
+    tf.keras.utils.set_random_seed(1)
+    return heads.BertMultipleChoice(modeling.Bert(CONFIG))
+
+
+def exported(model, length=LENGTH):
+    return choice_model.chooser(
+        model, CONFIG, word_pieces.WordPiece(tuple(VOCAB), True), length
+    )
+
+
+@pytest.fixture(scope="module")
+def saved(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("export") / "choice"
+    saved_model.save(str(path), exported(model))
+    return path
+
+
+def python_row(prompt, choice, length=LENGTH):
+    """Ids and segments: the prompt gives way; where no choice is, none."""
+    if not choice:
+        return [], []
+    tokenizer = tokenization.FullTokenizer.from_vocab(
+        {piece: i for i, piece in enumerate(VOCAB)}
+    )
+    first, second = tokenizer.tokenize(prompt), tokenizer.tokenize(choice)
+    while len(first) + len(second) > length - 3 and second:
+        if first:
+            first.pop()
+        else:
+            second.pop(0)
+    del first[length - 2 :]
+    pieces = ["[CLS]", *first, "[SEP]"]
+    segments = [0] * len(pieces) + [1] * (len(second) + bool(second))
+    pieces += [*second, "[SEP]"] if second else []
+    return tokenizer.convert_tokens_to_ids(pieces), segments
+
+
+def python_logits(model, prompt, choices):
+    """Each choice by itself, [K]; what is empty is none."""
+    logits = []
+    for choice in choices:
+        if not choice:
+            logits.append(-np.inf)
+            continue
+        ids, segments = python_row(prompt, choice)
+        inputs = {
+            "input_ids": tf.constant([[ids]]),
+            "input_mask": tf.ones([1, 1, len(ids)], tf.int32),
+            "segment_ids": tf.constant([[segments]]),
+        }
+        logits.append(model(inputs).numpy()[0, 0])
+    return logits
+
+
+def test_a_stranger_gives_what_python_gives(model, saved, tmp_path):
+    found = saved_models.serve_elsewhere(
+        tmp_path, saved, batch_size=2, prompt=PROMPTS, choices=CHOICES
+    )
+    logits = np.array(
+        [
+            python_logits(model, prompt, choices)
+            for prompt, choices in zip(PROMPTS, CHOICES, strict=True)
+        ]
+    )
+    real = np.isfinite(logits)
+    assert not real.all()
+    np.testing.assert_allclose(
+        np.array(found["logits"])[real], logits[real], atol=1e-5
+    )
+    np.testing.assert_allclose(
+        found["probabilities"], saved_models.softmax(logits), atol=1e-5
+    )
+    assert found["choice"] == logits.argmax(-1).tolist()
+    assert len(set(found["choice"])) > 1, "the test would see no difference"
+
+
+def test_any_number_of_choices(model, saved):
+    loaded = tf.saved_model.load(str(saved))
+    for choices in (["good"], ["good", "bad", "film", "a", "what"]):
+        found = loaded(tf.constant(["What a film."]), tf.constant([choices]))
+        expected = python_logits(model, "What a film.", choices)
+        np.testing.assert_allclose(found["logits"][0], expected, atol=1e-5)
+
+
+def test_ids(model, saved):
+    serve = tf.saved_model.load(str(saved)).signatures["serve_ids"]
+    rng = np.random.default_rng(1)
+    inputs = {
+        "input_ids": tf.constant(rng.integers(0, 17, [2, 3, 9]), tf.int32),
+        "input_mask": tf.ones([2, 3, 9], tf.int32),
+        "segment_ids": tf.zeros([2, 3, 9], tf.int32),
+    }
+    np.testing.assert_allclose(
+        serve(**inputs)["logits"], model(inputs), atol=1e-5
+    )
+
+
+def test_description(saved):
+    text = (saved / "assets" / "export.json").read_text()
+    assert json.loads(text) == {
+        "head": "multiple_choice",
+        "do_lower_case": True,
+        "max_seq_length": LENGTH,
+    }
+
+
+def test_arguments_must_fit(model):
+    with pytest.raises(ValueError, match=r"max_seq_length=17.*embeddings=16"):
+        exported(model, 17)

@@ -1,0 +1,236 @@
+"""Answers from logits, against the original's algorithm in plain loops."""
+
+import json
+import math
+
+from bert_tf.tasks.squad import answers as squad_answers
+from bert_tf.tasks.squad import questions as squad_questions
+from bert_tf.tasks.squad import windows as squad_windows
+from bert_tf.vocabularies import word_pieces
+
+import numpy as np
+import pytest
+
+_PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] a b c ##a ##b d e , é"
+_CUTTER = squad_windows.Cutter(
+    word_pieces.WordPiece(tuple(_PIECES.split()), True),
+    squad_windows.Layout(12, 3, 4),
+)
+
+
+def cut(context, text="a b"):
+    return _CUTTER.cut(squad_questions.Question("q", text, context))
+
+
+def search(n_best_size=20, max_answer_length=30, version_2=False):
+    return squad_answers.Search(n_best_size, max_answer_length, version_2)
+
+
+def logits(windows, rng):
+    """Random starts and ends; those of padding are the least."""
+    values = rng.normal(size=(2, len(windows.starts), 12))
+    used = windows.head + windows.lengths + 1
+    values[:, np.arange(12) >= used[:, np.newaxis]] = -99
+    return values.astype(np.float32)
+
+
+def original(windows, starts, ends, how):
+    """Candidates of the original: (start logit, end logit, text)."""
+    found = []
+    most_context = windows.has_most_context()
+    for window, (offset, length) in enumerate(windows.spans):
+        best = [
+            sorted(range(12), key=lambda i: -values[window][i])
+            for values in (starts.tolist(), ends.tolist())
+        ]
+        for i in best[0][: how.n_best_size]:
+            for j in best[1][: how.n_best_size]:
+                first, last = i - windows.head, j - windows.head
+                if not (0 <= first <= last < length):
+                    continue
+                if not most_context[window][first]:
+                    continue
+                if last - first + 1 > how.max_answer_length:
+                    continue
+                pair = float(starts[window, i]), float(ends[window, j])
+                text = windows.text(first + offset, last + offset)
+                found.append((*pair, text))
+    return found
+
+
+def expected(windows, starts, ends, how):
+    """The n-best list of the original, and the null score."""
+    nulls = zip(starts[:, 0].tolist(), ends[:, 0].tolist(), strict=True)
+    null = min(nulls, key=sum)
+    pairs = original(windows, starts, ends, how)
+    if how.version_2_with_negative:
+        pairs.append((*null, ""))
+    pairs.sort(key=lambda pair: pair[0] + pair[1], reverse=True)
+    n_best: list[tuple[float, float, str]] = []
+    for start, end, text in pairs:
+        if len(n_best) == how.n_best_size:
+            break
+        if text not in [row[2] for row in n_best]:
+            n_best.append((start, end, text))
+    if how.version_2_with_negative and "" not in [row[2] for row in n_best]:
+        n_best.append((*null, ""))
+    total = sum(math.exp(start + end) for start, end, _ in n_best)
+    rows = [
+        {
+            "text": text,
+            "probability": pytest.approx(math.exp(start + end) / total),
+            "start_logit": start,
+            "end_logit": end,
+        }
+        for start, end, text in n_best
+    ]
+    return rows, sum(null)
+
+
+@pytest.mark.parametrize("version_2", [False, True])
+@pytest.mark.parametrize(
+    ("n_best_size", "max_answer_length"), [(20, 30), (4, 3), (7, 2)]
+)
+def test_answers_are_the_originals(n_best_size, max_answer_length, version_2):
+    how = search(n_best_size, max_answer_length, version_2)
+    rng = np.random.default_rng(0)
+    listed = 0
+    for context in ("a b", "ab dé, e a b ab, ca, d", "e\u0301 " * 30):
+        windows = cut(context)
+        for _ in range(10):
+            starts, ends = logits(windows, rng)
+            rows, null_score = expected(windows, starts, ends, how)
+            if not any(row["text"] for row in rows):
+                continue  # See the test below.
+            answer = squad_answers.find(windows, starts, ends, how)
+            assert answer.n_best == rows
+            assert answer.null_score == null_score
+            best = next(row for row in rows if row["text"])
+            assert answer.text == best["text"]
+            assert answer.text == context[answer.start : answer.end]
+            assert answer.score == best["start_logit"] + best["end_logit"]
+            assert answer.null_odds == null_score - answer.score
+            listed += len(rows)
+    assert listed > 50
+
+
+def test_where_no_pair_fits_the_best_piece_is_taken():
+    windows = cut("a b c")
+    starts, ends = np.zeros([2, 1, 12])
+    starts[0, 0] = ends[0, 1] = 5  # One start and one end, of no answer.
+    ends[0, 5] = 2
+    for version_2 in (False, True):
+        how = search(1, 30, version_2)
+        answer = squad_answers.find(windows, starts, ends, how)
+        assert (answer.text, answer.start, answer.end) == ("b", 2, 3)
+        assert (answer.score, answer.null_score) == (2.0, 5.0)
+    assert [row["text"] for row in answer.n_best] == [""]
+
+
+def test_equal_answers_stay_in_order():
+    windows = cut("a b c d e a b c d e")
+    starts, ends = np.zeros([2, len(windows.starts), 12])
+    answer = squad_answers.find(windows, starts, ends, search())
+    # All logits are the same: the first piece is the first start and end.
+    assert [row["text"] for row in answer.n_best][:3] == ["a", "a b", "a b c"]
+
+
+def _answer(text, null_odds):
+    n_best = [
+        {"text": text, "probability": 1.0, "start_logit": 0.5, "end_logit": 1}
+    ]
+    return squad_answers.Answer(text, 0, 1, 1.0, 1.0 + null_odds, n_best)
+
+
+def test_scores():
+    golds = {"1": ["é"], "2": [], "3": ["d"], "4": ["e"]}
+    questions = [
+        squad_questions.Question(
+            key,
+            "?",
+            "x",
+            tuple(squad_questions.Answer(x, None) for x in golds[key]),
+        )
+        for key in golds
+    ]
+    answers = {
+        "1": _answer("é", -1.0),
+        "2": _answer("b", 2.0),
+        "3": _answer("d", 1.5),
+        "4": _answer("c", 3.0),
+    }
+    results, threshold = squad_answers.score(questions, answers, True, 0.0)
+    assert threshold == 0.0
+    assert results["exact"] == 50
+    assert results["HasAns_exact"] == pytest.approx(100 / 3)
+    assert (results["best_f1"], results["best_f1_thresh"]) == (75, 1.5)
+    results, threshold = squad_answers.score(questions, answers, True, None)
+    assert (results["f1"], threshold) == (75, 1.5)
+    results, threshold = squad_answers.score(
+        [q for q in questions if q.answers], answers, False, 0.0
+    )
+    assert results == {
+        "exact_match": pytest.approx(200 / 3),
+        "f1": pytest.approx(200 / 3),
+    }
+    assert threshold is None
+
+
+@pytest.mark.parametrize(
+    ("golds", "null_odds", "f1", "official", "used"),
+    [
+        # Nothing is to be answered; the official script says 0.0 for it.
+        ([[], []], [-0.5, 0.5], 100.0, 0.0, -1.5),
+        # 0.0 would answer both, wrongly.
+        ([[], ["x"]], [-5.0, -4.0], 50.0, 0.0, -6.0),
+        # All null odds are above 0.0: nothing is answered.
+        ([[], []], [0.25, 0.5], 100.0, 0.0, 0.0),
+        ([["cat"], []], [-0.5, 0.5], 100.0, -0.5, -0.5),
+    ],
+)
+def test_the_tuned_threshold_gives_the_best_f1(
+    golds, null_odds, f1, official, used
+):
+    questions = [
+        squad_questions.Question(
+            str(i),
+            "?",
+            "x",
+            tuple(squad_questions.Answer(x, None) for x in own),
+        )
+        for i, own in enumerate(golds)
+    ]
+    answers = {
+        "0": _answer("cat", null_odds[0]),
+        "1": _answer("dog", null_odds[1]),
+    }
+    results, threshold = squad_answers.score(questions, answers, True, None)
+    assert threshold == used
+    assert (results["best_f1"], results["best_f1_thresh"]) == (f1, official)
+    assert results["f1"] == f1
+
+
+def test_files(tmp_path):
+    answers = {"1": _answer("é", -1.0), "2": _answer("b", 2.0)}
+    squad_answers.write(str(tmp_path), answers, None)
+    names = ["nbest_predictions.json", "predictions.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert (tmp_path / "predictions.json").read_text() == (
+        '{\n    "1": "\\u00e9",\n    "2": "b"\n}\n'
+    )
+    squad_answers.write(str(tmp_path), answers, 1.5)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *(names[0], "null_odds.json", names[1])
+    ]
+    found = {
+        path.stem: json.loads(path.read_text()) for path in tmp_path.iterdir()
+    }
+    assert found == {
+        "predictions": {"1": "é", "2": ""},
+        "null_odds": {"1": -1.0, "2": 2.0},
+        "nbest_predictions": {
+            "1": answers["1"].n_best,
+            "2": answers["2"].n_best,
+        },
+    }
+    assert squad_answers.texts(answers, 2.0) == {"1": "é", "2": "b"}

@@ -1,0 +1,129 @@
+"""SQuAD's metrics, against what the official scripts print."""
+
+from bert_tf.tasks.squad import metrics as squad_metrics
+from bert_tf.tasks.squad import questions as squad_questions
+
+import pytest
+
+
+def question(key, *golds):
+    answers = tuple(squad_questions.Answer(gold, None) for gold in golds)
+    return squad_questions.Question(key, "?", "context", answers)
+
+
+@pytest.mark.parametrize(
+    ("text", "normalized"),
+    [
+        ("The Cat, the cat.", "cat cat"),
+        ("a.an.the", "aanthe"),  # Punctuation goes first.
+        ("U.S.", "us"),
+        ("theatre an\tAnt\n", "theatre ant"),
+        ("the\u00a0dog", "dog"),
+        # Only ASCII punctuation; no Unicode normalization.
+        ("«the» – “a” café", "« » – “ ” café"),
+        ("CAFE\u0301", "cafe\u0301"),
+        ("İ the", "i\u0307"),
+        ("a", ""),
+        ("?!", ""),
+        ("", ""),
+    ],
+)
+def test_normalization(text, normalized):
+    assert squad_metrics.normalize(text) == normalized
+
+
+@pytest.mark.parametrize(
+    ("prediction", "gold", "exact", "f1", "f1_2"),
+    [
+        ("The cat", "cat!", 1, 1, 1),
+        ("black cat", "a cat", 0, 2 / 3, 2 / 3),
+        ("b b c", "b c c", 0, 2 / 3, 2 / 3),
+        ("dog", "cat", 0, 0, 0),
+        ("", "cat", 0, 0, 0),
+        ("cat", "", 0, 0, 0),
+        # The scripts differ where no word is left.
+        ("", "", 1, 0, 1),
+        ("the", "", 1, 0, 1),
+        ("The", "a!", 1, 0, 1),
+    ],
+)
+def test_one_answer(prediction, gold, exact, f1, f1_2):
+    assert squad_metrics.exact_match(prediction, gold) == exact
+    assert squad_metrics.f1(prediction, gold) == pytest.approx(f1)
+    found = squad_metrics.f1_or_no_answer(prediction, gold)
+    assert found == pytest.approx(f1_2)
+
+
+def test_version_1_1():
+    questions = [
+        question("1", "the black cat", "cat", "black"),
+        question("2", "dog"),
+        question("3", "bird"),
+        question("4", "the"),
+    ]
+    predictions = {"1": "Black Cat", "2": "big dog", "4": "", "9": "x"}
+    # 1: exactly the first. 2: half of its words. 3 is missing, and counts.
+    # 4: nothing is left on both sides, which is a match without common words.
+    assert squad_metrics.evaluate(questions, predictions) == {
+        "exact_match": 50.0,
+        "f1": pytest.approx(100 * (1 + 2 / 3) / 4),
+    }
+
+
+_QUESTIONS = [
+    question("1", "black cat", "cat"),
+    question("2", "dog", "the"),
+    question("3"),
+    question("4"),
+    question("5", "the"),
+]
+_PREDICTIONS = {"1": "cat", "2": "big dog", "3": "", "4": "bird", "5": "a"}
+
+
+def test_version_2_0():
+    # 5: a gold answer of articles only counts as none, but the question as
+    # one that has an answer; predicting an article is right.
+    assert squad_metrics.evaluate_2(_QUESTIONS, _PREDICTIONS) == {
+        "exact": 60.0,
+        "f1": pytest.approx(100 * (1 + 2 / 3 + 1 + 1) / 5),
+        "total": 5,
+        "HasAns_exact": pytest.approx(200 / 3),
+        "HasAns_f1": pytest.approx(100 * (1 + 2 / 3 + 1) / 3),
+        "HasAns_total": 3,
+        "NoAns_exact": 50.0,
+        "NoAns_f1": 50.0,
+        "NoAns_total": 2,
+    }
+
+
+def test_version_2_0_with_null_odds():
+    odds = {"1": -2.0, "2": 1.5, "3": 0.0, "4": 1.25, "5": -1.0}
+    results = squad_metrics.evaluate_2(_QUESTIONS, _PREDICTIONS, odds)
+    # Above 1.0: 2 and 4 count as "".
+    assert results["exact"] == results["f1"] == 80.0
+    assert results["HasAns_f1"] == pytest.approx(200 / 3)
+    assert results["NoAns_exact"] == 100.0
+    # Of 2 that have no answer: 3 after "1", 4 after "5", 4 after "3" (which is
+    # ""), 3 after "4", and 3 2/3 after "2".
+    assert results["best_exact"] == results["best_f1"] == 80.0
+    assert results["best_exact_thresh"] == results["best_f1_thresh"] == -1.0
+    all_empty = squad_metrics.evaluate_2(
+        _QUESTIONS, _PREDICTIONS, odds, threshold=-3
+    )
+    assert all_empty["exact"] == 40.0
+
+
+def test_no_threshold_is_better_than_none():
+    questions = [question("1"), question("2", "x")]
+    scores = {"1": 0.0, "2": 0.0}
+    odds = {"1": -5.0, "2": -4.0}
+    found = squad_metrics.best_null_threshold(
+        {"1": "a", "2": "b"}, scores, odds, {"1": False, "2": True}
+    )
+    assert found == (50.0, 0.0)
+    # All questions have an answer, or none has.
+    results = squad_metrics.evaluate_2(questions[:1], {"1": ""})
+    assert results.keys() == {
+        *("exact", "f1", "total"),
+        *("NoAns_exact", "NoAns_f1", "NoAns_total"),
+    }

@@ -1,0 +1,208 @@
+import json
+
+from bert_tf.tasks.squad import questions as squad_questions
+
+import pytest
+
+
+def question(key="q1", answers=((("Paris"), 0),), **changes):
+    """One question as the files have it."""
+    return {
+        "id": key,
+        "question": "Where?",
+        "answers": [{"text": t, "answer_start": s} for t, s in answers],
+    } | changes
+
+
+def store(path, *questions, context="Paris is in France ."):
+    """Writes a file of one paragraph and returns its path."""
+    paragraph = {"context": context, "qas": list(questions)}
+    content = {"version": "x", "data": [{"paragraphs": [paragraph]}]}
+    path.write_text(json.dumps(content))
+    return str(path)
+
+
+def test_questions_are_read_in_order(tmp_path):
+    paragraphs = [
+        {"context": "a b", "qas": [question("1", [("b", 2), ("a", 0)])]},
+        {
+            "context": "c",
+            "qas": [
+                question("2", [], is_impossible=True),
+                {"id": "3", "question": "Hidden?"},
+            ],
+        },
+    ]
+    content = {"data": [{"paragraphs": [x]} for x in paragraphs]}
+    path = tmp_path / "x.json"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(content).encode())
+    answers = (squad_questions.Answer("b", 2), squad_questions.Answer("a", 0))
+    assert squad_questions.read(str(path)) == [
+        squad_questions.Question("1", "Where?", "a b", answers),
+        squad_questions.Question("2", "Where?", "c", (), True),
+        squad_questions.Question("3", "Hidden?", "c"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is not JSON: .* Expected one object with 'data'"),
+        ("[" * 100_000, "is not JSON: maximum recursion"),
+        ("[]", "expected a JSON object with 'data'.* of type list"),
+        ("{}", "'data' is missing. Received: keys none"),
+        ('{"data": {}}', "'data' must be of type list. Received: {}"),
+        ('{"data": []}', "holds no question"),
+        ('{"data": [{}]}', "article 1: 'paragraphs' is missing"),
+        (
+            '{"data": [{"paragraphs": [{"context": 1}]}]}',
+            "article 1, paragraph 1: 'context' must be of type str",
+        ),
+        (
+            '{"data": [{"paragraphs": [{"context": "a", "qas": [3]}]}]}',
+            "article 1, paragraph 1: expected a JSON object with 'id'",
+        ),
+        (
+            '{"data": [{"paragraphs": [{"context": "a", "qas": [{"id": "q",'
+            '"question": "?", "answers": [{"text": "a", "answer_start":'
+            " true}]}]}]}]}",
+            "question q: 'answer_start' must be of type int. Received: True",
+        ),
+    ],
+)
+def test_files_of_another_form(content, message, tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=message) as error:
+        squad_questions.read(str(path))
+    assert str(error.value).startswith(str(path))
+
+
+def test_other_bad_files(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        squad_questions.read(str(tmp_path / "none.json"))
+    (tmp_path / "latin").write_bytes(b'{"data": "\xe9"}')
+    with pytest.raises(ValueError, match="latin is not JSON: "):
+        squad_questions.read(str(tmp_path / "latin"))
+    path = store(tmp_path / "x.json", question("7"), question("7"))
+    with pytest.raises(ValueError, match=r"x.json, question 7: the id comes"):
+        squad_questions.read(path)
+    path = store(tmp_path / "y.json", question(), context=" \n")
+    with pytest.raises(ValueError, match=r"question q1: the context is empty"):
+        squad_questions.read(path)
+
+
+def learned(path, version_2_with_negative=False):
+    found = squad_questions.with_one_answer(
+        path, squad_questions.read(path), version_2_with_negative
+    )
+    return [q.answers for q in found]
+
+
+def test_the_first_answer_is_learned(tmp_path, caplog):
+    path = store(
+        tmp_path / "x.json",
+        question("a", [("Paris", 0), ("France", 12)]),
+        question("b", [("France", 12)]),
+    )
+    assert learned(path) == [
+        (squad_questions.Answer("Paris", 0),),
+        (squad_questions.Answer("France", 12),),
+    ]
+    assert (
+        "1 questions have several answers; the first is learned: a."
+        in caplog.text
+    )
+
+
+def test_a_misplaced_answer_is_found_nearby(tmp_path, caplog):
+    path = store(
+        tmp_path / "x.json",
+        question("a", [("in France", 8)]),
+        question("b", [("Paris", 14)]),
+        context="Paris is in \n France , not Paris in France",
+    )
+    assert learned(path) == [
+        (squad_questions.Answer("in \n France", 9),),
+        (squad_questions.Answer("Paris", 27),),
+    ]
+    assert "2 questions have an answer that stands not at" in caplog.text
+    assert "but near: a and others." in caplog.text
+    squad_questions.with_one_answer(
+        path, squad_questions.read(path), False, verbose=True
+    )
+    assert "but near: a, b." in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ([], "there is no answer to learn.*--version_2_with_negative"),
+        ([("Rome", 0)], "is not in the context.*'Rome'. Received: 'Pari'"),
+        ([("Paris", -1)], "out of range; the context has 20.*start=-1"),
+        ([("Paris", 16)], "out of range; .*answer_start=16, text='Paris'"),
+        ([(" ", 5)], "the answer is empty"),
+    ],
+)
+def test_answers_that_cannot_be_learned(answers, message, tmp_path):
+    path = store(tmp_path / "x.json", question("q7", answers))
+    with pytest.raises(ValueError, match=message) as error:
+        learned(path)
+    assert str(error.value).startswith(f"{path}, question q7: ")
+    if answers:
+        assert "Correct the answer, or remove" in str(error.value)
+
+
+def test_questions_without_an_answer(tmp_path):
+    path = store(
+        tmp_path / "x.json",
+        question("a"),
+        question("b", [], is_impossible=True),
+    )
+    assert learned(path, True) == [(squad_questions.Answer("Paris", 0),), ()]
+    with pytest.raises(ValueError, match="question b: there is no answer"):
+        learned(path)
+    path = store(tmp_path / "y.json", question("c", []))
+    with pytest.raises(ValueError, match="question c: there is no answer"):
+        learned(path, True)
+    unplaced = question("d", is_impossible=False)
+    del unplaced["answers"][0]["answer_start"]
+    path = store(tmp_path / "z.json", unplaced)
+    with pytest.raises(ValueError, match="d: the answer has no 'answer_start"):
+        learned(path)
+
+
+def test_whether_predictions_can_be_scored(tmp_path):
+    def check(version_2_with_negative, *questions):
+        path = store(tmp_path / "x.json", *questions)
+        return squad_questions.check_scorable(
+            path, squad_questions.read(path), version_2_with_negative
+        )
+
+    hidden = question("b", [])
+    assert check(False, question())
+    assert not check(False, hidden)
+    assert check(True, question(), hidden)
+    impossible = question("c", [], is_impossible=True)
+    assert check(True, impossible)
+    assert not check(True, hidden, question("c", [], is_impossible=False))
+    assert not check(True, hidden, impossible)
+    with pytest.raises(ValueError, match="question c: there is no answer, as"):
+        check(False, impossible)
+    with pytest.raises(ValueError, match="question b: there is no answer, as"):
+        check(False, question(), hidden)
+
+
+def test_answers_that_no_prediction_can_be(tmp_path, caplog):
+    path = store(
+        tmp_path / "x.json",
+        question("a", [("Paris", 999)]),  # Scores do not hang on the place.
+        question("b", [("Paris", 0), ("Rome", 0)]),
+        question("c", [("Berlin", 0)]),
+    )
+    found, is_scorable = squad_questions.read_to_answer(path, False, True)
+    assert (len(found), is_scorable) == (3, True)
+    assert (
+        "x.json: 2 questions have an answer that is not in the context: b and "
+        "others." in caplog.text
+    )

@@ -1,0 +1,105 @@
+from bert_tf.records import reading
+from bert_tf.records import types as record_types
+from bert_tf.tasks.squad import questions as squad_questions
+from bert_tf.tasks.squad import records as squad_records
+from bert_tf.tasks.squad import windows as squad_windows
+from bert_tf.vocabularies import word_pieces
+
+import pytest
+import tensorflow as tf
+
+_PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c"]
+
+
+@pytest.fixture
+def cutter():
+    vocab = {piece: index for index, piece in enumerate(_PIECES)}
+    tokenizer = word_pieces.WordPiece(tuple(vocab), True)
+    return squad_windows.Cutter(tokenizer, squad_windows.Layout(8, 2, 2))
+
+
+_QUESTIONS = [
+    squad_questions.Question(
+        "1", "a", "b c a c a", (squad_questions.Answer("c a", 2),)
+    ),
+    squad_questions.Question("2", "b c", "c", (), True),
+]
+
+
+def read(written):
+    """The file's records as tf.train.Example holds them."""
+    return [
+        {
+            name: list(value.int64_list.value)
+            for name, value in tf.train.Example.FromString(
+                record.numpy()
+            ).features.feature.items()
+        }
+        for record in tf.data.TFRecordDataset(written.path)
+    ]
+
+
+def expected():
+    return [
+        {
+            "unique_ids": [1000000000],
+            "input_ids": [2, 5, 3, 6, 7, 5, 7, 3],
+            "input_mask": [1] * 8,
+            "segment_ids": [0, 0, 0, 1, 1, 1, 1, 1],
+            "start_positions": [4],
+            "end_positions": [5],
+            "is_impossible": [0],
+        },
+        {
+            "unique_ids": [1000000001],
+            "input_ids": [2, 5, 3, 5, 7, 5, 3, 0],
+            "input_mask": [1] * 7 + [0],
+            "segment_ids": [0, 0, 0, 1, 1, 1, 1, 0],
+            "start_positions": [0],
+            "end_positions": [0],
+            "is_impossible": [0],
+        },
+        {
+            "unique_ids": [1000000002],
+            "input_ids": [2, 6, 7, 3, 7, 3, 0, 0],
+            "input_mask": [1] * 6 + [0] * 2,
+            "segment_ids": [0] * 4 + [1, 1, 0, 0],
+            "start_positions": [0],
+            "end_positions": [0],
+            "is_impossible": [1],
+        },
+    ]
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 1024])
+def test_training_records(cutter, batch_size, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(squad_records, "_BATCH_SIZE", batch_size)
+    path = str(tmp_path / "train.tf_record")
+    with caplog.at_level("INFO", logger="absl"):
+        written = squad_records.write_to_train(path, cutter, _QUESTIONS)
+    assert (written.count, written.lengths) == (3, {"S": 8})
+    assert "Wrote 3 windows of 2 questions" in caplog.text
+    assert read(written) == expected()
+    reading.check(record_types.SPAN, [path], written.lengths)
+
+
+def test_records_to_predict(cutter, tmp_path):
+    path = str(tmp_path / "eval.tf_record")
+    written, windows = squad_records.write_to_predict(path, cutter, _QUESTIONS)
+    wanted = expected()
+    for record in wanted:
+        for name in ("start_positions", "end_positions", "is_impossible"):
+            del record[name]
+    assert read(written) == wanted
+    assert [len(x.starts) for x in windows] == [2, 1]
+    assert [x.question for x in windows] == _QUESTIONS
+    reading.check(record_types.SPAN_QUESTION, [path], written.lengths)
+
+
+def test_an_error_leaves_no_file(cutter, tmp_path):
+    bad = squad_questions.Question("3", "a", "\x00", (), True)
+    with pytest.raises(ValueError, match="Question 3: the context has no word"):
+        squad_records.write_to_train(
+            str(tmp_path / "x"), cutter, [*_QUESTIONS, bad]
+        )
+    assert not list(tmp_path.iterdir())

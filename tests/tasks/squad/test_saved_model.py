@@ -1,0 +1,231 @@
+"""Tests of exported question answerers, against the Python path."""
+
+import json
+import os
+
+from bert_tf import heads, modeling
+from bert_tf.exporting import saved_model
+from bert_tf.tasks.squad import answers as squad_answers
+from bert_tf.tasks.squad import questions as squad_questions
+from bert_tf.tasks.squad import saved_model as squad_model
+from bert_tf.tasks.squad import windows as squad_windows
+from bert_tf.vocabularies import word_pieces
+from tests import saved_models
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_PIECES = """
+[PAD] [UNK] [CLS] [SEP] [MASK] a b c ##a ##b d e , - ca 博 ##e fi ##ος οδ ? who
+"""
+VOCAB = _PIECES.split()
+VOCABULARY = word_pieces.WordPiece(tuple(VOCAB), True)
+CONFIG = saved_models.config(VOCAB, layers=1)
+LAYOUT = squad_windows.Layout(14, 3, 4)
+SEARCH = squad_answers.Search(5, 3, True)
+_CONTEXTS = [
+    "ab, ca (a-b) d",
+    "a",
+    "Ab ca e\u0301, 博b d\u202fe a b c d e ab ca, a b c d e fi" * 3,
+    "\U0001f600 a\u200bb\u2028c\t\n\nΟΔΟΣ 𝄞 \ufb01",
+    "x" * 201 + " a " + "y" * 200,
+]
+_QUESTIONS = ["who?", "", "A b c d e", "unheard", "a \x00 b"]
+PAIRS = [(q, c) for q in _QUESTIONS for c in _CONTEXTS]
+
+
+@pytest.fixture(scope="module")
+def model() -> heads.BertSpanFinder:
+    tf.keras.utils.set_random_seed(1)
+    return heads.BertSpanFinder(modeling.Bert(CONFIG))
+
+
+def save(path, model, search=SEARCH, threshold=None, vocab=VOCAB):
+    made = squad_model.span_finder(
+        model,
+        CONFIG,
+        word_pieces.WordPiece(tuple(vocab), True),
+        LAYOUT,
+        search,
+        threshold,
+    )
+    saved_model.save(str(path), made)
+    return path
+
+
+@pytest.fixture(scope="module")
+def saved(model, tmp_path_factory):
+    return save(tmp_path_factory.mktemp("export") / "1", model)
+
+
+@pytest.fixture(scope="module")
+def loaded(saved):
+    return tf.saved_model.load(str(saved))
+
+
+def python_answer(model, question, context, search=SEARCH):
+    """Windows and search in Python, every window read alone."""
+    vocab = {piece: index for index, piece in enumerate(VOCAB)}
+    cutter = squad_windows.Cutter(
+        word_pieces.WordPiece(tuple(vocab), True), LAYOUT
+    )
+    windows = cutter.cut(squad_questions.Question("q", question, context))
+    features = cutter.features(windows)
+    starts, ends = model({k: tf.constant(v) for k, v in features.items()})
+    return squad_answers.find(windows, starts.numpy(), ends.numpy(), search)
+
+
+def check(outputs, answers):
+    """Compares what a signature returned with Python's answers."""
+    assert {name: x.dtype for name, x in outputs.items()} == {
+        "answer": tf.string,
+        "start": tf.int32,
+        "end": tf.int32,
+        "score": tf.float32,
+        "null_score": tf.float32,
+    }
+    found = [answer.decode() for answer in outputs["answer"].numpy()]
+    assert found == [answer.text for answer in answers]
+    for name in ("start", "end"):
+        expected = [getattr(answer, name) for answer in answers]
+        assert outputs[name].numpy().tolist() == expected
+    for name in ("score", "null_score"):
+        expected = [getattr(answer, name) for answer in answers]
+        np.testing.assert_allclose(outputs[name], expected, atol=1e-4)
+
+
+# ---- What it answers --------------------------------------------------------
+
+
+def test_answers_are_pythons(model, loaded):
+    answers = [python_answer(model, *pair) for pair in PAIRS]
+    assert len({answer.text for answer in answers}) > 5
+    questions, contexts = map(tf.constant, zip(*PAIRS, strict=True))
+    serve = loaded.signatures["serving_default"]
+    check(serve(question=questions, context=contexts), answers)
+    check(loaded(questions, contexts), answers)
+    for i in range(0, len(PAIRS), 6):
+        one = loaded(questions[i : i + 1], contexts[i : i + 1])
+        check(one, answers[i : i + 1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_best_size", "longest"), [(1, 1), (99, 2)])
+def test_other_searches(model, tmp_path, n_best_size, longest):
+    search = squad_answers.Search(n_best_size, longest, False)
+    loaded = tf.saved_model.load(str(save(tmp_path / "x", model, search)))
+    answers = [python_answer(model, *pair, search) for pair in PAIRS]
+    check(loaded(*map(tf.constant, zip(*PAIRS, strict=True))), answers)
+
+
+def test_no_answer_beyond_the_threshold(model, tmp_path):
+    answers = [python_answer(model, *pair) for pair in PAIRS]
+    odds = sorted(answer.null_odds for answer in answers)
+    threshold = (odds[11] + odds[12]) / 2
+    path = save(tmp_path / "x", model, threshold=threshold)
+    outputs = tf.saved_model.load(str(path))(
+        *map(tf.constant, zip(*PAIRS, strict=True))
+    )
+    is_null = [answer.null_odds > threshold for answer in answers]
+    assert sum(is_null) == len(PAIRS) - 12
+    texts = [x.decode() for x in outputs["answer"].numpy()]
+    assert texts == [
+        "" if null else answer.text
+        for null, answer in zip(is_null, answers, strict=True)
+    ]
+    for name in ("start", "end"):
+        assert not outputs[name].numpy()[is_null].any()
+
+
+def test_contexts_without_words(model, loaded):
+    contexts = ["", "ab d", "\x00 \u200b"]
+    outputs = loaded(tf.constant(["who?"] * 3), tf.constant(contexts))
+    assert outputs["answer"].numpy()[[0, 2]].tolist() == [b"", b""]
+    assert outputs["start"].numpy()[[0, 2]].tolist() == [0, 0]
+    assert outputs["end"].numpy()[[0, 2]].tolist() == [0, 0]
+    assert np.isfinite(outputs["score"]).all()
+    assert outputs["answer"].numpy()[1].decode() == (
+        python_answer(model, "who?", "ab d").text
+    )
+    alone = loaded(tf.constant(["who?"]), tf.constant([""]))
+    assert alone["answer"].numpy().tolist() == [b""]
+    nothing = loaded(tf.constant([], tf.string), tf.constant([], tf.string))
+    assert {name: x.shape.as_list() for name, x in nothing.items()} == {
+        name: [0] for name in outputs
+    }
+
+
+def test_a_context_of_many_windows(model, loaded):
+    # More windows than are read at a time.
+    words = ["ab", "ca,", "d", "e\u0301"]
+    context = " ".join(words[i % 7 % 4] for i in range(700))
+    check(
+        loaded(tf.constant(["who?"]), tf.constant([context])),
+        [python_answer(model, "who?", context)],
+    )
+
+
+def test_invalid_bytes_are_left_out(model, loaded):
+    data = b"ab\xff ca \xc3"
+    outputs = loaded(tf.constant(["who?"]), tf.constant([data]))
+    context = data.decode("utf-8", "ignore")
+    check(outputs, [python_answer(model, "who?", context)])
+
+
+def test_ids(model, loaded):
+    rng = np.random.default_rng(1)
+    inputs = {
+        "input_ids": tf.constant(rng.integers(0, len(VOCAB), [3, 9]), tf.int32),
+        "input_mask": tf.ones([3, 9], tf.int32),
+        "segment_ids": tf.zeros([3, 9], tf.int32),
+    }
+    outputs = loaded.signatures["serve_ids"](**inputs)
+    starts, ends = model(inputs)
+    np.testing.assert_allclose(outputs["start_logits"], starts, atol=1e-5)
+    np.testing.assert_allclose(outputs["end_logits"], ends, atol=1e-5)
+
+
+# ---- What is in the folder --------------------------------------------------
+
+
+def test_assets(saved):
+    assets = {path.name: path for path in (saved / "assets").iterdir()}
+    assert set(assets) == {"vocab.txt", "bert_config.json", "export.json"}
+    assert json.loads(assets["export.json"].read_text()) == {
+        "head": "span",
+        "do_lower_case": True,
+        "max_seq_length": 14,
+        "doc_stride": 3,
+        "max_query_length": 4,
+        "n_best_size": 5,
+        "max_answer_length": 3,
+        "version_2_with_negative": True,
+        "null_score_diff_threshold": None,
+    }
+
+
+def test_needs_only_tensorflow_and_the_serving_binary_s_ops(
+    model, saved, tmp_path
+):
+    questions, contexts = zip(*PAIRS, strict=True)
+    found = saved_models.serve_elsewhere(
+        tmp_path, saved, question=questions, context=contexts
+    )
+    expected = [python_answer(model, *pair).text for pair in PAIRS]
+    assert found["answer"] == expected
+
+
+# ---- What it refuses --------------------------------------------------------
+
+
+def test_arguments_must_fit(model, tmp_path):
+    with pytest.raises(ValueError, match=r"21 pieces.*vocab_size=22"):
+        save(tmp_path / "new", model, vocab=VOCAB[:-1])
+    layout = squad_windows.Layout(17, 3, 4)
+    with pytest.raises(ValueError, match=r"max_seq_length=17.*embeddings=16"):
+        squad_model.span_finder(model, CONFIG, VOCABULARY, layout, SEARCH, None)
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ValueError, match="Received: path="):
+        save(tmp_path / "file", model)
+    assert os.listdir(tmp_path) == ["file"]

@@ -1,0 +1,454 @@
+"""Tests of CoNLL files, schemes and scores, the latter against seqeval."""
+
+import itertools
+import json
+import random
+
+from bert_tf.tasks import tables
+from bert_tf.tasks.tagging import conll, schemes
+from bert_tf.tasks.tagging import results as tagging_results
+from bert_tf.tasks.tagging import words as tagging_words
+from bert_tf.vocabularies import word_pieces
+
+import numpy as np
+import pytest
+import sklearn.metrics
+
+_TEXT = """\
+-DOCSTART-\tO
+
+EU\tB-org
+rejects\tO
+German calls\tB-misc
+
+\t
+Peter\tB-per
+Blackburn\tI-per
+
+-DOCSTART-\tO
+Café\tO
+"""
+
+
+def write(folder, text, name="file.conll"):
+    path = folder / name
+    path.write_bytes(text.encode())
+    return str(path)
+
+
+def sentence(labels):
+    words = tuple(f"w{i}" for i in range(len(labels)))
+    return conll.Sentence(words, tuple(labels), tuple(range(len(words))), 0)
+
+
+# ---- Files -------------------------------------------------------------------
+
+
+def test_read(tmp_path):
+    path = write(tmp_path, "\ufeff" + _TEXT.replace("\n", "\r\n"))
+    assert conll.read(path, conll.Columns()) == [
+        conll.Sentence(
+            ("EU", "rejects", "German calls"),
+            ("B-org", "O", "B-misc"),
+            (3, 4, 5),
+            1,
+        ),
+        conll.Sentence(("Peter", "Blackburn"), ("B-per", "I-per"), (8, 9), 1),
+        conll.Sentence(("Café",), ("O",), (12,), 2),
+    ]
+
+
+def test_columns_by_number_and_runs_of_spaces(tmp_path):
+    path = write(tmp_path, "1 the  DT O \n2 cat NN B-x\n\n1 \u00a0 X O\n")
+    columns = conll.Columns(token=1, label=-2)
+    first, second = conll.read(path, columns)
+    assert first.words == ("the", "cat")
+    assert first.labels == ("DT", "NN")
+    assert second.words == ("\u00a0",), "which is no separator"
+    columns = conll.Columns(token=1, label=None, separator="space")
+    assert conll.read(path, columns)[0].labels == ()
+
+
+@pytest.mark.parametrize(
+    ("start", "separator"),
+    [("-DOCSTART-", "\t"), ("-DOCSTART- -X- O", "\t"), ("-DOCSTART-\tO", " ")],
+)
+def test_the_first_word_decides_what_stands_between_columns(
+    start, separator, tmp_path
+):
+    word = "New York" if separator == "\t" else "Rome"
+    source = write(tmp_path, f"{start}\n\n{word}{separator}B-LOC\n")
+    columns = conll.Columns()
+    (found,) = conll.read(source, columns)
+    assert found == conll.Sentence((word,), ("B-LOC",), (3,), 1)
+    path = tmp_path / "out.conll"
+    tagging_results.write_columns(
+        str(path), source, columns, [found], ["B-PER"]
+    )
+    assert path.read_text().split("\n") == [
+        f"{start}{separator}O",
+        "",
+        f"{word}{separator}B-LOC{separator}B-PER",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a O\nb\n", "line 2: another number of columns.*Expected 2"),
+        ("a\tO\nb c O\n", "line 2: another number of columns.*--separator"),
+        ("a\n", "line 1.*only one column.*--test_has_labels=false"),
+        ("\n\n", "has no words"),
+        ("", "has no words"),
+        ("a\t\n", "line 1: a word or its label is empty"),
+        ("\tO\nb\tO\n", "line 1: a word or its label is empty"),
+        ("a O\n" * 1001, "line 1001: no empty line"),
+    ],
+)
+def test_bad_files(text, problem, tmp_path):
+    columns = conll.Columns(separator="tab" if "\t" in text else None)
+    with pytest.raises(ValueError, match=f"file.conll.*{problem}"):
+        conll.read(write(tmp_path, text), columns)
+
+
+@pytest.mark.parametrize(
+    ("text", "warns"),
+    [("a O\n" * 101, True), ("a O\n" * 100, False), ("a O\n\n" * 101, False)],
+)
+def test_one_long_sentence_is_told(text, warns, tmp_path, caplog):
+    sentences = conll.read(write(tmp_path, text), conll.Columns())
+    assert sum(len(x.words) for x in sentences) == text.count("a")
+    told = "no empty line, so its 101 words are taken as one sentence"
+    assert (told in caplog.text) == warns
+
+
+def test_missing_column(tmp_path):
+    path = write(tmp_path, "a b O\n")
+    with pytest.raises(ValueError, match=r"line 1.*3 columns.*label_column=3"):
+        conll.read(path, conll.Columns(label=3))
+
+
+def test_not_utf8(tmp_path):
+    (tmp_path / "file.conll").write_bytes(b"a O\n\xff O\n")
+    with pytest.raises(ValueError, match="line 2: the text is not UTF-8"):
+        conll.read(str(tmp_path / "file.conll"), conll.Columns())
+
+
+def test_label_that_training_has_not(tmp_path):
+    path = write(tmp_path, _TEXT)
+    sentences = conll.read(path, conll.Columns())
+    with pytest.raises(ValueError, match=r"line 8.*--labels.*'B-per'"):
+        conll.check(path, sentences, ["B-misc", "B-org", "O"], "BIO")
+
+
+def test_iob1_is_not_taken_for_bio(tmp_path, caplog):
+    path = write(tmp_path, "a I-x\nb I-x\nc O\nd I-y\ne B-y\n\nf O\n")
+    sentences = conll.read(path, conll.Columns())
+    labels = conll.known_labels(sentences)
+    assert schemes.detect_scheme(labels) == "BIO"
+    with pytest.raises(ValueError, match=r"line 1: 2 of 3 .*IOB1"):
+        conll.check(path, sentences, labels, "BIO")
+    conll.check(path, sentences, labels, "IOB1")
+    path = write(tmp_path, "a B-x\n\nb I-x\n")
+    sentences = conll.read(path, conll.Columns())
+    conll.check(path, sentences, ["B-x", "I-x"], "BIO")
+    assert "1 of 2 entities" in caplog.text
+    assert "line 3" in caplog.text
+
+
+# ---- Schemes -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("labels", "scheme"),
+    [
+        ("O B-per I-per", "BIO"),
+        ("O B-per", "BIO"),
+        ("O I-per", "IO"),
+        ("O B-x I-x E-x S-x", "BIOES"),
+        ("O S-x", "BIOES"),
+        ("O B-x L-x U-x", "BILOU"),
+        ("O", "none"),
+        ("NN VB -LRB-", "none"),
+        ("O B-x NN", "none"),
+    ],
+)
+def test_detect_scheme(labels, scheme):
+    assert schemes.detect_scheme(labels.split()) == scheme
+
+
+def test_scheme_that_labels_are_not_spelt_in():
+    schemes.check_scheme(["O", "B-x"], "BIO")
+    schemes.check_scheme(["NN"], schemes.NO_SCHEME)
+    for label in ("E-x", "x", "B", "B-"):
+        with pytest.raises(ValueError, match=f"Received: label='{label}'"):
+            schemes.check_scheme(["O", label], "BIO")
+
+
+def spans(labels, scheme):
+    return [tuple(x) for x in schemes.entities(labels.split(), scheme)]
+
+
+def test_entities():
+    assert spans("B-a I-a I-b O I-a B-b B-b", "BIO") == [
+        ("a", 0, 2),
+        ("b", 5, 6),
+        ("b", 6, 7),
+    ]
+    assert spans("I-a I-a I-b O I-a", "IO") == [
+        ("a", 0, 2),
+        ("b", 2, 3),
+        ("a", 4, 5),
+    ]
+    assert spans("I-a B-a O I-b", "IOB1") == [
+        ("a", 0, 1),
+        ("a", 1, 2),
+        ("b", 3, 4),
+    ]
+    assert spans("B-a I-a E-a S-b B-a I-a O E-a", "BIOES") == [
+        ("a", 0, 3),
+        ("b", 3, 4),
+    ]
+    assert spans("NN O", "none") == [("NN", 0, 1), ("O", 1, 2)]
+
+
+# ---- Scores ------------------------------------------------------------------
+
+
+def random_sentences(scheme, seed):
+    """Gold labels, and predictions that are right where they are not drawn."""
+    rng = random.Random(seed)
+    prefixes = schemes.SCHEMES[scheme].prefixes
+    labels = ["O", *(f"{p}-{t}" for p in prefixes for t in ("a", "b", "c-d"))]
+    gold = [rng.choices(labels, k=rng.randint(1, 12)) for _ in range(200)]
+    predicted = [
+        [x if rng.random() < 0.7 else rng.choice(labels) for x in row]
+        for row in gold
+    ]
+    return gold, predicted
+
+
+# Of `random_sentences(scheme, 1)`: correct, predicted and labelled entities
+# by seqeval 1.2.2 in strict mode.
+_SEQEVAL_COUNTS = {
+    "BIO": (380, 570, 557),
+    "IO": (472, 754, 746),
+    "BIOES": (222, 301, 332),
+    "BILOU": (224, 301, 327),
+}
+
+
+@pytest.mark.parametrize("scheme", list(_SEQEVAL_COUNTS))
+def test_counts_are_seqevals(scheme):
+    gold, predicted = random_sentences(scheme, 1)
+    scores = tagging_results.score(
+        list(map(sentence, gold)), list(itertools.chain(*predicted)), scheme
+    )
+    all_ = tagging_results.total(scores.values())
+    counts = (all_.correct, all_.predicted, all_.labelled)
+    assert counts == _SEQEVAL_COUNTS[scheme]
+
+
+# No extra installs it: with what pip takes for building today, its source
+# package can't be built. CI installs it.
+_NO_SEQEVAL = (
+    "needs seqeval (pip install setuptools_scm; "
+    "pip install --no-build-isolation seqeval)"
+)
+
+
+# Its default mode knows no BILOU, and of IOB1 that a chain is an entity.
+@pytest.mark.parametrize("scheme", ["BIO", "IO", "IOB1", "BIOES"])
+def test_scores_equal_seqevals_default_mode(scheme):
+    seqeval = pytest.importorskip("seqeval.metrics", reason=_NO_SEQEVAL)
+    for seed in range(3):
+        gold, predicted = random_sentences(scheme, seed)
+        labels = list(itertools.chain(*predicted))
+        ours = tagging_results.results(
+            list(map(sentence, gold)), labels, scheme
+        )
+        for name in ("precision", "recall", "f1"):
+            theirs = getattr(seqeval, f"{name}_score")(gold, predicted)
+            assert ours[f"eval_conlleval_{name}"] == pytest.approx(theirs)
+
+
+@pytest.mark.parametrize("scheme", list(_SEQEVAL_COUNTS))
+def test_scores_equal_seqevals_strict_mode(scheme):
+    seqeval = pytest.importorskip("seqeval.metrics", reason=_NO_SEQEVAL)
+    schemes = pytest.importorskip("seqeval.scheme", reason=_NO_SEQEVAL)
+    theirs = {
+        "BIO": schemes.IOB2,
+        "IO": schemes.IOB1,
+        "BIOES": schemes.IOBES,
+        "BILOU": schemes.BILOU,
+    }
+    for seed in range(3):
+        gold, predicted = random_sentences(scheme, seed)
+        report = seqeval.classification_report(
+            gold,
+            predicted,
+            mode="strict",
+            scheme=theirs[scheme],
+            output_dict=True,
+        )
+        ours = tagging_results.score(
+            list(map(sentence, gold)),
+            list(itertools.chain(*predicted)),
+            scheme,
+        )
+        rows = {**ours, "micro avg": tagging_results.total(ours.values())}
+        for name, row in rows.items():
+            expected = report[name]
+            assert row.precision == pytest.approx(expected["precision"])
+            assert row.recall == pytest.approx(expected["recall"])
+            assert row.f1 == pytest.approx(expected["f1-score"])
+            assert row.labelled == expected["support"]
+
+
+def test_results_of_single_words_are_scikit_learns():
+    rng = random.Random(3)
+    gold = [rng.choices("XYZ", k=5) for _ in range(20)]
+    predicted = rng.choices("XYZ", k=100)
+    sentences = list(map(sentence, gold))
+    flat = list(itertools.chain(*gold))
+    assert tagging_results.results(sentences, predicted, "none") == {
+        "eval_accuracy": sklearn.metrics.accuracy_score(flat, predicted)
+    }
+    assert tagging_results.metric("none") == "eval_accuracy"
+    scores = tagging_results.score(sentences, predicted, "none")
+    for label, f1 in zip(
+        "XYZ",
+        sklearn.metrics.f1_score(flat, predicted, average=None),
+        strict=True,
+    ):
+        assert scores[label].f1 == pytest.approx(f1)
+
+
+def test_results_and_report():
+    sentences = [sentence(["B-a", "I-a", "O"]), sentence(["B-b"])]
+    predicted = ["B-a", "I-a", "I-b", "O"]
+    assert tagging_results.metric("BIO") == "eval_f1"
+    assert tagging_results.results(sentences, predicted, "BIO") == {
+        "eval_accuracy": 0.5,
+        "eval_precision": 1.0,
+        "eval_recall": 0.5,
+        "eval_f1": pytest.approx(2 / 3),
+        # In the place of B-b that is an entity too.
+        "eval_conlleval_precision": 0.5,
+        "eval_conlleval_recall": 0.5,
+        "eval_conlleval_f1": 0.5,
+    }
+    report = tagging_results.report(
+        tagging_results.score(sentences, predicted, "BIO")
+    )
+    assert [line.split() for line in report.splitlines()] == [
+        ["precision", "recall", "f1", "support"],
+        ["a", "1.0000", "1.0000", "1.0000", "1"],
+        ["b", "0.0000", "0.0000", "0.0000", "1"],
+        ["all", "1.0000", "0.5000", "0.6667", "2"],
+    ]
+
+
+def test_nothing_found_scores_0():
+    scores = tagging_results.score([sentence(["O"])], ["O"], "BIO")
+    assert scores == {}
+    total = tagging_results.total(scores.values())
+    assert (total.precision, total.recall, total.f1) == (0.0, 0.0, 0.0)
+
+
+# ---- What is written ---------------------------------------------------------
+
+
+def test_predictions_are_the_input_with_a_column_more(tmp_path):
+    source = write(tmp_path, _TEXT)
+    columns = conll.Columns()
+    sentences = conll.read(source, columns)
+    path = str(tmp_path / "out.conll")
+    tagging_results.write_columns(path, source, columns, sentences, "ABCDEF")
+    written = [line.split("\t") for _, line in tables.lines(path)]
+    given = [line.rstrip("\n").split("\t") for _, line in tables.lines(source)]
+    added = []
+    for new, old in zip(written, given, strict=True):
+        if any(x.strip() for x in old):
+            assert new[:-1] == old
+            added.append(new[-1].strip())
+        else:
+            assert "".join(new).strip() == ""
+    assert added == ["O", "A", "B", "C", "D", "E", "O", "F"]
+
+
+def test_entities_have_the_characters_of_their_text(tmp_path):
+    sentences = [
+        conll.Sentence(("Zoë", "😀 x", "of", "Rome"), (), (4, 5, 6, 7), 0),
+        conll.Sentence(("no",), (), (9,), 0),
+    ]
+    path = tmp_path / "entities.jsonl"
+    predicted = ["B-a", "I-a", "O", "B-b", "O"]
+    tagging_results.write_entities(str(path), sentences, predicted, "BIO")
+    first, second = map(json.loads, path.read_text("utf-8").splitlines())
+    assert first["line"] == 4
+    assert first["text"] == "Zoë 😀 x of Rome"
+    for entity in first["entities"]:
+        at = slice(entity["start"], entity["end"])
+        assert first["text"][at] == entity["text"]
+    found = [(x["type"], x["text"]) for x in first["entities"]]
+    assert found == [("a", "Zoë 😀 x"), ("b", "Rome")]
+    assert second == {"line": 9, "text": "no", "entities": []}
+
+
+# ---- Words and windows -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Ada (Lovelace), of London.", "Ada|(|Lovelace|)|,|of|London|."),
+        ("@ann #tag $5 C++ 50%", "@ann|#tag|$5|C++|50|%"),
+        ("Wait... what?!  :) ...", "Wait|...|what|?|!|:)|..."),
+        ("“It's” 3.5-ish\u3000x\u2028y", "“|It's|”|3.5-ish|x|y"),
+        ("((a)) (", "((|a|))|("),
+        (" \t", ""),
+        ("", ""),
+        ("\u200d \ufe0f!", "\u200d|\ufe0f|!"),
+    ],
+)
+def test_words_of_raw_text(text, words):
+    found = [text[a:b] for a, b in tagging_words.split_text(text)]
+    assert found == (words.split("|") if words else [])
+    made = tagging_words.sentence_of_text(text, line=3)
+    assert list(made.words) == found
+    assert set(made.lines) <= {3}
+
+
+def test_context_is_a_sentence_or_a_document(tmp_path):
+    sentences = conll.read(write(tmp_path, _TEXT), conll.Columns())
+    grouped = tagging_words.group(sentences, "sentence")
+    assert [len(x) for x in grouped] == [1, 1, 1]
+    documents = list(tagging_words.group(sentences, "document"))
+    assert [len(x) for x in documents] == [2, 1]
+    assert list(itertools.chain(*documents)) == sentences
+
+
+@pytest.mark.parametrize("room", [1, 2, 3, 6, 7])
+def test_each_piece_belongs_where_it_has_most_around_it(room):
+    for pieces in range(1, 30):
+        cut = tagging_words.windows(pieces, room)
+        ends = np.append(cut.borders[1:], pieces)
+        owner = np.repeat(np.arange(len(ends)), ends - cut.borders)
+        assert len(owner) == pieces, "each once"
+        for piece in range(pieces):
+            around = np.minimum(
+                piece - cut.starts, cut.starts + room - 1 - piece
+            )
+            assert around[owner[piece]] == around.max() >= 0
+            assert owner[piece] == around.argmax(), "ties go to the earlier"
+        assert cut.starts[-1] == max(pieces - room, 0)
+
+
+def test_a_word_without_pieces_is_unknown():
+    vocab = {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "a": 3, "##b": 4}
+    pieces = tagging_words.WordPieces(word_pieces.WordPiece(tuple(vocab), True))
+    assert pieces("ab") == [3, 4]
+    assert pieces("\ufe0f") == [0]
+    assert pieces("z") == [0]

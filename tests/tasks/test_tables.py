@@ -1,0 +1,227 @@
+import csv
+import json
+
+from bert_tf.tasks import tables
+
+import pytest
+
+# Code points that str.splitlines would split at, and that are plain text here.
+_NOT_LINE_ENDS = "a\x0bb\x0cc\x1cd\x85e\u2028f\u2029g"
+
+
+def _write(path, text, encoding="utf-8"):
+    path.write_bytes(text.encode(encoding))
+    return str(path)
+
+
+def _read(path, columns, **options):
+    return list(tables.read_columns(path, columns, **options))
+
+
+def test_tsv_takes_quotes_and_odd_separators_as_text(tmp_path):
+    path = _write(
+        tmp_path / "a.tsv", f'id\ttext\n1\t"so" he\n2\t{_NOT_LINE_ENDS}'
+    )
+    assert _read(path, {"text": "text"}) == [
+        (2, {"text": '"so" he'}),
+        (3, {"text": _NOT_LINE_ENDS}),
+    ]
+
+
+def test_tsv_drops_byte_order_mark_and_carriage_returns(tmp_path):
+    path = _write(tmp_path / "a.tsv", "Label\tText\r\n1\tx y\r\n", "utf-8-sig")
+    assert _read(path, {"label": "Label", "text": "Text"}) == [
+        (2, {"label": "1", "text": "x y"})
+    ]
+
+
+def test_columns_by_number_with_and_without_header(tmp_path):
+    path = _write(tmp_path / "a.tsv", "x\ty\nz\tw\n")
+    assert _read(path, {"t": 1}, has_header=False) == [
+        (1, {"t": "y"}),
+        (2, {"t": "w"}),
+    ]
+    assert _read(path, {"t": "1"}) == [(2, {"t": "w"})]
+
+
+@pytest.mark.parametrize("name", ["MRPC/train.tsv", "CoLA/train.tsv"])
+def test_tsv_equals_the_originals_reader(shared_data, name):
+    path = shared_data / "glue" / name
+    with path.open(encoding="utf-8-sig", newline="\n") as file:
+        expected = list(csv.reader(file, delimiter="\t", quotechar=None))
+    columns = {str(i): i for i in range(len(expected[0]))}
+    rows = _read(str(path), columns, has_header=False)
+    assert [list(row.values()) for _, row in rows] == expected
+    assert [line for line, _ in rows] == list(range(1, len(expected) + 1))
+
+
+def test_csv_with_commas_quotes_and_line_ends(tmp_path):
+    path = tmp_path / "a.csv"
+    rows = [["a, b", 'say "x"'], ["two\nlines", ""], ["last", "y" * 200_000]]
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([["text", "other"], *rows])
+    found = _read(str(path), {"t": "text", "o": "other"}, file_format="csv")
+    assert [list(row.values()) for _, row in found] == rows
+    assert [line for line, _ in found] == [2, 3, 5]
+
+
+def test_jsonl(tmp_path):
+    path = _write(
+        tmp_path / "a.jsonl",
+        json.dumps({"t": "é\u2028x", "n": 1, "b": True}) + "\n\n"
+        '{"t": "", "n": 0.5, "b": false}\n',
+    )
+    columns = {"text": "t", "number": "n", "flag": "b"}
+    assert _read(path, columns, file_format="jsonl") == [
+        (1, {"text": "é\u2028x", "number": "1", "flag": "true"}),
+        (3, {"text": "", "number": "0.5", "flag": "false"}),
+    ]
+
+
+@pytest.mark.parametrize("value", ["null", "NaN", '{"a": "x"}', '["x"]'])
+def test_json_values_that_are_no_text(tmp_path, value):
+    path = _write(tmp_path / "a.jsonl", f'{{"t": "x"}}\n{{"t": {value}}}\n')
+    with pytest.raises(ValueError, match="a text or a number") as caught:
+        _read(path, {"text": "t"}, file_format="jsonl")
+    assert str(caught.value) == (
+        f"{path}, line 2: 't' is no text. Expected a text or a number. "
+        f"Received: t={value}. Write one, or remove the line."
+    )
+
+
+@pytest.mark.parametrize(
+    "value", ['"nice \\ud83d"', '["\\ude00\\ud83d"]', '"\\uDC00"']
+)
+def test_half_a_surrogate_pair(tmp_path, value):
+    whole = '{"t": "\\ud83d\\ude00", "other": "\\ud83d"}'
+    path = _write(tmp_path / "a.jsonl", f'{whole}\n{{"t": {value}}}\n')
+    rows = tables.read_columns(
+        path, {"text": "t"}, file_format="jsonl", lists=["text"]
+    )
+    assert next(rows) == (1, {"text": "😀"}), "other keys are not read"
+    with pytest.raises(ValueError, match=r"a\.jsonl, line 2: .*surrogate pair"):
+        next(rows)
+
+
+def test_json_lists_are_taken_where_they_are_expected(tmp_path):
+    path = _write(tmp_path / "a.jsonl", '{"t": ["é", 1, true]}\n{"t": [null]}')
+    rows = tables.read_columns(
+        path, {"text": "t"}, file_format="jsonl", lists=["text"]
+    )
+    line, row = next(rows)
+    assert (line, json.loads(row["text"])) == (1, ["é", "1", "true"])
+    with pytest.raises(ValueError, match=r"line 2.*list of them.*t=\[null\]"):
+        next(rows)
+
+
+def test_short_rows_of_a_file_known_to_be_broken_are_counted(tmp_path, caplog):
+    path = _write(tmp_path / "a.tsv", "a\tb\n1\t2\nbroken\n3\t4\nbroken too\n")
+    rows = _read(path, {"b": "b"}, skip_short_rows=True)
+    assert rows == [(2, {"b": "2"}), (4, {"b": "4"})]
+    assert "skipped 2 rows" in caplog.text
+    assert "line 3" in caplog.text
+
+
+def test_a_row_with_more_columns_than_the_first(tmp_path):
+    message = r"line 2: more columns than the first row. Expected 2. Received: "
+    path = _write(tmp_path / "a.csv", "label,text\nspam,Hello, you won 5,000\n")
+    columns = {"text": "text"}
+    with pytest.raises(ValueError, match=rf"a\.csv, {message}4.*' you won 5'"):
+        _read(path, columns, file_format="csv")
+    path = _write(tmp_path / "a.tsv", "spam\tx\nham\ty\tz\n")
+    with pytest.raises(ValueError, match=rf"a\.tsv, {message}3.*remove tabs"):
+        _read(path, {"text": 1}, has_header=False)
+    # Files whose faults are known, as QQP's, are taken as they are.
+    rows = _read(path, {"y": "x"}, skip_short_rows=True)
+    assert rows == [(2, {"y": "y"})]
+
+
+def test_empty_lines_may_only_end_a_file(tmp_path):
+    path = _write(tmp_path / "a.tsv", "a\n1\n\n\n")
+    assert _read(path, {"a": "a"}) == [(2, {"a": "1"})]
+    path = _write(tmp_path / "b.tsv", "a\n1\n\n\n2\n")
+    with pytest.raises(ValueError, match=r"b\.tsv, line 3: the line is empty"):
+        _read(path, {"a": "a"})
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("", {}, "the file has no rows"),
+        (
+            "a\tb\n",
+            {},
+            "has no rows. Expected at least one row under the header",
+        ),
+        ("a\tc\n1\t2\n", {}, "line 1: the column 'b' is missing .*: a, c"),
+        ("b\tb\n1\t2\n", {}, "line 1: the column 'b' appears twice"),
+        (
+            "a\tb\n1\t2\n3\n",
+            {},
+            "line 3: a column is missing. Expected at least 2",
+        ),
+        ("1\t2\n", {"has_header": False}, "no header, so .* by number"),
+        (
+            'a,b\n1,"2\n3,4\n',
+            {"file_format": "csv"},
+            "line 2: .* not valid CSV",
+        ),
+        ('a,b\n1,"2"x\n', {"file_format": "csv"}, "line 2: .* not valid CSV"),
+        ("", {"file_format": "jsonl"}, "the file has no rows"),
+        ('{"b": ""}\n{"b"\n', {"file_format": "jsonl"}, "line 2: .* not JSON"),
+        pytest.param(
+            '{"b": 1}\n{"b": 1' + "0" * 5000 + "}\n",
+            {"file_format": "jsonl"},
+            r"line 2: the line is not JSON \(Exceeds the limit .*digits",
+            id="many digits",
+        ),
+        pytest.param(
+            '{"b": ' + "[" * 100_000 + "]" * 100_000 + "}\n",
+            {"file_format": "jsonl"},
+            r"line 1: the line is not JSON \(.* decoding a JSON array",
+            id="many lists",
+        ),
+        ('["b"]\n', {"file_format": "jsonl"}, "line 1: expected a JSON object"),
+        ('{"a": 1}\n', {"file_format": "jsonl"}, "line 1: keys are missing: b"),
+    ],
+)
+def test_bad_files(tmp_path, text, options, message):
+    path = _write(tmp_path / "file.tsv", text)
+    with pytest.raises(ValueError, match=rf"file\.tsv.*{message}"):
+        _read(path, {"b": "b"}, **options)
+
+
+def test_missing_file_and_wrong_encoding(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"none\.tsv"):
+        _read(str(tmp_path / "none.tsv"), {"b": "b"})
+    path = _write(tmp_path / "latin.tsv", "b\nok\ncafé\n", "latin-1")
+    with pytest.raises(ValueError, match=r"latin\.tsv, line 3: .* not UTF-8"):
+        _read(path, {"b": "b"})
+
+
+def test_format_of():
+    names = ["a.csv", "A.CSV", "a.jsonl", "a.json", "a.tsv", "a.txt", "a"]
+    assert [tables.format_of(name) for name in names] == [
+        *("csv", "csv", "jsonl", "jsonl"),
+        *("tsv", "tsv", "tsv"),
+    ]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_columns_that_a_table_may_lack(tmp_path, there):
+    header, rows = ["a", *["b"] * there], ["x", *["y"] * there]
+    expected = dict(zip(header, rows, strict=True))
+    for name, separator in (("1.tsv", "\t"), ("1.csv", ",")):
+        path = _write(
+            tmp_path / name,
+            f"{separator.join(header)}\n{separator.join(rows)}\n",
+        )
+        found = tables.read_columns(
+            path,
+            {"a": "a", "b": "b"},
+            file_format=tables.format_of(path),
+            optional=("b",),
+        )
+        assert [row for _, row in found] == [expected]
+    with pytest.raises(ValueError, match="'c' is missing from the header"):
+        list(tables.read_columns(path, {"c": "c"}, file_format="csv"))

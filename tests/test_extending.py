@@ -1,0 +1,258 @@
+"""A head and an encoder from outside, with the code of docs/extending.md.
+
+Nothing of bert_tf is edited or patched: the page's files are written to a
+folder and run as a reader would run them.
+"""
+
+import ast
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+from bert_tf import modeling, tokenization
+from bert_tf.checkpoints import tf1_files
+from bert_tf.encoders import families
+from bert_tf.errors import InputError
+from tests import pretraining_records
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+_WORDS = ["a", "film", "good", "bad", "what"]
+_VOCAB = [*_SPECIAL, *_WORDS, *(f"word{i}" for i in range(30))]
+_PAIRS = [
+    ("a good film", "good film", 0.9),
+    ("a bad film", "word3 word4", 0.1),
+    ("what word7", "what a word7", 0.8),
+    ("bad bad bad", "good", 0.2),
+    ("word1 word2 film", "a word1 film", 0.7),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The page's files, a tiny config, vocabulary, records and pairs."""
+    path = tmp_path_factory.mktemp("mine")
+    page = (_ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    blocks = re.findall(r'```python title="(.+?)"\n(.+?)```', page, re.S)
+    assert len(blocks) == 4
+    for name, code in blocks:
+        (path / name).write_text(code)
+    config = {"model_type": "damped_bert"} | pretraining_records.CONFIG
+    config |= {"initializer_range": 0.5}
+    (path / "damped.json").write_text(json.dumps(config))
+    (path / "vocab.txt").write_text("\n".join(_VOCAB) + "\n")
+    lines = [f"{a}\t{b}\t{score}\n" for a, b, score in _PAIRS]
+    (path / "pairs.tsv").write_text("".join(lines))
+    pretraining_records.write(path)
+    return path
+
+
+def _run(folder, *command, code=0):
+    """Runs a file of the page in a process of its own; returns its errors."""
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(_ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    return done.stderr
+
+
+def _script(folder, name, *flags, code=0):
+    script = str(_ROOT / f"{name}.py")
+    return _run(folder, "with_mine.py", script, *flags, code=code)
+
+
+def _pretrain(folder, output):
+    _script(
+        folder,
+        "run_pretraining",
+        "--bert_config_file=damped.json",
+        "--vocab_file=vocab.txt",
+        "--input_file=*.tfrecord",
+        f"--output_dir={output}",
+        "--do_train=true",
+        "--train_batch_size=8",
+        "--max_seq_length=16",
+        "--max_predictions_per_seq=4",
+        "--num_train_steps=4",
+        "--num_warmup_steps=1",
+        "--save_checkpoints_steps=2",
+    )
+
+
+@pytest.fixture(scope="module")
+def pretrained(folder):
+    _pretrain(folder, "pretrained")
+    return folder / "pretrained"
+
+
+@pytest.fixture(scope="module")
+def trained(folder, pretrained):
+    """A similarity that was trained in two parts."""
+    train = ("train_similarity.py", "pairs.tsv", "pretrained", "similar")
+    _run(folder, *train, "5")
+    _run(folder, *train, "10")
+    return folder / "similar"
+
+
+def _same(left, right):
+    found, expected = (
+        tf1_files.read(x, list(tf1_files.shapes(x))) for x in (left, right)
+    )
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, name)
+
+
+def test_pretraining_goes_on_where_it_stopped(folder, pretrained):
+    written = json.loads((pretrained / "bert_config.json").read_text())
+    assert written["model_type"] == "damped_bert"
+    shutil.copytree(pretrained, folder / "stopped")
+    for path in (folder / "stopped").glob("model.ckpt-4*"):
+        path.unlink()
+    _pretrain(folder, "stopped")
+    _same(*(str(x / "model.ckpt-4") for x in (folder / "stopped", pretrained)))
+
+
+def test_fine_tuning_goes_on_where_it_stopped(folder, trained):
+    _run(
+        folder,
+        *("train_similarity.py", "pairs.tsv", "pretrained", "straight", "10"),
+    )
+    last = f"{trained}/model.ckpt-10"
+    _same(last, str(folder / "straight" / "model.ckpt-10"))
+    values = tf1_files.read(
+        last, ["cls/similarity/scale", "cls/similarity/scale/adam_m"]
+    )
+    assert values["cls/similarity/scale"] != 1
+    assert values["cls/similarity/scale/adam_m"] != 0
+
+
+def _expected(prefix):
+    """The scores of the pairs: BERT's own parts, and the rest in NumPy."""
+    values = pretraining_records.CONFIG | {"initializer_range": 0.5}
+    bert = modeling.Bert(modeling.BertConfig(**values))
+    names = [v.path for v in bert.variables]
+    names += ["cls/similarity/scale", "cls/similarity/shift"]
+    weights = tf1_files.read(prefix, names)
+    for variable in bert.variables:
+        variable.assign(weights[variable.path])
+    tokenizer = tokenization.FullTokenizer.from_vocab(
+        {piece: i for i, piece in enumerate(_VOCAB)}
+    )
+
+    def vector(text):
+        pieces = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
+        ids = tf.constant([[2, *pieces, 3]])
+        inputs = {
+            "input_ids": ids,
+            "input_mask": tf.ones_like(ids),
+            "segment_ids": tf.zeros_like(ids),
+        }
+        first = np.tanh(bert(inputs).sequence[0, 0])
+        kernel = weights["bert/pooler/dense/kernel"]
+        return np.tanh(first @ kernel + weights["bert/pooler/dense/bias"])
+
+    scores = []
+    for a, b, _ in _PAIRS:
+        x, y = vector(a), vector(b)
+        cosine = x @ y / np.linalg.norm(x) / np.linalg.norm(y)
+        line = weights["cls/similarity/scale"] * cosine
+        scores.append((line + weights["cls/similarity/shift"]).item())
+    return scores
+
+
+def _answers(folder, *flags):
+    lines = "".join(f"{a}\t{b}\n" for a, b, _ in _PAIRS)
+    (folder / "lines.txt").write_text(lines)
+    _script(
+        folder,
+        "run_prediction",
+        "--input_file=lines.txt",
+        "--output_file=answers.jsonl",
+        "--overwrite",
+        *flags,
+    )
+    lines = (folder / "answers.jsonl").read_text().splitlines()
+    return [json.loads(line)["score"] for line in lines]
+
+
+def test_answers_raw_text_from_the_run_and_from_its_export(folder, trained):
+    expected = _expected(f"{trained}/model.ckpt-10")
+    assert np.ptp(expected) > 1e-3
+    found = _answers(folder, "--model_dir=similar")
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    _script(
+        folder,
+        "export_saved_model",
+        "--model_dir=similar",
+        "--head=similarity",
+        "--export_dir=saved",
+    )
+    found = _answers(folder, "--saved_model=saved")
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_no_other_library_has_them(folder, pretrained):
+    said = _script(
+        folder,
+        "convert_checkpoint",
+        "--input_checkpoint=pretrained",
+        "--output_path=theirs",
+        "--output_format=hf",
+        code=1,
+    )
+    assert "Received: encoder=damped_bert, head=pretraining" in said
+    assert not (folder / "theirs").exists()
+
+
+def test_who_does_not_know_it_is_told(folder):
+    with pytest.raises(InputError, match="damped_bert model, not BERT"):
+        families.read_config(str(folder / "damped.json"))
+
+
+# ---- One place for each fact ------------------------------------------------
+
+# What may name families and their variables: the rows, what reads files of
+# other libraries, and the class of BERT's config.
+_KNOW_FAMILIES = re.compile(
+    r"encoders/.*|configuration|checkpoints/(huggingface|keras_hub)\w*"
+    # Tells apart what is no checkpoint of ours.
+    r"|checkpoints/(formats|original)"
+    # The default where no config says which encoder it is.
+    r"|checkpoints/restoring"
+)
+
+
+def _texts(path):
+    """The strings of a module that are no docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    docs = {
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and id(node) not in docs:
+            yield str(node.value)
+
+
+def test_families_are_named_in_their_rows_only():
+    paths = [*(_ROOT / "bert_tf").rglob("*.py"), *_ROOT.glob("*.py")]
+    assert len(paths) > 50
+    for path in paths:
+        name = str(path.relative_to(_ROOT).with_suffix(""))
+        if _KNOW_FAMILIES.fullmatch(name.removeprefix("bert_tf/")):
+            continue
+        for text in _texts(path):
+            assert text != "model_type", path
+            assert not re.match(r"\^?bert/", text), (path, text)

@@ -1,0 +1,148 @@
+"""Tests of bert_tf/training/distribution.py."""
+
+import concurrent.futures
+import threading
+
+from bert_tf.training import distribution
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+
+@pytest.fixture(autouse=True)
+def _policy():
+    before = keras.config.dtype_policy()
+    yield
+    keras.config.set_dtype_policy(before)
+
+
+def test_default_is_one_replica():
+    strategy = distribution.set_up("default")
+    assert strategy.num_replicas_in_sync == 1
+    assert distribution.local_replicas(strategy) == 1
+    assert distribution.is_chief(strategy)
+
+
+def test_mirrored_takes_the_logical_cpus():
+    # conftest.py has split the CPU already, which must not be an error.
+    strategy = distribution.set_up("mirrored", logical_cpus=2)
+    assert strategy.num_replicas_in_sync == 2
+    assert [device[-5:] for device in strategy.extended.worker_devices] == [
+        "CPU:0",
+        "CPU:1",
+    ]
+    assert distribution.local_replicas(strategy) == 2
+    assert distribution.is_chief(strategy)
+
+
+def test_weights_follow_from_the_seed():
+    def weights(strategy, seed):
+        with distribution.set_up(strategy, seed=seed).scope():
+            layer = keras.layers.Dense(3)
+            layer.build([None, 4])
+            return tf.convert_to_tensor(layer.kernel).numpy()
+
+    first = weights("default", 1)
+    np.testing.assert_array_equal(weights("default", 1), first)
+    np.testing.assert_array_equal(weights("mirrored", 1), first)
+    assert not np.array_equal(weights("default", 2), first)
+
+
+def test_bfloat16_keeps_weights_in_float32():
+    distribution.set_up("default", "bfloat16")
+    layer = keras.layers.Dense(3)
+    assert layer(tf.ones([2, 4])).dtype == tf.bfloat16
+    assert layer.kernel.dtype == "float32"
+    distribution.set_up("default", "float32")
+    assert keras.layers.Dense(3)(tf.ones([2, 4])).dtype == tf.float32
+
+
+@pytest.mark.parametrize(
+    "strategy, dtype, message",
+    [
+        ("horovod", "float32", r"one of default, .*_strategy='horovod'"),
+        ("default", "float8", r"one of float32, bfl.*dtype='float8'"),
+        ("default", "float16", r"float16 needs a GPU.*dtype='float16'"),
+    ],
+)
+def test_unknown_names(strategy, dtype, message):
+    with pytest.raises(ValueError, match=message):
+        distribution.set_up(strategy, dtype)
+
+
+@pytest.mark.parametrize(
+    "cluster, message",
+    [
+        (None, "TF_CONFIG, which is not set"),
+        ("{", r"TF_CONFIG does not describe a cluster.*Received: '{'"),
+        (
+            '{"cluster": {"worker": ["localhost:1"]}, '
+            '"task": {"type": "worker", "index": 3}}',
+            "TF_CONFIG contradicts itself: this is worker 3, of which .* has 1",
+        ),
+    ],
+)
+def test_cluster(monkeypatch, cluster, message):
+    if cluster is None:
+        monkeypatch.delenv("TF_CONFIG", raising=False)
+    else:
+        monkeypatch.setenv("TF_CONFIG", cluster)
+    with pytest.raises(ValueError, match=message):
+        distribution.set_up("multi_worker_mirrored")
+
+
+def test_check_batch_size(two_replicas):
+    one, two = tf.distribute.get_strategy(), two_replicas
+    distribution.check_batch_size(one, "train_batch_size", 7)
+    distribution.check_batch_size(two, "train_batch_size", 12, 3)
+    for batch_size, accumulate in ((7, 1), (8, 3), (6, 2)):
+        message = (
+            "--train_batch_size must be a multiple of 2 replicas times "
+            f"{accumulate} micro-batches. Received: "
+            f"train_batch_size={batch_size}"
+        )
+        with pytest.raises(ValueError, match=message):
+            distribution.check_batch_size(
+                two, "train_batch_size", batch_size, accumulate
+            )
+
+
+def steps_checked(*steps):
+    """What each of some workers says of the steps where they stand."""
+    said = [False] * len(steps)
+    barrier = threading.Barrier(len(steps))
+
+    def check(i):
+        def agree(yes):
+            said[i] = yes
+            barrier.wait(10)
+            result = any(said)
+            barrier.wait(10)
+            return result
+
+        try:
+            distribution.check_same_step(agree, steps[i])
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    with concurrent.futures.ThreadPoolExecutor(len(steps)) as pool:
+        return list(pool.map(check, range(len(steps))))
+
+
+def test_workers_at_one_step_go_on():
+    assert steps_checked(0, 0) == ["", ""]
+    assert steps_checked(10**9, 10**9, 10**9) == ["", "", ""]
+
+
+def test_workers_at_different_steps_end_together():
+    first, second = steps_checked(49_000, 50_000)
+    assert "this one stands at step 49000, the furthest at 50000" in first
+    assert "this one stands at step 50000, the furthest at 50000" in second
+
+
+def test_a_worker_alone_has_nobody_to_ask():
+    agree = distribution.agreement(tf.distribute.get_strategy())
+    distribution.check_same_step(agree, 12345)

@@ -1,0 +1,148 @@
+"""Evaluation and prediction, over one and two replicas."""
+
+import itertools
+
+from bert_tf.records import pipeline
+from bert_tf.records import types as record_types
+from bert_tf.training import evaluation
+from tests import pretraining_records, tiny_model
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+
+@pytest.fixture(scope="module", name="files")
+def _files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    return pretraining_records.write(folder, tiny_model.COUNTS)
+
+
+def whole_data(files):
+    """All records as one batch."""
+    rows = list(itertools.chain(*(tf.data.TFRecordDataset(f) for f in files)))
+    batch = record_types.PRETRAINING.parse(
+        tf.stack(rows), pretraining_records.LENGTHS
+    )
+    return batch | {"row_weights": tf.ones([len(rows)])}
+
+
+def distributed(files, strategy, batch_size):
+    return pipeline.distribute(
+        strategy,
+        pipeline.evaluate(files, batch_size),
+        record_types.PRETRAINING,
+        pretraining_records.LENGTHS,
+    )
+
+
+class TestEvaluate:
+    @pytest.mark.parametrize("replicas", [1, 2])
+    def test_equals_one_big_batch(self, files, two_replicas, replicas):
+        strategy = two_replicas if replicas == 2 else tiny_model.ONE
+        with strategy.scope():
+            model = tiny_model.Tiny(0.5)
+        batch = whole_data(files)
+        totals, parts = (
+            tiny_model.weights(batch),
+            tiny_model.sums(model, batch, None),
+        )
+        expected = {
+            f"{loss}_{metric}": float(value / totals[loss])
+            for loss, metrics in parts.items()
+            for metric, value in metrics.items()
+        }
+        expected["loss"] = expected["words_loss"] + expected["next_loss"]
+        # 24 records in batches of 10: six rows of filling, not counted.
+        found = evaluation.evaluate(
+            strategy,
+            model,
+            tiny_model.OBJECTIVE,
+            distributed(files, strategy, 10),
+        )
+        tiny_model.assert_same(found, expected, 1e-6)
+
+    def test_needs_records(self, files):
+        dataset = distributed(files, tiny_model.ONE, 8).take(0)
+        with pytest.raises(ValueError, match="no records to evaluate on"):
+            evaluation.evaluate(
+                tiny_model.ONE,
+                tiny_model.Tiny(0.0),
+                tiny_model.OBJECTIVE,
+                dataset,
+            )
+
+
+class TestPredict:
+    @pytest.mark.parametrize("replicas", [1, 2])
+    def test_all_rows_in_order_without_filling(
+        self, files, two_replicas, replicas
+    ):
+        strategy = two_replicas if replicas == 2 else tiny_model.ONE
+        with strategy.scope():
+            model = tiny_model.Tiny(0.5)
+
+        def function(batch):
+            _, following = model(batch)
+            return {"next": following, "ids": batch["input_ids"]}
+
+        parts = list(
+            evaluation.predict(
+                strategy, function, distributed(files, strategy, 10)
+            )
+        )
+        assert [len(part["ids"]) for part in parts] == [10, 10, 4]
+        batch = whole_data(files)
+        np.testing.assert_array_equal(
+            np.concatenate([part["ids"] for part in parts]), batch["input_ids"]
+        )
+        np.testing.assert_allclose(
+            np.concatenate([part["next"] for part in parts]),
+            model(batch)[1],
+            rtol=1e-5,
+            atol=1e-6,
+        )
+
+    def test_one_function_is_traced_once_for_all_calls(self, files):
+        traces = []
+
+        def function(batch):
+            traces.append(batch)
+            return {"sums": tf.reduce_sum(batch["input_ids"], axis=-1)}
+
+        dataset = distributed(files, tiny_model.ONE, 10)
+        first, second = (
+            list(evaluation.predict(tiny_model.ONE, function, dataset))
+            for _ in range(2)
+        )
+        for one, other in zip(first, second, strict=True):
+            np.testing.assert_array_equal(one["sums"], other["sums"])
+        assert len(traces) == 1
+
+    @pytest.mark.parametrize("replicas", [1, 2])
+    def test_one_graph_for_all_lengths(
+        self, files, two_replicas, replicas, monkeypatch
+    ):
+        monkeypatch.setattr(pipeline, "_MULTIPLE", 1)
+        strategy = two_replicas if replicas == 2 else tiny_model.ONE
+        dataset = pipeline.distribute(
+            strategy,
+            pipeline.evaluate(files, 2),
+            record_types.PRETRAINING,
+            pretraining_records.LENGTHS,
+            trim=True,
+        )
+        traced = []
+
+        def function(batch):
+            traced.append(batch["input_ids"].shape)
+            real = tf.reduce_sum(batch["input_mask"], axis=1)
+            width = tf.shape(batch["input_ids"])[1]
+            return {"real": real, "width": tf.fill(tf.shape(real), width)}
+
+        found = list(evaluation.predict(strategy, function, dataset))
+        assert len({part["width"][0] for part in found}) > 1
+        real = np.concatenate([part["real"] for part in found])
+        expected = whole_data(files)["input_mask"].numpy().sum(axis=1)
+        np.testing.assert_array_equal(real, expected)
+        assert len(traced) == replicas

@@ -1,0 +1,189 @@
+from bert_tf import heads, losses, modeling
+from bert_tf.checkpoints import tf1_files, trained_models
+from bert_tf.records import record_file, tfrecord
+from bert_tf.records import types as record_types
+from bert_tf.training import fine_tuning, loop
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_CONFIG = modeling.BertConfig(
+    vocab_size=11,
+    hidden_size=4,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=8,
+    max_position_embeddings=8,
+)
+
+
+def _plan(batch_size, epochs, warmup_proportion=0.1):
+    return fine_tuning.Plan(
+        batch_size=batch_size,
+        learning_rate=1.0,
+        num_train_epochs=epochs,
+        warmup_proportion=warmup_proportion,
+        accumulate=1,
+        seed=0,
+        iterations_per_loop=10,
+        save_checkpoints_steps=10,
+        keep_checkpoint_max=1,
+        log_steps=10,
+        group_by_length=False,
+    )
+
+
+def _write(path, ids, labels):
+    """Writes rows of pieces, each with a label."""
+    with tfrecord.Writer(path) as writer:
+        for row, label in zip(ids, labels, strict=True):
+            writer.write(
+                record_types.CLASSIFICATION.encode(
+                    {
+                        "input_ids": row,
+                        "input_mask": [1] * 8,
+                        "segment_ids": [0] * 8,
+                        "label_ids": label,
+                        "is_real_example": 1,
+                    }
+                )
+            )
+    count = len(labels)
+    return record_file.RecordFile(path, count, record_types.CLASSIFICATION, 8)
+
+
+def test_steps_are_the_originals():
+    # The original: int(3668 / 32 * 3.0), and int(343 * 0.1) to warm up.
+    plan = _plan(32, 3.0)
+    assert plan.steps(3668) == 343
+    schedule = plan.schedule(3668)
+    rates = [float(schedule(tf.constant(i))) for i in (0, 17, 33, 34, 343)]
+    expected = [0, 17 / 34, 33 / 34, 1 - 34 / 343, 0]
+    assert rates == pytest.approx(expected, abs=1e-6)
+    # Evaluated after 115, 230 and 343 steps.
+    assert plan.steps_per_epoch(3668) == 115
+    with pytest.raises(ValueError, match=r"too few examples.*: 3 examples"):
+        _plan(4, 1.0).steps(3)
+
+
+def test_logits_and_labels_without_the_filling(tmp_path, two_replicas):
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 11, (7, 8))
+    data = _write(str(tmp_path / "x.tf_record"), ids, range(7))
+    files = trained_models.ModelFiles(_CONFIG, "", True)
+    found = []
+    for strategy in (
+        tf.distribute.get_strategy(),
+        two_replicas,
+    ):
+        with strategy.scope():
+            model = heads.BertClassifier(modeling.Bert(_CONFIG), 3)
+        for i, variable in enumerate(model.variables):
+            variable.assign(
+                np.random.default_rng(i).normal(size=variable.shape)
+            )
+        run = fine_tuning.Run(
+            *(str(tmp_path), strategy, model, files, ("a", "b", "c")),
+            {"dev": data},
+        )
+        logits, labels = fine_tuning.logits_and_labels(run, "dev", 4)
+        assert labels.tolist() == list(range(7))
+        found.append(logits)
+    one = model(
+        {
+            "input_ids": tf.constant(ids, tf.int32),
+            "input_mask": tf.ones([7, 8], tf.int32),
+            "segment_ids": tf.zeros([7, 8], tf.int32),
+        }
+    )
+    for logits in found:
+        np.testing.assert_allclose(logits, one, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match=r"multiple of.*batch_size=3"):
+        fine_tuning.logits_and_labels(run, "dev", 3)
+
+
+# ---- What nothing reads -----------------------------------------------------
+
+
+_POOLER = ("bert/pooler/dense/bias", "bert/pooler/dense/kernel")
+
+
+def _of_first_piece(model, batch, dropout_seed):
+    """The loss of the label of each row's first piece."""
+    logits = model(batch, dropout_seed)[:, 0]
+    own = losses.classification(
+        logits, batch["label_ids"], batch["row_weights"]
+    )
+    return {"label": own}
+
+
+_OBJECTIVE = loop.Objective(
+    lambda batch: {"label": tf.reduce_sum(batch["row_weights"])},
+    _of_first_piece,
+)
+
+
+def _tag(folder, epochs):
+    """Trains a tagger so far; returns where it began, and its checkpoint."""
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 11, (8, 8))
+    data = _write(f"{folder}/train.tf_record", ids, rng.integers(0, 3, 8))
+    model = heads.BertTagger(modeling.Bert(_CONFIG), 3)
+    # As in a released checkpoint, where the bias is not 0.
+    model.bert.pooler.dense.bias.assign(rng.normal(size=4))
+    run = fine_tuning.Run(
+        *(str(folder), tf.distribute.get_strategy(), model),
+        *(trained_models.ModelFiles(_CONFIG, "", True), None, {"train": data}),
+    )
+    before = {v.path: v.numpy() for v in model.variables}
+
+    def restore(state):
+        state.resume(str(folder))
+
+    fine_tuning.train(run, _plan(4, epochs), _OBJECTIVE, restore)
+    return before, tf1_files.latest(str(folder))
+
+
+def _add_moments(prefix):
+    """Makes a checkpoint one of runs that trained what nothing reads."""
+    stored = tf1_files.shapes(prefix)
+    values = tf1_files.read(prefix, list(stored))
+    for name in _POOLER:
+        for slot in ("adam_m", "adam_v"):
+            values[f"{name}/{slot}"] = np.zeros(stored[name], np.float32)
+    tf1_files.write(prefix, values)
+
+
+def test_what_nothing_reads_stays_as_it_is(tmp_path):
+    before, prefix = _tag(tmp_path, 1.0)
+    assert prefix == f"{tmp_path}/model.ckpt-2"
+    stored = tf1_files.shapes(prefix)
+    values = tf1_files.read(prefix, list(before))
+    for name, value in before.items():
+        assert np.array_equal(values[name], value) == (name in _POOLER), name
+        has_moments = [f"{name}/adam_{x}" in stored for x in "mv"]
+        assert has_moments == [name not in _POOLER] * 2, name
+    after, prefix = _tag(tmp_path, 2.0)
+    assert prefix == f"{tmp_path}/model.ckpt-4"
+    values = tf1_files.read(prefix, list(after))
+    for name in _POOLER:
+        np.testing.assert_array_equal(values[name], before[name])
+
+
+def test_goes_on_where_a_run_trained_what_nothing_reads(tmp_path, caplog):
+    _, prefix = _tag(tmp_path, 1.0)
+    _add_moments(prefix)
+    before = tf1_files.read(prefix, list(_POOLER))
+    caplog.clear()
+    caplog.set_level("INFO", logger="absl")
+    _, prefix = _tag(tmp_path, 2.0)
+    said = f"nothing trains, which are left out: {', '.join(_POOLER)} stay"
+    assert caplog.text.count(said) == 1
+    assert prefix == f"{tmp_path}/model.ckpt-4"
+    assert not any(
+        name.startswith(_POOLER) and "adam" in name
+        for name in tf1_files.shapes(prefix)
+    )
+    for name, value in tf1_files.read(prefix, list(_POOLER)).items():
+        np.testing.assert_array_equal(value, before[name])

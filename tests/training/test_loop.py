@@ -1,0 +1,502 @@
+"""The inner loop of bert_tf/training/loop.py.
+
+The loop knows no task, so most tests train a model that is traced quickly.
+"""
+
+import dataclasses
+import time
+
+from bert_tf import heads, modeling, optimization
+from bert_tf.encoders import ops
+from bert_tf.records import pipeline, tfrecord
+from bert_tf.records import types as record_types
+from bert_tf.training import loop, schedules
+from tests import pretraining_records, tiny_model
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+
+@pytest.fixture(name="two")
+def _two(two_replicas):
+    return two_replicas
+
+
+@pytest.fixture(scope="module", name="files")
+def _files(tmp_path_factory):
+    return pretraining_records.write(
+        tmp_path_factory.mktemp("data"), tiny_model.COUNTS
+    )
+
+
+def delayed(batch, seconds):
+    """The batch, after some time."""
+
+    def sleep():
+        time.sleep(seconds)
+        return 0.0
+
+    wait = tf.py_function(sleep, [], tf.float32)
+    serialized, weights = batch
+    return serialized, weights + tf.ensure_shape(wait, [])
+
+
+class Trainer:
+    """A model and the function that trains it, from the same start always."""
+
+    def __init__(
+        self,
+        files,
+        strategy=tiny_model.ONE,
+        accumulate=1,
+        seed=5,
+        make=lambda: tiny_model.Tiny(0.0),
+        objective=tiny_model.OBJECTIVE,
+        start=0,
+        counts=tiny_model.COUNTS,
+        slow=0.0,
+        loss_scale=None,
+        use_xla=False,
+    ):
+        self.strategy = strategy
+        with strategy.scope():
+            keras.utils.set_random_seed(1)
+            self.model = make()
+            self.optimizer = optimization.AdamWeightDecay(
+                schedules.linear_warmup_decay(0.01, 2, 10),
+                loss_scale=loss_scale,
+            )
+            self.optimizer.build(self.model.trainable_variables)
+        batches = pipeline.train(
+            files, counts, tiny_model.BATCH, 7, start * tiny_model.BATCH
+        )
+        if slow:
+            batches = batches.map(lambda *batch: delayed(batch, slow))
+        dataset = pipeline.distribute(
+            strategy,
+            batches,
+            record_types.PRETRAINING,
+            pretraining_records.LENGTHS,
+        )
+        self.train = loop.make_train_steps(
+            strategy,
+            self.model,
+            self.optimizer,
+            objective,
+            dataset,
+            seed,
+            accumulate,
+            use_xla,
+        )
+
+    def arrays(self, replica=0):
+        """Weights and moments of one replica, by name."""
+        variables = {v.path: v.value for v in self.model.variables}
+        variables |= self.optimizer.slots
+        return {
+            name: self.strategy.experimental_local_results(v)[replica].numpy()
+            for name, v in variables.items()
+        }
+
+
+def batches(files, count):
+    """The first global batches, parsed."""
+    dataset = pipeline.train(
+        files, tiny_model.COUNTS, tiny_model.BATCH, 7
+    ).take(count)
+    return [
+        record_types.PRETRAINING.parse(rows, pretraining_records.LENGTHS)
+        | {"row_weights": row_weights}
+        for rows, row_weights in dataset
+    ]
+
+
+def log_softmax(x):
+    x = x - x.max(axis=-1, keepdims=True)
+    return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
+
+
+class TestOneStep:
+    def test_scalars_by_numpy(self, files):
+        trainer = Trainer(files)
+        (batch,) = batches(files, 1)
+        words, following = (x.numpy() for x in trainer.model(batch))
+        batch = {name: x.numpy() for name, x in batch.items()}
+        ids, labels = batch["masked_lm_ids"], batch["next_sentence_labels"]
+        real = batch["masked_lm_weights"] == 1
+        picked = np.take_along_axis(log_softmax(words), ids[..., None], -1)
+        word_loss = -picked[..., 0][real].mean()
+        picked = np.take_along_axis(log_softmax(following), labels, -1)
+        next_loss = -picked.mean()
+        scalars = trainer.train(0, 1)
+        expected = {
+            "loss": word_loss + next_loss,
+            "words_loss": word_loss,
+            "words_accuracy": (words.argmax(-1) == ids)[real].mean(),
+            "next_loss": next_loss,
+            "next_accuracy": (following.argmax(-1) == labels[:, 0]).mean(),
+            "sequences": tiny_model.BATCH,
+            "tokens": batch["input_mask"].sum(),
+            "pairs": (batch["input_mask"].sum(axis=1) ** 2).sum(),
+            "words_weight": real.sum(),
+            "next_weight": tiny_model.BATCH,
+            "input_seconds": scalars["input_seconds"],
+            "learning_rate": 0.0,
+            "gradient_norm": scalars["gradient_norm"],
+        }
+        tiny_model.assert_same(scalars, expected, 1e-6)
+        assert scalars["input_seconds"] >= 0
+
+    def test_update_by_numpy(self, files):
+        trainer = Trainer(files)
+        model = trainer.model
+        variables = [v.value for v in model.trainable_variables]
+        arrays = {v.path: v.numpy() for v in model.trainable_variables}
+        moments = {name: np.zeros([2, *x.shape]) for name, x in arrays.items()}
+        for step, batch in enumerate(batches(files, 4)):
+            for variable, value in zip(variables, arrays.values(), strict=True):
+                variable.assign(value)
+            with tf.GradientTape() as tape:
+                totals, parts = (
+                    tiny_model.weights(batch),
+                    tiny_model.sums(model, batch, None),
+                )
+                loss = sum(parts[n]["loss"] / totals[n] for n in totals)
+            gradients = tape.gradient(loss, variables)
+            gradients = [tf.convert_to_tensor(g).numpy() for g in gradients]
+            norm = np.sqrt(sum((g.astype(float) ** 2).sum() for g in gradients))
+            rate = 0.01 * (step / 2 if step < 2 else 1 - step / 10)
+            for name, gradient in zip(arrays, gradients, strict=True):
+                gradient = gradient / max(norm, 1)
+                m, v = moments[name]
+                m[:] = 0.9 * m + 0.1 * gradient
+                v[:] = 0.999 * v + 0.001 * gradient**2
+                update = m / (np.sqrt(v) + 1e-6)
+                if "bias" not in name:
+                    update += 0.01 * arrays[name]
+                arrays[name] = arrays[name] - rate * update
+        expected = Trainer(files)
+        scalars = expected.train(0, 4)
+        found = expected.arrays()
+        tiny_model.assert_same({n: found[n] for n in arrays}, arrays, 2e-6)
+        for name, (m, v) in moments.items():
+            np.testing.assert_allclose(found[f"{name}/adam_m"], m, atol=1e-6)
+            np.testing.assert_allclose(found[f"{name}/adam_v"], v, atol=1e-6)
+        assert scalars["gradient_norm"] == pytest.approx(norm, rel=1e-5)
+        assert scalars["learning_rate"] == pytest.approx(0.007)
+
+
+class TestXla:
+    @pytest.mark.parametrize("replicas", [1, 2])
+    def test_same_update(self, replicas, files, two):
+        strategy = two if replicas == 2 else tiny_model.ONE
+        plain = Trainer(files, strategy, accumulate=2)
+        compiled = Trainer(files, strategy, accumulate=2, use_xla=True)
+        expected, found = plain.train(0, 3), compiled.train(0, 3)
+        for name in ("loss", "words_accuracy", "gradient_norm", "tokens"):
+            assert found[name] == pytest.approx(expected[name], rel=1e-5)
+        tiny_model.assert_same(compiled.arrays(), plain.arrays(), 2e-6)
+        tiny_model.assert_same(
+            compiled.arrays(replicas - 1), compiled.arrays(), 0
+        )
+
+
+class TestInputSeconds:
+    def test_what_is_waited_for_and_no_more(self, files):
+        trainer = Trainer(files, slow=0.05)
+        trainer.train(0, 1)
+        began = time.monotonic()
+        waited = trainer.train(1, 6)["input_seconds"]
+        seconds = time.monotonic() - began
+        # Six batches that take 50 ms each, for steps of less than that.
+        assert 0.2 < waited <= seconds
+        fast = Trainer(files)
+        fast.train(0, 1)
+        assert fast.train(1, 6)["input_seconds"] < 0.1
+
+
+class TestSizes:
+    def test_rows_of_one_sequence(self):
+        batch = {
+            "input_mask": tf.constant([[1, 1, 1], [1, 0, 0], [0, 0, 0]]),
+            "row_weights": tf.constant([1.0, 1.0, 0.0]),
+        }
+        expected = {"sequences": 2, "tokens": 4, "pairs": 9 + 1}
+        assert loop.sizes_of_rows(batch) == expected
+
+
+class TestFactors:
+    def test_scale_what_is_minimized_and_nothing_that_is_reported(self, files):
+        objective = dataclasses.replace(
+            tiny_model.OBJECTIVE, factors={"words": 0.25}
+        )
+        plain, scaled = Trainer(files), Trainer(files, objective=objective)
+        expected, found = plain.train(0, 1), scaled.train(0, 1)
+        for name in ("words_loss", "words_accuracy", "next_loss"):
+            assert found[name] == expected[name]
+        assert found["loss"] == pytest.approx(
+            0.25 * expected["words_loss"] + expected["next_loss"]
+        )
+
+    def test_gradients_are_those_of_the_scaled_sum(self, files):
+        (batch,) = batches(files, 1)
+        totals = tiny_model.weights(batch)
+        model = tiny_model.Tiny(0.0)
+        optimizer = optimization.AdamWeightDecay(lambda step: 0.1)
+        optimizer.build(model.trainable_variables)
+
+        def gradients(**factors):
+            objective = dataclasses.replace(
+                tiny_model.OBJECTIVE, factors=factors
+            )
+            found, _ = loop.gradients_and_sums(
+                model, optimizer, objective, batch, totals, tf.constant([0, 0])
+            )
+            return [tf.convert_to_tensor(x).numpy() for x in found]
+
+        words, following = gradients(next=0.0), gradients(words=0.0)
+        both = gradients(words=0.5, next=3.0)
+        for found, one, other in zip(both, words, following, strict=True):
+            np.testing.assert_allclose(found, 0.5 * one + 3 * other, atol=1e-6)
+
+    def test_of_a_loss_that_there_is_not(self):
+        objective = dataclasses.replace(
+            tiny_model.OBJECTIVE, factors={"sentences": 2.0}
+        )
+        message = "factors are of losses: words, next. Received: factors=sent"
+        with pytest.raises(ValueError, match=message):
+            objective.total({"words": 1.0, "next": 2.0})
+
+
+class TestSteps:
+    def test_a_block_is_its_steps(self, files):
+        whole, single = Trainer(files), Trainer(files)
+        means = whole.train(0, 4)
+        steps = [single.train(step, 1) for step in range(4)]
+        tiny_model.assert_same(whole.arrays(), single.arrays())
+        # Divided once: a step with more predictions weighs more.
+        counts = [
+            float(tf.reduce_sum(tiny_model.mask_weights(batch)))
+            for batch in batches(files, 4)
+        ]
+        assert len(set(counts)) > 1
+        expected = np.average([s["words_loss"] for s in steps], weights=counts)
+        assert means["words_loss"] == pytest.approx(expected, rel=1e-6)
+        assert means["sequences"] == 4 * tiny_model.BATCH
+        assert means["tokens"] == sum(s["tokens"] for s in steps)
+        assert means["learning_rate"] == steps[-1]["learning_rate"]
+
+    @pytest.mark.parametrize(
+        "replicas, accumulate",
+        [
+            (1, 2),
+            (2, 2),
+            pytest.param(1, 4, marks=pytest.mark.slow),
+            pytest.param(2, 1, marks=pytest.mark.slow),
+            pytest.param(2, 4, marks=pytest.mark.slow),
+        ],
+    )
+    def test_replicas_and_micro_batches_change_nothing(
+        self, files, two, replicas, accumulate
+    ):
+        expected = Trainer(files)
+        trainer = Trainer(
+            files, two if replicas == 2 else tiny_model.ONE, accumulate
+        )
+        for step in range(5):
+            found, wanted = trainer.train(step, 1), expected.train(step, 1)
+            assert found["loss"] == pytest.approx(wanted["loss"], rel=1e-6)
+            for scalars in (found, wanted):
+                del scalars["input_seconds"]
+            tiny_model.assert_same(found, wanted, 1e-5)
+        tiny_model.assert_same(trainer.arrays(), expected.arrays(), 1e-5)
+
+    def test_predictions_are_spread_unevenly(self, files):
+        # Or the test above would not see a mean of means.
+        for batch in batches(files, 5):
+            halves = tf.reshape(batch["masked_lm_weights"], [2, -1])
+            left, right = tf.reduce_sum(halves, axis=1).numpy()
+            if left != right:
+                return
+        pytest.fail("the data is too even")
+
+    def test_all_predictions_on_one_replica(self, tmp_path, two):
+        rng = np.random.default_rng(1)
+        path = tmp_path / "a"
+        rows = [
+            pretraining_records.values(rng) for _ in range(tiny_model.BATCH)
+        ]
+        order = take_order(tmp_path, tiny_model.BATCH)
+        with tfrecord.Writer(path) as writer:
+            for number, row in enumerate(rows):
+                first = order.index(number) < tiny_model.BATCH // 2
+                row["masked_lm_weights"] = [float(first)] * 4
+                writer.write(record_types.PRETRAINING.encode(row))
+        results = []
+        for strategy in (tiny_model.ONE, two):
+            trainer = Trainer([str(path)], strategy, counts=[tiny_model.BATCH])
+            results.append((trainer.train(0, 1), trainer.arrays()))
+        (wanted, expected), (found, arrays) = results
+        for scalars in (found, wanted):
+            del scalars["input_seconds"]
+        tiny_model.assert_same(found, wanted, 1e-6)
+        tiny_model.assert_same(arrays, expected, 1e-6)
+
+    @pytest.mark.slow
+    def test_bert_on_two_replicas(self, files, two):
+        config = modeling.BertConfig(**pretraining_records.WITHOUT_DROPOUT)
+        results = []
+        for strategy in (tiny_model.ONE, two):
+            trainer = Trainer(
+                files,
+                strategy,
+                make=lambda: heads.BertPretrainer(modeling.Bert(config)),
+            )
+            blocks = [trainer.train(step, 1)["loss"] for step in range(4)]
+            results.append((blocks, trainer.arrays()))
+        (wanted, expected), (found, arrays) = results
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+        tiny_model.assert_same(arrays, expected, 2e-6)
+
+    @pytest.mark.slow
+    def test_float16_on_two_replicas(self, files, two):
+        config = modeling.BertConfig(**pretraining_records.WITHOUT_DROPOUT)
+        results = []
+        for policy, scale in (
+            ("float32", None),
+            ("mixed_float16", optimization.LossScale(2.0**10)),
+            # So large a scale overflows: the first steps are skipped.
+            ("mixed_float16", optimization.LossScale(2.0**24)),
+        ):
+            keras.config.set_dtype_policy(policy)
+            trainer = Trainer(
+                files,
+                two,
+                make=lambda: heads.BertPretrainer(modeling.Bert(config)),
+                loss_scale=scale,
+            )
+            keras.config.set_dtype_policy("float32")
+            results.append([trainer.train(step, 1) for step in range(12)])
+            tiny_model.assert_same(trainer.arrays(0), trainer.arrays(1))
+        whole, half, skipping = results
+        for left, right in zip(half, whole, strict=True):
+            assert left["skipped_steps"] == 0
+            assert left["loss"] == pytest.approx(right["loss"], rel=0.005)
+        skipped = [block["skipped_steps"] for block in skipping]
+        assert 0 < sum(skipped) < 12
+        assert skipped[-1] == 0
+
+    def test_micro_batches_do_not_overlap(self):
+        running = []
+        most = 0
+
+        def sleep(x):
+            nonlocal most
+            running.append(x)
+            most = max(most, len(running))
+            time.sleep(0.1)
+            running.pop()
+            return x
+
+        def double(_, part):
+            # Not stateful: TensorFlow would keep those in order by itself.
+            rows = part["row_weights"]
+            return 2 * tf.numpy_function(sleep, [rows], tf.float32, False)
+
+        @tf.function(autograph=False)
+        def total(rows):
+            return loop.add_up(double, {"row_weights": rows}, 4)
+
+        rows = tf.range(8.0)
+        assert total(rows).numpy().tolist() == [24.0, 32.0]
+        assert most == 1
+
+    def test_micro_batches_must_be_equal(self, files):
+        trainer = Trainer(files, accumulate=3)
+        with pytest.raises(ValueError, match="rows=8, accumulate=3"):
+            trainer.train(0, 1)
+
+
+def take_order(folder, count):
+    """The places in the file of the first records of a training run."""
+    path = folder / "order"
+    with tfrecord.Writer(path) as writer:
+        for number in range(count):
+            writer.write(b"%d" % number)
+    dataset = pipeline.train([str(path)], [count], count, 7)
+    ((rows, _),) = dataset.take(1)
+    return [int(row) for row in rows.numpy()]
+
+
+class Masks(keras.Model):
+    """One variable, whose gradient is the sum of the dropout masks."""
+
+    def __init__(self):
+        super().__init__(name="masks")
+        self.weight = keras.Variable(tf.zeros([4000]), name="weight")
+        self.built = True
+
+    def call(self, dropout_seed):
+        weight = tf.convert_to_tensor(self.weight)
+        return tf.reduce_sum(ops.dropout(weight, 0.5, dropout_seed))
+
+
+MASKS = loop.Objective(
+    lambda batch: {"it": tf.constant(1.0)},
+    lambda model, batch, seed: {"it": {"loss": model(seed)}},
+)
+
+
+def masks(files, step=0, seed=5, **options):
+    """How many of a step's masks keep each element."""
+    trainer = Trainer(
+        files, seed=seed, make=Masks, objective=MASKS, start=step, **options
+    )
+    trainer.train(step, 1)
+    kept = trainer.arrays()["weight/adam_m"]
+    return np.rint(kept / kept[kept > 0].min()).astype(int)
+
+
+class TestDropout:
+    @pytest.mark.parametrize("accumulate", [1, 2])
+    def test_every_replica_and_micro_batch_has_its_own(
+        self, files, two, accumulate
+    ):
+        total = 2 * accumulate
+        kept = masks(files, strategy=two, accumulate=accumulate)
+        shares = np.bincount(kept, minlength=total + 1) / len(kept)
+        # Independent masks: a binomial distribution. Equal ones: 0 and all.
+        expected = {2: [1, 2, 1], 4: [1, 4, 6, 4, 1]}[total]
+        np.testing.assert_allclose(
+            shares, np.array(expected) / 2**total, atol=0.04
+        )
+
+    def test_is_a_function_of_seed_and_step(self, files):
+        first = masks(files)
+        assert masks(files).tolist() == first.tolist()
+        for other in (masks(files, step=1), masks(files, seed=6)):
+            assert 0.4 < np.mean(other == first) < 0.6
+
+    def test_replicas_stay_bit_identical(self, files, two):
+        trainer = Trainer(files, two, make=lambda: tiny_model.Tiny(0.3))
+        trainer.train(0, 6)
+        left, right = trainer.arrays(0), trainer.arrays(1)
+        tiny_model.assert_same(left, right)
+        without = Trainer(files)
+        without.train(0, 6)
+        assert not np.array_equal(without.arrays()["table"], left["table"])
+
+    @pytest.mark.slow
+    def test_going_on_gives_the_same_bits(self, files, two):
+        whole = Trainer(files, two, make=lambda: tiny_model.Tiny(0.3))
+        whole.train(0, 5)
+        first = Trainer(files, two, make=lambda: tiny_model.Tiny(0.3))
+        first.train(0, 2)
+        second = Trainer(files, two, make=lambda: tiny_model.Tiny(0.3), start=2)
+        variables = {v.path: v for v in second.model.variables}
+        for name, value in first.arrays().items():
+            (variables | second.optimizer.slots)[name].assign(value)
+        second.train(2, 3)
+        tiny_model.assert_same(second.arrays(), whole.arrays())

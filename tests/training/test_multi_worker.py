@@ -1,0 +1,154 @@
+"""Two workers that train together, and what happens to one of them."""
+
+import json
+import re
+import signal
+import time
+
+from tests import pretraining_records, scripts
+from tests.pretraining_runs import free_ports, tensors
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.slow
+STEPS = 300
+
+
+@pytest.fixture(scope="module", name="data")
+def _data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    pretraining_records.write(folder)
+    pretraining_records.write_config(folder / "config.json")
+    return folder
+
+
+def start(data, output, log, *more):
+    """Starts both workers of a run; `output` may hold {index}."""
+    workers = [f"localhost:{port}" for port in free_ports(2)]
+    flags = [
+        f"--input_file={data}/*.tfrecord",
+        f"--bert_config_file={data}/config.json",
+        "--do_train=true",
+        "--train_batch_size=8",
+        "--max_seq_length=16",
+        "--max_predictions_per_seq=4",
+        f"--num_train_steps={STEPS}",
+        "--num_warmup_steps=1",
+        "--save_checkpoints_steps=20",
+        "--log_steps=10",
+        "--distribution_strategy=multi_worker_mirrored",
+        *more,
+    ]
+    return [
+        scripts.start(
+            data / "logs" / f"{log}-{index}",
+            "run_pretraining",
+            *flags,
+            f"--output_dir={output}".format(index=index),
+            TF_CONFIG=json.dumps(
+                {
+                    "cluster": {"worker": workers},
+                    "task": {"type": "worker", "index": index},
+                }
+            ),
+        )
+        for index in range(2)
+    ]
+
+
+def wait_for(path, runs):
+    end = time.monotonic() + 300
+    while not path.exists():
+        assert all(run.running for run in runs), runs[0].stderr[-3000:]
+        assert time.monotonic() < end, runs[0].stderr[-3000:]
+        time.sleep(0.01)
+
+
+@pytest.fixture(scope="module", name="expected")
+def _expected(data):
+    """The weights of a run that nothing interrupted."""
+    output = data / "whole"
+    for run in start(data, output, "whole"):
+        assert run.wait() == 0, run.stderr[-3000:]
+    return tensors(output, STEPS)
+
+
+def assert_goes_on(data, output, expected, log):
+    runs = start(data, output, log)
+    for run in runs:
+        assert run.wait() == 0, run.stderr[-3000:]
+    assert re.search(r"Going on from step \d+ in", runs[0].stderr)
+    found = tensors(output, STEPS)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, name)
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["chief", "other"])
+def test_sigterm_to_one_stops_both(data, expected, tmp_path, which):
+    runs = start(data, tmp_path / "out", f"term{which}")
+    wait_for(tmp_path / "out" / "model.ckpt-20.index", runs)
+    runs[which].kill(signal.SIGTERM)
+    assert [run.wait(60) for run in runs] == [143, 143]
+    steps = {
+        re.findall(r"SIGTERM: saved step (\d+)", run.stderr)[0] for run in runs
+    }
+    assert len(steps) == 1
+    (step,) = steps
+    assert (tmp_path / "out" / f"model.ckpt-{step}.index").exists()
+    assert_goes_on(data, tmp_path / "out", expected, f"term{which}-again")
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["chief", "other"])
+def test_a_dead_worker_ends_the_other(data, expected, tmp_path, which):
+    runs = start(data, tmp_path / "out", f"kill{which}")
+    wait_for(tmp_path / "out" / "model.ckpt-20.index", runs)
+    runs[which].kill(signal.SIGKILL)
+    began = time.monotonic()
+    other = runs[1 - which]
+    assert other.wait(90) == 1
+    assert time.monotonic() - began < 60
+    assert other.lines[-1].startswith("error: Another worker ")
+    assert "Traceback" not in other.stderr
+    assert_goes_on(data, tmp_path / "out", expected, f"kill{which}-again")
+
+
+def test_early_stop(data, tmp_path):
+    # With a rate of 0 no evaluation is better than the first.
+    output = tmp_path / "out"
+
+    def end(log):
+        runs = start(
+            data,
+            output,
+            log,
+            *("--learning_rate=0", "--eval_steps=2", "--max_eval_steps=2"),
+            *("--early_stop_evaluations=3", "--save_checkpoints_steps=3"),
+        )
+        for run in runs:
+            assert run.wait() == 0, run.stderr[-3000:]
+            assert "No lower loss since step 2: ending at step 8." in run.stderr
+        return tensors(output, 8)
+
+    expected = end("early")
+    # What runs that were killed before their end find.
+    for path in output.glob("model.ckpt-8.*"):
+        path.unlink()
+    found = end("early-again")
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, name)
+
+
+def test_folders_that_are_not_shared(data, tmp_path):
+    output = tmp_path / "{index}"
+    runs = start(data, output, "own")
+    wait_for(tmp_path / "0" / "model.ckpt-20.index", runs)
+    for run in runs:
+        run.kill(signal.SIGKILL)
+    again = start(data, output, "own-again")
+    assert [run.wait(120) for run in again] == [1, 1]
+    for run in again:
+        assert run.lines[-1].startswith("error: The workers found different ")
+        assert "Traceback" not in run.stderr
+    assert "stands at step 0, the furthest at " in again[1].lines[-1]

@@ -1,0 +1,273 @@
+"""What a run shows: metrics.jsonl, TensorBoard, the screen."""
+
+import json
+import logging
+
+from bert_tf.training import progress
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_BLOCK = {
+    "loss": 7.25,
+    "masked_lm_accuracy": 0.125,
+    "learning_rate": 1e-4,
+    "gradient_norm": 3.5,
+    "sequences": 320.0,
+    "tokens": 30_000.0,
+    "pairs": 3e6,
+    "masked_lm_weight": 4000.0,
+    "steps": 10,
+    "seconds": 4.0,
+    "input_seconds": 0.5,
+}
+# Per second, and without what was only needed to say so.
+_REPORTED = {
+    "loss": 7.25,
+    "masked_lm_accuracy": 0.125,
+    "learning_rate": 1e-4,
+    "gradient_norm": 3.5,
+    "sequences_per_second": 80.0,
+    "tokens_per_second": 7500.0,
+}
+
+
+@pytest.fixture
+def screen(caplog):
+    """The log's messages, as a list that grows."""
+    with caplog.at_level(logging.INFO, logger="absl"):
+        yield caplog
+
+
+def _lines(folder):
+    text = (folder / "metrics.jsonl").read_text()
+    assert text == "" or text.endswith("\n")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def _events(folder):
+    """(step, tag) -> value, and the plugins, of all event files."""
+    scalars, plugins = {}, set()
+    for path in sorted(folder.glob("events.out.tfevents.*")):
+        for event in tf.compat.v1.train.summary_iterator(str(path)):
+            for value in event.summary.value:
+                assert (event.step, value.tag) not in scalars
+                scalars[event.step, value.tag] = float(
+                    tf.make_ndarray(value.tensor)
+                )
+                plugins.add(value.metadata.plugin_data.plugin_name)
+    return scalars, plugins
+
+
+class TestProgress:
+    def test_metrics_file(self, tmp_path):
+        report = progress.Progress(str(tmp_path), 0, 100)
+        report(10, _BLOCK)
+        report(20, _BLOCK | {"loss": 6.5, "seconds": 8.0})
+        assert _lines(tmp_path) == [
+            {"step": 10} | _REPORTED,
+            {"step": 20}
+            | _REPORTED
+            | {
+                "loss": 6.5,
+                "sequences_per_second": 40,
+                "tokens_per_second": 3750,
+            },
+        ]
+
+    def test_a_block_is_left_as_it_is(self, tmp_path):
+        block = dict(_BLOCK)
+        progress.Progress(str(tmp_path), 0, 100)(10, block)
+        assert block == _BLOCK
+
+    def test_tensorboard_has_the_same(self, tmp_path):
+        report = progress.Progress(str(tmp_path), 0, 100)
+        report(10, _BLOCK)
+        report(20, _BLOCK | {"loss": 6.1})
+        scalars, plugins = _events(tmp_path)
+        assert plugins == {"scalars"}
+        expected = {
+            (line["step"], name): np.float32(value)
+            for line in _lines(tmp_path)
+            for name, value in line.items()
+            if name != "step"
+        }
+        assert scalars == expected
+        assert len(scalars) == 2 * len(_REPORTED)
+
+    def test_screen(self, tmp_path, screen):
+        progress.Progress(str(tmp_path), 1000, 1250)(
+            1010, _BLOCK | {"seconds": 40.0, "tokens": 1e7}
+        )
+        # 240 steps at 4 seconds each.
+        assert screen.messages == [
+            "step 1,010/1,250  16:00 left  loss 7.2500  masked lm accuracy "
+            "12.5 %  learning_rate 1.00e-04\n"
+            "    gradient_norm 3.50  8.0 sequences/s  250,000 tokens/s"
+        ]
+
+    def test_one_loss_is_shown_once(self, tmp_path, screen):
+        report = progress.Progress(str(tmp_path), 0, 100)
+        report(10, _BLOCK | {"masked_lm_loss": 7.25})
+        assert "loss 7.2500  accuracy 12.5 %" in screen.messages[0]
+        assert "masked_lm" not in screen.messages[0]
+        assert _lines(tmp_path)[0]["masked_lm_loss"] == 7.25
+        report(20, _BLOCK | {"masked_lm_loss": 7.0, "next_loss": 0.25})
+        assert (
+            "loss 7.2500  masked_lm 7.0000 (12.5 % right)  next 0.2500"
+            in screen.messages[1]
+        )
+
+    def test_lines_fit_the_screen(self, tmp_path, screen):
+        meters = {"input_share": 0.01, "peak_memory": 2.0**30}
+        report = progress.Progress(
+            str(tmp_path), 0, 10**4, meter=lambda _: meters
+        )
+        losses = {
+            f"{task}_{name}": 0.5
+            for task in ("masked_lm", "next_sentence")
+            for name in ("loss", "accuracy")
+        }
+        report(1000, _BLOCK | losses)
+        assert screen.messages[0].endswith("  memory 1.0 GiB")
+        report(2000, _BLOCK | losses)
+        lines = screen.messages[1].splitlines()
+        assert len(lines) == 2
+        # The time of the log stands before the first.
+        assert len(lines[0]) + len("12:34:56 ") <= 120
+        assert max(map(len, lines[1:])) <= 120
+
+    def test_what_the_meter_says(self, tmp_path, screen):
+        seen = []
+
+        def meter(scalars):
+            seen.append(dict(scalars))
+            return {
+                "flops_utilization": 0.414,
+                "input_share": 0.06,
+                "peak_memory": 1.5 * 2**30,
+            }
+
+        report = progress.Progress(str(tmp_path), 0, 100, meter=meter)
+        report(10, _BLOCK)
+        assert seen == [_BLOCK]
+        assert screen.messages[0].endswith(
+            "7,500 tokens/s  waiting for data 6 %  memory 1.5 GiB  "
+            "41 % of peak FLOP/s"
+        )
+        (line,) = _lines(tmp_path)
+        assert line["flops_utilization"] == 0.414
+        assert line["input_share"] == 0.06
+        assert line["peak_memory"] == 1.5 * 2**30
+
+    def test_evaluation(self, tmp_path, screen):
+        report = progress.Progress(str(tmp_path), 0, 100)
+        report(10, _BLOCK)
+        results = {"loss": 6.0, "masked_lm_accuracy": 0.25}
+        report.evaluation(10, results, best_step=10)
+        report.evaluation(20, results, best_step=10)
+        assert _lines(tmp_path)[1] == {
+            "step": 10,
+            "eval_loss": 6.0,
+            "eval_masked_lm_accuracy": 0.25,
+            "eval_best_step": 10,
+        }
+        assert screen.messages[1] == (
+            "step 10/100  eval_loss 6.0000  eval_masked_lm_accuracy 0.2500"
+            "  the best"
+        )
+        assert screen.messages[2].startswith("step 20/100  eval_loss 6.0000")
+        assert screen.messages[2].endswith("  best 10")
+        assert _events(tmp_path)[0][10, "eval_loss"] == 6
+
+    def test_last_step_leaves_nothing(self, tmp_path, screen):
+        progress.Progress(str(tmp_path), 90, 100)(100, _BLOCK)
+        assert screen.messages[0].startswith("step 100/100  0:00 left  ")
+
+
+def test_profile_traces_the_steps_between(tmp_path, screen):
+    profile = progress.Profile(str(tmp_path), (2, 4), stop=4)
+    for step in (2, 4):
+        profile(step, {})
+        tf.reduce_sum(tf.ones([3, 3])).numpy()
+    (trace,) = tmp_path.glob("plugins/profile/*/*.xplane.pb")
+    assert trace.stat().st_size > 0
+    assert "Traced steps 3 to 4" in screen.messages[-1]
+
+
+def test_profile_of_a_run_that_went_on_after_its_start(tmp_path):
+    profile = progress.Profile(str(tmp_path), (2, 4), stop=9)
+    profile(4, {})
+    assert not list(tmp_path.iterdir())
+
+
+def test_profile_that_would_never_end(tmp_path):
+    message = "by the last step of the run, 3. Received: profile_steps=2:4"
+    with pytest.raises(ValueError, match=message):
+        progress.Profile(str(tmp_path), (2, 4), stop=3)
+
+
+class TestResume:
+    @pytest.fixture
+    def folder(self, tmp_path):
+        """Of a run that reported steps 10 to 40."""
+        report = progress.Progress(str(tmp_path), 0, 100)
+        for step in (10, 20, 30, 40):
+            report(step, _BLOCK)
+        return tmp_path
+
+    def _steps(self, folder):
+        return [line["step"] for line in _lines(folder)]
+
+    def test_goes_on(self, folder):
+        progress.Progress(str(folder), 40, 100)(50, _BLOCK)
+        assert self._steps(folder) == [10, 20, 30, 40, 50]
+
+    @pytest.mark.parametrize("start", [20, 25])
+    def test_later_steps_are_made_again(self, folder, start):
+        report = progress.Progress(str(folder), start, 100)
+        assert self._steps(folder) == [10, 20]
+        report(30, _BLOCK | {"loss": 1.0})
+        assert [line["loss"] for line in _lines(folder)] == [7.25, 7.25, 1.0]
+
+    def test_from_the_beginning(self, folder):
+        progress.Progress(str(folder), 0, 100)
+        assert self._steps(folder) == []
+
+    @pytest.mark.parametrize("half", ['{"step"', "{", '{"step": 5, "loss": 7}'])
+    def test_half_line_goes(self, folder, half):
+        with open(folder / "metrics.jsonl", "a") as file:
+            file.write(half)
+        progress.Progress(str(folder), 40, 100)(50, _BLOCK)
+        assert self._steps(folder) == [10, 20, 30, 40, 50]
+
+    def test_line_that_is_none_of_ours_is_named(self, folder):
+        with open(folder / "metrics.jsonl", "a") as file:
+            file.write("step 50: 7.2\n")
+        with pytest.raises(ValueError, match=r"metrics\.jsonl, line 5.*7\.2"):
+            progress.Progress(str(folder), 40, 100)
+
+    def test_no_temporary_file_is_left(self, folder):
+        progress.Progress(str(folder), 20, 100)(30, _BLOCK)
+        names = {path.name.partition(".")[0] for path in folder.iterdir()}
+        assert names == {"metrics", "events"}
+        assert not list(folder.glob("*.tmp*"))
+
+
+class TestWriteResults:
+    def test_sorted_as_the_original(self, tmp_path, screen):
+        path = tmp_path / "eval_results.txt"
+        path.write_text("older = 1\n")
+        progress.write_results(
+            str(path), {"loss": 0.5, "eval_accuracy": 1 / 3, "global_step": 7}
+        )
+        lines = [
+            "eval_accuracy = 0.3333333333333333",
+            "global_step = 7",
+            "loss = 0.5",
+        ]
+        assert path.read_text().splitlines() == lines
+        assert [path.name for path in tmp_path.iterdir()] == [path.name]
+        assert [message.strip() for message in screen.messages[1:]] == lines
+        assert str(path) in screen.messages[0]

@@ -1,0 +1,170 @@
+"""Tests of bert_tf/training/recipes.py and of the schedules that it names."""
+
+import math
+
+from bert_tf import modeling, optimization
+from bert_tf.training import recipes
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_CONFIG = modeling.BertConfig(9, num_hidden_layers=2)
+PEAK, WARMUP, STEPS, END = 0.25, 20, 100, 0.05
+
+
+def warm(step):
+    return PEAK * step / WARMUP
+
+
+def linear(step):
+    return END + (PEAK - END) * (1 - step / STEPS)
+
+
+def polynomial(step):
+    left = (STEPS - step) / (STEPS - WARMUP)
+    return END + (PEAK - END) * math.sqrt(left)
+
+
+def cosine(step):
+    done = (step - WARMUP) / (STEPS - WARMUP)
+    return END + (PEAK - END) * (1 + math.cos(math.pi * done)) / 2
+
+
+def constant(step):
+    return PEAK if step < 90 else PEAK + (END - PEAK) * (step - 90) / 10
+
+
+class TestSchedules:
+    @pytest.mark.parametrize(
+        "name, options, after",
+        [
+            ("linear", {}, linear),
+            ("polynomial", {"lr_power": 0.5}, polynomial),
+            ("cosine", {}, cosine),
+            ("constant", {"num_cooldown_steps": 10}, constant),
+        ],
+    )
+    def test_closed_form_at_every_step(self, name, options, after):
+        recipe = recipes.Recipe(
+            lr_schedule=name, end_learning_rate=END, **options
+        )
+        schedule = tf.function(recipe.schedule(PEAK, WARMUP, STEPS))
+        for step in range(STEPS + 10):
+            rate = schedule(tf.constant(step, tf.int64))
+            assert rate.dtype == tf.float32
+            expected = warm(step) if step < WARMUP else after(min(step, STEPS))
+            assert float(rate) == pytest.approx(expected, rel=1e-5), step
+        assert float(rate) == pytest.approx(END)
+
+    @pytest.mark.parametrize("name", recipes.SCHEDULES)
+    @pytest.mark.parametrize("warmup, steps", [(0, 1), (1, 1), (5, 5), (0, 9)])
+    def test_shortest_runs(self, name, warmup, steps):
+        schedule = recipes.Recipe(lr_schedule=name).schedule(1.0, warmup, steps)
+        first = float(schedule(tf.constant(0, tf.int64)))
+        assert first == (0 if warmup else 1)
+        last = float(schedule(tf.constant(steps - 1, tf.int64)))
+        assert 0 <= last <= 1
+
+    def test_constant_without_cooldown_stays(self):
+        schedule = recipes.Recipe(lr_schedule="constant").schedule(0.5, 2, 10)
+        rates = [float(schedule(tf.constant(s, tf.int64))) for s in range(10)]
+        assert rates == [0, 0.25] + [0.5] * 8
+
+    def test_two_phases_follow_one_line(self):
+        # 900,000 steps that end at a tenth of the peak, then 100,000 from
+        # there to 0, are the line of 1,000,000 steps.
+        whole = recipes.Recipe().schedule(1e-4, 0, 1_000_000)
+        first = recipes.Recipe(end_learning_rate=1e-5)
+        first_rate = first.schedule(1e-4, 0, 900_000)
+        second_rate = recipes.Recipe().schedule(1e-5, 0, 100_000)
+        for step in (0, 1, 450_000, 899_999, 900_000, 999_999):
+            rate, shift = first_rate, 0
+            if step >= 900_000:
+                rate, shift = second_rate, 900_000
+            found = float(rate(tf.constant(step - shift, tf.int64)))
+            wanted = float(whole(tf.constant(step, tf.int64)))
+            assert found == pytest.approx(wanted, abs=1e-11)
+
+
+class TestRecipe:
+    @pytest.mark.parametrize(
+        "options, message",
+        [
+            (
+                {"optimizer": "sgd"},
+                "one of adamw, adamw_bias_corrected, lamb. .*optimizer='sgd'",
+            ),
+            ({"lr_schedule": "step"}, "one of linear, poly.*='step'"),
+            ({"clipping": "none"}, "one of global, per_replica.*='none'"),
+            ({"layer_decay": 0}, "above 0.*layer_decay=0"),
+            ({"layer_decay": 1.5}, "at most 1.*layer_decay=1.5"),
+            ({"clip_norm": 0}, "clip_norm=0"),
+            ({"adam_epsilon": 0}, "adam_epsilon=0"),
+            ({"lr_power": 0, "lr_schedule": "polynomial"}, "lr_power=0"),
+            ({"lr_power": 0.5}, "belongs to the schedule polynomial.*=linear"),
+            ({"num_cooldown_steps": 3}, "schedule constant.*steps=3"),
+        ],
+    )
+    def test_bad_numbers(self, options, message):
+        with pytest.raises(ValueError, match=message):
+            recipes.Recipe(**options)
+
+    @pytest.mark.parametrize("name", recipes.SCHEDULES)
+    def test_more_warm_up_than_steps(self, name):
+        message = "num_warmup_steps=11, num_train_steps=10"
+        with pytest.raises(ValueError, match=message):
+            recipes.Recipe(lr_schedule=name).schedule(1.0, 11, 10)
+
+    def test_warm_up_and_cooldown_meet(self):
+        recipe = recipes.Recipe(lr_schedule="constant", num_cooldown_steps=6)
+        with pytest.raises(ValueError, match="num_cooldown_steps=6"):
+            recipe.schedule(1.0, 5, 10)
+
+    def test_end_above_the_peak(self):
+        with pytest.raises(ValueError, match="end_learning_rate=2"):
+            recipes.Recipe(end_learning_rate=2.0).schedule(1.0, 0, 10)
+
+    def test_makes_what_it_says(self):
+        recipe = recipes.Recipe(
+            optimizer="lamb",
+            weight_decay_rate=0.5,
+            adam_epsilon=1e-8,
+            clip_norm=3.0,
+            clipping="per_replica",
+            dtype="float16",
+        )
+        made = recipe.make_optimizer(lambda step: step, _CONFIG)
+        assert type(made) is optimization.Lamb
+        assert (made.weight_decay_rate, made.epsilon) == (0.5, 1e-8)
+        assert (made.clip_norm, made.clipping) == (3.0, "per_replica")
+        assert made.loss_scale is not None
+        plain = recipes.Recipe().make_optimizer(lambda step: step, _CONFIG)
+        assert type(plain) is optimization.AdamWeightDecay
+        assert plain.loss_scale is None
+
+
+@pytest.mark.parametrize(
+    "name, power",
+    [
+        ("bert/embeddings/word_embeddings", 4),
+        ("bert/embeddings/LayerNorm/gamma", 4),
+        ("bert/encoder/layer_0/attention/self/query/kernel", 3),
+        ("bert/encoder/layer_2/output/dense/bias", 1),
+        ("bert/pooler/dense/kernel", 0),
+        ("cls/predictions/output_bias", 0),
+        ("output_weights", 0),
+    ],
+)
+def test_layer_rates(name, power):
+    config = modeling.BertConfig(9, num_hidden_layers=3)
+    rates = recipes.layer_rates(0.9, config)
+    assert rates(name) == pytest.approx(0.9**power)
+    assert recipes.layer_rates(1.0, config)(name) == 1
+
+
+def test_every_variable_of_a_layer_learns_at_its_rate():
+    # Deep models have more than ten layers: layer_11 is not layer_1.
+    rates = recipes.layer_rates(0.5, modeling.BertConfig(9))
+    found = [rates(f"bert/encoder/layer_{i}/output/bias") for i in range(12)]
+    np.testing.assert_allclose(found, 0.5 ** np.arange(12, 0, -1))

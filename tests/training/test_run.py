@@ -1,0 +1,245 @@
+"""The outer loop of bert_tf/training/loop.py: blocks, hooks and signals."""
+
+import os
+import signal
+import threading
+import time
+
+from bert_tf.training import run as training_run
+
+import pytest
+
+
+class Recorder:
+    """Stands for training; notes its blocks and the hooks' calls."""
+
+    def __init__(self, scalars=lambda step: {"loss": 1.0}):
+        self.scalars = scalars
+        self.blocks = []
+        self.calls = []
+
+    def train(self, first, count):
+        self.blocks.append((first, count))
+        return dict(self.scalars(first))
+
+    def hook(self, name):
+        return lambda step, scalars: self.calls.append((name, step))
+
+    def run(self, start, stop, every, save, *hooks):
+        training_run.run(
+            self.train,
+            start,
+            stop,
+            every,
+            (save, self.hook("save")),
+            [(period, self.hook(f"hook{period}")) for period in hooks],
+        )
+
+
+@pytest.fixture(name="sigint")
+def _sigint():
+    """As at a terminal; shells let what runs in the background ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+class TestRun:
+    def test_blocks_end_where_something_is_due(self):
+        recorder = Recorder()
+        recorder.run(0, 12, 5, 4, 6)
+        assert recorder.blocks == [
+            (0, 4),
+            (4, 1),
+            (5, 1),
+            (6, 2),
+            (8, 2),
+            (10, 2),
+        ]
+        assert recorder.calls == [
+            ("save", 4),
+            ("hook6", 6),
+            ("save", 8),
+            ("hook6", 12),
+            ("save", 12),
+        ]
+
+    def test_what_a_hook_breaks_is_saved_first(self):
+        recorder = Recorder()
+
+        def fail(step, _):
+            raise ValueError(f"no evaluation at step {step}")
+
+        with pytest.raises(ValueError, match="no evaluation at step 4"):
+            training_run.run(
+                *(recorder.train, 0, 20, 2, (10, recorder.hook("save"))),
+                [(4, fail)],
+            )
+        assert recorder.calls == [("save", 4)]
+
+    def test_all_are_due_at_the_end(self):
+        recorder = Recorder()
+        recorder.run(0, 7, 100, 100, 5)
+        assert recorder.blocks == [(0, 5), (5, 2)]
+        assert recorder.calls == [("hook5", 5), ("hook5", 7), ("save", 7)]
+
+    def test_going_on_makes_the_same_blocks(self):
+        whole, part = Recorder(), Recorder()
+        whole.run(0, 20, 6, 4, 5)
+        part.run(8, 20, 6, 4, 5)
+        assert part.blocks == [b for b in whole.blocks if b[0] >= 8]
+        assert part.calls == [c for c in whole.calls if c[1] > 8]
+
+    def test_hooks_of_chosen_steps(self):
+        recorder = Recorder()
+        recorder.run(0, 12, 100, 100, (3, 5), 10)
+        assert recorder.blocks == [(0, 3), (3, 2), (5, 5), (10, 2)]
+        assert recorder.calls == [
+            ("hook(3, 5)", 3),
+            ("hook(3, 5)", 5),
+            ("hook10", 10),
+            ("hook10", 12),
+            ("save", 12),
+        ]
+
+    @pytest.mark.parametrize(("save", "saved"), [(4, [4, 6]), (6, [6])])
+    def test_a_hook_ends_the_run(self, save, saved):
+        recorder = Recorder()
+        end = training_run.run(
+            recorder.train,
+            0,
+            12,
+            100,
+            (save, recorder.hook("save")),
+            [(3, lambda step, _: step >= 5), (2, recorder.hook("other"))],
+        )
+        assert end == 6
+        # The others that are due are called as well.
+        others = [step for name, step in recorder.calls if name == "other"]
+        assert others == [2, 4, 6]
+        assert [s for name, s in recorder.calls if name == "save"] == saved
+
+    def test_says_where_it_ended(self):
+        end = training_run.run(
+            Recorder().train, 3, 7, 5, (9, lambda step, scalars: None)
+        )
+        assert end == 7
+
+    def test_nothing_left_to_do(self):
+        recorder = Recorder()
+        recorder.run(7, 7, 5, 5, 1)
+        assert (recorder.blocks, recorder.calls) == ([], [])
+
+    def test_hooks_get_the_blocks_scalars(self):
+        seen = []
+        training_run.run(
+            lambda first, count: {"loss": float(first)},
+            0,
+            5,
+            2,
+            (100, lambda step, scalars: None),
+            [(1000, lambda step, scalars: seen.append((step, scalars)))],
+        )
+        ((step, scalars),) = seen
+        assert (step, scalars["loss"], scalars["steps"]) == (5, 4.0, 1)
+        assert 0 <= scalars["seconds"] < 1
+
+    @pytest.mark.parametrize("value", [float("nan"), float("inf")])
+    def test_not_finite(self, value):
+        recorder = Recorder(
+            lambda step: {"loss": 1.0, "words_loss": value if step == 6 else 0}
+        )
+        message = "Not a finite number in steps 7 to 9: words_loss. Nothing"
+        with pytest.raises(FloatingPointError, match=message):
+            recorder.run(0, 20, 3, 3, 1000)
+        assert recorder.calls == [("save", 3), ("save", 6)]
+
+    @pytest.mark.parametrize(
+        ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
+    )
+    def test_a_signal_saves_and_exits(self, number, code, sigint):
+        recorder = Recorder()
+        before = signal.getsignal(number)
+
+        def terminate(step, _):
+            if step == 6:
+                os.kill(os.getpid(), number)
+
+        with pytest.raises(SystemExit) as error:
+            training_run.run(
+                recorder.train,
+                0,
+                20,
+                2,
+                (10, recorder.hook("save")),
+                [(2, terminate)],
+            )
+        assert error.value.code == code
+        assert recorder.blocks[-1] == (4, 2)
+        assert recorder.calls == [("save", 6)]
+        assert signal.getsignal(number) is before
+
+    def test_what_is_ignored_stays_ignored(self, sigint):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        recorder = Recorder()
+
+        def train(first, count):
+            os.kill(os.getpid(), signal.SIGINT)
+            return recorder.train(first, count)
+
+        assert training_run.run(train, 0, 4, 2, (4, recorder.hook("save"))) == 4
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+
+    def test_a_second_ctrl_c_ends_at_once(self, sigint):
+        recorder = Recorder()
+
+        def interrupt(*_):
+            first = signal.getsignal(signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+            # Two that are pending count as one.
+            end = time.monotonic() + 60
+            while signal.getsignal(signal.SIGINT) == first:
+                assert time.monotonic() < end
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(60)
+
+        with pytest.raises(KeyboardInterrupt):
+            training_run.run(interrupt, 0, 20, 2, (10, recorder.hook("save")))
+        assert not recorder.calls
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+    def test_sigterm_in_a_block_waits_for_its_end(self):
+        recorder = Recorder()
+
+        def train(first, count):
+            os.kill(os.getpid(), signal.SIGTERM)
+            return recorder.train(first, count)
+
+        with pytest.raises(SystemExit):
+            training_run.run(train, 0, 20, 5, (5, recorder.hook("save")))
+        assert recorder.blocks == [(0, 5)]
+        assert recorder.calls == [("save", 5)]  # once, though due as well
+
+    @pytest.mark.parametrize("stop", [4, 20])
+    def test_what_follows_is_not_begun_either(self, stop):
+        """After the last step, and after one that ends the run."""
+        recorder = Recorder()
+
+        def terminate(step, _):
+            os.kill(os.getpid(), signal.SIGTERM)
+            return stop > 4
+
+        with pytest.raises(SystemExit) as error:
+            training_run.run(
+                *(recorder.train, 0, stop, 4, (9, recorder.hook("save"))),
+                [(4, terminate)],
+            )
+        assert error.value.code == 143
+        assert recorder.calls == [("save", 4)]
+
+    def test_outside_the_main_thread(self):
+        recorder = Recorder()
+        thread = threading.Thread(target=recorder.run, args=(0, 4, 2, 2))
+        thread.start()
+        thread.join()
+        assert recorder.calls == [("save", 2), ("save", 4)]

@@ -1,0 +1,199 @@
+"""A kind of vocabulary from outside the package, wherever rows are laid out."""
+
+import itertools
+
+from bert_tf.pretraining_data import rows as pretraining_rows
+from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.tasks.multiple_choice import graph as choice_graph
+from bert_tf.tasks.squad import questions as squad_questions
+from bert_tf.tasks.squad import windows as squad_windows
+from bert_tf.tasks.tagging import conll
+from bert_tf.tasks.tagging import records as tagging_records
+from bert_tf.tasks.tagging import words as tagging_words
+from bert_tf.text import graph as text_graph
+from bert_tf.text import graph_windows
+from tests.vocabularies import symbols
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+VOCABULARY = symbols.VOCABULARY
+FRONT, BETWEEN, AFTER, PAD, SECOND = [4, 0], [2, 2], [2], 1, 3
+
+
+@pytest.fixture(name="tokenizer")
+def _tokenizer(monkeypatch):
+    monkeypatch.setitem(
+        text_graph.TOKENIZERS, "symbols", symbols.GraphTokenizer
+    )
+    return text_graph.of(VOCABULARY)
+
+
+def row(first, second, length):
+    """Ids, mask and segments of a row, padded."""
+    ids = [*FRONT, *first]
+    segments = [0] * len(ids)
+    if second:
+        ids += [*BETWEEN, *second]
+        segments += [0, 0, *([SECOND] * len(second))]
+    ids += AFTER
+    segments.append(SECOND if second else 0)
+    rest = length - len(ids)
+    return (
+        ids + [PAD] * rest,
+        [1] * len(ids) + [0] * rest,
+        segments + [0] * rest,
+    )
+
+
+def cut(first, second, length):
+    """Takes pieces off the longer text until both fit."""
+    first, second = list(first), list(second)
+    room = length - 3 - (2 if second else 0)
+    while len(first) + len(second) > room:
+        (first if len(first) > len(second) else second).pop()
+    return first, second
+
+
+@pytest.mark.parametrize("pad_to_max", [True, False])
+def test_rows_of_texts(tokenizer, pad_to_max):
+    length = 11
+    letters = "abcdefghijklmn"
+    pairs = list(itertools.product([0, 1, 3, 5, 9], [0, 1, 2, 4, 7]))
+    texts = [
+        (" ".join(letters[:i]), " ".join(letters[-j:] if j else ""))
+        for i, j in pairs
+    ]
+    packed = tokenizer.pack(
+        tokenizer.tokenize([a for a, _ in texts]),
+        tokenizer.tokenize([b for _, b in texts]),
+        length,
+        pad_to_max,
+    )
+    for number, (a, b) in enumerate(texts):
+        ids = [
+            [VOCABULARY.ids[piece] for piece in text.split()] for text in (a, b)
+        ]
+        first, second = cut(ids[0], ids[1], length)
+        expected = row(first, second, length)
+        for name, values in zip(
+            ("input_ids", "input_mask", "segment_ids"), expected, strict=True
+        ):
+            assert packed[name][number].numpy().tolist() == values, (a, b)
+    with pytest.raises(ValueError, match="at least 4: <mask> <s>, one piece"):
+        tokenizer.pack(tokenizer.tokenize(["a"]), None, 3, True)
+
+
+def test_windows_of_a_text():
+    windows = graph_windows.cut(tf.constant([5, 0], tf.int64), 3)
+    ids, mask = graph_windows.layout(tf.range(10, 15), windows, VOCABULARY)
+    assert ids.numpy().tolist() == [
+        [4, 0, 10, 11, 12, 2],
+        [4, 0, 11, 12, 13, 2],
+        [4, 0, 12, 13, 14, 2],
+        [4, 0, 2, 1, 1, 1],
+    ]
+    assert mask.numpy().tolist() == [[1] * 6] * 3 + [[1] * 3 + [0] * 3]
+
+
+def test_prompt_and_choices(tokenizer):
+    rows, _ = choice_graph.pack(
+        tokenizer,
+        tf.constant(["a b c d e f"]),
+        tf.constant([["x y", ""]]),
+        10,
+        pad_to_max=True,
+    )
+    ids = VOCABULARY.ids
+    expected = row([ids["a"], ids["b"], ids["c"]], [ids["x"], ids["y"]], 10)
+    for name, values in zip(
+        ("input_ids", "input_mask", "segment_ids"), expected, strict=True
+    ):
+        assert rows[name][0, 0].numpy().tolist() == values
+    assert rows["input_ids"][0, 1].numpy().tolist() == [PAD] * 10
+    assert not rows["input_mask"][0, 1].numpy().any()
+
+
+def test_question_and_context():
+    cutter = squad_windows.Cutter(VOCABULARY, squad_windows.Layout(12, 2, 2))
+    context = "a b c d e f g h"
+    windows = cutter.cut(
+        squad_questions.Question(
+            "q", "x y z", context, (squad_questions.Answer("e f", 8),)
+        )
+    )
+    features, labels = cutter.features(windows), cutter.labels(windows)
+    ids = [VOCABULARY.ids[x] for x in context.split()]
+    query = [VOCABULARY.ids["x"], VOCABULARY.ids["y"]]
+    starts, ends = [], []
+    for number, start in enumerate((0, 2, 4, 6)[: len(windows.starts)]):
+        part = ids[start : start + 5]
+        expected = row(query, part, 12)
+        for name, values in zip(
+            ("input_ids", "input_mask", "segment_ids"), expected, strict=True
+        ):
+            assert features[name][number].tolist() == values
+        inside = start <= 4 and start + len(part) > 5
+        # The second of the pieces in front is the pooled one.
+        starts.append(4 - start + 6 if inside else 1)
+        ends.append(5 - start + 6 if inside else 1)
+    assert labels["start_positions"].tolist() == starts
+    assert labels["end_positions"].tolist() == ends
+    with pytest.raises(ValueError, match=r"more than max_query_length \+ 5"):
+        squad_windows.Cutter(VOCABULARY, squad_windows.Layout(7, 2, 2))
+
+
+def test_labels_of_words():
+    encoder = tagging_records.Encoder(
+        tagging_words.WordPieces(VOCABULARY), max_seq_length=6
+    )
+    sentence = conll.Sentence(("a", "b"), ("X", "O"), (1, 2), 0)
+    (found,) = encoder.rows([sentence], {"O": 0, "X": 1})
+    ids, mask, segments = row([VOCABULARY.ids["a"], VOCABULARY.ids["b"]], [], 6)
+    assert found["input_ids"].tolist() == ids
+    assert found["input_mask"].tolist() == mask
+    assert found["segment_ids"].tolist() == segments
+    assert found["label_ids"].tolist() == [0, 0, 1, 0, 0, 0]
+    assert found["label_weights"].tolist() == [0, 0, 1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("pack", [False, True])
+@pytest.mark.parametrize("objective", ["nsp", "none"])
+def test_rows_of_sequences(pack, objective):
+    settings = pretraining_sequences.Settings(
+        32, 5, objective=objective, dynamic_masking=True, pack=pack
+    )
+    settings.check_room(VOCABULARY)
+    rng = np.random.default_rng(0)
+    borders = pretraining_sequences.borders
+    corpus = pretraining_sequences.Corpus(
+        rng.integers(5, 31, 600, dtype=np.int32),
+        np.ones(600, bool),
+        borders([5] * 120),
+        borders([6] * 20),
+        np.arange(20, dtype=np.uint64),
+    )
+    sequences = pretraining_sequences.create_sequences(
+        corpus, None, settings, VOCABULARY.template, 1, 0
+    )
+    rows = pretraining_rows.features(sequences, VOCABULARY, settings, rng)
+    expected = []
+    for number, middle in enumerate(sequences.middles):
+        tokens = sequences.tokens[slice(*sequences.starts[number:][:2])]
+        first, second = tokens[:middle].tolist(), tokens[middle:].tolist()
+        ids, mask, segments = row(first, second, 32)
+        expected.append((ids[: sum(mask)], segments[: sum(mask)]))
+    assert 25 < max(len(ids) for ids, _ in expected) <= 32
+    found = []
+    for number, ids in enumerate(rows["input_ids"]):
+        slots = rows.get("sequence_ids", rows["input_mask"])[number]
+        for slot in range(1, slots.max() + 1):
+            inside = slots == slot
+            segments = rows["segment_ids"][number][inside]
+            found.append((ids[inside].tolist(), segments.tolist()))
+            if pack:
+                place = rows["cls_positions"][number, slot - 1]
+                assert ids[place] == 0
+        assert (ids[slots == 0] == PAD).all()
+    assert sorted(found) == sorted(expected)
