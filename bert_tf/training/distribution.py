@@ -1,6 +1,7 @@
 """Where a run computes: strategy, number format, seeds."""
 
 import contextlib
+import itertools
 import os
 import re
 import textwrap
@@ -12,9 +13,12 @@ from bert_tf.training import cluster
 
 import keras
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 STRATEGIES = options.STRATEGIES
 DTYPES = options.DTYPES
+
+_LONGEST_WAIT_MS = 60_000
 
 
 def set_up(
@@ -142,6 +146,50 @@ def cluster_watched() -> Iterator[None]:
             "commands; they go on from the newest checkpoint. Received: "
             f"{task[0] if task else 'no name of the worker'}"
         ) from error
+
+
+@contextlib.contextmanager
+def left_together(strategy: tf.distribute.Strategy) -> Iterator[None]:
+    """Keeps a worker that is done, until all workers of a cluster are.
+
+    A process that ends takes along what others still read of its last
+    reduction, and these would take it for one that crashed. All workers have
+    to leave, at the same places; by an error each leaves at once.
+    """
+    try:
+        yield
+    except SystemExit:  # as all workers stop for a signal
+        _wait_for_all(strategy)
+        raise
+    _wait_for_all(strategy)
+
+
+_waits = itertools.count()
+
+
+def _wait_for_all(strategy: tf.distribute.Strategy) -> None:
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return
+    # Of TensorFlow's coordination service, which the first worker runs; it has
+    # no public name.
+    service = context.context()
+    resolver = strategy.cluster_resolver
+    tasks = resolver.cluster_spec().as_dict()
+    workers = [
+        f"{job}-{index}"
+        for job in ("chief", "worker")
+        for index in range(len(tasks.get(job, ())))
+    ]
+    own = f"{resolver.task_type}-{resolver.task_id}"
+    name = f"bert_tf/left/{next(_waits)}"
+    # Each has what it needed, also where another has crashed by now.
+    with contextlib.suppress(tf.errors.OpError):
+        service.wait_at_barrier(name, _LONGEST_WAIT_MS)
+        if own != workers[0]:
+            service.set_config_key_value(f"{name}/{own}", "")
+            return
+        for worker in workers[1:]:  # these have heard of it
+            service.get_config_key_value(f"{name}/{worker}", _LONGEST_WAIT_MS)
 
 
 def check_same_step(agree: Callable[[bool], bool], step: int) -> None:

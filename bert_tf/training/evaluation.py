@@ -47,7 +47,10 @@ def make_evaluate(
 
     def means(dataset, batches=None):
         total = None
-        with distribution.cluster_watched():
+        with (
+            distribution.left_together(strategy),
+            distribution.cluster_watched(),
+        ):
             for batch in phases.tracked(
                 dataset, "Evaluating", "batches", batches
             ):
@@ -85,7 +88,10 @@ def predict(
     step = _predict_step(strategy, function)
     # By the dataset's shapes: those of its batches differ where they are cut.
     step = step.get_concrete_function(dataset.element_spec)
-    with distribution.cluster_watched():
+    with (
+        distribution.left_together(strategy),
+        distribution.cluster_watched(),
+    ):
         for batch in dataset:
             values = {name: x.numpy() for name, x in step(batch).items()}
             real = values.pop("row_weights") > 0

@@ -136,6 +136,10 @@ class Session:
 
     def train(self) -> int:
         """Trains to the last step, and returns the step where it ended."""
+        with distribution.left_together(self.strategy):
+            return self._train()
+
+    def _train(self) -> int:
         plan, is_chief = self.plan, distribution.is_chief(self.strategy)
         optimizer, state = self._restored()
         agree = distribution.agreement(self.strategy)

@@ -1,8 +1,11 @@
 """Two workers that train together, and what happens to one of them."""
 
 import json
+import os
 import re
 import signal
+import subprocess
+import sys
 import time
 
 from tests import pretraining_records, scripts
@@ -112,6 +115,53 @@ def test_a_dead_worker_ends_the_other(data, expected, tmp_path, which):
     assert other.lines[-1].startswith("error: Another worker ")
     assert "Traceback" not in other.stderr
     assert_goes_on(data, tmp_path / "out", expected, f"kill{which}-again")
+
+
+_LEAVES = """
+import sys, time
+from bert_tf.training import distribution
+
+strategy = distribution.set_up("multi_worker_mirrored")
+agree = distribution.agreement(strategy)
+try:
+    with distribution.left_together(strategy):
+        agree(True)
+        if sys.argv[2] == "error":
+            raise ValueError
+        time.sleep(float(sys.argv[1]))
+        if sys.argv[2] == "stop":
+            sys.exit()
+finally:
+    print(time.time())
+"""
+
+
+@pytest.mark.parametrize("how", ["end", "stop", "error"])
+@pytest.mark.parametrize("late", [0, 1], ids=["chief", "other"])
+def test_leaves_when_all_do(how, late):
+    cluster = {"worker": [f"localhost:{port}" for port in free_ports(2)]}
+    began = time.time()
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", _LEAVES, "5" if i == late else "0", how],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ
+            | {
+                "TF_CONFIG": json.dumps(
+                    {"cluster": cluster, "task": {"type": "worker", "index": i}}
+                )
+            },
+        )
+        for i in range(2)
+    ]
+    outputs = [run.communicate(timeout=120) for run in runs]
+    errors = "".join(error for _, error in outputs)
+    expected = 1 if how == "error" else 0
+    assert [run.returncode for run in runs] == [expected] * 2, errors[-3000:]
+    left = [float(output) - began for output, _ in outputs]
+    assert abs(left[0] - left[1]) < 2.5, (left, errors[-3000:])
 
 
 def test_early_stop(data, tmp_path):
