@@ -54,6 +54,54 @@ EXPECTED = (
         "run_prediction.py",
         "the script is named as the others that run a model",
     ),
+    comparison.Expected(
+        "it appears when it is complete.",
+        "it appears when it is complete. A TF1 checkpoint may also be named by "
+        "its prefix, as the original does: "
+        "--output_path=/tmp/bert_model.ckpt writes bert_model.ckpt.index and "
+        "what belongs to it beside one another.",
+        "a prefix is taken as what it is",
+        "flags_convert_checkpoint",
+    ),
+    comparison.Expected(
+        "The new folder to write.",
+        "The new folder to write; of tf1 also a prefix that ends in .ckpt.",
+        "a prefix is taken as what it is",
+        "flags_convert_checkpoint",
+    ),
+    comparison.Expected(
+        "memory allows: by trial on GPUs and TPUs, by an estimate on CPUs.",
+        "memory allows, by trial: on GPUs and TPUs only.",
+        "the estimate was wrong by up to 2, and is refused",
+        "flags_run_pretraining",
+    ),
+    comparison.Expected(
+        "(bert_tf/beam.py",
+        "(bert_tf/pretraining_data/beam.py",
+        "the module moved",
+        "flags_create_pretraining_data",
+    ),
+    comparison.Expected(
+        "(bert_tf/export_features.py)",
+        "(bert_tf/tasks/features/saved_model.py)",
+        "the module moved",
+        "flags_extract_features",
+    ),
+    comparison.Expected(
+        "bert_tf/export.py and, for each head, in bert_tf/export_*.py.",
+        "docs/serving.md and, for each head, where it is made: in "
+        "bert_tf/tasks/*/saved_model.py, bert_tf/tasks/next_sentence.py and, "
+        "for classifiers, bert_tf/exporting/saved_model.py.",
+        "the modules moved",
+        "flags_export_saved_model",
+    ),
+)
+NEW = (
+    comparison.New(
+        "*.serve_ids.npz",
+        "every export has a signature of ids, tagging as well",
+        "answers",
+    ),
 )
 
 # ---- Runs -------------------------------------------------------------------
@@ -201,7 +249,7 @@ def _compare(lab: _Lab, run: runs.Run) -> comparison.Verdict:
     """Compares a run; one that did not end as it must is different."""
     if run.name in lab.failed:
         return comparison.Verdict(difference=lab.failed[run.name])
-    return comparison.compare(run.name, lab.before, lab.after, EXPECTED)
+    return comparison.compare(run.name, lab.before, lab.after, EXPECTED, NEW)
 
 
 def _show(lab: _Lab, wanted: list[runs.Run]) -> bool:
@@ -225,6 +273,8 @@ def _show(lab: _Lab, wanted: list[runs.Run]) -> bool:
     for x in EXPECTED:
         count = meant[f"{x.old} -> {x.new}"]
         print(f"  {x.old} -> {x.new} in {count} files: {x.reason}")
+    for y in NEW:
+        print(f"  {meant[y.names]} more files {y.names}: {y.reason}")
     print("Not compared:")
     for pattern, reason in comparison.LEFT_OUT.items():
         print(f"  files {pattern}: {reason}")

@@ -25,7 +25,7 @@ _PIECES, _ROWS, _CHOICES, _LENGTH = 30522, 200, 3, 24
 def _ids(shapes: dict[str, Any]) -> dict[str, np.ndarray]:
     """Random ids, some of them padding: [B, S] or [B, K, S]."""
     rng = np.random.default_rng(1)
-    rank = len(next(iter(shapes.values())))
+    rank = len(shapes["input_ids"])
     shape = {2: (_ROWS, _LENGTH), 3: (_ROWS, _CHOICES, _LENGTH)}[rank]
     lengths = rng.integers(3, _LENGTH + 1, (*shape[:-1], 1))
     mask = np.arange(_LENGTH) < lengths
@@ -33,6 +33,7 @@ def _ids(shapes: dict[str, Any]) -> dict[str, np.ndarray]:
         "input_ids": rng.integers(1, _PIECES, shape) * mask,
         "input_mask": mask,
         "segment_ids": rng.integers(0, 2, shape) * mask,
+        "masked_lm_positions": rng.integers(0, 3, (_ROWS, 2)),
     }
     return {name: known[name].astype(np.int32) for name in shapes}
 

@@ -6,6 +6,7 @@ Files are compared byte for byte, but for what LEFT_OUT and MASKS name.
 import collections
 import dataclasses
 import fnmatch
+import itertools
 import pathlib
 import re
 import struct
@@ -19,7 +20,10 @@ LEFT_OUT = {
     "*saved_model.pb": "has names and source lines of Python functions; its "
     "answers are compared instead",
     "*fingerprint.pb": "a hash of saved_model.pb",
+    "*variables/variables.index": "has checksums of the next",
 }
+# A tensor of theirs that is none of the model's.
+_OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
 # What is taken out of texts: pattern, in which files, why.
 _TIMED = "per_second|input_share|peak_memory|flops_utilization"
 _LOGS = "stderr *log.txt"
@@ -39,6 +43,11 @@ MASKS = (
     (rf'"\w*({_TIMED})": [^,}}]+,? ?', "*.jsonl", "speed and memory"),
     (r'"seconds": [\d.]+', "*results.jsonl", "how long a run of GLUE took"),
     (r'"date_saved": "[^"]*"', "*metadata.json", "time, of KerasHub's"),
+    (
+        r'(?<="parser": ")_',
+        "*flags.jsonl",
+        "whether a class of ours is private",
+    ),
     (r"(?m)^# \d{4}-\d\d-\d\dT[\d:+]+$", "*flags.txt", "time of the start"),
 )
 # TensorBoard's files, whose names have time and host in them.
@@ -63,8 +72,27 @@ class Expected:
     runs: str = "*"
 
     def rewrite(self, text: str) -> str:
-        """Returns a text of the first checkout as the second has it."""
-        return re.sub(rf"(?<!\w){re.escape(self.old)}", self.new, text)
+        """Returns a text of the first checkout as the second has it.
+
+        Wherever its lines are broken.
+        """
+        words = r"\s+".join(map(re.escape, self.old.split()))
+        return re.sub(rf"(?<!\w){words}", self.new, text)
+
+
+@dataclasses.dataclass(frozen=True)
+class New:
+    """Files that only the second checkout is meant to write.
+
+    Attributes:
+        names: Of the files, a pattern.
+        reason: Why.
+        runs: Only in these, as a file pattern.
+    """
+
+    names: str
+    reason: str
+    runs: str = "*"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,26 +122,37 @@ class Side:
 
 
 def compare(
-    run: str, before: Side, after: Side, expected: Sequence[Expected]
+    run: str,
+    before: Side,
+    after: Side,
+    expected: Sequence[Expected],
+    new: Sequence[New] = (),
 ) -> Verdict:
     """Compares all that a run wrote and printed."""
     sides = [_files(side, run) for side in (before, after)]
+    added = {
+        x.names: fnmatch.filter(sides[1].keys() - sides[0].keys(), x.names)
+        for x in new
+        if fnmatch.fnmatch(run, x.runs)
+    }
+    for name in itertools.chain(*added.values()):
+        del sides[1][name]
     if sides[0].keys() != sides[1].keys():
         odd = sorted(sides[0].keys() ^ sides[1].keys())[0]
         where = "first" if odd in sides[0] else "second"
         return Verdict(difference=f"{odd}: only the {where} writes it")
     meant = [x for x in expected if fnmatch.fnmatch(run, x.runs)]
-    counts: collections.Counter[str] = collections.Counter()
+    counts = collections.Counter(
+        {name: len(found) for name, found in added.items() if found}
+    )
     lines: list[int] = []
     for number, name in enumerate(sides[0]):
         kind = _kind(name)
         try:
             if kind is _texts:
-                old, new = (
-                    _masked(side[name], name, whose)
-                    for side, whose in zip(sides, (before, after), strict=True)
-                )
-                counts.update(_texts(old, new, meant))
+                left = _masked(sides[0][name], name, before)
+                right = _masked(sides[1][name], name, after)
+                counts.update(_texts(left, right, meant))
             else:
                 lines += kind(sides[0][name], sides[1][name])
         except _DifferentError as error:
@@ -225,7 +264,8 @@ def _bytes(before: pathlib.Path, after: pathlib.Path) -> list[int]:
     if left == right:
         return []
     if ".data-" in before.name:
-        raise _DifferentError(_first_tensor(before, after))
+        _same_tensors(before, after)
+        return []
     if before.suffix == ".npy":
         _same_values("values", np.load(before), np.load(after))
     size = min(len(left), len(right))
@@ -238,8 +278,11 @@ def _bytes(before: pathlib.Path, after: pathlib.Path) -> list[int]:
     )
 
 
-def _first_tensor(before: pathlib.Path, after: pathlib.Path) -> str:
-    """Names the first tensor of two checkpoints that differs."""
+def _same_tensors(before: pathlib.Path, after: pathlib.Path) -> None:
+    """Names the first tensor of two checkpoints that differs.
+
+    Of SavedModels the names of Python's objects may differ, as in their graph.
+    """
     import tensorflow as tf
 
     left, right = (
@@ -248,13 +291,14 @@ def _first_tensor(before: pathlib.Path, after: pathlib.Path) -> str:
     )
     names = [set(x.get_variable_to_shape_map()) for x in (left, right)]
     if names[0] != names[1]:
-        return f"other tensors: {sorted(names[0] ^ names[1])[0]}"
-    for name in sorted(names[0]):
-        try:
-            _same_values(name, left.get_tensor(name), right.get_tensor(name))
-        except _DifferentError as error:
-            return str(error)
-    return "equal tensors in other bytes"
+        odd = sorted(names[0] ^ names[1])[0]
+        raise _DifferentError(f"other tensors: {odd}")
+    for name in sorted(names[0] - {_OBJECTS}):
+        # Texts alone are no arrays.
+        pair = [np.asarray(side.get_tensor(name)) for side in (left, right)]
+        _same_values(name, *pair)
+    if _OBJECTS not in names[0]:
+        raise _DifferentError("equal tensors in other bytes")
 
 
 def _same_values(name: str, left: np.ndarray, right: np.ndarray) -> None:
