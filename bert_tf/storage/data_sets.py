@@ -13,14 +13,9 @@ _RETRIES = 2
 
 
 def prepare(builder: Any, way_out: str) -> None:
-    """Downloads and prepares a data set where it is not there yet.
+    """Downloads and prepares a `tfds.builder`'s data set if it is not there.
 
-    Args:
-        builder: Of the data set, as `tfds.builder` returns it.
-        way_out: What to do where it can't be had, a sentence or more.
-
-    Raises:
-        OSError: It can't be downloaded or written.
+    If it can't be had, an OSError says the way out, a sentence or more.
     """
     # Slow to import, and needed by who has a builder alone.
     import tensorflow_datasets as tfds
