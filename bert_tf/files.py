@@ -308,9 +308,8 @@ def remove_leftovers(
     """Removes what killed processes left half-written in a run's folder.
 
     That is only what this program writes before a file has its name: NAME.tmp,
-    NAME.tmp123 of earlier versions, and NAME.part0 of records that are
-    shuffled. Names may hold * and ? as in a shell. What another process is
-    writing stays.
+    NAME.tmp123 of earlier versions, and NAME.part0 of shuffled records. Names
+    may hold * and ? as in a shell. What others are writing stays.
     """
     folder, patterns = os.fspath(folder), list(names)
     system = file_systems.of(folder)

@@ -41,8 +41,7 @@ def multi_label(
 
     The logits are float32 [B, C]. The labels are int32 [B, C], 1 where a row
     has the label, or 0. The weights are float32 [B], where 0 leaves a row out.
-    Where a row has a label, the loss is multiplied by that of `label_weights`,
-    float32 [C].
+    `label_weights`, float32 [C], multiply the loss where a row has the label.
     """
     entropy = tf.nn.weighted_cross_entropy_with_logits(
         tf.cast(labels, tf.float32), logits, label_weights

@@ -76,9 +76,8 @@ GOOD_STEPS = "loss_scale/good_steps"
 class LossScale:
     """A factor that halves at an overflow and doubles after quiet steps.
 
-    Micikevicius et al., 2018, https://arxiv.org/abs/1710.03740, section 3.2. It
-    starts at `initial`, a power of two, and doubles after `period` steps
-    without overflow.
+    It starts at `initial`, a power of two, and doubles after `period` steps
+    (Micikevicius et al., 2018, https://arxiv.org/abs/1710.03740, section 3.2).
     """
 
     def __init__(self, initial: float = 2.0**15, period: int = 2000):

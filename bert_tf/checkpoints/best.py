@@ -27,9 +27,10 @@ class Best:
 
     The folder holds one checkpoint, the model's files (name -> text), and
     results.json, which says its step. The file `checkpoint` says it to
-    TensorFlow. The best of a run that goes on is taken up. The best has the
-    highest `metric` of the results, or the `lowest`. Processes that do not
-    `write` know it as well; its `results` are None before the first evaluation.
+    TensorFlow. What an earlier part of the run kept is taken up. `metric` is
+    the key of the results to be highest, or `lowest`. Processes that do not
+    `write` know the best as well; `results` is None before the first
+    evaluation.
     """
 
     def __init__(

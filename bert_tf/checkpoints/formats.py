@@ -28,9 +28,8 @@ FORMATS = options.CHECKPOINT_FORMATS
 def open_checkpoint(path: str) -> opened.Checkpoint:
     """Opens a checkpoint, finding out what it is.
 
-    The path is that of a TF1 checkpoint, as `checkpoints.find` takes it; a
-    Hugging Face model's folder, or its file of weights; or a KerasHub preset's
-    folder, or its name.
+    It may be a TF1 checkpoint, as `tf1_files.find` takes it; a Hugging Face
+    model's folder or file of weights; or a KerasHub preset's folder or name.
     """
     for link in (path, f"{path}.index"):
         if os.path.islink(link) and not os.path.exists(link):
@@ -201,8 +200,8 @@ def write(
     """Writes a checkpoint as a new folder, whole or not at all.
 
     A TF1 path may be a prefix such as .../bert_model.ckpt, by which the
-    original names a checkpoint. With `overwrite` a folder that is there goes,
-    at the end.
+    original names a checkpoint. With `overwrite` an old folder goes, at the
+    end.
     """
     head = names.find_head(source.shapes, source.path)
     config = source.config

@@ -190,7 +190,7 @@ def to_config(values: Mapping[str, Any]) -> modeling.BertConfig:
 def from_config(
     config: modeling.BertConfig, head: str, labels: Iterable[str] | None
 ) -> dict[str, Any]:
-    """Returns a config.json's values; a score has no `labels`."""
+    """Returns the values of a config.json; `labels` is None for a score."""
     act = next(n for n, own in ACTIVATIONS.items() if own == config.hidden_act)
     values = {
         "architectures": [HEADS[head].architecture],

@@ -166,8 +166,8 @@ def write_prefix(
     """Writes a checkpoint of this prefix, with its files beside it.
 
     That is how the original's archives hold them. Other files of the folder
-    stay as they are; `overwrite` says whether those of the same names are
-    replaced. All the source's names are written, and returned.
+    stay as they are; files of the same names only go if `overwrite` is set. All
+    the source's names are written, and returned.
     """
     folder = os.path.dirname(prefix) or "."
     own = [f"{os.path.basename(prefix)}.index", CONFIG, VOCAB, LABELS]

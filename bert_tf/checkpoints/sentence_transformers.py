@@ -1,8 +1,8 @@
 """Folders of sentence-transformers: how a BERT in them makes vectors of texts.
 
 `modules.json` beside a Hugging Face model lists what computes a vector: the
-model, then pooling (`1_Pooling/config.json`), then maybe unit length. How many
-pieces are read stands in `sentence_bert_config.json`, or since version 6 in
+model, then pooling (`1_Pooling/config.json`), then maybe unit length. How much
+is read stands in `sentence_bert_config.json`, or since version 6 in
 `tokenizer_config.json`.
 """
 
@@ -100,10 +100,7 @@ def find(path: str) -> str | None:
 
 
 def read(root: str) -> Vectors:
-    """Returns how the model of a folder makes vectors.
-
-    It raises InputError for a way that is not computed here.
-    """
+    """Returns how a model makes vectors; InputError if not computed here."""
     modules = _modules(root)
     kinds = [str(x.get("type")).rpartition(".")[2] for x in modules]
     rest = {*kinds[2:]} - {"Normalize"}

@@ -104,8 +104,7 @@ _NOT_OF_THE_FILE = (
 def _explained(prefix: str) -> Iterator[None]:
     """Turns whatever TensorFlow says of a bad file into UnreadableError.
 
-    Other errors stay: a network that is down must not cost the newest
-    checkpoint.
+    Others stay: a network that is down must not cost the newest checkpoint.
     """
     try:
         yield

@@ -27,7 +27,7 @@ from absl import logging
 
 
 def own_checkpoint(output_dir: str, use_best: bool) -> str | None:
-    """Returns a run's newest weights, or its best; None if there are none."""
+    """Returns the weights a run ended with, its best or newest, or None."""
     kept = best.checkpoint(output_dir) if use_best else None
     return kept or tf1_files.latest(output_dir)
 
@@ -40,8 +40,9 @@ def trained_checkpoint(
 ) -> opened.Checkpoint:
     """Opens the fine-tuned weights to evaluate, predict or export with.
 
-    A run's best or newest come first, then `init_checkpoint`, of any format. It
-    raises InputError if there are none, or they have no trained head.
+    The best or newest of a run come first, then `init_checkpoint`, of any
+    format. It raises InputError if there are none, or they have no trained
+    head.
     """
     prefix = own_checkpoint(output_dir, use_best) or init_checkpoint
     if not prefix:
@@ -71,7 +72,8 @@ def without_other_head(
     """Leaves out a classification head of other classes, and says so.
 
     What a model learned on MNLI helps it with RTE, MRPC and STS-B (Phang et al.
-    2018, Liu et al. 2019), whose classes are others. A score has no labels.
+    2018, Liu et al. 2019), whose classes are others. `labels` is None for a
+    score.
     """
     shape = source.shapes.get("output_weights")
     if shape is None or not _other_labels(source, labels):
@@ -103,7 +105,7 @@ def check_classes(
 ) -> None:
     """Raises InputError if a classifier to predict with has other labels.
 
-    A score has none; `several` says whether a text may have several.
+    They are None for a score; `several` says whether a text may have several.
     """
     if is_multi_label(source) and not several:
         raise InputError(

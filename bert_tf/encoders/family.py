@@ -18,8 +18,7 @@ import keras
 class Row(NamedTuple):
     """A line of a foreign format's table, with `{}` for the number of a layer.
 
-    Our name is the original's. If `transposed`, the axes of a matrix change
-    places.
+    Our name is the original's. If `transposed`, the axes of a matrix swap.
     """
 
     ours: str

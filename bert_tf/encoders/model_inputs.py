@@ -37,8 +37,8 @@ def standard(
     Without a mask all are tokens, as for the original and for transformers: no
     id says that a place is padding. Without segments there is one. Names may be
     ours or Hugging Face's; `rank` is that of `input_ids`, 2 for [B, S] or 3 for
-    [B, K, S]. It raises InputError where something else is given, or lacks of
-    what it `needs`. Other keys are ignored.
+    [B, K, S]. It raises InputError for anything else, and if what it `needs` is
+    not there. Other keys are ignored.
     """
     shape = {2: "[batch, length]", 3: "[batch, choices, length]"}[rank]
     expected = _EXPECTED.format(shape=shape)

@@ -173,8 +173,7 @@ def attend(q, k, v, mask, rate, seed):
 
     The queries, scaled, are [B, N, R, H], keys and values [B, N, S, H]. The
     mask is added to the scores, [B, 1, 1, S] or [B, 1, R, S]. Dropout drops
-    whole tokens, as in the original; its seed is int32 [2], or None for no
-    dropout.
+    whole tokens, as in the original; without a seed, int32 [2], there is none.
     """
 
     # The gradient is written out: the sum over S that the softmax's needs is

@@ -38,7 +38,7 @@ _PARTS = (
 def find_head(source: opened.Checkpoint, wanted: str | None) -> str:
     """Returns the head to serve: the one that is wanted, or that there is.
 
-    It raises InputError if it lacks or is untrained, or there are several.
+    It raises InputError if that is missing or untrained, or one of several.
     """
     if wanted is None:
         found = names.find_head(source.shapes, source.path)
@@ -88,7 +88,7 @@ def _check_trained(source: opened.Checkpoint, head: str) -> None:
 def _names_in_run(source: opened.Checkpoint) -> Collection[str]:
     """Returns names in the run of a best checkpoint, which has weights only.
 
-    They are the newest readable checkpoint's; others than best ones have none.
+    They are the newest readable checkpoint's; of other sources there are none.
     """
     own, _ = os.path.split(source.path)
     folder, name = os.path.split(own)

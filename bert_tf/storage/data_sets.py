@@ -13,10 +13,7 @@ _RETRIES = 2
 
 
 def prepare(builder: Any, way_out: str) -> None:
-    """Downloads and prepares a `tfds.builder`'s data set if it is not there.
-
-    If it can't be had, an OSError says the way out, a sentence or more.
-    """
+    """Downloads a `tfds` data set if need be; an OSError tells the way out."""
     # Slow to import, and needed by who has a builder alone.
     import tensorflow_datasets as tfds
     from tensorflow_datasets.core.download import downloader

@@ -58,8 +58,8 @@ def hold(
     lease is over. The lock ends by `release`, with its context, or with the
     process, unless by a signal.
 
-    Messages say what this process does, such as "trains", and what it is the
-    lock `of`. `renew`, `lease` and `settle` are seconds: between two renewals,
+    Messages say what this process does, such as "trains", and what the lock is
+    `of`. `renew`, `lease` and `settle` are seconds: between two renewals,
     without one until others take over, and until it is clear who has won, where
     there are no locks. It raises HeldError if another process holds the lock,
     and OSError if its file can't be written.
@@ -114,7 +114,7 @@ class Lock:
     def pass_fds(self) -> tuple[int, ...]:
         """What `subprocess.Popen` gives a child that is to hold it as well.
 
-        The next holder waits for its end. In a bucket there is none.
+        The next holder waits for the child's end. Buckets have nothing to give.
         """
         return () if self._descriptor is None else (self._descriptor,)
 

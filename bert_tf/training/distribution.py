@@ -147,9 +147,8 @@ def cluster_watched() -> Iterator[None]:
 def left_together(strategy: tf.distribute.Strategy) -> Iterator[None]:
     """Keeps a worker that is done, until all workers of a cluster are.
 
-    Else others, which still read of its last reduction, would take it for one
-    that crashed. All have to leave at the same places; by an error each leaves
-    at once.
+    Otherwise those that still read of its last reduction would take it for a
+    crashed one. All leave at the same places; by an error each leaves at once.
     """
     try:
         yield

@@ -76,8 +76,9 @@ def predict(
 ) -> Iterator[dict[str, np.ndarray]]:
     """Applies a function to a finite dataset, batch by batch, in order.
 
-    It maps a replica's batch to {name: [rows, ...]}, and is traced once for all
-    its datasets. Yielded is the same of each global batch, without filling.
+    The function maps a replica's batch to {name: [rows, ...]}, and is traced
+    once for all its datasets. This yields the same of global batches, without
+    filling.
     """
     step = _predict_step(strategy, function)
     # By the dataset's shapes: those of its batches differ where they are cut.

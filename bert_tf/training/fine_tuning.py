@@ -193,9 +193,9 @@ def predict(
 ) -> Iterator[dict[str, np.ndarray]]:
     """Applies a function to all records of a split, in order.
 
-    It maps a replica's batch to {name: [rows, ...]}, and is traced once for all
-    its calls. Yielded is the same of each batch, without filling. The batch
-    size is over all replicas.
+    The function maps a replica's batch to {name: [rows, ...]}, and is traced
+    once for all its calls. This yields the same of global batches, without
+    filling.
     """
     data = run.data[split]
     # What there are, evenly over the replicas: the rest would be filling.

@@ -98,9 +98,9 @@ def make_train_steps(
     Model and optimizer, built, were made in the strategy's scope. The dataset
     is distributed and endless, consumed in order, a batch a step. The dropout
     masks of a step are a function of (seed, step, replica, micro-batch).
-    `accumulate` counts micro-batches per step and replica; they save memory and
-    leave the update the same. XLA compiles the passes once for every shape, for
-    TPUs always.
+    `accumulate` micro-batches per step and replica save memory and leave the
+    update the same. XLA compiles the passes once for every shape; for TPUs it
+    always does.
     """
     is_tpu = distribution.is_tpu(strategy)
     passes = passes_of(strategy, use_xla)

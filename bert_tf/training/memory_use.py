@@ -117,7 +117,7 @@ def check_room_for_steps(memory: Memory, replicas: int, received: str) -> None:
     """Raises InputError where steps on CPUs need more memory than there is.
 
     The estimate is rather too small, and running out ends the process without a
-    word; accelerators say so. The error names what was `received`.
+    word; accelerators say so themselves. The error names what was `received`.
     """
     size = replicas * memory.total
     if size > available_memory():
@@ -175,7 +175,7 @@ def _read(path: str) -> str:
 def choose(rows: int, fits: Callable[[int], bool]) -> int:
     """Returns how many micro-batches to cut a replica's batch into.
 
-    Whether there is memory is asked about all rows, then a few divisors.
+    `fits` is asked about all `rows`, then about a few of their divisors.
     """
     # By itself: the whole batch may fit where its half does not, which needs
     # the gradients of the other half as well.

@@ -2,8 +2,7 @@
 
 The losses are of masked words and of what two segments have to do with each
 other. Records are checked before any work. Shapes: B batch, S sequence length,
-P predictions per row, V vocabulary, K sequences per row, 1 where they are not
-packed.
+P predictions per row, V vocabulary, K sequences packed in a row, or 1.
 """
 
 import dataclasses

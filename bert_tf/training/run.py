@@ -35,15 +35,14 @@ def run(
     Blocks of 100 to 1000 steps suit TPUs, where each costs a round trip;
     elsewhere short ones cost nothing. A hook is due at the multiples of its
     period and at the end, or at given steps. It takes the step and the block's
-    scalars, with the block's number of `steps` and its `seconds`. The saving
-    one is called after the others, and where a signal or a hook's error ends
-    the run.
+    scalars, with the block's number of `steps` and its `seconds`. `save` is
+    called after the others, and where a signal or a hook's error ends the run.
 
     All workers of a cluster need hooks due at the same steps: a reduction of
     one worker's block finds its partners in the same block of the others. Where
-    one says that the run is to end, all workers' must. By `agree`, of
-    `distribution.agreement`, all stop after the same block when one of them
-    gets a signal.
+    one says that the run is to end, all workers' must. By
+    `distribution.agreement` all stop after the same block when one gets a
+    signal.
 
     Returns:
         The step where the run ended.

@@ -230,7 +230,7 @@ class Session:
     ) -> int:
         """Returns into how many micro-batches memory makes us cut a batch.
 
-        A run that goes on keeps its number: each draws dropout of its own.
+        A resumed run keeps its number: each micro-batch draws its own dropout.
         """
         rows = self.plan.batch_size // self.strategy.num_replicas_in_sync
         path = os.path.join(self.folder, "micro_batches.txt")
@@ -306,7 +306,7 @@ class Session:
         )
 
     def _lacks_evaluation(self, step: int) -> bool:
-        """Whether one is due that metrics.jsonl has no line of."""
+        """Whether one is due of which metrics.jsonl has no line yet."""
         is_due = step % self.eval_steps == 0 or step == self.stop
         return bool(
             step and is_due and progress.last_evaluation(self.folder) < step

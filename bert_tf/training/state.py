@@ -15,13 +15,12 @@ from absl import logging
 
 
 class TrainState:
-    """Everything that a run needs to go on where it stopped.
+    """All that a run needs to go on; variables are saved under their paths.
 
-    Variables are saved under their paths, and the newest `keep` checkpoints
-    stay. A run can't be resumed with another seed, which is that of the data
-    order. With a batch size it goes on from the original's checkpoints too,
-    which tell no data position. Moments that a checkpoint has of `untrained`
-    variables are left out.
+    The newest `keep` checkpoints stay. A run can't be resumed with another
+    seed, that of the data order. With a batch size it goes on from the
+    original's checkpoints too, which tell no data position. Moments that a
+    checkpoint has of `untrained` variables are left out.
     """
 
     def __init__(
