@@ -28,7 +28,6 @@ def _place(name: str) -> pathlib.Path:
 
 
 def _scripts() -> dict[str, pathlib.Path]:
-    """Returns the path of each script by its name."""
     return {path.stem: path for path in sorted(_place("scripts").glob("*.py"))}
 
 
@@ -39,7 +38,6 @@ def _purpose(script: pathlib.Path) -> str:
 
 
 def _listing() -> str:
-    """Returns what there is to run."""
     rows = {name: _purpose(path) for name, path in _scripts().items()}
     rows["configs"] = _ABOUT_CONFIGS
     width = max(map(len, rows))
@@ -63,7 +61,6 @@ def _end(message: str) -> None:
 
 
 def _copy_configs(arguments: list[str]) -> None:
-    """Copies flagfiles and models' configs to where the user is."""
     if len(arguments) > 1 or (arguments and arguments[0].startswith("-")):
         _end(
             "Give one folder, or none for ./configs. Received: "

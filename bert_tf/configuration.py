@@ -125,11 +125,9 @@ class BertConfig:
     def from_dict(cls, values: Mapping[str, Any]) -> "BertConfig":
         """Returns the config of a parsed bert_config.json.
 
-        That of Hugging Face's config.json as well, with the numerics that the
-        original gives to its words: "gelu" is the tanh form.
-
-        Raises:
-            InputError: A value is bad, or may mean another model than BERT.
+        It takes Hugging Face's config.json as well, with the numerics that the
+        original gives to its words: "gelu" is the tanh form. It raises
+        InputError where a value is bad, or may mean another model than BERT.
         """
         cls.check_is_bert(values)
         fields = {field.name for field in dataclasses.fields(cls)}
@@ -150,12 +148,7 @@ class BertConfig:
     def of_file(
         cls, values: Mapping[str, Any], given: Collection[str]
     ) -> "BertConfig":
-        """Returns a config; errors say which values the file does not have.
-
-        Args:
-            values: by name of field.
-            given: names of those in the file.
-        """
+        """Returns a config; errors say which values are not `given` ones."""
         fields = dataclasses.fields(cls)
         _check({f.name: f.default for f in fields} | dict(values), given)
         return cls(**values)
@@ -167,12 +160,7 @@ class BertConfig:
 
     @classmethod
     def from_file(cls, values: Mapping[str, Any], path: str) -> "BertConfig":
-        """Returns the config in a file; errors and log lines name the file.
-
-        Args:
-            values: of the file.
-            path: of the file.
-        """
+        """Returns the config in a file; errors and log lines name the path."""
         try:
             config = cls.from_dict(values)
         except ValueError as error:
@@ -183,11 +171,7 @@ class BertConfig:
 
     @classmethod
     def check_is_bert(cls, values: Mapping[str, Any]) -> None:
-        """Raises InputError if a config names another model, or another form.
-
-        Args:
-            values: of a bert_config.json, or of a config.json of transformers.
-        """
+        """Raises InputError if a config, ours or transformers', is no BERT."""
         kind = values.get("model_type") or "bert"
         architectures = values.get("architectures") or []
         if not isinstance(architectures, list):
@@ -269,7 +253,6 @@ def read_json_file(path: str) -> dict[str, Any]:
 
 
 def _check_keys(values: Collection[str], fields: Collection[str]) -> None:
-    """Raises InputError for keys that nobody knows."""
     known = {*fields, *_HARMLESS_KEYS, *_ONE_VALUE, *_POOLER_KEYS}
     unknown = sorted(set(values) - known)
     for i, key in enumerate(unknown):
@@ -324,12 +307,7 @@ def _say_once(line: str) -> None:
 
 
 def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
-    """Raises InputError if a value is bad, or two do not go together.
-
-    Args:
-        values: of all fields.
-        given: names of those that are not defaults.
-    """
+    """Raises InputError if a value is bad, or two do not go together."""
 
     def received(*names: str) -> str:
         said = (
@@ -379,7 +357,6 @@ def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
 
 
 def _check_activation(name: str, value: Any) -> None:
-    """Raises InputError if nothing computes what a field names."""
     if value not in ACTIVATIONS:
         raise InputError(
             f"`{name}` must be one of {', '.join(ACTIVATIONS)}. "

@@ -11,11 +11,7 @@ from bert_tf.errors import InputError
 def check(package: str, extra: str, purpose: str) -> None:
     """Raises InputError that names the extra where a package is missing.
 
-    Args:
-        package: As it is imported.
-        extra: Of setup.cfg, which installs it.
-        purpose: What needs it: the beginning of a sentence that goes on with
-            "need".
+    The purpose begins the sentence that goes on with "need".
     """
     if importlib.util.find_spec(package) is None:
         raise InputError(

@@ -2,10 +2,8 @@
 
 What is to be PATH is written as PATH.tmp, which is renamed at the end and
 removed after an error. What a killed process left under that name, the next run
-of the same command replaces. Two processes never write the same: on a disk the
-second is refused.
-
-A full disk is an OSError that names what could not be written.
+of the same command replaces. On a disk a second process that writes the same is
+refused. A full disk is an OSError that names what could not be written.
 """
 
 import contextlib
@@ -42,13 +40,8 @@ def new_file(
 ) -> Iterator[IO[Any]]:
     """Opens a file that appears under its name when it is complete.
 
-    Args:
-        path: Of the file, local or in a bucket.
-        mode: "wb", or "w" for text in UTF-8.
-
-    Raises:
-        InputError: Another process writes it.
-        OSError: It can't be written.
+    The mode is "wb", or "w" for text in UTF-8. It raises InputError if another
+    process writes the file, and OSError if it can't be written.
     """
     path = os.fspath(path)
     if mode not in ("w", "wb"):
@@ -76,8 +69,8 @@ def new_file(
 class _Output(io.RawIOBase):
     """A file whose errors name what it is to become.
 
-    It has no `fileno`: NumPy would write past it, with errors that don't say
-    whether the disk is full. In a bucket it can't be written back and forth.
+    Without `fileno` NumPy can't write past it, with errors that don't say
+    whether the disk is full. In a bucket it is written in one direction only.
     """
 
     def __init__(self, file: Any, path: str):
@@ -220,14 +213,10 @@ def new_folder(
 ) -> Iterator[str]:
     """Yields a local folder that becomes `path` when it is complete.
 
-    Args:
-        path: A new folder or an empty one, local or in a bucket.
-        overwrite: Whether one that is there goes, at the end.
-        size: Bytes that will be written at least, for which there must be room.
-
-    Raises:
-        InputError: There are files, or another process writes the folder.
-        OSError: It can't be written.
+    The path is that of a new folder or an empty one, local or in a bucket; with
+    `overwrite` one with files goes, at the end. There must be room for `size`
+    bytes. It raises InputError if there are files, or another process writes
+    the folder, and OSError if it can't be written.
     """
     path = os.fspath(path).rstrip("/")
     if path and not file_systems.is_remote(path):
@@ -318,13 +307,9 @@ def remove_leftovers(
 ) -> None:
     """Removes what killed processes left half-written in a run's folder.
 
-    Only what this program writes before a file has its name: NAME.tmp,
-    NAME.tmp123 of earlier versions, and NAME.part0 of records that are
-    shuffled. What another process is writing stays.
-
-    Args:
-        folder: Of the run; it need not exist.
-        names: Of the run's files, with * and ? as in a shell.
+    That is only what this program writes before a file has its name: NAME.tmp,
+    NAME.tmp123 of earlier versions, and NAME.part0 of shuffled records. Names
+    may hold * and ? as in a shell. What others are writing stays.
     """
     folder, patterns = os.fspath(folder), list(names)
     system = file_systems.of(folder)

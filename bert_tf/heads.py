@@ -1,6 +1,4 @@
-"""BERT with a head for each kind of task.
-
-Shapes as in modeling.py.
+"""BERT with a head for each kind of task; shapes as in modeling.py.
 
 Variables of the released checkpoints have their released names; those of
 fine-tuned models have the names that the original's scripts gave them. Heads
@@ -162,12 +160,9 @@ class BertPretrainer(Model):
     def call(self, inputs, dropout_seed=None, training=None):
         """Returns float32 logits of words [B, P, V] and of sentences [B, 2].
 
-        Args:
-            inputs: what `Bert` takes, and int32 `masked_lm_positions` [B, P].
-                Where rows hold K sequences also `cls_positions` [B, K]: there
-                are logits for each, [B, K, 2].
-            dropout_seed: int32 [2], or None for no dropout.
-            training: as of `Bert`.
+        The inputs are those of `Bert`, and int32 `masked_lm_positions` [B, P].
+        Where rows hold K sequences they also have `cls_positions` [B, K], and
+        there are logits for each, [B, K, 2].
         """
         inputs = model_inputs.standard(inputs, needs=("masked_lm_positions",))
         dropout_seed = self._drawn.unless(dropout_seed, training)
@@ -365,15 +360,10 @@ class BertMultipleChoice(Model):
         self.built = True
 
     def call(self, inputs, dropout_seed=None, training=None):
-        """Returns float32 logits [B, K].
+        """Returns float32 logits [B, K] for inputs of `Bert`, each [B, K, S].
 
         A row without a token is no choice, and fills up a problem that has
         fewer than K: its logit is so low that softmax gives 0.
-
-        Args:
-            inputs: as of `Bert`, each [B, K, S].
-            dropout_seed: int32 [2], or None for no dropout.
-            training: as of `Bert`.
         """
         inputs = model_inputs.standard(inputs, rank=3)
         dropout_seed = self._drawn.unless(dropout_seed, training)

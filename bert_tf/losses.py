@@ -17,10 +17,8 @@ def classification(
 ) -> Sums:
     """Cross entropy and correct answers, each weighted, summed.
 
-    Args:
-        logits: float32 [..., C].
-        labels: int32 [...].
-        weights: float32 [...]; 0 leaves an entry out.
+    The logits are float32 [..., C], the labels int32 [...], and the weights
+    float32 [...], where 0 leaves an entry out.
     """
     labels, weights = tf.reshape(labels, [-1]), tf.reshape(weights, [-1])
     entropy, best = cross_entropy(
@@ -41,12 +39,9 @@ def multi_label(
 ) -> Sums:
     """Cross entropy of the labels each for itself, and rows without a mistake.
 
-    Args:
-        logits: float32 [B, C].
-        labels: int32 [B, C]; 1 where a row has the label, or 0.
-        weights: float32 [B]; 0 leaves a row out.
-        label_weights: float32 [C]; what the loss is multiplied by where a row
-            has the label.
+    The logits are float32 [B, C]. The labels are int32 [B, C], 1 where a row
+    has the label, or 0. The weights are float32 [B], where 0 leaves a row out.
+    `label_weights`, float32 [C], multiply the loss where a row has the label.
     """
     entropy = tf.nn.weighted_cross_entropy_with_logits(
         tf.cast(labels, tf.float32), logits, label_weights
@@ -64,15 +59,10 @@ def cross_entropy(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns -log softmax(logits)[label] of each row, and its best class.
 
-    TensorFlow's own kernel for sparse labels takes three times as long on
-    CPUs, and over a vocabulary it was the longest part of a step of BERT-tiny.
-
-    Args:
-        logits: float32 [B, C].
-        labels: int32 [B].
-
-    Returns:
-        float32 [B] and int32 [B].
+    These are float32 [B] and int32 [B], of float32 logits [B, C] and int32
+    labels [B]. TensorFlow's own kernel for sparse labels takes three times as
+    long on CPUs, and over a vocabulary it was the longest part of a step of
+    BERT-tiny.
     """
     probabilities = tf.nn.softmax(logits)
     best = tf.argmax(logits, axis=-1, output_type=labels.dtype)

@@ -114,9 +114,8 @@ def block_diagonal_mask(sequence_ids: tf.Tensor) -> tf.Tensor:  # [B, S]
 class Encoder(keras.layers.Layer):
     """A stack of transformer layers; one may stand in it more than once.
 
-    Attributes:
-        remat: Whether the backward pass computes what is inside a layer again,
-            with the same dropout, instead of keeping it.
+    With `remat` the backward pass computes what is inside a layer again, with
+    the same dropout, instead of keeping it.
     """
 
     def __init__(self, stack: Iterable[layers.TransformerLayer], **kwargs: Any):
@@ -183,10 +182,9 @@ class Bert(keras.Model):
     """BERT without a head.
 
     Attributes:
-        skips_padding: Whether what a layer does for each token by itself is
-            done for tokens only: the same numbers in less time, where shapes
-            may be others in each batch. What it returns for padding is then
-            not to be read.
+        skips_padding: Whether layers compute tokens only: the same numbers in
+            less time, where shapes may differ from batch to batch. What is
+            returned for padding is then not to be read.
     """
 
     def __init__(self, config: BertConfig, name: str = "bert", **kwargs: Any):
@@ -262,12 +260,9 @@ class Bert(keras.Model):
     def mask(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
         """Returns what is added to scores: -10000 where one sees no other.
 
-        Args:
-            inputs: As of `call`.
-
-        Returns:
-            float32 [B, 1, 1, S], or [B, 1, S, S] where rows hold several
-            sequences, none of which sees the others.
+        The inputs are those of `call`. The mask is float32 [B, 1, 1, S], or [B,
+        1, S, S] where rows hold several sequences, none of which sees the
+        others.
         """
         if "sequence_ids" in inputs:
             return block_diagonal_mask(inputs["sequence_ids"])

@@ -46,14 +46,12 @@ def clip_by_global_norm(
 ) -> tuple[list[tf.Tensor], tf.Tensor]:
     """Scales all gradients down together if their joint norm is over `limit`.
 
-    Otherwise than the original where it fine-tunes on CPUs and GPUs: its
-    gradient of the word embeddings has a row for each piece of the batch, and
-    rows of one piece that comes several times count in the norm by
-    themselves. Here they are summed first, as on its TPUs and in its
-    pre-training, because the norm is that of the gradient, however it is kept.
-
-    Returns:
-        The gradients, and the norm before clipping, a float32 scalar.
+    Returns them, and the norm before clipping, a float32 scalar. The gradient
+    of the word embeddings has a row for each piece of the batch. Where the
+    original fine-tunes on CPUs and GPUs, rows of one piece that comes several
+    times count in the norm by themselves. Here they are summed first, as on its
+    TPUs and in its pre-training, because the norm is that of the gradient,
+    however it is kept.
     """
     # 2 * l2_loss is the sum of squares, without a squared copy.
     squares = [tf.cast(2 * tf.nn.l2_loss(g), tf.float32) for g in gradients]
@@ -78,16 +76,11 @@ GOOD_STEPS = "loss_scale/good_steps"
 class LossScale:
     """A factor that halves at an overflow and doubles after quiet steps.
 
-    Micikevicius et al., 2018, https://arxiv.org/abs/1710.03740, section 3.2.
+    It starts at `initial`, a power of two, and doubles after `period` steps
+    (Micikevicius et al., 2018, https://arxiv.org/abs/1710.03740, section 3.2).
     """
 
     def __init__(self, initial: float = 2.0**15, period: int = 2000):
-        """Takes where to start.
-
-        Args:
-            initial: the first factor, a power of two.
-            period: steps without overflow before the factor doubles.
-        """
         self.initial = initial
         self.period = period
 
@@ -102,13 +95,9 @@ class LossScale:
     ) -> dict[str, tf.Tensor]:
         """Calls `update` unless the gradients overflowed; adapts the factor.
 
-        Args:
-            norm: of the gradients, the same on all replicas.
-            update: assigns to variables.
-
-        Returns:
-            `gradient_norm`, 0 where the step is skipped; `loss_scale`, the
-            factor of this step; `skipped_steps`, 0 or 1.
+        The norm is that of the gradients, the same on all replicas. Returns
+        `gradient_norm`, 0 where the step is skipped; `loss_scale`, the factor
+        of this step; and `skipped_steps`, 0 or 1.
         """
         finite = tf.math.is_finite(norm)
 
@@ -142,11 +131,7 @@ SLOTS: set[str] = set()
 
 
 def slot_of(name: str) -> tuple[str, str] | None:
-    """Says whose state a tensor of a checkpoint is, if it is an optimizer's.
-
-    Returns:
-        (variable, slot), such as ("output_bias", "adam_m"); None of a weight.
-    """
+    """Splits a moment's name into ("output_bias", "adam_m"); else None."""
     variable, _, slot = name.rpartition("/")
     return (variable, slot) if variable and slot in SLOTS else None
 
@@ -158,11 +143,25 @@ class Optimizer:
     how it updates one variable. Saving, resuming and telling weights from
     moments follow from these names.
 
+    Args:
+        schedule: The learning rate.
+        weight_decay_rate: That of the variables which `decays` names.
+        beta_1: Share of the first moment that is kept.
+        beta_2: Share of the second moment that is kept.
+        epsilon: Added to the root of the second moment.
+        clip_norm: Longest joint norm of the gradients.
+        exclude_from_weight_decay: Patterns of names, matched anywhere.
+        clipping: "global" clips the gradient of the whole batch. "per_replica"
+            clips that of each replica's own rows, and adds them up, as the
+            original did on TPUs. (It averages nothing: it bypasses
+            CrossShardOptimizer.compute_gradients. To Adam and LAMB only the
+            sum's size beside epsilon differs.)
+        rate_of: Name of a variable -> factor of its learning rate.
+        loss_scale: Multiplies the loss of a float16 run; else None.
+
     Attributes:
-        slot_names: what it keeps of each variable, such as two moments.
-        variables: those that it updates.
-        slots: the moments, by their names in checkpoints.
-        loss_scale: multiplies the loss of a float16 run; else None.
+        slot_names: What it keeps of each variable, such as two moments.
+        slots: The moments, by their names in checkpoints.
     """
 
     slot_names: tuple[str, ...] = ()
@@ -185,24 +184,6 @@ class Optimizer:
         rate_of: Callable[[str], float] = lambda name: 1.0,
         loss_scale: LossScale | None = None,
     ):
-        """Takes the numbers of the formula.
-
-        Args:
-            schedule: the learning rate.
-            weight_decay_rate: of the variables that `decays` says.
-            beta_1: share of the first moment that is kept.
-            beta_2: share of the second moment that is kept.
-            epsilon: added to the root of the second moment.
-            clip_norm: longest joint norm of the gradients.
-            exclude_from_weight_decay: patterns of names, matched anywhere.
-            clipping: "global" clips the gradient of the whole batch.
-                "per_replica" clips that of each replica's own rows, and adds
-                them up, as the original did on TPUs. (It averages nothing:
-                it bypasses CrossShardOptimizer.compute_gradients. To Adam and
-                LAMB only the sum's size beside epsilon differs.)
-            rate_of: name of a variable -> factor of its learning rate.
-            loss_scale: of float16 runs.
-        """
         if clipping not in CLIPPING:
             raise InputError(
                 f"`clipping` must be one of {', '.join(CLIPPING)}. "
@@ -242,11 +223,9 @@ class Optimizer:
     ) -> list[tf.Tensor]:
         """Clips a replica's share of the gradients, if that is asked for.
 
-        Args:
-            gradients: of this replica's rows; those of all replicas are to be
-                summed. With as many predictions on each, `replicas` times as
-                much is the gradient of the mean over its own rows.
-            replicas: how many there are.
+        The gradients are of this replica's rows; those of all replicas are to
+        be summed. With as many predictions on each, `replicas` times as much is
+        the gradient of the mean over its own rows.
         """
         if self.clipping == "global":
             return list(gradients)
@@ -258,15 +237,10 @@ class Optimizer:
     ) -> dict[str, tf.Tensor]:
         """Clips the gradients and updates the variables.
 
-        Called in replica context, by every replica with the same gradients.
-
-        Args:
-            gradients: one per variable, already summed over replicas.
-            step: int64 scalar, the number of steps made before this one.
-
-        Returns:
-            `learning_rate` and `gradient_norm`, float32 scalars, and what the
-            loss scale adds.
+        Every replica calls it, in replica context, with the same gradients,
+        already summed over replicas. The step, an int64 scalar, is the number
+        of steps made before this one. Returns `learning_rate` and
+        `gradient_norm`, float32 scalars, and what the loss scale adds.
         """
         clipped, norm = clip_by_global_norm(gradients, self.clip_norm)
         if self.clipping == "global":

@@ -41,7 +41,11 @@ class Meter:
 
 
 class Phase:
-    """Counts what is done, and logs it at most every ten seconds."""
+    """Counts what is done, and logs it at most every ten seconds.
+
+    A line says what it is `doing`, such as "Answering", and how many of a
+    `unit`, such as "windows", are done. Only processes where `is_shown` log.
+    """
 
     def __init__(
         self,
@@ -50,14 +54,6 @@ class Phase:
         total: int | None = None,
         is_shown: bool = True,
     ):
-        """Takes what is said.
-
-        Args:
-            doing: Such as "Answering".
-            unit: Such as "windows".
-            total: How many there are, where it is known.
-            is_shown: Whether this process is the one that logs.
-        """
         self._doing, self._unit, self._total = doing, unit, total
         self._is_shown = is_shown
         self._done = 0
@@ -106,11 +102,7 @@ def tracked(
 
 @contextlib.contextmanager
 def lasting(doing: str) -> Iterator[None]:
-    """Says how long something lasts that can't say how far it is.
-
-    Args:
-        doing: Such as "Writing the SavedModel".
-    """
+    """Logs how long `doing`, such as "Writing the SavedModel", lasts."""
     start = time.monotonic()
     ended = threading.Event()
 

@@ -25,12 +25,12 @@ _WAY_OUT = (
 class Best:
     """Keeps the weights with the best score in `best/`, ties to the earlier.
 
-    The folder holds one checkpoint, the model's files, and results.json, which
-    says its step. The file `checkpoint` says it to TensorFlow.
-
-    Attributes:
-        results: Those of the best evaluation, and its `global_step`; None
-            before the first.
+    The folder holds one checkpoint, the model's files (name -> text), and
+    results.json, which says its step. The file `checkpoint` says it to
+    TensorFlow. What an earlier part of the run kept is taken up. `metric` is
+    the key of the results to be highest, or `lowest`. Processes that do not
+    `write` know the best as well; `results` is None before the first
+    evaluation.
     """
 
     def __init__(
@@ -41,16 +41,6 @@ class Best:
         lowest: bool = False,
         write: bool = True,
     ):
-        """Takes up what a run before this one kept.
-
-        Args:
-            output_dir: The run's folder.
-            metric: The key of the results to be highest.
-            files: Name -> text of what belongs to the model.
-            lowest: Whether the metric is to be lowest instead.
-            write: Whether this process is the one that writes. The others
-                know the best as well.
-        """
         self.folder = os.path.join(output_dir, FOLDER)
         self.metric = metric
         self.files = files
@@ -116,8 +106,7 @@ def clear(output_dir: str) -> None:
 def checkpoint(output_dir: str) -> str | None:
     """Returns the checkpoint that a run kept; None if there is none.
 
-    Raises:
-        InputError: What says which it is, or the checkpoint, is damaged.
+    It raises InputError if that, or what says which it is, is damaged.
     """
     folder = os.path.join(output_dir, FOLDER)
     results = _read_results(folder)

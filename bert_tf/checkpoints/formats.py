@@ -28,10 +28,8 @@ FORMATS = options.CHECKPOINT_FORMATS
 def open_checkpoint(path: str) -> opened.Checkpoint:
     """Opens a checkpoint, finding out what it is.
 
-    Args:
-        path: a TF1 checkpoint, as `checkpoints.find` takes it; the folder of
-            a Hugging Face model, or its file of weights; the folder of a
-            KerasHub preset, or its name.
+    It may be a TF1 checkpoint, as `tf1_files.find` takes it; a Hugging Face
+    model's folder or file of weights; or a KerasHub preset's folder or name.
     """
     for link in (path, f"{path}.index"):
         if os.path.islink(link) and not os.path.exists(link):
@@ -139,7 +137,6 @@ def _is_there(path: str) -> bool:
 
 
 def _is_tf1(path: str) -> bool:
-    """Whether a path is a TF1 checkpoint's prefix, or one of its files."""
     is_file = re.search(r"\.(index|meta|data-\d+-of-\d+)$", path)
     return bool(is_file) or _is_there(f"{path}.index")
 
@@ -152,9 +149,9 @@ class Written:
     """What writing a checkpoint did.
 
     Attributes:
-        weights: names of ours that are in it.
-        left_out: names of the source, ours or foreign, that are not.
-        notes: what is missing or will differ, in sentences.
+        weights: Names of ours that are in it.
+        left_out: Names of the source, ours or foreign, that are not.
+        notes: Sentences on what is missing or will differ.
     """
 
     weights: tuple[str, ...]
@@ -165,8 +162,7 @@ class Written:
 def with_head(source: opened.Checkpoint, head: str) -> opened.Checkpoint:
     """Returns the source with one head's weights only, and the encoder's.
 
-    What belongs to the others goes, too: the moments of training, the names of
-    classes.
+    The moments of training and the names of classes go as well.
     """
     wanted = names.HEADS[head].variables
     prefix = families.of(source.config).prefix
@@ -203,12 +199,9 @@ def write(
 ) -> Written:
     """Writes a checkpoint as a new folder, whole or not at all.
 
-    Args:
-        path: the folder; or, of TF1, a prefix such as .../bert_model.ckpt, by
-            which the original names a checkpoint.
-        output_format: one of FORMATS.
-        source: what to write, with its config.
-        overwrite: whether a folder that is there goes, at the end.
+    A TF1 path may be a prefix such as .../bert_model.ckpt, by which the
+    original names a checkpoint. With `overwrite` an old folder goes, at the
+    end.
     """
     head = names.find_head(source.shapes, source.path)
     config = source.config
@@ -256,7 +249,6 @@ def write(
 def _lost_in_a_preset(
     source: opened.Checkpoint, config: modeling.BertConfig, head: str
 ) -> list[str]:
-    """Says what a preset of KerasHub lacks, or does otherwise."""
     notes = [*keras_hub_names.differences(config, head)]
     if source.vocab is not None and source.do_lower_case:
         notes.append(keras_hub_names.UNCASED_TEXTS)

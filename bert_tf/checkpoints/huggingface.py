@@ -148,13 +148,8 @@ def _check_tied(
 def _labels(values: Mapping[str, Any], head: str) -> tuple[str, ...] | None:
     """Returns the names of the classes, unless they are but numbers.
 
-    Args:
-        values: Of a config.json.
-        head: What the model has. A classifier of one class gives a score,
-            whatever its name, unless a text may have several classes or none.
-
-    Raises:
-        InputError: The classes have no numbers.
+    A classifier of one class gives a score, whatever its name, unless a text
+    may have several. It raises InputError for classes without numbers.
     """
     by_id = values.get("id2label") or {}
     try:
@@ -172,7 +167,6 @@ def _labels(values: Mapping[str, Any], head: str) -> tuple[str, ...] | None:
 
 
 def _open_weights(folder: str) -> tuple[_Shapes, _Reader]:
-    """Returns the shapes of the stored tensors, and what reads one."""
     if tf.io.gfile.exists(os.path.join(folder, _WEIGHTS)):
         return _open_safetensors(folder, [_WEIGHTS])
     if tf.io.gfile.exists(os.path.join(folder, _INDEX)):
@@ -262,7 +256,6 @@ def _open_torch(path: str) -> tuple[_Shapes, _Reader]:
 
 
 def _check_are_tensors(tensors: Any, path: str) -> None:
-    """Raises UnreadableError unless a file maps names to tensors."""
     import torch
 
     if not isinstance(tensors, Mapping):
@@ -299,16 +292,7 @@ def _local(path: str) -> Iterator[str]:
 def write(
     folder: str, source: opened.Checkpoint, config: modeling.BertConfig
 ) -> set[str]:
-    """Writes a folder that transformers loads.
-
-    Args:
-        folder: An empty one.
-        source: What to write. Its names make one head.
-        config: Its architecture.
-
-    Returns:
-        Which of the source's weights were written.
-    """
+    """Fills an empty folder for transformers; returns the names of weights."""
     head = names.find_head(source.shapes, source.path)
     pooler = families.of(config).pooler
     rows = [

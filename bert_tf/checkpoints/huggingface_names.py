@@ -1,10 +1,8 @@
 """The names and the numerics of Hugging Face's BERT.
 
-Shapes as in names.py. A kernel is [in, out] with us and [out, in] there.
-
 `transformers` calls "gelu" the erf form. Checkpoints that were converted from
-the original's, which computes the tanh form, say so all the same; loading
-keeps what the file says.
+the original's, which computes the tanh form, say so all the same; loading keeps
+what the file says. A kernel is [in, out] with us and [out, in] there.
 """
 
 import dataclasses
@@ -31,13 +29,7 @@ ACTIVATIONS = {
 
 
 class Head(NamedTuple):
-    """A head there.
-
-    Attributes:
-        architecture: Its class.
-        has_pooler: Whether transformers builds the pooler of such a model.
-        rows: Its names.
-    """
+    """A head there: its class, whether that builds a pooler, and its names."""
 
     architecture: str
     has_pooler: bool
@@ -98,8 +90,7 @@ _BUFFERS = re.compile(r"\.position_ids$|\.token_type_ids$")
 def table(config: modeling.BertConfig, head: str) -> list[family.Row]:
     """Returns the rows of a model with a head, the pooler's included.
 
-    Raises:
-        InputError: transformers has no such model.
+    It raises InputError where transformers has no such model.
     """
     encoder = families.of(config)
     if encoder.huggingface is None or head not in HEADS:
@@ -118,18 +109,14 @@ def has_pooler(head: str) -> bool:
 
 
 def stored_name(theirs: str, head: str) -> str:
-    """Returns the name that transformers writes into a model's file.
-
-    A model with a head holds its encoder as `bert`; a BertModel is the encoder.
-    """
+    """Returns the name in a model's file, without `bert.` in a BertModel's."""
     return theirs.removeprefix("bert.") if head == "encoder" else theirs
 
 
 def canonical(stored: Iterable[str]) -> dict[str, str]:
     """Returns today's name -> the stored one; buffers are left out.
 
-    Files of a bare BertModel lack `bert.`; those of TF1 times call the layer
-    norm's weights gamma and beta.
+    A bare BertModel's lack `bert.`; those of TF1 times say gamma and beta.
     """
     today = {}
     for name in stored:
@@ -145,11 +132,9 @@ def canonical(stored: Iterable[str]) -> dict[str, str]:
 def find_head(values: Mapping[str, Any], found: Iterable[str]) -> str:
     """Returns the head of a file by its config.json and its names.
 
-    A file that was pre-trained may say that it is for one of the two tasks,
-    as that of bert-base-uncased does, and hold the heads of both.
-
-    Raises:
-        InputError: There is a classifier, and nothing says of what.
+    A pre-trained file may say that it is for one of the two tasks, as that of
+    bert-base-uncased does, and hold the heads of both. It raises InputError if
+    nothing says what a classifier is for.
     """
     found = set(found)
     architectures = values.get("architectures") or []
@@ -178,8 +163,7 @@ def _has(head: str, found: set[str]) -> bool:
 def to_config(values: Mapping[str, Any]) -> modeling.BertConfig:
     """Returns our config for the values of a config.json.
 
-    Raises:
-        InputError: It describes no BERT, or one that computes otherwise.
+    It raises InputError for no BERT, or one that computes otherwise.
     """
     # Whether weights are tied is seen in the tensors.
     modeling.BertConfig.check_is_bert(
@@ -206,13 +190,7 @@ def to_config(values: Mapping[str, Any]) -> modeling.BertConfig:
 def from_config(
     config: modeling.BertConfig, head: str, labels: Iterable[str] | None
 ) -> dict[str, Any]:
-    """Returns the values of a config.json.
-
-    Args:
-        config: ours.
-        head: a key of names.HEADS.
-        labels: names of the classes; None for a regression, or no classes.
-    """
+    """Returns the values of a config.json; `labels` is None for a score."""
     act = next(n for n, own in ACTIVATIONS.items() if own == config.hidden_act)
     values = {
         "architectures": [HEADS[head].architecture],

@@ -79,13 +79,7 @@ def lower_cases(folder: str) -> bool | None:
 def warn_of_others(
     folder: str, values: Mapping[str, Any], do_lower_case: bool | None
 ) -> None:
-    """Warns of what the tokenizer of a folder does otherwise than ours.
-
-    Args:
-        folder: Of the model.
-        values: Of its config.json.
-        do_lower_case: Whether it lower-cases, None if that is not known.
-    """
+    """Warns of what the tokenizer of a folder does otherwise than ours."""
     said = _read_tokenizer_config(folder)
     rules = _read_tokenizer(folder).get("normalizer") or {}
     strips = said.get("strip_accents", rules.get("strip_accents"))
@@ -115,8 +109,7 @@ def write(
 ) -> None:
     """Writes vocab.txt and what AutoTokenizer looks for.
 
-    Raises:
-        InputError: The vocabulary lacks what stands at the ends of a row.
+    It raises InputError if no pieces stand for the ends of a row.
     """
     extras.check("tokenizers", "huggingface", "Folders for transformers")
     # Of use here only, and slow to import.

@@ -24,13 +24,9 @@ _SCHEME = "kaggle://"
 
 
 def find_preset(name: str) -> str | None:
-    """Returns the folder of a preset by its name, downloaded if need be.
+    """Returns the folder of a preset of BERT, downloaded if need be, or None.
 
-    Args:
-        name: such as bert_tiny_en_uncased, or a kaggle:// address.
-
-    Returns:
-        The folder; None if there is no such preset of BERT.
+    The name is such as bert_tiny_en_uncased, or a kaggle:// address.
     """
     extras.check(
         "keras_hub",
@@ -97,7 +93,6 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
 
 
 def _load(folder: str, head: str) -> keras.Model:
-    """Returns KerasHub's model, with its weights."""
     extras.check("keras_hub", "keras_hub", "Presets of KerasHub")
     import keras_hub
 
@@ -152,16 +147,7 @@ def _check_is_bert(values: dict[str, Any], folder: str) -> None:
 def write(
     folder: str, source: opened.Checkpoint, config: modeling.BertConfig
 ) -> set[str]:
-    """Writes a preset.
-
-    Args:
-        folder: an empty one.
-        source: what to write. Its names make one head.
-        config: its architecture.
-
-    Returns:
-        Which of the source's weights were written.
-    """
+    """Fills an empty folder with a preset; returns the names of weights."""
     extras.check("keras_hub", "keras_hub", "Presets of KerasHub")
     import keras_hub
 

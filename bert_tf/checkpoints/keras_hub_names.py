@@ -1,11 +1,8 @@
 """The names and the numerics of KerasHub's BERT.
 
-Shapes as in names.py, and N: heads, H: head size, D = N * H. Attention kernels
-are [D, N, H] and [N, H, D] there, [D, D] with us: the same numbers in the same
-order.
-
-KerasHub has one activation (the tanh form of GELU) and one epsilon (1e-12) in
-the encoder, and others in the head of masked words: the erf form and 1e-5.
+Kernels are as in encoders/bert.py. KerasHub has one activation (the tanh form
+of GELU) and one epsilon (1e-12) in the encoder, and others in the head of
+masked words: the erf form and 1e-5.
 """
 
 from collections.abc import Mapping
@@ -66,11 +63,7 @@ _HEADS: Mapping[str, tuple[family.Row, ...]] = {
 
 
 def table(config: modeling.BertConfig, head: str) -> list[family.Row]:
-    """Returns the rows of a model with a head that KerasHub has.
-
-    Raises:
-        InputError: KerasHub has no such encoder.
-    """
+    """Returns the rows of a model; InputError if KerasHub has no such one."""
     encoder = families.of(config)
     if encoder.keras_hub is None:
         raise InputError(

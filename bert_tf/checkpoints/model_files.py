@@ -42,14 +42,10 @@ class Source(Protocol):
 
 
 def find_config(path: str | None, source: Source | None) -> modeling.BertConfig:
-    """Returns the config in a file, or the checkpoint's if there is no file.
+    """Returns the config in a file, or the source's if there is no file.
 
-    Args:
-        path: of a bert_config.json, or None.
-        source: what the run starts from, or goes on with, or None.
-
-    Raises:
-        InputError: There is neither, or they are of different models.
+    The source is what the run starts from, or goes on with. It raises
+    InputError if there is neither, or they are of different models.
     """
     brought = source.config if source else None
     if path is None:
@@ -82,7 +78,6 @@ def find_config(path: str | None, source: Source | None) -> modeling.BertConfig:
 
 
 def _facts(config: modeling.BertConfig) -> dict[str, Any]:
-    """What a config says of a model, with the name of its family."""
     return dataclasses.asdict(config) | {"encoder": families.of(config).name}
 
 
@@ -92,17 +87,11 @@ def _beside(source: Source | None) -> str:
 
 
 def find_vocab(path: str | None, source: Source | None) -> str:
-    """Returns the text of a vocabulary, or of the checkpoint's.
+    """Returns the text of a vocabulary, or of the source's.
 
-    Words of the user's own may stand in the checkpoint's unused places.
-
-    Args:
-        path: of a vocab.txt, or None.
-        source: what the run starts from, or goes on with, or None.
-
-    Raises:
-        InputError: There is neither, they have other pieces, or the one that
-            counts is no vocabulary.
+    Words of the user's own may stand in the checkpoint's unused places. It
+    raises InputError if there is neither, if they have other pieces, or if the
+    one that counts is no vocabulary.
     """
     brought = source.vocab if source else None
     if path is None:
@@ -126,18 +115,10 @@ def find_records_vocab(
 ) -> str | None:
     """Returns the text of the vocabulary that records were made with.
 
-    Args:
-        path: of a vocab.txt, or None.
-        source: what the run starts from, or goes on with, or None.
-        made_with: SHA-256 of the records' vocabulary, if it is known.
-
-    Returns:
-        What is at `path`, or what the checkpoint brings if that is the same,
-        or that of the run that goes on; None if nothing tells.
-
-    Raises:
-        InputError: The vocabulary at `path`, or of the run, is not that of the
-            records, or the one at `path` not that of the checkpoint.
+    That is what is at `path`, or what a checkpoint brings if its SHA-256 is
+    `made_with`, or that of the run that goes on; None if nothing tells. It
+    raises InputError if the vocabulary at `path`, or of the run, is not that of
+    the records, or the one at `path` not that of the checkpoint.
     """
     if path is not None:
         text = find_vocab(path, source)

@@ -16,11 +16,9 @@ class Head:
     """What a head adds to an encoder's variables.
 
     Attributes:
-        name: What `--head` calls it.
         variables: Name -> letters of its shape.
         reads_pooled: Whether it reads the pooled output; if not, its
             checkpoints may lack the pooler.
-        has_labels: Whether its classes have names.
         parts: Heads that it is made of, and that it goes before. The first is
             the one that is meant where none is named.
     """
@@ -74,7 +72,6 @@ _SENTENCES = {
 
 
 def _output(before: str, outputs: str) -> dict[str, str]:
-    """The variables of a linear layer over vectors."""
     return {
         f"{before}output_weights": f"{outputs}D",
         f"{before}output_bias": outputs,
@@ -111,13 +108,7 @@ for _head in (
 def shapes(
     config: configuration.BertConfig, head: str, num_labels: int = 0
 ) -> dict[str, tuple[int, ...]]:
-    """Returns name -> shape of all variables of an encoder with a head.
-
-    Args:
-        config: its architecture.
-        head: a key of HEADS.
-        num_labels: C.
-    """
+    """Returns name -> shape of all variables of an encoder with a head."""
     letters = families.of(config).names(config.num_hidden_layers)
     letters |= HEADS[head].variables
     sizes = {
@@ -141,11 +132,7 @@ def by_piece(config: configuration.BertConfig) -> set[str]:
 
 
 def find_head(found: Collection[str], path: str) -> str:
-    """Returns the head, a key of HEADS, that a checkpoint's names make.
-
-    Raises:
-        InputError: There are several.
-    """
+    """Returns the key of HEADS that names make; InputError if several do."""
     here = [
         head
         for head in HEADS.values()
@@ -162,12 +149,7 @@ def find_head(found: Collection[str], path: str) -> str:
 
 
 def required(source: configuration.BertConfig | None, head: str) -> str:
-    """Returns a regular expression of what a trained checkpoint must have.
-
-    Args:
-        source: the checkpoint's config, if it has one.
-        head: a key of HEADS.
-    """
+    """Returns a regular expression of what a trained checkpoint must have."""
     return (
         "" if HEADS[head].reads_pooled else families.of(source).all_but_pooler
     )
@@ -176,10 +158,7 @@ def required(source: configuration.BertConfig | None, head: str) -> str:
 def _up_to_a_missing_layer(
     config: configuration.BertConfig, found: Collection[str]
 ) -> configuration.BertConfig:
-    """Returns the config without layers beyond the first that is missing.
-
-    Any number may stand in a file, and memory ends.
-    """
+    """Drops layers after a missing one: any number may stand in a file."""
     count = config.num_hidden_layers
     layers = set(map(families.of(config).layer, found)) - {None}
     return dataclasses.replace(
@@ -195,11 +174,8 @@ def check(
 ) -> None:
     """Raises InputError if a config does not describe the tensors.
 
-    Args:
-        config: that came with them.
-        found: name -> shape. Heads and the pooler may be missing.
-        path: of the checkpoint, for the message.
-        config_path: of the config, if it does not lie beside them.
+    Heads and the pooler may be missing from what was `found`. The message names
+    the config's path where it does not lie beside the checkpoint.
     """
     family = families.of(config)
     short = _up_to_a_missing_layer(config, found)

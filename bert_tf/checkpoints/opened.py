@@ -20,18 +20,14 @@ class Checkpoint:
     """A BERT in a file. Reading it keeps the source's numerics.
 
     Attributes:
-        path: of its file or folder, or the name of a preset.
+        path: Its file or folder, or the name of a preset.
         format: "tf1", "hf" or "keras_hub".
-        shapes: name -> shape of its weights.
-        read: returns the named tensors; weights are float32.
-        config: with the activation and the epsilon that the source computes
-            with; None if it does not come with the weights.
-        vocab: text of its vocab.txt, or None.
-        do_lower_case: whether the model reads lower-cased text, or None where
-            the source does not say.
-        labels: names of the classes, or None.
-        state: names of what only training needs: moments, steps.
-        left_over: foreign names that mean nothing here.
+        read: Returns the named tensors; weights are float32.
+        config: With the source's activation and epsilon; None if it does not
+            come with the weights.
+        do_lower_case: None where the source does not say.
+        state: Names of what only training needs: moments, steps.
+        left_over: Foreign names that mean nothing here.
     """
 
     path: str
@@ -75,13 +71,8 @@ _KINDS = {bool: "true or false", dict: "an object", str: "a text"}
 def read_json(folder: str, name: str, **kinds: type) -> dict[str, Any]:
     """Returns the object in a JSON file; an empty one if there is no file.
 
-    Args:
-        folder: Of the file.
-        name: Of the file.
-        **kinds: Key -> what its value is, where it is there and not null.
-
-    Raises:
-        InputError: It is no text, no JSON, or holds something else.
+    It raises InputError for other content than JSON, and where a value that is
+    there and not null is not of its kind.
     """
     path = os.path.join(folder, name)
     text = read_text(path)

@@ -34,8 +34,7 @@ _OTHERS = {
 def scope(found: Collection[str], path: str) -> str:
     """Returns what stands before `bert/` in a checkpoint's names.
 
-    Raises:
-        InputError: The names are those of another encoder, or of TensorFlow 2.
+    It raises InputError for those of another encoder, or of TensorFlow 2.
     """
     if _OBJECT_GRAPH in found:
         raise InputError(
@@ -67,14 +66,7 @@ def scope(found: Collection[str], path: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Files:
-    """What lies beside checkpoints in a folder; None what does not.
-
-    Attributes:
-        path: of the folder.
-        config: of the model.
-        vocab: text of its vocab.txt.
-        labels: names of its classes.
-    """
+    """What lies beside checkpoints in a folder; None what does not."""
 
     path: str
     config: modeling.BertConfig | None
@@ -105,12 +97,7 @@ _RESTORE = (
 def read_labels(path: str, way_out: str = _RESTORE) -> tuple[str, ...] | None:
     """Returns the names of classes in a labels.txt; None if there is none.
 
-    Args:
-        path: Of the file.
-        way_out: What to do if it is damaged.
-
-    Raises:
-        UnreadableError: It can't be what a training wrote.
+    If no training can have written it, UnreadableError tells the way out.
     """
     text = opened.read_text(path)
     if text is None:
@@ -160,22 +147,13 @@ def write(
 ) -> set[str]:
     """Writes bert_model.ckpt, bert_config.json, vocab.txt and labels.txt.
 
-    Args:
-        folder: an empty one.
-        source: what to write, with the state of its training.
-        config: its architecture.
-
-    Returns:
-        Which of the source's weights were written: all.
+    The folder is empty. All the source's names are written, and returned.
     """
     return _write(os.path.join(folder, PREFIX), source, config)
 
 
 def is_prefix(path: str) -> bool:
-    """Whether a path to write means a checkpoint, not a folder for one.
-
-    That is how the original names what it reads: .../bert_model.ckpt.
-    """
+    """Whether a path to write means a prefix, such as .../bert_model.ckpt."""
     return path.endswith(".ckpt") and not tf.io.gfile.isdir(path)
 
 
@@ -188,16 +166,8 @@ def write_prefix(
     """Writes a checkpoint of this prefix, with its files beside it.
 
     That is how the original's archives hold them. Other files of the folder
-    stay as they are.
-
-    Args:
-        prefix: such as .../bert_model.ckpt.
-        source: what to write, with the state of its training.
-        config: its architecture.
-        overwrite: whether files that are there are replaced.
-
-    Returns:
-        Which of the source's weights were written: all.
+    stay as they are; files of the same names only go if `overwrite` is set. All
+    the source's names are written, and returned.
     """
     folder = os.path.dirname(prefix) or "."
     own = [f"{os.path.basename(prefix)}.index", CONFIG, VOCAB, LABELS]

@@ -13,7 +13,7 @@ import numpy as np
 
 
 class Source(Protocol):
-    """A checkpoint of any format, as bert_tf/interop opens them."""
+    """A checkpoint of any format, opened."""
 
     @property
     def path(self) -> str:
@@ -63,14 +63,8 @@ def restore_weights(
 ) -> Report:
     """Sets variables from a checkpoint, by name.
 
-    Args:
-        variables: of the model.
-        source: the checkpoint, opened.
-        required: regular expression; variables whose name matches must be in
-            the checkpoint. The others, heads, may start from random values.
-
-    Returns:
-        What was restored and what was not.
+    Variables whose names match the regular expression `required` must be there.
+    The others, heads, may start from random values.
     """
     report = compare(variables, source, required)
     wanted = {v.path: v for v in variables}
@@ -118,7 +112,6 @@ def compare(
 
 
 def _some(texts: Sequence[str], separator: str = ", ") -> str:
-    """Names the first three."""
     more = [f"and {len(texts) - 3} more"] * (len(texts) > 3)
     return separator.join([*texts[:3], *more])
 

@@ -18,10 +18,7 @@ def moments_of(names: Collection[str], variables: Collection[str]) -> set[str]:
 def check(prefix: str, wanted: Set[str], stored: Set[str]) -> None:
     """Raises InputError unless a checkpoint has what a run has, by name.
 
-    Args:
-        prefix: Of the checkpoint.
-        wanted: Names of the run: of weights, moments, step, data position.
-        stored: Names in the checkpoint.
+    That is weights, moments, the step, and the position in the data.
     """
     ours, theirs = wanted - stored, stored - wanted
     if not ours and not theirs:
@@ -40,7 +37,6 @@ def check(prefix: str, wanted: Set[str], stored: Set[str]) -> None:
 
 
 def _weights(ours: Set[str], theirs: Set[str]) -> str:
-    """Says how the models differ."""
     here, there = (
         [name for name in names if tf1_files.is_weight(name)]
         for names in (ours, theirs)
@@ -97,7 +93,6 @@ def _state(ours: Set[str], theirs: Set[str]) -> str:
 
 
 def _listed(names: Collection[str]) -> str:
-    """Returns the first names, and how many others there are."""
     first = sorted(names)[:_MOST_LISTED]
     if len(names) > len(first):
         first.append(f"and {len(names) - len(first)} more")

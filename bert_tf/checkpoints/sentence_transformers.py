@@ -2,7 +2,7 @@
 
 `modules.json` beside a Hugging Face model lists what computes a vector: the
 model, then pooling (`1_Pooling/config.json`), then maybe unit length. How much
-of a text is read stands in `sentence_bert_config.json`, or since version 6 in
+is read stands in `sentence_bert_config.json`, or since version 6 in
 `tokenizer_config.json`.
 """
 
@@ -34,13 +34,10 @@ _WAY_OUT = "Give --unit, and maybe --normalize, for vectors made otherwise."
 
 @dataclasses.dataclass(frozen=True)
 class Vectors:
-    """How a text gets its vector.
+    """How a text gets its vector, which has length 1 if `normalize` is set.
 
-    Attributes:
-        unit: What has one, of features.UNITS; here "mean" or "cls".
-        normalize: Whether it has the length 1.
-        max_seq_length: How many pieces of a text are read.
-        features: Of which layers, a key of features.CHOICES.
+    The unit, of features.UNITS, is "mean" or "cls" here. `max_seq_length`
+    counts the pieces that are read; `features` is a key of features.CHOICES.
     """
 
     unit: str
@@ -52,16 +49,9 @@ class Vectors:
 def choose(path: str, given: Mapping[str, Any], default: Vectors) -> Vectors:
     """Returns what is given, else what the model's folder says, else defaults.
 
-    To vectors of another unit than the folder's applies but its length.
-
-    Args:
-        path: Of a checkpoint, of any format.
-        given: Name of an attribute -> what the user says, or None.
-        default: Where neither says it.
-
-    Raises:
-        InputError: No unit is given, and that of the folder is not computed
-            here.
+    What is given maps names of attributes to values or None. A unit other than
+    the folder's takes only its length. It raises InputError if no unit is
+    given, and that of the folder is not computed here.
     """
     said = {name: x for name, x in given.items() if x is not None}
     root = find(path)
@@ -94,9 +84,7 @@ def _own(root: str, unit: str | None) -> dict[str, Any]:
 def find(path: str) -> str | None:
     """Returns the folder of sentence-transformers that a model is of.
 
-    Args:
-        path: Of a checkpoint: the folder itself, or that of the model in it,
-            such as `0_Transformer`; or of the file of weights.
+    The path is that folder, its `0_Transformer`, or a file of weights.
     """
     if os.path.basename(path) in huggingface.FILES:
         path = os.path.dirname(path) or "."
@@ -112,11 +100,7 @@ def find(path: str) -> str | None:
 
 
 def read(root: str) -> Vectors:
-    """Returns how the model of a folder makes vectors.
-
-    Raises:
-        InputError: In a way that is not computed here. Says what it is.
-    """
+    """Returns how a model makes vectors; InputError if not computed here."""
     modules = _modules(root)
     kinds = [str(x.get("type")).rpartition(".")[2] for x in modules]
     rest = {*kinds[2:]} - {"Normalize"}
@@ -134,7 +118,6 @@ def read(root: str) -> Vectors:
 
 
 def _modules(root: str) -> list[dict[str, Any]]:
-    """Returns the list in modules.json; an empty one if there is no file."""
     path = os.path.join(root, MODULES)
     text = opened.read_text(path)
     if text is None:
@@ -188,12 +171,7 @@ def _check_normalize(folder: str) -> None:
 
 
 def _check_model(root: str, folder: str) -> None:
-    """Raises InputError where texts are read in another way than here.
-
-    Args:
-        root: The folder of modules.json.
-        folder: That of the Hugging Face model.
-    """
+    """Raises InputError where texts are read in another way than here."""
     problem = None
     said = opened.read_json(folder, _OF_MODEL)
     tokenizer = opened.read_json(folder, _OF_TOKENIZER)
@@ -219,7 +197,6 @@ def _check_model(root: str, folder: str) -> None:
 
 
 def _longest(root: str) -> int:
-    """Returns how many pieces of a text are read."""
     (first, *_) = _modules(root)
     folder = os.path.join(root, str(first.get("path", "")))
     length = opened.read_json(folder, _OF_MODEL).get("max_seq_length")

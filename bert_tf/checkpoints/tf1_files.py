@@ -1,9 +1,9 @@
 """Checkpoints: explicit names, in the original's TF1 format.
 
-A checkpoint of ours is a checkpoint of the original: the model's variables
-and the optimizer's under their released names, with `global_step`, and beside
-them the position in the data. It is written under a temporary name and then
-renamed, so that a crash leaves no half checkpoint.
+A checkpoint of ours is one of the original: the model's variables and the
+optimizer's under their released names, with `global_step`, and beside them the
+position in the data. It is renamed when it is complete, so that a crash leaves
+no half checkpoint.
 """
 
 import contextlib
@@ -36,12 +36,7 @@ class UnreadableError(InputError):
 def write(prefix: str, tensors: Mapping[str, Any]) -> None:
     """Writes tensors by name in TF1 format, whole or not at all.
 
-    Args:
-        prefix: path without the endings .index and .data-00000-of-00001.
-        tensors: name -> tensor, variable or array.
-
-    Raises:
-        OSError: the disk is full, or the like.
+    It raises OSError if the disk is full, or the like.
     """
     temporary = f"{prefix}.tmp"
     names = sorted(tensors)
@@ -109,8 +104,7 @@ _NOT_OF_THE_FILE = (
 def _explained(prefix: str) -> Iterator[None]:
     """Turns whatever TensorFlow says of a bad file into UnreadableError.
 
-    What says nothing of the file itself is raised as it is: a network that is
-    down must not cost the newest checkpoint.
+    Others stay: a network that is down must not cost the newest checkpoint.
     """
     try:
         yield
@@ -145,9 +139,7 @@ def not_weights(path: str) -> str | None:
 def find(path: str) -> str:
     """Returns the prefix of the checkpoint that `path` means.
 
-    Args:
-        path: a prefix such as .../bert_model.ckpt, one of its files, or a
-            folder, where the newest checkpoint counts.
+    The path is a prefix, one of its files, or a folder, whose newest counts.
     """
     if tf.io.gfile.isdir(path):
         prefix = latest(path) or _only(path)
@@ -258,11 +250,6 @@ def remove(prefix: str) -> None:
 
 
 def remove_leftovers(folder: str, names: Sequence[str] = ()) -> None:
-    """Deletes what a killed process left half-written.
-
-    Args:
-        folder: of a run, or of its best weights.
-        names: of other files than checkpoints that are written there.
-    """
+    """Deletes half-written checkpoints, and half-written files of `names`."""
     _remove_all(os.path.join(glob_escape(folder), "model.ckpt-*.tmp*"))
     files.remove_leftovers(folder, ["checkpoint", *names])

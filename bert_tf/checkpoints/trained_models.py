@@ -27,12 +27,7 @@ from absl import logging
 
 
 def own_checkpoint(output_dir: str, use_best: bool) -> str | None:
-    """Returns the weights that a run ended with; None if there are none.
-
-    Args:
-        output_dir: Of the run.
-        use_best: Whether the best are preferred to the newest.
-    """
+    """Returns the weights a run ended with, its best or newest, or None."""
     kept = best.checkpoint(output_dir) if use_best else None
     return kept or tf1_files.latest(output_dir)
 
@@ -45,14 +40,9 @@ def trained_checkpoint(
 ) -> opened.Checkpoint:
     """Opens the fine-tuned weights to evaluate, predict or export with.
 
-    Args:
-        output_dir: Of a run: its best or newest checkpoint comes first.
-        init_checkpoint: Of any format. Taken where output_dir holds none.
-        use_best: Whether the best is preferred to the newest.
-        head: What they must have: a key of names.HEADS.
-
-    Raises:
-        InputError: There are none, or they have no trained head.
+    The best or newest of a run come first, then `init_checkpoint`, of any
+    format. It raises InputError if there are none, or they have no trained
+    head.
     """
     prefix = own_checkpoint(output_dir, use_best) or init_checkpoint
     if not prefix:
@@ -66,12 +56,7 @@ def trained_checkpoint(
 def with_trained_head(
     source: opened.Checkpoint, head: str
 ) -> opened.Checkpoint:
-    """Returns a checkpoint as it is; InputError if it lacks a head.
-
-    Args:
-        source: The checkpoint.
-        head: A key of names.HEADS.
-    """
+    """Returns a checkpoint as it is; InputError if it lacks a head."""
     missing = sorted(names.HEADS[head].variables.keys() - source.shapes.keys())
     if missing:
         raise InputError(
@@ -86,12 +71,9 @@ def without_other_head(
 ) -> opened.Checkpoint:
     """Leaves out a classification head of other classes, and says so.
 
-    What a model learned on MNLI helps it with RTE, MRPC and STS-B (Phang et
-    al. 2018, Liu et al. 2019), whose classes are others.
-
-    Args:
-        source: To start from.
-        labels: To be learned; None for a score.
+    What a model learned on MNLI helps it with RTE, MRPC and STS-B (Phang et al.
+    2018, Liu et al. 2019), whose classes are others. `labels` is None for a
+    score.
     """
     shape = source.shapes.get("output_weights")
     if shape is None or not _other_labels(source, labels):
@@ -123,10 +105,7 @@ def check_classes(
 ) -> None:
     """Raises InputError if a classifier to predict with has other labels.
 
-    Args:
-        source: The classifier.
-        labels: What they are expected to be; None for a score.
-        several: Whether a text may have several of them.
+    They are None for a score; `several` says whether a text may have several.
     """
     if is_multi_label(source) and not several:
         raise InputError(
@@ -172,16 +151,10 @@ def _classes(source: opened.Checkpoint) -> str:
 
 
 def restore(model: keras.Model, source: opened.Checkpoint, head: str) -> int:
-    """Sets all weights of the model from a fine-tuned checkpoint.
+    """Sets all weights of a fine-tuned checkpoint; returns its step, or 0.
 
-    Args:
-        model: With this head.
-        source: The checkpoint.
-        head: A key of names.HEADS. Where it reads no pooled output,
-            the checkpoint may lack the pooler, as many of other libraries do.
-
-    Returns:
-        Its step; 0 if it does not say.
+    Where the head reads no pooled output, the checkpoint may lack the pooler,
+    as many of other libraries do.
     """
     required = names.required(source.config, head)
     restoring.restore_weights(model.variables, source, required)
@@ -197,13 +170,7 @@ def restore(model: keras.Model, source: opened.Checkpoint, head: str) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class ModelFiles:
-    """What belongs to a model's weights.
-
-    Attributes:
-        config: The model's architecture.
-        vocab: The text of its vocab.txt.
-        do_lower_case: Whether it reads lower-cased text.
-    """
+    """What belongs to a model's weights; `vocab` is the text of a vocab.txt."""
 
     config: modeling.BertConfig
     vocab: str

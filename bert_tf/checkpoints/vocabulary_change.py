@@ -1,9 +1,8 @@
 """A checkpoint for another vocabulary: rows for the pieces that are new.
 
 A new piece starts as the mean of the pieces that the old vocabulary splits it
-into, as the model has read it until now; [unused] rows hold noise.
-
-Shapes: V pieces of the new vocabulary, D hidden size.
+into, as the model has read it until now; [unused] rows hold noise. Shapes: V
+pieces of the new vocabulary, D hidden size.
 """
 
 import dataclasses
@@ -30,12 +29,8 @@ def change_vocab(
 ) -> tuple[opened.Checkpoint, Counts]:
     """Returns the checkpoint for another vocabulary, without training state.
 
-    Args:
-        source: with its config and its vocabulary.
-        vocab: text of the new vocab.txt, of any length.
-
-    Raises:
-        InputError: The source's config or vocabulary is not known.
+    The text of the new one may have any length. It raises InputError if the
+    source's config or vocabulary is not known.
     """
     if source.vocab is None or source.config is None:
         raise InputError(
@@ -83,10 +78,7 @@ def _means(table: np.ndarray, rows: Sequence[Sequence[int]]) -> np.ndarray:
 
 
 def _split(piece: str, vocab: Mapping[str, int]) -> list[int]:
-    """Returns the ids of the old pieces of a new one, longest first.
-
-    [UNK] alone where the old vocabulary has no way to spell it.
-    """
+    """Returns old ids of a new piece, longest first; [UNK] if none spell it."""
     mark = tokenization.SUFFIX_INDICATOR
     text = piece.removeprefix(mark)
     start, ids = 0, []

@@ -25,15 +25,7 @@ class Drawn:
     def unless(
         self, given: tf.Tensor | None, training: bool | None
     ) -> tf.Tensor | None:
-        """Returns the seed that is given; else, in training, the next.
-
-        Args:
-            given: int32 [2], or None.
-            training: Whether Keras is training.
-
-        Returns:
-            int32 [2], or None for no dropout.
-        """
+        """Returns the seed `given`, else in training the next: int32 [2]."""
         if given is not None or not training:
             return given
         seed = tf.cast(self.generator.next(), tf.int32)

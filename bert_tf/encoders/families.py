@@ -50,10 +50,7 @@ def register(row: family_row.Family) -> None:
 
 
 def of(config: configuration.BertConfig | None) -> family_row.Family:
-    """Returns the family of a config; BERT where there is none.
-
-    As of the original's checkpoints without their bert_config.json.
-    """
+    """Returns the family of a config; BERT for checkpoints without one."""
     return BERT if config is None else FAMILIES[config.model_type]
 
 
@@ -65,8 +62,7 @@ def make(config: configuration.BertConfig) -> keras.Model:
 def read_config(path: str) -> configuration.BertConfig:
     """Reads the config of any encoder; without a `model_type` it is BERT's.
 
-    Raises:
-        InputError: The file holds no config, or that of an unknown encoder.
+    It raises InputError for no config, and for that of an unknown encoder.
     """
     values = configuration.read_json_file(path)
     # What is unknown is refused, by name, as no BERT.

@@ -16,12 +16,9 @@ import keras
 
 
 class Row(NamedTuple):
-    """A line of a foreign format's table.
+    """A line of a foreign format's table, with `{}` for the number of a layer.
 
-    Attributes:
-        ours: the original's name; `{}` stands for the number of a layer.
-        theirs: the foreign name, likewise.
-        transposed: whether the two axes of a matrix change places.
+    Our name is the original's. If `transposed`, the axes of a matrix swap.
     """
 
     ours: str
@@ -47,16 +44,14 @@ class Family:
 
     Attributes:
         name: The `model_type` of its configs.
-        config: Its class of configs, whose `model_type` is the name.
         model: Makes the encoder of a config: what `heads` take.
-        variables: Name of a variable -> letters of its shape; in names of a
-            layer's, `{}` stands for the layer's number.
-        words: Of the variables, the table of word embeddings.
-        pooler: Of the variables, those that a checkpoint may lack, as heads
-            over the sequence output need none.
-        huggingface: The names in files of Hugging Face; None where
-            transformers has no such model.
-        keras_hub: The names in KerasHub, likewise.
+        variables: Name of a variable -> letters of its shape; in a layer's name
+            `{}` stands for its number.
+        words: The variable that is the table of word embeddings.
+        pooler: The variables that a checkpoint may lack, as heads over the
+            sequence output need none.
+        huggingface: The names in files of Hugging Face; None where transformers
+            has no such model. `keras_hub` likewise.
     """
 
     name: str
@@ -75,10 +70,7 @@ class Family:
 
     @property
     def all_but_pooler(self) -> str:
-        """A regular expression of the names that a checkpoint must have.
-
-        It matches the names of heads, too.
-        """
+        """A pattern of what a checkpoint must have; heads match as well."""
         return f"^(?!(?:{'|'.join(sorted(self.pooler))})$)"
 
     def names(self, num_layers: int) -> dict[str, str]:
@@ -98,11 +90,7 @@ class Family:
         return None
 
     def depth(self, name: str, num_layers: int) -> int:
-        """Returns how far below the heads a variable is, for its rate.
-
-        Of heads and the pooler 0, of the last layer 1, of each layer below
-        one more, of the embeddings the most.
-        """
+        """Counts from heads and pooler, 0, by layer down to the embeddings."""
         layer = self.layer(name)
         if layer is not None:
             return num_layers - layer

@@ -1,7 +1,6 @@
 """The layers that encoders are made of, as the original's.
 
-Shapes as in modeling.py. Layers are named so that every variable's path is its
-name in the released checkpoints.
+Shapes and names are explained in modeling.py.
 """
 
 import contextlib
@@ -127,12 +126,9 @@ class SelfAttention(keras.layers.Layer):
     def call(self, x, queries, dropout_seed, layout):
         """Returns what each of the queries gathers from `x`, shaped as they.
 
-        Args:
-            x: [B, S, D], or as the layout has it.
-            queries: Those of `x` that attend, [B, S or R, D] or as the layout
-                has them: `layout.queries(x)`.
-            dropout_seed: int32 [2] or None.
-            layout: Where the tokens lie, and which of them see each other.
+        `x` is [B, S, D] or as the layout has it, and the queries those of it
+        that attend: `layout.queries(x)`. `dropout_seed` is int32 [2] or None.
+        The layout says where tokens lie, and which of them see each other.
         """
         # One product for the three: D is small beside what fills a processor.
         if queries is x:
@@ -252,13 +248,7 @@ class TransformerLayer(keras.layers.Layer):
         self.residual.build()
 
     def call(self, x, dropout_seed, layout):
-        """Returns the output of the layout's queries.
-
-        Args:
-            x: [B, S, D], or as the layout has it.
-            dropout_seed: int32 [2] or None.
-            layout: Where the tokens lie, and which of them are read.
-        """
+        """Returns the output of `layout.queries(x)`; see SelfAttention.call."""
         seeds = ops.split_seed(dropout_seed, 2)
         x = self.attention(x, seeds[0], layout=layout)  # [B, S or R, D]
         y = self.intermediate(x)  # [B, S or R, F]

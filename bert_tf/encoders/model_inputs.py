@@ -1,7 +1,4 @@
-"""What a model is given, checked and completed.
-
-Shapes as in modeling.py.
-"""
+"""Checks and completes what a model is given; shapes as in modeling.py."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -37,16 +34,11 @@ def standard(
 ) -> dict[str, tf.Tensor]:
     """Returns inputs by our names, int32, with mask and segments.
 
-    Without a mask all are tokens, as for the original and for transformers:
-    no id says that a place is padding. Without segments there is one.
-
-    Args:
-        inputs: By our names or by Hugging Face's. Other keys are ignored.
-        rank: Of `input_ids`: 2 for [B, S], 3 for [B, K, S].
-        needs: What else must be there.
-
-    Raises:
-        InputError: They are something else.
+    Without a mask all are tokens, as for the original and for transformers: no
+    id says that a place is padding. Without segments there is one. Names may be
+    ours or Hugging Face's; `rank` is that of `input_ids`, 2 for [B, S] or 3 for
+    [B, K, S]. It raises InputError for anything else, and if what it `needs` is
+    not there. Other keys are ignored.
     """
     shape = {2: "[batch, length]", 3: "[batch, choices, length]"}[rank]
     expected = _EXPECTED.format(shape=shape)

@@ -1,7 +1,6 @@
-"""Functions of tensors that the layers are made of.
+"""Functions of tensors that layers are made of; shapes as in modeling.py.
 
-Their gradients are written out where that saves passes over memory. Shapes as
-in modeling.py.
+Their gradients are written out where that saves passes over memory.
 """
 
 import math
@@ -172,13 +171,9 @@ def embed(table: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
 def attend(q, k, v, mask, rate, seed):
     """What the queries gather from the values, [B, N, R, H].
 
-    Args:
-        q: queries [B, N, R, H], scaled.
-        k: keys [B, N, S, H].
-        v: values [B, N, S, H].
-        mask: added to the scores, [B, 1, 1, S] or [B, 1, R, S].
-        rate: of dropout: whole tokens are dropped, as in the original.
-        seed: int32 [2], or None for no dropout.
+    The queries, scaled, are [B, N, R, H], keys and values [B, N, S, H]. The
+    mask is added to the scores, [B, 1, 1, S] or [B, 1, R, S]. Dropout drops
+    whole tokens, as in the original; without a seed, int32 [2], there is none.
     """
 
     # The gradient is written out: the sum over S that the softmax's needs is

@@ -1,8 +1,7 @@
 """Where the tokens of a batch lie while the encoder computes.
 
-A layer treats every token by itself, but for attention. So only there are
-sequences needed as rows, padding included; elsewhere the tokens of all of them
-may stand in one row, and the time goes into nothing else.
+Only attention needs sequences as rows, padding included. Elsewhere the tokens
+of all of them may stand in one row, and no time goes into padding.
 
 Shapes as in modeling.py; the J tokens of a batch are filled up with padding to
 a multiple of 32. E: features of any number.
@@ -34,28 +33,13 @@ class Rows:
         return Rows(_mask_at(self.mask, positions), positions)
 
     def queries(self, x: tf.Tensor) -> tf.Tensor:
-        """Takes of the layer's input the tokens that attend.
-
-        Returns:
-            `x` itself without `positions`, else [B, R, D].
-        """
+        """Returns the tokens that attend: `x`, or [B, R, D] at `positions`."""
         if self.positions is None:
             return x
         return ops.at(x, self.positions)
 
     def attend(self, q, k, v, rate, seed):
-        """What the queries gather from the values; arguments of ops.attend.
-
-        Args:
-            q: [B, N, S or R, H], scaled.
-            k: [B, N, S, H].
-            v: [B, N, S, H].
-            rate: Of dropout.
-            seed: int32 [2], or None for no dropout.
-
-        Returns:
-            Shaped as `q`.
-        """
+        """Returns `ops.attend` of q [B, N, S or R, H] and k, v [B, N, S, H]."""
         return ops.attend(q, k, v, self.mask, rate, seed)
 
     def to_rows(self, x: tf.Tensor) -> tf.Tensor:
@@ -70,8 +54,7 @@ class Rows:
 class Tokens(Rows):
     """All tokens in one row: the encoder computes on [1, J, D].
 
-    J is another number for each batch, so this is nothing for compilers that
-    need shapes.
+    J differs by batch, so compilers that need shapes can't use this.
     """
 
     def __init__(self, mask: tf.Tensor, input_mask: tf.Tensor):

@@ -1,7 +1,6 @@
 """Answers many lines with one model: in batches, in order, in bounded memory.
 
-Shapes:
-- B: lines of a batch     C: classes     K: choices, or pieces for a mask
+Shapes: B lines of a batch, C classes, K choices, or pieces for a mask.
 """
 
 import functools
@@ -25,7 +24,6 @@ class Predictor:
     """Applies a model to lines, those of about one length together."""
 
     def __init__(self, model: serving_model.Model, batch_size: int):
-        """Takes the model, and how many lines it reads at a time."""
         if model.unit == "token":
             raise InputError(
                 "The SavedModel gives a vector for each token. Export it with "
@@ -39,12 +37,7 @@ class Predictor:
         asked: Sequence[serving_lines.Query],
         done: Callable[[int], None] = lambda _: None,
     ) -> list[answers.Answer]:
-        """Returns an answer for each, in order.
-
-        Args:
-            asked: What the lines ask.
-            done: Called with the number of lines of each batch.
-        """
+        """Returns answers in order; `done` gets each batch's count of lines."""
         # Lines of a batch have equally many choices; the longest come first,
         # so that memory that is too little shows at once.
         order = sorted(
@@ -99,12 +92,7 @@ class Predictor:
 def windows(
     asked: Iterable[serving_lines.Query], rows: int
 ) -> Iterator[list[serving_lines.Query]]:
-    """Cuts a stream into lists that fit into memory.
-
-    Args:
-        asked: What is asked.
-        rows: The most in a list.
-    """
+    """Cuts a stream into lists of at most `rows`, which fit into memory."""
     window: list[serving_lines.Query] = []
     size = 0
     for query in asked:
@@ -124,9 +112,7 @@ def as_they_come(
 ) -> Iterator[list[serving_lines.Query]]:
     """Yields what has come since the last list, without waiting for more.
 
-    Args:
-        asked: A stream that may wait.
-        rows: The most in a list. As much as fits into one waits at the most.
+    A list has at most `rows`, and no more than that waits.
     """
     waiting: list[serving_lines.Query] = []
     size = 0

@@ -31,11 +31,10 @@ class Head:
     Attributes:
         weights: Its name, and what it adds to an encoder's variables.
         asks: What a line gives, which the model takes by the same names.
-        make: Returns the model of a checkpoint that has this head, with the
-            files that belong to it, as a function of raw text.
-        describe: Returns the answer to a line, for JSON, of the model's
-            outputs for it and the names of its classes.
-        trained_by: The script that trains it.
+        make: Returns a checkpoint's model with this head, and its files, as a
+            function of raw text.
+        describe: Returns the answer to a line, for JSON, of the model's outputs
+            and the names of its classes.
         usual_length: Pieces that it reads at a time, unless it is said.
     """
 

@@ -1,7 +1,6 @@
 """What a line asks of a model, and how the answer is written.
 
-A line is plain text, with a tab between two texts, or a JSON object. Every
-error names the line.
+A line is text, with a tab between two, or JSON. Every error names it.
 """
 
 import dataclasses
@@ -23,7 +22,6 @@ class Form:
     """What a head asks of a line.
 
     Attributes:
-        columns: The names of its texts.
         second_may_lack: Whether the second may be left out, `text_b`.
         has_masks: Whether its text is to hold [MASK].
         has_choices: Whether the last column is a list, `choices`.
@@ -49,13 +47,12 @@ _MOST_CHARACTERS = 1 << 28
 
 @dataclasses.dataclass(frozen=True)
 class Query:
-    """One line's.
+    """What one line asks.
 
     Attributes:
         columns: Name -> text; the choices are a tuple of texts.
         key: The "id" of its JSON object, if there is one.
-        filled: How many filled texts the answer holds, each as long as the
-            line.
+        filled: How many filled texts, as long as the line, the answer holds.
     """
 
     columns: Mapping[str, Any]
@@ -82,7 +79,11 @@ class Query:
 
 
 class Parser:
-    """Reads the lines for one model."""
+    """Reads the lines for one model.
+
+    It allows a second text where that is optional, if the model `takes_pairs`.
+    `top_k` pieces are listed for a masked word.
+    """
 
     def __init__(
         self,
@@ -91,15 +92,6 @@ class Parser:
         input_format: str,
         top_k: int = 0,
     ):
-        """Takes what the lines must be.
-
-        Args:
-            form: Of the model's head.
-            takes_pairs: Whether there may be a second text, where it is
-                optional.
-            input_format: Of INPUT_FORMATS.
-            top_k: Pieces that are listed for a masked word.
-        """
         self._form = form
         self._columns = form.columns
         if form.second_may_lack and not takes_pairs:
@@ -134,15 +126,7 @@ class Parser:
         return self._form.second_may_lack and len(self._columns) > 1
 
     def parse(self, text: str, where: str) -> Query:
-        """Reads one line.
-
-        Args:
-            text: The line, perhaps with its end.
-            where: Its file and number, for errors.
-
-        Raises:
-            InputError: It is not what the model takes.
-        """
+        """Reads one line; an InputError names `where`, its file and number."""
         text = text.rstrip("\r\n")
         if not text.strip():
             raise InputError(
@@ -220,7 +204,6 @@ class Parser:
         return query
 
     def _refuse_second_text(self, row: Mapping[str, Any], where: str) -> None:
-        """Raises InputError if the model takes one text, and there are two."""
         second = row.get("text_b")
         may_lack = self._form.second_may_lack
         is_single = may_lack and "text_b" not in self._columns
@@ -279,7 +262,6 @@ class Parser:
 
 
 def _is_filled(value: str | tuple[str, ...]) -> bool:
-    """Whether it is a text, or choices as training takes them."""
     if isinstance(value, str):
         return bool(value.strip())
     return len(value) > 1 and all(choice.strip() for choice in value)
@@ -291,11 +273,8 @@ def _is_filled(value: str | tuple[str, ...]) -> bool:
 def write(query: Query, answer: Mapping[str, Any], output_format: str) -> str:
     """Returns the line of an answer.
 
-    Args:
-        query: What was asked.
-        answer: As prediction.Predictor gives it.
-        output_format: Of OUTPUT_FORMATS. jsonl has all that is known; tsv a
-            row of values; plain what a person wants to see first.
+    Of OUTPUT_FORMATS, jsonl has all that is known; tsv a row of values; plain
+    what a person wants to see first.
     """
     if output_format == "jsonl":
         key = {} if query.key is None else {"id": query.key}

@@ -33,20 +33,16 @@ class Settings:
     """What was said in training, or is to be said now; each head needs some.
 
     Attributes:
-        do_lower_case: Whether the model reads lower-cased text.
         max_seq_length: Pieces that it reads at a time.
         labels: Of a classifier (None for a regression) or a tagger.
         takes_pairs: Whether a classifier may have a second text.
-        is_multi_label: Whether its texts may have several labels.
         documents: How it reads single texts that are too long.
         scheme: How a tagger's labels spell entities.
         layout: How contexts are cut to look for an answer.
-        search: How answers are looked for.
         threshold: By how much no answer must be better to be the answer.
         top_k: Pieces to list for a masked word.
         choice: Which layers make a vector.
         unit: What has a vector, of features.UNITS.
-        normalize: Whether vectors have the length 1.
         labels_from: What said what the labels are, for errors.
     """
 
@@ -75,7 +71,6 @@ def _restored(head: str, model: keras.Model, source: opened.Checkpoint) -> Any:
 def _common(
     files: trained_models.ModelFiles,
 ) -> tuple[modeling.BertConfig, vocabularies.Vocabulary]:
-    """Architecture and vocabulary: what every export asks for."""
     return files.config, files.vocabulary
 
 

@@ -38,9 +38,7 @@ _PARTS = (
 def find_head(source: opened.Checkpoint, wanted: str | None) -> str:
     """Returns the head to serve: the one that is wanted, or that there is.
 
-    Raises:
-        InputError: The head is not there or was not trained, or there are
-            several.
+    It raises InputError if that is missing or untrained, or one of several.
     """
     if wanted is None:
         found = names.find_head(source.shapes, source.path)
@@ -88,10 +86,9 @@ def _check_trained(source: opened.Checkpoint, head: str) -> None:
 
 
 def _names_in_run(source: opened.Checkpoint) -> Collection[str]:
-    """Returns what the run of a best checkpoint stores, which has weights only.
+    """Returns names in the run of a best checkpoint, which has weights only.
 
-    Names of the newest checkpoint of the run that can be read; none if the
-    source is not the best of a run.
+    They are the newest readable checkpoint's; of other sources there are none.
     """
     own, _ = os.path.split(source.path)
     folder, name = os.path.split(own)
@@ -112,16 +109,9 @@ def make(
     files: trained_models.ModelFiles,
     settings: makers.Settings,
 ) -> saved_model.Export:
-    """Returns a checkpoint's model as one that takes raw text.
+    """Returns a checkpoint's model, with this head, as one of raw text.
 
-    Args:
-        head: Of heads.HEADS.
-        source: The checkpoint, which has this head.
-        files: What belongs to it.
-        settings: For the head.
-
-    Raises:
-        InputError: The settings do not fit the model.
+    It raises InputError if the settings do not fit the model.
     """
     return heads.HEADS[head].make(source, files, settings)
 
@@ -134,9 +124,7 @@ class Model:
     """A function of raw text.
 
     Attributes:
-        head: Of heads.HEADS.
         serve: Takes the columns of some rows by name, returns its outputs.
-        inputs: The columns that it takes.
         labels: Of a classifier; none of others.
         unit: Of an encoder, what has a vector.
         top_k: Of a masked language model, pieces for each mask.
@@ -165,11 +153,7 @@ def of_export(made: saved_model.Export) -> Model:
 
 
 def load(path: str) -> Model:
-    """Returns the function of a SavedModel.
-
-    Raises:
-        InputError: The folder holds none, or none that was exported here.
-    """
+    """Returns a SavedModel's function; InputError if not exported here."""
     if not tf.io.gfile.exists(os.path.join(path, "saved_model.pb")):
         problem = "The folder holds no SavedModel: saved_model.pb is not there."
         if not tf.io.gfile.exists(path):

@@ -43,12 +43,11 @@ class Said:
     """What is said of a model: by the user, and by the flags of its run.
 
     Attributes:
-        given: Name -> value of all that a user may say, None of what they
-            leave to the run or to a default.
-        read: Takes a name and the text of a flag of the run, and returns its
-            value; ValueError if it is none.
+        given: Name -> value of all that a user may say; None where they leave
+            it to the run or to a default.
+        read: Takes a flag's name and text, and returns its value, or raises
+            ValueError if that is none.
         folder: Of the run; "" where no run is given.
-        texts: The run's flags as text; none where there are no such.
         path: Of the checkpoint as the user gives it; None of a run.
     """
 
@@ -96,15 +95,9 @@ def make(
 ) -> saved_model.Export:
     """Returns the model of a checkpoint as one that takes raw text.
 
-    Args:
-        source: The checkpoint.
-        said: Of the model.
-        check: Called with the head before anything is made; raises InputError
-            if something is given that belongs to another.
-
-    Raises:
-        InputError: What is said does not fit the checkpoint, or not all that
-            is needed is known.
+    The check is called with the head before anything is made; it raises
+    InputError if something is given that belongs to another. So does what does
+    not fit the checkpoint, or is needed and not known.
     """
     head = serving_model.find_head(source, said.user("head"))
     check(head)

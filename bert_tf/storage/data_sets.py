@@ -13,15 +13,7 @@ _RETRIES = 2
 
 
 def prepare(builder: Any, way_out: str) -> None:
-    """Downloads and prepares a data set where it is not there yet.
-
-    Args:
-        builder: Of the data set, as `tfds.builder` returns it.
-        way_out: What to do where it can't be had, a sentence or more.
-
-    Raises:
-        OSError: It can't be downloaded or written.
-    """
+    """Downloads a `tfds` data set if need be; an OSError tells the way out."""
     # Slow to import, and needed by who has a builder alone.
     import tensorflow_datasets as tfds
     from tensorflow_datasets.core.download import downloader

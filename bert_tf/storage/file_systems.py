@@ -1,7 +1,7 @@
-"""What is beneath paths: the operations of file systems, and locks of files.
+"""The operations of file systems, and locks of files.
 
-A lock of a file (flock) is the system's: it ends with the last process that has
-the file open, however that process ends. Buckets have none.
+A lock (flock) ends with the last process that has the file open, however that
+process ends. Buckets have none.
 """
 
 import contextlib
@@ -26,8 +26,7 @@ def is_remote(path: str) -> bool:
 def of(path: str) -> backend.Backend:
     """Returns what opens, lists, renames and removes files at a path.
 
-    At addresses that is TensorFlow, which is imported then: it knows file
-    systems that epath.Path takes for local folders, such as hdfs://.
+    At addresses that is TensorFlow, imported then: it knows hdfs:// as well.
     """
     return backend.tf_backend if is_remote(path) else backend.os_backend
 
@@ -44,15 +43,11 @@ def with_text(error: OSError, text: str) -> OSError:
 
 
 def lock(path: str) -> int | None:
-    """Opens a local file, made if need be, and takes its lock.
+    """Locks a local file, made if need be; None where another has the lock.
 
-    Returns:
-        A descriptor for `unlock`, of the file that stands under this name;
-        None where another has the lock.
-
-    Raises:
-        NoLocksError: The file system has no locks.
-        OSError: The file can't be opened for writing.
+    Returns a descriptor for `unlock`, of the file that stands under this name.
+    It raises NoLocksError where the file system has no locks, and OSError if
+    the file can't be opened for writing.
     """
     while True:
         descriptor, is_new = _open(path)

@@ -1,7 +1,6 @@
-"""What is wrong with a file before its content counts.
+"""Says what is wrong with a file before its content counts.
 
-It is not there, is a folder, or is plainly another thing than what it is taken
-for: a pointer of git-lfs, a web page, compressed.
+It may be a pointer of git-lfs, a web page, compressed, or not be there.
 """
 
 import os
@@ -27,15 +26,9 @@ _WIDE = {
 
 
 def check(path: str | os.PathLike[str], flag: str = "") -> None:
-    """Raises unless there is a file at a path.
+    """Raises unless there is a file at a path; the error names the flag.
 
-    Args:
-        path: Local, or in a bucket.
-        flag: That names it, for the error.
-
-    Raises:
-        FileNotFoundError: There is nothing, or a link to nothing.
-        InputError: It is a folder.
+    FileNotFoundError is raised for a broken link too, InputError for a folder.
     """
     path = os.fspath(path)
     system = file_systems.of(path)
@@ -64,13 +57,9 @@ def check_can_be_read_again(path: str | os.PathLike[str]) -> None:
 
 
 def explain_text(start: bytes) -> str:
-    """Says what a file is that is not the text it was taken for.
+    """Says what a file is that is no text, such as "it is empty".
 
-    Args:
-        start: Its first bytes, 64 or more of them if there are so many.
-
-    Returns:
-        Such as "it is empty"; "" where its bytes say nothing.
+    It needs the first 64 bytes, and returns "" where they say nothing.
     """
     for magic, name in _COMPRESSED.items():
         if start.startswith(magic):

@@ -19,18 +19,14 @@ _SIZE = 1024
 
 @dataclasses.dataclass(frozen=True)
 class Holder:
-    """A process that holds a lock.
+    """A process that holds a lock. What the system does not tell is "" or None.
 
     Attributes:
-        host: Its machine's name.
-        process: Its number.
-        started: When, in clock ticks after the machine's start; None where the
-            system does not tell. Numbers of processes come again.
-        boot: Of that start of the machine; "" where the system does not tell.
-        numbers: Whose numbers these are, as containers have their own; "" where
-            the system does not tell.
-        command: Its script.
-        what: It does, such as "trains".
+        process: Its number. Numbers of processes come again.
+        started: When, in clock ticks after the machine's start.
+        boot: Which start of the machine that was.
+        numbers: Whose numbers these are, as containers have their own.
+        what: What it does, such as "trains".
         since: When it took the lock: ISO 8601, with the zone.
         token: Of this lock and no other.
     """
@@ -47,7 +43,6 @@ class Holder:
 
     @classmethod
     def here(cls, what: str) -> Self:
-        """Returns this process."""
         now = datetime.datetime.now().astimezone()
         return cls(
             host=socket.gethostname(),
@@ -151,10 +146,7 @@ def _started(process: int) -> int | None:
 
 
 def read(path: str) -> bytes | None:
-    """Returns what the file holds; None if there is none.
-
-    It is opened anew: only then network file systems ask their server.
-    """
+    """Returns what the file holds, opened anew for network file systems."""
     try:
         with file_systems.of(path).open(path, "rb") as file:
             return file.read()
@@ -200,10 +192,7 @@ def stamp(path: str) -> tuple[bytes | None, float]:
 
 
 def age(path: str) -> float:
-    """Seconds since a renewal, by the clock of the file system.
-
-    Nought where it does not tell.
-    """
+    """Seconds since a renewal, by the file system's clock; 0 if unknown."""
     probe = f"{path}.probe"
     try:
         write(probe, b"now")

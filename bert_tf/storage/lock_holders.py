@@ -30,11 +30,7 @@ class Times(NamedTuple):
 def lock(path: str, of: str) -> int:
     """Locks the file, after a killed holder's children at the latest.
 
-    Returns:
-        The descriptor.
-
-    Raises:
-        HeldError: A process that runs has locked it.
+    It raises HeldError if a process that runs has locked it.
     """
     seen, since, is_told = None, time.monotonic(), False
     while True:
@@ -60,11 +56,7 @@ def lock(path: str, of: str) -> int:
 
 
 def outlive(path: str, of: str, holder: Holder, times: Times) -> None:
-    """Waits until the lease of a process elsewhere is over.
-
-    Raises:
-        HeldError: It renews its lock.
-    """
+    """Waits for the end of a lease elsewhere; HeldError if it is renewed."""
     if lock_file.age(path) < times.lease:
         logging.info(
             "%s, which holds %s since %s, may have ended: waiting for at most "

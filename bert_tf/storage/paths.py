@@ -18,8 +18,7 @@ _AT_A_TIME = 32
 def expand(patterns: Sequence[str]) -> list[str]:
     """Lists the files that match globs, in the order of the globs.
 
-    Raises:
-        InputError: A glob matches nothing, or a file is empty or a folder.
+    A glob without a match, and an empty file or a folder, is an InputError.
     """
     files: list[str] = []
     for pattern in patterns:

@@ -8,7 +8,7 @@ the file names is gone.
 In a bucket, and between machines that do not share locks, it is a lease. The
 holder renews the file every RENEW seconds; who sees no renewal for LEASE
 seconds may take it over. No clocks of two machines are compared. A holder that
-has lost its lock ends at once, to write nothing into the run of another.
+has lost its lock ends at once, to write nothing into another's run.
 """
 
 import atexit
@@ -53,26 +53,16 @@ def hold(
 ) -> "Lock":
     """Takes the lock of a folder, which is made if need be.
 
-    That of a process which was killed is taken over: on this machine at once,
-    or as soon as the children have ended that it gave its lock to; from another
-    machine when the lease is over.
+    That of a killed process is taken over: on this machine at once, or when the
+    children have ended that it gave its lock to; from another machine when the
+    lease is over. The lock ends by `release`, with its context, or with the
+    process, unless by a signal.
 
-    Args:
-        folder: Local, or in a bucket.
-        name: Of the file in it.
-        what: This process does there, to tell others: "trains".
-        of: What messages call that which is held; by default the folder.
-        renew: Seconds between two renewals.
-        lease: Seconds without one after which others take the lock over.
-        settle: Seconds until it is clear who has won, where there are no locks.
-
-    Returns:
-        The lock. It is released where it is told so, where its context is left,
-        or where the process ends, but by a signal.
-
-    Raises:
-        HeldError: Another process holds it.
-        OSError: Its file can't be written.
+    Messages say what this process does, such as "trains", and what the lock is
+    `of`. `renew`, `lease` and `settle` are seconds: between two renewals,
+    without one until others take over, and until it is clear who has won, where
+    there are no locks. It raises HeldError if another process holds the lock,
+    and OSError if its file can't be written.
     """
     folder = os.fspath(folder)
     lock = Lock(
@@ -95,17 +85,10 @@ def hold(
 
 
 def check_free(folder: str | os.PathLike[str], name: str = "lock") -> None:
-    """Looks whether `hold` would be refused now; changes nothing.
+    """Raises HeldError if `hold` would be refused now; changes nothing.
 
-    Of a bucket, and between machines that do not share locks, that is not known
+    In a bucket, and between machines that do not share locks, that is not known
     before some time has passed.
-
-    Args:
-        folder: Local, or in a bucket.
-        name: Of the file in it.
-
-    Raises:
-        HeldError: Another process holds the lock.
     """
     folder = os.fspath(folder)
     path = os.path.join(folder, name)
@@ -131,8 +114,7 @@ class Lock:
     def pass_fds(self) -> tuple[int, ...]:
         """What `subprocess.Popen` gives a child that is to hold it as well.
 
-        If this process is killed, the next one waits for the child's end. Of a
-        bucket there is nothing to give.
+        The next holder waits for the child's end. Buckets have nothing to give.
         """
         return () if self._descriptor is None else (self._descriptor,)
 
@@ -163,7 +145,6 @@ class Lock:
         threading.Thread(target=self._keep, daemon=True).start()
 
     def _take_file(self) -> None:
-        """Takes the lock of the file."""
         while True:
             self._descriptor = lock_holders.lock(self._path, self._of)
             before = lock_file.holder(self._path)
@@ -236,10 +217,7 @@ class Lock:
 
     @contextlib.contextmanager
     def _patience(self, began: float) -> Iterator[None]:
-        """Ends the process where a bucket does not answer at all.
-
-        Not where a disk is slow: others find the file locked.
-        """
+        """Ends the process if a bucket hangs; a disk's file stays locked."""
         if self._descriptor is not None:
             yield
             return
@@ -256,11 +234,7 @@ class Lock:
             timer.cancel()
 
     def _renew(self) -> None:
-        """Shows that this process is there.
-
-        Raises:
-            _LostError: The lock is another's.
-        """
+        """Shows that this process is there; _LostError if it lost the lock."""
         if self._released.is_set():
             return
         data = lock_file.read(self._path)

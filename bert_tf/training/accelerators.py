@@ -19,9 +19,8 @@ class Device:
 
     Attributes:
         name: A part of the name by which TensorFlow knows it.
-        flops: Peak of matrix products without sparsity, in FLOP/s, by dtype.
-            float32 as TensorFlow computes it: in TF32 where there is TF32, in
-            bfloat16 on TPUs.
+        flops: Peak of matrix products without sparsity, in FLOP/s, by dtype;
+            float32 in TF32 where there is TF32, in bfloat16 on TPUs.
         memory: Bytes.
         bandwidth: Of the memory, in bytes/s.
         link: To the others of its node or pod, in bytes/s each way.
@@ -82,10 +81,7 @@ def find(name: str) -> Device | None:
 
 
 def local() -> Device | None:
-    """Returns what this process computes on; None for CPUs and unknown ones.
-
-    TPUs don't tell which they are.
-    """
+    """Returns this process's device; None for CPUs, TPUs and unknown ones."""
     gpus = tf.config.list_physical_devices("GPU")
     if not gpus:
         return None
@@ -117,16 +113,10 @@ def training_flops(
     """Multiplications and additions that training needs.
 
     Those of the matrix products of real tokens: padding is not counted, nor
-    what rematerialization computes again, nor the last layer where nobody
-    reads it. The backward pass takes twice the forward pass.
-
-    Args:
-        config: the model's.
-        sequences: how many.
-        tokens: how many in all.
-        pairs: sum of the squares of the sequences' tokens, for attention.
-        predictions: masked words in all; 0 for a classifier.
-        reads_all: whether the head reads every token.
+    what rematerialization computes again, nor the last layer where nobody reads
+    it. The backward pass takes twice the forward pass. The pairs are the sum of
+    the squares of the sequences' tokens, for attention; the predictions are
+    masked words, 0 for a classifier.
     """
     D, F = config.hidden_size, config.intermediate_size
     keys_and_values = 2 * tokens * 2 * D * D
@@ -148,12 +138,8 @@ class Meter:
     """What a block of steps took of the devices.
 
     Attributes:
-        config: The model's.
-        replicas: How many devices compute.
         peak_flops: Of one device, in FLOP/s; None where it is not known.
-        predictions: The loss whose weights are the predictions, if there is
-            one.
-        reads_all: Whether the head reads every token.
+        predictions: The loss whose weights are predictions, if there is one.
     """
 
     config: modeling.BertConfig
@@ -194,13 +180,7 @@ def meter(
 ) -> Meter:
     """Returns the meter of a run.
 
-    Args:
-        strategy: where it computes.
-        config: the model's.
-        dtype: of the activations.
-        peak_flops: of one device; by default of its data sheet.
-        predictions: name of the masked-word loss, if there is one.
-        reads_all: whether the head reads every token.
+    `peak_flops` is that of one device, by default of its data sheet.
     """
     device = local()
     if peak_flops is None and device is not None:
@@ -210,10 +190,7 @@ def meter(
 
 
 def peak_memory() -> int | None:
-    """Bytes that were in use at most: of a GPU, else of this process.
-
-    TPUs tell it to the profiler only: None.
-    """
+    """Most bytes in use: of a GPU, else of this process; None on TPUs."""
     if tf.config.list_logical_devices("TPU"):
         return None
     gpus = tf.config.list_logical_devices("GPU")

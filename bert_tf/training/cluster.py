@@ -21,11 +21,7 @@ _SLURM = (
 
 
 def find(environment: Mapping[str, str]) -> str:
-    """Returns a TF_CONFIG that describes the cluster, checked.
-
-    Args:
-        environment: where TF_CONFIG is, or what `srun` sets.
-    """
+    """Returns a checked TF_CONFIG: the environment's, or what `srun` sets."""
     if "TF_CONFIG" in environment:
         text = environment["TF_CONFIG"]
         _check(text)
@@ -44,15 +40,10 @@ def find(environment: Mapping[str, str]) -> str:
 def share_of_gpus(
     environment: Mapping[str, str], gpus: int
 ) -> tuple[int, int] | None:
-    """Returns which GPUs of a machine are this task's.
+    """Returns which GPUs of a machine are this task's, by what `srun` sets.
 
-    Args:
-        environment: what `srun` sets.
-        gpus: how many this process sees.
-
-    Returns:
-        (first, step): each `step`-th from the `first`. None: all that it sees,
-        where it is the only task of the machine or Slurm shared them out.
+    (first, step) means each `step`-th from the first. None means all that it
+    sees: it is alone on the machine, or Slurm shared them out.
     """
     names = ("SLURM_NODEID", "SLURM_LOCALID", "SLURM_GPUS_ON_NODE")
     if any(name not in environment for name in (*_SLURM, *names)):
@@ -75,7 +66,6 @@ def share_of_gpus(
 
 
 def _check(text: str) -> None:
-    """Raises InputError unless the cluster is one that can start."""
     try:
         config = json.loads(text)
         workers = {
@@ -124,7 +114,7 @@ def _is_address(text: str) -> bool:
 
 
 def _shortened(text: str) -> str:
-    """Returns a variable for an error: clusters may have many workers."""
+    """Shortens a variable for an error: clusters may have many workers."""
     return repr(text) if len(text) <= 200 else f"{text[:200]!r}…"
 
 

@@ -14,13 +14,8 @@ def check_checkpoints(
 ) -> None:
     """Raises OSError if the disk has too little room for a run's checkpoints.
 
-    Those of a run are its newest, one that is being written, and twice the
-    weights alone of the best: a new one is whole before an old one goes.
-
-    Args:
-        folder: Of the run, which may not be there yet.
-        state: Of the run.
-        saves: How many checkpoints it will write.
+    Those are its newest, one that is being written, and twice the weights alone
+    of the best: a new one is whole before an old one goes.
     """
     free = _free(folder)
     if free is None:
@@ -52,10 +47,7 @@ def _size(variable: Any) -> int:
 
 
 def _free(folder: str) -> int | None:
-    """Returns the bytes that are free where a folder is, or would be.
-
-    None of a bucket, which has no end.
-    """
+    """Free bytes where a folder is, or would be; None of an endless bucket."""
     if "://" in folder:
         return None
     folder = os.path.abspath(folder)

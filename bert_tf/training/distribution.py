@@ -32,21 +32,20 @@ def set_up(
 ) -> tf.distribute.Strategy:
     """Sets the number format and the seeds, and returns the strategy.
 
-    Call it once, before anything else of TensorFlow: workers connect here,
-    and a device can't be split once it is in use.
+    Call it once, before anything else of TensorFlow: workers connect here, and
+    a device can't be split once it is in use.
 
     Args:
-        strategy: one of STRATEGIES. `mirrored` takes all local GPUs, or all
-            logical CPUs where there is no GPU. `multi_worker_mirrored` reads
-            the cluster from TF_CONFIG, or from what Slurm's srun sets.
-        dtype: one of DTYPES. Weights and statistics are always float32.
-            float16 needs GPUs, and an optimizer that scales the loss.
-        seed: of the initial weights.
-        logical_cpus: splits the CPU into this many devices, to try a run of
-            several replicas on one machine.
-        tpu_name: name or grpc address of the TPU; None for a local one.
-        tpu_zone: its zone, where the environment does not tell.
-        gcp_project: its project, likewise.
+        strategy: One of STRATEGIES. `mirrored` takes all local GPUs, or else
+            all logical CPUs. `multi_worker_mirrored` reads the cluster from
+            TF_CONFIG, or from what Slurm's srun sets.
+        dtype: One of DTYPES. Weights and statistics are always float32. float16
+            needs GPUs, and an optimizer that scales the loss.
+        seed: Of the initial weights.
+        logical_cpus: Devices to split the CPU into, to try several replicas.
+        tpu_name: Its name or grpc address; None for a local one.
+        tpu_zone: Its zone, where the environment does not tell.
+        gcp_project: Its project, likewise.
     """
     for name, value, allowed in (
         ("distribution_strategy", strategy, STRATEGIES),
@@ -101,8 +100,7 @@ def check_batch_size(
 def agreement(strategy: tf.distribute.Strategy) -> Callable[[bool], bool]:
     """Returns a function that says whether any worker says yes.
 
-    All workers have to call it, at the same places; none returns before all
-    have called.
+    All workers have to call it at the same places, and return together.
     """
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return lambda yes: yes
@@ -126,13 +124,10 @@ def agreement(strategy: tf.distribute.Strategy) -> Callable[[bool], bool]:
 
 @contextlib.contextmanager
 def cluster_watched() -> Iterator[None]:
-    """Says in one line that another worker is gone.
+    """Raises ConnectionError, in one line, where another worker is gone.
 
     TensorFlow's heartbeats notice it within half a minute, and end what waits
     for that worker.
-
-    Raises:
-        ConnectionError: It is.
     """
     try:
         yield
@@ -152,9 +147,8 @@ def cluster_watched() -> Iterator[None]:
 def left_together(strategy: tf.distribute.Strategy) -> Iterator[None]:
     """Keeps a worker that is done, until all workers of a cluster are.
 
-    A process that ends takes along what others still read of its last
-    reduction, and these would take it for one that crashed. All workers have
-    to leave, at the same places; by an error each leaves at once.
+    Otherwise those that still read of its last reduction would take it for a
+    crashed one. All leave at the same places; by an error each leaves at once.
     """
     try:
         yield
@@ -193,12 +187,7 @@ def _wait_for_all(strategy: tf.distribute.Strategy) -> None:
 
 
 def check_same_step(agree: Callable[[bool], bool], step: int) -> None:
-    """Raises InputError unless all workers go on from the same step.
-
-    Args:
-        agree: from `agreement`.
-        step: where this one stands.
-    """
+    """Raises InputError unless all workers go on from the same step."""
     latest = 0
     for bit in reversed(range(40)):
         if agree(step >= latest + (1 << bit)):

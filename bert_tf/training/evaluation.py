@@ -76,14 +76,9 @@ def predict(
 ) -> Iterator[dict[str, np.ndarray]]:
     """Applies a function to a finite dataset, batch by batch, in order.
 
-    Args:
-        strategy: where to compute.
-        function: a replica's batch -> {name: [rows, ...]}. The same function
-            is traced once for all its datasets.
-        dataset: distributed, from `pipeline.evaluate`.
-
-    Yields:
-        {name: [rows, ...]} of each global batch, without its filling.
+    The function maps a replica's batch to {name: [rows, ...]}, and is traced
+    once for all its datasets. This yields the same of global batches, without
+    filling.
     """
     step = _predict_step(strategy, function)
     # By the dataset's shapes: those of its batches differ where they are cut.
@@ -103,8 +98,6 @@ def _predict_step(
     strategy: tf.distribute.Strategy,
     function: Callable[[loop.Batch], dict[str, tf.Tensor]],
 ) -> tf.types.experimental.PolymorphicFunction:
-    """Returns the graph of `predict`: batch -> what all replicas return."""
-
     @tf.function(autograph=False)
     def step(batch):
         def replica(batch):

@@ -31,13 +31,7 @@ from absl import logging
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan(session.Plan):
-    """How to train in epochs; the flags of the same names.
-
-    Attributes:
-        num_train_epochs: Passes over the training set.
-        warmup_proportion: Share of the steps that warm up.
-        group_by_length: Whether batches hold examples of about one length.
-    """
+    """How to train in epochs; the flags of the same names."""
 
     num_train_epochs: float
     warmup_proportion: float
@@ -87,9 +81,7 @@ class Run:
 
     Attributes:
         folder: The run's output_dir.
-        strategy: What it computes on.
         model: BERT with its head.
-        files: What belongs to the model.
         labels: Of its classes, if it has any.
         data: Split -> its records.
     """
@@ -132,15 +124,9 @@ def train(
 ) -> None:
     """Trains on the split "train", from where the run stands to its end.
 
-    Args:
-        run: What to train on what.
-        plan: How.
-        objective: What to minimize.
-        restore: Sets the state to where the run starts or goes on.
-        evaluation: After each epoch, the best of which is kept in `best/`.
-
-    Raises:
-        InputError: The run in the folder trained on other examples.
+    `restore` sets the state to where that is. The best of the evaluations, one
+    an epoch, is kept in `best/`. It raises InputError if the run in the folder
+    trained on other examples.
     """
     data = run.data["train"]
     plan.check(data.count)
@@ -178,7 +164,6 @@ def train(
 def _batches(
     run: Run, plan: Plan, start: int, _: int
 ) -> tf.distribute.DistributedDataset:
-    """Returns the batches to train on after `start` records."""
     data = run.data["train"]
     batches = pipeline.train(
         [data.path],
@@ -208,15 +193,9 @@ def predict(
 ) -> Iterator[dict[str, np.ndarray]]:
     """Applies a function to all records of a split, in order.
 
-    Args:
-        run: Where to compute on what.
-        split: A key of its data.
-        function: A replica's batch -> {name: [rows, ...]}; traced once for all
-            calls with the same one.
-        batch_size: Over all replicas.
-
-    Yields:
-        {name: [rows, ...]} of each batch, without its filling.
+    The function maps a replica's batch to {name: [rows, ...]}, and is traced
+    once for all its calls. This yields the same of global batches, without
+    filling.
     """
     data = run.data[split]
     # What there are, evenly over the replicas: the rest would be filling.
@@ -246,9 +225,8 @@ def logits_and_labels(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Applies a classifier to all examples of a split, in order.
 
-    Returns:
-        Logits [examples, classes], of examples in windows their mean; and the
-        labels of the records [examples, ...].
+    Returns logits [examples, classes], of examples in windows their mean; and
+    the labels of the records [examples, ...].
     """
     outputs = _logits_and_labels(run.model)
     parts = list(predict(run, split, outputs, batch_size))
@@ -281,12 +259,7 @@ def _logits_and_labels(
 
 
 def write_export(run: Run, made: saved_model.Export) -> None:
-    """Writes the SavedModel, in the place of an earlier one of this run.
-
-    Args:
-        run: Its folder gets `export/`.
-        made: Of its model.
-    """
+    """Writes the SavedModel to `export/`, in the place of an earlier one."""
     path = os.path.join(run.folder, "export")
     saved_model.save(path, made, overwrite=True)
     logging.info("Wrote the SavedModel %s.", path)

@@ -26,13 +26,8 @@ Scalars = dict[str, float]
 def sizes_of(lengths: tf.Tensor, sequences: tf.Tensor) -> dict[str, tf.Tensor]:
     """Returns what a meter asks of a batch, float32 scalars.
 
-    Args:
-        lengths: real tokens of each sequence, float32.
-        sequences: how many there are.
-
-    Returns:
-        `sequences`, real `tokens`, and `pairs` of tokens that attend to each
-        other.
+    The lengths are the real tokens of each sequence, float32. Returned are
+    `sequences`, `tokens`, and `pairs` of tokens that attend to each other.
     """
     return {
         "sequences": sequences,
@@ -55,14 +50,14 @@ class Objective:
     TensorFlow's own control flow.
 
     Args:
-        weights: batch -> {loss name: float32 scalar}, what each loss is to be
+        weights: Batch -> {loss name: float32 scalar}, what each loss is to be
             divided by. It is summed over replicas before the forward pass.
         sums: (model, batch, dropout seed or None) -> {loss name: {metric:
-            float32 scalar}}. The metric "loss" of every loss is minimized;
-            the others are reported, divided by the same weight.
-        factors: loss name -> what the loss counts in what is minimized; 1
-            where it is not named. The losses are reported as they are.
-        sizes: batch -> what a meter asks of it, as `sizes_of`.
+            float32 scalar}}. The metric "loss" of every loss is minimized; the
+            others are reported, divided by the same weight.
+        factors: Loss name -> its factor in what is minimized, by default 1. The
+            losses are reported as they are.
+        sizes: Batch -> what a meter asks of it, as `sizes_of`.
     """
 
     weights: Callable[[Batch], dict[str, tf.Tensor]]
@@ -100,18 +95,12 @@ def make_train_steps(
 ) -> Callable[[int, int], Scalars]:
     """Returns a function that trains: (first step, number of steps) -> means.
 
-    Args:
-        strategy: the one under whose scope model and optimizer were made.
-        model: called by the objective only.
-        optimizer: built.
-        objective: what to minimize.
-        dataset: distributed and endless; consumed in order, a batch a step.
-        seed: of dropout. The masks of a step are a function of (seed, step,
-            replica, micro-batch).
-        accumulate: micro-batches per step and replica; they save memory and
-            leave the update the same.
-        use_xla: whether to compile the passes with XLA, once for every shape.
-            For TPUs it is always done.
+    Model and optimizer, built, were made in the strategy's scope. The dataset
+    is distributed and endless, consumed in order, a batch a step. The dropout
+    masks of a step are a function of (seed, step, replica, micro-batch).
+    `accumulate` micro-batches per step and replica save memory and leave the
+    update the same. XLA compiles the passes once for every shape; for TPUs it
+    always does.
     """
     is_tpu = distribution.is_tpu(strategy)
     passes = passes_of(strategy, use_xla)
@@ -147,8 +136,7 @@ def _replica_step(
 ) -> Callable[..., Any]:
     """Returns what a replica does: (step, batch) -> (sums, report).
 
-    Of the sums those of several steps are added up; of the reports, such as
-    the learning rate, the last one counts.
+    Sums are added up over steps; of reports, such as rates, the last counts.
     """
 
     def replica_step(step, batch):
@@ -198,8 +186,7 @@ def _steps(
 ) -> Callable[[tf.Tensor, tf.Tensor], Any]:
     """Returns the loop on the device: (first step, number) -> (total, last).
 
-    The total is of the sums of all steps, and of the seconds that they waited
-    for input; the last is the report of the last step.
+    The total is of sums and of seconds of waiting for input; last is a report.
     """
     is_tpu = distribution.is_tpu(strategy)
 
@@ -306,13 +293,9 @@ def passes_of(
 def add_up(
     function: Callable[[Any, Batch], Any], batch: Batch, count: int
 ) -> Any:
-    """Sums what `function` returns for `count` equal parts of a batch.
+    """Sums `function(number, part)` over `count` equal parts of a batch.
 
-    Args:
-        function: (number of the part, part) -> structure of tensors.
-        batch: a replica's.
-        count: how many micro-batches, computed one after the other: only one
-            needs memory at a time.
+    They are computed one after the other: only one needs memory at a time.
     """
     rows = batch["row_weights"].shape[0]
     if rows % count:

@@ -25,8 +25,7 @@ class Memory:
     """Bytes that a replica needs to train.
 
     Attributes:
-        state: Weights and moments, and the gradients of the micro-batches
-            before, if there are several.
+        state: Weights and moments, and gradients of micro-batches before.
         gradients: At their most: before, while and after they are clipped.
         activations: What the forward pass keeps for the backward pass.
         working: What the largest operation needs beside that.
@@ -57,22 +56,13 @@ def training_memory(
 ) -> Memory:
     """Estimates what a replica needs to pre-train on a micro-batch.
 
-    It counts the tensors that modeling.py keeps. On top come some 100 MB of
-    the framework, what its threads compute ahead, and what its allocator leaves
+    It counts the tensors that modeling.py keeps. On top come some 100 MB of the
+    framework, what its threads compute ahead, and what its allocator leaves
     unused: on CPUs it cuts all tensors from regions of 256 MB or more, and
     gives none back. `python -m benchmarks.memory` says how near the estimate
     comes: for a step in four micro-batches 0.56 times what was measured of
-    BERT-mini, 32 x 128, and 0.78 times of base, 8 x 128.
-
-    Args:
-        config: the model's.
-        batch: B, sequences at a time.
-        seq: S.
-        predictions: P; 0 for a classifier.
-        dtype: of the activations.
-        remat: whether layers are computed again in the backward pass.
-        accumulate: micro-batches.
-        reads_all: whether the head reads every token.
+    BERT-mini, 32 x 128, and 0.78 times of base, 8 x 128. A classifier has no
+    predictions; `reads_all` says that its head reads every token.
     """
     D, F, V = config.hidden_size, config.intermediate_size, config.vocab_size
     N, L = config.num_attention_heads, config.num_hidden_layers
@@ -109,9 +99,6 @@ def check_room_for_weights(config: modeling.BertConfig) -> None:
 
     That is a config with a digit too many. Weights go through the memory of
     this machine, whatever it computes on.
-
-    Args:
-        config: the model's.
     """
     size = 4 * accelerators.parameters(config)
     if size > available_memory():
@@ -129,13 +116,8 @@ def check_room_for_weights(config: modeling.BertConfig) -> None:
 def check_room_for_steps(memory: Memory, replicas: int, received: str) -> None:
     """Raises InputError where steps on CPUs need more memory than there is.
 
-    The estimate is rather too small, and running out ends the process without
-    a word. Accelerators say so themselves.
-
-    Args:
-        memory: that each replica needs.
-        replicas: how many share this machine's memory.
-        received: what decides it, for the error.
+    The estimate is rather too small, and running out ends the process without a
+    word; accelerators say so themselves. The error names what was `received`.
     """
     size = replicas * memory.total
     if size > available_memory():
@@ -162,10 +144,7 @@ def largest(memory: Callable[[int], float], available: float) -> int:
 
 
 def available_memory() -> float:
-    """Bytes that this machine, or its control group (v2), has free for us.
-
-    Without end where the system does not tell, as others than Linux.
-    """
+    """Free bytes of this machine or control group (v2); infinite if unknown."""
     if not os.path.exists("/proc/meminfo"):
         return math.inf
     with open("/proc/meminfo") as file:
@@ -196,10 +175,7 @@ def _read(path: str) -> str:
 def choose(rows: int, fits: Callable[[int], bool]) -> int:
     """Returns how many micro-batches to cut a replica's batch into.
 
-    Args:
-        rows: of the batch of one replica.
-        fits: whether there is memory for a micro-batch of so many rows; asked
-            about `rows`, then about a few of its divisors.
+    `fits` is asked about all `rows`, then about a few of their divisors.
     """
     # By itself: the whole batch may fit where its half does not, which needs
     # the gradients of the other half as well.
@@ -223,23 +199,13 @@ def choose(rows: int, fits: Callable[[int], bool]) -> int:
 
 
 def most(rows: int, found: int, agree: Callable[[bool], bool]) -> int:
-    """Returns the most micro-batches that any worker of a cluster found.
-
-    Args:
-        rows: of the batch of one replica.
-        found: what this worker's memory asks for.
-        agree: from `distribution.agreement`.
-    """
+    """Returns the most micro-batches that any worker of a cluster found."""
     counts = (count for count in range(1, rows + 1) if rows % count == 0)
     return next(count for count in counts if not agree(found > count))
 
 
 def noted(path: str, rows: int) -> int | None:
-    """Reads how many micro-batches a run began with.
-
-    Returns:
-        Their number; None if it is not known or does not divide `rows`.
-    """
+    """Returns a run's micro-batches; None if unknown or unfit for the rows."""
     if not tf.io.gfile.exists(path):
         return None
     with tf.io.gfile.GFile(path) as file:
@@ -258,10 +224,7 @@ def tried(
     dataset: tf.distribute.DistributedDataset,
     use_xla: bool = False,
 ) -> Callable[[int], bool]:
-    """Returns a `fits` that computes gradients and sees if memory runs out.
-
-    Nothing is updated.
-    """
+    """Returns a `fits` that computes gradients, to see if memory runs out."""
     batch = next(iter(dataset))
     passes = loop.passes_of(strategy, use_xla)
 

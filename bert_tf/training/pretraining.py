@@ -1,11 +1,8 @@
 """Pre-training: what it minimizes, and the records that it reads.
 
-It minimizes the losses of masked words and of what two segments have to do
-with each other. The records are checked before any work.
-
-Shapes:
-- B: batch       S: sequence length     P: predictions per row
-- V: vocabulary  K: sequences per row, 1 where they are not packed
+The losses are of masked words and of what two segments have to do with each
+other. Records are checked before any work. Shapes: B batch, S sequence length,
+P predictions per row, V vocabulary, K sequences packed in a row, or 1.
 """
 
 import dataclasses
@@ -195,8 +192,7 @@ def check_no_masking(*data: Data) -> None:
 def check_alike(files: Sequence[str], eval_files: Sequence[str]) -> None:
     """Compares what is evaluated on with what is trained on, by manifests.
 
-    Raises:
-        InputError: They were made with other pieces or for another task.
+    It raises InputError if they have other pieces or another task.
     """
     ours, theirs = manifests.find(files), manifests.find(eval_files)
     if ours is None or theirs is None:
@@ -220,14 +216,8 @@ def find(
 ) -> Data:
     """Finds the records, and compares them with the flags and the model.
 
-    Args:
-        patterns: Of the files.
-        config: Of the model.
-        max_seq_length: What the flag says, if it says anything.
-        max_predictions_per_seq: Likewise.
-
-    Raises:
-        InputError: They contradict each other, or the files are no records.
+    Flags that say nothing are None. It raises InputError if they contradict
+    each other, or the files are no records.
     """
     files = paths.expand(patterns)
     manifest = manifests.find(files)
@@ -273,7 +263,6 @@ def find(
 def _check_flags(
     given: Mapping[str, int | None], manifest: manifests.Manifest, file: str
 ) -> None:
-    """Raises InputError for a flag that says other than the manifest."""
     for name, value in given.items():
         said = getattr(manifest, name)
         if value is not None and value != said:

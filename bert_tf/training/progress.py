@@ -39,21 +39,15 @@ _LEAST = {"input_share": 0.05}
 
 
 class Profile:
-    """A hook that writes a trace of some steps for TensorBoard.
-
-    It starts when it is called at the first step of `steps` and ends at the
-    other.
-    """
+    """A hook that traces the steps between two, for TensorBoard."""
 
     def __init__(self, folder: str, steps: tuple[int, int], stop: int):
-        """Takes the run's folder, the steps, and the run's last step."""
         self.folder = folder
         self.first, self.last = steps
         self.runs = False
         check_profile(steps, stop)
 
     def __call__(self, step: int, scalars: Mapping[str, float]) -> None:
-        """Starts or ends the trace."""
         if step == self.first:
             tf.profiler.experimental.start(self.folder)
             self.runs = True
@@ -82,8 +76,10 @@ class Progress:
 
     On screen: step, time left, losses and accuracies, learning rate, norm of
     the gradients, sequences and real (non-padding) tokens per second, what the
-    meter says. The same numbers go to metrics.jsonl, one object a
-    line, and to TensorBoard event files.
+    meter says. The same numbers go to TensorBoard and metrics.jsonl, one object
+    a line, from which lines after step `start` are removed: those steps are
+    made again. Processes that do not `write` need the hook as well, to make the
+    same blocks of steps.
     """
 
     def __init__(
@@ -94,17 +90,6 @@ class Progress:
         write: bool = True,
         meter: Callable[[Mapping[str, float]], dict[str, float]] | None = None,
     ):
-        """Takes up the files of an earlier part of the run.
-
-        Args:
-            folder: the run's. Lines of metrics.jsonl after step `start` are
-                removed: those steps are made again.
-            start: steps made before.
-            stop: steps to have made at the end.
-            write: whether this process is the one that writes. The others
-                need the hook as well: they must make the same blocks of steps.
-            meter: the block's scalars -> what they took of the devices.
-        """
         self.step, self.stop = start, stop
         self.path = os.path.join(folder, "metrics.jsonl")
         self.write = write
@@ -116,7 +101,6 @@ class Progress:
         self.writer = tf.summary.create_file_writer(folder)
 
     def __call__(self, step: int, scalars: dict[str, float]) -> None:
-        """Reports the block of steps that ended at `step`."""
         if not self.write:
             return
         measured = self.meter(scalars) if self.meter else {}
@@ -136,13 +120,7 @@ class Progress:
     def evaluation(
         self, step: int, results: Mapping[str, float], best_step: int
     ) -> None:
-        """Reports an evaluation.
-
-        Args:
-            step: steps made.
-            results: by name, which gets "eval_" before it where it has not.
-            best_step: when the best evaluation of the run was.
-        """
+        """Reports an evaluation; names of its results begin with "eval_"."""
         if not self.write:
             return
         named = {
@@ -157,7 +135,6 @@ class Progress:
         self._record(step, named)
 
     def _record(self, step: int, scalars: Mapping[str, float]) -> None:
-        """Adds a line to metrics.jsonl, and events for TensorBoard."""
         with tf.io.gfile.GFile(self.path, "a") as file:
             file.write(json.dumps({"step": step, **scalars}) + "\n")
         with self.writer.as_default(step=step):
@@ -206,7 +183,6 @@ def _of_losses(scalars: Mapping[str, float]) -> list[str]:
 
 
 def _lines(texts: Sequence[str]) -> str:
-    """Puts texts side by side, into as many lines as they need."""
     lines, left = [texts[0]], _WIDTH - _TIME
     for text in texts[1:]:
         if len(lines[-1]) + 2 + len(text) <= left:
@@ -232,7 +208,6 @@ def check_lines(folder: str) -> None:
 
 
 def _lines_and_steps(path: str) -> list[tuple[bytes, int]]:
-    """Returns the whole lines, each with its step."""
     with tf.io.gfile.GFile(path, "rb") as file:
         lines = file.read().splitlines(keepends=True)
     found = []

@@ -1,7 +1,4 @@
-"""How a run updates its weights: optimizer, schedule, clipping, rates.
-
-A recipe is what the flags of the same names say; it makes the optimizer.
-"""
+"""How a run updates its weights: optimizer, schedule, clipping, rates."""
 
 import dataclasses
 import math
@@ -21,14 +18,11 @@ class Recipe:
     """How weights are updated; the flags of the same names.
 
     Attributes:
-        optimizer: One of OPTIMIZERS.
         lr_schedule: One of SCHEDULES, all with a linear warm-up.
-        end_learning_rate: Where the schedule ends.
         lr_power: Of the polynomial schedule.
         num_cooldown_steps: Of the constant schedule.
         weight_decay_rate: Of all but layer norms and biases.
         adam_epsilon: Added to the root of the second moment; LAMB's too.
-        clip_norm: Longest norm of the gradients.
         clipping: One of optimization.CLIPPING.
         layer_decay: Each layer's rate is so much of that of the layer above.
         dtype: float16 scales the loss.

@@ -33,20 +33,11 @@ def check(
     config: configuration.BertConfig,
     counts: Sequence[int] | None = None,
 ) -> None:
-    """Looks for numbers that the model has no room for.
+    """Raises InputError for numbers that the model has no room for.
 
     It reads the files side by side, for two seconds at most: small data whole.
-
-    Args:
-        files: To read.
-        record_type: What they hold.
-        lengths: Of that.
-        config: Of the model.
-        counts: How many records each is to hold, if it is known.
-
-    Raises:
-        InputError: A record has one, or a file has another number of records.
-            Names the file.
+    Where `counts` says how many records each is to hold, another number is an
+    error. Errors name the file.
     """
     mosts = _mosts(record_type, lengths, config)
     found = _ends(files, record_type, lengths, mosts)
@@ -97,10 +88,7 @@ def _ends(
     lengths: Mapping[str, int],
     names: Collection[str],
 ) -> tf.data.Dataset:
-    """Yields (file, {feature: its least and its most}) of some records each.
-
-    How many records that were is in it as well.
-    """
+    """Yields a file, features' least and most, and the number of records."""
 
     def read(file: tf.Tensor) -> tf.data.Dataset:
         batches = tf.data.TFRecordDataset(file).batch(_LOOKED_AT_TOGETHER)

@@ -1,7 +1,4 @@
-"""The outer training loop: in Python, between blocks of steps on the device.
-
-It knows no task: hooks say what happens between the blocks.
-"""
+"""The outer training loop, in Python; it knows no task, but calls hooks."""
 
 import contextlib
 import math
@@ -35,31 +32,25 @@ def run(
 ) -> int:
     """Trains in blocks of at most `every` steps and calls the hooks between.
 
-    Args:
-        train: from `make_train_steps`.
-        start: steps made before.
-        stop: steps to have made at the end.
-        every: longest block. On TPUs 100 to 1000, since each block costs a
-            round trip; elsewhere short blocks cost nothing.
-        save: (period in steps, hook that saves the state). Called after the
-            other hooks, and where a signal or a hook's error ends the run.
-        hooks: (period in steps, hook), or (steps, hook). A hook is due at the
-            multiples of its period and at the end, or at these steps; it takes
-            the step and the block's scalars, with the block's number of
-            `steps` and its `seconds`. All workers of a cluster need hooks due
-            at the same steps: a reduction of one worker's block finds its
-            partners in the same block of the others. Where one says that the
-            run is to end, all workers' must.
-        agree: from `distribution.agreement`: all workers of a cluster stop
-            after the same block when one of them gets a signal.
+    Blocks of 100 to 1000 steps suit TPUs, where each costs a round trip;
+    elsewhere short ones cost nothing. A hook is due at the multiples of its
+    period and at the end, or at given steps. It takes the step and the block's
+    scalars, with the block's number of `steps` and its `seconds`. `save` is
+    called after the others, and where a signal or a hook's error ends the run.
+
+    All workers of a cluster need hooks due at the same steps: a reduction of
+    one worker's block finds its partners in the same block of the others. Where
+    one says that the run is to end, all workers' must. By
+    `distribution.agreement` all stop after the same block when one gets a
+    signal.
 
     Returns:
         The step where the run ended.
 
     Raises:
-        FloatingPointError: a loss is not finite. Nothing is saved after that.
+        FloatingPointError: A loss is not finite. Nothing is saved after that.
         SystemExit: SIGTERM came, or Ctrl-C; the state is saved.
-        ConnectionError: another worker of the cluster is gone.
+        ConnectionError: Another worker of the cluster is gone.
     """
     dues = [every, save[0], *(due for due, _ in hooks)]
     with _Signals() as signals, distribution.cluster_watched():
@@ -126,10 +117,7 @@ def _check_finite(scalars: loop.Scalars, step: int, end: int) -> None:
 
 
 class _Signals:
-    """Notes that SIGTERM or Ctrl-C came, instead of ending the process.
-
-    A second Ctrl-C ends it at once.
-    """
+    """Notes SIGTERM or Ctrl-C; a second Ctrl-C ends the process at once."""
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None

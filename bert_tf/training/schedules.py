@@ -19,14 +19,8 @@ def linear_warmup_decay(
 ) -> Schedule:
     """Rises linearly from 0, then follows a line to the end.
 
-    As in the original, the falling line starts at step 0: after the warm-up
-    the rate is learning_rate * (1 - step / num_train_steps).
-
-    Args:
-        learning_rate: where the line starts.
-        num_warmup_steps: how long the rate rises to `learning_rate`.
-        num_train_steps: where the line ends.
-        end_learning_rate: the rate there and after.
+    As in the original, the falling line starts at step 0: after the warm-up the
+    rate is learning_rate * (1 - step / num_train_steps), for an end at 0.
     """
     _check_steps(num_warmup_steps, num_train_steps)
 

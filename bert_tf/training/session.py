@@ -1,7 +1,6 @@
 """One training run, from where its folder stands to its last step.
 
-Pre-training and fine-tuning are the same run with other hooks: what they read,
-what they minimize, what they write when they begin, and how they evaluate.
+Pre-training and fine-tuning are the same run with other hooks.
 """
 
 import contextlib
@@ -35,18 +34,11 @@ class Plan:
 
     Attributes:
         batch_size: Sequences or examples per step, over all replicas.
-        learning_rate: Its peak.
         accumulate: Micro-batches per step; None to try what fits into memory.
         seed: Of the data order and dropout.
         iterations_per_loop: Longest block of steps on the device.
-        save_checkpoints_steps: Steps between checkpoints.
-        keep_checkpoint_max: Newest checkpoints to keep.
-        log_steps: Steps between lines of progress.
-        recipe: Optimizer and schedule.
         peak_flops: Of one device, where its data sheet is not known.
-        profile_steps: Between which a trace is written.
         remat: Whether the backward pass computes layers again.
-        use_xla: Whether XLA compiles the forward and backward pass.
         check_only: Whether to stop before the first step, writing nothing.
     """
 
@@ -72,7 +64,6 @@ class Evaluation:
 
     Attributes:
         metric: The key of the results by which the best is found.
-        evaluate: Returns the results of the model as it stands.
         lowest: Whether the lowest is the best, not the highest.
         most_without_better: Evaluations in turn that bring nothing better,
             after which the run ends; None: it never does.
@@ -89,27 +80,19 @@ class Session:
     """A run to train.
 
     Attributes:
-        folder: The run's output_dir.
-        strategy: What it computes on.
         model: Made in the strategy's scope.
-        plan: How to train.
-        schedule: The learning rate at each step.
         stop: The step to end at.
-        objective: What to minimize.
-        trained: The variables that it trains.
         untrained: Names of variables whose moments a checkpoint may have,
             though nothing trains them.
         restore: Sets the state to where the run starts or goes on.
-        begin: Called by the chief before the first step: writes what belongs
+        begin: Called by the chief before the first step, to write what belongs
             to the run.
         batches: (records consumed, step) -> the batches from there on.
         paths: Of the records, to be named where one of them is damaged.
         examples: How many there are, where the log is to say it.
         predictions: The loss whose weights are predictions, for the meter.
-        evaluation: How it is scored, if it is; the best is kept in `best/`.
-        eval_steps: Steps between evaluations.
         texts: What lies beside the best weights: name -> text.
-        tracing: What is traced while training is traced in this context.
+        tracing: A context in which training is traced.
     """
 
     folder: str
@@ -195,7 +178,6 @@ class Session:
     def _restored(
         self,
     ) -> tuple[optimization.Optimizer, training_state.TrainState]:
-        """Returns the optimizer, built, and the state from where to go on."""
         plan = self.plan
         writes = distribution.is_chief(self.strategy) and not plan.check_only
         with self.strategy.scope():
@@ -221,7 +203,6 @@ class Session:
         state: training_state.TrainState,
         agree: Callable[[bool], bool],
     ) -> Callable[[int, int], loop.Scalars]:
-        """Returns what makes steps on the device."""
         self.model.bert.encoder.remat = self.plan.remat
         dataset = self.batches(state.records, state.step)
         accumulate = self.plan.accumulate
@@ -249,8 +230,7 @@ class Session:
     ) -> int:
         """Returns into how many micro-batches memory makes us cut a batch.
 
-        A run that goes on keeps to what it found when it began: each
-        micro-batch draws dropout of its own.
+        A resumed run keeps its number: each micro-batch draws its own dropout.
         """
         rows = self.plan.batch_size // self.strategy.num_replicas_in_sync
         path = os.path.join(self.folder, "micro_batches.txt")
@@ -272,7 +252,6 @@ class Session:
         return found
 
     def _saving(self, state: training_state.TrainState) -> training_run.Hook:
-        """Returns a hook that saves the state."""
         first_step, first_record = state.step, state.records
 
         def save(step: int, _: loop.Scalars) -> None:
@@ -287,7 +266,6 @@ class Session:
     def _hooks(
         self, start: int, kept: best.Best | None
     ) -> list[tuple[training_run.Due, training_run.Hook]]:
-        """Returns hooks that say how the training goes, and keep its best."""
         plan = self.plan
         report = self._progress(start)
         hooks: list[tuple[training_run.Due, training_run.Hook]]
@@ -317,7 +295,6 @@ class Session:
     # ---- Evaluation ---------------------------------------------------------
 
     def _kept(self) -> best.Best | None:
-        """Takes up the best weights of the run, if it is evaluated."""
         if not self.evaluation:
             return None
         return best.Best(
@@ -329,10 +306,7 @@ class Session:
         )
 
     def _lacks_evaluation(self, step: int) -> bool:
-        """Whether one is due here that metrics.jsonl has no line of.
-
-        It failed, when the step was saved, or was not asked for.
-        """
+        """Whether one is due of which metrics.jsonl has no line yet."""
         is_due = step % self.eval_steps == 0 or step == self.stop
         return bool(
             step and is_due and progress.last_evaluation(self.folder) < step
@@ -344,8 +318,6 @@ class Session:
         kept: best.Best,
         report: progress.Progress,
     ) -> training_run.Hook:
-        """Returns a hook that evaluates and keeps the best weights."""
-
         def hook(step: int, _: loop.Scalars) -> bool:
             results = evaluation.evaluate()
             kept.offer(step, results, self.model)
@@ -357,10 +329,7 @@ class Session:
     def _is_over(
         self, step: int, evaluation: Evaluation, kept: best.Best
     ) -> bool:
-        """Whether too many evaluations brought nothing better than `kept`.
-
-        A run that goes on knows it from the step of its best.
-        """
+        """Whether too many evaluations since the best were no better."""
         most = evaluation.most_without_better
         if not most or not kept.results:
             return False

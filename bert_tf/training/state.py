@@ -15,7 +15,13 @@ from absl import logging
 
 
 class TrainState:
-    """Everything that a run needs to go on where it stopped."""
+    """All that a run needs to go on; variables are saved under their paths.
+
+    The newest `keep` checkpoints stay. A run can't be resumed with another
+    seed, that of the data order. With a batch size it goes on from the
+    original's checkpoints too, which tell no data position. Moments that a
+    checkpoint has of `untrained` variables are left out.
+    """
 
     def __init__(
         self,
@@ -27,19 +33,6 @@ class TrainState:
         batch_size: int | None = None,
         untrained: Collection[str] = (),
     ):
-        """Takes a model and a built optimizer.
-
-        Args:
-            model: its variables are saved under their paths.
-            optimizer: its slots likewise.
-            seed: of the data order; a run can't be resumed with another.
-            keep: how many checkpoints to keep, as the original.
-            write: whether this process is the one that writes.
-            batch_size: records of a step. With it the run goes on from the
-                original's checkpoints too, which tell no data position.
-            untrained: names of variables of the model that nothing trains.
-                Moments that a checkpoint has of them are left out.
-        """
         self.model = model
         self.seed = seed
         self.keep = keep
@@ -82,11 +75,7 @@ class TrainState:
         return prefix
 
     def resume(self, folder: str) -> bool:
-        """Restores the newest readable checkpoint of a run.
-
-        Returns:
-            Whether there was one.
-        """
+        """Restores the newest readable checkpoint; says if there was one."""
         if self.write:
             tf1_files.remove_leftovers(folder)
         found = list(tf1_files.numbered(folder).values())
