@@ -25,7 +25,7 @@ import os
 
 from bert_tf import options
 from bert_tf.errors import InputError
-from bert_tf.flags import command_line, written_files
+from bert_tf.flags import command_line, shared, written_files
 from bert_tf.flags import sections as flag_sections
 
 # ---- Flags ------------------------------------------------------------------
@@ -57,15 +57,11 @@ _OUTPUT_PATH = _OUTPUT.output_path(
 _OVERWRITE = _OUTPUT.boolean(
     "overwrite", False, "Whether to replace a checkpoint at output_path."
 )
-_BERT_CONFIG_FILE = _MODEL.input_path(
-    "bert_config_file",
-    "The model's bert_config.json, where the input brings no config.",
-    holds=flag_sections.MODEL,
+_BERT_CONFIG_FILE = shared.bert_config_file(
+    _MODEL, "The model's bert_config.json, where the input brings no config."
 )
-_VOCAB_FILE = _MODEL.input_path(
-    "vocab_file",
-    "Its vocabulary, where the input brings none.",
-    holds=flag_sections.MODEL,
+_VOCAB_FILE = shared.vocab_file(
+    _MODEL, "Its vocabulary, where the input brings none."
 )
 _NEW_VOCAB_FILE = _MODEL.input_path(
     "new_vocab_file",

@@ -29,9 +29,8 @@ Spark, and what to install):
 
 import os
 import shlex
-import time
 
-from bert_tf import extras, options, vocab_files, vocabularies
+from bert_tf import extras, options, phases, vocab_files, vocabularies
 from bert_tf.errors import InputError
 from bert_tf.flags import command_line, quiet, shared
 from bert_tf.flags import sections as flag_sections
@@ -361,7 +360,7 @@ def main(_):
         show_records(_SHOW.value)
         return
     command_line.unwind_at_sigterm()
-    start = time.monotonic()
+    meter = phases.Meter()
     output = output_of_flags()
     job = job_of_flags(output)
     if output.is_done(job.fingerprint(output)):
@@ -371,7 +370,7 @@ def main(_):
     result = create(job, output)
     for line in result.summary():
         logging.info("%s", line)
-    logging.info("Took %.1f seconds.", time.monotonic() - start)
+    logging.info("Took %.1f seconds.", meter.seconds)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ Of a folder of sentence-transformers its own vectors are made: what --unit,
 
 import math
 import os
-import time
 
 from bert_tf import options
 from bert_tf.errors import InputError
@@ -52,30 +51,23 @@ _LAYERS = _VECTORS.words(
     "Of --features=layers: numbers from 0, negative from the last.",
     only_with="features=layers",
 )
-_BERT_CONFIG_FILE = _MODEL.input_path(
-    "bert_config_file",
+_BERT_CONFIG_FILE = shared.bert_config_file(
+    _MODEL,
     "The bert_config.json of the model. By default what comes with "
     "init_checkpoint.",
-    holds=flag_sections.MODEL,
 )
 _MAX_SEQ_LENGTH = shared.max_seq_length(
     _DATA, 128, "Pieces of a line; longer ones are cut.", least=4
 )
-_INIT_CHECKPOINT = _MODEL.input_path(
-    "init_checkpoint",
-    "Checkpoint of the model, of any format.",
-    required=True,
-    holds=flag_sections.MODEL,
+_INIT_CHECKPOINT = shared.init_checkpoint(
+    _MODEL, "Checkpoint of the model, of any format.", required=True
 )
-_VOCAB_FILE = _MODEL.input_path(
-    "vocab_file",
+_VOCAB_FILE = shared.vocab_file(
+    _MODEL,
     "The model's vocabulary. By default what comes with init_checkpoint.",
-    holds=flag_sections.MODEL,
 )
-_DO_LOWER_CASE = _MODEL.boolean(
-    "do_lower_case", True, "True for uncased models, False for cased ones."
-)
-_BATCH_SIZE = _FILES.integer("batch_size", 32, "Lines at a time.", least=1)
+_DO_LOWER_CASE = shared.do_lower_case(_MODEL)
+_BATCH_SIZE = shared.batch_size(_FILES)
 _USE_TPU = shared.use_tpu(_DEVICES)
 _MASTER = _ORIGINAL.string("master", None, "Of TF1. Refused; see --tpu_name.")
 _USE_ONE_HOT_EMBEDDINGS = _ORIGINAL.boolean(
@@ -128,13 +120,7 @@ _EXPORT_DIR = _OUTPUT.output_path(
 _OVERWRITE = _OUTPUT.boolean(
     "overwrite", False, "Whether to replace what is there of these."
 )
-_WINDOW = _FILES.integer(
-    "sort_window",
-    4096,
-    "Lines that are sorted by length together, and kept in memory.",
-    least=1,
-    rare=True,
-)
+_WINDOW = shared.sort_window(_FILES)
 
 # ---- Flags: on what ---------------------------------------------------------
 
@@ -147,9 +133,7 @@ _DISTRIBUTION_STRATEGY = _DEVICES.choice(
     ("default", "mirrored", "tpu"),
     "One device, all local GPUs, or a TPU. By default one device.",
 )
-_DTYPE = _DEVICES.choice(
-    "dtype", "float32", options.DTYPES, "Number format of activations."
-)
+_DTYPE = shared.dtype(_DEVICES, "Number format of activations.")
 _TPU_NAME = shared.tpu_name(_TPU)
 _NUM_TPU_CORES = shared.num_tpu_cores(_TPU)
 
@@ -282,7 +266,7 @@ def write_features(extractor, reader, windows, output, phase):
     Returns:
         How many lines there are, and how many of them were cut.
     """
-    began = time.monotonic()
+    meter = phases.Meter()
     count = cut = tokens = 0
     for texts in windows:
         lines = reader.read(texts, count)
@@ -291,16 +275,25 @@ def write_features(extractor, reader, windows, output, phase):
         cut += sum(line.is_cut for line in lines)
         tokens += sum(len(line.ids) for line in lines)
     check_count(count)
-    logging.info("%s", rate(count, tokens, time.monotonic() - began))
+    logging.info(
+        "%d lines, %d tokens: %.1f lines/s, %.0f tokens/s",
+        count,
+        tokens,
+        meter.rate(count),
+        meter.rate(tokens),
+    )
     return count, cut
 
 
-def rate(lines, tokens, seconds):
-    """Says how much is done, and how fast."""
-    return (
-        f"{lines} lines, {tokens} tokens: {lines / seconds:.1f} lines/s, "
-        f"{tokens / seconds:.0f} tokens/s"
-    )
+def warn_of_cut(cut, count, length):
+    """Logs how many lines were longer than the model reads, if any were."""
+    if cut:
+        logging.warning(
+            "%d of %d lines were longer than --max_seq_length=%d and were cut.",
+            cut,
+            count,
+            length,
+        )
 
 
 # ---- Main -------------------------------------------------------------------
@@ -360,13 +353,7 @@ def main(_):
         path, file_format, choice, unit, vocabulary.pieces
     ) as output:
         count, cut = write_features(extractor, reader, windows, output, phase)
-    if cut:
-        logging.warning(
-            "%d of %d lines were longer than --max_seq_length=%d and were cut.",
-            cut,
-            count,
-            length,
-        )
+    warn_of_cut(cut, count, length)
     logging.info("Wrote %s.", path)
 
 

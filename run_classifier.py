@@ -320,6 +320,21 @@ def check_trained(folder, task, evaluate):
     trained_models.check_classes(source, task.labels, task.is_multi_label)
 
 
+def find_class_weights(folder, task, data_dir):
+    """Returns how much each class counts; ValueError for other labels."""
+    if tf1_files.latest(folder):  # which the run goes on from
+        trained_models.check_labels(folder, task.labels)
+    examples = classification.read_split(task, data_dir, "train")
+    return classification_setup.find_class_weights(task, examples)
+
+
+def make_model(config, labels):
+    """Returns a classifier; without labels it has a score alone."""
+    return heads.BertClassifier(
+        families.make(config), len(labels or ("score",))
+    )
+
+
 def main(_):
     """The whole run as an outline."""
     folder = run_flags.OUTPUT_DIR.value
@@ -334,21 +349,16 @@ def main(_):
     length = _MAX_SEQ_LENGTH.value
     model_files.config.check_sequence_length(length)
     documents.check(length - 2)
-    class_weights = None
-    if not work.train:
-        check_trained(folder, task, work.evaluate)
+    if work.train:
+        class_weights = find_class_weights(folder, task, data_dir)
     else:
-        if tf1_files.latest(folder):  # which the run goes on from
-            trained_models.check_labels(folder, task.labels)
-        examples = classification.read_split(task, data_dir, "train")
-        class_weights = classification_setup.find_class_weights(task, examples)
+        class_weights = None
+        check_trained(folder, task, work.evaluate)
 
     strategy = fine_tuning_setup.set_up_distribution()
     plan = fine_tuning_setup.plan(strategy)
     with strategy.scope():
-        model = heads.BertClassifier(
-            families.make(model_files.config), len(task.labels or ("score",))
-        )
+        model = make_model(model_files.config, task.labels)
     records_folder = fine_tuning_setup.make_folder(strategy, _IDENTITY)
     tokenizer = text_graph.of(model_files.vocabulary)
     encoder = text_records.Encoder(tokenizer, length, documents)

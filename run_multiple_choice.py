@@ -40,18 +40,9 @@ flags.adopt_module_key_flags(optimization_flags)
 
 _DATA = flag_sections.Section("Data")
 
-_TRAIN_FILE = _DATA.input_path(
-    "train_file", "To train on.", only_with="do_train", harmless=True
-)
-_DEV_FILE = _DATA.input_path(
-    "dev_file", "To evaluate on.", only_with="do_eval", harmless=True
-)
-_TEST_FILE = _DATA.input_path(
-    "test_file",
-    "To predict; its labels are not read.",
-    only_with="do_predict",
-    harmless=True,
-)
+_TRAIN_FILE = shared.train_file(_DATA, "To train on.")
+_DEV_FILE = shared.dev_file(_DATA, "To evaluate on.")
+_TEST_FILE = shared.test_file(_DATA, "To predict; its labels are not read.")
 _PREDICTIONS_WITH_TEXTS = flag_sections.Section(
     "Prediction", only_with="do_predict"
 ).boolean(

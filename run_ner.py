@@ -49,15 +49,9 @@ _FILES = flag_sections.Section(
     "Data", only_with=("do_train", "do_eval", "do_predict")
 )
 
-_TRAIN_FILE = _DATA.input_path(
-    "train_file", "To train on.", only_with="do_train", harmless=True
-)
-_DEV_FILE = _DATA.input_path(
-    "dev_file", "To evaluate on.", only_with="do_eval", harmless=True
-)
-_TEST_FILE = _DATA.input_path(
-    "test_file", "To predict.", only_with="do_predict", harmless=True
-)
+_TRAIN_FILE = shared.train_file(_DATA, "To train on.")
+_DEV_FILE = shared.dev_file(_DATA, "To evaluate on.")
+_TEST_FILE = shared.test_file(_DATA, "To predict.")
 _TEST_HAS_LABELS = _DATA.boolean(
     "test_has_labels",
     True,

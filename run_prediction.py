@@ -20,7 +20,7 @@ import os
 import sys
 
 from bert_tf.errors import InputError
-from bert_tf.flags import command_line
+from bert_tf.flags import command_line, shared
 from bert_tf.flags import model as model_flags
 from bert_tf.flags import sections as flag_sections
 from bert_tf.serving import lines as serving_lines
@@ -70,14 +70,8 @@ _OVERWRITE = _OUTPUT.boolean(
     "Whether to replace an existing output_file.",
     only_with="output_file",
 )
-_BATCH_SIZE = _DATA.integer("batch_size", 32, "Lines at a time.", least=1)
-_WINDOW = _DATA.integer(
-    "sort_window",
-    4096,
-    "Lines that are sorted by length together, and kept in memory.",
-    least=1,
-    rare=True,
-)
+_BATCH_SIZE = shared.batch_size(_DATA)
+_WINDOW = shared.sort_window(_DATA)
 
 command_line.start(__name__, later=("head",))
 

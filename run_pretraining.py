@@ -56,17 +56,16 @@ _MAX_PREDICTIONS_PER_SEQ = _DATA.integer(
     "what the manifest says, or 20.",
     least=1,
 )
-_VOCAB_FILE = _DATA.input_path(
-    "vocab_file",
+_VOCAB_FILE = shared.vocab_file(
+    _DATA,
     "The vocabulary that the records were made with, to be kept beside the "
     "weights. By default that of the run in output_dir, or that of "
     "init_checkpoint, where it is the same.",
-    holds=flag_sections.MODEL,
 )
-_DO_TRAIN = _WORK.boolean("do_train", False, "Whether to train.")
+_DO_TRAIN = shared.do_train(_WORK)
 _DO_EVAL = _WORK.boolean("do_eval", False, "Whether to evaluate.")
-_TRAIN_BATCH_SIZE = _TRAINING.integer(
-    "train_batch_size", 32, "Sequences per step, over all replicas.", least=1
+_TRAIN_BATCH_SIZE = shared.train_batch_size(
+    _TRAINING, "Sequences per step, over all replicas."
 )
 _NUM_TRAIN_STEPS = _TRAINING.integer(
     "num_train_steps", 100000, "Training steps.", least=1
@@ -74,12 +73,7 @@ _NUM_TRAIN_STEPS = _TRAINING.integer(
 _NUM_WARMUP_STEPS = _TRAINING.integer(
     "num_warmup_steps", 10000, "Steps of linear warm-up.", least=0
 )
-_ACCUMULATE = _TRAINING.integer(
-    "gradient_accumulation_steps",
-    1,
-    "Micro-batches per step: less memory, the same update.",
-    least=1,
-)
+_ACCUMULATE = shared.gradient_accumulation_steps(_TRAINING)
 _AUTO_BATCH_SIZE = _TRAINING.boolean(
     "auto_batch_size",
     False,
@@ -112,11 +106,8 @@ _EVAL_FILE = _EVALUATION.input_paths(
     "eval_file",
     "TFRecord files or globs to evaluate on. By default those of input_file.",
 )
-_EVAL_BATCH_SIZE = _EVALUATION.integer(
-    "eval_batch_size",
-    8,
-    "Sequences per evaluation step, over all replicas.",
-    least=1,
+_EVAL_BATCH_SIZE = shared.eval_batch_size(
+    _EVALUATION, "Sequences per evaluation step, over all replicas."
 )
 _MAX_EVAL_STEPS = _EVALUATION.integer(
     "max_eval_steps", 100, "Evaluation steps at most.", least=1

@@ -45,11 +45,8 @@ _ANSWERS = flag_sections.Section(
     "Prediction", only_with=("do_eval", "do_predict", "do_export")
 )
 
-_TRAIN_FILE = _DATA.input_path(
-    "train_file",
-    "To train on, such as SQuAD's train-v1.1.json.",
-    only_with="do_train",
-    harmless=True,
+_TRAIN_FILE = shared.train_file(
+    _DATA, "To train on, such as SQuAD's train-v1.1.json."
 )
 _PREDICT_FILE = _DATA.input_path(
     "predict_file",

@@ -33,11 +33,11 @@ class Meter:
 
     def rate(self, done: float) -> float:
         """How much of it is done in a second."""
-        return done / self.seconds
+        return rate(done, self.seconds)
 
     def left(self, done: float, total: float) -> float:
         """Seconds that the rest takes at the same rate."""
-        return max(0, total - done) / self.rate(done)
+        return left(max(0, total - done), done, self.seconds)
 
 
 class Phase:
@@ -120,6 +120,16 @@ def lasting(doing: str) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
+
+
+def rate(done: float, seconds: float) -> float:
+    """How much is done in a second."""
+    return done / seconds
+
+
+def left(to_do: float, done: float, seconds: float) -> float:
+    """Seconds that the rest takes, where so much took so many seconds."""
+    return to_do * seconds / done
 
 
 def duration(seconds: float) -> str:

@@ -5,7 +5,7 @@ from the original (google-research/bert, optimization.py).
 
     python -m tests.torch_pretraining
 
-prints the golden losses of test_parity_training.py.
+prints the golden losses of tests/parity/test_training.py.
 """
 
 import pathlib

@@ -6,6 +6,7 @@ A script adopts them with `flags.adopt_module_key_flags(task_flags)`;
 
 from bert_tf import options
 from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import shared
 from bert_tf.tasks import tables
 from bert_tf.tasks.classification import glue
 
@@ -33,17 +34,9 @@ XNLI_LANGUAGE = _DATA.string(
 TRAIN_FILE = _DATA.input_path(
     "train_file", "Instead of --task_name: your own training file."
 )
-DEV_FILE = _DATA.input_path(
-    "dev_file",
-    "Your own file to evaluate on.",
-    only_with="do_eval",
-    harmless=True,
-)
-TEST_FILE = _DATA.input_path(
-    "test_file",
-    "Your own file to predict; its labels are not read.",
-    only_with="do_predict",
-    harmless=True,
+DEV_FILE = shared.dev_file(_DATA, "Your own file to evaluate on.")
+TEST_FILE = shared.test_file(
+    _DATA, "Your own file to predict; its labels are not read."
 )
 DEV_FRACTION = _DATA.number(
     "dev_fraction",

@@ -6,6 +6,7 @@ A script adopts them with `flags.adopt_module_key_flags(fine_tuning_flags)`;
 
 from bert_tf import options
 from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import shared
 
 _MODEL = flag_sections.Section("Model")
 _WORK = flag_sections.Section("What to do")
@@ -15,19 +16,16 @@ _PREDICTION = flag_sections.Section("Prediction", only_with="do_predict")
 
 # ---- The model --------------------------------------------------------------
 
-VOCAB_FILE = _MODEL.input_path(
-    "vocab_file",
+VOCAB_FILE = shared.vocab_file(
+    _MODEL,
     "The model's vocabulary. By default what comes with init_checkpoint, or "
     "that of the run in output_dir.",
-    holds=flag_sections.MODEL,
 )
-DO_LOWER_CASE = _MODEL.boolean(
-    "do_lower_case", True, "True for uncased models, False for cased ones."
-)
+DO_LOWER_CASE = shared.do_lower_case(_MODEL)
 
 # ---- The run ----------------------------------------------------------------
 
-DO_TRAIN = _WORK.boolean("do_train", False, "Whether to train.")
+DO_TRAIN = shared.do_train(_WORK)
 DO_EVAL = _WORK.boolean(
     "do_eval",
     False,
@@ -39,21 +37,16 @@ DO_PREDICT = _WORK.boolean(
 DO_EXPORT = _WORK.boolean(
     "do_export", False, "Whether to write a SavedModel to output_dir/export."
 )
-TRAIN_BATCH_SIZE = _TRAINING.integer(
-    "train_batch_size", 32, "Examples per step, over all replicas.", least=1
+TRAIN_BATCH_SIZE = shared.train_batch_size(
+    _TRAINING, "Examples per step, over all replicas."
 )
-EVAL_BATCH_SIZE = _EVALUATION.integer(
-    "eval_batch_size", 8, "Examples per step, over all replicas.", least=1
+EVAL_BATCH_SIZE = shared.eval_batch_size(
+    _EVALUATION, "Examples per step, over all replicas."
 )
 PREDICT_BATCH_SIZE = _PREDICTION.integer(
     "predict_batch_size", 8, "Examples per step, over all replicas.", least=1
 )
-ACCUMULATE = _TRAINING.integer(
-    "gradient_accumulation_steps",
-    1,
-    "Micro-batches per step: less memory, the same update.",
-    least=1,
-)
+ACCUMULATE = shared.gradient_accumulation_steps(_TRAINING)
 NUM_TRAIN_EPOCHS = _TRAINING.number(
     "num_train_epochs", 3.0, "Passes over the training set.", above=0
 )

@@ -41,10 +41,8 @@ USE_CHECKPOINT = _MODEL.choice(
     "is one, or the last.",
     only_with="model_dir",
 )
-INIT_CHECKPOINT = _MODEL.input_path(
-    "init_checkpoint",
-    "A trained checkpoint of any format; or --model_dir.",
-    holds=flag_sections.MODEL,
+INIT_CHECKPOINT = shared.init_checkpoint(
+    _MODEL, "A trained checkpoint of any format; or --model_dir."
 )
 HEAD = _OF_MODEL.choice(
     "head",
@@ -53,15 +51,12 @@ HEAD = _OF_MODEL.choice(
     "Which head of the checkpoint. By default the one it has; of a "
     "pre-trained one masked_lm.",
 )
-BERT_CONFIG_FILE = _OF_MODEL.input_path(
-    "bert_config_file",
+BERT_CONFIG_FILE = shared.bert_config_file(
+    _OF_MODEL,
     "The model's bert_config.json; by default what comes with the checkpoint.",
-    holds=flag_sections.MODEL,
 )
-VOCAB_FILE = _OF_MODEL.input_path(
-    "vocab_file",
-    "Its vocabulary; by default what comes with the checkpoint.",
-    holds=flag_sections.MODEL,
+VOCAB_FILE = shared.vocab_file(
+    _OF_MODEL, "Its vocabulary; by default what comes with the checkpoint."
 )
 DO_LOWER_CASE = _OF_MODEL.boolean(
     "do_lower_case",

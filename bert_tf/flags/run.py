@@ -20,19 +20,17 @@ _ORIGINAL = flag_sections.Section("Of the original")
 
 # ---- From what, where to ----------------------------------------------------
 
-BERT_CONFIG_FILE = _MODEL.input_path(
-    "bert_config_file",
+BERT_CONFIG_FILE = shared.bert_config_file(
+    _MODEL,
     "The bert_config.json of the model's architecture. By default the config "
     "that comes with init_checkpoint, or that of the run in output_dir.",
-    holds=flag_sections.MODEL,
 )
-INIT_CHECKPOINT = _MODEL.input_path(
-    "init_checkpoint",
+INIT_CHECKPOINT = shared.init_checkpoint(
+    _MODEL,
     "Checkpoint to start from: of the original or ours, such as "
     ".../bert_model.ckpt, the folder of a Hugging Face model, the folder or "
     "the name of a KerasHub preset. Not used where output_dir holds this run's "
     "own.",
-    holds=flag_sections.MODEL,
 )
 OUTPUT_DIR = _OUTPUT.output_path(
     "output_dir",
@@ -108,10 +106,8 @@ DISTRIBUTION_STRATEGY = _DEVICES.choice(
     "What to compute on: one device, all local GPUs, the workers of "
     "TF_CONFIG, a TPU. By default one device, or a TPU with --use_tpu.",
 )
-DTYPE = _DEVICES.choice(
-    "dtype",
-    "float32",
-    options.DTYPES,
+DTYPE = shared.dtype(
+    _DEVICES,
     "Number format of activations. Weights and statistics are float32. "
     "float16 needs GPUs, and scales the loss.",
 )

@@ -1,10 +1,11 @@
 """Flags that several scripts define, each of them in its own section.
 
-What they mean is the same everywhere; default and help are the script's.
+A flag means the same everywhere; what differs in default or help is given.
 """
 
 from typing import Any
 
+from bert_tf import options
 from bert_tf.flags import sections as flag_sections
 
 from absl import flags
@@ -13,11 +14,132 @@ from absl import flags
 flags.disclaim_key_flags()
 
 
+# ---- The model --------------------------------------------------------------
+
+
+def bert_config_file(
+    section: flag_sections.Section, text: str
+) -> flag_sections.Holder:
+    """Its architecture."""
+    return section.input_path(
+        "bert_config_file", text, holds=flag_sections.MODEL
+    )
+
+
+def vocab_file(
+    section: flag_sections.Section, text: str
+) -> flag_sections.Holder:
+    """Its vocabulary."""
+    return section.input_path("vocab_file", text, holds=flag_sections.MODEL)
+
+
+def init_checkpoint(
+    section: flag_sections.Section, text: str, **how: Any
+) -> flag_sections.Holder:
+    """Its weights."""
+    return section.input_path(
+        "init_checkpoint", text, holds=flag_sections.MODEL, **how
+    )
+
+
+def do_lower_case(section: flag_sections.Section) -> flag_sections.Holder:
+    """Whether it reads lower-cased text."""
+    return section.boolean(
+        "do_lower_case", True, "True for uncased models, False for cased ones."
+    )
+
+
+# ---- Data -------------------------------------------------------------------
+
+
+def train_file(
+    section: flag_sections.Section, text: str
+) -> flag_sections.Holder:
+    """The user's own file to train on."""
+    return section.input_path(
+        "train_file", text, only_with="do_train", harmless=True
+    )
+
+
+def dev_file(section: flag_sections.Section, text: str) -> flag_sections.Holder:
+    """The user's own file to evaluate on."""
+    return section.input_path(
+        "dev_file", text, only_with="do_eval", harmless=True
+    )
+
+
+def test_file(
+    section: flag_sections.Section, text: str
+) -> flag_sections.Holder:
+    """The user's own file to predict."""
+    return section.input_path(
+        "test_file", text, only_with="do_predict", harmless=True
+    )
+
+
+def batch_size(section: flag_sections.Section) -> flag_sections.Holder:
+    """Lines of text that the model reads at once."""
+    return section.integer("batch_size", 32, "Lines at a time.", least=1)
+
+
+def sort_window(section: flag_sections.Section) -> flag_sections.Holder:
+    """Lines of text among which those of a batch are chosen."""
+    return section.integer(
+        "sort_window",
+        4096,
+        "Lines that are sorted by length together, and kept in memory.",
+        least=1,
+        rare=True,
+    )
+
+
 def max_seq_length(
     section: flag_sections.Section, default: int | None, text: str, **how: Any
 ) -> flag_sections.Holder:
     """The most pieces of a sequence, [CLS] and [SEP] included."""
     return section.integer("max_seq_length", default, text, **how)
+
+
+# ---- Training ---------------------------------------------------------------
+
+
+def do_train(section: flag_sections.Section) -> flag_sections.Holder:
+    """Whether to train."""
+    return section.boolean("do_train", False, "Whether to train.")
+
+
+def train_batch_size(
+    section: flag_sections.Section, text: str
+) -> flag_sections.Holder:
+    """Rows of a step of training, over all replicas."""
+    return section.integer("train_batch_size", 32, text, least=1)
+
+
+def eval_batch_size(
+    section: flag_sections.Section, text: str
+) -> flag_sections.Holder:
+    """Rows of a step of evaluation, over all replicas."""
+    return section.integer("eval_batch_size", 8, text, least=1)
+
+
+def gradient_accumulation_steps(
+    section: flag_sections.Section,
+) -> flag_sections.Holder:
+    """Into how many parts a step is split."""
+    return section.integer(
+        "gradient_accumulation_steps",
+        1,
+        "Micro-batches per step: less memory, the same update.",
+        least=1,
+    )
+
+
+# ---- Devices ----------------------------------------------------------------
+
+
+def dtype(section: flag_sections.Section, text: str) -> flag_sections.Holder:
+    """In what it computes."""
+    return section.choice("dtype", "float32", options.DTYPES, text)
 
 
 def use_tpu(section: flag_sections.Section) -> flag_sections.Holder:

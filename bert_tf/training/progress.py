@@ -107,13 +107,13 @@ class Progress:
         steps, self.step = scalars["steps"], step
         seconds = scalars["seconds"]
         speeds = {
-            f"{name}_per_second": scalars[name] / seconds
+            f"{name}_per_second": phases.rate(scalars[name], seconds)
             for name in ("sequences", "tokens")
         }
         # Raw counts are there for the meter.
         scalars = {k: v for k, v in scalars.items() if not _COUNTS.search(k)}
         scalars |= speeds | measured
-        left = (self.stop - step) * seconds / steps
+        left = phases.left(self.stop - step, steps, seconds)
         logging.info("%s", self._line(scalars, left))
         self._record(step, scalars)
 

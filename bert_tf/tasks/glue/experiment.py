@@ -8,7 +8,6 @@ import pathlib
 import re
 import shutil
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 
 import bert_tf
@@ -81,7 +80,7 @@ class Experiment:
         self.flags = dict(flags)
         self.others = {k: v for k, v in flags.items() if k not in _INDIFFERENT}
         self.use_best = flags["use_checkpoint"] == "best"
-        self.began = time.monotonic()
+        self.meter = phases.Meter()
         self.made: list[glue_runs.Done] = []
         self.missing: dict[str, list[glue_runs.Run]] = {}
 
@@ -202,7 +201,7 @@ class Experiment:
         """Makes one run, or goes on with it."""
         folder = os.path.join(self.folder, run.folder)
         logging.info("%s; log: %s/log.txt", run, folder)
-        data, began = self.data[run.task], time.monotonic()
+        data, meter = self.data[run.task], phases.Meter()
         try:
             self._train(run, start, None)
         except InputError as error:
@@ -216,7 +215,7 @@ class Experiment:
             results=results,
             score=glue_scores.task_score(run.task, results),
             examples=data.examples,
-            seconds=round(time.monotonic() - began, 1),
+            seconds=round(meter.seconds, 1),
             folder=run.folder,
             **{f.name: getattr(run, f.name) for f in dataclasses.fields(run)},
         )
@@ -261,7 +260,7 @@ class Experiment:
             found.seed,
             values,
             phases.duration(found.seconds),
-            phases.duration(time.monotonic() - self.began),
+            phases.duration(self.meter.seconds),
             phases.duration(glue_runs.seconds_left(self.made, to_do)),
         )
 
