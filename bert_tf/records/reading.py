@@ -1,6 +1,6 @@
-"""Reads TFRecord files to check them, count them and say what is wrong.
+"""Reads TFRecord files to check, count and diagnose them.
 
-The errors name the file and the record, which those of TensorFlow do not.
+Unlike TensorFlow's, the errors name the file and the record.
 """
 
 import concurrent.futures
@@ -41,15 +41,12 @@ def check(
 ) -> None:
     """Compares the first record of every file with what is expected.
 
-    Args:
-        record_type: What the records should hold.
-        paths: Of the files.
-        lengths: What is expected.
-        is_by_manifest: Whether a manifest says so, not flags.
+    `is_by_manifest` says whether `lengths` come from a manifest, not from
+    flags.
 
     Raises:
-        InputError: A feature is missing, or of another length or dtype; or
-            a file cannot be read as TFRecords. Names the file.
+        InputError: A feature is missing, or of another length or dtype; or a
+            file cannot be read as TFRecords.
     """
 
     def first(file: tf.Tensor) -> tf.data.Dataset:
@@ -161,7 +158,7 @@ def count(paths: Sequence[str]) -> list[int]:
     """Counts the records of each file by reading it.
 
     Raises:
-        InputError: A file is truncated or corrupt. Names file and record.
+        InputError: A file is truncated or corrupt.
     """
     # A stream of a bucket, or of one disk of many, is not all that it gives.
     with concurrent.futures.ThreadPoolExecutor(_FILES_AT_A_TIME) as pool:

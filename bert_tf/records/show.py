@@ -38,21 +38,14 @@ def show(
     number: int,
     vocab_sha256: str | None = None,
 ) -> Iterator[str]:
-    """Yields the first records of some files, each as lines of text.
+    """Yields the first `number` records, each as lines of text.
 
     Records that are masked while they are read are shown with masks such as
-    training draws.
-
-    Args:
-        files: Of pre-training records, with or without a manifest.
-        pieces: The vocabulary.
-        number: How many records to show.
-        vocab_sha256: Of the vocabulary's text, to be compared with what a
-            manifest says.
+    training draws. `vocab_sha256` is compared with that of a manifest.
 
     Raises:
-        InputError: They can't be read, are no records of pre-training, or were
-            made with another vocabulary.
+        InputError: The files can't be read, hold no records of pre-training, or
+            were made with another vocabulary.
     """
     manifest = manifests.find(files)
     objective, masks = "nsp", None
