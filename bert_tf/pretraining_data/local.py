@@ -1,8 +1,7 @@
 """Data creation on one machine: tasks, restart, progress.
 
-A task is a unit, a repetition of a piece or a shard. Its result is files; a
-task whose files are there is not run again. Which process runs a task, and
-when, changes no byte of them.
+A task is a unit, a repetition of a piece or a shard. One whose files are there
+is not run again. No byte depends on which process runs it, and when.
 """
 
 import collections
@@ -153,7 +152,6 @@ def run(
 def _run(
     job: creation_job.Job, output: creation_output.Output, pool: workers.Workers
 ) -> creation_output.Result:
-    """All phases."""
     shards: list[str] = []
     try:
         pieces, counts = _tokenize_all(job, pool)
@@ -256,7 +254,7 @@ def _run_tasks(
     number: int,
     reporter: workers.Reporter,
 ) -> None:
-    """Runs the tasks of a phase that are left of a number of them."""
+    """Runs those tasks of a phase that are left."""
     if len(tasks) < number:
         done = number - len(tasks)
         logging.info("%d of %d tasks of this phase were done.", done, number)
