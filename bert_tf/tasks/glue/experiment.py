@@ -63,15 +63,9 @@ class Experiment:
     ):
         """Takes up what is done in the folder.
 
-        Args:
-            folder: Of all that is written.
-            lock: Of the folder. None where nothing is written.
-            script: run_classifier.py.
-            flags: Of the script, the same for all runs: text by name.
-            model_files: Config and vocabulary of the model.
-            data: Task -> its data.
-            settings: To choose from.
-            seeds: Of the runs of each setting.
+        `lock` is the folder's, None if nothing is written; `script` is
+        run_classifier.py, with its `flags`, the same for all runs. Each of the
+        settings runs with each of the seeds.
         """
         self.folder, self.script, self.files = folder, script, model_files
         self.data, self.settings, self.seeds = data, settings, seeds
@@ -88,12 +82,9 @@ class Experiment:
     # ---- What is to be made -------------------------------------------------
 
     def check(self, start: Start) -> None:
-        """Asks the script before hours of work whether it would run.
+        """Raises InputError if the script would not run, before hours of work.
 
-        Once for each task, and for the first with each size of a batch.
-
-        Raises:
-            InputError: It would not. Says which run, and why.
+        It is asked for each task, and for the first with each size of a batch.
         """
         runs: list[glue_runs.Run] = []
         for task in self.data:
@@ -168,7 +159,6 @@ class Experiment:
         log: str | None = None,
         **given: str | None,
     ) -> None:
-        """Runs run_classifier.py."""
         values = {
             "task_name": task,
             "data_dir": data_dir,
@@ -228,7 +218,6 @@ class Experiment:
         log: str | None,
         **more: str,
     ) -> None:
-        """Runs the script to train."""
         setting = dataclasses.asdict(run.setting)
         self._call(
             os.path.join(self.folder, run.folder),
@@ -369,7 +358,6 @@ def _is_predicted(folder: str, tests: Mapping[str, str]) -> bool:
 
 
 def _has_weights(folder: str) -> bool:
-    """Whether the folder of a run holds trained weights."""
     return bool(
         tf1_files.numbered(folder)
         or tf1_files.numbered(os.path.join(folder, "best"))
