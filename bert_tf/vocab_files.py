@@ -40,10 +40,7 @@ def read_vocab(
     """Returns the text of a vocabulary, as `normalize_vocab` does.
 
     Pass `say=False` where another process reads the same file and logs what was
-    changed. `flag` names the file in errors.
-
-    Raises:
-        InputError: The file is not UTF-8.
+    changed. `flag` names the file in errors; InputError if it is not UTF-8.
     """
     input_files.check(vocab_file, flag)
     input_files.check_can_be_read_again(vocab_file)
@@ -104,9 +101,8 @@ def load_vocab(
 ) -> dict[str, int]:
     """Reads a vocabulary, piece -> id; arguments are those of `read_vocab`.
 
-    Raises:
-        InputError: The file is not UTF-8, has a piece twice or an empty line
-            before others, or lacks `[UNK]`.
+    InputError if the file is not UTF-8, has a piece twice or an empty line
+    before others, or lacks `[UNK]`.
     """
     return parse_vocab(read_vocab(vocab_file, say, flag), vocab_file)
 
@@ -184,15 +180,12 @@ def check_row_pieces(vocab: Iterable[str], vocab_file: epath.PathLike) -> None:
 def check_casing(
     vocab: Iterable[str], do_lower_case: bool, vocab_file: epath.PathLike
 ) -> None:
-    """Checks `do_lower_case` against the pieces of the vocabulary.
+    """Raises InputError if `do_lower_case` contradicts the vocabulary's pieces.
 
     Lower-casing and stripping accents change no piece of an uncased vocabulary
     and a third of a cased one. Names in brackets and pieces without letters do
     not count; a vocabulary of a script without case fits both. Errors begin
     with `vocab_file`, a path or a name.
-
-    Raises:
-        InputError: The vocabulary contradicts `do_lower_case`.
     """
     words = [
         piece.removeprefix(SUFFIX_INDICATOR)

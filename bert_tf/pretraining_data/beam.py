@@ -80,15 +80,15 @@ def run(
     runner: str,
     options: Sequence[str],
 ) -> creation_output.Result:
-    """Makes all shards and the manifest; the job's working folder is not used.
+    """Makes all shards and the manifest, by one of options.RUNNERS.
 
-    `runner` is one of options.RUNNERS, with `options` such as "--name=value".
+    The job's working folder is not used. `options` are such as "--name=value".
 
     Raises:
         InputError: Apache Beam is not installed, or the output holds the
             unfinished work of a run without it.
-        RuntimeError: The pipeline failed, perhaps because the text or the
-            settings do not allow it; the local runner raises that InputError.
+        RuntimeError: The pipeline failed, perhaps for the text or the settings;
+            the local runner raises that InputError.
     """
     try:
         import apache_beam as beam

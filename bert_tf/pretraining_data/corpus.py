@@ -69,10 +69,8 @@ class Unit:
 class Document:
     """A document, perhaps without sentences, none of which is empty.
 
-    Attributes:
-        key: Another for each document of the input, from 0 to 2^64 - 1.
-        size: Of its text, in bytes.
-        replaced: Lines in which bad text was replaced.
+    Its `key`, from 0 to 2^64 - 1, is its own in the input; `size` is the text's
+    in bytes; `replaced` counts lines in which bad text was replaced.
     """
 
     key: int
@@ -83,13 +81,10 @@ class Document:
 
 @dataclasses.dataclass(frozen=True)
 class Reader:
-    """How the input is read.
+    """How the input is read: `input_format` is one of FORMATS.
 
-    Attributes:
-        input_format: One of FORMATS.
-        text_field: The name of the field of jsonl and tfds.
-        language: For the sentences' ends, as in ISO 639.
-        on_bad_text: "error", or "replace" by U+FFFD.
+    `text_field` is for jsonl and tfds. `language`, as in ISO 639, is for the
+    sentences' ends. `on_bad_text` is "error", or "replace" by U+FFFD.
     """
 
     input_format: str = "lines"
@@ -168,11 +163,7 @@ def _parts(
 
 
 def read(unit: Unit, reader: Reader) -> Iterator[Document]:
-    """Yields the documents of a unit in their order, empty ones too.
-
-    Raises:
-        InputError: The text is bad, or not of the format.
-    """
+    """Yields a unit's documents, empty ones too; InputError if text is bad."""
     for part, text in _texts(unit, reader):
         sentences = text.paragraphs
         if reader.input_format != "lines":

@@ -49,7 +49,6 @@ def tokenize_unit(
 def _tokenize(
     job: creation_job.Job, unit: corpus.Unit
 ) -> Iterator[workers.Counts]:
-    """Phase 1 of a unit."""
     all_counts = []
     for piece, tokenized, counts in tokenize_unit(job, unit):
         job.work.save_documents(piece, tokenized)
@@ -66,7 +65,6 @@ def _cut(
     piece: stages.Piece,
     repetition: int,
 ) -> Iterator[workers.Counts]:
-    """Phase 2 of a repetition of a piece."""
     partner = stages.partner(piece, pieces, job.seed, repetition)
     keys, sequences = stages.sequences_of_piece(
         piece,
@@ -89,7 +87,6 @@ def _write(
     shard: int,
     file: str,
 ) -> Iterator[workers.Counts]:
-    """Phase 3 of a shard."""
     first = shard * layout.slices
     slices = (
         _slice(job, pieces, number)
@@ -254,7 +251,6 @@ def _run_tasks(
     number: int,
     reporter: workers.Reporter,
 ) -> None:
-    """Runs those tasks of a phase that are left."""
     if len(tasks) < number:
         done = number - len(tasks)
         logging.info("%d of %d tasks of this phase were done.", done, number)
@@ -268,7 +264,6 @@ def _cut_all(
     pieces: Sequence[stages.Piece],
     layout: stages.Layout,
 ) -> None:
-    """Phase 2."""
     parts = [
         (piece, repetition)
         for piece in pieces
@@ -295,7 +290,6 @@ def _write_all(
     paths: Sequence[str],
     counts: collections.Counter[str],
 ) -> creation_output.Result:
-    """Phase 3."""
     missing = [
         (shard, file)
         for shard, file in enumerate(paths)

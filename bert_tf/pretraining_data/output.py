@@ -108,8 +108,8 @@ class Output:
     def is_done(self, fingerprint: Mapping[str, Any]) -> bool:
         """Whether the output holds all that a run would make.
 
-        Raises:
-            InputError: It holds records of another run, or not all of this one.
+        It is an InputError if it holds records of another run, or not all of
+        this.
         """
         manifest = epath.Path(self.manifest)
         if manifest.exists():

@@ -107,7 +107,6 @@ def _packed(
     masks: masking.Masking,
     rng: np.random.Generator,
 ) -> dict[str, np.ndarray]:
-    """Lays out several sequences in each row."""
     S, K = settings.max_seq_length, settings.max_sequences_per_row
     template = vocabulary.template
     lengths = sequences.lengths(template)

@@ -26,12 +26,9 @@ _IS_SHORT, _TARGET, _CUT, _CHOICE, _DOCUMENT, _SENTENCE, _FRONT = range(7)
 class Text:
     """Documents of sentences of tokens.
 
-    Attributes:
-        sentences: [s + 1] int64, where each starts among the tokens; then their
-            number.
-        documents: [d + 1] int64, where each starts among the sentences; then
-            their number.
-        keys: [d] uint64, which decide the documents' random choices.
+    `sentences` [s + 1] and `documents` [d + 1] int64 say where each starts
+    among the tokens or the sentences, and at last the number of these. `keys`
+    [d] uint64 decide the documents' random choices.
     """
 
     sentences: np.ndarray
@@ -134,16 +131,9 @@ def next_sentences(
     """Cuts documents into pairs of segments, as the original.
 
     Half of the second segments, and all where nothing is left to follow, are of
-    another document.
-
-    Args:
-        text: What is cut.
-        others: The same documents and then more, at least two, which second
-            segments are taken from as well.
-        max_tokens: The most tokens of both segments.
-        short_seq_prob: Share of the documents that make shorter sequences.
-        seed: Decides what is left to chance.
-        repetition: Which time the documents are used.
+    other documents. `others` has those of `text` and then more, two at least.
+    `max_tokens` is the most of both segments; a share of `short_seq_prob` of
+    the documents makes shorter sequences.
     """
     chances = Chances(text, seed, repetition)
     targets = _targets(chances, max_tokens, short_seq_prob)

@@ -173,12 +173,9 @@ def masking_of(
 class Corpus:
     """Documents of sentences, none empty.
 
-    Attributes:
-        tokens: [n] int32, of all documents.
-        word_starts: [n] bool, whether a token begins a word.
-        sentences: [s + 1] int64, where each starts; then the tokens' number.
-        documents: [d + 1] int64, likewise in `sentences`.
-        keys: [d] uint64, another for every document of the input.
+    `tokens` [n] int32 are of all documents; `word_starts` [n] bool says which
+    begin a word. `sentences` [s + 1] and `documents` [d + 1] int64 are as in
+    `segments.Text`, and `keys` [d] uint64 differ in all documents of the input.
     """
 
     tokens: np.ndarray
@@ -216,8 +213,7 @@ class Sequences:
     """Sequences of one or two segments, without what stands around them.
 
     Attributes:
-        tokens: [n] int32, of all sequences.
-        word_starts: [n] bool.
+        tokens: [n] int32, of all sequences; `word_starts` [n] bool.
         starts: [r + 1] int64, where each starts; then the tokens' number.
         middles: [r] int32, tokens of the first segment, perhaps of all.
         labels: [r] int8, 1 where the second segment is of another document
@@ -291,11 +287,9 @@ def create_sequences(
 ) -> Sequences:
     """Cuts each document into sequences.
 
-    `partner` holds more documents, for second segments. What is left to chance
-    depends on the seed, the document's key and the repetition alone.
-
-    Raises:
-        InputError: For next sentences there is but one document.
+    `partner` has more documents, for second segments. Chance depends on the
+    seed, the document's key and the repetition alone. A single document for
+    next sentences is an InputError.
     """
     most = settings.max_tokens(template)
     how = (most, settings.short_seq_prob, seed, repetition)

@@ -79,11 +79,7 @@ class _Raw(io.RawIOBase):
 
 @contextlib.contextmanager
 def open_bytes(file: str) -> Iterator[io.BufferedReader]:
-    """Opens a file for reading, without its compression.
-
-    Raises:
-        InputError: The compressed file is truncated or corrupt.
-    """
+    """Opens a file, without its compression; InputError if that is corrupt."""
     path = epath.Path(file)
     with contextlib.ExitStack() as stack:
         stream: Any = stack.enter_context(path.open("rb"))
@@ -141,7 +137,6 @@ def lines(file: str, on_bad_text: str, start: int = 0) -> Iterator[Line]:
 
 
 def _check_is_text(file: str, start: bytes) -> None:
-    """Raises InputError for a file that is plainly another thing."""
     # Blank lines may stand anywhere.
     problem = input_files.explain_text(start) if start.strip() else ""
     if problem:

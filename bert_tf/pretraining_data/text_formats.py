@@ -70,11 +70,7 @@ class Text(NamedTuple):
 
 
 def read(source: Source, input_format: str) -> Iterator[Text]:
-    """Yields the documents that start in a range.
-
-    Raises:
-        InputError: The text is bad, or not of the format.
-    """
+    """Yields the documents that start in a range; InputError if text is bad."""
     return FORMATS[input_format](source)
 
 

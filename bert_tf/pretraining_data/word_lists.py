@@ -52,10 +52,8 @@ class _Words:
 class WordList:
     """The words of a UTF-8 file, one per line, tokenized as the text is.
 
-    What follows a word after white space, such as a frequency, is not read.
-
-    Raises:
-        InputError: The file is not UTF-8, or holds no words.
+    What follows a word after white space, such as a frequency, is not read. A
+    file without words raises InputError.
     """
 
     def __init__(self, path: str, tokenize: Tokenize):
@@ -83,10 +81,8 @@ class WordList:
 class Segmenter:
     """A user's function, `module:function`, that splits a text into words.
 
-    It takes a str and returns strings, which are tokenized as the text is.
-
-    Raises:
-        InputError: There is no such module or function.
+    It takes a str and returns strings, which are tokenized as the text is. If
+    it is not there, that is an InputError.
     """
 
     def __init__(self, name: str, tokenize: Tokenize):

@@ -58,9 +58,7 @@ class WorkFolder:
         """Makes the folder, or checks that it is of the same run.
 
         The fingerprint is what decides the records, by the names of flags.
-
-        Raises:
-            InputError: The folder is of another run.
+        Another one raises InputError.
         """
         file = self.path / "run.json"
         if file.exists():
@@ -81,11 +79,7 @@ class WorkFolder:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Keeps out other processes, which would make the same files.
-
-        Raises:
-            InputError: Another process works in the folder.
-        """
+        """Keeps out other processes: InputError if one works in the folder."""
         if self.path.exists() and not self.path.is_dir():
             raise InputError(
                 f"{self.path} must be the folder that the work is done in, and "
@@ -143,7 +137,6 @@ class WorkFolder:
             raise self._damaged(file, str(error)) from error
 
     def _damaged(self, file: epath.Path, reason: str) -> InputError:
-        """Returns the error for a file that is not as it was written."""
         return InputError(
             f"{file}, of the unfinished work of an earlier run, is damaged. "
             f"Remove the folder {self.path} to begin anew. {reason}"

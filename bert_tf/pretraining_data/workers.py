@@ -69,7 +69,6 @@ class Reporter:
         logging.info("%s, %s left", self._line(), left)
 
     def finish(self) -> None:
-        """Logs what was done in all, if anything was."""
         if self._counts:
             logging.info("%s", self._line())
 
@@ -148,7 +147,6 @@ class Workers:
 
 
 def _raise(error: BaseException | None) -> None:
-    """Raises a worker's error as ours."""
     if error is None:
         return
     if isinstance(error, concurrent.futures.process.BrokenProcessPool):

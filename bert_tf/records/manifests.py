@@ -51,17 +51,15 @@ class Manifest:
 
     Attributes:
         record_type: The name of the `RecordType`.
-        max_predictions_per_seq: P of all records, or of the masks that are
-            drawn while training.
+        max_predictions_per_seq: P, also if masks are drawn while training.
         objective: What is learnt of pairs: "nsp", "sop", or "none".
         masking: The settings that masked words are chosen by.
         dynamic_masking: Whether masks are drawn while training.
         sequences_per_row: The most sequences that are packed into a record.
-        statistics: Numbers for people to read: real and padding tokens, what
-            was masked, a histogram of lengths.
+        statistics: Real and padding tokens, what was masked, a histogram of
+            lengths: for people to read.
         made_of: What decides the bytes of the files, by the names of flags.
-        created_by: The version of the program.
-        version: The version of this format.
+        created_by: The version of the program; `version` is the format's.
     """
 
     record_type: str
@@ -89,9 +87,8 @@ class Manifest:
     def read(cls, path: str | os.PathLike[str]) -> Self:
         """Reads a manifest.
 
-        Raises:
-            InputError: It is not JSON, has unknown or missing keys or a value
-                of the wrong type, or is of a newer version.
+        It is an InputError if it is not JSON, has unknown or missing keys or a
+        value of the wrong type, or is of a newer version.
         """
         path = os.fspath(path)
         input_files.check(path)
@@ -202,7 +199,6 @@ class _Listing(NamedTuple):
 
 
 def _listings(folder: str) -> Mapping[str, list[_Listing]]:
-    """Maps each file name to the manifests of the folder that list it."""
     listings = collections.defaultdict(list)
     names = [path.name for path in epath.Path(folder or ".").iterdir()]
     for name in sorted(names):

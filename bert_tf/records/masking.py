@@ -50,11 +50,7 @@ class Masking:
 
     @classmethod
     def of_manifest(cls, values: Mapping[str, Any], file: str) -> Self:
-        """Returns the settings that a manifest holds; `file` is for errors.
-
-        Raises:
-            InputError: A setting is missing, or the policy is unknown.
-        """
+        """Returns a manifest's settings; InputError if any are not there."""
         names = {field.name for field in dataclasses.fields(cls)}
         if values.keys() != names or values["policy"] not in POLICIES:
             raise InputError(
@@ -90,13 +86,10 @@ def mask(
     settings: Masking,
     draws: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """Masks a batch.
+    """Masks a batch by random numbers from `draw`, [B, numbers_of_row] uint64.
 
-    Args:
-        features: `input_ids`, `input_mask` and `word_starts`, each [B, S];
-            `sequence_ids` as well if rows are packed.
-        settings: What to choose and how to hide it.
-        draws: [B, numbers_of_row] uint64, from `draw`.
+    The features are `input_ids`, `input_mask` and `word_starts`, each [B, S],
+    and `sequence_ids` if rows are packed.
 
     Returns:
         `input_ids` [B, S] int32 with the masks, `masked_lm_positions` and
@@ -140,13 +133,10 @@ def choose(
 ) -> np.ndarray:
     """Chooses words at random, so many tokens of each sequence: [B, S] bool.
 
-    Args:
-        is_text: [B, S] bool, the tokens that may be chosen.
-        starts: [B, S] bool, those that begin a word, as each segment's first.
-        sequence_ids: [B, S], the sequence of each token, from 1; 0 for padding.
-        settings: The policy.
-        order: [B, S] uint64, random numbers to order words by.
-        lengths: [B, S] uint64, random numbers for the lengths of spans.
+    `is_text` [B, S] bool are the tokens that may be chosen, `starts` [B, S]
+    bool those that begin a word, as each segment's first, `sequence_ids` [B, S]
+    the sequence of each, from 1, or 0 for padding. The random numbers `order`
+    and `lengths` [B, S] uint64 order words, and give spans their lengths.
     """
     B, S = is_text.shape
     K = int(sequence_ids.max(initial=1))
@@ -177,12 +167,9 @@ def choose(
 class _Words(NamedTuple):
     """The words of all sequences in the order in which they are chosen.
 
-    Attributes:
-        places: [W], each word's first token, sequence by sequence.
-        begins: [sequences], the first word of each.
-        counts: [sequences], the words of each.
-        sizes: [B * S], how many tokens the word has that begins at a token.
-        spans: [B * S], how many words a span has that begins at a token.
+    `places` [W] are their first tokens, `begins` and `counts` [sequences] each
+    one's first word and how many it has. `sizes` and `spans` [B * S] tell how
+    many tokens the word, or words the span, has that begins at a token.
     """
 
     places: np.ndarray

@@ -43,16 +43,9 @@ def train(
 
     Epoch e reads the files in an order drawn from (seed, e), in blocks, and
     shuffles block i by (seed, e, i). The next epoch fills the last batch of an
-    epoch. To start in the middle, whole files are skipped by `counts`, then
-    records.
-
-    Args:
-        files: TFRecord files.
-        counts: How many records each holds.
-        batch_size: B.
-        seed: Decides the order.
-        start: How many records were used before.
-        group_by_length: Whether records of a batch have about one length.
+    epoch. To start after `start` records, whole files are skipped by their
+    `counts`, then records. With `group_by_length` the records of a batch have
+    about one length.
 
     Returns:
         A dataset of (serialized [B] string, row weights [B] float32, all 1).
@@ -182,16 +175,11 @@ def distribute(
     trim: bool = False,
     masks: dynamic_masks.DynamicMasks | None = None,
 ) -> tf.distribute.DistributedDataset:
-    """Parses global batches and gives each replica its share of the rows.
+    """Parses batches of `train` or `evaluate`; each replica gets some rows.
 
-    Args:
-        strategy: Where the batches go.
-        dataset: From `train` or `evaluate`.
-        record_type: What the records hold.
-        lengths: The value of each symbolic length, such as {"S": 128}.
-        trim: Whether to cut off the padding beyond the longest sequence of a
-            batch. Not on TPUs, which need one shape.
-        masks: How to mask records that hold text without masks.
+    `lengths` has the value of each symbolic length, such as {"S": 128}. `trim`
+    cuts off the padding beyond the longest sequence of a batch; not on TPUs,
+    which need one shape. `masks` hide words of records that hold text alone.
 
     Returns:
         Dicts of the features of `record_type`, or of masked records, and of
@@ -253,7 +241,6 @@ def _split(
 def _trim(
     batch: dict[str, tf.Tensor], record_type: record_types.RecordType
 ) -> dict[str, tf.Tensor]:
-    """Cuts off the columns that are padding in every row."""
     mask = batch["input_mask"]  # [..., S]
     longest = tf.reduce_max(tf.reduce_sum(mask, axis=-1))
     length = -(-longest // _MULTIPLE) * _MULTIPLE
@@ -296,7 +283,6 @@ _OUT_OF_RANGE = re.compile(
 
 
 def _some(files: Sequence[str]) -> str:
-    """Names files in a line that can be read."""
     more = f" and {len(files) - 3} others" if len(files) > 3 else ""
     return ", ".join(files[:3]) + more
 

@@ -41,12 +41,9 @@ def check(
 ) -> None:
     """Compares the first record of every file with what is expected.
 
-    `is_by_manifest` says whether `lengths` come from a manifest, not from
-    flags.
-
-    Raises:
-        InputError: A feature is missing, or of another length or dtype; or a
-            file cannot be read as TFRecords.
+    `is_by_manifest` says that `lengths` are a manifest's, not flags. InputError
+    if a feature is missing, or of another length or dtype, or no records are
+    read.
     """
 
     def first(file: tf.Tensor) -> tf.data.Dataset:
@@ -155,11 +152,7 @@ def decode(file: str, record: bytes, number: int = 1) -> tf.train.Example:
 
 
 def count(paths: Sequence[str]) -> list[int]:
-    """Counts the records of each file by reading it.
-
-    Raises:
-        InputError: A file is truncated or corrupt.
-    """
+    """Counts the records of each file; InputError if one is broken."""
     # A stream of a bucket, or of one disk of many, is not all that it gives.
     with concurrent.futures.ThreadPoolExecutor(_FILES_AT_A_TIME) as pool:
         counts = pool.map(_count, paths)

@@ -40,12 +40,9 @@ def show(
 ) -> Iterator[str]:
     """Yields the first `number` records, each as lines of text.
 
-    Records that are masked while they are read are shown with masks such as
-    training draws. `vocab_sha256` is compared with that of a manifest.
-
-    Raises:
-        InputError: The files can't be read, hold no records of pre-training, or
-            were made with another vocabulary.
+    Records that are masked while they are read get masks such as training
+    draws. It is an InputError if the files can't be read, hold no records of
+    pre-training, or were made with another vocabulary than `vocab_sha256`.
     """
     manifest = manifests.find(files)
     objective, masks = "nsp", None
@@ -83,7 +80,6 @@ def _batch_of_one(values: np.ndarray) -> tf.Tensor:
 
 
 def _rows(file: str, number: int) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the features of a file's first records."""
     seen = 0
     with pipeline.explained([file]):
         for serialized in tf.data.TFRecordDataset(file).take(number):

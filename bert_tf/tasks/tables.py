@@ -66,7 +66,7 @@ def read_columns(
         file_format: One of FORMATS.
         has_header: Whether the first row names the columns (TSV and CSV).
         skip_short_rows: Whether to skip rows that lack a column, with a
-            warning. For files whose faults are known.
+            warning.
         lists: Those of `columns` that may be lists in JSON lines.
         optional: Those that a table, or a JSON object, may lack.
 
@@ -362,7 +362,6 @@ def _of_one_column(header: list[str]) -> str:
 def _positions(
     path: str, header: list[str], columns: Mapping[str, str | int]
 ) -> dict[str, int]:
-    """Finds columns in the header, by name or by number."""
     positions = {}
     for name, column in columns.items():
         count = header.count(str(column))

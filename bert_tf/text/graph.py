@@ -162,7 +162,6 @@ class BertTokenizer(graph_rows.Tokenizer):
         return self._wordpiece.tokenize(self._normalize(texts))
 
     def _normalize(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns texts whose words are those of the Python tokenizer."""
         is_plain = tf.strings.regex_full_match(texts, _PLAIN)  # [B]
         plain = tf.strings.lower(texts) if self.do_lower_case else texts
         others = tf.where(~is_plain)  # [others, 1]
@@ -258,7 +257,6 @@ class BertTokenizer(graph_rows.Tokenizer):
         return tf.gather(codes, order)
 
     def _limit_words(self, codes: tf.Tensor) -> tf.Tensor:
-        """Makes words over the limit unknown."""
         is_space = codes == _SPACE  # [M]
         spaces = tf.cast(tf.where(is_space)[:, 0], tf.int32)
         # Every text starts and ends with a space: words lie between spaces.

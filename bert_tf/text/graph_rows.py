@@ -30,17 +30,13 @@ class Tokenizer(tf.Module):
         max_seq_length: int,
         pad_to_max: bool,
     ) -> dict[str, tf.Tensor]:
-        """Lays out rows of one text or two, as the vocabulary's template says.
+        """Lays out rows [B, (pieces)] of one text or two, by the template.
 
-        What is too long loses pieces from the end of the longer text, of the
-        second if both have the same length, as in the original. A row whose
-        second text has no pieces is laid out as a single text.
-
-        Args:
-            first: [B, (pieces)] int32.
-            second: [B, (pieces)] int32, or None for single texts.
-            max_seq_length: At least one more than the template's pieces.
-            pad_to_max: Whether to pad to `max_seq_length`, not the longest row.
+        What is longer than `max_seq_length`, at least one more than the
+        template, loses pieces from the end of the longer text, of the second if
+        both are equal, as in the original. A row whose second text has no
+        pieces is laid out as a single text. `pad_to_max` pads to that, not to
+        the longest row.
 
         Returns:
             `input_ids`, `input_mask` and `segment_ids`, each [B, S] int32.

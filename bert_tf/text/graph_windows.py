@@ -58,11 +58,7 @@ def cut(pieces: tf.Tensor, room: int) -> Windows:
 def layout(
     pieces: tf.Tensor, windows: Windows, vocabulary: vocabularies.Vocabulary
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Lays out each window of `pieces` [P] as a single text.
-
-    Returns:
-        Ids and mask, each [W, S].
-    """
+    """Lays out each window of pieces [P] as a single text: ids, mask [W, S]."""
     template = vocabulary.template
     longest = tf.reduce_max(tf.concat([[0], windows.sizes], 0))
     column = tf.range(longest + template.special(1))[tf.newaxis]  # [1, S]

@@ -94,18 +94,14 @@ def learn(
 ) -> list[str]:
     """Learns the pieces of a vocabulary; equal arguments give equal lists.
 
-    Args:
-        words: Words and how often each occurs.
-        vocab_size: The most pieces, reserved ones included.
-        min_frequency: How often a pair of pieces must occur to be joined.
-        max_characters: How many of the most frequent characters are kept; words
-            with others become [UNK].
-        num_unused: Rows to reserve for words of the user's own. With the 99 of
-            the released English vocabularies [UNK] is 100.
+    Pieces that follow each other `min_frequency` times are joined. Words with
+    others than the `max_characters` most frequent characters become [UNK].
+    `num_unused` rows are reserved for words of the user's own; with the 99 of
+    the released English vocabularies [UNK] is 100.
 
     Returns:
         The pieces by id: [PAD], [unused...], [UNK], [CLS], [SEP], [MASK],
-        characters, longer pieces.
+        characters, longer pieces: `vocab_size` at most.
 
     Raises:
         InputError: There are no words that can be spelt, or the characters
@@ -155,7 +151,6 @@ def _train(
     min_frequency: int,
     characters: list[str],
 ) -> list[str]:
-    """Learns so many pieces, the characters first."""
     # Of use to this function only, and 20 MB to install.
     import tokenizers
     from tokenizers import models, pre_tokenizers, trainers
@@ -187,7 +182,6 @@ def _copies(words: Mapping[str, int]) -> Iterator[str]:
 def _spelt_with(
     words: Mapping[str, int], max_characters: int
 ) -> dict[str, int]:
-    """Returns the words that consist of the most frequent characters."""
     frequency: collections.Counter[str] = collections.Counter()
     for word, count in words.items():
         for char in word:
@@ -218,18 +212,10 @@ def extend(
 ) -> list[str]:
     """Fills the [unused] rows of a vocabulary with pieces of other text.
 
-    Those are taken that make the text the shortest, a word that is no longer
-    [UNK] counting as ten pieces. Rows stay [unused], or are not appended, when
-    nothing saves a piece any more.
-
-    Args:
-        pieces: The vocabulary; all rows but the [unused] ones stay.
-        words: Words of the text and how often each occurs.
-        candidates: Pieces learnt from the text.
-        appended: How many rows to fill behind the last.
-
-    Raises:
-        InputError: The vocabulary has no [unused] rows.
+    Those `candidates` are taken that make the text the shortest, a word that is
+    no longer [UNK] counting as ten pieces; `appended` is how many rows to fill
+    behind the last. Rows stay [unused], or are not appended, when nothing saves
+    a piece any more. A vocabulary without [unused] rows raises InputError.
     """
     rows = unused_rows(pieces)
     if not rows and not appended:

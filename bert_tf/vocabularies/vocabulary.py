@@ -26,10 +26,8 @@ class Piece(NamedTuple):
 class Special:
     """The pieces that stand for no text.
 
-    Attributes:
-        cls: Its vector stands for the row.
-        sep: Ends a text.
-        mask: Hides a word; its id is -1 where the vocabulary lacks it.
+    The vector of `cls` stands for the row; `sep` ends a text; `mask` hides a
+    word, and its id is -1 where the vocabulary lacks it.
     """
 
     pad: Piece

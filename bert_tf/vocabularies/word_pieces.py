@@ -29,11 +29,7 @@ class WordPiece(vocabulary.Vocabulary):
 
     @classmethod
     def parse(cls, text: str, do_lower_case: bool, name: str) -> Self:
-        """Reads what `vocab_files.read_vocab` returned; `name` is for errors.
-
-        Raises:
-            InputError: This is no vocabulary.
-        """
+        """Reads the text of the file `name`; InputError if it is bad."""
         pieces = tuple(vocab_files.parse_vocab(text, name))
         return cls(pieces, do_lower_case, text)
 

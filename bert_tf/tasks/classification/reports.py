@@ -96,7 +96,6 @@ def confusions(
 def _mistakes(
     names: Sequence[str], labels: np.ndarray, predicted: np.ndarray
 ) -> str:
-    """Returns a table of the classes that are most often taken for others."""
     wrong = np.stack([labels, predicted], axis=1)[labels != predicted]
     pairs, counts = np.unique(wrong, axis=0, return_counts=True)
     most = np.argsort(-counts, kind="stable")[:_MOST_MISTAKES]

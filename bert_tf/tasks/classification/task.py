@@ -49,12 +49,10 @@ class Split:
 
 @dataclasses.dataclass(frozen=True)
 class Tfds:
-    """The same task in TensorFlow Datasets.
+    """The same task in TensorFlow Datasets: dataset and configuration, columns.
 
-    Attributes:
-        name: Dataset and configuration.
-        labels: Our labels in the order of its class numbers.
-        splits: Our split -> its split.
+    `labels` are ours in the order of its class numbers; `splits` maps ours to
+    its.
     """
 
     name: str

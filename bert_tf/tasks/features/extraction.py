@@ -112,7 +112,6 @@ class Extractor:
     def _unpad(
         self, line: feature_lines.Line, vectors: np.ndarray
     ) -> np.ndarray:
-        """Takes a line's vectors from those of its batch, [S, K, D]."""
         if self._unit == "token":
             return vectors[: len(line.ids)]
         if self._unit != "word":
@@ -129,7 +128,6 @@ class Extractor:
 
 
 def _shares(strategy: tf.distribute.Strategy, x: tf.Tensor) -> tf.Tensor:
-    """Gives each replica its rows."""
     size = tf.shape(x)[0] // strategy.num_replicas_in_sync
 
     def share(context):

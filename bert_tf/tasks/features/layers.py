@@ -16,13 +16,10 @@ UNITS = options.UNITS
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """Which layers' outputs make the vectors.
+    """Which layers' outputs make the vectors: a key of CHOICES.
 
-    Attributes:
-        name: A key of CHOICES.
-        layers: Of "layers": numbers from 0, negative from the last.
-        weights: Of "weighted_sum_last_four", from the last layer down; by
-            default equal, adding up to 1.
+    For "layers" these are numbers from 0, negative from the last; the weights
+    of "weighted_sum_last_four" go from the last down, by default equal.
     """
 
     name: str = "layers"

@@ -23,8 +23,6 @@ _TEXTS = tf.TensorSpec([None], tf.string)  # [B]
 
 
 class _ExtractorModule(tf.Module):
-    """Tokenizer and model in one."""
-
     def __init__(
         self,
         model: modeling.Bert,

@@ -189,7 +189,6 @@ class Experiment:
         return done
 
     def _make(self, run: glue_runs.Run, start: Start) -> glue_runs.Done:
-        """Makes one run, or goes on with it."""
         folder = os.path.join(self.folder, run.folder)
         logging.info("%s; log: %s/log.txt", run, folder)
         data, began = self.data[run.task], time.monotonic()
@@ -233,7 +232,6 @@ class Experiment:
         )
 
     def _say(self, found: glue_runs.Done) -> None:
-        """Logs what came of a run, and how long the others will take."""
         values = ", ".join(
             f"{name} {found.results[name]:.4f}"
             for name in glue_scores.METRICS[found.task]
@@ -350,7 +348,6 @@ class Experiment:
 
 
 def _is_predicted(folder: str, tests: Mapping[str, str]) -> bool:
-    """Whether the folder holds predictions of these files."""
     path = pathlib.Path(folder, _PREDICTED)
     return path.exists() and path.read_text(encoding="utf-8") == (
         f"{glue_runs.digest(tests.values())}\n"

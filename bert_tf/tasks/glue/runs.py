@@ -92,14 +92,11 @@ def digest(paths: Iterable[str]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Done:
-    """One line of results.jsonl.
+    """One line of results.jsonl: a `Run`, and what came of it.
 
-    Attributes:
-        results: Metric -> value on the dev set.
-        score: What the task's runs are compared by.
-        examples: Rows trained on.
-        folder: Of its files, below that of results.jsonl.
-        others: As in Run.
+    `results` are by metric, on the dev set, and `score` is what runs are
+    compared by. `examples` counts rows trained on; `folder` is below
+    results.jsonl's.
     """
 
     key: str

@@ -27,8 +27,6 @@ _TEXTS = tf.TensorSpec([None], tf.string)  # [B]
 
 
 class _MaskedWordsModule(tf.Module):
-    """Tokenizer, windows and model in one."""
-
     def __init__(
         self,
         model: heads.BertMaskedLM,
@@ -116,7 +114,6 @@ class _MaskedWordsModule(tf.Module):
     def _best_of_windows(
         self, inputs: Sequence[tf.Tensor]
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the scores and ids of the best pieces of some windows."""
         ids, mask, places = inputs  # [rows, S], [rows, S], [rows, P]
         return self._best(
             {

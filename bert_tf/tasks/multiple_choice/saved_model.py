@@ -24,8 +24,6 @@ _IDS = tf.TensorSpec([None, None, None], tf.int32)  # [B, K, S]
 
 
 class _ChooserModule(tf.Module):
-    """Tokenizer and model in one."""
-
     def __init__(
         self,
         model: heads.BertMultipleChoice,

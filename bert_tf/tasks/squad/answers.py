@@ -38,11 +38,9 @@ class Search:
 class Answer:
     """What a model answers: the best text but "", and its characters.
 
-    Attributes:
-        score: Logit of its start plus logit of its end.
-        null_score: The least of [CLS] in any window, for no answer.
-        n_best: The best answers, each with `text`, `probability` among them,
-            `start_logit` and `end_logit`.
+    `score` is the logit of its start plus that of its end, `null_score` the
+    least of [CLS] in any window. `n_best` has answers, each with `text`,
+    `probability` among them, `start_logit` and `end_logit`.
     """
 
     text: str

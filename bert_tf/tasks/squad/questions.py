@@ -130,7 +130,6 @@ _NEEDED = object()
 def _field(
     where: str, item: Any, key: str, kind: type, default: Any = _NEEDED
 ) -> Any:
-    """Returns a value of a JSON object, checked; the default if it has none."""
     if not isinstance(item, dict):
         raise InputError(
             f"{where}: expected a JSON object with {key!r}, as in SQuAD's "

@@ -113,8 +113,6 @@ def _first_best(scores: tf.Tensor, rows: tf.Tensor, size: tf.Tensor) -> _Best:
 
 
 class _SpanModule(tf.Module):
-    """Tokenizer, windows, model and search in one."""
-
     def __init__(
         self,
         model: heads.BertSpanFinder,

@@ -279,7 +279,6 @@ class Cutter:
 
 
 def _words_around(context: str, start: int, end: int) -> tuple[int, int]:
-    """Widens a slice of the context to whole words."""
     while start and not _WORD_END.match(context[start - 1]):
         start -= 1
     match = _WORD_END.search(context, end)

@@ -27,7 +27,6 @@ class Encoder:
     def __init__(
         self, word_pieces: tagging_words.WordPieces, max_seq_length: int
     ):
-        """Takes what makes the ids, and S."""
         self._word_pieces = word_pieces
         self._vocabulary = word_pieces.vocabulary
         self._length = max_seq_length

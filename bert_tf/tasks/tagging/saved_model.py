@@ -138,8 +138,6 @@ class Decoder:
 
 
 class _TaggerModule(tf.Module):
-    """Words, tokenizer, model and labels in one."""
-
     def __init__(
         self,
         labeller: _Labeller,
