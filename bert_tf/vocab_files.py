@@ -40,7 +40,8 @@ def read_vocab(
     """Returns the text of a vocabulary, as `normalize_vocab` does.
 
     Pass `say=False` where another process reads the same file and logs what was
-    changed. `flag` names the file in errors; InputError if it is not UTF-8.
+    changed. `flag` names the file in errors. Raises InputError if the file is
+    not UTF-8.
     """
     input_files.check(vocab_file, flag)
     input_files.check_can_be_read_again(vocab_file)
@@ -101,8 +102,8 @@ def load_vocab(
 ) -> dict[str, int]:
     """Reads a vocabulary, piece -> id; arguments are those of `read_vocab`.
 
-    InputError if the file is not UTF-8, has a piece twice or an empty line
-    before others, or lacks `[UNK]`.
+    Raises InputError if the file is not UTF-8, has a piece twice or an empty
+    line before others, or lacks `[UNK]`.
     """
     return parse_vocab(read_vocab(vocab_file, say, flag), vocab_file)
 

@@ -25,7 +25,8 @@ class Output:
     Attributes:
         files: The shards, if they are named.
         folder: Where shards get names of ours otherwise.
-        num_shards: How many of those; None to go by `shard_bytes`, about.
+        num_shards: How many shards the folder gets; None goes by their size.
+        shard_bytes: About the size of a shard.
         overwrites: Whether named files may be replaced that no run wrote.
     """
 

@@ -41,9 +41,9 @@ def check(
 ) -> None:
     """Compares the first record of every file with what is expected.
 
-    `is_by_manifest` says that `lengths` are a manifest's, not flags. InputError
-    if a feature is missing, or of another length or dtype, or no records are
-    read.
+    `is_by_manifest` says that `lengths` are a manifest's, not flags. Raises
+    InputError if a feature is missing, or of another length or dtype, or if a
+    file cannot be read as TFRecords.
     """
 
     def first(file: tf.Tensor) -> tf.data.Dataset:

@@ -47,7 +47,7 @@ def open(
     """Reads a vocabulary of a model that lower-cases text or does not.
 
     Pass `say=False` where another process reads the same file and logs what was
-    changed. InputError if the file is no vocabulary.
+    changed. Raises InputError if the file is no vocabulary.
     """
     ending = pathlib.PurePath(path).suffix
     opener = OPENERS.get(ending, word_pieces.WordPiece.read)

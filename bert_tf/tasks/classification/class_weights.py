@@ -21,7 +21,8 @@ _LEAST, _MOST = 1e-6, 1e6
 def parse(given: Sequence[str], labels: Sequence[str]) -> tuple[float, ...]:
     """Reads `label=weight` pairs; a class that is not named counts 1.
 
-    InputError if one names no class, or one again, or no positive number.
+    Raises InputError if a pair names no class, or one again, or no positive
+    number.
     """
     weights = dict.fromkeys(labels, 1.0)
     named: set[str] = set()

@@ -150,7 +150,8 @@ def texts(
 ) -> dict[str, str]:
     """Returns the answer to each question; "" where none is likelier.
 
-    No answer may be better than the best by `threshold`, None for SQuAD 1.1.
+    It is likelier if its odds are above `threshold`, which is None for SQuAD
+    1.1, where there always is an answer.
     """
     return {
         key: ""

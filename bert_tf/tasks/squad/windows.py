@@ -245,8 +245,8 @@ class Cutter:
 
         They are those whose characters are the answer's. If there are none, as
         for "Japan" in "Japanese", they are the original's: those of the words
-        around, or among them those of the answer's text. InputError if the
-        words have none.
+        around, or among them those of the answer's text. Raises InputError if
+        these words have no pieces.
         """
         (answer,) = question.answers
         margin = len(answer.text) - len(answer.text.lstrip())

@@ -35,8 +35,8 @@ def find_labels(
     """Returns the labels and their scheme, which fit all files.
 
     Labels are `given`, learnt from the split "train", or `known` from an
-    earlier run; a scheme None is found by what they look like. InputError if
-    there is no way to know them, or they do not fit.
+    earlier run; a scheme None is found by what they look like. Raises
+    InputError if there is no way to know them, or they do not fit.
     """
     labels = tuple(given or known or ())
     if "train" in splits:
