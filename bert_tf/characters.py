@@ -1,8 +1,4 @@
-"""What the original does with each character: its rules, as tables.
-
-`tokenization` applies them in Python, `text.graph` builds the graph's tables
-from them.
-"""
+"""The original's rules for characters, for `tokenization` and `text.graph`."""
 
 import re
 import unicodedata

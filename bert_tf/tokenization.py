@@ -88,9 +88,9 @@ def convert_ids_to_tokens(
 class BasicTokenizer:
     """Splits text into words and punctuation marks.
 
-    The original lower-cases word by word. Doing it to the whole text is the
-    same: no rule of lower-casing (the final sigma's is the only one that looks
-    around) or of decomposition reaches across white space.
+    The original lower-cases each word, this the whole text. The result is the
+    same: no rule of lower-casing (only the final sigma's looks around) or of
+    decomposition reaches across white space.
     """
 
     def __init__(self, do_lower_case: bool = True):
@@ -107,8 +107,8 @@ class BasicTokenizer:
     def character_spans(self, text: str) -> list[tuple[int, int]]:
         """Returns where in `text` each character of its words comes from.
 
-        How many characters one character becomes never depends on its
-        neighbours, so counting is enough to line up the two sides.
+        How many characters one becomes never depends on its neighbours, so
+        counting lines up the two sides.
         """
         spans: list[tuple[int, int]] = []
         for index, char in enumerate(text):
@@ -140,10 +140,7 @@ class WordpieceTokenizer:
         self._cache: dict[str, list[str]] = {}
 
     def tokenize(self, text: str | bytes) -> list[str]:
-        """Returns the pieces of words that `BasicTokenizer` produced.
-
-        For example "unaffable" -> ["un", "##aff", "##able"].
-        """
+        """Returns the pieces of words: unaffable -> un, ##aff, ##able."""
         pieces: list[str] = []
         for word in whitespace_tokenize(convert_to_unicode(text)):
             pieces.extend(self.split(word))
@@ -182,10 +179,10 @@ class FullTokenizer:
     """Splits text into word pieces and finds them in the text.
 
     Args:
-        vocab_file: the vocabulary, one piece per line.
-        do_lower_case: lower-case and strip accents; must be as in training.
-        keep_special_tokens: keep `[MASK]` and the other special tokens that
-            stand in the text whole. The original takes them apart.
+        vocab_file: The vocabulary, one piece per line.
+        do_lower_case: Lower-case and strip accents; must be as in training.
+        keep_special_tokens: Keep `[MASK]` and other special tokens in the text
+            whole. The original takes them apart.
     """
 
     def __init__(
@@ -240,11 +237,11 @@ class FullTokenizer:
         return pieces
 
     def tokenize_with_offsets(self, text: str | bytes) -> list[Token]:
-        """Returns the pieces of `text` and the characters they come from.
+        """Returns the pieces of `text` and the characters of it they come from.
 
-        Offsets count characters of the `str`. A stripped accent counts to the
-        letter before it; `[UNK]` covers its whole word; pieces of one and the
-        same character (a Hangul syllable) share its offsets.
+        A stripped accent counts to the letter before it; `[UNK]` covers its
+        whole word; pieces of one character (a Hangul syllable) share its
+        offsets.
         """
         tokens: list[Token] = []
         for offset, part, is_special in self._parts(convert_to_unicode(text)):

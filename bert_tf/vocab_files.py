@@ -1,8 +1,4 @@
-"""The file of a vocabulary of word pieces, vocab.txt: read, checked, written.
-
-One piece per line; the line number is the id. What makes pieces of text is in
-`tokenization`.
-"""
+"""Reads, checks and writes vocab.txt: one piece per line, by id."""
 
 import functools
 import re
@@ -43,14 +39,9 @@ def read_vocab(
 ) -> str:
     """Returns the text of a vocabulary, as `normalize_vocab` does.
 
-    Args:
-        vocab_file: one piece per line.
-        say: whether to log what was changed; for processes that read the same
-            file as others.
-        flag: that names it, for the errors.
-
-    Raises:
-        InputError: if the file is not UTF-8.
+    Pass `say=False` where another process reads the same file and logs what was
+    changed. `flag` names the file in errors. Raises InputError if the file is
+    not UTF-8.
     """
     input_files.check(vocab_file, flag)
     input_files.check_can_be_read_again(vocab_file)
@@ -76,16 +67,11 @@ def normalize_vocab(
 ) -> str:
     """Returns the text of a vocabulary as Unix and the original write it.
 
-    That is, without what editors on Windows add to a file: a byte-order mark,
-    carriage returns (the original's reader drops them all), and empty lines at
-    the end. All else stays, U+2028 as well, which is a piece of the released
-    Chinese vocabulary. What is kept beside weights, and hashed to tell one
-    vocabulary from another, is this text.
-
-    Args:
-        text: of the file.
-        vocab_file: its name, to be logged.
-        say: whether to log what was changed, once in a process.
+    What editors on Windows add is left out: a byte-order mark, carriage returns
+    (the original's reader drops them all), and empty lines at the end. All else
+    stays, U+2028 as well, which is a piece of the released Chinese vocabulary.
+    This text is kept beside weights, and its hash tells vocabularies apart. If
+    `say`, a change is logged, once in a process.
     """
     done = []
     if text.startswith("\ufeff"):
@@ -114,16 +100,10 @@ def _say_once(line: str) -> None:
 def load_vocab(
     vocab_file: epath.PathLike, say: bool = True, flag: str = "vocab_file"
 ) -> dict[str, int]:
-    """Reads a vocabulary of one piece per line; the line number is the id.
+    """Reads a vocabulary, piece -> id; arguments are those of `read_vocab`.
 
-    Args:
-        vocab_file: its file.
-        say: as of `read_vocab`.
-        flag: likewise.
-
-    Raises:
-        InputError: if the file is not UTF-8, has a piece twice or an empty line
-            before others, or lacks `[UNK]`.
+    Raises InputError if the file is not UTF-8, has a piece twice or an empty
+    line before others, or lacks `[UNK]`.
     """
     return parse_vocab(read_vocab(vocab_file, say, flag), vocab_file)
 
@@ -172,12 +152,7 @@ def vocab_text(pieces: Iterable[str]) -> str:
 
 
 def _line_problem(index: int, earlier: int | None) -> str:
-    """Says what is wrong with an empty line, or with the second of a piece.
-
-    Args:
-        index: of the line.
-        earlier: index of the line that has the piece already.
-    """
+    """Says what is wrong with a line: empty, or the same as line `earlier`."""
     # No text has such a piece: brackets are split off.
     if earlier is None:
         return (
@@ -193,12 +168,7 @@ def _line_problem(index: int, earlier: int | None) -> str:
 
 
 def check_row_pieces(vocab: Iterable[str], vocab_file: epath.PathLike) -> None:
-    """Raises InputError unless the pieces are there that every row has.
-
-    Args:
-        vocab: its pieces.
-        vocab_file: as of `check_casing`.
-    """
+    """Raises InputError unless the pieces are there that every row has."""
     missing = sorted({CLS, SEP} - set(vocab))
     if missing:
         raise InputError(
@@ -211,20 +181,12 @@ def check_row_pieces(vocab: Iterable[str], vocab_file: epath.PathLike) -> None:
 def check_casing(
     vocab: Iterable[str], do_lower_case: bool, vocab_file: epath.PathLike
 ) -> None:
-    """Checks `do_lower_case` against the pieces of the vocabulary.
+    """Raises InputError if `do_lower_case` contradicts the vocabulary's pieces.
 
     Lower-casing and stripping accents change no piece of an uncased vocabulary
-    and change a third of a cased one. Names in brackets do not count, nor do
-    pieces without letters; a vocabulary of a script without case fits both.
-
-    Args:
-        vocab: its pieces.
-        do_lower_case: of the tokenizer.
-        vocab_file: its file, or another name that begins a sentence, such as
-            "The vocabulary of the checkpoint".
-
-    Raises:
-        InputError: if the vocabulary contradicts `do_lower_case`.
+    and a third of a cased one. Names in brackets and pieces without letters do
+    not count; a vocabulary of a script without case fits both. Errors begin
+    with `vocab_file`, a path or a name.
     """
     words = [
         piece.removeprefix(SUFFIX_INDICATOR)
@@ -256,11 +218,7 @@ def check_casing(
 def validate_case_matches_checkpoint(
     do_lower_case: bool, init_checkpoint: str | None
 ) -> None:
-    """Checks `do_lower_case` against the name of a released checkpoint.
-
-    Raises:
-        InputError: if the folder's name says that the model has other casing.
-    """
+    """Raises InputError if a released checkpoint's name says other casing."""
     match = re.match(
         r".*?([A-Za-z0-9_-]+)/bert_model\.ckpt", init_checkpoint or ""
     )

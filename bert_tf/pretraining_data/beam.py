@@ -1,28 +1,27 @@
 r"""Data creation as an Apache Beam pipeline, for a cluster.
 
-The functions of `stages` in the order in which `local` calls them, and
-so the same bytes; Beam's shuffle takes the place of the working folder:
+It calls the functions of `stages` in the order of `local`, and so makes the
+same bytes. Beam's shuffle takes the place of the working folder:
 
     units -> tokenize -> (piece, documents), and counts -> plan
     documents -> to the piece itself, and to those that it is the partner of
     group by piece -> cut -> (shard, sequences)
     group by shard -> sort, mask, write -> manifest
 
-The input, the vocabulary and the output must be where all workers reach them,
-such as on gs:// or a shared file system. A worker holds the sequences of a
-whole shard, or the documents of a piece and of its --dupe_factor partners. A
-pipeline that failed starts again: remove its shards first.
+All workers must reach the input, the vocabulary and the output, such as on
+gs:// or a shared file system. A worker holds the sequences of a whole shard, or
+the documents of a piece and of its --dupe_factor partners. Before a failed
+pipeline is started again, remove its shards.
 
 Apache Beam wants older versions of protobuf and pyarrow than TensorFlow's
 newest, so it gets an environment of its own, here and on the workers:
 
     python -m venv beam && beam/bin/pip install '.[beam,data]'  # in a clone
 
-The commands below are as the runners' manuals have them. They were NOT tried
-on clusters: the tests run the local runner. IMAGE stands for a container image
-that is made FROM apache/beam_python3.12_sdk:2.77.0, with the launcher's
-versions of Python and Beam, by `COPY . /bert_tf` and
-`RUN pip install '/bert_tf[beam]'`.
+The commands below are as the runners' manuals have them. They were NOT tried on
+clusters: the tests run the local runner. IMAGE is a container image made FROM
+apache/beam_python3.12_sdk:2.77.0, with the launcher's versions of Python and
+Beam, by `COPY . /bert_tf` and `RUN pip install '/bert_tf[beam]'`.
 
     # Google Cloud Dataflow; also: pip install "apache-beam[gcp]"
     python create_pretraining_data.py --input_file=gs://b/wiki/*.txt \
@@ -31,20 +30,14 @@ versions of Python and Beam, by `COPY . /bert_tf` and
         --region=europe-west4 --temp_location=gs://b/tmp
         --sdk_container_image=IMAGE --machine_type=n1-highmem-4
         --max_num_workers=24"
-
     # Flink, 1.19 to 2.2; Beam fetches a job server, which needs Java here.
     python create_pretraining_data.py ... --runner=FlinkRunner \
         --beam_options="--flink_master=host:8081 --flink_version=1.20
         --parallelism=96 --environment_type=DOCKER --environment_config=IMAGE"
-
-    # Spark 3, in the same way.
-    python create_pretraining_data.py ... --runner=SparkRunner \
-        --beam_options="--spark_master_url=spark://host:7077
-        --environment_type=DOCKER --environment_config=IMAGE"
-
-    # This machine, to try it out: it holds all in memory (1.4 GB for 60 MB of
-    # text at --dupe_factor=2), where --num_workers without a runner does not.
-    python create_pretraining_data.py ... --runner=DirectRunner
+    # Spark 3, in the same way: --runner=SparkRunner, and in --beam_options
+    # --spark_master_url=spark://host:7077 without --flink_* and --parallelism.
+    # This machine, to try it out: --runner=DirectRunner holds all in memory
+    # (1.4 GB for 60 MB of text at --dupe_factor=2); --num_workers does not.
 """
 
 import collections
@@ -73,10 +66,7 @@ _Block = tuple[stages.Piece, int, np.ndarray, pretraining_sequences.Sequences]
 class _Plan:
     """What follows from all documents together.
 
-    Args:
-        partners: Piece -> the pieces and repetitions it is the partner of.
-        layout: Of the shards.
-        counts: Of all pieces.
+    `partners` tells the pieces and repetitions that a piece is the partner of.
     """
 
     partners: dict[stages.Piece, list[tuple[stages.Piece, int]]]
@@ -90,19 +80,15 @@ def run(
     runner: str,
     options: Sequence[str],
 ) -> creation_output.Result:
-    """Makes all shards and the manifest.
+    """Makes all shards and the manifest, by one of options.RUNNERS.
 
-    Args:
-        job: What to make. Its working folder is not used.
-        output: Where.
-        runner: One of options.RUNNERS.
-        options: Of the runner, each as "--name=value".
+    The job's working folder is not used. `options` are such as "--name=value".
 
     Raises:
         InputError: Apache Beam is not installed, or the output holds the
             unfinished work of a run without it.
-        RuntimeError: The pipeline failed, perhaps because the text or the
-            settings do not allow it; the local runner raises that InputError.
+        RuntimeError: The pipeline failed, perhaps for the text or the settings;
+            the local runner raises that InputError.
     """
     try:
         import apache_beam as beam
@@ -273,7 +259,6 @@ def _finish(
     output: creation_output.Output,
     plan: _Plan,
 ) -> None:
-    """Writes the manifest."""
     shards = sorted(written, key=lambda item: item[0])
     files = output.paths(plan.layout.shards)
     if len(shards) < len(files):
@@ -290,7 +275,6 @@ def _finish(
 
 
 def _result(output: creation_output.Output) -> creation_output.Result:
-    """Reads what the pipeline has made."""
     manifest = manifests.Manifest.read(output.manifest)
     counts = dict(manifest.statistics)
     for length, number in counts.pop("lengths").items():

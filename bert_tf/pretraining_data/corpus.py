@@ -1,26 +1,22 @@
 """Text -> documents of sentences, in units that workers read side by side.
 
 A unit is about 16 MB of text. A large file is cut into several, each read by
-seeking; small files share one. Documents are whole: a unit has those that
-START in its range of bytes. A compressed file can't be cut, so that one worker
-reads it; `pieces` groups its documents as if it were several units.
+seeking; small files share one. A unit has the whole documents that START in its
+range of bytes. A compressed file can't be cut, so one worker reads it, and
+`pieces` groups its documents as if it were several units.
 
 The formats are those of text_formats.py. In all but `lines` sentencex splits
 the sentences. Compared on 2.9 MB of English Wikipedia on one core:
 
     library                    MB/s
-    sentencex 1.0.32           55    leaves "U.S. Army", "Dr. Smith", "J. K.",
-                                     "5 p.m. Mr." and "$3.50" whole; about 300
-                                     languages; kept by Wikimedia; MIT; depends
-                                     on nothing
+    sentencex 1.0.32           55    leaves "Dr. Smith", "5 p.m. Mr.", "$3.50"
+                                     whole; 300 languages; no dependencies
     blingfire 0.1.8            12    splits after "Dr."; no release since 2021
     a regular expression        7    English only, abbreviations by hand
-    StateBasedSentenceBreaker   2.1  (tensorflow-text) splits after "U.S.",
-                                     "Dr." and in "$3.50"; cuts characters whose
-                                     UTF-8 holds the byte 0xA0
+    StateBasedSentenceBreaker   2.1  (tensorflow-text) splits in "$3.50"; cuts
+                                     characters with the UTF-8 byte 0xA0
     sentence-splitter 1.4       1.2  splits after "5 p.m." and "(See p."
-    syntok 1.4                  1.1
-    pysbd 0.3.4                 0.2  no release since 2021
+    syntok 1.4                  1.1  (pysbd 0.3.4 has 0.2)
 """
 
 import dataclasses
@@ -48,13 +44,10 @@ _PERIOD_APART = re.compile(r"\.(?<=[^\S\x00-\x7f]\.)")
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A range of a file.
+    """A range of a file, or of a data set of TFDS.
 
-    Args:
-        file: Its path, or a data set of TFDS.
-        number: Which of the input files it is.
-        start: The first byte; of a data set the first example.
-        end: The byte or example after the last; None for the end of the file.
+    It is in bytes, or in examples of the data set; `end` None is the file's
+    end. `number` says which of the input files it is.
     """
 
     file: str
@@ -65,13 +58,7 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
-    """What a worker reads at a time.
-
-    Args:
-        index: Its number.
-        parts: What it consists of.
-        size: Of the files on disk, in bytes.
-    """
+    """What a worker reads at a time; `size` is in bytes on disk."""
 
     index: int
     parts: tuple[Part, ...]
@@ -80,13 +67,10 @@ class Unit:
 
 @dataclasses.dataclass(frozen=True)
 class Document:
-    """A document.
+    """A document, perhaps without sentences, none of which is empty.
 
-    Args:
-        key: Another for each document of the input, from 0 to 2^64 - 1.
-        sentences: None is empty; there may be none at all.
-        size: Of its text, in bytes.
-        replaced: Lines in which bad text was replaced.
+    Its `key`, from 0 to 2^64 - 1, is its own in the input; `size` is the text's
+    in bytes; `replaced` counts lines in which bad text was replaced.
     """
 
     key: int
@@ -97,13 +81,10 @@ class Document:
 
 @dataclasses.dataclass(frozen=True)
 class Reader:
-    """How the input is read.
+    """How the input is read: `input_format` is one of FORMATS.
 
-    Args:
-        input_format: One of FORMATS.
-        text_field: Of jsonl and tfds.
-        language: Of the text, for the sentences' ends, as in ISO 639.
-        on_bad_text: "error", or "replace" by U+FFFD.
+    `text_field` is for jsonl and tfds. `language`, as in ISO 639, is for the
+    sentences' ends. `on_bad_text` is "error", or "replace" by U+FFFD.
     """
 
     input_format: str = "lines"
@@ -135,12 +116,9 @@ class Reader:
 def plan(
     files: Sequence[str], input_format: str, unit_bytes: int = UNIT_BYTES
 ) -> list[Unit]:
-    """Cuts the input into units.
+    """Cuts files, or data sets of TFDS, into units of about `unit_bytes`.
 
-    Args:
-        files: Paths, in any order; or data sets of TFDS.
-        input_format: One of FORMATS.
-        unit_bytes: About the size of a unit.
+    The order of `files` does not matter.
     """
     sized = []  # parts, and their sizes
     for number, file in enumerate(sorted(set(files))):
@@ -185,13 +163,7 @@ def _parts(
 
 
 def read(unit: Unit, reader: Reader) -> Iterator[Document]:
-    """Yields the documents of a unit in their order.
-
-    A document without text has no sentences: leave it out, and count it.
-
-    Raises:
-        InputError: Bad text, or not of the format. Names file and line.
-    """
+    """Yields a unit's documents, empty ones too; InputError if text is bad."""
     for part, text in _texts(unit, reader):
         sentences = text.paragraphs
         if reader.input_format != "lines":
@@ -240,8 +212,8 @@ def pieces(
 ) -> Iterator[list[Document]]:
     """Groups documents by the size of their text.
 
-    One piece comes of a unit of a file that is not compressed, unless there
-    are very long documents.
+    A unit of a file that is not compressed gives one piece, unless it has very
+    long documents.
     """
     piece: list[Document] = []
     size = 0

@@ -16,13 +16,8 @@ from bert_tf.pretraining_data import sequences as pretraining_sequences
 class Job:
     """What to make, and of what.
 
-    Args:
-        units: Of the input.
-        reader: How they are read.
-        vocab_file: Of the vocabulary.
-        do_lower_case: Lower-case and strip accents.
-        settings: What sequences and masks are like.
-        seed: Of all random choices.
+    Attributes:
+        do_lower_case: Whether to lower-case and strip accents.
         folder: For the work; its files are removed at the end.
         word_list: A file of words of several tokens, "" for none.
         segmenter: `module:function` that splits a text into such words.
@@ -40,7 +35,7 @@ class Job:
 
     @property
     def vocabulary(self) -> vocabularies.Vocabulary:
-        """The vocabulary."""
+        """What splits the text into pieces."""
         return _vocabulary(self.vocab_file, self.do_lower_case)
 
     @property

@@ -1,8 +1,7 @@
 """Data creation on one machine: tasks, restart, progress.
 
-A task is a unit, a repetition of a piece or a shard. Its result is files; a
-task whose files are there is not run again. Which process runs a task, and
-when, changes no byte of them.
+A task is a unit, a repetition of a piece or a shard. One whose files are there
+is not run again. No byte depends on which process runs it, and when.
 """
 
 import collections
@@ -50,7 +49,6 @@ def tokenize_unit(
 def _tokenize(
     job: creation_job.Job, unit: corpus.Unit
 ) -> Iterator[workers.Counts]:
-    """Phase 1 of a unit."""
     all_counts = []
     for piece, tokenized, counts in tokenize_unit(job, unit):
         job.work.save_documents(piece, tokenized)
@@ -67,7 +65,6 @@ def _cut(
     piece: stages.Piece,
     repetition: int,
 ) -> Iterator[workers.Counts]:
-    """Phase 2 of a repetition of a piece."""
     partner = stages.partner(piece, pieces, job.seed, repetition)
     keys, sequences = stages.sequences_of_piece(
         piece,
@@ -90,7 +87,6 @@ def _write(
     shard: int,
     file: str,
 ) -> Iterator[workers.Counts]:
-    """Phase 3 of a shard."""
     first = shard * layout.slices
     slices = (
         _slice(job, pieces, number)
@@ -153,7 +149,6 @@ def run(
 def _run(
     job: creation_job.Job, output: creation_output.Output, pool: workers.Workers
 ) -> creation_output.Result:
-    """All phases."""
     shards: list[str] = []
     try:
         pieces, counts = _tokenize_all(job, pool)
@@ -256,7 +251,6 @@ def _run_tasks(
     number: int,
     reporter: workers.Reporter,
 ) -> None:
-    """Runs the tasks of a phase that are left of a number of them."""
     if len(tasks) < number:
         done = number - len(tasks)
         logging.info("%d of %d tasks of this phase were done.", done, number)
@@ -270,7 +264,6 @@ def _cut_all(
     pieces: Sequence[stages.Piece],
     layout: stages.Layout,
 ) -> None:
-    """Phase 2."""
     parts = [
         (piece, repetition)
         for piece in pieces
@@ -297,7 +290,6 @@ def _write_all(
     paths: Sequence[str],
     counts: collections.Counter[str],
 ) -> creation_output.Result:
-    """Phase 3."""
     missing = [
         (shard, file)
         for shard, file in enumerate(paths)

@@ -22,10 +22,10 @@ _LONGEST_NAME = 251
 class Output:
     """Where the shards go.
 
-    Args:
+    Attributes:
         files: The shards, if they are named.
-        folder: For shards with names of ours otherwise.
-        num_shards: How many there are in the folder; None: by their size.
+        folder: Where shards get names of ours otherwise.
+        num_shards: How many shards the folder gets; None goes by their size.
         shard_bytes: About the size of a shard.
         overwrites: Whether named files may be replaced that no run wrote.
     """
@@ -109,9 +109,8 @@ class Output:
     def is_done(self, fingerprint: Mapping[str, Any]) -> bool:
         """Whether the output holds all that a run would make.
 
-        Raises:
-            InputError: It holds records of another run, or not all of this
-                one. Names what differs, or what is missing.
+        It is an InputError if it holds records of another run, or not all of
+        this.
         """
         manifest = epath.Path(self.manifest)
         if manifest.exists():
@@ -171,13 +170,7 @@ class Output:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What a run has made.
-
-    Args:
-        files: The shards.
-        records: Of each shard.
-        counts: What was read and written.
-    """
+    """The shards that a run has made, their records, and counts of its work."""
 
     files: list[str]
     records: list[int]

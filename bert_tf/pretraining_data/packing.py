@@ -1,8 +1,8 @@
 """Puts several short sequences into one row.
 
 First-fit decreasing: longest first, each into the first row that has room for
-its tokens and its predictions. It needs at most 11/9 of the fewest possible
-rows (Johnson, 1973), and on text within a percent or two.
+its tokens and predictions. It needs at most 11/9 of the fewest possible rows
+(Johnson, 1973), and on text within a percent or two.
 
 Shapes: n sequences, R rows, K sequences per row at most.
 """
@@ -13,13 +13,7 @@ import numpy as np
 
 
 class Packing(NamedTuple):
-    """Where sequences go.
-
-    Args:
-        rows: [n] int64.
-        slots: [n] int64, which sequence of the row, from 0 to K - 1.
-        offsets: [n] int64, the first token in the row.
-    """
+    """Each sequence's row, slot (of K), and first token in it: [n] int64."""
 
     rows: np.ndarray
     slots: np.ndarray
@@ -33,14 +27,10 @@ def pack(
     max_predictions: int,
     max_sequences: int,
 ) -> Packing:
-    """Assigns sequences to rows.
+    """Assigns sequences to rows that hold at most so much.
 
-    Args:
-        lengths: [n], tokens of each sequence, [CLS] and [SEP] included.
-        predictions: [n], of each sequence.
-        max_length: Tokens of a row at most.
-        max_predictions: Predictions of a row at most.
-        max_sequences: K.
+    `lengths` [n] count the tokens of sequences, [CLS] and [SEP] included,
+    `predictions` [n] what is to be predicted; `max_sequences` is K.
     """
     number = len(lengths)
     # Each row's room for tokens, predictions, sequences.

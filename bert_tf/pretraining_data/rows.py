@@ -1,11 +1,10 @@
 """Sequences -> the features of pre-training records.
 
-Sequences are laid out in rows, one or several in each (packing.py), and words
-are masked (masking.py), now or when the records are read.
+Rows hold one sequence or several (packing.py), whose words are masked
+(masking.py) now or when the records are read.
 
-Shapes:
-- r: sequences       R: rows              S: sequence length of a row
-- P: predictions per row                  K: sequences per row
+Shapes: r sequences, R rows, S sequence length of a row, P predictions per row,
+K sequences per row.
 """
 
 import collections
@@ -27,16 +26,12 @@ def features(
 ) -> dict[str, np.ndarray]:
     """Lays out sequences in rows, and masks words unless the reader does.
 
-    Args:
-        sequences: Packed with one another, where sequences are packed: give
-            thousands at a time.
-        vocabulary: Of the tokens.
-        settings: How.
-        rng: Draws the masks, and the order of packed rows.
+    Give thousands of sequences at a time where they are packed with one
+    another. `rng` draws the masks, and the order of packed rows.
 
     Returns:
-        The features of `settings.record_type` records, each [R, ...]. R is
-        the number of sequences, less if they are packed.
+        The features of `settings.record_type` records, each [R, ...]. R is the
+        number of sequences, less if they are packed.
     """
     masks = pretraining_sequences.masking_of(settings, vocabulary)
     if settings.pack:
@@ -61,14 +56,9 @@ def _lay_out(
     S: int,
     offsets: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """Puts sequences and what stands around them into R rows of S places.
+    """Puts r sequences and what stands around them into R rows of S places.
 
-    Args:
-        sequences: r of them.
-        vocabulary: Of the tokens.
-        R: Rows.
-        S: Their length.
-        offsets: Where each sequence starts in R * S places, [r].
+    `offsets` [r] say where each starts among all R * S places.
     """
     template, pad = vocabulary.template, vocabulary.special.pad.id
     front, between = len(template.before), len(template.between)
@@ -117,7 +107,6 @@ def _packed(
     masks: masking.Masking,
     rng: np.random.Generator,
 ) -> dict[str, np.ndarray]:
-    """Lays out several sequences in each row."""
     S, K = settings.max_seq_length, settings.max_sequences_per_row
     template = vocabulary.template
     lengths = sequences.lengths(template)
@@ -156,11 +145,9 @@ def statistics(
 ) -> collections.Counter[str]:
     """Counts what features hold.
 
-    Returns:
-        `rows`, `instances` (sequences), `random_next` (labels of 1),
-        `real_tokens`, `padding_tokens`; of masked rows also `predictions` and
-        how many of them are masked (`predictions_masked`) or what they were
-        (`predictions_unchanged`).
+    These are `rows`, `instances` (sequences), `random_next` (labels of 1),
+    `real_tokens`, `padding_tokens`; of masked rows also `predictions`, and
+    those masked (`predictions_masked`) and kept (`predictions_unchanged`).
     """
     number, S = rows["input_ids"].shape
     real = int(rows["input_mask"].sum())

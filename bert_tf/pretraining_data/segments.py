@@ -1,16 +1,15 @@
 """Documents -> sequences, as ranges of their tokens.
 
-Three ways to cut, each for an objective: pairs whose second segment may be of
-another document (next sentences, Devlin et al., 2018), pairs of segments that
-may be swapped (sentence order, Lan et al., 2020), and single segments (Liu et
-al., 2019, "doc-sentences").
+Each objective has a way to cut: pairs whose second segment may be of another
+document (next sentences, Devlin et al., 2018), pairs of segments that may be
+swapped (sentence order, Lan et al., 2020), and single segments (Liu et al.,
+2019, "doc-sentences").
 
-What is left to chance is a hash of the seed, the repetition, the document's
-key and the sentence, so that a document is always cut the same way, whatever
+A hash of the seed, the repetition, the document's key and the sentence decides
+what is left to chance. So a document is always cut the same way, whatever
 stands before it.
 
-Shapes:
-- d: documents     s: sentences     r: sequences
+Shapes: d documents, s sentences, r sequences.
 """
 
 import bisect
@@ -27,12 +26,9 @@ _IS_SHORT, _TARGET, _CUT, _CHOICE, _DOCUMENT, _SENTENCE, _FRONT = range(7)
 class Text:
     """Documents of sentences of tokens.
 
-    Args:
-        sentences: [s + 1] int64, where each sentence starts among the tokens;
-            then their number.
-        documents: [d + 1] int64, where each document starts among the
-            sentences; then their number.
-        keys: [d] uint64, what the documents' random choices are made of.
+    `sentences` [s + 1] and `documents` [d + 1] int64 say where each starts
+    among the tokens or the sentences, and at last the number of these. `keys`
+    [d] uint64 decide the documents' random choices.
     """
 
     sentences: np.ndarray
@@ -44,11 +40,9 @@ class Text:
 class Ranges:
     """Sequences as ranges of tokens.
 
-    Args:
-        starts: [r, 2] int64, of the first and the second segment.
-        ends: [r, 2] int64; a segment that ends where it starts is none.
-        labels: [r] bool, whether the second segment is of another document, or
-            the two are swapped.
+    `starts` and `ends` [r, 2] int64 are those of both segments; one that ends
+    where it starts is none. `labels` [r] bool say whether the second segment is
+    of another document, or the two are swapped.
     """
 
     starts: np.ndarray
@@ -57,13 +51,7 @@ class Ranges:
 
 
 class Chances:
-    """The random choices of one repetition.
-
-    Args:
-        text: The documents to cut.
-        seed: Any number from 0.
-        repetition: Which time the documents are used.
-    """
+    """The random choices of one repetition, by a seed from 0."""
 
     def __init__(self, text: Text, seed: int, repetition: int):
         self._documents = _hash(
@@ -86,12 +74,10 @@ class Chances:
     def tosses(
         self, sentences: np.ndarray, which: int, counts: np.ndarray
     ) -> np.ndarray:
-        """Returns how many of so many coins show heads.
+        """Returns how many of so many coins, 1 or more, show heads: [n].
 
-        Args:
-            sentences: [n], what the tosses belong to.
-            which: Tells apart tosses for the same sentence.
-            counts: [n], from 1.
+        `sentences` [n] are those that the tosses belong to; `which` tells apart
+        tosses for the same one.
         """
         words = -(-counts // 64)
         owner = np.repeat(np.arange(len(counts)), words)
@@ -123,8 +109,8 @@ def _targets(
 ) -> np.ndarray:
     """How long the sequences of each document are to be, [d].
 
-    Padding is wasted computation, so sequences are usually filled up; some
-    are short, since those of fine-tuning are.
+    Padding is wasted computation, so sequences are usually filled up; some are
+    short, since those of fine-tuning are.
     """
     short = 2 + (chances.of_documents(_TARGET) * (max_tokens - 1)).astype(int)
     is_short = chances.of_documents(_IS_SHORT) < short_seq_prob
@@ -144,17 +130,10 @@ def next_sentences(
 ) -> Ranges:
     """Cuts documents into pairs of segments, as the original.
 
-    Half of the second segments, and all where nothing is left to follow, are
-    of another document.
-
-    Args:
-        text: What is cut.
-        others: The same documents and, after them, more, which second segments
-            are taken from, too. Two documents at least.
-        max_tokens: Of both segments at most.
-        short_seq_prob: Share of the documents that make shorter sequences.
-        seed: Of what is left to chance.
-        repetition: Which time the documents are used.
+    Half of the second segments, and all where nothing is left to follow, are of
+    other documents. `others` has those of `text` and then more, two at least.
+    `max_tokens` is the most of both segments; a share of `short_seq_prob` of
+    the documents makes shorter sequences.
     """
     chances = Chances(text, seed, repetition)
     targets = _targets(chances, max_tokens, short_seq_prob)
@@ -178,12 +157,10 @@ def next_sentences(
 def _pairs(
     text: Text, targets: np.ndarray, chances: Chances, may_be_random: bool
 ) -> np.ndarray:
-    """Cuts documents at the ends of sentences.
+    """Cuts documents at the ends of sentences: [r, 4] int64.
 
-    Returns:
-        [r, 4] int64: the first sentence of a pair, the one to cut before, the
-        one to end before, and the document. Where there is no second segment,
-        the cut is the end.
+    These are a pair's first sentence, the one to cut before, the one to end
+    before (the same if there is no second segment), and the document.
     """
     # Single elements of lists are read faster than those of arrays.
     starts = text.sentences.tolist()
@@ -219,14 +196,10 @@ def _random_segments(
     which_document: np.ndarray,
     which_sentence: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Picks sentences of other documents, so many tokens if these have them.
+    """Picks `wanted` [n] tokens of other documents than `documents` [n].
 
-    Args:
-        others: The documents.
-        documents: [n], the ones not to pick from.
-        wanted: [n] tokens.
-        which_document: [n], random numbers from 0 to below 1.
-        which_sentence: [n], as well.
+    The segments are shorter where those have fewer. Two random numbers from 0
+    to below 1 choose each one's document and sentence.
     """
     number = len(others.documents) - 1
     picked = (which_document * (number - 1)).astype(np.int64)
@@ -274,8 +247,7 @@ def sentence_order(
 ) -> Ranges:
     """Cuts documents into pairs of consecutive segments, half of them swapped.
 
-    A sentence without another is cut itself; one of a single token, such as a
-    document of one word, can't be, and is left out.
+    A sentence without another is cut itself, or left out if it has one token.
     """
     chances = Chances(text, seed, repetition)
     targets = _targets(chances, max_tokens, short_seq_prob)

@@ -1,10 +1,7 @@
 """Documents -> sequences of one or two segments: pure functions.
 
-Documents are cut here; rows.py makes records of the sequences.
-
-Shapes:
-- n: tokens          s: sentences         d: documents       r: sequences
-- S: sequence length of a record          P: predictions     K: sequences
+Shapes: n tokens, s sentences, d documents, r sequences, S sequence length of a
+record, P predictions, K sequences of a record.
 """
 
 import dataclasses
@@ -25,17 +22,15 @@ OBJECTIVES = ("nsp", "sop", "none")
 class Settings:
     """How records are made; most names are those of the original's flags.
 
-    Args:
-        max_seq_length: S.
-        max_predictions_per_seq: P.
+    Attributes:
         masked_lm_prob: Share of the tokens to predict.
         short_seq_prob: Share of the documents that make shorter sequences.
         dupe_factor: Times to use each document.
         masking: A policy of masking.py: token, whole_word or span.
         dynamic_masking: Whether the reader masks, each time anew.
-        objective: What is learnt of two segments: nsp (the second follows or
-            is of another document), sop (they are swapped or not), none
-            (there is one segment).
+        objective: What is learnt of two segments: nsp (the second follows or is
+            of another document), sop (they are swapped or not), none (there is
+            one segment).
         pack: Whether to put several sequences into one record.
         max_sequences_per_row: K, of packed records.
         mask_share: Share of the chosen tokens that become [MASK].
@@ -178,14 +173,9 @@ def masking_of(
 class Corpus:
     """Documents of sentences, none empty.
 
-    Args:
-        tokens: [n] int32, of all documents.
-        word_starts: [n] bool, whether a token begins a word.
-        sentences: [s + 1] int64, where each sentence starts in `tokens`; then
-            their number.
-        documents: [d + 1] int64, where each document starts in `sentences`;
-            then their number.
-        keys: [d] uint64, another for every document of the input.
+    `tokens` [n] int32 are of all documents; `word_starts` [n] bool says which
+    begin a word. `sentences` [s + 1] and `documents` [d + 1] int64 are as in
+    `segments.Text`, and `keys` [d] uint64 differ in all documents of the input.
     """
 
     tokens: np.ndarray
@@ -222,15 +212,12 @@ class Corpus:
 class Sequences:
     """Sequences of one or two segments, without what stands around them.
 
-    Args:
-        tokens: [n] int32, of all sequences.
-        word_starts: [n] bool.
-        starts: [r + 1] int64, where each sequence starts in `tokens`; then
-            their number.
-        middles: [r] int32, tokens of the first segment; all where there is no
-            second.
-        labels: [r] int8, 1 where the second is of another document (nsp) or
-            comes before the first (sop).
+    Attributes:
+        tokens: [n] int32, of all sequences; `word_starts` [n] bool.
+        starts: [r + 1] int64, where each starts; then the tokens' number.
+        middles: [r] int32, tokens of the first segment, perhaps of all.
+        labels: [r] int8, 1 where the second segment is of another document
+            (nsp) or comes before the first (sop).
     """
 
     tokens: np.ndarray
@@ -300,17 +287,9 @@ def create_sequences(
 ) -> Sequences:
     """Cuts each document into sequences.
 
-    Args:
-        corpus: What is cut.
-        partner: More documents, for second segments of other documents.
-        settings: How to cut.
-        template: What else is in a row.
-        seed: Of what is left to chance: a function of it, the document's key
-            and the repetition.
-        repetition: From 0 to `dupe_factor` - 1.
-
-    Raises:
-        InputError: For next sentences there is but one document.
+    `partner` has more documents, for second segments. Chance depends on the
+    seed, the document's key and the repetition alone. A single document for
+    next sentences is an InputError.
     """
     most = settings.max_tokens(template)
     how = (most, settings.short_seq_prob, seed, repetition)

@@ -7,9 +7,8 @@
 3. Shards: the keys, in order, are the global shuffle. A shard is the sequences
    whose keys lie in a range, taken from all pieces, masked and encoded.
 
-The functions here are pure: what they return depends on their arguments alone,
-so that it does not matter which process calls them, and when. `local`
-calls them on one machine, `beam` on a cluster.
+The functions here are pure, so it does not matter which process calls them, and
+when: `local` does on one machine, `beam` on a cluster.
 """
 
 import collections
@@ -58,13 +57,9 @@ def tokenize_documents(
     vocabulary: vocabularies.Vocabulary,
     words: word_lists.WordList | word_lists.Segmenter | None = None,
 ) -> pretraining_sequences.Corpus:
-    """Tokenizes documents; sentences without words are left out.
+    """Tokenizes documents of a piece; sentences without words are left out.
 
-    Args:
-        documents: Of one piece, as `corpus.pieces` yields them.
-        tokenizer: Splits sentences.
-        vocabulary: Of the tokenizer.
-        words: Words of several tokens of the tokenizer's.
+    `words` joins tokens of the tokenizer to words.
     """
     texts = [text for document in documents for text in document.sentences]
     tokens, lengths = tokenizer.tokenize(texts)
@@ -126,16 +121,9 @@ def count_documents(
 def partner(
     piece: Piece, pieces: Sequence[Piece], seed: int, repetition: int
 ) -> Piece | None:
-    """Draws the piece whose documents the random second segments come from.
+    """Draws the piece that random second segments come from, or None.
 
-    Args:
-        piece: The one that is cut.
-        pieces: All that hold documents.
-        seed: Of the run.
-        repetition: From 0 to `dupe_factor` - 1.
-
-    Returns:
-        Another piece, None if there is no other.
+    It is another than `piece`; `pieces` are all that hold documents.
     """
     others = [other for other in pieces if other != piece]
     if not others:
@@ -155,14 +143,7 @@ def sequences_of_piece(
 ) -> tuple[np.ndarray, pretraining_sequences.Sequences]:
     """Cuts a piece into sequences, each with a random key.
 
-    Args:
-        piece: The piece.
-        documents: Of the piece.
-        others: Documents of its partner, if it has one.
-        settings: How to cut.
-        template: What else is in a row.
-        seed: Of the run.
-        repetition: From 0 to `dupe_factor` - 1.
+    `others` are the documents of its partner, if it has one.
 
     Returns:
         Keys [r] uint64 in ascending order, and their sequences.
@@ -181,11 +162,9 @@ def sequences_of_piece(
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """How the keys are divided among shards.
+    """How the keys are divided among shards, and a shard into slices.
 
-    Args:
-        shards: Number of shards.
-        slices: Parts of a shard that are in memory one after another.
+    The slices of a shard are in memory one after another.
     """
 
     shards: int
@@ -207,11 +186,8 @@ def layout(
 ) -> Layout:
     """Divides the keys so that memory stays bounded.
 
-    Args:
-        counts: What phase 1 has counted, in all.
-        settings: Say how much a record takes up.
-        shards: Number of shards, if it is given.
-        shard_bytes: Size of a shard otherwise.
+    There are `shards` of them, or if None as many of about `shard_bytes` as
+    what phase 1 has counted will take.
     """
     if shards is None:
         total = _expected_rows(counts, settings) * _record_bytes(settings)
@@ -252,11 +228,7 @@ def check(
     settings: pretraining_sequences.Settings,
     layout: Layout,
 ) -> None:
-    """Checks what phase 1 has counted.
-
-    Raises:
-        InputError: There is too little text for the settings.
-    """
+    """Raises InputError if phase 1 found too little text for the settings."""
     if not counts["documents"]:
         raise InputError(
             "The text holds no words. Is it in --input_format? "
@@ -293,18 +265,13 @@ def shard_records(
     settings: pretraining_sequences.Settings,
     seed: int,
 ) -> Iterator[tuple[list[bytes], collections.Counter[str]]]:
-    """Masks and encodes a shard.
+    """Masks and encodes a shard, a batch at a time.
 
-    Args:
-        shard: Number of the shard.
-        slices: Keys and sequences of each slice, those of the pieces one
-            after another, repetition by repetition.
-        vocabulary: Of the tokenizer.
-        settings: How to mask.
-        seed: Of the run.
+    A slice has the sequences of the pieces one after another, repetition by
+    repetition, and their keys.
 
     Yields:
-        Serialized records and what is counted of them, a batch at a time.
+        Serialized records and what is counted of them.
     """
     rng = _generator(_FOR_SHARD, seed, shard)
     for keys, sequences in slices:

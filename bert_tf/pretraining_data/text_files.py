@@ -35,13 +35,9 @@ _BUFFER = 1 << 20
 
 
 class Line(NamedTuple):
-    """A line of a file.
+    """A line of a file, without white space at its ends.
 
-    Args:
-        offset: Of its first byte, in the text without compression.
-        text: Without white space at its ends.
-        size: In bytes, with its end.
-        replaced: Whether the text had bad bytes.
+    `offset` and `size`, with the line's end, are bytes of uncompressed text.
     """
 
     offset: int
@@ -83,11 +79,7 @@ class _Raw(io.RawIOBase):
 
 @contextlib.contextmanager
 def open_bytes(file: str) -> Iterator[io.BufferedReader]:
-    """Opens a file for reading, without its compression.
-
-    Raises:
-        InputError: The compressed file is truncated or corrupt. Names it.
-    """
+    """Opens a file, without its compression; InputError if that is corrupt."""
     path = epath.Path(file)
     with contextlib.ExitStack() as stack:
         stream: Any = stack.enter_context(path.open("rb"))
@@ -109,16 +101,14 @@ def open_bytes(file: str) -> Iterator[io.BufferedReader]:
 
 
 def lines(file: str, on_bad_text: str, start: int = 0) -> Iterator[Line]:
-    """Yields the lines that begin at or after an offset.
+    """Yields the lines that begin at or after `start`, in bytes.
 
-    Args:
-        file: Its path; one with an offset is not compressed.
-        on_bad_text: "error" or "replace" (by U+FFFD).
-        start: The offset, in bytes.
+    A file with an offset is not compressed. `on_bad_text` is "error" or
+    "replace" (by U+FFFD).
 
     Raises:
-        InputError: A line is not UTF-8, holds a NUL byte or is longer than
-            32 MB; or the file is no text. Names file and line.
+        InputError: A line is not UTF-8, holds a NUL byte or is longer than 32
+            MB; or the file is no text.
     """
     with open_bytes(file) as stream:
         offset = start
@@ -147,7 +137,6 @@ def lines(file: str, on_bad_text: str, start: int = 0) -> Iterator[Line]:
 
 
 def _check_is_text(file: str, start: bytes) -> None:
-    """Raises InputError for a file that is plainly another thing."""
     # Blank lines may stand anywhere.
     problem = input_files.explain_text(start) if start.strip() else ""
     if problem:

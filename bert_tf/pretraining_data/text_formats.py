@@ -2,18 +2,17 @@
 
 - lines: the original's. One sentence per line, a blank line after a document.
 - documents: one document per line.
-- files: one document per file. Blank lines end paragraphs, other line ends are
-  white space, as in books.
-- wikiextractor: what WikiExtractor writes: `<doc ...>`, the title, one
-  paragraph per line, `</doc>`. Titles are left out.
+- files: one document per file. Blank lines end paragraphs, as in books.
+- wikiextractor: what WikiExtractor writes: `<doc ...>`, the title, which is
+  left out, one paragraph per line, `</doc>`.
 - jsonl: one JSON object per line, the text in one of its fields. A line end in
   the text ends a paragraph.
-- tfds: a data set of TensorFlow Datasets, the text in one of its features, as
-  in jsonl. Such as wikipedia/20230601.en or imdb_reviews@unsupervised (@train
-  if none is named), or the folder of a prepared one.
+- tfds: a data set of TensorFlow Datasets, such as wikipedia/20230601.en or
+  imdb_reviews@unsupervised (@train by default), or the folder of a prepared
+  one. The text is in one of its features, as in jsonl.
 
-Each document belongs to the range of bytes that it starts in, so that a file
-can be read in ranges, each by another worker.
+Each document belongs to the range of bytes that it starts in, so that several
+workers can read a file.
 """
 
 import dataclasses
@@ -35,14 +34,11 @@ _MAX_DOCUMENT = text_files.MAX_LINE
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A range of a file, and how to read it.
+    """A range of a file, or of a data set of TFDS, and how to read it.
 
-    Args:
-        file: Its path, or a data set of TFDS.
-        start: The first byte; of a data set the first example.
-        end: The byte or example after the last; None for the end of the file.
-        text_field: Of jsonl and tfds.
-        on_bad_text: "error", or "replace" by U+FFFD.
+    It is in bytes, or in examples of the data set; `end` None is the file's
+    end. `text_field` is for jsonl and tfds; `on_bad_text` is "error", or
+    "replace" by U+FFFD.
     """
 
     file: str
@@ -61,13 +57,10 @@ class Source:
 
 
 class Text(NamedTuple):
-    """A document.
+    """A document of paragraphs, which are sentences in the format `lines`.
 
-    Args:
-        offset: Where it starts in its file, or which example it is.
-        paragraphs: Of text; in the format `lines` sentences.
-        size: In bytes.
-        replaced: Lines in which bad text was replaced.
+    `offset` is where it starts in its file, or which example it is; `size` is
+    in bytes; `replaced` counts lines in which bad text was replaced.
     """
 
     offset: int
@@ -77,11 +70,7 @@ class Text(NamedTuple):
 
 
 def read(source: Source, input_format: str) -> Iterator[Text]:
-    """Yields the documents that start in a range.
-
-    Raises:
-        InputError: Bad text, or not of the format. Names file and line.
-    """
+    """Yields the documents that start in a range; InputError if text is bad."""
     return FORMATS[input_format](source)
 
 

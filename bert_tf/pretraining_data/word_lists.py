@@ -1,9 +1,8 @@
 """Words of several tokens, for whole-word masking of Chinese.
 
-The tokenizer makes every Chinese character a word of its own. Words come from
-a list, or from a segmenter of the user's; where the pieces of one follow each
-other in a text, the longest at each place, they are one word. So it is done in
-BERT-wwm (Cui et al., 2019).
+The tokenizer makes every Chinese character a word of its own. Where the pieces
+of a word of a list, or of a segmenter of the user's, follow each other in a
+text, the longest at each place, they are one word (BERT-wwm, Cui et al., 2019).
 """
 
 import importlib
@@ -51,15 +50,10 @@ class _Words:
 
 
 class WordList:
-    """The words of a file, one per line.
+    """The words of a UTF-8 file, one per line, tokenized as the text is.
 
-    Args:
-        path: The file, in UTF-8. What follows a word after white space, such
-            as its frequency, is not read.
-        tokenize: Splits the words as the text is split.
-
-    Raises:
-        InputError: The file is not UTF-8, or holds no words.
+    What follows a word after white space, such as a frequency, is not read. A
+    file without words raises InputError.
     """
 
     def __init__(self, path: str, tokenize: Tokenize):
@@ -85,14 +79,10 @@ class WordList:
 
 
 class Segmenter:
-    """A function of the user's that splits a text into words.
+    """A user's function, `module:function`, that splits a text into words.
 
-    Args:
-        name: `module:function`; the function takes a str and returns strings.
-        tokenize: Splits the words as the text is split.
-
-    Raises:
-        InputError: There is no such module or function.
+    It takes a str and returns strings, which are tokenized as the text is. If
+    it is not there, that is an InputError.
     """
 
     def __init__(self, name: str, tokenize: Tokenize):
@@ -142,17 +132,10 @@ def join(
     lengths: np.ndarray,
     word_starts: np.ndarray,
 ) -> np.ndarray:
-    """Says which tokens begin a word when some words have several.
+    """Says which tokens begin a word when some words have several: [n] bool.
 
-    Args:
-        words: Which ones.
-        texts: What the tokens are of.
-        tokens: [n], of all texts.
-        lengths: How many of each text.
-        word_starts: [n] bool, which begin a word of the tokenizer's.
-
-    Returns:
-        [n] bool.
+    `lengths` are those of the texts in `tokens` [n]; `word_starts` [n] bool
+    says which tokens begin a word of the tokenizer's.
     """
     pieces, starts = tokens.tolist(), word_starts.tolist()
     joined: list[bool] = []

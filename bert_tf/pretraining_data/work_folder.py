@@ -9,9 +9,9 @@ on with the files that are there:
     sequences/U-P-R.bin         its sequences of repetition R, by their keys
     counts/shard-N.json         of shard N, which stands in the output folder
 
-A file of sequences begins with a table of where the sequences of each slice of
-each shard begin, so that a shard reads no more than what it needs of each file:
-the shuffle of 1,000 pieces into 10,000 shards reads the sequences once.
+A file of sequences begins with a table of where each shard's slices begin. So a
+shard reads only its part: the shuffle of 1,000 pieces into 10,000 shards reads
+the sequences once.
 """
 
 import contextlib
@@ -39,12 +39,7 @@ _TABLE = np.dtype("<i8")
 
 
 class WorkFolder:
-    """The files of one run.
-
-    Args:
-        path: The folder.
-        vocab_size: Decides how many bytes a token takes up.
-    """
+    """The files of one run; `vocab_size` decides the bytes of a token."""
 
     def __init__(self, path: str | os.PathLike[str], vocab_size: int):
         # "" and "." would be the folder that the user is in.
@@ -62,11 +57,8 @@ class WorkFolder:
     def begin(self, fingerprint: Mapping[str, Any]) -> None:
         """Makes the folder, or checks that it is of the same run.
 
-        Args:
-            fingerprint: What decides the records, by the names of flags.
-
-        Raises:
-            InputError: The folder is of another run. Names what differs.
+        The fingerprint is what decides the records, by the names of flags.
+        Another one raises InputError.
         """
         file = self.path / "run.json"
         if file.exists():
@@ -87,11 +79,7 @@ class WorkFolder:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Keeps out other processes, which would make the same files.
-
-        Raises:
-            InputError: Another process works in the folder.
-        """
+        """Keeps out other processes: InputError if one works in the folder."""
         if self.path.exists() and not self.path.is_dir():
             raise InputError(
                 f"{self.path} must be the folder that the work is done in, and "
@@ -109,10 +97,7 @@ class WorkFolder:
         return not any((self.path / "counts").iterdir())
 
     def remove(self) -> None:
-        """Removes the files of the run, and the folder if it held no others.
-
-        By name, never a whole tree: the path is the user's.
-        """
+        """Removes the run's files by name, and the folder if then empty."""
         if not (self.path / "run.json").exists():
             return
         for folder in (self.path / name for name in _FOLDERS):
@@ -152,7 +137,6 @@ class WorkFolder:
             raise self._damaged(file, str(error)) from error
 
     def _damaged(self, file: epath.Path, reason: str) -> InputError:
-        """Returns the error for a file that is not as it was written."""
         return InputError(
             f"{file}, of the unfinished work of an earlier run, is damaged. "
             f"Remove the folder {self.path} to begin anew. {reason}"
@@ -219,14 +203,9 @@ class WorkFolder:
         sequences: pretraining_sequences.Sequences,
         borders: np.ndarray,
     ) -> None:
-        """Writes the sequences of a piece.
+        """Writes the sequences of a piece, by ascending keys [r] uint64.
 
-        Args:
-            piece: The piece.
-            repetition: From 0 to `dupe_factor` - 1.
-            keys: [r] uint64 in ascending order.
-            sequences: Of the keys.
-            borders: [slices + 1], where each slice starts in `keys`.
+        `borders` [slices + 1] say where each slice starts in `keys`.
         """
         heads = np.empty(len(keys), _HEAD)
         heads["key"] = keys

@@ -1,8 +1,8 @@
 """Runs tasks in this process or in several, and says how far they are.
 
-A task is a generator function without arguments that yields what it has
-counted since it last yielded. It must be picklable: a `functools.partial` of a
-function of a module.
+A task is a generator function without arguments that yields what it has counted
+since it last yielded. It must be picklable: a `functools.partial` of a function
+of a module.
 """
 
 import collections
@@ -46,11 +46,8 @@ def cores() -> int:
 class Reporter:
     """Logs how far a phase is, and how long it will take.
 
-    Args:
-        text: What to log, with places for counts, `total` and `rate`.
-        measure: The count that `total` is of, and `rate` by the second.
-        total: The work to do.
-        scale: Of `measure`, `total` and `rate` in the text.
+    `text` has places for counts, `total` and `rate` by the second, which go by
+    the count `measure` and are scaled by `scale`.
     """
 
     def __init__(self, text: str, measure: str, total: float, scale: float = 1):
@@ -72,7 +69,6 @@ class Reporter:
         logging.info("%s, %s left", self._line(), left)
 
     def finish(self) -> None:
-        """Logs what was done in all, if anything was."""
         if self._counts:
             logging.info("%s", self._line())
 
@@ -91,9 +87,7 @@ class Reporter:
 class Workers:
     """Processes that run tasks; a context manager.
 
-    Args:
-        number: Of processes. One: tasks run in this process.
-        preload: Modules that the processes need.
+    One process is this one; others import the modules of `preload` first.
     """
 
     def __init__(self, number: int, preload: Sequence[str]):
@@ -128,11 +122,7 @@ class Workers:
     def run(
         self, tasks: Sequence[Task], report: Callable[[Counts], None]
     ) -> None:
-        """Runs all tasks, in any order.
-
-        Args:
-            tasks: What to run.
-            report: Is told what the tasks yield.
+        """Runs all tasks, in any order; `report` is told what they yield.
 
         Raises:
             Exception: As raised by a task.
@@ -157,7 +147,6 @@ class Workers:
 
 
 def _raise(error: BaseException | None) -> None:
-    """Raises a worker's error as ours."""
     if error is None:
         return
     if isinstance(error, concurrent.futures.process.BrokenProcessPool):
@@ -175,8 +164,7 @@ def _interrupts_held() -> Iterator[None]:
     """Lets Ctrl-C wait, and the processes begun here never see it.
 
     A terminal sends it to all processes of a command. This one then ends the
-    others; before their work begins, or where this one has been told to ignore
-    it, each would end with a traceback of its own.
+    others, which would each print a traceback of their own.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

@@ -1,7 +1,6 @@
 """Masks of words that are drawn as records are read.
 
-Shapes: B global batch, S sequence length, P predictions per row, A batches that
-are masked together.
+Shapes: B global batch, S sequence length, P predictions per row.
 """
 
 import dataclasses
@@ -24,16 +23,11 @@ _MASKED = {
 
 @dataclasses.dataclass(frozen=True)
 class DynamicMasks:
-    """Masks words as records are read, another time others.
+    """Masks words as records are read, in every epoch others.
 
-    The masks of a row depend on the seed, the step and the number of the row
-    in the global batch: not on the replicas or hosts, nor on where a resumed
-    run began.
-
-    Args:
-        settings: what to choose and how to hide it.
-        seed: of the draws.
-        first_step: steps made before the first batch.
+    The masks of a row depend on `seed`, the step (counted from `first_step`)
+    and the row's number in the global batch, so neither replicas and hosts nor
+    a resumed run change them.
     """
 
     settings: masking.Masking
@@ -43,15 +37,10 @@ class DynamicMasks:
     def apply(
         self, batch: Mapping[str, tf.Tensor], numbers: tf.Tensor, row: int
     ) -> dict[str, tf.Tensor]:
-        """Masks the same rows of several global batches.
+        """Masks the same rows, from `row` on, of several global batches.
 
-        Args:
-            batch: features of unmasked records, [batches * rows, ...].
-            numbers: int64 [batches], which they are, from 0.
-            row: which of a global batch the first row is.
-
-        Returns:
-            Features of masked records.
+        `batch` holds the features of unmasked records, [batches * rows, ...],
+        and `numbers` the batches' places in the run, int64 [batches], from 0.
         """
         names = [name for name in _NEEDED_TO_MASK if name in batch]
 

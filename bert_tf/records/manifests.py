@@ -49,26 +49,17 @@ class Shard:
 class Manifest:
     """What a set of TFRecord files holds and how it was made.
 
-    Args:
-        record_type: The `RecordType`'s name.
-        max_seq_length: S of all records.
-        max_predictions_per_seq: P of all records; if masks are drawn while
-            training, of what they are to be.
-        vocab_sha256: SHA-256 of the vocabulary file.
-        vocab_size: Its lines.
-        do_lower_case: How the text was tokenized.
+    Attributes:
+        record_type: The name of the `RecordType`.
+        max_predictions_per_seq: P, also if masks are drawn while training.
         objective: What is learnt of pairs: "nsp", "sop", or "none".
         masking: The settings that masked words are chosen by.
         dynamic_masking: Whether masks are drawn while training.
-        sequences_per_row: More than 1: so many sequences at most are packed
-            into a record.
-        seed: Of all random choices.
-        shards: The files.
-        statistics: Numbers about the records, for people to read: real and
-            padding tokens, what was masked, a histogram of lengths.
+        sequences_per_row: The most sequences that are packed into a record.
+        statistics: Real and padding tokens, what was masked, a histogram of
+            lengths: for people to read.
         made_of: What decides the bytes of the files, by the names of flags.
-        created_by: Version of the program.
-        version: Version of this format.
+        created_by: The version of the program; `version` is the format's.
     """
 
     record_type: str
@@ -96,9 +87,8 @@ class Manifest:
     def read(cls, path: str | os.PathLike[str]) -> Self:
         """Reads a manifest.
 
-        Raises:
-            InputError: Not JSON, unknown or missing keys, a newer version, or
-                a value of the wrong type. Names the file.
+        It is an InputError if it is not JSON, has unknown or missing keys or a
+        value of the wrong type, or is of a newer version.
         """
         path = os.fspath(path)
         input_files.check(path)
@@ -172,15 +162,11 @@ def _check_keys(path: str, kind: type, values: Any) -> None:
 
 
 def find(paths: Sequence[str]) -> Manifest | None:
-    """Finds the manifests beside files and merges them.
+    """Returns the manifest of some files, or None if one of them has none.
 
-    A manifest is a file named `manifest.json` or ending in `.manifest.json`
-    in the folder of the files that it lists.
-
-    Returns:
-        A manifest whose shards are the files, in their order; its masking, seed
-        and statistics are those of the first file's manifest. None if a file
-        is listed by no manifest.
+    A manifest is a file in the same folder, named `manifest.json` or ending in
+    `.manifest.json`, that lists them. Where there are several, the result has
+    the masking, seed and statistics of the first file's.
 
     Raises:
         InputError: Two manifests disagree, or list the same file.
@@ -213,7 +199,6 @@ class _Listing(NamedTuple):
 
 
 def _listings(folder: str) -> Mapping[str, list[_Listing]]:
-    """Maps each file name to the manifests of the folder that list it."""
     listings = collections.defaultdict(list)
     names = [path.name for path in epath.Path(folder or ".").iterdir()]
     for name in sorted(names):

@@ -1,18 +1,14 @@
 """Chooses words to predict, and hides them.
 
-One algorithm for all policies, when data is made and while it is read. Words
-are taken in random order until as many tokens are chosen as wanted; one that
+All policies share one algorithm, when data is made and while it is read. Words
+are taken in random order until as many tokens are chosen as wanted; a word that
 would make them too many is passed over, as in the original. A policy says what
-a word is, and how many follow the one that was drawn:
-- token: each token is a word.
-- whole_word: all pieces of a word.
-- span: whole words, and as many in a row as a geometric distribution says
-  (Joshi et al., 2020, SpanBERT, section 3.1).
+a word is, and how many are taken at once: `token` takes each token alone,
+`whole_word` all pieces of a word, and `span` as many whole words in a row as a
+geometric distribution says (Joshi et al., 2020, SpanBERT, section 3.1).
 
-Shapes:
-- B: batch       S: sequence length     P: predictions per row
-- K: sequences per row, more than one where they are packed
-- W: words of all rows         n: all tokens chosen
+Shapes: B batch, S sequence length, P predictions per row, K sequences of a
+packed row, W words of all rows, n all chosen tokens.
 """
 
 import dataclasses
@@ -30,18 +26,14 @@ POLICIES = ("token", "whole_word", "span")
 class Masking:
     """What to choose and how to hide it.
 
-    Args:
+    Attributes:
         policy: One of POLICIES.
         masked_lm_prob: Share of the tokens to predict.
-        max_predictions_per_seq: P.
         mask_share: Share of the chosen tokens that become [MASK].
         random_share: Share that become a random piece. The rest stay.
         span_success: Of the geometric distribution of span lengths.
         span_max_words: Where the distribution is cut off.
-        vocab_size: Number of pieces.
-        cls_id: The id of [CLS]; that and the next are never chosen.
-        sep_id: The id of [SEP].
-        mask_id: The id of [MASK].
+        cls_id: Never chosen, as `sep_id`.
     """
 
     policy: str
@@ -58,11 +50,7 @@ class Masking:
 
     @classmethod
     def of_manifest(cls, values: Mapping[str, Any], file: str) -> Self:
-        """Returns what the manifest of a file says.
-
-        Raises:
-            InputError: It is not all there, or no policy of ours.
-        """
+        """Returns a manifest's settings; InputError if any are not there."""
         names = {field.name for field in dataclasses.fields(cls)}
         if values.keys() != names or values["policy"] not in POLICIES:
             raise InputError(
@@ -75,11 +63,11 @@ class Masking:
 
 
 def numbers_of_row(S: int, settings: Masking) -> int:
-    """How many random numbers of 64 bits `mask` takes for each row.
+    """Returns how many random 64-bit numbers `mask` takes for each row.
 
-    It is the same for every row, so that a row's masks depend on its number
-    alone, and every reader of a batch can draw just those of its own rows.
-    A multiple of 4, the unit that numpy.random.Philox counts in.
+    As every row takes the same, its masks depend on its number alone, and a
+    reader can draw those of its own rows only. It is a multiple of 4, the unit
+    that numpy.random.Philox counts in.
     """
     orders = 2 if settings.policy == "span" else 1
     return -(-(orders * S + 2 * settings.max_predictions_per_seq) // 4) * 4
@@ -98,13 +86,10 @@ def mask(
     settings: Masking,
     draws: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """Masks a batch.
+    """Masks a batch by random numbers from `draw`, [B, numbers_of_row] uint64.
 
-    Args:
-        features: `input_ids`, `input_mask` and `word_starts`, each [B, S]; of
-            packed rows also `sequence_ids`.
-        settings: What to choose and how to hide it.
-        draws: [B, numbers_of_row] uint64, from `draw`.
+    The features are `input_ids`, `input_mask` and `word_starts`, each [B, S],
+    and `sequence_ids` if rows are packed.
 
     Returns:
         `input_ids` [B, S] int32 with the masks, `masked_lm_positions` and
@@ -133,10 +118,7 @@ def mask(
 
 
 def wanted(lengths: np.ndarray, settings: Masking) -> np.ndarray:
-    """How many tokens to choose of sequences of `lengths` tokens.
-
-    As in the original [CLS] and [SEP] count, too.
-    """
+    """Returns how many tokens to choose; [CLS] and [SEP] count as tokens."""
     counts = np.rint(lengths * settings.masked_lm_prob)
     return np.clip(counts, 1, settings.max_predictions_per_seq).astype(np.int64)
 
@@ -149,20 +131,12 @@ def choose(
     order: np.ndarray,
     lengths: np.ndarray,
 ) -> np.ndarray:
-    """Chooses words at random, so many tokens of each sequence.
+    """Chooses words at random, so many tokens of each sequence: [B, S] bool.
 
-    Args:
-        is_text: [B, S] bool, the tokens that may be chosen.
-        starts: [B, S] bool, those that begin a word; every segment begins with
-            one.
-        sequence_ids: [B, S], which sequence of the row a token belongs to,
-            from 1; 0 for padding.
-        settings: The policy.
-        order: [B, S] uint64, random numbers to order words by.
-        lengths: [B, S] uint64, random numbers for the lengths of spans.
-
-    Returns:
-        [B, S] bool.
+    `is_text` [B, S] bool are the tokens that may be chosen, `starts` [B, S]
+    bool those that begin a word, as each segment's first, `sequence_ids` [B, S]
+    the sequence of each, from 1, or 0 for padding. The random numbers `order`
+    and `lengths` [B, S] uint64 order words, and give spans their lengths.
     """
     B, S = is_text.shape
     K = int(sequence_ids.max(initial=1))
@@ -193,12 +167,9 @@ def choose(
 class _Words(NamedTuple):
     """The words of all sequences in the order in which they are chosen.
 
-    Attributes:
-        places: [W], the token that each begins with, sequence by sequence.
-        begins: [sequences], which of them is a sequence's first.
-        counts: [sequences], how many it has.
-        sizes: [B * S], how many tokens the word has that begins at a token.
-        spans: [B * S], how many words a span has that begins at a token.
+    `places` [W] are their first tokens, `begins` and `counts` [sequences] each
+    one's first word and how many it has. `sizes` and `spans` [B * S] tell how
+    many tokens the word, or words the span, has that begins at a token.
     """
 
     places: np.ndarray
@@ -211,16 +182,10 @@ class _Words(NamedTuple):
 def _whole_words(
     words: _Words, sequence: np.ndarray, left: np.ndarray, is_text: np.ndarray
 ) -> np.ndarray:
-    """Chooses whole words, or spans of them, while there is room.
+    """Chooses words or spans while there is room: their first tokens, [B * S].
 
-    Args:
-        words: To choose from.
-        sequence: [B * S], which sequence a token belongs to.
-        left: [sequences], how many tokens to choose; counted down to the rest.
-        is_text: [B * S] bool, the tokens that may be chosen.
-
-    Returns:
-        [B * S] bool, the first tokens of those chosen.
+    `sequence` [B * S] is the sequence of each token; `left`, the tokens that
+    each sequence may still choose, is counted down.
     """
     chosen = np.zeros(len(is_text), bool)
     active, done = np.flatnonzero(words.counts), 0
@@ -248,11 +213,7 @@ def _whole_words(
 def _shuffled(
     starts: np.ndarray, sequence_ids: np.ndarray, order: np.ndarray
 ) -> np.ndarray:
-    """Orders the words of each sequence at random.
-
-    Returns:
-        [W], where the words begin in all rows' tokens, sequence by sequence.
-    """
+    """Returns where words begin [W], those of each sequence in random order."""
     B, S = starts.shape
     # The sequence replaces the highest 16 bits and the place the lowest, which
     # spares an indirect sort. 32 random bits between them are the same once
@@ -285,12 +246,8 @@ def _hide(
 ) -> dict[str, np.ndarray]:
     """Replaces the chosen tokens, and notes where and what they were.
 
-    Args:
-        ids: [B, S].
-        chosen: [B, S] bool.
-        settings: How to hide them.
-        kinds: [B, P] uint64, random numbers for what becomes of each.
-        pieces: [B, P] uint64, as well for the pieces that take their place.
+    The random numbers `kinds` [B, P] decide what becomes of each, `pieces` [B,
+    P] what may take its place.
     """
     B, S = ids.shape
     P = settings.max_predictions_per_seq

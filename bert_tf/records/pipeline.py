@@ -1,13 +1,11 @@
 """tf.data pipelines: seeded and resumable for training, ordered for evaluation.
 
-A pipeline is made in two halves. `train` and `evaluate` give global batches
-of serialized records; `distribute` gives each replica its rows, parsed. So
-the records of a step depend on the seed and the step alone, not on the number
-of replicas or hosts. Every host reads all records, at more than a million a
-second, and parses only its own.
+`train` and `evaluate` give global batches of serialized records; `distribute`
+gives each replica its rows, parsed. So the records of a step depend on the seed
+and the step alone, not on the number of replicas or hosts. Every host reads all
+records, at more than a million a second, and parses only its own.
 
-Shapes: B global batch, S sequence length, P predictions per row, A batches that
-are masked together.
+Shapes: B global batch, S sequence length, P predictions per row.
 """
 
 import contextlib
@@ -41,24 +39,16 @@ def train(
     start: int = 0,
     group_by_length: bool = False,
 ) -> tf.data.Dataset:
-    """Endless shuffled batches of serialized records.
+    """Returns endless shuffled batches of serialized records.
 
     Epoch e reads the files in an order drawn from (seed, e), in blocks, and
-    shuffles block i by (seed, e, i). The last batch of an epoch is filled
-    from the next epoch. To start in the middle, whole files are skipped by
-    their counts, then records.
-
-    Args:
-        files: TFRecord files.
-        counts: number of records in each.
-        batch_size: B.
-        seed: of the order.
-        start: how many records were used before.
-        group_by_length: whether records of about the same length come in one
-            batch, in batches of random order.
+    shuffles block i by (seed, e, i). The next epoch fills the last batch of an
+    epoch. To start after `start` records, whole files are skipped by their
+    `counts`, then records. With `group_by_length` the records of a batch have
+    about one length.
 
     Returns:
-        Dataset of (serialized [B] string, row weights [B] float32, all 1).
+        A dataset of (serialized [B] string, row weights [B] float32, all 1).
     """
     total = sum(counts)
     if len(files) != len(counts) or not total:
@@ -136,13 +126,8 @@ def _group_by_length(
 ) -> tf.Tensor:
     """Orders shuffled rows so that those of a batch have about one length.
 
-    Rows are sorted in windows, so that batches still differ in every epoch.
-
-    Args:
-        rows: [rows] string, serialized.
-        lead: how many of them complete the batch before; they stay in front.
-        batch_size: B.
-        key: draws the order of the batches.
+    Rows are sorted in windows, so that batches still differ in every epoch. The
+    first `lead` rows complete the batch before, and stay.
     """
     lead = tf.cast(lead, tf.int32)
     full = (tf.size(rows) - lead) // batch_size * batch_size
@@ -166,10 +151,9 @@ def _group_by_length(
 def evaluate(
     files: Sequence[str], batch_size: int, max_batches: int | None = None
 ) -> tf.data.Dataset:
-    """All records once, in order; the last batch is filled with weight 0.
+    """Returns all records once, in order; weight 0 fills the last batch.
 
-    Returns:
-        Dataset of (serialized [B] string, row weights [B] float32).
+    The dataset is of (serialized [B] string, row weights [B] float32).
     """
 
     def fill(batch):
@@ -191,21 +175,15 @@ def distribute(
     trim: bool = False,
     masks: dynamic_masks.DynamicMasks | None = None,
 ) -> tf.distribute.DistributedDataset:
-    """Parses global batches and gives each replica its share of the rows.
+    """Parses batches of `train` or `evaluate`; each replica gets some rows.
 
-    Args:
-        strategy: where the batches go.
-        dataset: from `train` or `evaluate`.
-        record_type: what the records hold.
-        lengths: the value of each symbolic length, such as {"S": 128}.
-        trim: whether to cut off the padding beyond the longest sequence of a
-            batch. Not on TPUs, which need one shape.
-        masks: how to mask, where the records hold text without masks.
+    `lengths` has the value of each symbolic length, such as {"S": 128}. `trim`
+    cuts off the padding beyond the longest sequence of a batch; not on TPUs,
+    which need one shape. `masks` hide words of records that hold text alone.
 
     Returns:
-        Distributed dataset of dicts: the features of `record_type`, with
-        masks those of masked records, and `row_weights` float32
-        [B / replicas], 0 for filling.
+        Dicts of the features of `record_type`, or of masked records, and of
+        `row_weights` float32 [B / replicas], 0 for filling.
     """
     batch_size = dataset.element_spec[0].shape[0]
     replicas = strategy.num_replicas_in_sync
@@ -263,7 +241,6 @@ def _split(
 def _trim(
     batch: dict[str, tf.Tensor], record_type: record_types.RecordType
 ) -> dict[str, tf.Tensor]:
-    """Cuts off the columns that are padding in every row."""
     mask = batch["input_mask"]  # [..., S]
     longest = tf.reduce_max(tf.reduce_sum(mask, axis=-1))
     length = -(-longest // _MULTIPLE) * _MULTIPLE
@@ -274,10 +251,9 @@ def _trim(
 
 @contextlib.contextmanager
 def explained(files: Sequence[str]) -> Iterator[None]:
-    """Turns TensorFlow's report of bad data into one line that names it.
+    """Turns TensorFlow's report of bad data into a line that names the record.
 
-    TensorFlow names neither file nor record; finding them means reading the
-    files again.
+    TensorFlow names neither file nor record, so the files are read again.
     """
     try:
         yield
@@ -307,7 +283,6 @@ _OUT_OF_RANGE = re.compile(
 
 
 def _some(files: Sequence[str]) -> str:
-    """Names files in a line that can be read."""
     more = f" and {len(files) - 3} others" if len(files) > 3 else ""
     return ", ".join(files[:3]) + more
 

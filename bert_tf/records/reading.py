@@ -1,6 +1,6 @@
-"""Reads TFRecord files to check them, count them and say what is wrong.
+"""Reads TFRecord files to check, count and diagnose them.
 
-The errors name the file and the record, which those of TensorFlow do not.
+Unlike TensorFlow's, the errors name the file and the record.
 """
 
 import concurrent.futures
@@ -41,15 +41,9 @@ def check(
 ) -> None:
     """Compares the first record of every file with what is expected.
 
-    Args:
-        record_type: What the records should hold.
-        paths: Of the files.
-        lengths: What is expected.
-        is_by_manifest: Whether a manifest says so, not flags.
-
-    Raises:
-        InputError: A feature is missing, or of another length or dtype; or
-            a file cannot be read as TFRecords. Names the file.
+    `is_by_manifest` says that `lengths` are a manifest's, not flags. Raises
+    InputError if a feature is missing, or of another length or dtype, or if a
+    file cannot be read as TFRecords.
     """
 
     def first(file: tf.Tensor) -> tf.data.Dataset:
@@ -158,11 +152,7 @@ def decode(file: str, record: bytes, number: int = 1) -> tf.train.Example:
 
 
 def count(paths: Sequence[str]) -> list[int]:
-    """Counts the records of each file by reading it.
-
-    Raises:
-        InputError: A file is truncated or corrupt. Names file and record.
-    """
+    """Counts the records of each file; InputError if one is broken."""
     # A stream of a bucket, or of one disk of many, is not all that it gives.
     with concurrent.futures.ThreadPoolExecutor(_FILES_AT_A_TIME) as pool:
         counts = pool.map(_count, paths)

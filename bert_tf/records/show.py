@@ -38,21 +38,11 @@ def show(
     number: int,
     vocab_sha256: str | None = None,
 ) -> Iterator[str]:
-    """Yields the first records of some files, each as lines of text.
+    """Yields the first `number` records, each as lines of text.
 
-    Records that are masked while they are read are shown with masks such as
-    training draws.
-
-    Args:
-        files: Of pre-training records, with or without a manifest.
-        pieces: The vocabulary.
-        number: How many records to show.
-        vocab_sha256: Of the vocabulary's text, to be compared with what a
-            manifest says.
-
-    Raises:
-        InputError: They can't be read, are no records of pre-training, or were
-            made with another vocabulary.
+    Records that are masked while they are read get masks such as training
+    draws. It is an InputError if the files can't be read, hold no records of
+    pre-training, or were made with another vocabulary than `vocab_sha256`.
     """
     manifest = manifests.find(files)
     objective, masks = "nsp", None
@@ -90,7 +80,6 @@ def _batch_of_one(values: np.ndarray) -> tf.Tensor:
 
 
 def _rows(file: str, number: int) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the features of a file's first records."""
     seen = 0
     with pipeline.explained([file]):
         for serialized in tf.data.TFRecordDataset(file).take(number):

@@ -14,11 +14,11 @@ _PART_BYTES = 1 << 28
 
 
 class Writer(tfrecord.Writer):
-    """A writer of whose records every order is as likely.
+    """A writer that shuffles: every order of its records is as likely.
 
-    Parts that fit into memory are shuffled and put aside in files. In the end
-    the next record is that of a part with the chance of its share of what is
-    left: a riffle of shuffled packs.
+    Parts that fit into memory are shuffled and put aside in files. At the end
+    each next record is taken from a part with the chance of its share of what
+    is left: a riffle of shuffled packs.
     """
 
     def __init__(
@@ -27,13 +27,7 @@ class Writer(tfrecord.Writer):
         seed: int,
         part_bytes: int = _PART_BYTES,
     ):
-        """Takes the seed of the order.
-
-        Args:
-            path: Of the TFRecord file.
-            seed: The same records in the same order are shuffled alike.
-            part_bytes: Size of the records that are kept in memory.
-        """
+        """Keeps `part_bytes` of records in memory; `seed` fixes the order."""
         super().__init__(path)
         self._rng = np.random.default_rng(seed)
         self._part_bytes = part_bytes

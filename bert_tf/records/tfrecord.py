@@ -1,7 +1,6 @@
 """Writes TFRecord files without TensorFlow.
 
-A record is its length, a checksum of the length, the data and a checksum of the
-data (tensorflow/core/lib/io/record_writer.h).
+The format is described in tensorflow/core/lib/io/record_writer.h.
 """
 
 import contextlib
@@ -30,10 +29,9 @@ def _checksums(data: Sequence[bytes]) -> np.ndarray:
 
 
 class Writer:
-    """Writes a file that appears only when it is complete.
+    """A context manager that writes a file, which appears only when complete.
 
-    A context manager: leaving it normally renames the temporary file, leaving
-    it by an exception removes it.
+    An exception inside leaves no file.
     """
 
     def __init__(self, path: str | os.PathLike[str]):

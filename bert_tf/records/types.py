@@ -3,9 +3,8 @@
 The features, their lengths and dtypes are those of the original BERT, so that
 either can read the other's files.
 
-Shapes:
-- B: batch       S: sequence length     P: predictions per sequence
-- K: sequences that a record holds: at most, where they are packed; choices
+Shapes: B batch, S sequence length, P predictions per sequence, K sequences of a
+record (choices, or at most so many packed ones).
 """
 
 import dataclasses
@@ -26,8 +25,7 @@ KINDS = {tf.int64: "int64_list", tf.float32: "float_list"}
 class Feature:
     """One feature of a record type.
 
-    Args:
-        name: The feature's name in the `tf.train.Example`.
+    Attributes:
         length: "S", "P" or "K" (given by the caller), several of them, a
             number, or None for a scalar.
         dtype: tf.int64 or tf.float32, as stored.
@@ -71,13 +69,9 @@ class RecordType:
         return example.SerializeToString(deterministic=True)
 
     def encode_batch(self, values: Mapping[str, np.ndarray]) -> list[bytes]:
-        """Serializes a batch, eight times as fast as `encode`.
+        """Serializes arrays [B, length] or [B], 8 times as fast as `encode`.
 
-        Args:
-            values: Feature name -> [B, length] or [B].
-
-        Returns:
-            [B], the same bytes as `encode` makes of each row.
+        The bytes of each row are the same as of `encode`.
         """
         self._check_names(values)
         columns = {}
@@ -102,15 +96,10 @@ class RecordType:
         lengths: Mapping[str, int],
         as_stored: bool = False,
     ) -> dict[str, tf.Tensor]:
-        """Parses a batch of records.
+        """Parses serialized records [B] into features [B, length] or [B].
 
-        Args:
-            serialized: [B] string.
-            lengths: The value of each symbolic length, such as {"S": 128}.
-            as_stored: Whether int64 stays, to be looked at.
-
-        Returns:
-            Feature name -> [B, length] or [B]; int32 or float32.
+        `lengths` holds the value of each symbolic length, such as {"S": 128}.
+        Integers become int32 unless `as_stored`, to be looked at.
         """
         spec = {
             feature.name: tf.io.FixedLenFeature(

@@ -11,13 +11,7 @@ Item = TypeVar("Item")
 def of_texts(
     items: Iterable[Item], characters: Callable[[Item], int], most: int
 ) -> Iterator[list[Item]]:
-    """Cuts a stream into lists whose texts fit into memory as pieces.
-
-    Args:
-        items: The stream.
-        characters: Counts those of an item's texts.
-        most: Items of a list; fewer where their texts are long.
-    """
+    """Cuts a stream into lists of at most `most` items, fewer of long texts."""
     batch: list[Item] = []
     total = 0
     for item in items:

@@ -22,10 +22,7 @@ def shortened(text: str, length: int = 80) -> str:
 
 
 def listed(labels: Sequence[str], separator: str = ", ") -> str:
-    """Returns labels for an error: the first of many, and how many there are.
-
-    A column taken for the labels by mistake has as many as there are rows.
-    """
+    """Returns labels for an error: the first, and how many there are."""
     text = separator.join(map(shortened, labels[:_MOST_LISTED]))
     if len(labels) > _MOST_LISTED:
         text += f" and others, {len(labels)} in all"
@@ -33,10 +30,7 @@ def listed(labels: Sequence[str], separator: str = ", ") -> str:
 
 
 def split(text: str, separator: str) -> tuple[str, ...]:
-    """Returns the labels of a cell, each once; an empty cell has none.
-
-    JSON lines may have a list of labels instead.
-    """
+    """Returns a cell's labels, each once; in JSON lines it may hold a list."""
     if text.startswith("["):
         try:
             parts = [str(part) for part in json.loads(text)]
@@ -49,13 +43,7 @@ def split(text: str, separator: str) -> tuple[str, ...]:
 
 
 def known(label: str, labels: Sequence[str], where: str) -> str:
-    """Returns the label; InputError if it is none of those known.
-
-    Args:
-        label: As the file has it.
-        labels: Those there are.
-        where: File and line, for the error.
-    """
+    """Returns the label; InputError, with `where`, if it is not known."""
     if label not in labels:
         raise InputError(
             f"{where}: unknown label. Expected one of {listed(labels)}. "
@@ -118,12 +106,7 @@ def warn_of_unseen(
 
 
 def check_one(label: str, where: str) -> None:
-    """Raises InputError if a label is empty or holds a line end.
-
-    Args:
-        label: One of those there are: a line of labels.txt.
-        where: File and line, or the flag, for the error.
-    """
+    """Raises InputError if a label is empty or has a line end."""
     if not label.strip() or "\n" in label:
         raise InputError(
             f"{where}: a label must not be empty or hold a line end. "

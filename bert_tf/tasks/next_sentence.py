@@ -1,12 +1,9 @@
 """Writes a next-sentence model as a SavedModel: two raw texts in.
 
-    import tensorflow as tf
-    import tensorflow_text  # Registers the tokenizer's op.
-    model = tf.saved_model.load("/models/next/1")
-    model(tf.constant(["He rang."]), tf.constant(["Nobody came."]))["is_next"]
-
-Shapes:
-- B: pairs of texts
+import tensorflow as tf
+import tensorflow_text  # Registers the tokenizer's op.
+model = tf.saved_model.load("/models/next/1")
+model(tf.constant(["He rang."]), tf.constant(["Nobody came."]))["is_next"]
 """
 
 from bert_tf import heads, modeling, vocabularies
@@ -33,20 +30,14 @@ def next_sentence(
 ) -> saved_model.Export:
     """Returns the model as one that takes raw text.
 
-    The signatures are `serving_default` (`text_a` and as many `text_b`,
-    string [B]) and `serve_ids` (`input_ids`, `input_mask`, `segment_ids`,
-    int32 [B, S]). Both return `is_next`, the probability that the second text
-    follows the first (float32 [B]), `probabilities` of yes and no and `logits`
-    (float32 [B, 2]).
+    The signatures are `serving_default` (`text_a` and as many `text_b`, string
+    [B]) and `serve_ids` (`input_ids`, `input_mask`, `segment_ids`, int32 [B,
+    S]). Both return `is_next`, the probability that the second text follows the
+    first (float32 [B]), `probabilities` of yes and no and `logits` (float32 [B,
+    2]).
 
-    Args:
-        model: With its trained weights.
-        config: Its architecture.
-        vocabulary: Its pieces, and how it splits texts.
-        max_seq_length: What is longer is cut, from the longer text.
-
-    Raises:
-        InputError: if the arguments do not fit.
+    Beyond `max_seq_length` the longer text is cut. Arguments that do not fit
+    raise InputError.
     """
     saved_model.check_fits(config, vocabulary, max_seq_length)
     tokenizer = text_graph.of(vocabulary)

@@ -31,14 +31,9 @@ _LONGEST_CSV_FIELD = 2**31 - 1
 
 @dataclasses.dataclass(frozen=True)
 class Example:
-    """One text or pair of texts with its label.
+    """One text or pair of texts with its label, None where the task hides it.
 
-    Attributes:
-        guid: Split and line of the file, such as "dev-12", or the user's id.
-        text_a: First text.
-        text_b: Second text; "" for a single-sentence task.
-        label: A class, a score, several classes, or None where the task hides
-            it (test).
+    `guid` is split and line, such as "dev-12", or the user's id.
     """
 
     guid: str
@@ -62,28 +57,27 @@ def read_columns(
     lists: Collection[str] = (),
     optional: Collection[str] = (),
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Reads some columns of a table.
+    """Reads some columns of a table, local or in a bucket.
 
     Args:
-        path: File, local or in a bucket.
+        path: The file.
         columns: What the caller calls a column -> its name in the header (or
             its JSON key), or its number from 0.
         file_format: One of FORMATS.
         has_header: Whether the first row names the columns (TSV and CSV).
-        skip_short_rows: Whether rows that lack a column are skipped, and
-            counted in a warning. For files whose faults are known.
-        lists: Those of `columns` whose values may be lists in JSON lines.
+        skip_short_rows: Whether to skip rows that lack a column, with a
+            warning.
+        lists: Those of `columns` that may be lists in JSON lines.
         optional: Those that a table, or a JSON object, may lack.
 
     Yields:
-        Line number from 1, and the text of each of `columns` that is there;
-        of a list the JSON of its texts.
+        Line number from 1, and the text of each of `columns` that is there; of
+        a list the JSON of its texts.
 
     Raises:
         FileNotFoundError: There is no such file.
-        InputError: The file is empty, is not UTF-8, a row or the header lacks
-            a column, a row has more of them than the first, or a JSON value is
-            no text.
+        InputError: The file is empty or not UTF-8, a row or the header lacks a
+            column, a row is longer than the first, or a JSON value is no text.
     """
     if file_format == "jsonl":
         yield from _json_columns(path, columns, lists, optional)
@@ -198,14 +192,10 @@ def decoded(file: Iterable[bytes], path: str) -> Iterator[tuple[int, str]]:
 
 
 def check_text(value: object, where: str) -> None:
-    """Raises InputError if a text of a JSON value can't be UTF-8.
+    """Raises InputError if a JSON value has a text that can't be UTF-8.
 
     JSON's escapes can say half a surrogate pair, which TensorFlow refuses
-    without a word of where it stands.
-
-    Args:
-        value: A text, or lists and dictionaries of such.
-        where: File and line, for the error.
+    without a word of where it stands. `value` may have lists and objects.
     """
     try:
         json.dumps(value, ensure_ascii=False).encode()
@@ -260,11 +250,9 @@ def _without_blank_end(
 
 
 def json_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yields the object of each line with its number; empty lines are none.
+    """Yields each line's number and object; InputError if it is none.
 
-    Raises:
-        FileNotFoundError: There is no such file.
-        InputError: A line is no JSON object.
+    Empty lines are left out; a missing file is a FileNotFoundError.
     """
     for line, text in lines(path):
         if not text.strip():
@@ -374,7 +362,6 @@ def _of_one_column(header: list[str]) -> str:
 def _positions(
     path: str, header: list[str], columns: Mapping[str, str | int]
 ) -> dict[str, int]:
-    """Finds columns in the header, by name or by number."""
     positions = {}
     for name, column in columns.items():
         count = header.count(str(column))

@@ -1,17 +1,12 @@
 """Tokenizers in the graph, for tf.data and SavedModels.
 
-`of` makes that of a vocabulary, whatever its kind. That of word pieces is the
-tokenizer of `tokenization`: text is normalized by a table of all code points
-that is built from the Python tokenizer's own rules, so that both agree on every
-one; tensorflow-text's FastWordpieceTokenizer then finds the pieces. Printable
-ASCII goes there without the table: all that it needs is lower-casing.
+That of word pieces equals `tokenization`'s. A table of all code points, built
+from the Python tokenizer's own rules, normalizes the text; tensorflow-text's
+FastWordpieceTokenizer then finds the pieces. Printable ASCII needs no table,
+only lower-casing. All ops but FastWordpieceTokenizeWithOffsets are TensorFlow's
+own, and TensorFlow Serving knows them all.
 
-All ops but FastWordpieceTokenizeWithOffsets are TensorFlow's own, and
-TensorFlow Serving knows them all.
-
-Shapes:
-- B: texts     N: code points of all texts
-- M: code points of the normalized texts
+Shapes: B texts, N code points of all texts, M once normalized.
 """
 
 import dataclasses
@@ -133,9 +128,8 @@ def _sigma_kind(char: str) -> int:
 class BertTokenizer(graph_rows.Tokenizer):
     """Splits texts into the ids of word pieces and packs them for the model.
 
-    Args:
-        vocab: the pieces, each at the place of its id.
-        do_lower_case: lower-case and strip accents; must be as in training.
+    `vocab` holds the pieces by id. `do_lower_case`, which also strips accents,
+    must be as in training.
     """
 
     def __init__(self, vocab: Sequence[str], do_lower_case: bool):
@@ -161,18 +155,13 @@ class BertTokenizer(graph_rows.Tokenizer):
         )
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Returns the ids of the pieces of each text.
+        """Returns the ids of UTF-8 texts [B]: [B, (pieces)] int32.
 
-        Args:
-            texts: [B] string, UTF-8; invalid bytes are left out.
-
-        Returns:
-            [B, (pieces)] int32.
+        Invalid bytes are left out.
         """
         return self._wordpiece.tokenize(self._normalize(texts))
 
     def _normalize(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns texts whose words are those of the Python tokenizer."""
         is_plain = tf.strings.regex_full_match(texts, _PLAIN)  # [B]
         plain = tf.strings.lower(texts) if self.do_lower_case else texts
         others = tf.where(~is_plain)  # [others, 1]
@@ -235,8 +224,8 @@ class BertTokenizer(graph_rows.Tokenizer):
     ) -> tf.Tensor:
         """Replaces capital sigmas that end a word by small final ones.
 
-        Unicode's rule: the next character before, leaving out those without
-        bearing on case, is cased, and the next one behind is not.
+        By Unicode's rule, the nearest characters that bear on case are looked
+        at: the one before is cased, the one behind is not.
         """
         kinds = tf.gather(self._sigma_kind, rules)
         seen = tf.where(kinds != _IGNORED)
@@ -255,8 +244,7 @@ class BertTokenizer(graph_rows.Tokenizer):
     def _order_marks(self, codes: tf.Tensor) -> tf.Tensor:
         """Sorts each run of marks by combining class, as NFD does.
 
-        Accents are gone by now: these are the few other marks, such as those of
-        musical notes.
+        Accents are gone by now; a few others, such as musical ones, remain.
         """
         place = tf.searchsorted(self._marks, codes)
         place = tf.minimum(place, tf.size(self._marks) - 1)
@@ -269,7 +257,6 @@ class BertTokenizer(graph_rows.Tokenizer):
         return tf.gather(codes, order)
 
     def _limit_words(self, codes: tf.Tensor) -> tf.Tensor:
-        """Makes words over the limit unknown."""
         is_space = codes == _SPACE  # [M]
         spaces = tf.cast(tf.where(is_space)[:, 0], tf.int32)
         # Every text starts and ends with a space: words lie between spaces.
@@ -292,8 +279,8 @@ def _unused_code_point(vocab: Sequence[str]) -> int:
 def _without_unreachable(vocab: Sequence[str]) -> list[str]:
     """Replaces pieces with white space or control characters by stand-ins.
 
-    No word holds such characters, so that the Python tokenizer never finds
-    these pieces; FastWordpieceTokenizer would, or refuses them.
+    The Python tokenizer never finds them, as no word holds such characters;
+    FastWordpieceTokenizer would, or refuses them.
     """
     words = tokenization.BasicTokenizer(do_lower_case=False)
 

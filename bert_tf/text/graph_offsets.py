@@ -1,11 +1,9 @@
 """Word pieces in the graph with the characters they come from.
 
-As `tokenization.FullTokenizer.tokenize_with_offsets`. Offsets count characters
-of the text as TensorFlow decodes it, without invalid bytes.
+As in `tokenization.FullTokenizer.tokenize_with_offsets`, offsets count
+characters, here of the text as TensorFlow decodes it, without invalid bytes.
 
-Shapes:
-- B: texts     N: characters of all texts     M: characters once normalized
-- P: pieces of all texts
+Shapes: B texts, N characters of all texts, M once normalized, P pieces.
 """
 
 import sys
@@ -51,11 +49,7 @@ class OffsetTokenizer(text_graph.BertTokenizer):
         )
 
     def tokenize_with_offsets(self, texts: tf.Tensor) -> Pieces:
-        """Splits texts into pieces.
-
-        Args:
-            texts: [B] string, UTF-8; invalid bytes are left out.
-        """
+        """Splits UTF-8 texts [B] into pieces; invalid bytes are left out."""
         normalized = self._normalize(texts)
         ids, first, end = self._wordpiece.tokenize_with_offsets(normalized)
         codes, offsets = tf.strings.unicode_decode_with_offsets(
@@ -79,14 +73,11 @@ class OffsetTokenizer(text_graph.BertTokenizer):
         )
 
     def _origins(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Says where each character of the words comes from.
+        """Says where each character of the words comes from: start, end, int32.
 
         How many characters one character becomes never depends on its
-        neighbours, so counting is enough to line up the two sides.
-
-        Returns:
-            First character, and the one after the last; both int32, as many
-            as there are in the normalized texts but for spaces.
+        neighbours, so counting is enough to line up the two sides. Spaces are
+        left out.
         """
         decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
         codes, rows = decoded.values, decoded.value_rowids()  # [N]

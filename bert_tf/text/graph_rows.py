@@ -1,7 +1,6 @@
 """Rows of the model in the graph, for vocabularies of all kinds.
 
-Shapes:
-- B: texts     S: sequence length
+Shapes: B texts, S sequence length.
 """
 
 from bert_tf import vocabularies
@@ -11,24 +10,16 @@ import tensorflow as tf
 
 
 class Tokenizer(tf.Module):
-    """Splits texts into ids and packs them for the model.
-
-    Attributes:
-        vocabulary: Says what pieces there are, and how rows are laid out.
-    """
+    """Splits texts into ids and packs them as its `vocabulary` says."""
 
     def __init__(self, vocabulary: vocabularies.Vocabulary):
         super().__init__()
         self.vocabulary = vocabulary
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Returns the ids of the pieces of each text.
+        """Returns the ids of UTF-8 texts [B]: [B, (pieces)] int32.
 
-        Args:
-            texts: [B] string, UTF-8; invalid bytes are left out.
-
-        Returns:
-            [B, (pieces)] int32.
+        Invalid bytes are left out.
         """
         raise NotImplementedError
 
@@ -39,18 +30,13 @@ class Tokenizer(tf.Module):
         max_seq_length: int,
         pad_to_max: bool,
     ) -> dict[str, tf.Tensor]:
-        """Lays out rows of one text or two, as the vocabulary's template says.
+        """Lays out rows [B, (pieces)] of one text or two, by the template.
 
-        What is too long loses pieces from the end of the longer text, of the
-        second where both are the same length, as in the original. A row whose
-        second text has no pieces is laid out as a single text.
-
-        Args:
-            first: [B, (pieces)] int32.
-            second: [B, (pieces)] int32, or None for single texts.
-            max_seq_length: the most pieces in a row, one at least beside those
-                of the template.
-            pad_to_max: pad to `max_seq_length`, not to the longest row.
+        What is longer than `max_seq_length`, at least one more than the
+        template, loses pieces from the end of the longer text, of the second if
+        both are equal, as in the original. A row whose second text has no
+        pieces is laid out as a single text. `pad_to_max` pads to that, not to
+        the longest row.
 
         Returns:
             `input_ids`, `input_mask` and `segment_ids`, each [B, S] int32.
@@ -106,12 +92,9 @@ class Tokenizer(tf.Module):
 
 
 def put(ids: tf.Tensor, pieces: tuple[int, ...], place: tf.Tensor) -> tf.Tensor:
-    """Puts pieces in the places 0, 1, ... of each row.
+    """Puts `pieces` in the places 0, 1, ... of each row of `ids` [B, S].
 
-    Args:
-        ids: [B, S].
-        pieces: Their ids.
-        place: Of each id, counted from where the first piece goes, [B, S].
+    `place` [B, S] is that of each id, counted from where the first piece goes.
     """
     for number, piece in enumerate(pieces):
         ids = tf.where(place == number, piece, ids)
@@ -126,8 +109,8 @@ def _truncated(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the lengths that are left of two texts: [B, 1] each.
 
-    The original takes one piece at a time off the longer text; what that ends
-    in: a text within its half is kept, and the other gets what is left.
+    The original takes one piece at a time off the longer text. In the end a
+    text within its half is whole, and the other has what is left.
     """
     between = len(template.between) * tf.cast(length_2 > 0, tf.int32)
     room = max_seq_length - template.special(1) - between

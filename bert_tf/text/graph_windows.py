@@ -1,10 +1,8 @@
-"""Texts of any length, in the graph: cut into windows, read some at a time.
+"""Cuts texts of any length into windows, in the graph.
 
-As tagging_inputs.windows.
+It does as tagging_inputs.windows.
 
-Shapes:
-- B: texts     W: windows of all texts     S: sequence length
-- P: pieces of all texts
+Shapes: B texts, W windows, S sequence length, P pieces of all texts.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,11 +26,7 @@ class Windows(NamedTuple):
     sizes: tf.Tensor
 
     def of(self, places: tf.Tensor) -> tf.Tensor:
-        """Returns the window that each piece belongs to.
-
-        Args:
-            places: among the pieces of all texts, sorted or not.
-        """
+        """Returns the window of each place among the pieces of all texts."""
         # A text without pieces has a window whose border is that of the text
         # after it: the last of equal ones is the one with the piece.
         return tf.searchsorted(self.borders, places, "right", tf.int64) - 1
@@ -43,12 +37,7 @@ class Windows(NamedTuple):
 
 
 def cut(pieces: tf.Tensor, room: int) -> Windows:
-    """Cuts texts of so many pieces, [B] int64, as tagging_inputs.windows.
-
-    Args:
-        pieces: of each text.
-        room: pieces of a window.
-    """
+    """Cuts texts of `pieces` [B] int64 into windows of up to `room` pieces."""
     stride = max(room // 2, 1)
     last = tf.maximum(pieces - room, 0)  # [B]
     count = (last + stride - 1) // stride + 1
@@ -69,13 +58,7 @@ def cut(pieces: tf.Tensor, room: int) -> Windows:
 def layout(
     pieces: tf.Tensor, windows: Windows, vocabulary: vocabularies.Vocabulary
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Lays out each window as a single text: ids and mask, [W, S].
-
-    Args:
-        pieces: of all texts, [P] int32.
-        windows: of them.
-        vocabulary: of the pieces.
-    """
+    """Lays out each window of pieces [P] as a single text: ids, mask [W, S]."""
     template = vocabulary.template
     longest = tf.reduce_max(tf.concat([[0], windows.sizes], 0))
     column = tf.range(longest + template.special(1))[tf.newaxis]  # [1, S]
@@ -97,12 +80,9 @@ def in_parts(
     inputs: Sequence[tf.Tensor],
     outputs: Any,
 ) -> Any:
-    """Applies a function to some rows at a time: memory has its limits.
+    """Applies a function to some rows [W, ...] at a time, to bound its memory.
 
-    Args:
-        function: tensors of some rows -> a structure of such.
-        inputs: each [W, ...].
-        outputs: the tf.TensorSpec of each of its results, as of some rows.
+    `outputs` holds the tf.TensorSpec of each of its results for some rows.
     """
     rows = tf.shape(inputs[0])[0]
     parts = tf.maximum(-(-rows // MOST_WINDOWS), 1)

@@ -1,8 +1,8 @@
 """Learns a WordPiece vocabulary from text, or extends one.
 
-The words are those of the tokenizer that will read the vocabulary; the pieces
-come from the `tokenizers` library, which joins the most frequent pair of
-pieces again and again.
+The words are those of the tokenizer that will read the vocabulary. The
+`tokenizers` library makes the pieces: it joins the most frequent pair of pieces
+again and again.
 """
 
 import collections
@@ -31,13 +31,7 @@ _KNOWN = 10
 
 @dataclasses.dataclass(frozen=True)
 class Coverage:
-    """How a vocabulary splits the words of a text.
-
-    Args:
-        words: Words of the text.
-        pieces: Pieces that they are split into.
-        unknown: Words that become [UNK].
-    """
+    """The words of a text, their pieces, and the words that become [UNK]."""
 
     words: int
     pieces: int
@@ -47,13 +41,10 @@ class Coverage:
 def count_words(
     texts: Iterable[str], do_lower_case: bool, max_words: int = _MAX_WORDS
 ) -> collections.Counter[str]:
-    """Counts the words of text as the BERT tokenizer finds them.
+    """Counts the words of lines or paragraphs as the BERT tokenizer finds them.
 
-    Args:
-        texts: Lines or paragraphs.
-        do_lower_case: Whether to lower-case and strip accents.
-        max_words: Different words to remember. When there are more the rarest
-            are forgotten, those seen once first.
+    When there are more than `max_words` different words, the rarest are
+    forgotten, those seen once first.
     """
     tokenizer = tokenization.BasicTokenizer(do_lower_case)
     words: collections.Counter[str] = collections.Counter()
@@ -101,22 +92,16 @@ def learn(
     max_characters: int = 1000,
     num_unused: int = 99,
 ) -> list[str]:
-    """Learns the pieces of a vocabulary.
+    """Learns the pieces of a vocabulary; equal arguments give equal lists.
 
-    Args:
-        words: Words and how often each occurs.
-        vocab_size: Pieces to learn at most, reserved ones included.
-        min_frequency: How often two pieces must follow each other to be
-            joined.
-        max_characters: The most frequent characters so many are kept; words
-            with others become [UNK].
-        num_unused: Rows to reserve for words of the user's own. With the 99 of
-            the released English vocabularies [UNK] is 100.
+    Pieces that follow each other `min_frequency` times are joined. Words with
+    others than the `max_characters` most frequent characters become [UNK].
+    `num_unused` rows are reserved for words of the user's own; with the 99 of
+    the released English vocabularies [UNK] is 100.
 
     Returns:
-        The pieces in the order of their ids: [PAD], [unused...], [UNK], [CLS],
-        [SEP], [MASK], characters, longer pieces. Equal arguments give equal
-        lists.
+        The pieces by id: [PAD], [unused...], [UNK], [CLS], [SEP], [MASK],
+        characters, longer pieces: `vocab_size` at most.
 
     Raises:
         InputError: There are no words that can be spelt, or the characters
@@ -166,7 +151,6 @@ def _train(
     min_frequency: int,
     characters: list[str],
 ) -> list[str]:
-    """Learns so many pieces, the characters first."""
     # Of use to this function only, and 20 MB to install.
     import tokenizers
     from tokenizers import models, pre_tokenizers, trainers
@@ -198,7 +182,6 @@ def _copies(words: Mapping[str, int]) -> Iterator[str]:
 def _spelt_with(
     words: Mapping[str, int], max_characters: int
 ) -> dict[str, int]:
-    """Returns the words that consist of the most frequent characters."""
     frequency: collections.Counter[str] = collections.Counter()
     for word, count in words.items():
         for char in word:
@@ -229,21 +212,10 @@ def extend(
 ) -> list[str]:
     """Fills the [unused] rows of a vocabulary with pieces of other text.
 
-    Those are taken that make the text the shortest, a word that is no longer
-    [UNK] counting as ten pieces.
-
-    Args:
-        pieces: The vocabulary; all rows but the [unused] ones stay.
-        words: Words of the text and how often each occurs.
-        candidates: Pieces learnt from the text.
-        appended: Rows to fill behind the last.
-
-    Returns:
-        The vocabulary. Rows stay [unused], or are not appended, if nothing
-        is left that saves a piece.
-
-    Raises:
-        InputError: The vocabulary has no [unused] rows.
+    Those `candidates` are taken that make the text the shortest, a word that is
+    no longer [UNK] counting as ten pieces; `appended` is how many rows to fill
+    behind the last. Rows stay [unused], or are not appended, when nothing saves
+    a piece any more. A vocabulary without [unused] rows raises InputError.
     """
     rows = unused_rows(pieces)
     if not rows and not appended:

@@ -1,14 +1,13 @@
 """What of a long document the model reads: an end, both ends, or all of it.
 
-Head and tail together served best to classify texts of 512 pieces and more
-(Sun et al. 2019, "How to Fine-Tune BERT for Text Classification?", section
-5.3.1). Windows with the document's label each, whose logits are averaged, are
-Pappagari et al. 2019, "Hierarchical Transformers for Long Document
-Classification", section 3, without their second network; here the windows of a
-document weigh together as much as one short document.
+Head and tail together served best to classify texts of 512 pieces and more (Sun
+et al. 2019, "How to Fine-Tune BERT for Text Classification?", section 5.3.1).
+Averaging the logits of windows that all have the document's label is Pappagari
+et al. 2019, "Hierarchical Transformers for Long Document Classification",
+section 3, without their second network. Here the windows of a document weigh
+together as much as one short document.
 
-Shapes:
-- B: documents     W: windows of all documents     C: classes
+Shapes: B documents, W windows of all documents, C classes.
 """
 
 import dataclasses
@@ -29,9 +28,8 @@ _HEAD_SHARE = 128 / 510
 class LongDocuments:
     """How documents are cut that have more pieces than fit.
 
-    Attributes:
-        method: One of METHODS.
-        stride: Pieces from one window to the next; None is half a window.
+    `method` is one of METHODS; `stride` is the pieces from one window to the
+    next, None for half a window.
     """
 
     method: str = "head"
@@ -70,11 +68,7 @@ class LongDocuments:
     def cut(
         self, pieces: tf.RaggedTensor, room: int
     ) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Cuts documents to rows that fit, unless their heads are wanted.
-
-        Args:
-            pieces: [B, (pieces)].
-            room: The most pieces of a row.
+        """Cuts documents [B, (pieces)] to rows of `room` pieces, but for heads.
 
         Returns:
             The rows [W, (pieces)], and the document of each, from 0: [W].
@@ -117,11 +111,9 @@ def _slice(
 def average(
     logits: np.ndarray, documents: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Averages the logits of each document's windows.
+    """Averages the logits [W, C] of each document's windows.
 
-    Args:
-        logits: [W, C].
-        documents: [W]; windows of one document stand beside each other.
+    The windows of a document stand beside each other in `documents` [W].
 
     Returns:
         [B, C], and the place of each document's first window, [B].

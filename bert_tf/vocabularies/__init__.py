@@ -1,12 +1,11 @@
 """What makes ids of text, by kind, without TensorFlow.
 
     vocabulary = vocabularies.open("vocab.txt", do_lower_case=True)
-    tokenizer = vocabulary.tokenizer()
-    tokenizer.tokenize("UNwanted, running")  # un ##want ##ed , runn ##ing
+    vocabulary.tokenizer().tokenize("UNwanted")  # un ##want ##ed
 
-A kind is a file here that has a `Vocabulary`, a row of `OPENERS`, and a row of
-`text.graph.TOKENIZERS`. What it says of itself, the template of a row above
-all, is all that tasks, exports and data creation know.
+A kind is a file here with a `Vocabulary`, and a row each of `OPENERS` and of
+`text.graph.TOKENIZERS`. Tasks, exports and data creation know only what it says
+of itself, above all the template of a row.
 """
 
 import pathlib
@@ -45,16 +44,10 @@ OPENERS: dict[str, Callable[[epath.PathLike, bool, bool], Vocabulary]] = {
 def open(
     path: epath.PathLike, do_lower_case: bool, say: bool = True
 ) -> Vocabulary:
-    """Reads a vocabulary.
+    """Reads a vocabulary of a model that lower-cases text or does not.
 
-    Args:
-        path: Its file.
-        do_lower_case: Whether the model reads lower-cased text.
-        say: Whether to log what was changed; for processes that read the same
-            file as others.
-
-    Raises:
-        InputError: The file is no vocabulary.
+    Pass `say=False` where another process reads the same file and logs what was
+    changed. Raises InputError if the file is no vocabulary.
     """
     ending = pathlib.PurePath(path).suffix
     opener = OPENERS.get(ending, word_pieces.WordPiece.read)

@@ -1,13 +1,11 @@
 """Splits much text into the ids of word pieces, by NumPy.
 
-Words repeat: of a million words of English only a few tens of thousands are
-different. This tokenizer finds the words of a batch of texts as runs of bytes,
-identifies each by a 64-bit hash, and asks the Python tokenizer for the pieces
-of those alone that it has not seen. It needs no TensorFlow, whose import takes
-seconds and 600 MB of every worker process.
+Of a million words of English only a few tens of thousands are different. This
+tokenizer finds words as runs of bytes, identifies each by a 64-bit hash, and
+asks the Python tokenizer for the pieces of new ones alone. It needs no
+TensorFlow, whose import takes seconds and 600 MB of every worker process.
 
-Shapes:
-- B: bytes of all texts     W: words     T: texts     N: pieces of all texts
+Shapes: B bytes of all texts, W words, T texts, N pieces of all texts.
 """
 
 import array
@@ -40,14 +38,10 @@ _SIGMA = "Σ"
 class BulkTokenizer:
     """Gives the ids that `tokenization.FullTokenizer` gives.
 
-    Text is cut at ASCII white space and around ASCII punctuation, where the
-    rules of cleaning, lower-casing and decomposition never reach across (but
-    for the capital sigma). What lies between is a word, or, with characters
-    beyond ASCII, a few; the Python tokenizer says which.
-
-    Args:
-        vocab: Piece -> id.
-        do_lower_case: Lower-case and strip accents; must be as in training.
+    Text is cut at ASCII white space and around ASCII punctuation, where no rule
+    of cleaning, lower-casing and decomposition reaches across, but for the
+    capital sigma's. What lies between is a word, or a few where it has other
+    characters than ASCII. `vocab` is piece -> id.
     """
 
     def __init__(self, vocab: Mapping[str, int], do_lower_case: bool):

@@ -1,7 +1,6 @@
 """What makes ids of text: the parts that every kind of vocabulary has.
 
-Shapes:
-- V: pieces of the vocabulary     S: pieces of a row
+Shapes: V pieces of the vocabulary, S pieces of a row.
 """
 
 import abc
@@ -27,12 +26,8 @@ class Piece(NamedTuple):
 class Special:
     """The pieces that stand for no text.
 
-    Attributes:
-        pad: What rows are filled up with.
-        unk: What cannot be spelt.
-        cls: The piece whose vector stands for the row.
-        sep: What ends a text.
-        mask: What hides a word; its id is -1 where the vocabulary lacks it.
+    The vector of `cls` stands for the row; `sep` ends a text; `mask` hides a
+    word, and its id is -1 where the vocabulary lacks it.
     """
 
     pad: Piece
@@ -44,18 +39,14 @@ class Special:
 
 @dataclasses.dataclass(frozen=True)
 class Template:
-    """What stands around the texts of a row.
+    """What stands around the texts of a row, as ids.
 
     A row is `before first after`, or `before first between second after`, and
-    then padding.
+    then padding. `between` belongs to the first text, `after` to the last.
 
     Attributes:
-        before: Ids at the front.
-        between: Ids between two texts. They belong to the first.
-        after: Ids at the end. They belong to the last text.
-        segments: Numbers of the first and of the second text. Padding has that
-            of the first.
-        pooled: Place of the piece whose vector stands for the row.
+        segments: Numbers of the first text, also for padding, and the second.
+        pooled: The place of the piece whose vector stands for the row.
     """
 
     before: tuple[int, ...]
@@ -75,15 +66,7 @@ class Template:
     def row(
         self, first: Sequence[int], second: Sequence[int] = ()
     ) -> tuple[list[int], list[int]]:
-        """Lays out one text, or two.
-
-        Args:
-            first: Its ids.
-            second: Its ids; none for a single text.
-
-        Returns:
-            The ids of the row, and the number of each one's segment.
-        """
+        """Lays out one text, or two: the ids, and each one's segment number."""
         ids = [*self.before, *first]
         if second:
             ids += self.between
@@ -117,13 +100,9 @@ class BulkTokenizer(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary(abc.ABC):
-    """Pieces, and how texts are split into them.
+    """Pieces by id, and how texts are split into them.
 
-    The tokenizer in the graph is made by `text.graph.of`, which knows it by
-    `kind`.
-
-    Attributes:
-        pieces: By id.
+    `text.graph.of` makes the tokenizer in the graph, by the `kind`.
     """
 
     pieces: tuple[str, ...]

@@ -18,10 +18,8 @@ _FILE = "vocab.txt"
 class WordPiece(vocabulary.Vocabulary):
     """The pieces of a vocab.txt.
 
-    Attributes:
-        do_lower_case: Whether to lower-case and strip accents; must be as in
-            training.
-        text: Of the file; by default that of the pieces.
+    `do_lower_case`, which also strips accents, must be as in training. `text`
+    is that of the file, by default that of the pieces.
     """
 
     do_lower_case: bool
@@ -31,16 +29,7 @@ class WordPiece(vocabulary.Vocabulary):
 
     @classmethod
     def parse(cls, text: str, do_lower_case: bool, name: str) -> Self:
-        """Makes one of what `vocab_files.read_vocab` returned.
-
-        Args:
-            text: One piece per line.
-            do_lower_case: As of the class.
-            name: Of the file, for errors.
-
-        Raises:
-            InputError: This is no vocabulary.
-        """
+        """Reads the text of the file `name`; InputError if it is bad."""
         pieces = tuple(vocab_files.parse_vocab(text, name))
         return cls(pieces, do_lower_case, text)
 
@@ -64,11 +53,7 @@ class WordPiece(vocabulary.Vocabulary):
 
     @functools.cached_property
     def special(self) -> vocabulary.Special:
-        """The pieces that stand for no text.
-
-        Raises:
-            InputError: One that every row may have is not there.
-        """
+        """The pieces that stand for no text; InputError if one is missing."""
         return vocabulary.Special(
             # The original fills up with 0, whatever piece that is.
             pad=vocabulary.Piece(vocab_files.PAD, 0),

@@ -1,9 +1,8 @@
 """How much each class counts in training, where some are rare.
 
 A class's weight multiplies the loss of its examples, and the sum of the loss is
-divided by the sum of the weights. Where an example has several labels, the
-weight multiplies the loss of a label where it is given, against that of where
-it is not.
+divided by the sum of the weights. With several labels for an example, it
+multiplies the loss of a label where that is given.
 """
 
 import collections
@@ -22,8 +21,8 @@ _LEAST, _MOST = 1e-6, 1e6
 def parse(given: Sequence[str], labels: Sequence[str]) -> tuple[float, ...]:
     """Reads `label=weight` pairs; a class that is not named counts 1.
 
-    Raises:
-        InputError: A pair names no class, or one again, or no positive number.
+    Raises InputError if a pair names no class, or one again, or no positive
+    number.
     """
     weights = dict.fromkeys(labels, 1.0)
     named: set[str] = set()
@@ -52,10 +51,8 @@ def balanced(
     """Returns weights with which every class counts the same.
 
     Those of scikit-learn: n / (classes * n_class). With several labels for an
-    example, the examples without a label over those with it.
-
-    Raises:
-        InputError: A class has no example.
+    example, the examples without a label over those with it. A class without
+    examples raises InputError.
     """
     counts: collections.Counter[str] = collections.Counter()
     number, are_sets = 0, False

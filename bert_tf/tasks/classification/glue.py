@@ -1,7 +1,6 @@
 """The published tasks: GLUE, its diagnostic set, and XNLI.
 
-Labels are in the original's order; files and columns are those of the GLUE
-and XNLI downloads.
+Labels are in the original's order; files and columns are as downloaded.
 """
 
 import dataclasses
@@ -197,8 +196,7 @@ NAMES = (*(task.name for task in _TASKS), "XNLI")
 def find(name: str, xnli_language: str = "zh") -> classification.Task:
     """Finds a task by name in any usual spelling: MRPC, sst2, sts-b.
 
-    Raises:
-        InputError: There is no such task.
+    Raises InputError if there is none.
     """
     key = "".join(letter for letter in name.lower() if letter.isalnum())
     if key == "xnli":

@@ -17,19 +17,12 @@ def compute(
     labels: Sequence[float] | np.ndarray,
     predictions: Sequence[float] | np.ndarray,
 ) -> dict[str, float]:
-    """Computes metrics by name.
+    """Computes metrics by name, of NAMES.
 
-    A metric that is undefined for these values (a correlation with constant
-    predictions, F1 without positives) is 0.0, and a warning says so.
-
-    Args:
-        names: Of NAMES.
-        labels: Class indices, or scores, [examples]; or 0 and 1 of each label
-            where an example may have several, [examples, labels].
-        predictions: The same kind of values.
-
-    Returns:
-        Name -> value.
+    Labels and predictions are class indices or scores [examples], or 0 and 1 of
+    each label, [examples, labels], where an example may have several. A metric
+    that is undefined for them (a correlation with constant predictions, F1
+    without positives) is 0.0, and a warning says so.
 
     Raises:
         InputError: An unknown metric, no examples, different lengths, or a

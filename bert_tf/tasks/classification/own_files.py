@@ -63,13 +63,9 @@ def custom(
 ) -> classification.Task:
     """Describes a task in files of the user's own.
 
-    Args:
-        columns: How the files are laid out.
-        files: Split ("train", "dev", "test") -> path.
-        labels: The classes; None learns them from the training file, in
-            sorted order.
-        is_regression: Whether the label is a score.
-        label_separator: Between the labels of a text that may have several.
+    `files` are paths by split ("train", "dev", "test"). The classes are those
+    of the training file, sorted, if `labels` is None. `label_separator` stands
+    between the labels of a text that may have several.
 
     Raises:
         InputError: Fewer than two labels, or no way to know them.
@@ -113,10 +109,7 @@ def hold_out(
     """Splits the training file of a custom task into training and dev rows.
 
     The dev rows are `random.Random(seed).sample(range(n), round(n * fraction))`
-    of the n rows, counted from 0.
-
-    Raises:
-        InputError: The fraction leaves one side without rows.
+    of the n rows, counted from 0. If one side has none, it is an InputError.
     """
     train = task.splits["train"]
     rows = classification.read_columns(

@@ -21,10 +21,9 @@ _STS_B_RANGE = (0.0, 5.0)
 
 
 def predicted(task: classification.Task, logits: np.ndarray) -> np.ndarray:
-    """Returns what the logits [B, C] say.
+    """Returns scores [B], class indices [B], or 0 and 1 of each label [B, C].
 
-    Scores [B], class indices [B], or 0 and 1 of each label [B, C]: 1 where its
-    probability is above a half.
+    A label is 1 where its probability is above a half.
     """
     if task.labels is None:
         return logits[:, 0]
@@ -43,15 +42,10 @@ def probabilities(task: classification.Task, logits: np.ndarray) -> np.ndarray:
 def results(
     task: classification.Task, logits: np.ndarray, labels: np.ndarray
 ) -> dict[str, float]:
-    """Scores predictions by the task's metrics and by the mean loss.
+    """Scores logits [B, C] by the task's metrics and by the mean loss.
 
-    Args:
-        task: Says which metrics.
-        logits: [B, C].
-        labels: Class indices or scores, [B]; or 0 and 1 of each label, [B, C].
-
-    Returns:
-        "eval_" + name of metric -> value, and "eval_loss".
+    `labels` are as for `metrics.compute`. The names of the results begin with
+    "eval_"; "eval_loss" is one of them.
     """
     logits = logits.astype(np.float64)
     if task.labels is None:
@@ -72,10 +66,7 @@ def results(
 def write_probabilities(
     path: str, logits: np.ndarray, is_multi_label: bool = False
 ) -> None:
-    """Writes test_results.tsv as the original: a row of classes per example.
-
-    A score, which has one column, is written as it is.
-    """
+    """Writes test_results.tsv as the original: a row of classes, or a score."""
     if is_multi_label:
         logits = scipy.special.expit(logits)
     elif logits.shape[1] > 1:
@@ -90,15 +81,10 @@ def write_named(
     logits: np.ndarray,
     examples: Iterable[tables.Example] | None = None,
 ) -> None:
-    """Writes predictions as JSON lines that say what is what.
+    """Writes predictions of logits [B, C] as JSON lines that say what is what.
 
-    Args:
-        path: The file.
-        task: Says what the logits mean.
-        keys: The texts' ids.
-        logits: [B, C].
-        examples: The texts, to be written beside their predictions, and their
-            labels, as `gold`, where they have some; read once, one at a time.
+    `keys` are the texts' ids. `examples`, read one at a time, add the texts
+    and, as `gold`, any labels.
     """
     beside: Iterable[dict[str, Any]] = itertools.repeat({}, len(logits))
     if examples is not None:
@@ -116,7 +102,6 @@ def write_named(
 def _texts(
     task: classification.Task, example: tables.Example
 ) -> dict[str, Any]:
-    """Returns what was read, by name."""
     found: dict[str, Any] = {"text_a": example.text_a}
     if task.takes_pairs:
         found["text_b"] = example.text_b

@@ -31,10 +31,7 @@ class Encoder:
     ):
         """Traces its graph once, for all files.
 
-        Args:
-            tokenizer: Makes the ids.
-            max_seq_length: S; what is longer is cut.
-            documents: How it is cut; by default only its head is kept.
+        `documents` says how texts are cut to S, by default to their heads.
         """
         self._max_seq_length = max_seq_length
         self._documents = documents or long_documents.LongDocuments()
@@ -73,12 +70,9 @@ class Encoder:
     ) -> record_file.RecordFile:
         """Writes one file.
 
-        Args:
-            path: Of the TFRecord file.
-            examples: Those without a label get label 0, as in the original.
-            labels: The classes; None if labels are scores.
-            is_multi_label: Whether an example may have several of them.
-            seed: Of the order of the records; None keeps the examples'.
+        Examples without a label get label 0, as in the original; `labels` is
+        None for scores. Records are in the examples' order unless a seed
+        shuffles them.
         """
         record_type = self._record_type(labels, is_multi_label)
         label_ids = {label: i for i, label in enumerate(labels or ())}
@@ -133,10 +127,8 @@ class Encoder:
     ) -> Mapping[str, np.ndarray]:
         """Returns what records have beside their ids.
 
-        Args:
-            values: Of the labels: [B] or [B, C].
-            owners: Which text of the batch each row is of, [W].
-            number: Of texts before this batch.
+        `values` are labels [B] or [B, C], `owners` the text of each row [W],
+        and `number` counts the texts before this batch.
         """
         columns = {
             "label_ids": values[owners],

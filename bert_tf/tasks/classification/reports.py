@@ -43,10 +43,7 @@ def report(
 ) -> str:
     """Returns a table with a line for each class, and what is taken for what.
 
-    Args:
-        task: Of classes, not of scores.
-        labels: Class indices [B], or 0 and 1 of each label [B, C].
-        predicted: The same kind of values.
+    Values are class indices [B], or 0 and 1 of each label [B, C]; no scores.
     """
     names = task.labels or ()
     table = _scores(task, labels, predicted)
@@ -99,7 +96,6 @@ def confusions(
 def _mistakes(
     names: Sequence[str], labels: np.ndarray, predicted: np.ndarray
 ) -> str:
-    """Returns a table of the classes that are most often taken for others."""
     wrong = np.stack([labels, predicted], axis=1)[labels != predicted]
     pairs, counts = np.unique(wrong, axis=0, return_counts=True)
     most = np.argsort(-counts, kind="stable")[:_MOST_MISTAKES]
@@ -128,12 +124,7 @@ def can_draw() -> bool:
 
 
 def picture(names: Sequence[str], counts: np.ndarray) -> "figure.Figure":
-    """Draws a confusion matrix.
-
-    Args:
-        names: Of the classes.
-        counts: From `confusions`, [C, C].
-    """
+    """Draws a confusion matrix [C, C], from `confusions`."""
     # No window is opened, and matplotlib refuses a kind that it lacks.
     os.environ["MPLBACKEND"] = "agg"
     # Slow to import, needed here alone, and not everywhere there.

@@ -1,8 +1,7 @@
 """Classification and regression: what a task is, and how one is read.
 
-A `Task` says where its texts and labels stand; two functions read all of
-them: `read` from files, `read_tfds` from TensorFlow Datasets. glue.py lists
-the published tasks; own_files.py describes a user's own.
+A `Task` says where its texts and labels stand; `read` and `read_tfds` read all
+of them. glue.py has the published tasks, own_files.py a user's own.
 """
 
 import dataclasses
@@ -24,20 +23,16 @@ CUSTOM = "custom"
 
 @dataclasses.dataclass(frozen=True)
 class Split:
-    """One file of a task.
+    """One file of a task; columns are names, or numbers from 0.
 
     Attributes:
         file: Path below the data folder.
-        text_a: Column of the first text, by name or by number from 0.
         text_b: Column of the second text, if there is one.
-        label: Column of the label, if the file has it.
         key: Column of the texts' ids, if there is one.
-        has_header: Whether the first row names the columns.
         file_format: One of common.FORMATS.
         where: A column and the value it has in the rows to keep.
         rows: Numbers from 0 of the rows to keep; None for all.
-        gold: Column of labels that nothing scores, which a test file may
-            have.
+        gold: Column of labels in a test file, which nothing scores.
     """
 
     file: str
@@ -54,14 +49,10 @@ class Split:
 
 @dataclasses.dataclass(frozen=True)
 class Tfds:
-    """The same task in TensorFlow Datasets.
+    """The same task in TensorFlow Datasets: dataset and configuration, columns.
 
-    Attributes:
-        name: Dataset and configuration.
-        text_a: Feature of the first text.
-        text_b: Feature of the second text, if there is one.
-        labels: Our labels in the order of its class numbers.
-        splits: Our split -> its split.
+    `labels` are ours in the order of its class numbers; `splits` maps ours to
+    its.
     """
 
     name: str
@@ -76,20 +67,17 @@ class Task:
     """One task.
 
     Attributes:
-        name: As in the paper.
         labels: Classes in the original's order; None for a score.
-        metrics: Names of metrics.NAMES. The first is the one that the paper
-            reports, and picks the best checkpoint.
+        metrics: Of metrics.NAMES. The first is the one that the paper reports,
+            and picks the best checkpoint.
         splits: "train", "dev", "test", and for MNLI "dev_mismatched" and
             "test_mismatched".
         server_files: Split -> name of the file that the GLUE server expects.
         tfds: The same task in TensorFlow Datasets.
         aliases: Spelling of a label in some file -> label.
-        skips_short_rows: Whether the released files have broken rows, which
-            are skipped where there are labels. Predictions are told apart by
-            their place, so a test file must be whole.
-        label_separator: What stands between the labels of a text that may have
-            several; None if each has one.
+        skips_short_rows: Whether broken rows of labelled files are skipped. A
+            test file must be whole: predictions go by place.
+        label_separator: Between labels, where a text may have several.
     """
 
     name: str
@@ -131,19 +119,12 @@ def read_split(
 def read(
     task: Task, data_dir: str, split: str, with_gold: bool = False
 ) -> Iterator[tables.Example]:
-    """Reads the examples of one split from files.
-
-    Args:
-        task: What the files hold.
-        data_dir: Where they are.
-        split: A key of the task's.
-        with_gold: Whether labels that nothing scores are read, too, where
-            the file has them: as they stand there.
+    """Reads the examples of one split from files; `with_gold` as `read_split`.
 
     Raises:
         FileNotFoundError: There is no such file.
         InputError: The task has no such split, a row lacks a column or has an
-            unknown label, or nothing is left. Names file and line.
+            unknown label, or nothing is left.
     """
     check_split(task, split)
     row = task.splits[split]
@@ -198,10 +179,7 @@ def _warn_of_empty(path: str, lines: list[int]) -> None:
 def _label_of_row(
     task: Task, columns: Mapping[str, str], where: str
 ) -> label_column.Label | None:
-    """Returns the label of a row; None where the split has none.
-
-    The one of a file to predict ("gold") is but shown: it stays as it is.
-    """
+    """Returns a row's label, or None; one that is only shown stays as it is."""
     if "label" in columns:
         return _label(task, columns["label"], where)
     if "gold" in columns:
@@ -212,18 +190,11 @@ def _label_of_row(
 def read_tfds(
     task: Task, split: str, data_dir: str | None = None
 ) -> Iterator[tables.Example]:
-    """Reads the examples of one split from TensorFlow Datasets.
+    """Reads the examples of one split of a GLUE task from TensorFlow Datasets.
 
     Test examples come in the order of their `idx`, which the GLUE server
-    expects.
-
-    Args:
-        task: One of glue.py.
-        split: As in the table.
-        data_dir: Folder of prepared data sets; TFDS' own default if None.
-
-    Raises:
-        InputError: The task is not in TFDS, or has no such split.
+    expects. `data_dir` is that of prepared data sets, by default TFDS' own.
+    Raises InputError if TFDS does not have the task or the split.
     """
     if task.tfds is None:
         raise InputError(
@@ -261,10 +232,7 @@ def read_tfds(
 
 
 def with_mismatched(task: Task, data_dir: str | None, split: str) -> list[str]:
-    """Returns the split, and its mismatched fellow where there is one.
-
-    As in the original, MNLI's mismatched files may be left out.
-    """
+    """Returns the split and, for MNLI, the mismatched one if it is there."""
     check_split(task, split)
     other = task.splits.get(f"{split}_mismatched")
     if other is None:
@@ -340,10 +308,9 @@ def _label(task: Task, text: str, where: str) -> label_column.Label:
 
 
 def _as_it_stands(task: Task, text: str) -> label_column.Label:
-    """Returns a label of the kind that the task has, but any; None for "".
+    """Returns any label of the task's kind, known or not; None for "".
 
-    It is but told beside what was predicted: a test file may have classes
-    that the model does not know, or -1 for what is hidden.
+    It is only shown: a test file may have new classes, or -1 for the hidden.
     """
     if task.label_separator is not None:
         return label_column.split(text, task.label_separator)

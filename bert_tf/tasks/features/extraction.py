@@ -1,9 +1,7 @@
 """Vectors of tokens, words or whole lines: BERT as a feature extractor.
 
-Shapes:
-- B: lines of a batch     S: sequence length     D: hidden size
-- K: vectors of a token, one for each layer asked for
-- n: tokens or words of a line; 1 if the line has one vector
+Shapes: B lines of a batch, S sequence length, D hidden size, K vectors of a
+token, one a layer, n vectors of a line.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,16 +33,9 @@ class Extractor:
         max_seq_length: int,
         normalize: bool = False,
     ):
-        """Prepares the graph.
+        """Prepares the graph; `model` was made under the strategy's scope.
 
-        Args:
-            strategy: Where to compute.
-            model: Made under its scope.
-            choice: Which layers.
-            unit: Of UNITS.
-            batch_size: Lines at a time, over all replicas.
-            max_seq_length: Of the lines.
-            normalize: Whether each vector is to have the length 1.
+        `unit` is one of UNITS; `batch_size` counts lines over all replicas.
         """
         choice.check(model.config.num_hidden_layers)
         distribution.check_batch_size(strategy, "batch_size", batch_size)
@@ -89,9 +80,7 @@ class Extractor:
     ) -> list[np.ndarray]:
         """Returns the vectors of each line, [n, K, D] float32, in order.
 
-        Args:
-            lines: From a reader.
-            done: Called with the number of lines of each batch.
+        `done` is called with the number of lines of each batch.
         """
         order = sorted(range(len(lines)), key=lambda i: -len(lines[i].ids))
         found: list[np.ndarray] = [np.zeros(0)] * len(lines)
@@ -123,7 +112,6 @@ class Extractor:
     def _unpad(
         self, line: feature_lines.Line, vectors: np.ndarray
     ) -> np.ndarray:
-        """Takes a line's vectors from those of its batch, [S, K, D]."""
         if self._unit == "token":
             return vectors[: len(line.ids)]
         if self._unit != "word":
@@ -140,7 +128,6 @@ class Extractor:
 
 
 def _shares(strategy: tf.distribute.Strategy, x: tf.Tensor) -> tf.Tensor:
-    """Gives each replica its rows."""
     size = tf.shape(x)[0] // strategy.num_replicas_in_sync
 
     def share(context):
@@ -153,12 +140,9 @@ def _shares(strategy: tf.distribute.Strategy, x: tf.Tensor) -> tf.Tensor:
 def means(
     vectors: np.ndarray, starts: np.ndarray, ends: np.ndarray
 ) -> np.ndarray:
-    """Returns the mean of each stretch of vectors, float32 [words, K, D].
+    """Returns the means of vectors [S, K, D], float32 [words, K, D].
 
-    Args:
-        vectors: [S, K, D].
-        starts: [words], where each begins.
-        ends: [words], behind its last.
+    A word's are those from `starts` [words] to before `ends` [words].
     """
     # In float64: of a word far back it is the difference of two large sums.
     sums = np.zeros([len(vectors) + 1, *vectors.shape[1:]])

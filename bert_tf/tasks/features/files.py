@@ -49,12 +49,7 @@ def writer(
 ) -> Iterator[Writer]:
     """Opens a file of vectors, which appears when the context is left.
 
-    Args:
-        path: Of the file.
-        file_format: Of FORMATS.
-        choice: What the K vectors are.
-        unit: Of features.UNITS.
-        vocab: The pieces by id, to name tokens.
+    `unit` is one of features.UNITS; `vocab` has the pieces by id, for names.
     """
     if file_format == "tfrecord":
         with tfrecord.Writer(path) as records_file:
@@ -126,10 +121,9 @@ _OFFSETS = ".offsets.npy"
 
 @contextlib.contextmanager
 def _numpy_writer(path: str, unit: str) -> Iterator["_Npy"]:
-    """Opens a file of vectors, and one of where each line's begin beside it.
+    """Opens a file of vectors and, if lines have several, one of their offsets.
 
-    Vectors never lie beside the offsets of others: where it is cut off, there
-    are none. Nor are there where each line has one vector.
+    If it is cut off there are no offsets, so never those of other vectors.
     """
     if "://" in path:
         raise InputError(
@@ -151,11 +145,7 @@ def _numpy_writer(path: str, unit: str) -> Iterator["_Npy"]:
 
 
 class _Npy:
-    """One array of all vectors, [total, K * D] float32.
-
-    Where lines have several, `<file>.offsets.npy` [lines + 1] says where each
-    line's begin.
-    """
+    """Vectors [total, K * D] float32, and `<file>.offsets.npy` [lines + 1]."""
 
     def __init__(self, vectors: "_GrowingArray", offsets: "_GrowingArray"):
         self._vectors = vectors
@@ -175,7 +165,6 @@ class _Npy:
         self._total = int(ends[-1])
 
     def finish(self) -> None:
-        """Writes how many there are."""
         self._vectors.finish()
         self._offsets.finish()
 
@@ -189,7 +178,6 @@ class _GrowingArray:
         self._like = np.zeros([0], "<f4")
 
     def append(self, values: np.ndarray) -> None:
-        """Adds rows, all of one kind and shape."""
         if not self._length:
             self._like = values[:0]
             self._write_header()
@@ -197,7 +185,6 @@ class _GrowingArray:
         self._length += len(values)
 
     def finish(self) -> None:
-        """Writes the header again, now that the number is known."""
         self._write_header()
 
     def _write_header(self) -> None:
@@ -259,7 +246,6 @@ class _Parquet:
         self._writer.write_table(table)
 
     def finish(self) -> None:
-        """Writes the footer."""
         if self._writer is not None:
             self._writer.close()
 

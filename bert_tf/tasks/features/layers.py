@@ -1,8 +1,6 @@
 """What of the layers makes a vector: the paper's section 5.3, table 7.
 
-Shapes:
-- B: lines of a batch     S: sequence length     D: hidden size
-- K: vectors of a token, one for each layer asked for
+Shapes: B lines, S sequence length, D hidden size, K vectors of a token.
 """
 
 import dataclasses
@@ -18,13 +16,10 @@ UNITS = options.UNITS
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """Which layers' outputs make the vectors.
+    """Which layers' outputs make the vectors: a key of CHOICES.
 
-    Attributes:
-        name: A key of CHOICES.
-        layers: Of "layers": numbers from 0, negative from the last.
-        weights: Of "weighted_sum_last_four", from the last layer down; equal
-            and adding up to 1 if there are none.
+    For "layers" these are numbers from 0, negative from the last; the weights
+    of "weighted_sum_last_four" go from the last down, by default equal.
     """
 
     name: str = "layers"
@@ -93,16 +88,10 @@ CHOICES: Mapping[str, Callable[[Choice, modeling.BertOutputs], tf.Tensor]] = {
 
 
 def pool(vectors: tf.Tensor, input_mask: tf.Tensor, unit: str) -> tf.Tensor:
-    """Makes one vector of each line's, where the unit is a line.
+    """Makes vectors [B, 1, K, D] of lines, if the unit is not tokens or words.
 
-    Args:
-        vectors: [B, S, K, D].
-        input_mask: [B, S].
-        unit: Of UNITS. "mean" is that over all tokens, [CLS] and [SEP] too,
-            as in sentence-transformers.
-
-    Returns:
-        [B, S, K, D] for tokens and words, or [B, 1, K, D].
+    "mean" is that over all tokens, [CLS] and [SEP] too, as in
+    sentence-transformers.
     """
     if unit == "cls":
         return vectors[:, :1]

@@ -19,14 +19,9 @@ _MOST_CHARACTERS = 1 << 24
 class Line:
     """A line of the input, as the model reads it.
 
-    Attributes:
-        index: Its number, from 0.
-        ids: Of its pieces, with [CLS] and [SEP].
-        segments: 0 or 1 for each piece.
-        words: Its words, where words are wanted.
-        starts: The place of each word's first piece.
-        ends: The place behind its last.
-        is_cut: Whether it was too long.
+    `words` are known where they are wanted: their first pieces are at `starts`,
+    and `ends` are behind their last. `ids` and `segments` have [CLS] and [SEP];
+    `index` counts from 0.
     """
 
     index: int
@@ -47,13 +42,7 @@ class Reader:
         max_seq_length: int,
         by_word: bool,
     ):
-        """Traces its graph.
-
-        Args:
-            vocabulary: Of the model.
-            max_seq_length: The most pieces of a line, [CLS] and [SEP] too.
-            by_word: Whether to remember which pieces are which word's.
-        """
+        """Traces its graph; `max_seq_length` counts [CLS] and [SEP], too."""
         tokenizer = text_graph.of(vocabulary)
         self._template = vocabulary.template
         self._unknown = vocabulary.special.unk.id
@@ -80,10 +69,7 @@ class Reader:
         ]
 
     def _pieces(self, parts: Sequence[str]) -> list[list[list[int]]]:
-        """Returns the pieces of each word of each part.
-
-        Where words are not wanted, a part counts as one word.
-        """
+        """Returns the pieces of each word, or of each part as one word."""
         if not self._by_word:
             return [[ids] for ids in self._tokenize(parts).to_list()]
         split = [part.split() for part in parts]
@@ -127,7 +113,7 @@ class Reader:
 def _fitting(first: int, second: int, room: int) -> tuple[int, int]:
     """Returns the lengths that are left when the longer text loses pieces.
 
-    The second loses where both are the same length, as in the original.
+    If both are equally long the second loses, as in the original.
     """
     half = room // 2
     if first + second <= room:
@@ -137,11 +123,9 @@ def _fitting(first: int, second: int, room: int) -> tuple[int, int]:
 
 
 def windows(texts: Iterable[str], size: int) -> Iterator[list[str]]:
-    """Cuts a stream into lists that are sorted by length one at a time.
+    """Cuts a stream into lists of up to `size` texts, fewer of long ones.
 
-    Args:
-        texts: The stream.
-        size: The most texts of a list; fewer where they are long.
+    Each is to be sorted by length.
     """
     window: list[str] = []
     characters = 0

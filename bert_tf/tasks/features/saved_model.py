@@ -5,8 +5,7 @@
     model = tf.saved_model.load("/models/vectors/1")
     model(tf.constant(["what a film"]))["vectors"]
 
-Shapes:
-- B: texts     S: sequence length     K: layers     D: values of a vector
+Shapes: B texts, S sequence length, K layers, D values of a vector.
 """
 
 import functools
@@ -24,8 +23,6 @@ _TEXTS = tf.TensorSpec([None], tf.string)  # [B]
 
 
 class _ExtractorModule(tf.Module):
-    """Tokenizer and model in one."""
-
     def __init__(
         self,
         model: modeling.Bert,
@@ -93,21 +90,11 @@ def extractor(
     The signatures are `serving_default`, which takes `text_a` and, for pairs,
     `text_b` (string [B]; "" stands for none, [""] for none of all), and
     `serve_ids` (`input_ids`, `input_mask`, `segment_ids`; each int32 [B, S]).
-    Both return `vectors` (float32): of texts [B, K, D]; of tokens
-    [B, S, K, D], 0 for padding, and then `input_ids` and `input_mask` (int32
-    [B, S]) too.
+    Both return `vectors` (float32): of texts [B, K, D]; of tokens [B, S, K, D],
+    0 for padding, with `input_ids` and `input_mask` (int32 [B, S]).
 
-    Args:
-        model: With its weights.
-        vocabulary: Its pieces, and how it splits texts.
-        max_seq_length: What is longer is cut.
-        choice: Which layers.
-        unit: "token", "cls" or "mean".
-        normalize: Whether each vector is to have the length 1, so that dot
-            products are cosines.
-
-    Raises:
-        InputError: if the arguments do not fit.
+    `unit` is "token", "cls" or "mean". With `normalize` each vector has the
+    length 1. Arguments that do not fit raise InputError.
     """
     config = model.config
     saved_model.check_fits(config, vocabulary, max_seq_length)

@@ -19,13 +19,9 @@ _DIAGNOSTIC = "diagnostic"
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """The files of a task.
+    """The files of a task, the number of training rows, and a digest.
 
-    Attributes:
-        name: Of the task.
-        folder: Of its files.
-        examples: Rows to train on.
-        digest: Of the files that decide a dev score.
+    The digest is that of the files that decide a dev score.
     """
 
     name: str
@@ -93,9 +89,7 @@ def check_tests(name: str, folder: str) -> None:
 def check_all_tests(data: Mapping[str, Data], ax: str | None) -> None:
     """Raises InputError if a test set is not the server's.
 
-    Args:
-        data: Of the tasks. With MNLI the diagnostics are predicted.
-        ax: Folder of the diagnostics; None if there is none.
+    With MNLI those in `ax`, the diagnostics' folder if any, are predicted.
     """
     folders = {task: found.folder for task, found in data.items()}
     if "MNLI" in data and ax:
@@ -109,10 +103,7 @@ def find_folder(
 ) -> str | None:
     """Returns the folder of a task's files; None if there is none.
 
-    Args:
-        name: Of the task, and by default of its folder.
-        data_dir: Where the folders are.
-        task_dirs: Task -> folder, of those that are called otherwise.
+    It is in `data_dir` under the task's name, unless `task_dirs` has another.
     """
     names = [task_dirs.get(name, name)]
     if names == ["AX"]:
@@ -124,12 +115,7 @@ def find_folder(
 def read_all(
     names: list[str], data_dir: str, task_dirs: Mapping[str, str]
 ) -> dict[str, Data]:
-    """Reads the data of all tasks.
-
-    Raises:
-        InputError: A task has no folder, or there is none for all; or see
-            `Data.read`.
-    """
+    """Reads all tasks; InputError if one has no folder, or bad data."""
     if not os.path.isdir(data_dir):
         raise InputError(
             "There is no such folder. --data_dir holds a folder for each task. "

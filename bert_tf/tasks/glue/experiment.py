@@ -62,15 +62,9 @@ class Experiment:
     ):
         """Takes up what is done in the folder.
 
-        Args:
-            folder: Of all that is written.
-            lock: Of the folder. None where nothing is written.
-            script: run_classifier.py.
-            flags: Of the script, the same for all runs: text by name.
-            model_files: Config and vocabulary of the model.
-            data: Task -> its data.
-            settings: To choose from.
-            seeds: Of the runs of each setting.
+        `lock` is the folder's, None if nothing is written; `script` is
+        run_classifier.py, with its `flags`, the same for all runs. Each of the
+        settings runs with each of the seeds.
         """
         self.folder, self.script, self.files = folder, script, model_files
         self.data, self.settings, self.seeds = data, settings, seeds
@@ -87,12 +81,9 @@ class Experiment:
     # ---- What is to be made -------------------------------------------------
 
     def check(self, start: Start) -> None:
-        """Asks the script before hours of work whether it would run.
+        """Raises InputError if the script would not run, before hours of work.
 
-        Once for each task, and for the first with each size of a batch.
-
-        Raises:
-            InputError: It would not. Says which run, and why.
+        It is asked for each task, and for the first with each size of a batch.
         """
         runs: list[glue_runs.Run] = []
         for task in self.data:
@@ -167,7 +158,6 @@ class Experiment:
         log: str | None = None,
         **given: str | None,
     ) -> None:
-        """Runs run_classifier.py."""
         values = {
             "task_name": task,
             "data_dir": data_dir,
@@ -198,7 +188,6 @@ class Experiment:
         return done
 
     def _make(self, run: glue_runs.Run, start: Start) -> glue_runs.Done:
-        """Makes one run, or goes on with it."""
         folder = os.path.join(self.folder, run.folder)
         logging.info("%s; log: %s/log.txt", run, folder)
         data, meter = self.data[run.task], phases.Meter()
@@ -227,7 +216,6 @@ class Experiment:
         log: str | None,
         **more: str,
     ) -> None:
-        """Runs the script to train."""
         setting = dataclasses.asdict(run.setting)
         self._call(
             os.path.join(self.folder, run.folder),
@@ -243,7 +231,6 @@ class Experiment:
         )
 
     def _say(self, found: glue_runs.Done) -> None:
-        """Logs what came of a run, and how long the others will take."""
         values = ", ".join(
             f"{name} {found.results[name]:.4f}"
             for name in glue_scores.METRICS[found.task]
@@ -360,7 +347,6 @@ class Experiment:
 
 
 def _is_predicted(folder: str, tests: Mapping[str, str]) -> bool:
-    """Whether the folder holds predictions of these files."""
     path = pathlib.Path(folder, _PREDICTED)
     return path.exists() and path.read_text(encoding="utf-8") == (
         f"{glue_runs.digest(tests.values())}\n"
@@ -368,7 +354,6 @@ def _is_predicted(folder: str, tests: Mapping[str, str]) -> bool:
 
 
 def _has_weights(folder: str) -> bool:
-    """Whether the folder of a run holds trained weights."""
     return bool(
         tf1_files.numbered(folder)
         or tf1_files.numbered(os.path.join(folder, "best"))

@@ -10,11 +10,7 @@ from bert_tf.storage import run_lock
 
 
 class FailedError(InputError):
-    """A script failed.
-
-    Attributes:
-        last: Line of its output.
-    """
+    """A script failed; `last` is the last line of its output."""
 
     def __init__(self, text: str, last: str):
         super().__init__(text)
@@ -27,17 +23,10 @@ def call(
     log: str,
     lock: run_lock.Lock | None,
 ) -> None:
-    """Runs a script of Python to its end.
+    """Runs a script of Python to its end, adding all output to the log.
 
-    Args:
-        script: Its path.
-        arguments: Its flags.
-        log: File to add its command and its output to.
-        lock: Of its folder. The script holds it too: it may outlive us. None
-            where it writes nothing.
-
-    Raises:
-        FailedError: It failed. Tells its last line.
+    The script holds the folder's lock too, as it may outlive us; the lock is
+    None if nothing is written. FailedError tells the last line.
     """
     os.makedirs(os.path.dirname(log), exist_ok=True)
     command = [sys.executable, os.fspath(script), *arguments]

@@ -49,12 +49,8 @@ def grid(
 class Run:
     """One training of one task.
 
-    Attributes:
-        task: Its name.
-        setting: Of the grid.
-        seed: Of weights, order and dropout.
-        others: Everything else that decides the result, by name: flags,
-            digests of the data and of the weights to start from.
+    `others` is everything else that decides the result, by name: flags, digests
+    of the data and of the weights to start from.
     """
 
     task: str
@@ -96,19 +92,11 @@ def digest(paths: Iterable[str]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Done:
-    """One line of results.jsonl.
+    """One line of results.jsonl: a `Run`, and what came of it.
 
-    Attributes:
-        key: Of the run.
-        task: Its name.
-        seed: Its seed.
-        setting: Of the grid.
-        results: Metric -> value on the dev set.
-        score: What the task's runs are compared by.
-        examples: Rows trained on.
-        seconds: That the run took.
-        folder: Of its files, below that of results.jsonl.
-        others: As in Run.
+    `results` are by metric, on the dev set, and `score` is what runs are
+    compared by. `examples` counts rows trained on; `folder` is below
+    results.jsonl's.
     """
 
     key: str
@@ -127,11 +115,10 @@ class Results:
     """The file of finished runs: a line for each, added when it is finished."""
 
     def __init__(self, path: str):
-        """Reads the file, if there is one.
+        """Reads the file, if there is one; InputError if a line is not ours.
 
-        Raises:
-            InputError: A line is not one of ours. The last line alone may be
-                half-written: it is left out, and its run made again.
+        If the last line is half-written, it is left out, and its run made
+        again.
         """
         self._path = pathlib.Path(path)
         self._done: dict[str, Done] = {}
@@ -208,10 +195,9 @@ def read_evaluation(folder: str) -> dict[str, float]:
 
 
 def choose(done: Sequence[Done]) -> list[Done]:
-    """Returns the runs of the setting whose mean score is highest.
+    """Returns the runs of a task's setting with the highest mean score.
 
-    Args:
-        done: Runs of one task; ties go to the earlier setting.
+    Ties go to the earlier setting.
     """
     by_setting: dict[Setting, list[Done]] = {}
     for run in done:
@@ -228,14 +214,10 @@ def best(done: Sequence[Done]) -> Done:
 
 
 def to_keep(done: Sequence[Done], seeds: int) -> list[Done]:
-    """Returns the runs whose weights may still be needed, of one task.
+    """Returns the runs of a task whose weights may still be needed.
 
-    They are the best run of the best setting that is finished, and the best
-    of the one that is not.
-
-    Args:
-        done: Runs of one task, in their order.
-        seeds: How many runs a setting has when it is finished.
+    They are the best run of the best setting that is finished, which has all
+    its `seeds`, and the best of the one that is not.
     """
     by_setting: dict[Setting, list[Done]] = {}
     for run in done:
@@ -250,15 +232,10 @@ def to_keep(done: Sequence[Done], seeds: int) -> list[Done]:
 def seconds_left(
     done: Sequence[Done], to_do: Sequence[tuple[str, float]]
 ) -> float:
-    """Guesses how long runs will take.
+    """Guesses how many seconds runs will take; NaN if nothing is known.
 
-    Args:
-        done: Runs of any tasks.
-        to_do: Task and examples to train on (rows times epochs) of each run.
-
-    Returns:
-        Seconds: each run takes as long per example as its task's runs did, or
-        as all did where it has none. NaN if nothing is known.
+    `to_do` has each run's task and examples (rows times epochs). A run takes as
+    long per example as its task's runs did, or as all did.
     """
     if not to_do:
         return 0.0

@@ -65,10 +65,7 @@ def average(scores: Mapping[str, float]) -> float:
 def papers_average(
     results: Mapping[str, Mapping[str, float]],
 ) -> float | None:
-    """Returns what BERT's table 1 calls the average (Devlin et al., 2019).
-
-    None where there is none of its tasks.
-    """
+    """Returns the average of BERT's table 1 (Devlin et al., 2019), or None."""
     values = [
         results[task][name]
         for task, names in _PAPERS.items()
@@ -86,12 +83,8 @@ def papers_average(
 class Summary:
     """Runs of one task that differ in their seeds only.
 
-    Attributes:
-        task: Its name.
-        results: Metric -> its mean over the runs.
-        scores: Score of each run.
-        settings: What they were trained with, to be read.
-        examples: Rows trained on.
+    `results` are means over the runs, `settings` a text, `examples` the rows
+    trained on.
     """
 
     task: str

@@ -44,17 +44,11 @@ _LABELS = {
 
 
 def check(path: str, file: str, rows: int) -> None:
-    """Checks a file of predictions.
-
-    Args:
-        path: Of the file.
-        file: What the server calls it, of FILES: says which labels it may
-            hold.
-        rows: Of the test set.
+    """Checks a file of so many predictions; `file` is the server's name for it.
 
     Raises:
         FileNotFoundError: There is no such file.
-        InputError: It is not what the server takes. Names file and line.
+        InputError: It is not what the server takes.
     """
     number = 0
     for number, line in tables.lines(path):
@@ -106,14 +100,8 @@ def write_zip(
 ) -> None:
     """Checks all eleven files and writes them at the root of a zip.
 
-    Args:
-        path: Of the zip.
-        paths: What the server calls a file -> its path.
-        rows: File -> rows of its test set.
-
-    Raises:
-        FileNotFoundError: A file is not there.
-        InputError: A file is missing, or is not what the server takes.
+    `paths` are by the server's names. Raises as `check`, or InputError if one
+    is missing.
     """
     missing = [name for name in FILES if name not in paths]
     if missing:

@@ -5,13 +5,11 @@
     model = tf.saved_model.load("/models/words/1")
     model(tf.constant(["The [MASK] sat on the [MASK]."]))["piece"]
 
-Each `[MASK]` of a text is a word to be found. Texts of any length are read in
-windows, and each `[MASK]` in the one that shows most of the text around it.
+Texts of any length are read in windows, and each `[MASK]`, a word to be found,
+in the one that shows most of the text around it.
 
-Shapes:
-- B: texts            M: masks of all texts     A: parts of all texts
-- W: windows          S: sequence length        P: masks of a window
-- K: pieces that are listed for a mask          V: vocabulary
+Shapes: B texts, M masks of all texts, A parts of all texts, W windows, S
+sequence length, P masks of a window, K pieces listed for a mask.
 """
 
 import functools
@@ -29,8 +27,6 @@ _TEXTS = tf.TensorSpec([None], tf.string)  # [B]
 
 
 class _MaskedWordsModule(tf.Module):
-    """Tokenizer, windows and model in one."""
-
     def __init__(
         self,
         model: heads.BertMaskedLM,
@@ -118,7 +114,6 @@ class _MaskedWordsModule(tf.Module):
     def _best_of_windows(
         self, inputs: Sequence[tf.Tensor]
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the scores and ids of the best pieces of some windows."""
         ids, mask, places = inputs  # [rows, S], [rows, S], [rows, P]
         return self._best(
             {
@@ -157,7 +152,7 @@ def _best_of(
 ) -> Callable[[Mapping[str, tf.Tensor]], tuple[tf.Tensor, tf.Tensor]]:
     """Returns inputs -> scores and ids of the best pieces, [rows, P, K].
 
-    A function, as a module that held the model would save its layers, too.
+    It is a function: a module with the model would save its layers, too.
     """
 
     def best(inputs):
@@ -181,10 +176,7 @@ def _filled(
     counts: tf.Tensor,
     found: tf.Tensor,
 ) -> tf.Tensor:
-    """Returns the text with each piece in its mask's place, [M, K].
-
-    As masked_words.fill does.
-    """
+    """Returns texts with pieces in the places of masks, [M, K], as `fill`."""
     size = len(masked_words.MASK)
     lengths = tf.strings.length(parts.flat_values) + size  # bytes, [A]
     ends = parts.with_flat_values(tf.cumsum(lengths))
@@ -212,25 +204,17 @@ def masked_words_finder(
     """Returns the model as one that takes raw text.
 
     The signature `serving_default` takes `text` (string [B]) and returns, for
-    each `[MASK]` of it, the likeliest pieces: `piece` and `text`, which is the
-    text with the piece in the mask's place (string), and `score`, a
-    probability (float32); each [B, most masks of a text, top_k]. `count`
-    (int32 [B]) says how many masks each text has.
+    each `[MASK]` of it, the `top_k` likeliest pieces: `piece` and `text`, which
+    has the piece in the mask's place (string), and `score`, a probability
+    (float32); each [B, most masks of a text, top_k]. `count` (int32 [B]) says
+    how many masks each text has.
 
     `serve_ids` takes `input_ids`, `input_mask`, `segment_ids` (int32 [B, S])
     and `masked_lm_positions` (int32 [B, P]), the places to be told, as in
     training; a row with fewer repeats any place. It returns `piece` (string),
     `piece_id` (int32) and `score` (float32), each [B, P, top_k].
 
-    Args:
-        model: With its trained weights.
-        config: Its architecture.
-        vocabulary: Its pieces, and how it splits texts.
-        max_seq_length: Pieces of a window.
-        top_k: Pieces to list for each mask.
-
-    Raises:
-        InputError: if the arguments do not fit.
+    Arguments that do not fit raise InputError.
     """
     saved_model.check_fits(config, vocabulary, max_seq_length)
     masked_words.check(vocabulary, top_k)

@@ -14,15 +14,9 @@ def count(text: str) -> int:
 
 
 def fill(text: str, number: int, piece: str) -> str:
-    """Puts a piece in the place of one mask; the other masks stay.
+    """Puts a piece in the place of one mask, from 0; the other masks stay.
 
-    A piece that goes on with a word loses its `##`, and the white space before
-    it.
-
-    Args:
-        text: With masks.
-        number: Of the mask, from 0.
-        piece: Of the vocabulary.
+    A piece that goes on with a word loses its `##`, and the space before it.
     """
     parts = text.split(MASK)
     head = MASK.join(parts[: number + 1])

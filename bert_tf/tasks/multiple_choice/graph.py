@@ -1,9 +1,8 @@
 """A prompt with each of its choices, in the graph, as the model reads them.
 
-    [CLS] prompt [SEP] choice [SEP]
+A row is `[CLS] prompt [SEP] choice [SEP]`.
 
-Shapes:
-- B: prompts     K: choices of a prompt     S: sequence length
+Shapes: B prompts, K choices of a prompt, S sequence length.
 """
 
 from bert_tf.text import graph_rows
@@ -18,19 +17,12 @@ def pack(
     max_seq_length: int,
     pad_to_max: bool,
 ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-    """Tokenizes and lays out.
+    """Tokenizes prompts [B] and choices [B, K] and lays them out.
 
-    The choice is kept: where both are too long the prompt loses pieces from
-    its end. Only a choice that fills a row by itself is cut, at its front: the
-    answer to a question stands behind it. An empty choice is none, and fills up
-    a problem that has fewer than others: its row is without a token.
-
-    Args:
-        tokenizer: makes the pieces.
-        prompts: [B] string.
-        choices: [B, K] string; empty where there is none.
-        max_seq_length: the most pieces of a row.
-        pad_to_max: pad to `max_seq_length`, not to the longest row.
+    The prompt is cut at its end. Only a choice that fills a row by itself is
+    cut, at its front: the answer to a question stands behind it. A choice ""
+    fills up a prompt that has fewer; its row is empty. Rows are padded to
+    `max_seq_length` if `pad_to_max`, or to the longest.
 
     Returns:
         `input_ids`, `input_mask` and `segment_ids`, each [B, K, S] int32, and

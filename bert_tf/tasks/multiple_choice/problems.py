@@ -1,7 +1,7 @@
 """Multiple choice: prompts with some choices, of which one is right.
 
 Files are SWAG's CSV, RACE's objects as JSON lines, or JSON lines of one's own
-with `prompt`, `choices` and `label`. Every error names the file and the line.
+with `prompt`, `choices` and `label`. Errors name file and line.
 """
 
 import contextlib
@@ -20,13 +20,9 @@ _BLANK = re.compile("_+")
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """A prompt and its choices.
+    """A prompt, its choices, and the number of the right one from 0, if read.
 
-    Attributes:
-        key: Its id in the file; its line where it has none.
-        prompt: What is given.
-        choices: What may follow, or be the answer.
-        label: The number of the right one, from 0; None if it is not read.
+    `key` is its id in the file, or else its line.
     """
 
     key: str
@@ -38,10 +34,8 @@ class Problem:
 def read(path: str, with_labels: bool | None) -> list[Problem]:
     """Reads the problems of a file: SWAG's CSV by its name, or JSON lines.
 
-    Args:
-        path: The file.
-        with_labels: Whether each has one. None: where it has, and it is one of
-            its choices; what is hidden may be -1 in a test file.
+    `with_labels` None reads a label if it is one of the choices: a test file
+    may hide it, as by -1.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -146,7 +140,6 @@ def _json_rows(
 def _problems(
     where: str, row: dict[str, Any], with_labels: bool | None
 ) -> list[Problem]:
-    """Reads those of one object."""
     if with_labels is None:
         # What is wrong besides the labels is found without them, too.
         with contextlib.suppress(ValueError):
@@ -168,8 +161,7 @@ def _own(where: str, row: dict[str, Any], with_labels: bool) -> Problem:
 def _race(where: str, row: dict[str, Any], with_labels: bool) -> list[Problem]:
     """Reads one question, or all of an article as RACE's own files have them.
 
-    The choice is the question with its blank filled by the option, or followed
-    by it where there is no blank.
+    The choice is the question with the option in its blank, or behind it.
     """
     article = _field(where, row, "article", str)
     key = str(row.get("id", row.get("example_id", "")))
@@ -230,7 +222,6 @@ def _asked(
 
 
 def _field(where: str, row: dict[str, Any], key: str, kind: type) -> Any:
-    """Returns a value of an object, checked."""
     # JSON's true and false are integers to Python.
     if type(row.get(key)) is not kind:
         raise InputError(

@@ -23,11 +23,7 @@ _BATCH_SIZE = 256
 
 @dataclasses.dataclass(frozen=True)
 class ChoiceRecords(record_file.RecordFile):
-    """A file of records whose rows are choices.
-
-    Attributes:
-        choices: K, the most of a problem.
-    """
+    """A file of records whose rows are choices, K (`choices`) at most."""
 
     choices: int
 
@@ -43,9 +39,7 @@ class Encoder:
     def __init__(self, tokenizer: graph_rows.Tokenizer, max_seq_length: int):
         """Traces its graph once, for all files.
 
-        Args:
-            tokenizer: Makes the ids.
-            max_seq_length: S; what is longer loses pieces of the prompt.
+        What is longer than `max_seq_length` loses pieces of the prompt.
         """
         self._max_seq_length = max_seq_length
 
@@ -74,13 +68,9 @@ class Encoder:
         problems: Sequence[choice_problems.Problem],
         seed: int | None = None,
     ) -> ChoiceRecords:
-        """Writes one file.
+        """Writes one file, in the problems' order unless a seed shuffles it.
 
-        Args:
-            path: Of the TFRecord file.
-            problems: Those without a label get 0; those with fewer choices
-                than others are filled up with none.
-            seed: Of the order of the records; None keeps the problems'.
+        Problems without a label get 0; missing choices are filled up with none.
         """
         most = max(len(problem.choices) for problem in problems)
         cut = 0

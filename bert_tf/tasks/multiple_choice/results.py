@@ -17,14 +17,10 @@ def write_predictions(
     logits: np.ndarray,
     with_texts: bool = False,
 ) -> None:
-    """Writes which choices are the likeliest, as JSON lines.
+    """Writes the likeliest choices as JSON lines, by logits [B, K].
 
-    Args:
-        path: The file.
-        problems: What was asked.
-        logits: [B, K], of which a problem has as many as choices.
-        with_texts: Whether to write prompt and choices, and the number of the
-            right one, as `gold`, where it is known.
+    With `with_texts` they have prompt and choices, and the right one's number,
+    as `gold`, where it is known.
     """
 
     def line(problem: choice_problems.Problem, row: np.ndarray) -> str:

@@ -5,8 +5,7 @@
     model = tf.saved_model.load("/models/swag/1")
     model(tf.constant(["He rang."]), tf.constant([["It rained.", "A dog"]]))
 
-Shapes:
-- B: prompts     K: choices of a prompt     S: sequence length
+Shapes: B prompts, K choices of a prompt, S sequence length.
 """
 
 import functools
@@ -25,8 +24,6 @@ _IDS = tf.TensorSpec([None, None, None], tf.int32)  # [B, K, S]
 
 
 class _ChooserModule(tf.Module):
-    """Tokenizer and model in one."""
-
     def __init__(
         self,
         model: heads.BertMultipleChoice,
@@ -79,18 +76,11 @@ def chooser(
     The signatures are `serving_default` (`prompt`, string [B], and `choices`,
     string [B, K], "" where a prompt has fewer) and `serve_ids` (`input_ids`,
     `input_mask`, `segment_ids`, int32 [B, K, S]). Both return `choice`, the
-    number of the best from 0 (int32 [B]), `probabilities` and `logits`
-    (float32 [B, K]).
+    number of the best from 0 (int32 [B]), `probabilities` and `logits` (float32
+    [B, K]).
 
-    Args:
-        model: With its trained weights.
-        config: Its architecture.
-        vocabulary: Its pieces, and how it splits texts.
-        max_seq_length: Of a prompt with a choice. What is longer loses pieces
-            of the prompt.
-
-    Raises:
-        InputError: if the arguments do not fit.
+    A prompt too long for `max_seq_length` beside a choice is cut. Arguments
+    that do not fit raise InputError.
     """
     saved_model.check_fits(config, vocabulary, max_seq_length)
     tokenizer = text_graph.of(vocabulary)

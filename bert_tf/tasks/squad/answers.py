@@ -1,8 +1,8 @@
 """From the logits of starts and ends to answers, their scores and files.
 
-The n-best lists are made as by the original's write_predictions, but that each
-answer is the very slice of the context that its pieces come from, and that
-padding is no candidate.
+The n-best lists are those of the original's write_predictions, but each answer
+is the slice of the context that its pieces come from, and padding is no
+candidate.
 
 Shapes: W windows of a question, S sequence length.
 """
@@ -25,11 +25,8 @@ import numpy as np
 class Search:
     """How answers are looked for; the flags of the same names.
 
-    Attributes:
-        n_best_size: The most starts and ends of a window that are tried, and
-            the most answers that are listed.
-        max_answer_length: The most pieces of an answer.
-        version_2_with_negative: Whether there may be no answer.
+    `n_best_size` is the most starts and ends tried in a window, and answers
+    listed; `max_answer_length` counts pieces.
     """
 
     n_best_size: int
@@ -39,17 +36,11 @@ class Search:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What a model answers.
+    """What a model answers: the best text but "", and its characters.
 
-    Attributes:
-        text: The best answer that is not "".
-        start: Its first character in the context.
-        end: The character after its last.
-        score: Logit of its start plus logit of its end.
-        null_score: The same of [CLS], which stands for no answer, in the
-            window where it is least.
-        n_best: The best answers, each with `text`, `probability` among them,
-            `start_logit` and `end_logit`.
+    `score` is the logit of its start plus that of its end, `null_score` the
+    least of [CLS] in any window. `n_best` has answers, each with `text`,
+    `probability` among them, `start_logit` and `end_logit`.
     """
 
     text: str
@@ -71,14 +62,7 @@ def find(
     end_logits: np.ndarray,
     search: Search,
 ) -> Answer:
-    """Finds the best answers to a question.
-
-    Args:
-        windows: Of the question.
-        start_logits: [W, S].
-        end_logits: [W, S].
-        search: How to look.
-    """
+    """Finds the best answers to a question by logits [W, S]."""
     logits = np.stack([start_logits, end_logits], -1).astype(np.float64)
     null_logits = logits[:, windows.template.pooled]  # [W, 2]
     null = null_logits[null_logits.sum(-1).argmin()]  # [2]
@@ -166,10 +150,8 @@ def texts(
 ) -> dict[str, str]:
     """Returns the answer to each question; "" where none is likelier.
 
-    Args:
-        answers: Question's id -> what the model answers.
-        threshold: The most that no answer may be better than the best one;
-            None for SQuAD 1.1, where there always is one.
+    It is likelier if its odds are above `threshold`, which is None for SQuAD
+    1.1, where there always is an answer.
     """
     return {
         key: ""
@@ -188,18 +170,14 @@ def score(
     version_2_with_negative: bool,
     threshold: float | None,
 ) -> tuple[dict[str, float], float | None]:
-    """Scores answers by the official rules.
+    """Scores answers by the official rules, of SQuAD 1.1 or 2.0.
 
-    Args:
-        questions: With the answers of people.
-        answers: Question's id -> what the model answers.
-        version_2_with_negative: Whether the rules are those of SQuAD 2.0.
-        threshold: As of `texts`; None for the one that gives the best F1.
+    A `threshold` None is the one that gives the best F1.
 
     Returns:
-        The results of evaluate-v1.1.py or evaluate-v2.0.py; the latter also
-        with the best that another threshold could give. And the threshold
-        used, None for SQuAD 1.1.
+        The results of evaluate-v1.1.py or evaluate-v2.0.py, the latter with the
+        best that another threshold could give; and the threshold used, None for
+        SQuAD 1.1.
     """
     always = texts(answers, None)
     if not version_2_with_negative:
@@ -220,8 +198,8 @@ def _tuned(
 ) -> float:
     """Returns the threshold that gives the best F1.
 
-    Where it is best to answer nothing the official script says 0.0, which
-    means that only if all null odds are above.
+    Where it is best to answer nothing the official script says 0.0, which means
+    that only if all null odds are above.
     """
     nothing = min(answer.null_odds for answer in answers.values()) - 1.0
 
@@ -241,10 +219,7 @@ def write(
 ) -> None:
     """Writes predictions.json, nbest_predictions.json and null_odds.json.
 
-    Args:
-        folder: Where to.
-        answers: Question's id -> what the model answers.
-        threshold: As of `texts`. Without one there is no null_odds.json.
+    Without a threshold, as of `texts`, there is no null_odds.json.
     """
     contents = {
         "predictions": texts(answers, threshold),

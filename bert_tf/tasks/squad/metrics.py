@@ -1,8 +1,7 @@
 """Exact match and F1 by the rules of SQuAD's official scripts.
 
-The numbers are those of evaluate-v1.1.py and evaluate-v2.0.py on the same
-predictions; so are their differences: with no word on either side version 1.1
-gives an F1 of 0, version 2.0 of 1.
+The numbers are those of evaluate-v1.1.py and evaluate-v2.0.py. If neither side
+has a word version 1.1 gives an F1 of 0, version 2.0 of 1.
 """
 
 import collections
@@ -54,14 +53,9 @@ def evaluate(
     questions: Sequence[squad_questions.Question],
     predictions: Mapping[str, str],
 ) -> Scores:
-    """Scores predictions as evaluate-v1.1.py.
+    """Scores predictions as evaluate-v1.1.py: exact_match and f1, in per cent.
 
-    Args:
-        questions: Each with at least one answer.
-        predictions: Question's id -> answer; one that is missing scores 0.
-
-    Returns:
-        "exact_match" and "f1", in per cent.
+    Each question has an answer; one that is not predicted scores 0.
     """
     totals = {"exact_match": 0.0, "f1": 0.0}
     for question in questions:
@@ -85,15 +79,10 @@ def evaluate_2(
     null_odds: Mapping[str, float] | None = None,
     threshold: float = 1.0,
 ) -> Scores:
-    """Scores predictions as evaluate-v2.0.py.
+    """Scores predictions as evaluate-v2.0.py; a missing one is not counted.
 
-    Args:
-        questions: Those without an answer expect "".
-        predictions: Question's id -> answer; those missing are not counted.
-        null_odds: Question's id -> how likely it has no answer (the script's
-            --na-prob-file).
-        threshold: With null odds above it the answer counts as "" (the
-            script's --na-prob-thresh).
+    `null_odds` say how likely a question has no answer (the script's
+    --na-prob-file); above `threshold` (--na-prob-thresh) the answer is "".
 
     Returns:
         "exact", "f1" and "total"; the same after "HasAns_" and "NoAns_"; with
@@ -141,7 +130,6 @@ def _raw_scores(
     predictions: Mapping[str, str],
     function: Callable[[str, str], float],
 ) -> Scores:
-    """Returns the score of each question that is predicted."""
     scores = {}
     for question in questions:
         if question.key in predictions:
@@ -161,14 +149,7 @@ def best_null_threshold(
 ) -> tuple[float, float]:
     """Finds the threshold of null odds that gives the best mean score.
 
-    Args:
-        predictions: Question's id -> answer.
-        scores: Question's id -> its score.
-        null_odds: Question's id -> how likely it has no answer.
-        has_answer: Question's id -> whether it has one.
-
-    Returns:
-        The score in per cent, and the threshold.
+    All arguments are by a question's id. The score is in per cent.
     """
     # All questions are taken to have no answer, then one after the other, the
     # surest first, is taken at its word.

@@ -20,12 +20,9 @@ from etils import epath
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """A slice of the context.
+    """A slice of the context, and its first character.
 
-    Attributes:
-        text: What it says.
-        start: Its first character in the context; None if the file does not
-            tell, which only training needs.
+    That is None if the file does not tell; only training needs it.
     """
 
     text: str
@@ -34,16 +31,10 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """One question about one context.
+    """One question about one context; `key` is its id in the file.
 
-    Attributes:
-        key: The question's id in the file.
-        text: The question.
-        context: What holds the answer; one string for all its questions.
-        answers: By one or more people; none if they are not known, or if the
-            context has no answer.
-        is_impossible: Whether the file says that there is no answer.
-        file: What it was read from, for errors.
+    There are answers of one or more people; none if they are not known, or if
+    the context has none, which `is_impossible` says.
     """
 
     key: str
@@ -69,8 +60,8 @@ def read(path: str) -> list[Question]:
 
     Raises:
         FileNotFoundError: There is no such file.
-        InputError: It is not of SQuAD's format, an id comes twice, a context
-            is empty, or there is no question.
+        InputError: It is not of SQuAD's format, an id comes twice, a context is
+            empty, or there is no question.
     """
     input_files.check(path)
     data = epath.Path(path).read_bytes()
@@ -139,7 +130,6 @@ _NEEDED = object()
 def _field(
     where: str, item: Any, key: str, kind: type, default: Any = _NEEDED
 ) -> Any:
-    """Returns a value of a JSON object, checked; the default if it has none."""
     if not isinstance(item, dict):
         raise InputError(
             f"{where}: expected a JSON object with {key!r}, as in SQuAD's "
@@ -172,19 +162,13 @@ def with_one_answer(
 ) -> list[Question]:
     """Returns the questions with the one answer that training learns.
 
-    It is the first of the file's answers. Where the text does not stand at its
-    `answer_start`, as a few times in the published files, the nearest place
-    where it does is taken, however its white space looks there.
-
-    Args:
-        path: Of the questions, for errors.
-        questions: As read.
-        version_2_with_negative: Whether a question may have no answer.
-        verbose: Whether warnings name all questions, not the first alone.
+    It is the file's first. Where it does not stand at its `answer_start`, as a
+    few times in the published files, the nearest place where it does is taken,
+    whatever its white space there. If `verbose` warnings name all questions.
 
     Raises:
-        InputError: A question lacks an answer, or the answer is not in the
-            context.
+        InputError: A question lacks an answer (unless
+            `version_2_with_negative`), or the answer is not in the context.
     """
     results = []
     several: list[str] = []
@@ -273,11 +257,8 @@ def check_scorable(
     """Says whether predictions can be scored: whether there are answers.
 
     That a question has none is an answer too, where the file says so. Where no
-    question has one and some do not say so, answers were taken out.
-
-    Raises:
-        InputError: Some questions have answers and some have none, which only
-            the rules of SQuAD 2.0 can score.
+    question has one and some do not say so, answers were taken out. If only
+    some have one, SQuAD 1.1's rules can't score: an InputError.
     """
     missing = [q.key for q in questions if not q.answers]
     are_hidden = not all(q.is_impossible for q in questions)
@@ -298,13 +279,9 @@ def check_scorable(
 def read_to_train(
     path: str | None, version_2_with_negative: bool, verbose: bool, seed: int
 ) -> list[Question]:
-    """Reads what to train on, in an order drawn as in the original.
+    """Reads what to train on, in an order drawn by the seed as in the original.
 
-    Args:
-        path: The file; it is an error if there is none.
-        version_2_with_negative: Whether some questions have no answer.
-        verbose: Whether a warning names each question that it is about.
-        seed: Of the order.
+    A missing path is an error. If `verbose` warnings name all questions.
     """
     if not path:
         raise InputError(
@@ -326,11 +303,7 @@ def read_to_answer(
 ) -> tuple[list[Question], bool]:
     """Reads the questions to answer, and says if answers can be scored.
 
-    Args:
-        path: The file; it is an error if there is none.
-        version_2_with_negative: Whether some questions have no answer.
-        do_eval: Whether answers must be scored.
-        verbose: As of `read_to_train`.
+    A missing path is an error; so is `do_eval` if they can't be scored.
     """
     if not path:
         raise InputError(
@@ -352,7 +325,7 @@ def read_to_answer(
 def _warn_of_lost_answers(
     path: str, questions: Sequence[Question], verbose: bool
 ) -> None:
-    """Warns of answers that are not in the context, wherever they start.
+    """Warns of answers that stand nowhere in the context.
 
     The official rules score by their text alone, and so they count.
     """

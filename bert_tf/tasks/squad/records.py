@@ -1,7 +1,4 @@
-"""Questions -> TFRecords of windows, in the original's features.
-
-Shapes: W windows of a question.
-"""
+"""Questions -> TFRecords of windows, in the original's features."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -5,12 +5,11 @@
     model = tf.saved_model.load("/models/squad/1")
     model(tf.constant(["Who?"]), tf.constant(["It was Ada."]))["answer"]
 
-Contexts of any length are read in windows, as by run_squad.py, and answered as
-by its predictions: `windows` and `answers` in the graph.
+Contexts of any length are read and answered as by run_squad.py: `windows` and
+`answers` in the graph.
 
-Shapes:
-- B: questions     W: windows of all questions     S: sequence length
-- K: starts, and ends, that are tried in a window
+Shapes: B questions, W windows of all questions, S sequence length, K starts,
+and ends, that are tried in a window.
 """
 
 import dataclasses
@@ -69,10 +68,7 @@ def _has_most_context(
 ) -> tf.Tensor:
     """As squad_windows.Windows.has_most_context, [W, S]; False elsewhere.
 
-    Args:
-        windows: Of all questions.
-        column: 0, 1, ... of the sequence, [1, S].
-        pieces: How many there are in all contexts.
+    `column` [1, S] counts from 0; `pieces` are those of all contexts.
     """
     place = column - windows.heads[:, tf.newaxis]  # [W, S]
     lengths = windows.lengths[:, tf.newaxis]
@@ -117,8 +113,6 @@ def _first_best(scores: tf.Tensor, rows: tf.Tensor, size: tf.Tensor) -> _Best:
 
 
 class _SpanModule(tf.Module):
-    """Tokenizer, windows, model and search in one."""
-
     def __init__(
         self,
         model: heads.BertSpanFinder,
@@ -291,23 +285,15 @@ def span_finder(
 ) -> saved_model.Export:
     """Returns the model as one that takes raw text.
 
-    The signature `serving_default` takes `question` and `context` (string
-    [B]) and returns `answer` (string [B]), `start` and `end` (int32 [B], in
+    The signature `serving_default` takes `question` and `context` (string [B])
+    and returns `answer` (string [B]), `start` and `end` (int32 [B], in
     characters of the context), `score` and `null_score` (float32 [B]). No
     answer is "", from 0 to 0. `serve_ids` takes `input_ids`, `input_mask` and
     `segment_ids` (int32 [B, S]) and returns `start_logits` and `end_logits`.
 
-    Args:
-        model: With its trained weights.
-        config: Its architecture.
-        vocabulary: Its pieces, and how it splits texts.
-        layout: How contexts are cut, as in training.
-        search: How answers are looked for.
-        threshold: The answer is "" where the null score is by more than this
-            above the score; None where there always is an answer.
-
-    Raises:
-        InputError: if the arguments do not fit.
+    Contexts are cut as in training. The answer is "" where the null score
+    exceeds the score by more than `threshold`, never if that is None. Arguments
+    that do not fit raise InputError.
     """
     saved_model.check_fits(config, vocabulary, layout.max_seq_length)
     layout.check_room(vocabulary.template)

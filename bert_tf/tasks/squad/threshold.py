@@ -14,10 +14,8 @@ from etils import epath
 class Threshold:
     """The threshold of a run, given or tuned on questions with answers.
 
-    Attributes:
-        given: None if it is to be tuned, or for SQuAD 1.1.
-        is_used: Whether there is one at all: false for SQuAD 1.1.
-        folder: Of the run, which keeps what was tuned; "" for none.
+    `given` is None if it is to be tuned; SQuAD 1.1 uses none. `folder`, "" for
+    none, keeps what was tuned.
     """
 
     given: float | None
@@ -59,13 +57,7 @@ class Threshold:
 
 
 def find(text: str, version_2_with_negative: bool, folder: str) -> Threshold:
-    """Returns the threshold that the user asks for.
-
-    Args:
-        text: A number, or "auto" to tune it.
-        version_2_with_negative: Whether some questions have no answer.
-        folder: Of the run.
-    """
+    """Returns the user's threshold: a number, or "auto" to tune it."""
     if text == "auto" or not version_2_with_negative:
         return Threshold(None, version_2_with_negative, folder)
     try:

@@ -1,15 +1,13 @@
 """Cuts contexts into windows that a model can read, beside the question.
 
-    [CLS] question [SEP] pieces of the context [SEP]
+A window is `[CLS] question [SEP] pieces of the context [SEP]`. The windows, and
+the answer's place in them, are those of the original's
+convert_examples_to_features. Each context is split once, for all its questions,
+into pieces that know their characters, so that an answer is always a slice of
+the context.
 
-The windows, and the answer's place in them, are those of the original's
-convert_examples_to_features. Each context is split into pieces once, for all
-its questions, and each piece knows the characters that it comes from, so that
-an answer is always a slice of the context.
-
-Shapes:
-- N: pieces of a context     Q: pieces of a question
-- W: windows of a question   S: sequence length
+Shapes: N pieces of a context, Q pieces of a question, W windows of a question,
+S sequence length.
 """
 
 import dataclasses
@@ -33,10 +31,8 @@ _WORD_END = re.compile("[ \t\n\r\u202f]")
 class Layout:
     """How windows are cut; the flags of the same names.
 
-    Attributes:
-        max_seq_length: S.
-        doc_stride: Pieces between the starts of two windows.
-        max_query_length: The most pieces of a question; more are cut.
+    `doc_stride` counts pieces from one window to the next; `max_query_length`
+    is the most pieces of a question.
     """
 
     max_seq_length: int
@@ -65,12 +61,9 @@ class Layout:
 
 @dataclasses.dataclass(frozen=True)
 class Pieces:
-    """A text's pieces, and where in the text they come from.
+    """A text's pieces, and where in the text they come from: each [N] int32.
 
-    Attributes:
-        ids: [N] int32.
-        starts: First character of each piece, [N] int32.
-        ends: The character after its last, [N] int32.
+    `ends` are the characters after each piece's last.
     """
 
     ids: np.ndarray
@@ -104,15 +97,9 @@ def _parts(text: str) -> Iterator[tuple[int, str]]:
 
 @dataclasses.dataclass(frozen=True)
 class Windows:
-    """All windows of one question.
+    """All windows of one question, whose pieces are `query` [Q] int32.
 
-    Attributes:
-        question: What is asked.
-        query: Ids of the question's pieces, [Q] int32.
-        pieces: Of the context.
-        starts: First piece of each window, [W].
-        lengths: Pieces in each window, [W].
-        template: What stands around the question and the context.
+    `starts` and `lengths` [W] tell each window's pieces of the context.
     """
 
     question: squad_questions.Question
@@ -148,10 +135,7 @@ class Windows:
         """Says of each window's pieces whether no other shows more around.
 
         A piece in several windows counts in the one where the shorter of its
-        two sides is the longest, as in the original.
-
-        Returns:
-            For each window [length] bool.
+        two sides is the longest, as in the original. Each window has [length].
         """
         best = np.full(len(self.pieces.ids), -1.0)  # [N]
         owner = np.zeros(len(best), np.int64)  # [N]
@@ -170,12 +154,7 @@ class Windows:
 class Cutter:
     """Cuts the contexts of questions into windows.
 
-    Args:
-        vocabulary: Of the pieces.
-        layout: How to cut.
-
-    Raises:
-        InputError: The layout leaves no room for the context.
+    A layout that leaves no room for the context raises InputError.
     """
 
     def __init__(self, vocabulary: vocabularies.Vocabulary, layout: Layout):
@@ -187,11 +166,7 @@ class Cutter:
         self._contexts: dict[str, Pieces] = {}
 
     def cut(self, question: squad_questions.Question) -> Windows:
-        """Returns the windows of a question.
-
-        Raises:
-            InputError: There are no pieces in the context. Names the question.
-        """
+        """Returns a question's windows; InputError if there are no pieces."""
         pieces = self._contexts.get(question.context)
         if pieces is None:
             pieces = split(self._tokenizer, question.context)
@@ -219,11 +194,7 @@ class Cutter:
         )
 
     def features(self, windows: Windows) -> dict[str, np.ndarray]:
-        """Returns what the model reads.
-
-        Returns:
-            `input_ids`, `input_mask` and `segment_ids`, each [W, S] int32.
-        """
+        """Returns `input_ids`, `input_mask` and `segment_ids`, [W, S] int32."""
         head, used = windows.head, windows.used
         template = self._template
         number_1, number_2 = template.segments
@@ -246,12 +217,9 @@ class Cutter:
         }
 
     def labels(self, windows: Windows) -> dict[str, np.ndarray]:
-        """Returns where the answer is.
+        """Returns where the answer is, or the pooled piece in other windows.
 
-        In windows that do not hold it, that is the place of the pooled piece.
-
-        Returns:
-            `start_positions`, `end_positions` and `is_impossible`, each [W].
+        These are `start_positions`, `end_positions` and `is_impossible`, [W].
         """
         question = windows.question
         inside = np.zeros(len(windows.starts), bool)
@@ -275,12 +243,10 @@ class Cutter:
     ) -> tuple[int, int]:
         """Returns the first and the last piece of the question's answer.
 
-        They are those whose characters are the answer's. Where there are no
-        such pieces, as for "Japan" in "Japanese", they are the original's:
-        those of the words around, or among them those of the answer's text.
-
-        Raises:
-            InputError: There is no piece in these words. Names the question.
+        They are those whose characters are the answer's. If there are none, as
+        for "Japan" in "Japanese", they are the original's: those of the words
+        around, or among them those of the answer's text. Raises InputError if
+        these words have no pieces.
         """
         (answer,) = question.answers
         margin = len(answer.text) - len(answer.text.lstrip())
@@ -313,7 +279,6 @@ class Cutter:
 
 
 def _words_around(context: str, start: int, end: int) -> tuple[int, int]:
-    """Widens a slice of the context to whole words."""
     while start and not _WORD_END.match(context[start - 1]):
         start -= 1
     match = _WORD_END.search(context, end)

@@ -1,8 +1,7 @@
-"""Files in CoNLL's columns: a label for each word.
+"""Files in CoNLL's columns: one word a line, its label in another column.
 
-One word a line, its label in another column, an empty line after each
-sentence, `-DOCSTART-` before each document. Every error names the file and the
-line.
+An empty line ends a sentence; `-DOCSTART-` begins a document. Errors name file
+and line.
 """
 
 import dataclasses
@@ -25,13 +24,10 @@ _MOST_LINES = 1000
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """How a file is laid out.
+    """Which columns of a file, from 0 or negative from the end, are read.
 
-    Attributes:
-        token: Column of the word, from 0; negative from the end.
-        label: Column of the label; None if the file has none.
-        separator: "tab", "space" (runs of spaces and tabs), or None: tab if
-            the first word's line has one.
+    `label` is None if the file has none. `separator` is "tab", "space" (runs of
+    spaces and tabs), or None: tab if the first word's line has one.
     """
 
     token: int = 0
@@ -41,13 +37,9 @@ class Columns:
 
 @dataclasses.dataclass(frozen=True)
 class Sentence:
-    """Words, and the lines they stand on.
+    """Words, at least one, and their labels, if the file has them.
 
-    Attributes:
-        words: At least one.
-        labels: One for each word; none where the file has none.
-        lines: Of each word, from 1.
-        document: Number of the document.
+    `lines` are theirs, from 1; `document` is a number.
     """
 
     words: tuple[str, ...]
@@ -199,11 +191,9 @@ def check(
     labels: Sequence[str],
     scheme: str,
 ) -> None:
-    """Checks the labels of a file.
+    """Raises InputError if labels are unknown, or not of the scheme.
 
-    Raises:
-        InputError: A label is not one of `labels`, or most entities start in
-            a way that the scheme does not know.
+    It is another scheme where most entities start in a way it does not know.
     """
     known = set(labels)
     for sentence in sentences:

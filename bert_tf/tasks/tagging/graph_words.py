@@ -47,12 +47,9 @@ class WordSplitter(tf.Module):
         self._kinds = tf.constant(_kinds())
 
     def split(self, texts: tf.Tensor, split_punctuation: bool) -> Words:
-        """Finds words.
+        """Finds the words of UTF-8 texts [B]; invalid bytes are left out.
 
-        Args:
-            texts: [B] string, UTF-8; invalid bytes are left out.
-            split_punctuation: False for words that are split already, with
-                white space between them.
+        Without `split_punctuation` words are what stands between white space.
         """
         decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
         codes, rows = decoded.values, decoded.value_rowids()  # [N], [N]

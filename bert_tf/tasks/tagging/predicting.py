@@ -1,7 +1,6 @@
 """The labels of the words of a batch, and what they lose.
 
-Shapes:
-- B: batch     S: sequence length     C: labels
+Shapes: B batch, S sequence length, C labels.
 """
 
 import functools

@@ -1,7 +1,4 @@
-"""Sentences -> TFRecords for tagging: a label at the first piece of each word.
-
-Shapes: S sequence length.
-"""
+"""Sentences -> TFRecords for tagging: labels at the first pieces of words."""
 
 import itertools
 import os
@@ -23,14 +20,13 @@ _Row = dict[str, np.ndarray]
 class Encoder:
     """Writes the words of sentences, in windows where they are too many.
 
-    In order of the records, and of the places in each where `label_weights`
-    is 1, stand all words of the file, each once.
+    In order of the records, and of the places in each where `label_weights` is
+    1, stand all words of the file, each once.
     """
 
     def __init__(
         self, word_pieces: tagging_words.WordPieces, max_seq_length: int
     ):
-        """Takes what makes the ids, and S."""
         self._word_pieces = word_pieces
         self._vocabulary = word_pieces.vocabulary
         self._length = max_seq_length
@@ -42,14 +38,10 @@ class Encoder:
         labels: Sequence[str],
         seed: int | None = None,
     ) -> record_file.RecordFile:
-        """Writes one file.
+        """Writes a file of groups of sentences that are read together.
 
-        Args:
-            path: Of the TFRecord file.
-            groups: Sentences that are read together. Words without a label
-                get label 0.
-            labels: All there are.
-            seed: Of the order of the records; None keeps the texts'.
+        Words without a label get label 0. Records keep the texts' order unless
+        a seed shuffles them.
         """
         label_ids = {label: i for i, label in enumerate(labels)}
         texts = 0

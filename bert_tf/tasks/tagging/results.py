@@ -58,14 +58,8 @@ def score(
 ) -> dict[str, Score]:
     """Compares entities: type, start and end must be right.
 
-    Args:
-        sentences: With labels.
-        predicted: [N].
-        scheme: As of tagging.entities.
-        strict: Likewise.
-
-    Returns:
-        Type -> score, sorted.
+    `scheme` and `strict` are as of tagging.entities. Scores are by type,
+    sorted.
     """
     correct: Counter[str] = Counter()
     found: Counter[str] = Counter()
@@ -156,10 +150,7 @@ def write_columns(
     sentences: Sequence[conll.Sentence],
     predicted: Sequence[str],
 ) -> None:
-    """Copies a file with a column more: the predicted labels.
-
-    All lines stay as they are, also the empty ones.
-    """
+    """Copies a file with its lines as they are, and a predicted column."""
     lines = (line for sentence in sentences for line in sentence.lines)
     labels = dict(zip(lines, predicted, strict=True))
     first = sentences[0].lines[0]
@@ -188,9 +179,9 @@ def write_entities(
 ) -> None:
     """Writes a JSON object per sentence.
 
-    `text` are its words with a space between them, `line` its first line in
-    the file; `entities` have a type, their text, and the characters of `text`
-    that they stand at, from `start` to before `end`.
+    `text` are its words with a space between them, `line` its first line in the
+    file; `entities` have a type, their text, and the characters of `text` from
+    `start` to before `end`.
     """
 
     def rows() -> Iterator[str]:

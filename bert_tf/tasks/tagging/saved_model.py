@@ -5,13 +5,11 @@
     model = tf.saved_model.load("/models/ner/1")
     model(tf.constant(["Ada Lovelace was born in London."]))["text"]
 
-The model finds the words itself: at white space, with punctuation split off
-their ends, as files for tagging have it. Texts of any length are read in
-windows, as in training.
+The model finds the words at white space, and splits punctuation off their ends,
+as files for tagging do. It reads texts of any length in windows.
 
-Shapes:
-- B: texts     U: words of all texts     E: entities of all texts
-- W: windows   S: sequence length        C: labels
+Shapes: B texts, U words of all texts, E entities of all texts, W windows, S
+sequence length, C labels.
 """
 
 import functools
@@ -121,9 +119,7 @@ class Decoder:
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the first and last word of each entity, both [E].
 
-        Args:
-            labels: int32 [U].
-            rows: the text of each word, [U].
+        `labels` and `rows`, the texts, are of all words, [U].
         """
         types = tf.gather(self._type_ids, labels)
         goes_on = (
@@ -142,8 +138,6 @@ class Decoder:
 
 
 class _TaggerModule(tf.Module):
-    """Words, tokenizer, model and labels in one."""
-
     def __init__(
         self,
         labeller: _Labeller,
@@ -247,29 +241,22 @@ def tagger(
 ) -> saved_model.Export:
     """Returns the model as one that takes raw text.
 
-    The signature `serving_default` takes `text` (string [B]) and returns
-    `type` and `text` (string), `start` and `end` (int32, in characters, -1
-    for none), each [B, most entities of a text], and `count` (int32 [B]).
-    `serve_words` takes texts whose words are split already, by white space;
-    it returns the same and `label` (string), one for each word. Without a
-    scheme each word is an entity. The loaded model itself, called with texts,
-    returns ragged tensors.
+    The signature `serving_default` takes `text` (string [B]) and returns `type`
+    and `text` (string), `start` and `end` (int32, in characters, -1 for none),
+    each [B, most entities of a text], and `count` (int32 [B]). `serve_words`
+    takes texts whose words are split already, by white space; it returns the
+    same and `label` (string), one for each word. Without a scheme each word is
+    an entity. The loaded model itself, called with texts, returns ragged
+    tensors.
 
-    `serve_ids` takes `input_ids`, `input_mask` and `segment_ids` (int32
-    [B, S]) and returns, for each token, `label` (string [B, S]),
-    `probabilities` and `logits` (float32 [B, S, C]). A word's label is that
-    of its first token; what stands for padding means nothing.
+    `serve_ids` takes `input_ids`, `input_mask` and `segment_ids` (int32 [B, S])
+    and returns, for each token, `label` (string [B, S]), `probabilities` and
+    `logits` (float32 [B, S, C]). A word's label is that of its first token;
+    what stands for padding means nothing.
 
-    Args:
-        model: With its trained weights.
-        config: Its architecture.
-        vocabulary: Its pieces, and how it splits texts.
-        labels: In the order of training.
-        scheme: Of tagging.SCHEMES, or tagging.NO_SCHEME.
-        max_seq_length: Pieces of a window, as in training.
-
-    Raises:
-        InputError: if the arguments do not fit.
+    `scheme` is one of tagging.SCHEMES, or tagging.NO_SCHEME; the labels' order
+    and the length of windows are those of training. Arguments that do not fit
+    raise InputError.
     """
     saved_model.check_fits(config, vocabulary, max_seq_length)
     schemes.check_scheme(labels, scheme)

@@ -16,15 +16,10 @@ OUTSIDE = "O"
 class Scheme:
     """How labels spell entities: `B-person` is a prefix and a type.
 
-    An entity is a chain of words: each but the first has a prefix of `inside`
-    and the type of the word before it, which may not have ended the chain. A
-    chain that starts or ends otherwise than the scheme says is no entity, as
-    in seqeval's strict mode.
-
-    Attributes:
-        starts: Prefixes of the first word.
-        inside: Prefixes of the others.
-        ends: Prefixes of the last word.
+    An entity is a chain of words whose first has a prefix of `starts`, whose
+    last has one of `ends`, and all but the first one of `inside` and the type
+    of the word before, which may not have ended the chain. Any other chain is
+    no entity, as in seqeval's strict mode.
     """
 
     starts: str
@@ -68,13 +63,10 @@ def split_label(label: str) -> tuple[str, str]:
 def entities(
     labels: Sequence[str], scheme: str, strict: bool = True
 ) -> list[Entity]:
-    """Finds the entities of a sentence.
+    """Finds the entities of a sentence, one word each with NO_SCHEME.
 
-    Args:
-        labels: One for each word.
-        scheme: Of SCHEMES; or NO_SCHEME, where each word is an entity.
-        strict: False: every chain is an entity, whatever it starts and ends
-            with, as in conlleval.
+    Unless `strict` every chain is one, however it starts and ends, as in
+    conlleval.
     """
     if scheme == NO_SCHEME:
         return [Entity(label, i, i + 1) for i, label in enumerate(labels)]

@@ -34,14 +34,9 @@ def find_labels(
 ) -> tuple[tuple[str, ...], str]:
     """Returns the labels and their scheme, which fit all files.
 
-    Args:
-        given: All labels; None learns them from the split "train".
-        scheme: How they spell entities; None for what they look like.
-        splits: What was read.
-        known: Those of an earlier run, where there is nothing to learn from.
-
-    Raises:
-        InputError: There is no way to know them, or they do not fit.
+    Labels are `given`, learnt from the split "train", or `known` from an
+    earlier run; a scheme None is found by what they look like. Raises
+    InputError if there is no way to know them, or they do not fit.
     """
     labels = tuple(given or known or ())
     if "train" in splits:

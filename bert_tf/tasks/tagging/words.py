@@ -28,9 +28,8 @@ def is_edge(char: str) -> bool:
 def split_text(text: str) -> list[tuple[int, int]]:
     """Finds the words of raw text: `text[start:end]`.
 
-    Files for tagging have their words split already, in much this way: at
-    white space, and punctuation off both ends of what is left. What is
-    nothing but punctuation, such as `...` or `:)`, stays one word.
+    As in files for tagging, white space ends words, and punctuation at both
+    ends is split off. What is only punctuation, such as `...`, stays one word.
     """
     spans: list[tuple[int, int]] = []
     start = 0
@@ -75,10 +74,8 @@ def group(
 ) -> Iterator[list[conll.Sentence]]:
     """Yields the sentences that the model reads together.
 
-    Args:
-        sentences: Of a file.
-        context: Of tagging.CONTEXTS. With "document" the sentences of a
-            document stand together, as in the paper (section 5.3).
+    With the `context` "document" they are those of a document, as in the paper
+    (section 5.3).
     """
     together: list[conll.Sentence] = []
     for sentence in sentences:
@@ -122,12 +119,10 @@ class WordPieces:
 
 @dataclasses.dataclass(frozen=True)
 class Windows:
-    """Where a text is cut, in pieces.
+    """Where a text is cut, in pieces: the starts of windows, [W].
 
-    Attributes:
-        starts: First piece of each window, [W].
-        borders: The first piece that belongs to each window, [W]. Each piece
-            belongs to the window that has most of the text on both its sides.
+    `borders` [W] are the first pieces that belong to each: a piece belongs to
+    the window that has most of the text on both its sides.
     """
 
     starts: np.ndarray
@@ -137,9 +132,7 @@ class Windows:
 def windows(pieces: int, room: int) -> Windows:
     """Cuts a text of so many pieces into windows that overlap by half.
 
-    Args:
-        pieces: At least one.
-        room: Pieces of a window.
+    A window has `room` for pieces.
     """
     stride = max(room // 2, 1)
     last = max(pieces - room, 0)
