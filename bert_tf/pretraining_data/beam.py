@@ -30,14 +30,20 @@ Beam, by `COPY . /bert_tf` and `RUN pip install '/bert_tf[beam]'`.
         --region=europe-west4 --temp_location=gs://b/tmp
         --sdk_container_image=IMAGE --machine_type=n1-highmem-4
         --max_num_workers=24"
+
     # Flink, 1.19 to 2.2; Beam fetches a job server, which needs Java here.
     python create_pretraining_data.py ... --runner=FlinkRunner \
         --beam_options="--flink_master=host:8081 --flink_version=1.20
         --parallelism=96 --environment_type=DOCKER --environment_config=IMAGE"
-    # Spark 3, in the same way: --runner=SparkRunner, and in --beam_options
-    # --spark_master_url=spark://host:7077 without --flink_* and --parallelism.
-    # This machine, to try it out: --runner=DirectRunner holds all in memory
-    # (1.4 GB for 60 MB of text at --dupe_factor=2); --num_workers does not.
+
+    # Spark 3, in the same way.
+    python create_pretraining_data.py ... --runner=SparkRunner \
+        --beam_options="--spark_master_url=spark://host:7077
+        --environment_type=DOCKER --environment_config=IMAGE"
+
+    # This machine, to try it out: it holds all in memory (1.4 GB for 60 MB of
+    # text at --dupe_factor=2), where --num_workers without a runner does not.
+    python create_pretraining_data.py ... --runner=DirectRunner
 """
 
 import collections
