@@ -21,7 +21,7 @@ class Checkpoint:
 
     Attributes:
         path: of its file or folder, or the name of a preset.
-        format: "tf1", "hf" or "keras_hub".
+        format: "tf1", "hf", "keras_hub", or "keras" of a model in memory.
         shapes: name -> shape of its weights.
         read: returns the named tensors; weights are float32.
         config: with the activation and the epsilon that the source computes
