@@ -27,6 +27,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bert_tf.api.exports import export
     from bert_tf.api.models import (
         Bert,
         BertClassifier,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
         BertSpanFinder,
         BertTagger,
     )
-    from bert_tf.api.predictor import Predictor, export, load
+    from bert_tf.api.predictor import Predictor, load
     from bert_tf.api.tokenizer import Tokenizer
     from bert_tf.errors import InputError
 
@@ -100,7 +101,7 @@ _PLACES = {
     "InputError": "errors",
     "Predictor": "api.predictor",
     "Tokenizer": "api.tokenizer",
-    "export": "api.predictor",
+    "export": "api.exports",
     "load": "api.predictor",
 }
 

@@ -249,6 +249,7 @@ _ROOMS: dict[str, set[str]] = {
         "serving",
         "storage",
         "tasks.classification",
+        "tasks.squad",
         "tasks.tagging",
         "text",
         "tokenization",

@@ -29,7 +29,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from bert_tf import configuration, heads, modeling
-from bert_tf.api import sources
+from bert_tf.api import paths, sources, text_reading
 from bert_tf.encoders import families
 
 import keras
@@ -61,7 +61,13 @@ class Bert(modeling.Bert):
 
     Freeze what is not to be trained: `bert.trainable = False`, or
     `bert.embeddings.trainable = False`, or one of `bert.encoder.layers`.
+
+    Attributes:
+        reading: How the texts of its checkpoint became ids; None if it is of
+            no checkpoint.
     """
+
+    reading: text_reading.Reading | None = None
 
     @classmethod
     def from_checkpoint(
@@ -75,9 +81,11 @@ class Bert(modeling.Bert):
             bert_config_file: Where no config lies beside the weights.
             **kwargs: As of any model of Keras: `name`, `dtype`.
         """
+        path = paths.as_text(path)
         source = sources.open_best(path)
         model = cls(sources.config_of(source, bert_config_file), **kwargs)
         sources.restore(model.variables, source)
+        model.reading = text_reading.Reading.of(path, source)
         return model
 
     @classmethod
@@ -96,6 +104,7 @@ class Bert(modeling.Bert):
         return super().get_config() | {
             "bert_config": dataclasses.asdict(self.config),
             "frozen": frozen,
+            "reading": self.reading and self.reading.to_config(),
         }
 
     @classmethod
@@ -106,7 +115,10 @@ class Bert(modeling.Bert):
         values = dict(config)
         trainable, frozen = values.pop("trainable", True), values.pop("frozen")
         architecture = configuration.BertConfig(**values.pop("bert_config"))
+        known = values.pop("reading", None)
         model = cls(architecture, **values)
+        if known:
+            model.reading = text_reading.Reading(**known)
         # Afterwards, so that it reaches every layer.
         model.trainable = trainable
         for name in frozen:
@@ -130,9 +142,10 @@ class _Head(heads.Model):
     exported: tuple[Sequence[str], int] = (_INPUTS, 2)
 
     @classmethod
-    def _of(cls, source, bert_config_file, kwargs, *args):
+    def _of(cls, path, source, bert_config_file, kwargs, *args):
         config = sources.config_of(source, bert_config_file)
         bert = Bert(config, **_dtype_of(kwargs))
+        bert.reading = text_reading.Reading.of(path, source)
         model = cls(bert, *args, **kwargs)
         unread = () if cls.reads_pooled else families.of(config).pooler
         sources.restore(model.variables, source, unread)
@@ -215,8 +228,9 @@ class _Unlabelled(_Head):
             bert_config_file: Where no config lies beside the weights.
             **kwargs: As of any model of Keras: `name`, `dtype`.
         """
+        path = paths.as_text(path)
         source = sources.open_best(path)
-        return cls._of(source, bert_config_file, kwargs)
+        return cls._of(path, source, bert_config_file, kwargs)
 
 
 class _Labelled(_Head):
@@ -230,7 +244,8 @@ class _Labelled(_Head):
         self, bert: modeling.Bert, labels: Sequence[str] | int, **kwargs: Any
     ):
         number = labels if isinstance(labels, int) else len(labels)
-        super().__init__(bert, number, **kwargs)  # type: ignore[call-arg]
+        # By name, as it is the next class of a subclass that takes it.
+        super().__init__(bert, num_labels=number, **kwargs)
         self.number = number
         self.labels = None if isinstance(labels, int) else tuple(labels)
 
@@ -254,9 +269,10 @@ class _Labelled(_Head):
             bert_config_file: Where no config lies beside the weights.
             **kwargs: As of any model of Keras: `name`, `dtype`.
         """
+        path = paths.as_text(path)
         source = sources.open_best(path)
         source, labels = sources.fit_labels(source, cls.head, labels)
-        return cls._of(source, bert_config_file, kwargs, labels)
+        return cls._of(path, source, bert_config_file, kwargs, labels)
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` makes the same model of, but weights."""

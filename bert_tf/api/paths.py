@@ -78,7 +78,7 @@ def find(path: str, use_checkpoint: str | None = None) -> Found:
     Raises:
         InputError: There is none.
     """
-    folder = _run_of(path)
+    folder = run_of(path)
     checkpoint = path
     if folder and folder == path.rstrip("/"):
         checkpoint = _trained(folder, use_checkpoint != "last")
@@ -93,7 +93,7 @@ def find(path: str, use_checkpoint: str | None = None) -> Found:
     return Found(formats.open_checkpoint(checkpoint), folder, texts)
 
 
-def _run_of(path: str) -> str:
+def run_of(path: str) -> str:
     """Returns the folder of the run that a path is of; "" if of none.
 
     A run keeps its flags in its folder. Its best weights, and each of its

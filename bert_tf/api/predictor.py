@@ -92,7 +92,9 @@ class Predictor:
     def __repr__(self) -> str:
         return f"<bert_tf model, head={self.head}, path={self.path}>"
 
-    # A text is an input, though to Python it is an iterable of texts too.
+    # A text is an input, though to Python it is an iterable of texts too, and
+    # an iterator is an iterable: mypy warns of both overlaps. The first that
+    # fits is taken, which is what the code does.
     @overload
     def __call__(  # type: ignore[overload-overlap]
         self, inputs: Input, batch_size: int | None = ...
@@ -261,7 +263,7 @@ def _is_text(value: Any, key: str) -> bool:
     return value is None or isinstance(value, str)
 
 
-# ---- Loading and exporting --------------------------------------------------
+# ---- Loading ----------------------------------------------------------------
 
 
 def load(
@@ -328,29 +330,3 @@ def _make(path: str, said: Mapping[str, Any]) -> saved_model.Export:
         ),
         lambda head: arguments.check_head(given, head),
     )
-
-
-def export(
-    model: Predictor, path: str | os.PathLike[str], overwrite: bool = False
-) -> None:
-    """Writes a model as a SavedModel that takes raw text, whole or not at all.
-
-    It needs neither this package nor the files it was made of; TensorFlow
-    Serving serves it, and `bert_tf.load` loads it.
-
-    Args:
-        model: As `bert_tf.load` returns it from a checkpoint.
-        path: The new folder.
-        overwrite: Whether a SavedModel that is there is replaced.
-
-    Raises:
-        InputError: The model can't be exported, or there is something at
-            `path`.
-    """
-    if not isinstance(model, Predictor):
-        raise InputError(
-            "Expected a model that bert_tf.load returned from a checkpoint. "
-            "Keras models are written by their own `save` and `export`. "
-            f"Received: model={type(model).__name__}"
-        )
-    model.export(path, overwrite)

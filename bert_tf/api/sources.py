@@ -1,7 +1,6 @@
 """The checkpoints that public models start from."""
 
 import dataclasses
-import os
 from collections.abc import Collection, Sequence
 
 from bert_tf import configuration
@@ -20,7 +19,6 @@ from absl import logging
 
 def open_best(path: str) -> opened.Checkpoint:
     """Opens a checkpoint of any format; of a run its best, or newest."""
-    path = os.fspath(path)
     own = trained_models.own_checkpoint(path, use_best=True)
     return formats.open_checkpoint(own or path)
 
@@ -83,7 +81,11 @@ def fit_labels(
             ", ".join(source.labels or [str(trained[0])]),
         )
         kept = {n: s for n, s in source.shapes.items() if n not in own}
-        source = dataclasses.replace(source, shapes=kept)
+        config = source.config
+        if config is not None:
+            # It says whether texts have several of the classes left out.
+            config = dataclasses.replace(config, problem_type=None)
+        source = dataclasses.replace(source, shapes=kept, config=config)
     return source, labels
 
 

@@ -64,7 +64,7 @@ class Tokenizer(keras.layers.Layer):
             InputError: There is no vocabulary, or it is of other casing.
         """
         super().__init__(**kwargs)
-        pieces, lower, name = _vocabulary(vocabulary, do_lower_case)
+        pieces, lower, name = find_vocabulary(vocabulary, do_lower_case)
         if not isinstance(lower, bool):
             raise InputError(
                 "do_lower_case must be True or False. "
@@ -172,7 +172,7 @@ def _texts(value: Any, name: str) -> tf.Tensor | keras.KerasTensor:
     return texts
 
 
-def _vocabulary(
+def find_vocabulary(
     given: Any, do_lower_case: bool | None
 ) -> tuple[list[str], bool, str]:
     """Returns the pieces, whether they are lower-cased, and their name."""

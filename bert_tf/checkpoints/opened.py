@@ -21,7 +21,7 @@ class Checkpoint:
 
     Attributes:
         path: Its file or folder, or the name of a preset.
-        format: "tf1", "hf" or "keras_hub".
+        format: "tf1", "hf", "keras_hub", or "keras" of a model in memory.
         read: Returns the named tensors; weights are float32.
         config: With the source's activation and epsilon; None if it does not
             come with the weights.

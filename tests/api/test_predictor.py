@@ -80,7 +80,7 @@ def test_classifier_and_its_export(tmp_path, run, loaded):
     with pytest.raises(bert_tf.InputError, match="new folder"):
         bert_tf.export(loaded, tmp_path / "export")
     with pytest.raises(bert_tf.InputError, match="Received: model=int"):
-        bert_tf.export(5, tmp_path / "other")  # type: ignore[arg-type]
+        bert_tf.export(5, tmp_path / "other")
     with pytest.raises(bert_tf.InputError, match="labels can't be given"):
         bert_tf.load(tmp_path / "export", labels=["a", "b"])
 

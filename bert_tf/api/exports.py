@@ -1,0 +1,229 @@
+"""Writes models as SavedModels that take raw text.
+
+Keras models go the way of checkpoints: what they hold is made a checkpoint in
+memory, and what is known of their texts is said of it.
+"""
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
+
+from bert_tf import modeling
+from bert_tf.api import arguments, models, predictor, text_reading
+from bert_tf.api import tokenizer as api_tokenizer
+from bert_tf.checkpoints import opened, sentence_transformers
+from bert_tf.errors import InputError
+from bert_tf.exporting import saved_model
+from bert_tf.serving import model as serving_model
+from bert_tf.serving import opening
+
+import keras
+import numpy as np
+
+_KINDS = (
+    models.Bert,
+    models.BertClassifier,
+    models.BertTagger,
+    models.BertSpanFinder,
+    models.BertMultipleChoice,
+    models.BertMaskedLM,
+    models.BertNextSentence,
+    models.BertPretrainer,
+)
+# Of `arguments.Options`: of files, which a Keras model stands for.
+_OF_FILES = ("use_checkpoint", "bert_config_file", "vocab_file")
+_WITH_LABELS = ("classification", "tagging")
+_NOTHING_KNOWN = text_reading.Reading("", None, None, {})
+
+
+def export(
+    model: "predictor.Predictor | keras.Model | keras.layers.Layer",
+    path: str | os.PathLike[str],
+    overwrite: bool = False,
+    *,
+    vocab: Any = None,
+    multi_label: bool | None = None,
+    **options: Unpack[arguments.Options],
+) -> None:
+    """Writes a model as a SavedModel that takes raw text, whole or not at all.
+
+    It needs neither this package nor the files it was made of; TensorFlow
+    Serving serves it, and `bert_tf.load` loads it.
+
+    Args:
+        model: As `bert_tf.load` returns it from a checkpoint, or one of the
+            Keras models of this package, such as `BertClassifier`.
+        path: The new folder.
+        overwrite: Whether a SavedModel that is there is replaced.
+        vocab: Of a Keras model: the `bert_tf.Tokenizer` that made its inputs,
+            the path of a vocab.txt, of a checkpoint or of a run, or a list of
+            word pieces. By default that of the checkpoint it started from.
+        multi_label: Of a `BertClassifier`: whether texts may have several
+            labels. By default as its checkpoint says, else not.
+        **options: Of a Keras model, as of `bert_tf.load`: what its checkpoint
+            and its run don't say, such as `max_seq_length` or `pairs`.
+
+    Raises:
+        InputError: The model can't be exported, not all that is needed is
+            known, or there is something at `path`.
+    """
+    if isinstance(model, predictor.Predictor):
+        said = {"vocab": vocab, "multi_label": multi_label, **options}
+        given = [name for name, value in said.items() if value is not None]
+        if given:
+            raise InputError(
+                f"{', '.join(given)} can't be given of a model of "
+                "bert_tf.load: give it to bert_tf.load, or export a Keras "
+                f"model. Received: path={model.path}"
+            )
+        model.export(path, overwrite)
+        return
+    _check_kind(model)
+    path = os.fspath(path)
+    if not overwrite:
+        saved_model.check_target(path)
+    said = arguments.check(options)
+    of_files = [name for name in _OF_FILES if said[name] is not None]
+    if of_files:
+        raise InputError(
+            f"{', '.join(of_files)} can't be given of a Keras model; its "
+            "vocabulary is given as vocab. Received: "
+            f"{of_files[0]}={said[of_files[0]]}"
+        )
+    with arguments.in_words_of_python():
+        made = _make(model, vocab, multi_label, said)
+        saved_model.save(path, made, overwrite)
+
+
+def _check_kind(model: Any) -> None:
+    """Raises InputError unless its answers are those of a head of ours."""
+    kinds = ", ".join(kind.__name__ for kind in _KINDS)
+    if not isinstance(model, _KINDS):
+        raise InputError(
+            "Raw text is exported of what bert_tf.load returned from a "
+            f"checkpoint, and of the Keras models {kinds}. Other models are "
+            "written by their own `save` and `export`. "
+            f"Received: model={type(model).__name__}"
+        )
+    if not any(type(model).call is kind.call for kind in _KINDS):
+        raise InputError(
+            f"{type(model).__name__} has a `call` of its own, which is not "
+            f"known here: raw text is exported of {kinds}, and of subclasses "
+            "that compute the same. Received: "
+            f"model={type(model).__name__}"
+        )
+
+
+def _make(
+    model: Any, vocab: Any, multi_label: bool | None, said: dict[str, Any]
+) -> saved_model.Export:
+    """Makes the model one of raw text, by the code that exports files.
+
+    Args:
+        model: Of `_KINDS`.
+        vocab: As of `export`.
+        multi_label: Likewise.
+        said: All of `arguments.Options`, None where nothing is said.
+    """
+    bert = model if isinstance(model, models.Bert) else model.bert
+    known = getattr(bert, "reading", None) or _NOTHING_KNOWN
+    text, lower = _text_and_casing(model, known, vocab, said["do_lower_case"])
+    flags = dict(known.flags)
+    if vocab is not None:
+        flags.pop("do_lower_case", None)
+    if isinstance(vocab, api_tokenizer.Tokenizer):
+        said = {"max_seq_length": vocab.max_seq_length} | {
+            name: value for name, value in said.items() if value is not None
+        }
+        said = arguments.check(said)
+    source = _as_checkpoint(model, bert.config, multi_label, known, text, lower)
+    head = serving_model.find_head(source, said["head"])
+    if multi_label is not None and head != "classification":
+        raise InputError(
+            "multi_label goes with a classifier: leave it out. Received: "
+            f"multi_label={multi_label}, head={head}"
+        )
+    is_named = any(said[x] for x in ("labels", "regression", "task_name"))
+    if head in _WITH_LABELS and source.labels and not is_named:
+        said = said | {"labels": list(source.labels)}
+    given = {x: value for x, value in said.items() if x != "use_checkpoint"}
+    return opening.make(
+        source,
+        opening.Said(
+            given, arguments.read, "", flags, known.path or source.path
+        ),
+        lambda name: arguments.check_head(given, name),
+    )
+
+
+def _text_and_casing(
+    model: Any,
+    known: text_reading.Reading,
+    vocab: Any,
+    do_lower_case: bool | None,
+) -> tuple[str, bool | None]:
+    """Returns the text of the vocab.txt, and the casing if it says one."""
+    if vocab is None:
+        if known.vocab is None:
+            raise InputError(
+                f"The vocabulary of this {type(model).__name__} is not known, "
+                "as no checkpoint brought one: give vocab, the bert_tf."
+                "Tokenizer that made its inputs or the path of a vocab.txt. "
+                "Received: vocab=None"
+            )
+        return known.vocab, known.do_lower_case
+    if isinstance(vocab, api_tokenizer.Tokenizer):
+        pieces: Sequence[str] = vocab.vocabulary
+        lower: bool | None = vocab.do_lower_case
+    else:
+        is_plain = isinstance(vocab, list | tuple) or str(vocab).endswith(
+            ".txt"
+        )
+        if do_lower_case is None and is_plain:
+            do_lower_case = _known_casing(known)
+        pieces, lower, _ = api_tokenizer.find_vocabulary(vocab, do_lower_case)
+    return "".join(f"{piece}\n" for piece in pieces), lower
+
+
+def _known_casing(known: text_reading.Reading) -> bool | None:
+    text = known.flags.get("do_lower_case")
+    if text is None:
+        return known.do_lower_case
+    return arguments.read("do_lower_case", text)
+
+
+def _as_checkpoint(
+    model: Any,
+    config: modeling.BertConfig,
+    multi_label: bool | None,
+    known: text_reading.Reading,
+    vocab: str,
+    do_lower_case: bool | None,
+) -> opened.Checkpoint:
+    """Returns what the model holds as a checkpoint in memory."""
+    if multi_label is not None:
+        problem = modeling.MULTI_LABEL if multi_label else None
+        config = dataclasses.replace(config, problem_type=problem)
+    variables = {v.path: v for v in model.variables}
+
+    def read(names: Sequence[str]) -> dict[str, np.ndarray]:
+        return {name: np.asarray(variables[name], np.float32) for name in names}
+
+    path = f"{type(model).__name__} {model.name!r}"
+    # How vectors are made of it may be said beside an encoder's weights.
+    if sentence_transformers.find(known.path):
+        path = known.path
+    shapes: Mapping[str, tuple[int, ...]] = {
+        name: tuple(variable.shape) for name, variable in variables.items()
+    }
+    return opened.Checkpoint(
+        path,
+        "keras",
+        shapes,
+        read,
+        config=config,
+        vocab=vocab,
+        do_lower_case=do_lower_case,
+        labels=getattr(model, "labels", None),
+    )

@@ -1,0 +1,78 @@
+"""What a Keras model knows of the texts that it reads."""
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any, Self
+
+from bert_tf.api import paths
+from bert_tf.checkpoints import opened
+from bert_tf.errors import InputError
+from bert_tf.serving import opening
+from bert_tf.storage import kept_flags
+from bert_tf.tasks.squad import threshold
+
+# Of a run: what an export reads of them.
+_FLAGS = (
+    "do_lower_case",
+    "doc_stride",
+    "long_documents",
+    "max_answer_length",
+    "max_query_length",
+    "max_seq_length",
+    "n_best_size",
+    "null_score_diff_threshold",
+    "scheme",
+    "task_name",
+    "text_b_column",
+    "version_2_with_negative",
+    "window_stride",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """How the texts of a checkpoint became ids, for exports of raw text.
+
+    Attributes:
+        path: Of the checkpoint.
+        vocab: The text of its vocab.txt; None if it has none.
+        do_lower_case: Whether texts were lower-cased; None if it is not said.
+        flags: Of its run, as text by name; none if it is of no run.
+    """
+
+    path: str
+    vocab: str | None
+    do_lower_case: bool | None
+    flags: Mapping[str, str]
+
+    @classmethod
+    def of(cls, path: str, source: opened.Checkpoint) -> Self:
+        """Returns what a checkpoint says.
+
+        Args:
+            path: As the user gives it.
+            source: The checkpoint that it means.
+        """
+        folder = paths.run_of(path)
+        flags = _flags(folder) if folder else {}
+        return cls(path, source.vocab, source.do_lower_case, flags)
+
+    def to_config(self) -> dict[str, Any]:
+        """Returns what Keras writes, from which `cls(**config)` is made."""
+        return dataclasses.asdict(self)
+
+
+def _flags(folder: str) -> dict[str, str]:
+    texts = kept_flags.read(os.path.join(folder, opening.FLAGS_FILE))
+    # That it is empty says that there was one text: of no run it may be two.
+    flags = {"text_b_column": ""}
+    flags |= {name: texts[name] for name in _FLAGS if name in texts}
+    # The tuned number is in the folder, which may not be there any more.
+    if flags.get("null_score_diff_threshold") == "auto":
+        del flags["null_score_diff_threshold"]
+        with contextlib.suppress(InputError):
+            tuned = threshold.find("auto", True, folder).known()
+            flags["null_score_diff_threshold"] = str(tuned)
+    return flags

@@ -1,0 +1,84 @@
+"""Tiny Keras models, inputs for them, and what NumPy computes of both."""
+
+import dataclasses
+
+from bert_tf import modeling
+from bert_tf.api import models
+from tests import reference
+
+import keras
+import numpy as np
+
+DROPS = modeling.BertConfig(
+    vocab_size=40,
+    hidden_size=8,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=12,
+    type_vocab_size=2,
+)
+PLAIN = dataclasses.replace(
+    DROPS, hidden_dropout_prob=0, attention_probs_dropout_prob=0
+)
+INPUTS = reference.batch(PLAIN, rows=6)
+LABELS = np.arange(6) % 2
+ENTROPY = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+def classifier(config=PLAIN, **kwargs):
+    model = models.BertClassifier(
+        models.Bert(config), ["bad", "good"], **kwargs
+    )
+    reference.random_weights(model.variables)
+    return model
+
+
+def logits(model, inputs=INPUTS):
+    """Of a classifier in NumPy."""
+    weights = reference.weights_of(model.variables)
+    return reference.classify(model.bert.config, weights, inputs)
+
+
+def close(got, expected, tolerance=1e-5):
+    np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance)
+
+
+# Name of the class -> what it takes after the encoder.
+HEADS = {
+    "BertClassifier": (["bad", "good", "so so"],),
+    "BertTagger": (4,),
+    "BertSpanFinder": (),
+    "BertMultipleChoice": (),
+    "BertMaskedLM": (),
+    "BertNextSentence": (),
+    "BertPretrainer": (),
+}
+KINDS = ("Bert", *HEADS)
+
+
+def of_kind(kind):
+    """One of the eight classes, of random weights."""
+    model = models.Bert(PLAIN, name="mine")
+    if kind != "Bert":
+        made = getattr(models, kind)
+        model = made(models.Bert(PLAIN), *HEADS[kind], name="mine")
+    reference.random_weights(model.variables)
+    return model
+
+
+def inputs_of(kind):
+    """What a model of this class takes."""
+    if kind != "BertMultipleChoice":
+        return INPUTS
+    return {
+        name: np.stack([value, value[::-1]], axis=1)
+        for name, value in INPUTS.items()
+        if name != "masked_lm_positions"
+    }
+
+
+def outputs(model, inputs):
+    """All that a model returns, as a list of arrays."""
+    found = model(inputs)
+    return [np.asarray(x) for x in keras.tree.flatten(found)]

@@ -1,0 +1,241 @@
+"""Keras models from checkpoints of every format."""
+
+from bert_tf import heads, modeling
+from bert_tf.api import models
+from bert_tf.checkpoints import best, original, tf1_files
+from bert_tf.errors import InputError
+from tests import interop_samples as samples
+from tests import reference
+from tests.api import keras_models as tiny
+from tests.api import models as runs
+
+import numpy as np
+import pytest
+
+
+def _write(folder, model, labels=None):
+    """A checkpoint of the original with its files."""
+    folder.mkdir()
+    values = {v.path: v.numpy() for v in model.variables}
+    tf1_files.write(str(folder / original.PREFIX), values)
+    bert = getattr(model, "bert", model)
+    (folder / original.CONFIG).write_text(bert.config.to_json())
+    if labels:
+        text = "".join(f"{label}\n" for label in labels)
+        (folder / original.LABELS).write_text(text)
+    return folder
+
+
+class TestFromCheckpoint:
+    def test_encoder(self, tmp_path):
+        source = models.Bert(tiny.PLAIN)
+        reference.random_weights(source.variables)
+        path = _write(tmp_path / "base", source) / original.PREFIX
+        model = models.Bert.from_checkpoint(str(path), name="other")
+        for got, expected in zip(
+            model.variables, source.variables, strict=True
+        ):
+            assert got.path == expected.path
+            np.testing.assert_array_equal(got, expected)
+
+    def test_new_head_over_an_encoder(self, tmp_path, caplog):
+        source = models.Bert(tiny.PLAIN)
+        path = _write(tmp_path / "base", source)
+        with pytest.raises(
+            InputError, match=r"no classification head.*labels="
+        ):
+            models.BertClassifier.from_checkpoint(path)
+        model = models.BertClassifier.from_checkpoint(path, labels=["a", "b"])
+        assert model.labels == ("a", "b")
+        assert "output_bias, output_weights" in caplog.text
+        np.testing.assert_array_equal(
+            model.bert.embeddings.word_embeddings,
+            source.embeddings.word_embeddings,
+        )
+
+    def test_own_head_and_labels(self, tmp_path):
+        source = tiny.classifier()
+        path = _write(tmp_path / "tuned", source, source.labels)
+        for labels in (None, ["bad", "good"], 2):
+            model = models.BertClassifier.from_checkpoint(path, labels)
+            tiny.close(model(tiny.INPUTS), tiny.logits(source))
+        model = models.BertClassifier.from_checkpoint(path)
+        assert model.labels == ("bad", "good")
+
+    def test_head_of_other_labels_is_not_used(self, tmp_path, caplog):
+        source = tiny.classifier()
+        path = _write(tmp_path / "tuned", source, source.labels)
+        model = models.BertClassifier.from_checkpoint(path, ["good", "bad"])
+        assert "for other classes (bad, good): it is not used" in caplog.text
+        assert (model.output_weights != source.output_weights).numpy().all()
+
+    def test_config_file(self, tmp_path):
+        path = tmp_path / "bert_config.json"
+        path.write_text(tiny.PLAIN.to_json())
+        model = models.BertTagger.from_config_file(str(path), ["O", "B"])
+        assert (model.bert.config, model.labels) == (tiny.PLAIN, ("O", "B"))
+        assert models.Bert.from_config_file(str(path)).config == tiny.PLAIN
+
+
+# ---- Values, by who wrote the folder ----------------------------------------
+
+_SMALL = modeling.BertConfig(**samples.SMALL)
+
+
+class TestOriginal:
+    """Beside NumPy."""
+
+    def test_hidden_states(self, tmp_path):
+        source = models.Bert(_SMALL)
+        reference.random_weights(source.variables)
+        folder = _write(tmp_path / "base", source)
+        inputs = reference.batch(_SMALL)
+        expected = reference.encode(
+            _SMALL, reference.weights_of(source.variables), inputs
+        )
+        for path in (folder, folder / original.PREFIX):
+            found = models.Bert.from_checkpoint(path)(inputs)
+            tiny.close(found.embeddings, expected[0])
+            for layer, wanted in zip(found.layers, expected[1], strict=True):
+                tiny.close(layer, wanted)
+            tiny.close(found.pooled, expected[2])
+
+    def test_logits_of_pre_training(self, tmp_path):
+        source = models.BertPretrainer(models.Bert(_SMALL))
+        reference.random_weights(source.variables)
+        path = _write(tmp_path / "base", source)
+        inputs = reference.batch(_SMALL)
+        words, sentences = reference.pretrain(
+            _SMALL, reference.weights_of(source.variables), inputs
+        )
+        both = models.BertPretrainer.from_checkpoint(path)(inputs)
+        tiny.close(both[0], words, 2e-5)
+        tiny.close(both[1], sentences)
+        one = models.BertMaskedLM.from_checkpoint(path)(inputs)
+        tiny.close(one, words, 2e-5)
+        two = models.BertNextSentence.from_checkpoint(path)(inputs)
+        tiny.close(two, sentences)
+
+
+def _run_with_best(folder):
+    """Writes a run whose best weights are not its newest."""
+    run = runs.classifier_run(folder)
+    kept = best.Best(
+        str(run),
+        "eval_accuracy",
+        {
+            name: (run / name).read_text()
+            for name in ("vocab.txt", "bert_config.json", "labels.txt")
+        },
+    )
+    config = modeling.BertConfig.from_json_file(str(run / "bert_config.json"))
+    model = heads.BertClassifier(modeling.Bert(config), 2)
+    reference.random_weights(model.variables, seed=3)
+    kept.offer(5, {"eval_accuracy": 0.9}, model)
+    return run, model
+
+
+class TestRun:
+    """Beside NumPy."""
+
+    def test_best_weights_of_a_run(self, tmp_path):
+        run, source = _run_with_best(tmp_path / "run")
+        inputs = reference.batch(source.bert.config)
+        expected = tiny.logits(source, inputs)
+        for path in (run, run / "best"):
+            model = models.BertClassifier.from_checkpoint(path)
+            assert model.labels == ("negative", "positive")
+            tiny.close(model(inputs), expected)
+            known = model.bert.reading
+            assert known.flags["max_seq_length"] == "12"
+            assert known.vocab == (run / "vocab.txt").read_text()
+        newest = models.BertClassifier.from_checkpoint(run / "model.ckpt-7")
+        assert np.abs(newest(inputs) - expected).max() > 1e-3
+
+
+class TestHuggingFace:
+    """Beside transformers."""
+
+    @pytest.mark.parametrize(
+        ("kind", "architecture"),
+        [
+            ("Bert", "BertModel"),
+            ("BertClassifier", "BertForSequenceClassification"),
+            ("BertTagger", "BertForTokenClassification"),
+            ("BertSpanFinder", "BertForQuestionAnswering"),
+            ("BertMultipleChoice", "BertForMultipleChoice"),
+            ("BertNextSentence", "BertForNextSentencePrediction"),
+        ],
+    )
+    def test_values(self, tmp_path, kind, architecture):
+        theirs = pytest.importorskip(
+            "tests.checkpoints.test_huggingface",
+            reason="needs the extra `parity`",
+        )
+        made = theirs.make(architecture)
+        theirs.save(made, tmp_path)
+        assert (tmp_path / "model.safetensors").exists()
+        model = getattr(models, kind).from_checkpoint(tmp_path)
+        config = (model if kind == "Bert" else model.bert).config
+        head = getattr(model, "head", "encoder")
+        theirs.compare(model, head, made, samples.batch(config))
+
+    def test_masked_words_at_every_place(self, tmp_path):
+        theirs = pytest.importorskip(
+            "tests.checkpoints.test_huggingface",
+            reason="needs the extra `parity`",
+        )
+        made = theirs.make("BertForPreTraining")
+        theirs.save(made, tmp_path)
+        inputs = samples.batch(_SMALL)
+        places = np.arange(inputs["input_ids"].shape[1], dtype=np.int32)
+        inputs["masked_lm_positions"] = np.tile(
+            places, (len(inputs["input_ids"]), 1)
+        )
+        words, sentences = theirs.their_logits(made, inputs)
+        both = models.BertPretrainer.from_checkpoint(tmp_path)(inputs)
+        tiny.close(both[0], words)
+        tiny.close(both[1], sentences)
+        one = models.BertMaskedLM.from_checkpoint(tmp_path)(inputs)
+        tiny.close(one, words)
+
+
+class TestKerasHub:
+    """Beside KerasHub."""
+
+    @pytest.fixture
+    def theirs(self):
+        return pytest.importorskip(
+            "tests.checkpoints.test_keras_hub",
+            reason="needs the extra `keras_hub`",
+        )
+
+    def test_backbone(self, tmp_path, theirs):
+        backbone = theirs.backbone()
+        path = theirs.preset(backbone, tmp_path)
+        inputs = samples.batch(_SMALL)
+        found = models.Bert.from_checkpoint(path)(inputs)
+        expected = backbone(theirs.their_inputs(inputs))
+        tiny.close(found.sequence, expected["sequence_output"])
+        tiny.close(found.pooled, expected["pooled_output"])
+
+    def test_classifier(self, tmp_path, theirs):
+        classifier = theirs.keras_hub.models.BertTextClassifier(
+            theirs.backbone(), samples.NUM_LABELS
+        )
+        theirs.randomize(classifier)
+        path = theirs.preset(classifier, tmp_path)
+        model = models.BertClassifier.from_checkpoint(path)
+        inputs = samples.batch(_SMALL)
+        tiny.close(model(inputs), classifier(theirs.their_inputs(inputs)))
+
+    def test_masked_words(self, tmp_path, theirs):
+        finder = theirs.keras_hub.models.BertMaskedLM(theirs.backbone())
+        theirs.randomize(finder)
+        path = theirs.preset(finder, tmp_path)
+        inputs = samples.batch(_SMALL)
+        places = {"mask_positions": inputs["masked_lm_positions"]}
+        tiny.close(
+            models.BertMaskedLM.from_checkpoint(path)(inputs),
+            finder(theirs.their_inputs(inputs) | places),
+        )

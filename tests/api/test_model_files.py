@@ -1,0 +1,158 @@
+"""Keras models in files and in other models."""
+
+import json
+import subprocess
+import sys
+
+from bert_tf.api import models, text_reading
+from bert_tf.errors import InputError
+from tests import reference
+from tests.api import keras_models as tiny
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_LOAD = """
+import json, pathlib, sys
+from bert_tf.api import models
+import keras, numpy as np
+folder = pathlib.Path(sys.argv[1])
+for path in sorted(folder.glob("*.keras")):
+    model = keras.saving.load_model(path)
+    inputs = dict(np.load(folder / f"{path.stem}.inputs.npz"))
+    found = keras.tree.flatten(model(inputs))
+    np.savez(folder / f"{path.stem}.outputs.npz", *found)
+"""
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory):
+    """Class -> what a model answers, here and in a process that loads it."""
+    folder = tmp_path_factory.mktemp("keras")
+    here = {}
+    for kind in tiny.KINDS:
+        model, inputs = tiny.of_kind(kind), tiny.inputs_of(kind)
+        # A layer is saved in a model.
+        if kind == "Bert":
+            inputs = {"input_ids": inputs["input_ids"]}
+            columns = {"input_ids": keras.Input([None], dtype="int32")}
+            model = keras.Model(columns, model(columns).pooled)
+        model.save(folder / f"{kind}.keras")
+        np.savez(folder / f"{kind}.inputs.npz", **inputs)
+        here[kind] = tiny.outputs(model, inputs)
+    subprocess.run([sys.executable, "-c", _LOAD, folder], check=True)
+    found = {}
+    for kind, expected in here.items():
+        with np.load(folder / f"{kind}.outputs.npz") as file:
+            found[kind] = (expected, list(file.values()))
+    return found
+
+
+def _functional(inputs=("input_ids", "input_mask")):
+    columns = {
+        name: keras.Input([None], dtype="int32", name=name) for name in inputs
+    }
+    bert = models.Bert(tiny.PLAIN, name="text")
+    scores = keras.layers.Dense(1, name="score")(bert(columns).pooled)
+    model = keras.Model(columns, scores)
+    reference.random_weights(model.variables)
+    return model
+
+
+class TestFiles:
+    @pytest.mark.parametrize("kind", tiny.KINDS)
+    def test_loaded_in_a_fresh_process(self, fresh, kind):
+        expected, found = fresh[kind]
+        assert len(found) == len(expected)
+        for x, y in zip(found, expected, strict=True):
+            tiny.close(x, y)
+
+    @pytest.mark.parametrize("kind", tiny.HEADS)
+    def test_clone(self, kind):
+        model, inputs = tiny.of_kind(kind), tiny.inputs_of(kind)
+        copy = keras.models.clone_model(model)
+        assert type(copy) is type(model)
+        copy.set_weights(model.get_weights())
+        for x, y in zip(
+            tiny.outputs(copy, inputs),
+            tiny.outputs(model, inputs),
+            strict=True,
+        ):
+            tiny.close(x, y)
+
+    @pytest.mark.parametrize("kind", tiny.KINDS)
+    def test_config(self, kind):
+        model = tiny.of_kind(kind)
+        bert = model if kind == "Bert" else model.bert
+        bert.encoder.layers[0].trainable = False
+        bert.reading = text_reading.Reading(
+            "a/bert_model.ckpt", "a\nb\n", True, {"scheme": "BIO"}
+        )
+        config = model.get_config()
+        # Of what JSON has: a `.keras` file keeps it as such.
+        copy = type(model).from_config(json.loads(json.dumps(config)))
+        assert copy.get_config() == config
+        assert [(v.path, v.shape, v.trainable) for v in copy.variables] == [
+            (v.path, v.shape, v.trainable) for v in model.variables
+        ]
+        made = copy if kind == "Bert" else copy.bert
+        assert made.reading == bert.reading
+
+    def test_labels_and_names_are_kept(self, tmp_path):
+        model = tiny.classifier(name="mine")
+        model.save(tmp_path / "model.keras")
+        loaded = keras.saving.load_model(tmp_path / "model.keras")
+        assert (loaded.labels, loaded.name) == (("bad", "good"), "mine")
+        assert [v.path for v in loaded.variables] == [
+            v.path for v in model.variables
+        ]
+        tiny.close(loaded(tiny.INPUTS), tiny.logits(model))
+
+    def test_export(self, tmp_path):
+        model = tiny.classifier(tiny.DROPS)
+        model.export(str(tmp_path / "served"), verbose=False)
+        served = tf.saved_model.load(str(tmp_path / "served"))
+        for rows, length in ((6, 9), (2, 5)):
+            inputs = {
+                name: tf.constant(tiny.INPUTS[name][:rows, :length])
+                for name in ("input_ids", "input_mask", "segment_ids")
+            }
+            (got,) = served.signatures["serving_default"](**inputs).values()
+            tiny.close(
+                got,
+                tiny.logits(model, {k: v.numpy() for k, v in inputs.items()}),
+            )
+
+    def test_layer_of_a_functional_model(self, tmp_path):
+        model = _functional()
+        inputs = {n: tiny.INPUTS[n] for n in ("input_ids", "input_mask")}
+        zeros = {"segment_ids": np.zeros_like(tiny.INPUTS["segment_ids"])}
+        weights = reference.weights_of(model.variables)
+        # The names in the checkpoints, whatever the layer is called.
+        assert {n.split("/")[0] for n in weights} == {"bert", "score"}
+        _, _, pooled = reference.encode(tiny.PLAIN, weights, inputs | zeros)
+        expected = reference.dense(pooled, weights, "score")
+        tiny.close(model(inputs), expected)
+        model.save(tmp_path / "model.keras")
+        loaded = keras.saving.load_model(tmp_path / "model.keras")
+        tiny.close(loaded.predict(inputs, verbose=0), expected)
+        copy = keras.models.clone_model(model)
+        copy.set_weights(model.get_weights())
+        tiny.close(copy(inputs), expected)
+        model.compile("sgd", "mse")
+        model.fit(inputs, np.ones([6, 1]), verbose=0)
+        assert (np.abs(model(inputs) - expected) > 1e-4).any()
+
+    def test_drops_out_in_a_functional_model(self):
+        columns = {"input_ids": keras.Input([None], dtype="int32")}
+        model = keras.Model(columns, models.Bert(tiny.DROPS)(columns).pooled)
+        ids = {"input_ids": tiny.INPUTS["input_ids"]}
+        one, two = (model(ids, training=True) for _ in range(2))
+        assert (np.abs(one - two) > 1e-3).any()
+        np.testing.assert_array_equal(model(ids), model(ids))
+
+    def test_ids_as_keras_takes_them_by_default(self):
+        with pytest.raises(InputError, match=r"say dtype='int32' in keras.Inp"):
+            models.Bert(tiny.PLAIN)({"input_ids": keras.Input([None])})
