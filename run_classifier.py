@@ -311,7 +311,7 @@ def write_export(run, max_seq_length):
 
 
 def check_trained(folder, task, evaluate):
-    """Raises ValueError unless there is a trained model of these labels."""
+    """Raises InputError unless there is a trained model of these labels."""
     trained_models.check_labels(folder, task.labels)
     holds_out = evaluate and classification_flags.DEV_FRACTION.value
     source = fine_tuning_setup.check_trained(
@@ -321,7 +321,7 @@ def check_trained(folder, task, evaluate):
 
 
 def find_class_weights(folder, task, data_dir):
-    """Returns how much each class counts; ValueError for other labels."""
+    """Returns how much each class counts; InputError for other labels."""
     if tf1_files.latest(folder):  # which the run goes on from
         trained_models.check_labels(folder, task.labels)
     examples = classification.read_split(task, data_dir, "train")
@@ -376,8 +376,7 @@ def main(_):
         documents,
     )
     if work.train:
-        batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value
-        train(run, plan, class_weights, batch_size)
+        train(run, plan, class_weights, fine_tuning_flags.EVAL_BATCH_SIZE.value)
     if plan.check_only:
         fine_tuning_setup.report_check(run, "classification", length)
         return
