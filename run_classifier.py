@@ -165,7 +165,7 @@ _RECORD_FILES = {
 
 
 def splits_to_read(task, data_dir, work):
-    """Lists the splits that the run reads; ValueError if the task has none."""
+    """Lists the splits that the run reads; InputError if the task has none."""
     splits = []
     if work.train:
         classification.check_split(task, "train")
