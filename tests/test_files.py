@@ -9,37 +9,15 @@ import os
 import pathlib
 import resource
 import stat
-import subprocess
-import sys
-import textwrap
 import threading
 
 from bert_tf import files
 from bert_tf.storage import file_systems, run_lock
-from tests import small_disks
+from tests import processes, small_disks
 
 import numpy as np
 import pytest
 import tensorflow as tf
-
-_ROOT = pathlib.Path(__file__).resolve().parents[1]
-
-
-def _start(text, *arguments):
-    """Starts a Python process."""
-    return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(text), *map(str, arguments)],
-        cwd=_ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def _run(text, *arguments):
-    process = _start(text, *arguments)
-    output, errors = process.communicate(timeout=60)
-    return process.returncode, output, errors
 
 
 @pytest.fixture(params=["", "file://"], ids=["path", "address"])
@@ -171,7 +149,7 @@ _WRITER = """
 
 class TestOtherProcesses:
     def test_what_a_killed_one_left_is_replaced(self, tmp_path):
-        writer = _start(_WRITER, tmp_path / "a")
+        writer = processes.start(_WRITER, tmp_path / "a")
         assert writer.stdout.readline() == "writes\n"
         writer.kill()
         writer.communicate()
@@ -181,7 +159,7 @@ class TestOtherProcesses:
         assert (tmp_path / "a").read_text() == "whole"
 
     def test_a_second_one_is_refused(self, tmp_path):
-        writer = _start(_WRITER, tmp_path / "a")
+        writer = processes.start(_WRITER, tmp_path / "a")
         assert writer.stdout.readline() == "writes\n"
         message = (
             rf"^Another process writes {tmp_path}/a: process {writer.pid} on "
@@ -232,7 +210,7 @@ class TestOtherProcesses:
                 assert data in (b"a" * 3_000_000, b"b" * 3_000_000)
                 assert os.listdir(sys.argv[1]) == ["a"]
         """
-        code, output, errors = _run(text, tmp_path)
+        code, output, errors = processes.run(text, tmp_path)
         assert code == 0, output + errors
 
 
@@ -399,7 +377,7 @@ class TestNewFolder:
         assert not list(tmp_path.iterdir())
 
     def test_what_a_killed_process_left_goes(self, tmp_path):
-        writer = _start(
+        writer = processes.start(
             """
             import pathlib, sys, time
             from bert_tf import files
@@ -483,4 +461,4 @@ def test_it_starts_fast():
         "import sys; assert 'tensorflow' not in sys.modules; "
         "print(time.process_time() - t)"
     )
-    assert min(float(_run(code)[1]) for _ in range(3)) < 0.15
+    assert min(float(processes.run(code)[1]) for _ in range(3)) < 0.15

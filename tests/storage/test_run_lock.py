@@ -8,25 +8,21 @@ import functools
 import json
 import logging
 import os
-import pathlib
 import re
 import signal
 import socket
-import subprocess
-import sys
 import textwrap
 import threading
 import time
 
 from bert_tf.storage import file_systems, lock_file, run_lock
 from bert_tf.storage.lock_file import Holder
-from tests import small_disks
+from tests import processes, small_disks
 
 import pytest
 import tensorflow as tf
 from absl import logging as absl_logging
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
 # As on a disk that knows no locks.
 _NO_LOCKS = """
     import errno, fcntl
@@ -43,23 +39,6 @@ def _log(caplog):
     absl_logging.set_verbosity(absl_logging.INFO)
 
 
-def _start(text, *arguments):
-    """Starts a Python process."""
-    return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(text), *map(str, arguments)],
-        cwd=_ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def _run(text, *arguments):
-    process = _start(text, *arguments)
-    output, errors = process.communicate(timeout=60)
-    return process.returncode, output, errors
-
-
 _HOLD = """
     import sys, time
     from bert_tf.storage import run_lock
@@ -74,7 +53,7 @@ _HOLD = """
 def _holding(folder, *times, before=""):
     """A process that holds the lock."""
     text = textwrap.dedent(before) + textwrap.dedent(_HOLD)
-    process = _start(text, folder, *times)
+    process = processes.start(text, folder, *times)
     try:
         assert process.stdout.readline() == "held\n"
         yield process
@@ -149,7 +128,7 @@ _PAIRS = """
 
 
 def test_two_at_once_are_never_both_within(tmp_path):
-    code, output, errors = _run(_PAIRS, tmp_path, 20, 0)
+    code, output, errors = processes.run(_PAIRS, tmp_path, 20, 0)
     assert code == 0, output + errors
     rounds = output.splitlines()
     # Some came while the other held it, some after.
@@ -159,7 +138,7 @@ def test_two_at_once_are_never_both_within(tmp_path):
 
 def test_two_at_once_without_locks_of_files(tmp_path):
     text = textwrap.dedent(_NO_LOCKS) + textwrap.dedent(_PAIRS)
-    code, output, errors = _run(text, tmp_path, 8, 0.15)
+    code, output, errors = processes.run(text, tmp_path, 8, 0.15)
     assert code == 0, output + errors
     assert len(output.splitlines()) == 8
 
@@ -243,7 +222,7 @@ def test_nothing_is_left(tmp_path, end, code):
         assert os.listdir(folder) == ["lock"]
         {end}
     """
-    got, _, errors = _run(text, tmp_path)
+    got, _, errors = processes.run(text, tmp_path)
     assert got == code, errors
     assert not list(tmp_path.iterdir())
 
@@ -301,7 +280,7 @@ _KILLED = """
 
 
 def test_killed_anywhere(tmp_path):
-    code, output, errors = _run(_KILLED, tmp_path)
+    code, output, errors = processes.run(_KILLED, tmp_path)
     assert code == 0, output + errors
 
 
@@ -375,7 +354,7 @@ _PARENT = """
 
 
 def test_the_child_of_a_killed_holder_is_waited_for(tmp_path, caplog):
-    parent = _start(_PARENT, tmp_path)
+    parent = processes.start(_PARENT, tmp_path)
     assert parent.stdout.readline() == "held\n"
     parent.kill()
     parent.communicate()
@@ -653,7 +632,7 @@ def test_who_is_interrupted_while_it_takes_it_leaves_nothing(tmp_path):
         run_lock.hold(sys.argv[1], settle=30)
     """
     text = textwrap.dedent(_NO_LOCKS) + textwrap.dedent(text)
-    code, _, errors = _run(text, tmp_path)
+    code, _, errors = processes.run(text, tmp_path)
     assert code == -signal.SIGINT, errors
     assert not list(tmp_path.iterdir())
 
@@ -733,4 +712,4 @@ def test_it_starts_fast():
         "import sys; assert 'tensorflow' not in sys.modules; "
         "print(time.process_time() - t)"
     )
-    assert min(float(_run(code)[1]) for _ in range(3)) < 0.15
+    assert min(float(processes.run(code)[1]) for _ in range(3)) < 0.15
