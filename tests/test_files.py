@@ -1,4 +1,4 @@
-"""Whole or not at all, by real processes and real disks."""
+"""Whole or not at all, by real processes."""
 
 import errno
 import fcntl
@@ -7,39 +7,15 @@ import io
 import json
 import os
 import pathlib
-import resource
 import stat
-import subprocess
-import sys
-import textwrap
 import threading
 
 from bert_tf import files
-from bert_tf.storage import file_systems, run_lock
-from tests import small_disks
+from bert_tf.storage import run_lock
+from tests import processes
 
 import numpy as np
 import pytest
-import tensorflow as tf
-
-_ROOT = pathlib.Path(__file__).resolve().parents[1]
-
-
-def _start(text, *arguments):
-    """Starts a Python process."""
-    return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(text), *map(str, arguments)],
-        cwd=_ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def _run(text, *arguments):
-    process = _start(text, *arguments)
-    output, errors = process.communicate(timeout=60)
-    return process.returncode, output, errors
 
 
 @pytest.fixture(params=["", "file://"], ids=["path", "address"])
@@ -171,7 +147,7 @@ _WRITER = """
 
 class TestOtherProcesses:
     def test_what_a_killed_one_left_is_replaced(self, tmp_path):
-        writer = _start(_WRITER, tmp_path / "a")
+        writer = processes.start(_WRITER, tmp_path / "a")
         assert writer.stdout.readline() == "writes\n"
         writer.kill()
         writer.communicate()
@@ -181,7 +157,7 @@ class TestOtherProcesses:
         assert (tmp_path / "a").read_text() == "whole"
 
     def test_a_second_one_is_refused(self, tmp_path):
-        writer = _start(_WRITER, tmp_path / "a")
+        writer = processes.start(_WRITER, tmp_path / "a")
         assert writer.stdout.readline() == "writes\n"
         message = (
             rf"^Another process writes {tmp_path}/a: process {writer.pid} on "
@@ -232,107 +208,8 @@ class TestOtherProcesses:
                 assert data in (b"a" * 3_000_000, b"b" * 3_000_000)
                 assert os.listdir(sys.argv[1]) == ["a"]
         """
-        code, output, errors = _run(text, tmp_path)
+        code, output, errors = processes.run(text, tmp_path)
         assert code == 0, output + errors
-
-
-# ---- Disks ------------------------------------------------------------------
-
-
-class TestFullDisk:
-    @pytest.mark.parametrize("prefix", ["", "file://"])
-    @pytest.mark.parametrize("before", [None, b"old"])
-    def test_files(self, tmp_path, prefix, before):
-        with small_disks.mounted(tmp_path / "disk", 64) as disk:
-            if before:
-                (disk / "a").write_bytes(before)
-            with pytest.raises(OSError) as error:
-                files.write_bytes(f"{prefix}{disk}/a", b"x" * 200_000)
-            assert str(error.value) == (
-                f"Cannot write {prefix}{disk}/a: No space left on device"
-            )
-            if not prefix:
-                assert error.value.errno == errno.ENOSPC
-            left = {path.name: path.read_bytes() for path in disk.iterdir()}
-            assert left == ({"a": before} if before else {})
-
-    @pytest.mark.parametrize("size", [100, 10_000, 3_000_000])
-    def test_numpy_says_it_too(self, tmp_path, size):
-        # Into a file of its own its error has no number.
-        with small_disks.mounted(tmp_path / "disk", 8) as disk:
-            (disk / "more").write_bytes(b"x" * 4096)
-            with (
-                pytest.raises(OSError, match="a: No space left") as error,
-                files.new_file(disk / "a") as file,
-            ):
-                file.write(b"x" * 4000)
-                np.save(file, np.zeros(size))
-            assert error.value.errno == errno.ENOSPC
-            assert os.listdir(disk) == ["more"]
-
-    def test_a_limit_of_the_size(self, tmp_path):
-        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
-        try:
-            with pytest.raises(OSError) as error:
-                files.write_text(tmp_path / "a", "x" * 65)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        assert str(error.value) == f"Cannot write {tmp_path}/a: File too large"
-        assert error.value.errno == errno.EFBIG
-        assert not list(tmp_path.iterdir())
-
-    def test_errors_of_others_keep_their_words(self, tmp_path):
-        with (
-            pytest.raises(OSError, match=r"^\[Errno 5\] elsewhere$"),
-            files.new_file(tmp_path / "a"),
-        ):
-            raise OSError(errno.EIO, "elsewhere")
-        with pytest.raises(FileNotFoundError, match="'input'"):
-            files.write_lines(tmp_path / "a", open("input"))  # noqa: SIM115
-        assert not list(tmp_path.iterdir())
-
-    @pytest.mark.parametrize("prefix", ["", "file://"])
-    def test_folders(self, tmp_path, prefix):
-        with small_disks.mounted(tmp_path / "disk", 64) as disk:
-            path = f"{prefix}{disk}/a"
-            with (
-                pytest.raises(OSError, match="No space left") as error,
-                files.new_folder(path) as new,
-            ):
-                files.write_text(f"{new}/small", "x")
-                files.write_bytes(f"{new}/large", b"x" * 200_000)
-            assert ".tmp" not in str(error.value)
-            assert path in str(error.value)
-            assert not list(disk.iterdir())
-
-
-class TestPlaces:
-    def test_no_such_folder(self, tmp_path):
-        message = f"^Cannot write {tmp_path}/none/a: No such file or directory$"
-        with pytest.raises(FileNotFoundError, match=message):
-            files.write_text(tmp_path / "none" / "a", "")
-
-    def test_a_folder(self, folder, tmp_path):
-        (tmp_path / "a").mkdir()
-        with pytest.raises((IsADirectoryError, OSError), match="a"):
-            files.write_text(f"{folder}/a", "")
-        assert os.listdir(tmp_path) == ["a"]
-
-    def test_read_only_disk(self, tmp_path):
-        with small_disks.mounted(tmp_path / "disk", 8, read_only=True) as disk:
-            message = f"^Cannot write {disk}/a: Read-only file system$"
-            with pytest.raises(OSError, match=message):
-                files.write_text(disk / "a", "")
-
-    def test_no_permission(self, tmp_path):
-        tmp_path.chmod(0o500)
-        if os.access(tmp_path, os.W_OK):
-            pytest.skip("root may write everywhere")
-        message = f"^Cannot write {tmp_path}/a: Permission denied$"
-        with pytest.raises(PermissionError, match=message):
-            files.write_text(tmp_path / "a", "")
-        tmp_path.chmod(0o700)
 
 
 # ---- Folders ----------------------------------------------------------------
@@ -399,7 +276,7 @@ class TestNewFolder:
         assert not list(tmp_path.iterdir())
 
     def test_what_a_killed_process_left_goes(self, tmp_path):
-        writer = _start(
+        writer = processes.start(
             """
             import pathlib, sys, time
             from bert_tf import files
@@ -457,24 +334,7 @@ def test_leftovers_of_no_folder(folder):
     files.remove_leftovers(f"{folder}/none", ["a"])
 
 
-# ---- What is beneath --------------------------------------------------------
-
-
-def test_an_errors_kind_and_number_stay():
-    error = file_systems.with_text(OSError(errno.EACCES, "x", "file"), "text")
-    assert type(error) is PermissionError
-    assert (str(error), error.errno) == ("text", errno.EACCES)
-    error = file_systems.with_text(OSError("x"), "text")
-    assert (type(error), str(error), error.errno) == (OSError, "text", None)
-
-
-def test_errors_of_tensorflow_that_name_no_file_of_ours_stay(tmp_path):
-    error = tf.errors.InvalidArgumentError(None, None, "shapes differ")
-    with (
-        pytest.raises(tf.errors.InvalidArgumentError),
-        files.naming(f"{tmp_path}/a", f"{tmp_path}/a.tmp"),
-    ):
-        raise error
+# ---- Imports ----------------------------------------------------------------
 
 
 def test_it_starts_fast():
@@ -483,4 +343,4 @@ def test_it_starts_fast():
         "import sys; assert 'tensorflow' not in sys.modules; "
         "print(time.process_time() - t)"
     )
-    assert min(float(_run(code)[1]) for _ in range(3)) < 0.15
+    assert min(float(processes.run(code)[1]) for _ in range(3)) < 0.15

@@ -24,13 +24,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+_VOCABULARY = word_pieces.WordPiece(tuple(VOCAB), True)
+
 
 def _classifier():
     model = heads.BertClassifier(modeling.Bert(CONFIG), len(LABELS))
     return saved_model.classifier(
         model,
         CONFIG,
-        word_pieces.WordPiece(tuple(VOCAB), True),
+        _VOCABULARY,
         LABELS,
         MAX_SEQ_LENGTH,
         True,
@@ -40,7 +42,7 @@ def _classifier():
 def _next_sentence():
     model = heads.BertNextSentence(modeling.Bert(CONFIG))
     return next_sentence.next_sentence(
-        model, CONFIG, word_pieces.WordPiece(tuple(VOCAB), True), MAX_SEQ_LENGTH
+        model, CONFIG, _VOCABULARY, MAX_SEQ_LENGTH
     )
 
 
@@ -49,7 +51,7 @@ def _encoder():
     choice = feature_layers.Choice("last")
     return features_model.extractor(
         model,
-        word_pieces.WordPiece(tuple(VOCAB), True),
+        _VOCABULARY,
         MAX_SEQ_LENGTH,
         choice,
         "mean",
@@ -61,7 +63,7 @@ def _span():
     return squad_model.span_finder(
         model,
         CONFIG,
-        word_pieces.WordPiece(tuple(VOCAB), True),
+        _VOCABULARY,
         LAYOUT,
         SEARCH,
         None,
@@ -70,9 +72,7 @@ def _span():
 
 def _multiple_choice():
     model = heads.BertMultipleChoice(modeling.Bert(CONFIG))
-    return choice_model.chooser(
-        model, CONFIG, word_pieces.WordPiece(tuple(VOCAB), True), MAX_SEQ_LENGTH
-    )
+    return choice_model.chooser(model, CONFIG, _VOCABULARY, MAX_SEQ_LENGTH)
 
 
 def _masked_lm():
@@ -80,7 +80,7 @@ def _masked_lm():
     return masked_words_model.masked_words_finder(
         model,
         CONFIG,
-        word_pieces.WordPiece(tuple(VOCAB), True),
+        _VOCABULARY,
         MAX_SEQ_LENGTH,
         2,
     )
@@ -91,7 +91,7 @@ def _tagging():
     return tagging_model.tagger(
         model,
         CONFIG,
-        word_pieces.WordPiece(tuple(VOCAB), True),
+        _VOCABULARY,
         LABELS,
         "none",
         MAX_SEQ_LENGTH,

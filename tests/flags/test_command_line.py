@@ -1,4 +1,4 @@
-"""How scripts end, and flag files."""
+"""How scripts start, end and log."""
 
 import json
 import pathlib
@@ -7,12 +7,10 @@ import signal
 import subprocess
 import sys
 
-from bert_tf.flags import flagfiles
 from tests import scripts
 
 import pytest
 import tensorflow as tf
-from absl import flags
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -314,139 +312,6 @@ def test_long_lines_are_broken_between_words(tmp_path):
     assert lines[-3] == " " * 9 + "x" * 200
     assert " ".join(lines[:-2]).split()[1:] == ["word"] * 60 + ["x" * 200]
     assert lines[-2][9:] == "short" and lines[-1] == "  as it is"
-
-
-# ---- Flag files -------------------------------------------------------------
-
-
-def _define(values=()):
-    """The flags of a script, parsed from `values`."""
-    script = flags.FlagValues()
-
-    def define(function, *arguments, **options):
-        function(*arguments, "Help.", flag_values=script, **options)
-
-    define(flags.DEFINE_string, "input_file", None)
-    define(flags.DEFINE_string, "label", "a default")
-    define(flags.DEFINE_list, "labels", None)
-    define(flags.DEFINE_bool, "do_train", False)
-    define(flags.DEFINE_bool, "normalize", False)  # begins with "no"
-    define(flags.DEFINE_integer, "max_seq_length", 128)
-    define(flags.DEFINE_float, "learning_rate", 5e-5)
-    define(flags.DEFINE_enum, "dtype", "float32", ["float32", "bfloat16"])
-    script(["script.py", *values])
-    for name in script:
-        script.register_key_flag_for_module("script.py", script[name])
-    return script
-
-
-@pytest.fixture
-def use(monkeypatch):
-    """Makes the flags of a command line those of the running script."""
-
-    def use(*values):
-        monkeypatch.setattr(flags, "FLAGS", _define(values))
-        monkeypatch.setattr(sys, "argv", ["script.py", *values])
-        return flags.FLAGS
-
-    return use
-
-
-_COMMANDS = [
-    [],
-    ["--do_train", "--normalize"],
-    ["--nodo_train", "--nonormalize"],
-    ["--do_train=true", "--normalize=false"],
-    ["--input_file=/data/my texts/*.txt"],
-    ["--input_file=a=b", "--label=--do_train"],
-    ["--label=", "--labels="],
-    ["--labels=negative,positive", "--max_seq_length=64"],
-    ['--labels="not, so bad","#1",good one'],
-    ["--label=# no comment", "--input_file=//host/share"],
-    ["--label=Ünïcode 标签", "--learning_rate=2e-05", "--dtype=bfloat16"],
-    ['--label="quoted"', "--input_file=gs://b/wiki-?[0-9]*.tfrecord"],
-]
-
-
-class TestFlagfile:
-    @pytest.mark.parametrize("command", _COMMANDS, ids=" ".join)
-    def test_repeats_the_run(self, tmp_path, use, command):
-        path = tmp_path / "flags.txt"
-        before = use(*command).flag_values_dict()
-        flagfiles.write_flagfile(str(path))
-        after = use(f"--flagfile={path}").flag_values_dict()
-        ours = before.keys() - {"flagfile", "undefok"}
-        assert {n: after[n] for n in ours} == {n: before[n] for n in ours}
-        # The second file says what the first did, but for the time.
-        first = flagfiles.read_flagfile(str(path))
-        flagfiles.write_flagfile(str(path))
-        assert flagfiles.read_flagfile(str(path)) == first
-
-    def test_values_as_text(self, tmp_path, use):
-        path = str(tmp_path / "flags.txt")
-        use("--normalize", "--labels=a,b", "--label=x = y")
-        flagfiles.write_flagfile(path)
-        assert flagfiles.read_flagfile(path) == {
-            "do_train": "false",
-            "dtype": "float32",
-            "label": "x = y",
-            "labels": "a,b",
-            "learning_rate": "5e-05",
-            "max_seq_length": "128",
-            "normalize": "true",
-        }
-
-    def test_opens_with_its_command(self, tmp_path, use):
-        path = tmp_path / "flags.txt"
-        use()
-        flagfiles.write_flagfile(str(path))
-        lines = path.read_text().splitlines()
-        assert lines[0] == f"# python script.py --flagfile={path}"
-        assert [path.name for path in tmp_path.iterdir()] == ["flags.txt"]
-
-    def test_own_lines_may_be_short(self, tmp_path):
-        path = tmp_path / "flags.txt"
-        path.write_text("# note\n\n--do_train\n--label=a=b\n")
-        assert flagfiles.read_flagfile(str(path)) == {
-            "do_train": "",
-            "label": "a=b",
-        }
-
-
-class TestCheckSameRun:
-    @pytest.fixture
-    def path(self, tmp_path, use):
-        path = str(tmp_path / "flags.txt")
-        use("--max_seq_length=64", "--do_train")
-        flagfiles.write_flagfile(path)
-        return path
-
-    def test_same_flags(self, path, use, caplog):
-        use("--do_train=true", "--max_seq_length=64")
-        flagfiles.check_same_run(path, ["max_seq_length", "do_train"])
-        assert not caplog.messages
-
-    def test_no_file(self, tmp_path, use):
-        use()
-        flagfiles.check_same_run(str(tmp_path / "none.txt"), ["label"])
-
-    def test_other_identity(self, path, use, tmp_path):
-        use("--max_seq_length=128", "--do_train", "--input_file=x")
-        with pytest.raises(ValueError) as caught:
-            flagfiles.check_same_run(path, ["max_seq_length", "input_file"])
-        text = str(caught.value)
-        assert f"{tmp_path} holds another run" in text
-        assert "max_seq_length was 64 and is 128" in text
-        assert "input_file was None and is x" in text
-        assert "output_dir" in text
-
-    def test_other_detail_is_logged(self, path, use, caplog):
-        use("--max_seq_length=64", "--nodo_train", "--label=new")
-        flagfiles.check_same_run(path, ["max_seq_length"])
-        assert [message.partition(": ")[2] for message in caplog.messages] == [
-            "do_train was true and is false",
-            "label was a default and is new",
-        ]
 
 
 def test_file_errors_are_tensorflows():

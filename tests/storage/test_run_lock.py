@@ -1,39 +1,24 @@
-"""One process in a folder, by real processes and real locks."""
+"""One process in a folder, by real processes, locks and disks."""
 
-import contextlib
 import dataclasses
 import errno
 import fcntl
-import functools
 import json
 import logging
 import os
-import pathlib
 import re
 import signal
 import socket
-import subprocess
-import sys
 import textwrap
 import threading
 import time
 
 from bert_tf.storage import file_systems, lock_file, run_lock
 from bert_tf.storage.lock_file import Holder
-from tests import small_disks
+from tests import held_locks, processes, small_disks
 
 import pytest
-import tensorflow as tf
 from absl import logging as absl_logging
-
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
-# As on a disk that knows no locks.
-_NO_LOCKS = """
-    import errno, fcntl
-    def flock(*_):
-        raise OSError(errno.ENOLCK, "No locks available")
-    fcntl.flock = flock
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -41,68 +26,6 @@ def _log(caplog):
     caplog.set_level(logging.INFO)
     # absl's own level stands before Python's.
     absl_logging.set_verbosity(absl_logging.INFO)
-
-
-def _start(text, *arguments):
-    """Starts a Python process."""
-    return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(text), *map(str, arguments)],
-        cwd=_ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def _run(text, *arguments):
-    process = _start(text, *arguments)
-    output, errors = process.communicate(timeout=60)
-    return process.returncode, output, errors
-
-
-_HOLD = """
-    import sys, time
-    from bert_tf.storage import run_lock
-    times = dict(zip(("renew", "lease", "settle"), map(float, sys.argv[2:])))
-    lock = run_lock.hold(sys.argv[1], what="trains", **times)
-    print("held", flush=True)
-    time.sleep(60)
-"""
-
-
-@contextlib.contextmanager
-def _holding(folder, *times, before=""):
-    """A process that holds the lock."""
-    text = textwrap.dedent(before) + textwrap.dedent(_HOLD)
-    process = _start(text, folder, *times)
-    try:
-        assert process.stdout.readline() == "held\n"
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def _elsewhere(**values):
-    """A process on another machine."""
-    here = Holder.here("trains")
-    return dataclasses.replace(here, host="far", boot="its own", **values)
-
-
-def _named(folder):
-    """Whom the file names."""
-    holder = lock_file.holder(f"{folder}/lock")
-    assert holder is not None
-    return holder
-
-
-def _leave(folder, holder, age=0.0):
-    """Leaves the file of a holder, renewed so many seconds ago."""
-    path = folder / "lock"
-    path.write_bytes(holder.encode(0))
-    then = time.time() - age
-    os.utime(path, (then, then))
-    return path
 
 
 # ---- Two at once ------------------------------------------------------------
@@ -149,7 +72,7 @@ _PAIRS = """
 
 
 def test_two_at_once_are_never_both_within(tmp_path):
-    code, output, errors = _run(_PAIRS, tmp_path, 20, 0)
+    code, output, errors = processes.run(_PAIRS, tmp_path, 20, 0)
     assert code == 0, output + errors
     rounds = output.splitlines()
     # Some came while the other held it, some after.
@@ -158,8 +81,8 @@ def test_two_at_once_are_never_both_within(tmp_path):
 
 
 def test_two_at_once_without_locks_of_files(tmp_path):
-    text = textwrap.dedent(_NO_LOCKS) + textwrap.dedent(_PAIRS)
-    code, output, errors = _run(text, tmp_path, 8, 0.15)
+    text = textwrap.dedent(held_locks.NO_LOCKS) + textwrap.dedent(_PAIRS)
+    code, output, errors = processes.run(text, tmp_path, 8, 0.15)
     assert code == 0, output + errors
     assert len(output.splitlines()) == 8
 
@@ -167,14 +90,16 @@ def test_two_at_once_without_locks_of_files(tmp_path):
 # ---- One that runs ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("before", ["", _NO_LOCKS], ids=["locks", "no locks"])
+@pytest.mark.parametrize(
+    "before", ["", held_locks.NO_LOCKS], ids=["locks", "no locks"]
+)
 def test_a_running_holder_is_named_in_one_line(
     tmp_path, monkeypatch, caplog, before
 ):
     if before:
         monkeypatch.setattr(fcntl, "flock", _no_locks)
     folder = tmp_path / "run"
-    with _holding(folder, 10, 45, 0.1, before=before) as process:
+    with held_locks.holding(folder, 10, 45, 0.1, before=before) as process:
         began = time.monotonic()
         with pytest.raises(run_lock.HeldError) as refused:
             run_lock.hold(folder)
@@ -243,14 +168,14 @@ def test_nothing_is_left(tmp_path, end, code):
         assert os.listdir(folder) == ["lock"]
         {end}
     """
-    got, _, errors = _run(text, tmp_path)
+    got, _, errors = processes.run(text, tmp_path)
     assert got == code, errors
     assert not list(tmp_path.iterdir())
 
 
 def test_a_file_of_another_is_not_removed(tmp_path):
     lock = run_lock.hold(tmp_path)
-    path = _leave(tmp_path, _elsewhere())
+    path = held_locks.leave(tmp_path, held_locks.elsewhere())
     lock.release()
     assert path.exists()
 
@@ -259,16 +184,18 @@ def test_a_file_of_another_is_not_removed(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-@pytest.mark.parametrize("before", ["", _NO_LOCKS], ids=["locks", "no locks"])
+@pytest.mark.parametrize(
+    "before", ["", held_locks.NO_LOCKS], ids=["locks", "no locks"]
+)
 def test_a_killed_holder_is_replaced_at_once(
     tmp_path, monkeypatch, caplog, before, number
 ):
     if before:
         monkeypatch.setattr(fcntl, "flock", _no_locks)
-    with _holding(tmp_path, 10, 45, 0.1, before=before) as process:
+    with held_locks.holding(tmp_path, 10, 45, 0.1, before=before) as process:
         # It is not waited for: to the system it is there still.
         process.send_signal(number)
-        while _named(tmp_path).runs:
+        while held_locks.named(tmp_path).runs:
             time.sleep(0.01)
         began = time.monotonic()
         with run_lock.hold(tmp_path, settle=0.1):
@@ -301,7 +228,7 @@ _KILLED = """
 
 
 def test_killed_anywhere(tmp_path):
-    code, output, errors = _run(_KILLED, tmp_path)
+    code, output, errors = processes.run(_KILLED, tmp_path)
     assert code == 0, output + errors
 
 
@@ -315,7 +242,9 @@ def test_a_number_that_came_again_is_another_process(
     assert ours.runs
     if ours.started is None:
         pytest.skip("this system does not tell when a process started")
-    _leave(tmp_path, dataclasses.replace(ours, started=ours.started - 1))
+    held_locks.leave(
+        tmp_path, dataclasses.replace(ours, started=ours.started - 1)
+    )
     with run_lock.hold(tmp_path, settle=0.1):
         pass
     assert not list(tmp_path.iterdir())
@@ -323,7 +252,7 @@ def test_a_number_that_came_again_is_another_process(
 
 def test_a_copied_folder_is_free(tmp_path, caplog):
     # Its file names a process that runs, and has locked another file.
-    _leave(tmp_path, Holder.here("trains"))
+    held_locks.leave(tmp_path, Holder.here("trains"))
     with run_lock.hold(tmp_path):
         assert "has let go of it: going on in its place" in caplog.text
 
@@ -343,7 +272,7 @@ def test_a_file_that_names_nobody_is_replaced(
         monkeypatch.setattr(fcntl, "flock", _no_locks)
     (tmp_path / "lock").write_bytes(data)
     with run_lock.hold(tmp_path, settle=0.05):
-        assert _named(tmp_path).process == os.getpid()
+        assert held_locks.named(tmp_path).process == os.getpid()
     assert not list(tmp_path.iterdir())
 
 
@@ -375,7 +304,7 @@ _PARENT = """
 
 
 def test_the_child_of_a_killed_holder_is_waited_for(tmp_path, caplog):
-    parent = _start(_PARENT, tmp_path)
+    parent = processes.start(_PARENT, tmp_path)
     assert parent.stdout.readline() == "held\n"
     parent.kill()
     parent.communicate()
@@ -394,289 +323,6 @@ def test_the_child_of_a_killed_holder_is_waited_for(tmp_path, caplog):
     assert f"Process {parent.pid} on host" in caplog.text
     locks[0].release()
     assert os.listdir(tmp_path) == ["end"]
-
-
-# ---- Other machines ---------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _renewing(path, every, holder=None):
-    """Another machine, which renews its lock; as a bucket's with a holder."""
-    ended = threading.Event()
-
-    def renew():
-        count = 0
-        while not ended.wait(every):
-            count += 1
-            if holder:
-                lock_file.write(str(path), holder.encode(count))
-            else:
-                os.utime(path)
-
-    thread = threading.Thread(target=renew)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-
-
-def test_one_that_renews_elsewhere_is_refused_when_it_is_seen(tmp_path, caplog):
-    path = _leave(tmp_path, _elsewhere(process=12))
-    message = "in use: process 12 on host far trains there since"
-    with (
-        _renewing(path, 0.3),
-        pytest.raises(run_lock.HeldError, match=message),
-    ):
-        run_lock.hold(tmp_path, lease=5)
-    assert re.search(
-        rf"Process 12 on host far, which holds {tmp_path} since .*, may have "
-        "ended: waiting for at most 5 seconds to see whether it renews",
-        caplog.text,
-    )
-    assert path.exists()
-    assert not (tmp_path / "lock.probe").exists()
-
-
-def test_one_that_is_silent_for_a_lease_is_replaced(tmp_path, caplog):
-    _leave(tmp_path, _elsewhere(process=12))
-    began = time.monotonic()
-    with run_lock.hold(tmp_path, lease=0.5):
-        assert 0.5 <= time.monotonic() - began < 3
-    assert "has not been heard of for 0 seconds: going on" in caplog.text
-
-
-def test_one_that_was_silent_for_a_lease_is_replaced_at_once(tmp_path, caplog):
-    _leave(tmp_path, _elsewhere(), age=60)
-    began = time.monotonic()
-    with run_lock.hold(tmp_path):
-        assert time.monotonic() - began < 1
-    assert "has not been heard of for 45 seconds: going on" in caplog.text
-    assert "waiting" not in caplog.text
-
-
-def test_the_clock_of_this_machine_does_not_count(tmp_path, monkeypatch):
-    # Its own is an hour ahead of the file system's.
-    _leave(tmp_path, _elsewhere(), age=60)
-    ahead = time.time() + 3600
-    monkeypatch.setattr(time, "time", lambda: ahead)
-    with run_lock.hold(tmp_path):
-        pass
-    path = _leave(tmp_path, _elsewhere(), age=3600)
-    os.utime(path)
-    with _renewing(path, 0.1), pytest.raises(run_lock.HeldError):
-        run_lock.hold(tmp_path, lease=5)
-
-
-def test_one_that_releases_elsewhere_is_followed(tmp_path):
-    path = _leave(tmp_path, _elsewhere())
-    released = threading.Timer(0.3, path.unlink)
-    released.start()
-    began = time.monotonic()
-    with run_lock.hold(tmp_path, lease=20):
-        assert time.monotonic() - began < 10
-        assert _named(tmp_path).process == os.getpid()
-    released.join()
-    assert not list(tmp_path.iterdir())
-
-
-def test_after_a_restart_of_the_machine_the_lease_decides(tmp_path):
-    before = dataclasses.replace(Holder.here("trains"), boot="the one before")
-    path = _leave(tmp_path, before)
-    with _renewing(path, 0.1), pytest.raises(run_lock.HeldError):
-        run_lock.hold(tmp_path, lease=5)
-    _leave(tmp_path, before, age=60)
-    with run_lock.hold(tmp_path):
-        pass
-
-
-def test_a_container_with_another_name_is_of_this_machine(tmp_path):
-    other = dataclasses.replace(
-        Holder.here("trains"), host="a container", numbers="its own", process=1
-    )
-    assert other.runs is None
-    _leave(tmp_path, other)
-    with run_lock.hold(tmp_path):  # The lock of the file tells.
-        pass
-
-
-# ---- Losing it --------------------------------------------------------------
-
-
-def test_who_finds_another_in_its_lock_ends(tmp_path):
-    with _holding(tmp_path, 0.1, 0.5, 0) as process:
-        _leave(tmp_path, _elsewhere(process=12))
-        _, errors = process.communicate(timeout=10)
-        assert process.returncode == 1
-        assert errors.splitlines()[-1] == (
-            f"error: The lock of {tmp_path} is lost: process 12 on host far "
-            "has taken it over. This process ends at once, to write nothing "
-            "into the run of another."
-        )
-    assert _named(tmp_path).process == 12
-
-
-@pytest.mark.parametrize("before", ["", _NO_LOCKS], ids=["locks", "no locks"])
-def test_who_can_not_renew_its_lock_ends(tmp_path, before):
-    folder = tmp_path / "run"
-    with _holding(folder, 0.1, 0.6, 0, before=before) as process:
-        began = time.monotonic()
-        folder.rename(tmp_path / "moved")
-        _, errors = process.communicate(timeout=10)
-        assert 0.4 < time.monotonic() - began < 3
-        assert process.returncode == 1
-        said = f"\nerror: The lock of {folder} is lost: {folder}/lock can't be "
-        assert said in f"\n{errors}"
-        assert errors.count("error: ") == 1
-
-
-# As of a bucket that takes what it is sent, and never answers.
-_HANGS = (
-    _NO_LOCKS
-    + """
-    import threading
-    from bert_tf.storage import lock_file
-    write = lock_file.write
-    def hang(path, data):
-        if b'"renewals": 2' in data:
-            threading.Event().wait()
-        write(path, data)
-    lock_file.write = hang
-"""
-)
-
-
-def test_who_gets_no_answer_ends(tmp_path):
-    with _holding(tmp_path, 0.1, 0.6, 0, before=_HANGS) as process:
-        _, errors = process.communicate(timeout=10)
-        assert process.returncode == 1
-        assert "can't be renewed: there is no answer." in errors
-
-
-def test_who_was_stopped_goes_on(tmp_path):
-    with _holding(tmp_path, 0.1, 0.5, 0) as process:
-        process.send_signal(signal.SIGSTOP)
-        time.sleep(1)
-        process.send_signal(signal.SIGCONT)
-        time.sleep(0.5)
-        assert process.poll() is None
-
-
-@pytest.mark.parametrize("data", [None, b"", b"not ours"])
-def test_a_file_that_somebody_removed_is_made_again(tmp_path, data):
-    path = tmp_path / "lock"
-    with _holding(tmp_path, 0.05, 5, 0) as process:
-        if data is None:
-            path.unlink()
-        else:
-            path.write_bytes(data)
-        while (holder := lock_file.holder(str(path))) is None:
-            time.sleep(0.01)
-        assert holder.process == process.pid
-        with pytest.raises(run_lock.HeldError):
-            run_lock.hold(tmp_path)
-        assert process.poll() is None
-
-
-def test_a_removed_file_that_another_has_made_is_lost(tmp_path):
-    with _holding(tmp_path, 0.3, 5, 0.3) as process:
-        (tmp_path / "lock").unlink()
-        with run_lock.hold(tmp_path):
-            _, errors = process.communicate(timeout=10)
-            assert process.returncode == 1
-            assert f"process {os.getpid()} on host" in errors
-
-
-# ---- Buckets ----------------------------------------------------------------
-
-# An address of TensorFlow's file systems is as a bucket: it has no locks. That
-# of a folder is one too.
-
-
-def test_in_a_bucket_it_is_a_lease(tmp_path, caplog):
-    folder = f"file://{tmp_path}/run"
-    hold = functools.partial(run_lock.hold, renew=0.1, lease=1, settle=0.1)
-    with hold(folder) as lock:
-        assert not lock.pass_fds
-        first = lock_file.read(f"{folder}/lock")
-        while lock_file.read(f"{folder}/lock") == first:
-            time.sleep(0.01)
-        with pytest.raises(run_lock.HeldError, match="in use: this process"):
-            run_lock.hold(folder)
-    assert not tf.io.gfile.exists(f"{folder}/lock")
-    other = _elsewhere(process=12)
-    lock_file.write(f"{folder}/lock", other.encode(0))
-    with (
-        _renewing(f"{folder}/lock", 0.1, other),
-        pytest.raises(run_lock.HeldError, match="process 12 on host far"),
-    ):
-        hold(folder)
-    with hold(folder):
-        assert "has not been heard of for 1 seconds" in caplog.text
-        assert _named(folder).process == os.getpid()
-
-
-def test_of_two_at_once_in_a_bucket_one_gets_it(tmp_path):
-    folder = f"file://{tmp_path}/run"
-    for number in range(5):
-        got: list[run_lock.Lock | run_lock.HeldError] = []
-
-        def hold(delay, folder=f"{folder}{number}", got=got):
-            time.sleep(delay)
-            try:
-                got.append(run_lock.hold(folder, settle=0.2))
-            except run_lock.HeldError as error:
-                got.append(error)
-
-        threads = [
-            threading.Thread(target=hold, args=(delay,))
-            for delay in (0, 0.01 * number)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        locks = [x for x in got if isinstance(x, run_lock.Lock)]
-        assert len(got) == 2
-        assert len(locks) == 1
-        locks[0].release()
-
-
-def test_who_is_interrupted_while_it_takes_it_leaves_nothing(tmp_path):
-    text = """
-        import os, signal, sys, threading
-        from bert_tf.storage import run_lock
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)
-        threading.Timer(0.3, interrupt).start()
-        run_lock.hold(sys.argv[1], settle=30)
-    """
-    text = textwrap.dedent(_NO_LOCKS) + textwrap.dedent(text)
-    code, _, errors = _run(text, tmp_path)
-    assert code == -signal.SIGINT, errors
-    assert not list(tmp_path.iterdir())
-
-
-def test_what_a_bucket_does_not_keep_is_no_lock():
-    # This file system appends where it should replace.
-    folder = "ram://bucket/run"
-    tf.io.gfile.makedirs(folder)
-    lock_file.write(f"{folder}/lock", b"nobody")
-    with pytest.raises(OSError, match="does not stay as it was"):
-        run_lock.hold(folder, settle=0.01)
-
-
-def test_the_age_in_a_bucket_is_its_own(tmp_path):
-    folder = tmp_path / "run"
-    with run_lock.hold(f"file://{folder}", settle=0.05):
-        assert os.listdir(folder) == ["lock"]
-    assert not list(folder.iterdir())
-    _leave(folder, _elsewhere(), age=60)
-    began = time.monotonic()
-    with run_lock.hold(f"file://{folder}", settle=0.05):
-        assert time.monotonic() - began < 5
-    assert not list(folder.iterdir())
 
 
 # ---- Disks ------------------------------------------------------------------
@@ -733,4 +379,4 @@ def test_it_starts_fast():
         "import sys; assert 'tensorflow' not in sys.modules; "
         "print(time.process_time() - t)"
     )
-    assert min(float(_run(code)[1]) for _ in range(3)) < 0.15
+    assert min(float(processes.run(code)[1]) for _ in range(3)) < 0.15

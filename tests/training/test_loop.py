@@ -7,11 +7,10 @@ import dataclasses
 import time
 
 from bert_tf import heads, modeling, optimization
-from bert_tf.encoders import ops
 from bert_tf.records import pipeline, tfrecord
 from bert_tf.records import types as record_types
-from bert_tf.training import loop, schedules
-from tests import pretraining_records, tiny_model
+from bert_tf.training import loop
+from tests import pretraining_records, tiny_model, tiny_trainer
 
 import keras
 import numpy as np
@@ -29,76 +28,6 @@ def _files(tmp_path_factory):
     return pretraining_records.write(
         tmp_path_factory.mktemp("data"), tiny_model.COUNTS
     )
-
-
-def delayed(batch, seconds):
-    """The batch, after some time."""
-
-    def sleep():
-        time.sleep(seconds)
-        return 0.0
-
-    wait = tf.py_function(sleep, [], tf.float32)
-    serialized, weights = batch
-    return serialized, weights + tf.ensure_shape(wait, [])
-
-
-class Trainer:
-    """A model and the function that trains it, from the same start always."""
-
-    def __init__(
-        self,
-        files,
-        strategy=tiny_model.ONE,
-        accumulate=1,
-        seed=5,
-        make=lambda: tiny_model.Tiny(0.0),
-        objective=tiny_model.OBJECTIVE,
-        start=0,
-        counts=tiny_model.COUNTS,
-        slow=0.0,
-        loss_scale=None,
-        use_xla=False,
-    ):
-        self.strategy = strategy
-        with strategy.scope():
-            keras.utils.set_random_seed(1)
-            self.model = make()
-            self.optimizer = optimization.AdamWeightDecay(
-                schedules.linear_warmup_decay(0.01, 2, 10),
-                loss_scale=loss_scale,
-            )
-            self.optimizer.build(self.model.trainable_variables)
-        batches = pipeline.train(
-            files, counts, tiny_model.BATCH, 7, start * tiny_model.BATCH
-        )
-        if slow:
-            batches = batches.map(lambda *batch: delayed(batch, slow))
-        dataset = pipeline.distribute(
-            strategy,
-            batches,
-            record_types.PRETRAINING,
-            pretraining_records.LENGTHS,
-        )
-        self.train = loop.make_train_steps(
-            strategy,
-            self.model,
-            self.optimizer,
-            objective,
-            dataset,
-            seed,
-            accumulate,
-            use_xla,
-        )
-
-    def arrays(self, replica=0):
-        """Weights and moments of one replica, by name."""
-        variables = {v.path: v.value for v in self.model.variables}
-        variables |= self.optimizer.slots
-        return {
-            name: self.strategy.experimental_local_results(v)[replica].numpy()
-            for name, v in variables.items()
-        }
 
 
 def batches(files, count):
@@ -120,7 +49,7 @@ def log_softmax(x):
 
 class TestOneStep:
     def test_scalars_by_numpy(self, files):
-        trainer = Trainer(files)
+        trainer = tiny_trainer.Trainer(files)
         (batch,) = batches(files, 1)
         words, following = (x.numpy() for x in trainer.model(batch))
         batch = {name: x.numpy() for name, x in batch.items()}
@@ -150,7 +79,7 @@ class TestOneStep:
         assert scalars["input_seconds"] >= 0
 
     def test_update_by_numpy(self, files):
-        trainer = Trainer(files)
+        trainer = tiny_trainer.Trainer(files)
         model = trainer.model
         variables = [v.value for v in model.trainable_variables]
         arrays = {v.path: v.numpy() for v in model.trainable_variables}
@@ -177,7 +106,7 @@ class TestOneStep:
                 if "bias" not in name:
                     update += 0.01 * arrays[name]
                 arrays[name] = arrays[name] - rate * update
-        expected = Trainer(files)
+        expected = tiny_trainer.Trainer(files)
         scalars = expected.train(0, 4)
         found = expected.arrays()
         tiny_model.assert_same({n: found[n] for n in arrays}, arrays, 2e-6)
@@ -192,8 +121,10 @@ class TestXla:
     @pytest.mark.parametrize("replicas", [1, 2])
     def test_same_update(self, replicas, files, two):
         strategy = two if replicas == 2 else tiny_model.ONE
-        plain = Trainer(files, strategy, accumulate=2)
-        compiled = Trainer(files, strategy, accumulate=2, use_xla=True)
+        plain = tiny_trainer.Trainer(files, strategy, accumulate=2)
+        compiled = tiny_trainer.Trainer(
+            files, strategy, accumulate=2, use_xla=True
+        )
         expected, found = plain.train(0, 3), compiled.train(0, 3)
         for name in ("loss", "words_accuracy", "gradient_norm", "tokens"):
             assert found[name] == pytest.approx(expected[name], rel=1e-5)
@@ -205,14 +136,14 @@ class TestXla:
 
 class TestInputSeconds:
     def test_what_is_waited_for_and_no_more(self, files):
-        trainer = Trainer(files, slow=0.05)
+        trainer = tiny_trainer.Trainer(files, slow=0.05)
         trainer.train(0, 1)
         began = time.monotonic()
         waited = trainer.train(1, 6)["input_seconds"]
         seconds = time.monotonic() - began
         # Six batches that take 50 ms each, for steps of less than that.
         assert 0.2 < waited <= seconds
-        fast = Trainer(files)
+        fast = tiny_trainer.Trainer(files)
         fast.train(0, 1)
         assert fast.train(1, 6)["input_seconds"] < 0.1
 
@@ -232,7 +163,10 @@ class TestFactors:
         objective = dataclasses.replace(
             tiny_model.OBJECTIVE, factors={"words": 0.25}
         )
-        plain, scaled = Trainer(files), Trainer(files, objective=objective)
+        plain, scaled = (
+            tiny_trainer.Trainer(files),
+            tiny_trainer.Trainer(files, objective=objective),
+        )
         expected, found = plain.train(0, 1), scaled.train(0, 1)
         for name in ("words_loss", "words_accuracy", "next_loss"):
             assert found[name] == expected[name]
@@ -272,7 +206,7 @@ class TestFactors:
 
 class TestSteps:
     def test_a_block_is_its_steps(self, files):
-        whole, single = Trainer(files), Trainer(files)
+        whole, single = tiny_trainer.Trainer(files), tiny_trainer.Trainer(files)
         means = whole.train(0, 4)
         steps = [single.train(step, 1) for step in range(4)]
         tiny_model.assert_same(whole.arrays(), single.arrays())
@@ -301,8 +235,8 @@ class TestSteps:
     def test_replicas_and_micro_batches_change_nothing(
         self, files, two, replicas, accumulate
     ):
-        expected = Trainer(files)
-        trainer = Trainer(
+        expected = tiny_trainer.Trainer(files)
+        trainer = tiny_trainer.Trainer(
             files, two if replicas == 2 else tiny_model.ONE, accumulate
         )
         for step in range(5):
@@ -336,7 +270,9 @@ class TestSteps:
                 writer.write(record_types.PRETRAINING.encode(row))
         results = []
         for strategy in (tiny_model.ONE, two):
-            trainer = Trainer([str(path)], strategy, counts=[tiny_model.BATCH])
+            trainer = tiny_trainer.Trainer(
+                [str(path)], strategy, counts=[tiny_model.BATCH]
+            )
             results.append((trainer.train(0, 1), trainer.arrays()))
         (wanted, expected), (found, arrays) = results
         for scalars in (found, wanted):
@@ -349,7 +285,7 @@ class TestSteps:
         config = modeling.BertConfig(**pretraining_records.WITHOUT_DROPOUT)
         results = []
         for strategy in (tiny_model.ONE, two):
-            trainer = Trainer(
+            trainer = tiny_trainer.Trainer(
                 files,
                 strategy,
                 make=lambda: heads.BertPretrainer(modeling.Bert(config)),
@@ -371,7 +307,7 @@ class TestSteps:
             ("mixed_float16", optimization.LossScale(2.0**24)),
         ):
             keras.config.set_dtype_policy(policy)
-            trainer = Trainer(
+            trainer = tiny_trainer.Trainer(
                 files,
                 two,
                 make=lambda: heads.BertPretrainer(modeling.Bert(config)),
@@ -414,7 +350,7 @@ class TestSteps:
         assert most == 1
 
     def test_micro_batches_must_be_equal(self, files):
-        trainer = Trainer(files, accumulate=3)
+        trainer = tiny_trainer.Trainer(files, accumulate=3)
         with pytest.raises(ValueError, match="rows=8, accumulate=3"):
             trainer.train(0, 1)
 
@@ -428,75 +364,3 @@ def take_order(folder, count):
     dataset = pipeline.train([str(path)], [count], count, 7)
     ((rows, _),) = dataset.take(1)
     return [int(row) for row in rows.numpy()]
-
-
-class Masks(keras.Model):
-    """One variable, whose gradient is the sum of the dropout masks."""
-
-    def __init__(self):
-        super().__init__(name="masks")
-        self.weight = keras.Variable(tf.zeros([4000]), name="weight")
-        self.built = True
-
-    def call(self, dropout_seed):
-        weight = tf.convert_to_tensor(self.weight)
-        return tf.reduce_sum(ops.dropout(weight, 0.5, dropout_seed))
-
-
-MASKS = loop.Objective(
-    lambda batch: {"it": tf.constant(1.0)},
-    lambda model, batch, seed: {"it": {"loss": model(seed)}},
-)
-
-
-def masks(files, step=0, seed=5, **options):
-    """How many of a step's masks keep each element."""
-    trainer = Trainer(
-        files, seed=seed, make=Masks, objective=MASKS, start=step, **options
-    )
-    trainer.train(step, 1)
-    kept = trainer.arrays()["weight/adam_m"]
-    return np.rint(kept / kept[kept > 0].min()).astype(int)
-
-
-class TestDropout:
-    @pytest.mark.parametrize("accumulate", [1, 2])
-    def test_every_replica_and_micro_batch_has_its_own(
-        self, files, two, accumulate
-    ):
-        total = 2 * accumulate
-        kept = masks(files, strategy=two, accumulate=accumulate)
-        shares = np.bincount(kept, minlength=total + 1) / len(kept)
-        # Independent masks: a binomial distribution. Equal ones: 0 and all.
-        expected = {2: [1, 2, 1], 4: [1, 4, 6, 4, 1]}[total]
-        np.testing.assert_allclose(
-            shares, np.array(expected) / 2**total, atol=0.04
-        )
-
-    def test_is_a_function_of_seed_and_step(self, files):
-        first = masks(files)
-        assert masks(files).tolist() == first.tolist()
-        for other in (masks(files, step=1), masks(files, seed=6)):
-            assert 0.4 < np.mean(other == first) < 0.6
-
-    def test_replicas_stay_bit_identical(self, files, two):
-        trainer = Trainer(files, two, make=lambda: tiny_model.Tiny(0.3))
-        trainer.train(0, 6)
-        left, right = trainer.arrays(0), trainer.arrays(1)
-        tiny_model.assert_same(left, right)
-        without = Trainer(files)
-        without.train(0, 6)
-        assert not np.array_equal(without.arrays()["table"], left["table"])
-
-    @pytest.mark.slow
-    def test_going_on_gives_the_same_bits(self, files, two):
-        whole = Trainer(files, two, make=lambda: tiny_model.Tiny(0.3))
-        whole.train(0, 5)
-        first = Trainer(files, two, make=lambda: tiny_model.Tiny(0.3))
-        first.train(0, 2)
-        second = Trainer(files, two, make=lambda: tiny_model.Tiny(0.3), start=2)
-        variables = {v.path: v for v in second.model.variables}
-        for name, value in first.arrays().items():
-            (variables | second.optimizer.slots)[name].assign(value)
-        second.train(2, 3)
-        tiny_model.assert_same(second.arrays(), whole.arrays())

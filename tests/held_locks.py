@@ -1,0 +1,62 @@
+"""Locks of folders that other processes hold, or have left."""
+
+import contextlib
+import dataclasses
+import os
+import textwrap
+import time
+
+from bert_tf.storage import lock_file
+from bert_tf.storage.lock_file import Holder
+from tests import processes
+
+# As on a disk that knows no locks.
+NO_LOCKS = """
+    import errno, fcntl
+    def flock(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+    fcntl.flock = flock
+"""
+_HOLD = """
+    import sys, time
+    from bert_tf.storage import run_lock
+    times = dict(zip(("renew", "lease", "settle"), map(float, sys.argv[2:])))
+    lock = run_lock.hold(sys.argv[1], what="trains", **times)
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@contextlib.contextmanager
+def holding(folder, *times, before=""):
+    """A process that holds the lock."""
+    text = textwrap.dedent(before) + textwrap.dedent(_HOLD)
+    process = processes.start(text, folder, *times)
+    try:
+        assert process.stdout.readline() == "held\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def elsewhere(**values):
+    """A process on another machine."""
+    here = Holder.here("trains")
+    return dataclasses.replace(here, host="far", boot="its own", **values)
+
+
+def named(folder):
+    """Whom the file names."""
+    holder = lock_file.holder(f"{folder}/lock")
+    assert holder is not None
+    return holder
+
+
+def leave(folder, holder, age=0.0):
+    """Leaves the file of a holder, renewed so many seconds ago."""
+    path = folder / "lock"
+    path.write_bytes(holder.encode(0))
+    then = time.time() - age
+    os.utime(path, (then, then))
+    return path

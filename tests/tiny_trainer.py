@@ -1,0 +1,82 @@
+"""A training loop of a model that is traced quickly."""
+
+import time
+
+from bert_tf import optimization
+from bert_tf.records import pipeline
+from bert_tf.records import types as record_types
+from bert_tf.training import loop, schedules
+from tests import pretraining_records, tiny_model
+
+import keras
+import tensorflow as tf
+
+
+def _delayed(batch, seconds):
+    """The batch, after some time."""
+
+    def sleep():
+        time.sleep(seconds)
+        return 0.0
+
+    wait = tf.py_function(sleep, [], tf.float32)
+    serialized, weights = batch
+    return serialized, weights + tf.ensure_shape(wait, [])
+
+
+class Trainer:
+    """A model and the function that trains it, from the same start always."""
+
+    def __init__(
+        self,
+        files,
+        strategy=tiny_model.ONE,
+        accumulate=1,
+        seed=5,
+        make=lambda: tiny_model.Tiny(0.0),
+        objective=tiny_model.OBJECTIVE,
+        start=0,
+        counts=tiny_model.COUNTS,
+        slow=0.0,
+        loss_scale=None,
+        use_xla=False,
+    ):
+        self.strategy = strategy
+        with strategy.scope():
+            keras.utils.set_random_seed(1)
+            self.model = make()
+            self.optimizer = optimization.AdamWeightDecay(
+                schedules.linear_warmup_decay(0.01, 2, 10),
+                loss_scale=loss_scale,
+            )
+            self.optimizer.build(self.model.trainable_variables)
+        batches = pipeline.train(
+            files, counts, tiny_model.BATCH, 7, start * tiny_model.BATCH
+        )
+        if slow:
+            batches = batches.map(lambda *batch: _delayed(batch, slow))
+        dataset = pipeline.distribute(
+            strategy,
+            batches,
+            record_types.PRETRAINING,
+            pretraining_records.LENGTHS,
+        )
+        self.train = loop.make_train_steps(
+            strategy,
+            self.model,
+            self.optimizer,
+            objective,
+            dataset,
+            seed,
+            accumulate,
+            use_xla,
+        )
+
+    def arrays(self, replica=0):
+        """Weights and moments of one replica, by name."""
+        variables = {v.path: v.value for v in self.model.variables}
+        variables |= self.optimizer.slots
+        return {
+            name: self.strategy.experimental_local_results(v)[replica].numpy()
+            for name, v in variables.items()
+        }

@@ -1,0 +1,102 @@
+"""Dropout in the inner loop: masks differ where they must, and only there."""
+
+from bert_tf.encoders import ops
+from bert_tf.training import loop
+from tests import pretraining_records, tiny_model, tiny_trainer
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+
+@pytest.fixture(name="two")
+def _two(two_replicas):
+    return two_replicas
+
+
+@pytest.fixture(scope="module", name="files")
+def _files(tmp_path_factory):
+    return pretraining_records.write(
+        tmp_path_factory.mktemp("data"), tiny_model.COUNTS
+    )
+
+
+class Masks(keras.Model):
+    """One variable, whose gradient is the sum of the dropout masks."""
+
+    def __init__(self):
+        super().__init__(name="masks")
+        self.weight = keras.Variable(tf.zeros([4000]), name="weight")
+        self.built = True
+
+    def call(self, dropout_seed):
+        weight = tf.convert_to_tensor(self.weight)
+        return tf.reduce_sum(ops.dropout(weight, 0.5, dropout_seed))
+
+
+MASKS = loop.Objective(
+    lambda batch: {"it": tf.constant(1.0)},
+    lambda model, batch, seed: {"it": {"loss": model(seed)}},
+)
+
+
+def masks(files, step=0, seed=5, **options):
+    """How many of a step's masks keep each element."""
+    trainer = tiny_trainer.Trainer(
+        files, seed=seed, make=Masks, objective=MASKS, start=step, **options
+    )
+    trainer.train(step, 1)
+    kept = trainer.arrays()["weight/adam_m"]
+    return np.rint(kept / kept[kept > 0].min()).astype(int)
+
+
+class TestDropout:
+    @pytest.mark.parametrize("accumulate", [1, 2])
+    def test_every_replica_and_micro_batch_has_its_own(
+        self, files, two, accumulate
+    ):
+        total = 2 * accumulate
+        kept = masks(files, strategy=two, accumulate=accumulate)
+        shares = np.bincount(kept, minlength=total + 1) / len(kept)
+        # Independent masks: a binomial distribution. Equal ones: 0 and all.
+        expected = {2: [1, 2, 1], 4: [1, 4, 6, 4, 1]}[total]
+        np.testing.assert_allclose(
+            shares, np.array(expected) / 2**total, atol=0.04
+        )
+
+    def test_is_a_function_of_seed_and_step(self, files):
+        first = masks(files)
+        assert masks(files).tolist() == first.tolist()
+        for other in (masks(files, step=1), masks(files, seed=6)):
+            assert 0.4 < np.mean(other == first) < 0.6
+
+    def test_replicas_stay_bit_identical(self, files, two):
+        trainer = tiny_trainer.Trainer(
+            files, two, make=lambda: tiny_model.Tiny(0.3)
+        )
+        trainer.train(0, 6)
+        left, right = trainer.arrays(0), trainer.arrays(1)
+        tiny_model.assert_same(left, right)
+        without = tiny_trainer.Trainer(files)
+        without.train(0, 6)
+        assert not np.array_equal(without.arrays()["table"], left["table"])
+
+    @pytest.mark.slow
+    def test_going_on_gives_the_same_bits(self, files, two):
+        whole = tiny_trainer.Trainer(
+            files, two, make=lambda: tiny_model.Tiny(0.3)
+        )
+        whole.train(0, 5)
+        first = tiny_trainer.Trainer(
+            files, two, make=lambda: tiny_model.Tiny(0.3)
+        )
+        first.train(0, 2)
+        second = tiny_trainer.Trainer(
+            files, two, make=lambda: tiny_model.Tiny(0.3), start=2
+        )
+        variables = {v.path: v for v in second.model.variables}
+        for name, value in first.arrays().items():
+            (variables | second.optimizer.slots)[name].assign(value)
+        second.train(2, 3)
+        tiny_model.assert_same(second.arrays(), whole.arrays())
