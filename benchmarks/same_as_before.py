@@ -23,7 +23,7 @@ import tempfile
 import time
 from collections.abc import Iterable
 
-from benchmarks.same import comparison, inputs, runs
+from benchmarks.same import comparison, expected, inputs, runs
 
 from absl import app, flags
 
@@ -47,62 +47,6 @@ _HERE = pathlib.Path(__file__).resolve().parents[1]
 
 # Where all computes, in silence.
 _ON_CPUS = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-# What is meant to be another. Names of scripts, and texts.
-EXPECTED = (
-    comparison.Expected(
-        "predict.py",
-        "run_prediction.py",
-        "the script is named as the others that run a model",
-    ),
-    comparison.Expected(
-        "it appears when it is complete.",
-        "it appears when it is complete. A TF1 checkpoint may also be named by "
-        "its prefix, as the original does: "
-        "--output_path=/tmp/bert_model.ckpt writes bert_model.ckpt.index and "
-        "what belongs to it beside one another.",
-        "a prefix is taken as what it is",
-        "flags_convert_checkpoint",
-    ),
-    comparison.Expected(
-        "The new folder to write.",
-        "The new folder to write; of tf1 also a prefix that ends in .ckpt.",
-        "a prefix is taken as what it is",
-        "flags_convert_checkpoint",
-    ),
-    comparison.Expected(
-        "memory allows: by trial on GPUs and TPUs, by an estimate on CPUs.",
-        "memory allows, by trial: on GPUs and TPUs only.",
-        "the estimate was wrong by up to 2, and is refused",
-        "flags_run_pretraining",
-    ),
-    comparison.Expected(
-        "(bert_tf/beam.py",
-        "(bert_tf/pretraining_data/beam.py",
-        "the module moved",
-        "flags_create_pretraining_data",
-    ),
-    comparison.Expected(
-        "(bert_tf/export_features.py)",
-        "(bert_tf/tasks/features/saved_model.py)",
-        "the module moved",
-        "flags_extract_features",
-    ),
-    comparison.Expected(
-        "bert_tf/export.py and, for each head, in bert_tf/export_*.py.",
-        "docs/serving.md and, for each head, where it is made: in "
-        "bert_tf/tasks/*/saved_model.py, bert_tf/tasks/next_sentence.py and, "
-        "for classifiers, bert_tf/exporting/saved_model.py.",
-        "the modules moved",
-        "flags_export_saved_model",
-    ),
-)
-NEW = (
-    comparison.New(
-        "*.serve_ids.npz",
-        "every export has a signature of ids, tagging as well",
-        "answers",
-    ),
-)
 
 # ---- Runs -------------------------------------------------------------------
 
@@ -121,16 +65,16 @@ class _Lab:
 
     def old_name(self, script: str) -> str:
         """Returns what a script was called before."""
-        for expected in EXPECTED:
-            if expected.new == f"{script}.py":
-                return expected.old.removesuffix(".py")
+        for text in expected.TEXTS:
+            if text.new == f"{script}.py":
+                return text.old.removesuffix(".py")
         return script
 
     def scripts(self) -> list[str]:
         """All scripts at the roots, as they are called after."""
         names = {path.name for path in self.after.checkout.glob("*.py")}
         for path in self.before.checkout.glob("*.py"):
-            new = [x.new for x in EXPECTED if x.old == path.name]
+            new = [x.new for x in expected.TEXTS if x.old == path.name]
             names.update(new or [path.name])
         return sorted(name.removesuffix(".py") for name in names)
 
@@ -249,7 +193,9 @@ def _compare(lab: _Lab, run: runs.Run) -> comparison.Verdict:
     """Compares a run; one that did not end as it must is different."""
     if run.name in lab.failed:
         return comparison.Verdict(difference=lab.failed[run.name])
-    return comparison.compare(run.name, lab.before, lab.after, EXPECTED, NEW)
+    return comparison.compare(
+        run.name, lab.before, lab.after, expected.TEXTS, expected.FILES
+    )
 
 
 def _show(lab: _Lab, wanted: list[runs.Run]) -> bool:
@@ -270,10 +216,10 @@ def _show(lab: _Lab, wanted: list[runs.Run]) -> bool:
     total = sum(x.compared for x in verdicts.values())
     print(f"\n{len(wanted)} runs, {total} files, {different} runs different")
     print("\nExpected differences:")
-    for x in EXPECTED:
+    for x in expected.TEXTS:
         count = meant[f"{x.old} -> {x.new}"]
         print(f"  {x.old} -> {x.new} in {count} files: {x.reason}")
-    for y in NEW:
+    for y in expected.FILES:
         print(f"  {meant[y.names]} more files {y.names}: {y.reason}")
     print("Not compared:")
     for pattern, reason in comparison.LEFT_OUT.items():

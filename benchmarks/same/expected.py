@@ -1,0 +1,67 @@
+"""What is meant to differ from the commit before, and why.
+
+benchmarks/same_as_before.py counts where it meets each.
+"""
+
+from benchmarks.same import comparison
+
+# Where modules lay that are in rooms now.
+_FLAT = "bert_tf"
+
+# Names of scripts, and what files and screens say.
+TEXTS = (
+    comparison.Expected(
+        "predict.py",
+        "run_prediction.py",
+        "the script is named as the others that run a model",
+    ),
+    comparison.Expected(
+        "it appears when it is complete.",
+        "it appears when it is complete. A TF1 checkpoint may also be named by "
+        "its prefix, as the original does: "
+        "--output_path=/tmp/bert_model.ckpt writes bert_model.ckpt.index and "
+        "what belongs to it beside one another.",
+        "a prefix is taken as what it is",
+        "flags_convert_checkpoint",
+    ),
+    comparison.Expected(
+        "The new folder to write.",
+        "The new folder to write; of tf1 also a prefix that ends in .ckpt.",
+        "a prefix is taken as what it is",
+        "flags_convert_checkpoint",
+    ),
+    comparison.Expected(
+        "memory allows: by trial on GPUs and TPUs, by an estimate on CPUs.",
+        "memory allows, by trial: on GPUs and TPUs only.",
+        "the estimate was wrong by up to 2, and is refused",
+        "flags_run_pretraining",
+    ),
+    comparison.Expected(
+        f"({_FLAT}/beam.py",
+        "(bert_tf/pretraining_data/beam.py",
+        "the module moved",
+        "flags_create_pretraining_data",
+    ),
+    comparison.Expected(
+        f"({_FLAT}/export_features.py)",
+        "(bert_tf/tasks/features/saved_model.py)",
+        "the module moved",
+        "flags_extract_features",
+    ),
+    comparison.Expected(
+        f"{_FLAT}/export.py and, for each head, in {_FLAT}/export_*.py.",
+        "docs/serving.md and, for each head, where it is made: in "
+        "bert_tf/tasks/*/saved_model.py, bert_tf/tasks/next_sentence.py and, "
+        "for classifiers, bert_tf/exporting/saved_model.py.",
+        "the modules moved",
+        "flags_export_saved_model",
+    ),
+)
+# Files that were not written before.
+FILES = (
+    comparison.New(
+        "*.serve_ids.npz",
+        "every export has a signature of ids, tagging as well",
+        "answers",
+    ),
+)
