@@ -321,7 +321,7 @@ def check_trained(folder, task, evaluate):
 
 
 def find_class_weights(folder, task, data_dir):
-    """Returns how much each class counts; InputError for other labels."""
+    """Returns how much each class counts, or None; InputError if not ours."""
     if tf1_files.latest(folder):  # which the run goes on from
         trained_models.check_labels(folder, task.labels)
     examples = classification.read_split(task, data_dir, "train")

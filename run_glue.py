@@ -7,10 +7,11 @@ r"""Fine-tunes on all tasks of GLUE, and makes the table and the submission.
         --do_predict=true --output_dir=/tmp/glue
 
 Each run is a process of run_classifier.py, whose flags for model, batches,
-optimizer and devices are taken here too. A finished run is a line of
-output_dir/results.jsonl and is not made again: the same command after a kill
-goes on inside the run that was killed, and more seeds, tasks or settings add
-runs to those that are done.
+optimizer and devices are taken here too. All runs are trained and evaluated:
+--do_train, --do_eval, --do_export and --seed are refused. A finished run is a
+line of output_dir/results.jsonl and is not made again: the same command after a
+kill goes on inside the run that was killed, and more seeds, tasks or settings
+add runs to those that are done.
 
 The paper's grid; the setting with the best mean dev score counts:
     python run_glue.py --flagfile=configs/glue_grid.flags ...

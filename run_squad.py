@@ -269,6 +269,7 @@ def answer(run, batch_size):
         answers[windows.question.key] = squad_answers.find(
             windows, starts, ends, run.search
         )
+    next(logits, None)  # Workers leave at the end of it.
     return answers
 
 

@@ -15,6 +15,6 @@ def check(package: str, extra: str, purpose: str) -> None:
     """
     if importlib.util.find_spec(package) is None:
         raise InputError(
-            f"{purpose} need the package {package}, of the extra {extra}: pip "
-            f"install 'bert-tf[{extra}]', or in a clone make venv."
+            f"{purpose} need the package {package}, of the extra {extra}: in "
+            f"a clone of this project pip install '.[{extra}]', or make venv."
         )

@@ -131,7 +131,7 @@ SLOTS: set[str] = set()
 
 
 def slot_of(name: str) -> tuple[str, str] | None:
-    """Splits a moment's name into ("output_bias", "adam_m"); else None."""
+    """Splits output_bias/adam_m into variable and slot; None of a weight."""
     variable, _, slot = name.rpartition("/")
     return (variable, slot) if variable and slot in SLOTS else None
 

@@ -1,6 +1,8 @@
-"""Fills masked words with a pre-trained model of any format.
+r"""Fills masked words with a pre-trained model of any format.
 
-python examples/fill_masks.py uncased_L-12_H-768_A-12/bert_model.ckpt \
+It takes the checkpoint, and texts that hold [MASK]:
+
+    python examples/fill_masks.py uncased_L-12_H-768_A-12/bert_model.ckpt \
         "Paris is the [MASK] of France."
 """
 

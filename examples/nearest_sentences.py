@@ -1,4 +1,4 @@
-"""Finds the sentences of a file that are nearest to yours.
+r"""Finds the sentences of a file that are nearest to yours.
 
 The file has a sentence a line. Any BERT makes vectors; one that was trained to
 do so, such as all-MiniLM-L6-v2, makes good ones:

@@ -1,4 +1,4 @@
-"""Models of random weights and their files, for the tests of interop."""
+"""Models of random weights and their files, for the tests of checkpoints."""
 
 import pathlib
 from collections.abc import Sequence

@@ -53,8 +53,8 @@ def test_check():
     with pytest.raises(InputError) as error:
         extras.check("no_such_package", "data", "Sentences")
     assert str(error.value) == (
-        "Sentences need the package no_such_package, of the extra data: pip "
-        "install 'bert-tf[data]', or in a clone make venv."
+        "Sentences need the package no_such_package, of the extra data: in a "
+        "clone of this project pip install '.[data]', or make venv."
     )
 
 

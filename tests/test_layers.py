@@ -444,7 +444,7 @@ def test_library_knows_no_flags():
 
 
 def _flag_reads(nodes: list[ast.stmt]) -> list[int]:
-    """Lines that read `_FLAG.value` or `common_flags.FLAG.value`."""
+    """Lines that read `_FLAG.value` or `run_flags.FLAG.value`."""
     lines = []
     for node in itertools.chain.from_iterable(map(ast.walk, nodes)):
         if isinstance(node, ast.Attribute) and node.attr == "value":

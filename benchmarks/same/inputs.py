@@ -46,7 +46,7 @@ def data_folder() -> pathlib.Path:
     if not folder.is_dir():
         raise SystemExit(
             f"There is no folder {folder} of test data. Name another with "
-            "BERT_TF_TEST_DATA; CONTRIBUTING.md says what is in it."
+            "BERT_TF_TEST_DATA; docs/contributing.md says what is in it."
         )
     return folder
 

@@ -61,8 +61,9 @@ def export(
             word pieces. By default that of the checkpoint it started from.
         multi_label: Of a `BertClassifier`: whether texts may have several
             labels. By default as its checkpoint says, else not.
-        **options: Of a Keras model, as of `bert_tf.load`: what its checkpoint
-            and its run don't say, such as `max_seq_length` or `pairs`.
+        **options: Of a Keras model, as of `bert_tf.load` but for files: what
+            its checkpoint and its run don't say, such as `max_seq_length` or
+            `pairs`.
 
     Raises:
         InputError: The model can't be exported, not all that is needed is
@@ -129,9 +130,6 @@ def _make(
     bert = model if isinstance(model, models.Bert) else model.bert
     known = getattr(bert, "reading", None) or _NOTHING_KNOWN
     text, lower = _text_and_casing(model, known, vocab, said["do_lower_case"])
-    flags = dict(known.flags)
-    if vocab is not None:
-        flags.pop("do_lower_case", None)
     if isinstance(vocab, api_tokenizer.Tokenizer):
         said = {"max_seq_length": vocab.max_seq_length} | {
             name: value for name, value in said.items() if value is not None
@@ -144,6 +142,12 @@ def _make(
             "multi_label goes with a classifier: leave it out. Received: "
             f"multi_label={multi_label}, head={head}"
         )
+    flags = known.flags_for(head)
+    if vocab is not None:
+        flags.pop("do_lower_case", None)
+    is_new = head == "classification" and head != known.head
+    if is_new and said["task_name"] is None and said["pairs"] is None:
+        said = said | {"pairs": True}  # Nothing says that texts are single.
     is_named = any(said[x] for x in ("labels", "regression", "task_name"))
     if head in _WITH_LABELS and source.labels and not is_named:
         said = said | {"labels": list(source.labels)}

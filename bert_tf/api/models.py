@@ -17,7 +17,9 @@ with seeds that follow `keras.utils.set_random_seed` before the model is made:
     model.fit({"input_ids": ids, "attention_mask": mask}, labels)
 
 Heads return logits in float32, so losses say `from_logits=True`. Importing
-this module registers the classes, which `keras.saving.load_model` needs.
+this module registers these classes, which `keras.saving.load_model` needs; of a
+model that takes texts import `bert_tf.Tokenizer` as well. Shapes are written in
+the letters of bert_tf/modeling.py.
 
 The variables' paths are the names in the released checkpoints, in functional
 models as well, and whatever a model is called: they are given where `Bert` is
@@ -145,7 +147,7 @@ class _Head(heads.Model):
     def _of(cls, path, source, bert_config_file, kwargs, *args):
         config = sources.config_of(source, bert_config_file)
         bert = Bert(config, **_dtype_of(kwargs))
-        bert.reading = text_reading.Reading.of(path, source)
+        bert.reading = text_reading.Reading.of(path, source, cls.head)
         model = cls(bert, *args, **kwargs)
         unread = () if cls.reads_pooled else families.of(config).pooler
         sources.restore(model.variables, source, unread)

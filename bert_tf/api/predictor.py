@@ -4,7 +4,7 @@
     model(["what a film"])  # [{"label": "positive", "probabilities": {...}}]
 
 Answers are those of run_prediction.py, value for value: both run the code of
-the room `serving`.
+`bert_tf.serving`.
 """
 
 import dataclasses
@@ -79,7 +79,7 @@ class Predictor:
         """
         self.path = path
         self.head = model.head
-        self.labels = tuple(files.get(original.LABELS, "").splitlines())
+        self.labels = tuple(opened.lines(files.get(original.LABELS, "")))
         self.vocabulary = tuple(opened.pieces(files[original.VOCAB]))
         self.description = paths.description(files)
         self.max_seq_length = int(self.description["max_seq_length"])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from bert_tf.api import paths
-from bert_tf.checkpoints import opened
+from bert_tf.checkpoints import names, opened
 from bert_tf.errors import InputError
 from bert_tf.serving import opening
 from bert_tf.storage import kept_flags
@@ -29,6 +29,8 @@ _FLAGS = (
     "version_2_with_negative",
     "window_stride",
 )
+# Of them, what is true of any head on the same encoder.
+_OF_ENCODER = ("do_lower_case", "max_seq_length")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,24 +42,45 @@ class Reading:
         vocab: The text of its vocab.txt; None if it has none.
         do_lower_case: Whether texts were lower-cased; None if it is not said.
         flags: Of its run, as text by name; none if it is of no run.
+        head: Whose flags these are; "" if the checkpoint's head is not used.
     """
 
     path: str
     vocab: str | None
     do_lower_case: bool | None
     flags: Mapping[str, str]
+    head: str = ""
 
     @classmethod
-    def of(cls, path: str, source: opened.Checkpoint) -> Self:
+    def of(cls, path: str, source: opened.Checkpoint, head: str = "") -> Self:
         """Returns what a checkpoint says.
 
         Args:
             path: As the user gives it.
             source: The checkpoint that it means.
+            head: A key of checkpoints.names.HEADS; "" for the encoder alone.
         """
+        is_used = head and names.HEADS[head].variables.keys() <= (
+            source.shapes.keys()
+        )
         folder = paths.run_of(path)
         flags = _flags(folder) if folder else {}
-        return cls(path, source.vocab, source.do_lower_case, flags)
+        return cls(
+            path,
+            source.vocab,
+            source.do_lower_case,
+            flags,
+            head if is_used else "",
+        )
+
+    def flags_for(self, head: str) -> dict[str, str]:
+        """Returns what the run says of a model with this head.
+
+        What it says of classes and of tasks it says of its own head only.
+        """
+        if head == self.head:
+            return dict(self.flags)
+        return {x: self.flags[x] for x in _OF_ENCODER if x in self.flags}
 
     def to_config(self) -> dict[str, Any]:
         """Returns what Keras writes, from which `cls(**config)` is made."""
@@ -69,9 +92,8 @@ def _flags(folder: str) -> dict[str, str]:
     # That it is empty says that there was one text: of no run it may be two.
     flags = {"text_b_column": ""}
     flags |= {name: texts[name] for name in _FLAGS if name in texts}
-    # The tuned number is in the folder, which may not be there any more.
+    # The tuned number is in the folder, which may not be there later.
     if flags.get("null_score_diff_threshold") == "auto":
-        del flags["null_score_diff_threshold"]
         with contextlib.suppress(InputError):
             tuned = threshold.find("auto", True, folder).known()
             flags["null_score_diff_threshold"] = str(tuned)

@@ -104,5 +104,10 @@ def read_json(folder: str, name: str, **kinds: type) -> dict[str, Any]:
 
 def pieces(vocab: str) -> list[str]:
     """Returns the pieces of the text of a vocab.txt, by id."""
+    return lines(vocab)
+
+
+def lines(text: str) -> list[str]:
+    """Returns the lines of a file of names; none of an empty one."""
     # Not splitlines: the released Chinese vocabulary has U+2028 as a piece.
-    return vocab.removesuffix("\n").split("\n")
+    return text.removesuffix("\n").split("\n") if text else []

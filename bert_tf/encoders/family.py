@@ -44,6 +44,7 @@ class Family:
 
     Attributes:
         name: The `model_type` of its configs.
+        config: Its class of configs, whose `model_type` is the name.
         model: Makes the encoder of a config: what `heads` take.
         variables: Name of a variable -> letters of its shape; in a layer's name
             `{}` stands for its number.
@@ -90,7 +91,11 @@ class Family:
         return None
 
     def depth(self, name: str, num_layers: int) -> int:
-        """Counts from heads and pooler, 0, by layer down to the embeddings."""
+        """Returns how far below the heads a variable is, for its learning rate.
+
+        Of heads and pooler 0, of the last layer 1, of each below one more, of
+        the embeddings the most.
+        """
         layer = self.layer(name)
         if layer is not None:
             return num_layers - layer

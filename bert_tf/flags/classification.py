@@ -1,6 +1,6 @@
 """Flags that say what a classifier learns from: a task, or the user's files.
 
-A script adopts them with `flags.adopt_module_key_flags(task_flags)`;
+A script adopts them with `flags.adopt_module_key_flags(classification_flags)`;
 `setup.classification`, which is called from `main`, makes a task of them.
 """
 

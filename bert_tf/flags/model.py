@@ -1,6 +1,6 @@
 """Flags that say which model is to be served, and what it was trained with.
 
-A script adopts them with `flags.adopt_module_key_flags(serving_flags)`;
+A script adopts them with `flags.adopt_module_key_flags(model_flags)`;
 `setup.model.load`, which is called from `main`, reads them. What a run's
 folder tells need not be said again.
 """

@@ -35,6 +35,7 @@ class Head:
             function of raw text.
         describe: Returns the answer to a line, for JSON, of the model's outputs
             and the names of its classes.
+        trained_by: The script that trains it, for errors.
         usual_length: Pieces that it reads at a time, unless it is said.
     """
 

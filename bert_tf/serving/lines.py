@@ -22,6 +22,7 @@ class Form:
     """What a head asks of a line.
 
     Attributes:
+        columns: The names of its texts.
         second_may_lack: Whether the second may be left out, `text_b`.
         has_masks: Whether its text is to hold [MASK].
         has_choices: Whether the last column is a list, `choices`.

@@ -148,7 +148,7 @@ def of_export(made: saved_model.Export) -> Model:
         return made.signatures["serving_default"](**columns)
 
     description = json.loads(made.files["export.json"])
-    labels = made.files.get(original.LABELS, "").splitlines()
+    labels = opened.lines(made.files.get(original.LABELS, ""))
     return _model(description, labels, serve, frozenset(parameters))
 
 

@@ -46,7 +46,7 @@ class Said:
         given: Name -> value of all that a user may say; None where they leave
             it to the run or to a default.
         read: Takes a flag's name and text, and returns its value, or raises
-            ValueError if that is none.
+            ValueError if it is none.
         folder: Of the run; "" where no run is given.
         path: Of the checkpoint as the user gives it; None of a run.
     """
@@ -122,7 +122,7 @@ def make(
 
 # ---- What each head needs ---------------------------------------------------
 
-# Each: what is said, the checkpoint, and the length -> what serving.Settings
+# Each: what is said, the checkpoint, and the length -> what makers.Settings
 # has besides.
 
 

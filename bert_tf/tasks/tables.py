@@ -33,7 +33,9 @@ _LONGEST_CSV_FIELD = 2**31 - 1
 class Example:
     """One text or pair of texts with its label, None where the task hides it.
 
-    `guid` is split and line, such as "dev-12", or the user's id.
+    `guid` is split and line, such as "dev-12", or the user's id. `text_b` is ""
+    where there is one text only. `label` is a class, a score, or several
+    classes.
     """
 
     guid: str

@@ -143,6 +143,10 @@ def cluster_watched() -> Iterator[None]:
         ) from error
 
 
+class StoppedTogetherError(SystemExit):
+    """All workers end at the same place, as one of them got a signal."""
+
+
 @contextlib.contextmanager
 def left_together(strategy: tf.distribute.Strategy) -> Iterator[None]:
     """Keeps a worker that is done, until all workers of a cluster are.
@@ -152,7 +156,7 @@ def left_together(strategy: tf.distribute.Strategy) -> Iterator[None]:
     """
     try:
         yield
-    except SystemExit:  # as all workers stop for a signal
+    except StoppedTogetherError:
         _wait_for_all(strategy)
         raise
     _wait_for_all(strategy)

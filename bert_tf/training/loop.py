@@ -99,8 +99,8 @@ def make_train_steps(
     is distributed and endless, consumed in order, a batch a step. The dropout
     masks of a step are a function of (seed, step, replica, micro-batch).
     `accumulate` micro-batches per step and replica save memory and leave the
-    update the same. XLA compiles the passes once for every shape; for TPUs it
-    always does.
+    update the same. With `use_xla` XLA compiles the passes, once for every
+    shape; for TPUs it always does.
     """
     is_tpu = distribution.is_tpu(strategy)
     passes = passes_of(strategy, use_xla)

@@ -120,7 +120,7 @@ class Progress:
     def evaluation(
         self, step: int, results: Mapping[str, float], best_step: int
     ) -> None:
-        """Reports an evaluation; names of its results begin with "eval_"."""
+        """Reports an evaluation; names of results get "eval_" before them."""
         if not self.write:
             return
         named = {

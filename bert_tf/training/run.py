@@ -4,7 +4,6 @@ import contextlib
 import math
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -49,7 +48,7 @@ def run(
 
     Raises:
         FloatingPointError: A loss is not finite. Nothing is saved after that.
-        SystemExit: SIGTERM came, or Ctrl-C; the state is saved.
+        StoppedTogetherError: SIGTERM came, or Ctrl-C; the state is saved.
         ConnectionError: Another worker of the cluster is gone.
     """
     dues = [every, save[0], *(due for due, _ in hooks)]
@@ -88,7 +87,7 @@ def run(
                 agree(True)  # Waits for the one that writes.
                 number = signals.received or signal.SIGTERM
                 logging.warning("%s: saved step %d; ending.", number.name, step)
-                sys.exit(128 + number)
+                raise distribution.StoppedTogetherError(128 + number)
             break
     return step
 

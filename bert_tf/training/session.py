@@ -140,8 +140,11 @@ class Session:
             if not state.step:
                 best.clear(self.folder)
             self.begin()
+        agree(True)  # Waits for the one that removes the best of before.
         kept = self._kept()
-        if self.evaluation and kept and self._lacks_evaluation(state.step):
+        # Once all have read what the chief goes on to write.
+        is_due = agree(self._lacks_evaluation(state.step))
+        if self.evaluation and kept and is_due:
             logging.info("Step %d has not been evaluated yet.", state.step)
             report = self._progress(state.step)
             evaluate = self._evaluating(self.evaluation, kept, report)
@@ -307,10 +310,10 @@ class Session:
 
     def _lacks_evaluation(self, step: int) -> bool:
         """Whether one is due of which metrics.jsonl has no line yet."""
+        if not (self.evaluation and step):
+            return False
         is_due = step % self.eval_steps == 0 or step == self.stop
-        return bool(
-            step and is_due and progress.last_evaluation(self.folder) < step
-        )
+        return is_due and progress.last_evaluation(self.folder) < step
 
     def _evaluating(
         self,

@@ -120,6 +120,32 @@ def test_each_kind_answers_as_its_run(tmp_path, kind, head, write, inputs):
     assert found(inputs) == expected(inputs)
 
 
+def test_another_head_does_not_take_the_labels_of_a_run(tmp_path):
+    run = runs.classifier_run(tmp_path / "run")
+    flags = run / "flags.txt"
+    flags.write_text(flags.read_text() + "--task_name=CoLA\n")
+    bert = models.Bert.from_checkpoint(run)
+    model = models.BertClassifier(bert, 2)
+    reference.random_weights(model.variables, seed=5)
+    with pytest.raises(bert_tf.InputError, match="The labels are not known"):
+        bert_tf.export(model, tmp_path / "export")
+    bert_tf.export(model, tmp_path / "export", labels=["bad", "good"])
+    loaded = bert_tf.load(tmp_path / "export")
+    assert loaded.labels == ("bad", "good")
+    # What is of the encoder's texts holds; that texts are single does not.
+    assert (loaded.max_seq_length, loaded.do_lower_case) == (12, True)
+    assert loaded.description["takes_pairs"] is True
+
+
+def test_names_of_classes_with_odd_characters(tmp_path, run):
+    labels = ["a\u2028b", "c\x0cd"]
+    model = trained(run, labels=labels)
+    bert_tf.export(model, tmp_path / "export")
+    loaded = bert_tf.load(tmp_path / "export")
+    assert loaded.labels == tuple(labels)
+    assert loaded("a film")["label"] in labels
+
+
 def test_next_sentences_of_a_pre_trained_model(tmp_path):
     model = models.BertPretrainer.from_checkpoint(
         runs.pretrained(tmp_path / "run")

@@ -169,7 +169,7 @@ class TestHuggingFace:
     )
     def test_values(self, tmp_path, kind, architecture):
         theirs = pytest.importorskip(
-            "tests.checkpoints.test_huggingface",
+            "tests.huggingface_models",
             reason="needs the extra `parity`",
         )
         made = theirs.make(architecture)
@@ -182,7 +182,7 @@ class TestHuggingFace:
 
     def test_masked_words_at_every_place(self, tmp_path):
         theirs = pytest.importorskip(
-            "tests.checkpoints.test_huggingface",
+            "tests.huggingface_models",
             reason="needs the extra `parity`",
         )
         made = theirs.make("BertForPreTraining")

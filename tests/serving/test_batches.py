@@ -1,4 +1,4 @@
-"""Tests of batches, windows and lines that come; answers: test_predict.py."""
+"""Batches, windows and lines that come; answers: test_run_prediction.py."""
 
 import threading
 import time

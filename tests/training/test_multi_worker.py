@@ -130,7 +130,7 @@ try:
             raise ValueError
         time.sleep(float(sys.argv[1]))
         if sys.argv[2] == "stop":
-            sys.exit()
+            raise distribution.StoppedTogetherError(0)
 finally:
     print(time.time())
 """

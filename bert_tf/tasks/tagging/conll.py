@@ -39,7 +39,8 @@ class Columns:
 class Sentence:
     """Words, at least one, and their labels, if the file has them.
 
-    `lines` are theirs, from 1; `document` is a number.
+    `lines` are the numbers of their lines in the file, from 1, and `document`
+    is the number of theirs.
     """
 
     words: tuple[str, ...]

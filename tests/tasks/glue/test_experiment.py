@@ -1,6 +1,6 @@
 """The order of the runs, and what is kept, with a quick stand-in script.
 
-tests/test_run_glue.py runs run_classifier.py itself.
+tests/commands/test_run_glue.py runs run_classifier.py itself.
 """
 
 import dataclasses
