@@ -189,6 +189,20 @@ def test_early_stop(data, tmp_path):
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value, name)
 
+    # The best of a run whose checkpoints were removed is of no run.
+    for path in output.glob("*ckpt-*"):
+        path.unlink()
+    (output / "checkpoint").unlink()
+    results = json.loads((output / "best" / "results.json").read_text())
+    better = {name: value / 2 for name, value in results.items()}
+    better |= {"global_step": 5000}
+    (output / "best" / "results.json").write_text(json.dumps(better))
+    found = end("early-anew")
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, name)
+    found = json.loads((output / "best" / "results.json").read_text())
+    assert found == results
+
 
 def test_folders_that_are_not_shared(data, tmp_path):
     output = tmp_path / "{index}"
