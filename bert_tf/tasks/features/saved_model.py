@@ -12,7 +12,7 @@ import functools
 
 from bert_tf import modeling, vocabularies
 from bert_tf.errors import InputError
-from bert_tf.exporting import saved_model
+from bert_tf.exporting import inference, saved_model
 from bert_tf.tasks.features import layers as feature_layers
 from bert_tf.text import graph as text_graph
 from bert_tf.text import graph_rows
@@ -34,11 +34,12 @@ class _ExtractorModule(tf.Module):
     ):
         super().__init__()
         self.tokenizer = tokenizer
-        self.weights = [variable.value for variable in model.variables]
+        served = inference.Encoder(model, every_layer=choice.name != "last")
+        self.weights = served.variables
         none = saved_model.no_text()
 
         def extract(inputs):
-            found = choice.select(model(inputs))
+            found = choice.select(served(inputs))
             mask = inputs["input_mask"]
             vectors = feature_layers.pool(
                 found, mask, unit

@@ -16,7 +16,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 
 from bert_tf import heads, modeling, tokenization, vocabularies
-from bert_tf.exporting import saved_model
+from bert_tf.exporting import inference, saved_model
 from bert_tf.tasks.masked_words import text as masked_words
 from bert_tf.text import graph as text_graph
 from bert_tf.text import graph_windows
@@ -36,11 +36,12 @@ class _MaskedWordsModule(tf.Module):
     ):
         super().__init__()
         self.tokenizer = text_graph.of(vocabulary)
-        self.weights = [variable.value for variable in model.variables]
+        served = inference.Model(model)
+        self.weights = served.variables
         self._vocabulary = vocabulary
         self._room = max_seq_length - vocabulary.template.special(1)
         self._mask_id = vocabulary.special.mask.id
-        self._best = _best_of(model, top_k)
+        self._best = _best_of(served, top_k)
         pieces = tf.constant(list(vocabulary.pieces))
 
         def serve(text):
