@@ -192,7 +192,9 @@ class _Embeddings:
         """The vectors of all pieces, [V, D]."""
         return self._words.all()
 
-    def __call__(self, inputs: Mapping[str, tf.Tensor], layout: _Everything):
+    def __call__(
+        self, inputs: Mapping[str, tf.Tensor], layout: _Everything
+    ) -> tf.Tensor:
         """Returns the first layer's input, [X, D]."""
         ids, segments = inputs["input_ids"], inputs["segment_ids"]  # [B, S]
         places = tf.zeros_like(ids) + tf.range(tf.shape(ids)[1])  # [B, S]
@@ -274,7 +276,12 @@ def _attend(q, k, v, mask):  # [B, N, R, H], twice [B, N, S, H], [B, 1, 1, S]
 
 
 class _Pooler:
-    def __init__(self, weights: Float32, config: modeling.BertConfig, pooler):
+    def __init__(
+        self,
+        weights: Float32,
+        config: modeling.BertConfig,
+        pooler: modeling.Pooler,
+    ):
         self._dense = _Dense(weights, pooler.dense)
         self._activation = _ACTIVATIONS[config.pooler_act]
 

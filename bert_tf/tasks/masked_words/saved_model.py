@@ -149,7 +149,7 @@ class _MaskedWordsModule(tf.Module):
 
 
 def _best_of(
-    model: heads.BertMaskedLM, top_k: int
+    model: inference.Model, top_k: int
 ) -> Callable[[Mapping[str, tf.Tensor]], tuple[tf.Tensor, tf.Tensor]]:
     """Returns inputs -> scores and ids of the best pieces, [rows, P, K].
 

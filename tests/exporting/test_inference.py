@@ -1,0 +1,204 @@
+"""Tests of the served form of BERT, against the form that is trained."""
+
+import dataclasses
+
+from bert_tf import heads, modeling
+from bert_tf.exporting import inference
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+CONFIG = modeling.BertConfig(
+    vocab_size=50,
+    hidden_size=32,
+    num_hidden_layers=3,
+    num_attention_heads=4,
+    intermediate_size=48,
+    max_position_embeddings=64,
+    # Larger than of a released model: differences show.
+    initializer_range=0.3,
+)
+# Rows of so many tokens: no padding, too little to leave it out, and enough.
+BATCHES = {
+    "one": [9],
+    "full": [12, 12, 12],
+    "little padding": [12, 11, 12],
+    "much padding": [40, 3, 17, 1, 5],
+    "a row without tokens": [40, 0, 17, 1, 5],
+    "none": [],
+}
+
+
+def batch(lengths, seed=0):
+    generator = np.random.default_rng(seed)
+    size = (len(lengths), max(lengths, default=4))
+    mask = np.arange(size[1]) < np.array(lengths, int)[:, np.newaxis]
+    return {
+        "input_ids": tf.constant(generator.integers(0, 50, size), tf.int32),
+        "input_mask": tf.constant(mask, tf.int32),
+        "segment_ids": tf.constant(generator.integers(0, 2, size), tf.int32),
+    }
+
+
+def encoder(**changes):
+    tf.keras.utils.set_random_seed(1)
+    bert = modeling.Bert(dataclasses.replace(CONFIG, **changes))
+    for variable in bert.variables:  # Biases and norms are not 0 and 1.
+        if len(variable.shape) == 1:
+            noise = tf.random.stateless_normal(variable.shape, [2, 3])
+            variable.assign_add(0.3 * noise)
+    return bert
+
+
+@pytest.fixture(scope="module")
+def bert():
+    return encoder()
+
+
+def call(function, *arguments):
+    """Calls it in a graph, as a server does: with any number of rows."""
+
+    def spec(x):
+        return tf.TensorSpec([None] * len(x.shape), x.dtype)
+
+    specs = tf.nest.map_structure(spec, arguments)
+    traced = tf.function(function, input_signature=specs)
+    return tf.nest.map_structure(lambda x: x.numpy(), traced(*arguments))
+
+
+def at_tokens(x, inputs):
+    return x[inputs["input_mask"].numpy() > 0]
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_all_layers(bert, name):
+    inputs = batch(BATCHES[name])
+    served = inference.Encoder(bert, every_layer=True)
+    expected = call(lambda x: tuple(bert(x)), inputs)
+    found = call(lambda x: tuple(served(x)), inputs)
+    for a, b in zip(
+        [found[2], *found[3]], [expected[2], *expected[3]], strict=True
+    ):
+        assert a.shape == b.shape
+        np.testing.assert_allclose(
+            at_tokens(a, inputs), at_tokens(b, inputs), rtol=0, atol=1e-5
+        )
+    has_tokens = np.array(BATCHES[name], int) > 0
+    np.testing.assert_allclose(
+        found[1][has_tokens], expected[1][has_tokens], rtol=0, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("name", [x for x in BATCHES if x != "none"])
+def test_places_that_are_read(bert, name):
+    inputs = batch(BATCHES[name])
+    lengths = np.maximum(BATCHES[name], 1)
+    drawn = np.random.default_rng(3).random([len(lengths), 3])
+    positions = tf.constant(drawn * lengths[:, np.newaxis], tf.int32)
+    served = inference.Encoder(bert, reads_all=False)
+    expected = call(lambda x, p: bert(x, None, p).sequence, inputs, positions)
+    found = call(lambda x, p: served(x, None, p).sequence, inputs, positions)
+    rows = np.array(BATCHES[name]) > 0
+    np.testing.assert_allclose(found[rows], expected[rows], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"hidden_act": "gelu_erf"},
+        {"hidden_act": "relu", "pooler_act": "linear"},
+        {"num_hidden_layers": 1},
+        {"layer_norm_eps": 0.1},
+    ],
+    ids=str,
+)
+def test_architectures(changes):
+    bert = encoder(**changes)
+    inputs = batch([40, 3, 17])
+    served = inference.Encoder(bert)
+    found = call(lambda x: served(x).pooled, inputs)
+    expected = call(lambda x: bert(x).pooled, inputs)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+def test_all_activations_are_known():
+    for name in modeling.configuration.ACTIVATIONS:
+        config = dataclasses.replace(CONFIG, hidden_act=name)
+        tf.keras.utils.set_random_seed(1)
+        bert = modeling.Bert(config)
+        inputs = batch([5, 3])
+        found = inference.Encoder(bert)(inputs).pooled
+        np.testing.assert_allclose(
+            found, bert(inputs).pooled, rtol=0, atol=1e-5
+        )
+
+
+def test_a_row_is_answered_alike_in_any_batch(bert):
+    """Of padding only its own row is read, where others have more tokens."""
+    served = inference.Encoder(bert)
+    many = batch([40, 0, 17, 1, 5])
+    together = served(many).pooled.numpy()
+    for row, length in enumerate([40, 0, 17, 1, 5]):
+        alone = {
+            name: x[row : row + 1, : max(length, 1)] for name, x in many.items()
+        }
+        # A row without tokens attends to all its places alike.
+        if length:
+            np.testing.assert_allclose(
+                together[row], served(alone).pooled[0], rtol=0, atol=1e-5
+            )
+    assert np.isfinite(together).all()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda bert: heads.BertClassifier(bert, 3),
+        lambda bert: heads.BertTagger(bert, 3),
+        heads.BertSpanFinder,
+        heads.BertNextSentence,
+    ],
+)
+@pytest.mark.parametrize("name", ["one", "little padding", "much padding"])
+def test_heads(bert, make, name):
+    head = make(bert)
+    inputs = batch(BATCHES[name])
+    served = inference.Model(head)
+    expected, found = call(head, inputs), call(served, inputs)
+    for a, b in zip(
+        tf.nest.flatten(found), tf.nest.flatten(expected), strict=True
+    ):
+        if head.reads_all:
+            a, b = at_tokens(a, inputs), at_tokens(b, inputs)
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
+
+
+def test_masked_words(bert):
+    head = heads.BertMaskedLM(bert)
+    inputs = batch([40, 3, 17])
+    inputs["masked_lm_positions"] = tf.constant([[39, 0], [2, 1], [0, 16]])
+    found = call(inference.Model(head), inputs)
+    np.testing.assert_allclose(found, call(head, inputs), rtol=0, atol=1e-5)
+
+
+def test_multiple_choice(bert):
+    head = heads.BertMultipleChoice(bert)
+    flat = batch([40, 3, 17, 0])
+    inputs = {name: tf.reshape(x, [2, 2, 40]) for name, x in flat.items()}
+    found = call(inference.Model(head), inputs)
+    np.testing.assert_allclose(found, call(head, inputs), rtol=0, atol=1e-5)
+
+
+def test_padding_is_not_computed(bert):
+    """Rows of 3 tokens beside one of 40 take products of 46 rows, not 160."""
+    served = inference.Encoder(bert)
+    inputs = batch([40, 3, 2, 1])
+    layout = inference._Tokens(inputs["input_mask"])
+    assert served.embeddings(inputs, layout).shape == [46, 32]
+
+
+def test_keeps_each_weight_once(bert):
+    served = inference.Encoder(bert)
+    sizes = [tf.size(variable).numpy() for variable in served.variables]
+    assert sum(sizes) == bert.count_params()
