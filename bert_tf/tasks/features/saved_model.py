@@ -47,7 +47,7 @@ class _ExtractorModule(tf.Module):
                 vectors = feature_layers.unit_length(vectors)
             if unit != "token":
                 return {"vectors": vectors[:, 0]}
-            vectors *= tf.cast(mask, vectors.dtype)[..., None, None]
+            vectors *= feature_layers.of_vectors(mask, vectors)
             return {
                 "vectors": vectors,
                 "input_ids": inputs["input_ids"],
