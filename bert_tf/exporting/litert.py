@@ -4,10 +4,9 @@ It runs on phones and small computers, and on servers faster than TensorFlow.
 Batch and length are free, and all ops are LiteRT's own.
 """
 
-import os
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from bert_tf import extras
 from bert_tf.exporting import numbers
@@ -37,9 +36,7 @@ def convert(found: numbers.Numbers, is_int8: bool) -> bytes:
         return converter.convert()
 
 
-def open_file(
-    path: str | os.PathLike[str], threads: int | None = None
-) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
+def open_model(data: bytes, threads: int | None = None) -> numbers.Compute:
     """Returns what a file computes, inputs -> outputs by name.
 
     It may be called from several threads, one of which it answers at a time.
@@ -48,7 +45,7 @@ def open_file(
     extras.check("ai_edge_litert", "litert", "Models of LiteRT")
     from ai_edge_litert import interpreter
 
-    model = interpreter.Interpreter(os.fspath(path), num_threads=threads)
+    model = interpreter.Interpreter(model_content=data, num_threads=threads)
     runner = model.get_signature_runner(_SIGNATURE)
     lock = threading.Lock()
 

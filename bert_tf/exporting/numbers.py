@@ -6,13 +6,17 @@ the signature `serve_ids` of a head, without the outputs that are texts.
 
 import dataclasses
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model
 
+import numpy as np
 import tensorflow as tf
+
+# Inputs -> outputs, by name.
+Compute = Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
 
 
 @dataclasses.dataclass(frozen=True)

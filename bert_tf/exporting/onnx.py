@@ -6,10 +6,9 @@ those of ONNX Runtime as well.
 
 import contextlib
 import logging
-import os
 import pathlib
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from bert_tf import extras
 from bert_tf.exporting import numbers
@@ -41,8 +40,9 @@ def _erfc(context, node, name, _) -> None:
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    """Keeps back what tf2onnx, and TensorFlow of it, say of themselves."""
+    """Keeps back what tf2onnx and others say of each other."""
     loggers = [tf.get_logger(), logging.getLogger("tf2onnx")]
+    loggers.append(logging.getLogger())  # That of ONNX Runtime's quantizer.
     levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.ERROR)
@@ -55,8 +55,8 @@ def _quietly() -> Iterator[None]:
 
 def check_installed(is_int8: bool) -> None:
     """Raises InputError if what writes files is not installed."""
-    packages = ("tf2onnx", "onnx", *(["onnxruntime"] * is_int8))
-    for package in packages:
+    needed = ("tf2onnx", "onnx", "onnxruntime")
+    for package in needed if is_int8 else needed[:2]:
         extras.check(package, "onnx", "Models of ONNX")
 
 
@@ -101,7 +101,7 @@ def _in_int8(data: bytes) -> bytes:
     """Makes weights int8, of kernels by column."""
     from onnxruntime import quantization
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, _quietly():
         start = pathlib.Path(folder, "float32.onnx")
         end = pathlib.Path(folder, "int8.onnx")
         start.write_bytes(data)
@@ -109,9 +109,7 @@ def _in_int8(data: bytes) -> bytes:
         return end.read_bytes()
 
 
-def open_file(
-    path: str | os.PathLike[str], threads: int | None = None
-) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
+def open_model(data: bytes, threads: int | None = None) -> numbers.Compute:
     """Returns what a file computes, inputs -> outputs by name.
 
     It may be called from several threads at once. By default it computes on as
@@ -123,7 +121,7 @@ def open_file(
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or 0
     session = onnxruntime.InferenceSession(
-        os.fspath(path), options, providers=["CPUExecutionProvider"]
+        data, options, providers=["CPUExecutionProvider"]
     )
     names = [output.name for output in session.get_outputs()]
 

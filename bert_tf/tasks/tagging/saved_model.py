@@ -260,11 +260,11 @@ def tagger(
     """
     saved_model.check_fits(config, vocabulary, max_seq_length)
     schemes.check_scheme(labels, scheme)
-    outputs = model.tagging.shape[0]
-    if len(labels) != outputs:
+    if len(labels) != model.num_labels:
         raise InputError(
             "`labels` must have a name for each output of the model. "
-            f"Received: labels={labels}, the model has {outputs} outputs"
+            f"Received: labels={labels}, the model has {model.num_labels} "
+            "outputs"
         )
     description = {
         "head": "tagging",
