@@ -186,6 +186,7 @@ def _in_graph(
             [tf.as_dtype(x["dtype"]) for x in outputs.values()],
             stateful=False,
         )
+        found = tf.nest.flatten(found)  # Run eagerly one is no list.
         for tensor, described in zip(found, outputs.values(), strict=True):
             tensor.set_shape(described["shape"])
         return dict(zip(outputs, found, strict=True))
