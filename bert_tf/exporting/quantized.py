@@ -8,6 +8,7 @@ numbers.
 Shapes: I inputs, O outputs, V rows of a table, D values of a row.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -62,3 +63,50 @@ def embed(table: Quantized, ids: tf.Tensor) -> tf.Tensor:
     """Returns rows of a table, quantized by rows: [..., D] of ids [...]."""
     values = tf.cast(tf.gather(table.values, ids), tf.float32)
     return values * tf.gather(table.scales, ids)
+
+
+# ---- What keeps weights so ---------------------------------------------------
+
+
+class Table:
+    """Vectors by their numbers, quantized by rows."""
+
+    def __init__(self, table: Quantized):
+        self._table = table
+
+    def rows(self, ids: tf.Tensor) -> tf.Tensor:  # [...]
+        """Returns the vectors of `ids`, [..., D]."""
+        return embed(self._table, ids)
+
+    def all(self) -> tf.Tensor:
+        """Returns all vectors, [V, D]."""
+        return tf.cast(self._table.values, tf.float32) * self._table.scales
+
+
+class Int8:
+    """Keeps kernels and tables as int8, and all else as it is.
+
+    Attributes:
+        variables: All that are kept, for a module to track.
+    """
+
+    def __init__(self):
+        self.variables: list[tf.Variable] = []
+
+    def keep(self, values: np.ndarray) -> tf.Variable:
+        """Keeps anything as it is: biases, scales, small tables."""
+        variable = tf.Variable(values, trainable=False)
+        self.variables.append(variable)
+        return variable
+
+    def kernel(self, values: np.ndarray) -> Callable[[tf.Tensor], tf.Tensor]:
+        """Returns the function from rows [X, I] to their products [X, O]."""
+        kernel = self._kept(columns(values))
+        return lambda rows: product(rows, kernel)
+
+    def table(self, values: np.ndarray) -> Table:
+        """Keeps vectors that are looked up, [V, D]."""
+        return Table(self._kept(rows(values)))
+
+    def _kept(self, found: Quantized) -> Quantized:
+        return Quantized(*map(self.keep, found))

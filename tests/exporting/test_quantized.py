@@ -73,3 +73,20 @@ def test_embedding(matrix):
         _as_floats(table)[ids],
         rtol=1e-6,
     )
+
+
+def test_kept_weights(matrix):
+    weights = quantized.Int8()
+    kernel, table = weights.kernel(matrix), weights.table(matrix)
+    bias = weights.keep(matrix[0])
+    assert [v.dtype.name for v in weights.variables] == [
+        *("int8", "float32", "int8", "float32", "float32"),
+    ]
+    np.testing.assert_array_equal(bias, matrix[0])
+    x = np.eye(12, dtype=np.float32)
+    np.testing.assert_allclose(
+        kernel(tf.constant(x)), _as_floats(quantized.columns(matrix)), rtol=1e-6
+    )
+    exact = _as_floats(quantized.rows(matrix))
+    np.testing.assert_allclose(table.all(), exact, rtol=1e-6)
+    np.testing.assert_allclose(table.rows(tf.constant([5, 0])), exact[[5, 0]])
