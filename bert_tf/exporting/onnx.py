@@ -55,9 +55,10 @@ def _quietly() -> Iterator[None]:
 
 def check_installed(is_int8: bool) -> None:
     """Raises InputError if what writes files is not installed."""
-    needed = ("tf2onnx", "onnx", "onnxruntime")
-    for package in needed if is_int8 else needed[:2]:
-        extras.check(package, "onnx", "Models of ONNX")
+    extras.check("tf2onnx", "onnx", "Models of ONNX")
+    extras.check("onnx", "onnx", "Models of ONNX")
+    if is_int8:
+        extras.check("onnxruntime", "onnx", "Models of ONNX in int8")
 
 
 def convert(found: numbers.Numbers, is_int8: bool) -> bytes:
