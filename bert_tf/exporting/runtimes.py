@@ -95,6 +95,8 @@ def save(
     """
     check(export_format, weights)
     if export_format not in RUNTIMES:
+        if weights == "int8":
+            export = _in_int8(export)
         saved_model.save(path, export, overwrite)
         return
     if not overwrite:
@@ -115,6 +117,16 @@ def save(
                 files.write_text(os.path.join(new, name), text)
             files.write_json(os.path.join(new, DESCRIPTION), description)
             files.write_bytes(os.path.join(new, runtime.file), data)
+
+
+def _in_int8(export: saved_model.Export) -> saved_model.Export:
+    if export.in_int8 is None:
+        raise InputError(
+            "A SavedModel of this model keeps float32. Leave weights=int8 out, "
+            f"or choose another format: {' or '.join(RUNTIMES)}. "
+            "Received: weights=int8, format=saved_model"
+        )
+    return export.in_int8()
 
 
 def _described(specs: Mapping[str, tf.TensorSpec]) -> dict[str, Any]:

@@ -45,11 +45,14 @@ class Export:
         signatures: Of them `serving_default` is the one of raw text.
         files: Name -> text. export.json names the head, and says what the
             model was trained with.
+        in_int8: Returns the same with weights as int8; None where only other
+            runtimes can have them so.
     """
 
     module: tf.Module
     signatures: Signatures
     files: Mapping[str, str]
+    in_int8: "Callable[[], Export] | None" = None
 
 
 class PairModule(tf.Module):
