@@ -120,13 +120,17 @@ def save(
 
 
 def _in_int8(export: saved_model.Export) -> saved_model.Export:
-    if export.in_int8 is None:
+    """Returns a model with int8 weights; InputError if its head has none."""
+    made = export.in_int8() if export.in_int8 else export
+    if not any(variable.dtype == tf.int8 for variable in made.module.variables):
         raise InputError(
-            "A SavedModel of this model keeps float32. Leave weights=int8 out, "
+            "A SavedModel of this head keeps float32. Leave weights=int8 out, "
             f"or choose another format: {' or '.join(RUNTIMES)}. "
             "Received: weights=int8, format=saved_model"
         )
-    return export.in_int8()
+    description = json.loads(made.files[DESCRIPTION]) | {"weights": "int8"}
+    text = json.dumps(description, indent=2) + "\n"
+    return dataclasses.replace(made, files={**made.files, DESCRIPTION: text})
 
 
 def _described(specs: Mapping[str, tf.TensorSpec]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from typing import Any
 
 from bert_tf import files, heads, modeling, phases, vocabularies
 from bert_tf.errors import InputError
+from bert_tf.exporting import inference
 from bert_tf.text import graph as text_graph
 from bert_tf.text import graph_rows, graph_windows, long_documents
 
@@ -45,8 +46,7 @@ class Export:
         signatures: Of them `serving_default` is the one of raw text.
         files: Name -> text. export.json names the head, and says what the
             model was trained with.
-        in_int8: Returns the same with weights as int8; None where only other
-            runtimes can have them so.
+        in_int8: Returns the same with int8 weights, where that is known.
     """
 
     module: tf.Module
@@ -83,7 +83,8 @@ class PairModule(tf.Module):
         super().__init__()
         documents = documents or long_documents.LongDocuments()
         self.tokenizer = tokenizer
-        self.weights = [variable.value for variable in model.variables]
+        served = inference.of(model)
+        self.weights = served.variables
 
         none = no_text()
         room = max_seq_length - tokenizer.vocabulary.template.special(1)
@@ -92,23 +93,25 @@ class PairModule(tf.Module):
             text_a, text_b = as_pairs(text_a, text_b)
             first, second = map(tokenizer.tokenize, (text_a, text_b))
             inputs = tokenizer.pack(first, second, max_seq_length, False)
-            return describe(model(inputs))
+            return describe(served(inputs))
 
         def serve_single(text_a):
             pieces = tokenizer.tokenize(text_a)
             rows, owners = documents.cut(pieces, room)
             inputs = tokenizer.pack(rows, None, max_seq_length, False)
             if not documents.in_windows:
-                return describe(model(inputs))
+                return describe(served(inputs))
             logits = graph_windows.in_parts(
-                lambda parts: model(dict(zip(inputs, parts, strict=True))),
+                lambda parts: served(dict(zip(inputs, parts, strict=True))),
                 list(inputs.values()),
-                tf.TensorSpec([None, model.num_labels], tf.float32),
+                tf.TensorSpec([None, served.num_labels], tf.float32),
             )
             return describe(tf.math.segment_mean(logits, owners))
 
         def serve_ids(input_ids, input_mask, segment_ids):
-            return describe(model(as_batch(input_ids, input_mask, segment_ids)))
+            return describe(
+                served(as_batch(input_ids, input_mask, segment_ids))
+            )
 
         function = functools.partial(tf.function, autograph=False)
         self.serve_single = function(serve_single, [_TEXTS])

@@ -113,7 +113,14 @@ def make(
 
     It raises InputError if the settings do not fit the model.
     """
-    return heads.HEADS[head].make(source, files, settings)
+
+    def of_weights(weights: str) -> saved_model.Export:
+        kept = dataclasses.replace(settings, weights=weights)
+        return heads.HEADS[head].make(source, files, kept)
+
+    return dataclasses.replace(
+        of_weights("float32"), in_int8=lambda: of_weights("int8")
+    )
 
 
 # ---- What answers -----------------------------------------------------------

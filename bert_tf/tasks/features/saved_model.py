@@ -14,7 +14,7 @@ from typing import Any
 
 from bert_tf import modeling, vocabularies
 from bert_tf.errors import InputError
-from bert_tf.exporting import saved_model
+from bert_tf.exporting import inference, saved_model
 from bert_tf.tasks.features import layers as feature_layers
 from bert_tf.text import graph as text_graph
 from bert_tf.text import graph_rows
@@ -29,13 +29,13 @@ _Extract = Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]
 
 
 def _extract(
-    model: modeling.Bert,
+    served: inference.Encoder,
     choice: feature_layers.Choice,
     unit: str,
     normalize: bool,
 ) -> _Extract:
     def extract(inputs):
-        found = choice.select(model(inputs))
+        found = choice.select(served(inputs))
         mask = inputs["input_mask"]
         vectors = feature_layers.pool(found, mask, unit)  # [B, S or 1, K, D]
         if normalize:
@@ -123,9 +123,10 @@ def extractor(
         "unit": unit,
         "normalize": normalize,
     }
+    served = inference.of(model, every_layer=choice.name != "last")
     return around(
-        _extract(model, choice, unit, normalize),
-        [variable.value for variable in model.variables],
+        _extract(served, choice, unit, normalize),
+        served.variables,
         config,
         vocabulary,
         description,

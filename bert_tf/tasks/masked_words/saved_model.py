@@ -16,7 +16,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 
 from bert_tf import heads, modeling, tokenization, vocabularies
-from bert_tf.exporting import saved_model
+from bert_tf.exporting import inference, saved_model
 from bert_tf.tasks.masked_words import text as masked_words
 from bert_tf.text import graph as text_graph
 from bert_tf.text import graph_windows
@@ -215,10 +215,10 @@ def masked_words_finder(
     """
     saved_model.check_fits(config, vocabulary, max_seq_length)
     masked_words.check(vocabulary, top_k)
-    weights = [variable.value for variable in model.variables]
+    served = inference.of(model)
     return around(
-        _best_of(model, top_k),
-        weights,
+        _best_of(served, top_k),
+        served.variables,
         *(config, vocabulary, max_seq_length, top_k),
     )
 

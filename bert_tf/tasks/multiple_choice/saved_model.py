@@ -11,7 +11,7 @@ Shapes: B prompts, K choices of a prompt, S sequence length.
 import functools
 
 from bert_tf import heads, modeling, vocabularies
-from bert_tf.exporting import saved_model
+from bert_tf.exporting import inference, saved_model
 from bert_tf.tasks.multiple_choice import graph as choice_graph
 from bert_tf.text import graph as text_graph
 from bert_tf.text import graph_rows
@@ -32,10 +32,11 @@ class _ChooserModule(tf.Module):
     ):
         super().__init__()
         self.tokenizer = tokenizer
-        self.weights = [variable.value for variable in model.variables]
+        served = inference.of(model)
+        self.weights = served.variables
 
         def choose(inputs):
-            logits = model(inputs)  # [B, K]
+            logits = served(inputs)  # [B, K]
             return {
                 "choice": tf.argmax(logits, -1, output_type=tf.int32),
                 "probabilities": tf.nn.softmax(logits),

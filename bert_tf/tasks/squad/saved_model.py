@@ -17,7 +17,7 @@ import functools
 from typing import NamedTuple
 
 from bert_tf import heads, modeling, vocabularies
-from bert_tf.exporting import saved_model
+from bert_tf.exporting import inference, saved_model
 from bert_tf.tasks.squad import answers as squad_answers
 from bert_tf.tasks.squad import windows as squad_windows
 from bert_tf.text import graph_offsets, graph_rows, graph_windows
@@ -123,14 +123,15 @@ class _SpanModule(tf.Module):
     ):
         super().__init__()
         self.tokenizer = graph_offsets.of(vocabulary)
-        self.weights = [variable.value for variable in model.variables]
+        served = inference.of(model)
+        self.weights = served.variables
         self._layout = layout
         self._vocabulary = vocabulary
         self._search = search
 
         def read(inputs):  # ids, mask, segments, each [rows, S]
             names = ("input_ids", "input_mask", "segment_ids")
-            return tf.stack(model(dict(zip(names, inputs, strict=True))), -1)
+            return tf.stack(served(dict(zip(names, inputs, strict=True))), -1)
 
         def serve(question, context):
             question, context = saved_model.checked(

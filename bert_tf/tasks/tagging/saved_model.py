@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from bert_tf import heads, modeling, vocabularies
 from bert_tf.errors import InputError
-from bert_tf.exporting import saved_model
+from bert_tf.exporting import inference, saved_model
 from bert_tf.tasks.tagging import graph_words, schemes
 from bert_tf.text import graph as text_graph
 from bert_tf.text import graph_windows
@@ -41,12 +41,13 @@ class _Labeller(tf.Module):
     ):
         super().__init__()
         self.tokenizer = text_graph.of(vocabulary)
-        self.weights = [variable.value for variable in model.variables]
+        served = inference.of(model)
+        self.weights = served.variables
         self._vocabulary = vocabulary
         self._room = max_seq_length - vocabulary.template.special(1)
 
         def logits(batch: dict[str, tf.Tensor]) -> tf.Tensor:
-            return model(batch)
+            return served(batch)
 
         def best(inputs: Sequence[tf.Tensor]) -> tf.Tensor:
             ids, mask = inputs  # [rows, S]

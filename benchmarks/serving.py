@@ -1,0 +1,257 @@
+r"""Times a SavedModel from raw text against ONNX Runtime on the same weights.
+
+    python -m benchmarks.serving --vocab_file=/data/bert_uncased/vocab.txt \
+        --bert_config_file=configs/models/base.json
+
+A classifier of random weights is written by transformers, exported by
+export_saved_model.py, and converted for ONNX Runtime, whose own optimizer fuses
+attention, GELU and layer norm. Both answer the same texts in turn, in one
+process: ours with its own tokenizer in the graph, ONNX Runtime with that of the
+Rust library `tokenizers`. Printed are medians of milliseconds of processor
+time, and the median of the ratios of neighbours. `--before` names a SavedModel
+of the same weights, or of any of that size, that is timed as well.
+
+`TF_ENABLE_ONEDNN_OPTS=0` in the environment is how TensorFlow computes where
+oneDNN is off by default. Needs `pip install onnx onnxruntime` and bert-tf
+[parity,huggingface].
+"""
+
+import argparse
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+# Texts of so many pieces each, [CLS] and [SEP] included.
+_SHAPES = {
+    "1 x 8": [8],
+    "1 x 32": [32],
+    "1 x 128": [128],
+    "1 x 384": [384],
+    "8 x 128": [128] * 8,
+    "32 mixed": [
+        int(x)
+        for x in np.clip(
+            np.random.default_rng(0).lognormal(3.3, 0.8, 32), 4, 256
+        )
+    ],
+}
+_LEAST_SECONDS = 0.05
+
+Answer = Callable[[Sequence[str]], np.ndarray]
+
+
+def main() -> None:
+    """Makes both models, checks that they agree, and times them."""
+    flags = _flags()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        _write_weights(flags, folder / "hf")
+        _export(flags, folder)
+        models = {"ours": _ours(folder / "ours", flags.threads)}
+        if flags.before:
+            models["before"] = _ours(pathlib.Path(flags.before), flags.threads)
+        models["onnxruntime"] = _onnx_runtime(folder, flags)
+    print(
+        f"{'texts':10}", *(f"{name + ' ms':>16}" for name in models), "  ours/"
+    )
+    words = _words(flags.vocab_file)
+    for name in flags.shapes:
+        texts = _texts(words, _SHAPES[name])
+        _check(models, texts)
+        times = _times(models, texts, flags.runs)
+        milliseconds = [1000 * statistics.median(x) for x in times.values()]
+        ratios = [
+            statistics.median(
+                a / b for a, b in zip(times["ours"], times[other], strict=True)
+            )
+            for other in list(models)[1:]
+        ]
+        print(
+            f"{name:10}",
+            *(f"{x:16.2f}" for x in milliseconds),
+            "",
+            *(f"{x:5.2f}" for x in ratios),
+            flush=True,
+        )
+
+
+def _flags() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--bert_config_file", required=True)
+    parser.add_argument("--vocab_file", required=True)
+    parser.add_argument("--before", help="another SavedModel to time")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=15)
+    parser.add_argument(
+        "--shapes", nargs="+", choices=_SHAPES, default=list(_SHAPES)
+    )
+    return parser.parse_args()
+
+
+# ---- The models --------------------------------------------------------------
+
+
+def _write_weights(flags: argparse.Namespace, folder: pathlib.Path) -> None:
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    config = transformers.BertConfig.from_json_file(flags.bert_config_file)
+    # ONNX Runtime fuses this form only.
+    config.hidden_act = "gelu"
+    config.num_labels = 2
+    model = transformers.BertForSequenceClassification(config)
+    model.save_pretrained(folder)
+
+
+def _export(flags: argparse.Namespace, folder: pathlib.Path) -> None:
+    script = _ROOT / "export_saved_model.py"
+    command = [
+        sys.executable,
+        str(script),
+        f"--init_checkpoint={folder / 'hf'}",
+        f"--export_dir={folder / 'ours'}",
+        f"--vocab_file={flags.vocab_file}",
+        "--labels=no,yes",
+        "--pairs=false",
+        "--max_seq_length=384",
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def _ours(folder: pathlib.Path, threads: int) -> Answer:
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401
+
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    model = tf.saved_model.load(str(folder))
+    serve = model.signatures["serving_default"]
+    # The function does not keep the variables.
+    serve.model = model
+    (text, *_) = sorted(serve.structured_input_signature[1])
+
+    def answer(texts):
+        return serve(**{text: tf.constant(texts)})["probabilities"].numpy()
+
+    return answer
+
+
+def _onnx_runtime(folder: pathlib.Path, flags: argparse.Namespace) -> Answer:
+    import onnxruntime
+    import tokenizers
+
+    path = _fused(folder)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = flags.threads
+    options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(
+        path, options, providers=["CPUExecutionProvider"]
+    )
+    kinds = {
+        x.name: "int64" if "64" in x.type else "int32"
+        for x in session.get_inputs()
+    }
+    tokenizer = tokenizers.BertWordPieceTokenizer(flags.vocab_file)
+    tokenizer.enable_padding()
+    tokenizer.enable_truncation(384)
+
+    def answer(texts):
+        rows = tokenizer.encode_batch(list(texts))
+        found = {
+            "input_ids": [row.ids for row in rows],
+            "attention_mask": [row.attention_mask for row in rows],
+            "token_type_ids": [row.type_ids for row in rows],
+        }
+        inputs = {name: np.array(found[name], k) for name, k in kinds.items()}
+        (logits,) = session.run(None, inputs)
+        exponents = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        return exponents / exponents.sum(axis=-1, keepdims=True)
+
+    return answer
+
+
+def _fused(folder: pathlib.Path) -> str:
+    """Writes the weights for ONNX Runtime, as its optimizer makes them."""
+    import torch
+    import transformers
+    from onnxruntime.transformers import optimizer
+
+    model = transformers.BertForSequenceClassification.from_pretrained(
+        folder / "hf", attn_implementation="eager"
+    ).eval()
+    ids = torch.ones(2, 16, dtype=torch.int64)
+    names = ["input_ids", "attention_mask", "token_type_ids"]
+    path, fused = str(folder / "plain.onnx"), str(folder / "fused.onnx")
+    torch.onnx.export(
+        model,
+        (ids, ids, torch.zeros_like(ids)),
+        path,
+        input_names=names,
+        output_names=["logits"],
+        dynamic_axes={name: {0: "batch", 1: "length"} for name in names},
+        opset_version=17,
+        dynamo=False,
+    )
+    config = model.config
+    optimizer.optimize_model(
+        path,
+        model_type="bert",
+        num_heads=config.num_attention_heads,
+        hidden_size=config.hidden_size,
+        opt_level=1,
+    ).save_model_to_file(fused)
+    return fused
+
+
+# ---- Texts and times ---------------------------------------------------------
+
+
+def _words(vocab_file: str) -> list[str]:
+    """Returns the words that are one piece."""
+    text = pathlib.Path(vocab_file).read_text(encoding="utf-8")
+    return [x for x in text.splitlines() if x.isascii() and x.isalpha()]
+
+
+def _texts(words: Sequence[str], lengths: Sequence[int]) -> list[str]:
+    generator = np.random.default_rng(1)
+    return [" ".join(generator.choice(words, n - 2)) for n in lengths]
+
+
+def _check(models: dict[str, Answer], texts: Sequence[str]) -> None:
+    """Raises AssertionError unless all answer the same."""
+    expected = models["onnxruntime"](texts)
+    for answer in models.values():
+        np.testing.assert_allclose(answer(texts), expected, rtol=0, atol=1e-5)
+
+
+def _times(
+    models: dict[str, Answer], texts: Sequence[str], runs: int
+) -> dict[str, list[float]]:
+    """Returns the seconds of an answer, in turn, by the model's name."""
+    start = time.perf_counter()
+    for answer in models.values():
+        answer(texts)
+    once = (time.perf_counter() - start) / len(models)
+    repeats = max(1, round(_LEAST_SECONDS / once))
+    times: dict[str, list[float]] = {name: [] for name in models}
+    for _ in range(runs):
+        for name, answer in models.items():
+            start = time.process_time()
+            for _ in range(repeats):
+                answer(texts)
+            times[name].append((time.process_time() - start) / repeats)
+    return times
+
+
+if __name__ == "__main__":
+    main()
