@@ -1,5 +1,6 @@
 """Every head for every runtime, against its SavedModel."""
 
+import dataclasses
 import json
 import os
 
@@ -169,6 +170,29 @@ def test_int8_is_smaller_and_answers(
         assert np.mean([a["label"] == b["label"] for a, b in pairs]) > 0.7
 
 
+def test_int8_in_a_saved_model(model, head, asked, answers, tmp_path):
+    sizes = {}
+    for weights in ("float32", "int8"):
+        path = tmp_path / weights
+        bert_tf.export(model, path, weights=weights)
+        parts = (path / "variables").iterdir()
+        sizes[weights] = sum(part.stat().st_size for part in parts)
+    # A scale for 16 values of a row, where real models have hundreds.
+    assert sizes["int8"] < 0.4 * sizes["float32"]
+    loaded = bert_tf.load(path)
+    assert loaded.description["weights"] == "int8"
+    found = loaded(asked)
+    assert [x.keys() for x in found] == [x.keys() for x in answers]
+    if head == "encoder":
+        vectors = [
+            np.array([answer["vector"] for answer in rows])
+            for rows in (found, answers)
+        ]
+        product = (vectors[0] * vectors[1]).sum(-1)
+        length = np.linalg.norm(vectors, axis=-1).prod(0)
+        assert (product / length).min() > 0.99
+
+
 # ---- Scripts -----------------------------------------------------------------
 
 
@@ -228,6 +252,21 @@ def test_nothing_is_overwritten_unasked(small, tmp_path):
     assert (path / "model.tflite").stat().st_mtime_ns == before
     bert_tf.export(small, path, True, format="litert", weights="int8")
     assert json.loads((path / "export.json").read_text())["weights"] == "int8"
+
+
+def test_int8_of_a_head_that_keeps_floats(small, tmp_path):
+    made = dataclasses.replace(small._made, in_int8=None)
+    with pytest.raises(InputError, match="of this head keeps float32"):
+        runtimes.save(str(tmp_path / "1"), made, "saved_model", "int8")
+    assert not (tmp_path / "1").exists()
+
+
+def test_int8_needs_core_ops_only(small, tmp_path):
+    bert_tf.export(small, tmp_path / "1", weights="int8")
+    lines = ["what a film", "bad, bad"]
+    rows = saved_models.serve_elsewhere(tmp_path, tmp_path / "1", text_a=lines)
+    found = [label.decode() for label in rows["label"]]
+    assert found == [x["label"] for x in bert_tf.load(tmp_path / "1")(lines)]
 
 
 def test_unknown_formats(small, tmp_path):
