@@ -9,6 +9,7 @@ import logging
 import pathlib
 import tempfile
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from bert_tf import extras
 from bert_tf.exporting import numbers
@@ -21,7 +22,7 @@ from tensorflow.python.framework import convert_to_constants
 _OPSET = 17
 
 
-def _erfc(context, node, name, _) -> None:
+def _erfc(context: Any, node: Any, name: str, _: Any) -> None:
     """1 - erf: of GELU as other libraries compute it; tf2onnx lacks it."""
     dtype, shape = context.get_dtype(name), context.get_shape(name)
     outputs = node.output

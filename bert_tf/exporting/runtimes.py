@@ -188,10 +188,10 @@ def _in_graph(
     inputs: Mapping[str, Any],
     outputs: Mapping[str, Mapping[str, Any]],
 ) -> Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]:
-    def run(*arrays):
+    def run(*arrays: np.ndarray) -> list[np.ndarray]:
         rows = len(arrays[0])
         if not rows:  # Runtimes have no batches of none.
-            arrays = [np.zeros([1, *x.shape[1:]], x.dtype) for x in arrays]
+            arrays = tuple(np.zeros([1, *x.shape[1:]], x.dtype) for x in arrays)
         found = compute(dict(zip(inputs, arrays, strict=True)))
         return [found[name][:rows] for name in outputs]
 
