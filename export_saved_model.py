@@ -55,7 +55,7 @@ _WEIGHTS = _OUTPUT.choice(
     "weights",
     "float32",
     options.EXPORT_WEIGHTS,
-    "How weights are kept; int8 is a quarter of the size.",
+    "How weights are kept; int8 is a quarter of the size, but not of onnx.",
 )
 
 command_line.start(__name__, later=("head",))

@@ -60,7 +60,7 @@ def export(
         path: The new folder.
         overwrite: Whether a model that is there is replaced.
         format: "saved_model", or for other runtimes "litert" or "onnx".
-        weights: "float32", or "int8": a quarter of the size.
+        weights: "float32", or "int8": see docs/formats.md.
         vocab: Of a Keras model: the `bert_tf.Tokenizer` that made its inputs,
             the path of a vocab.txt, of a checkpoint or of a run, or a list of
             word pieces. By default that of the checkpoint it started from.
