@@ -303,6 +303,7 @@ class BertTagger(Model):
         self.rate = bert.config.hidden_dropout_prob
         with self._own_policy():
             self.tagging = LinearHead(bert.config, num_labels, name="tagging")
+        self.num_labels = num_labels
         _build(self.tagging)
         self.built = True
 

@@ -98,8 +98,10 @@ def additive_mask(input_mask: tf.Tensor) -> tf.Tensor:  # [B, S]
     Added to the scores it makes the softmax of padding exactly zero: float32
     underflows below exp(-104).
     """
-    is_padding = 1 - tf.cast(input_mask, tf.float32)
-    return -10000.0 * is_padding[:, tf.newaxis, tf.newaxis, :]
+    is_padding = 1 - tf.cast(input_mask, tf.float32)  # [B, S]
+    # LiteRT has no slices with new axes.
+    is_padding = tf.expand_dims(tf.expand_dims(is_padding, 1), 1)
+    return -10000.0 * is_padding
 
 
 def block_diagonal_mask(sequence_ids: tf.Tensor) -> tf.Tensor:  # [B, S]

@@ -30,6 +30,10 @@ SERVED_HEADS = [
 ]
 HEADS = ["encoder", "pretraining", *SERVED_HEADS[1:]]
 
+# What exports are written for, and how their weights are kept.
+EXPORT_FORMATS = ("saved_model", "litert", "onnx")
+EXPORT_WEIGHTS = ("float32", "int8")
+
 # What is read of texts that are too long.
 LONG_DOCUMENTS = ("head", "tail", "head_tail", "windows")
 

@@ -82,6 +82,16 @@ def test_vocabularies(files):
     assert not (files / "learned.txt").exists()
 
 
+def test_onnx(files):
+    line = _without(
+        "tf2onnx",
+        "export_saved_model.py",
+        *("--format=onnx", f"--model_dir={files}", f"--export_dir={files}/1"),
+    )
+    assert "need the package tf2onnx, of the extra onnx: " in line
+    assert not (files / "1").exists()
+
+
 @pytest.mark.slow
 def test_presets(files):
     line = _without(

@@ -94,9 +94,11 @@ _ROOMS: dict[str, set[str]] = {
     },
     "exporting": {
         "errors",
+        "extras",
         "files",
         "heads",
         "modeling",
+        "options",
         "phases",
         "text",
         "vocabularies",

@@ -14,7 +14,7 @@ from bert_tf.api import arguments, models, predictor, text_reading
 from bert_tf.api import tokenizer as api_tokenizer
 from bert_tf.checkpoints import opened, sentence_transformers
 from bert_tf.errors import InputError
-from bert_tf.exporting import saved_model
+from bert_tf.exporting import runtimes, saved_model
 from bert_tf.serving import model as serving_model
 from bert_tf.serving import opening
 
@@ -42,6 +42,8 @@ def export(
     path: str | os.PathLike[str],
     overwrite: bool = False,
     *,
+    format: str = "saved_model",
+    weights: str = "float32",
     vocab: Any = None,
     multi_label: bool | None = None,
     **options: Unpack[arguments.Options],
@@ -49,13 +51,16 @@ def export(
     """Writes a model as a SavedModel that takes raw text, whole or not at all.
 
     It needs neither this package nor the files it was made of; TensorFlow
-    Serving serves it, and `bert_tf.load` loads it.
+    Serving serves it, and `bert_tf.load` loads it. Models for other runtimes
+    take ids, and raw text where `bert_tf.load` loads them.
 
     Args:
         model: As `bert_tf.load` returns it from a checkpoint, or one of the
             Keras models of this package, such as `BertClassifier`.
         path: The new folder.
-        overwrite: Whether a SavedModel that is there is replaced.
+        overwrite: Whether a model that is there is replaced.
+        format: "saved_model", or for other runtimes "litert" or "onnx".
+        weights: "float32", or "int8": see docs/formats.md.
         vocab: Of a Keras model: the `bert_tf.Tokenizer` that made its inputs,
             the path of a vocab.txt, of a checkpoint or of a run, or a list of
             word pieces. By default that of the checkpoint it started from.
@@ -78,10 +83,11 @@ def export(
                 "bert_tf.load: give it to bert_tf.load, or export a Keras "
                 f"model. Received: path={model.path}"
             )
-        model.export(path, overwrite)
+        model.export(path, overwrite, format, weights)
         return
     _check_kind(model)
     path = os.fspath(path)
+    runtimes.check(format, weights)
     if not overwrite:
         saved_model.check_target(path)
     said = arguments.check(options)
@@ -94,7 +100,7 @@ def export(
         )
     with arguments.in_words_of_python():
         made = _make(model, vocab, multi_label, said)
-        saved_model.save(path, made, overwrite)
+        runtimes.save(path, made, format, weights, overwrite)
 
 
 def _check_kind(model: Any) -> None:

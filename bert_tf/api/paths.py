@@ -8,12 +8,13 @@ from typing import Any
 
 from bert_tf.checkpoints import best, formats, opened, original, trained_models
 from bert_tf.errors import InputError
+from bert_tf.exporting import runtimes
 from bert_tf.serving import opening
 from bert_tf.storage import kept_flags
 
 import tensorflow as tf
 
-DESCRIPTION = "export.json"
+DESCRIPTION = runtimes.DESCRIPTION
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,27 +42,31 @@ def as_text(path: Any) -> str:
     )
 
 
-def is_saved_model(path: str) -> bool:
-    """Whether the folder is a SavedModel, of whomever."""
-    return tf.io.gfile.exists(os.path.join(path, "saved_model.pb"))
+def is_export(path: str) -> bool:
+    """Whether the folder is a SavedModel, of whomever, or for a runtime."""
+    is_saved_model = tf.io.gfile.exists(os.path.join(path, "saved_model.pb"))
+    return is_saved_model or bool(runtimes.find(path))
 
 
-def saved_model_files(path: str) -> dict[str, str]:
+def export_files(path: str) -> dict[str, str]:
     """Returns what an export keeps beside its weights: name -> text.
 
     Raises:
         InputError: The vocabulary or the description is not there.
     """
     texts = {}
+    # In a SavedModel it has a place of its own.
+    folder = "" if runtimes.find(path) else "assets"
     for name in (original.VOCAB, original.LABELS, DESCRIPTION):
-        text = opened.read_text(os.path.join(path, "assets", name))
+        text = opened.read_text(os.path.join(path, folder, name))
         if text is not None:
             texts[name] = text
     missing = {original.VOCAB, DESCRIPTION} - texts.keys()
     if missing:
         raise InputError(
-            f"The SavedModel {path} is not all there, or not of "
-            f"bert_tf.export: assets/{min(missing)} is missing. Export it "
+            f"The {'SavedModel' if folder else 'model'} {path} is not all "
+            "there, or not of bert_tf.export: "
+            f"{os.path.join(folder, min(missing))} is missing. Export it "
             "again, or copy the whole folder again."
         )
     return texts

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, Unpack, overload
 from bert_tf.api import arguments, paths
 from bert_tf.checkpoints import opened, original
 from bert_tf.errors import InputError
-from bert_tf.exporting import saved_model
+from bert_tf.exporting import runtimes, saved_model
 from bert_tf.serving import batches, heads, opening
 from bert_tf.serving import lines as serving_lines
 from bert_tf.serving import model as serving_model
@@ -146,14 +146,20 @@ class Predictor:
             return _answered(predictor, batches.windows(asked, rows))
         return list(_answered(predictor, [list(asked)]))
 
-    def export(self, path: str | os.PathLike[str], overwrite: bool) -> None:
-        """Writes it as a SavedModel; see `bert_tf.export`."""
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        overwrite: bool,
+        format: str = "saved_model",
+        weights: str = "float32",
+    ) -> None:
+        """Writes it for a runtime; see `bert_tf.export`."""
         if self._made is None:
             raise InputError(
-                f"{self.path} is a SavedModel already: copy its folder, or "
-                "load the checkpoint that it was made from."
+                f"{self.path} was exported already: copy its folder, or load "
+                "the checkpoint that it was made from."
             )
-        saved_model.save(os.fspath(path), self._made, overwrite)
+        runtimes.save(os.fspath(path), self._made, format, weights, overwrite)
 
 
 def _answered(
@@ -295,7 +301,7 @@ def load(
     _checked_size(batch_size)
     said = arguments.check(options)
     with arguments.in_words_of_python():
-        if paths.is_saved_model(path):
+        if paths.is_export(path):
             return _load_saved_model(path, batch_size, said)
         made = _make(path, said)
         model = serving_model.of_export(made)
@@ -312,7 +318,7 @@ def _load_saved_model(
             f"what it was exported with. Received: path={path}"
         )
     model = serving_model.load(path)
-    return Predictor(path, model, paths.saved_model_files(path), batch_size)
+    return Predictor(path, model, paths.export_files(path), batch_size)
 
 
 def _make(path: str, said: Mapping[str, Any]) -> saved_model.Export:

@@ -205,8 +205,8 @@ def find_vocabulary(
 
 def _of_model(path: str) -> tuple[str, bool]:
     """Returns the text of a model's vocab.txt, and its casing."""
-    if paths.is_saved_model(path):
-        texts = paths.saved_model_files(path)
+    if paths.is_export(path):
+        texts = paths.export_files(path)
         return texts[original.VOCAB], paths.description(texts)["do_lower_case"]
     found = paths.find(path)
     kept = os.path.join(found.folder, original.VOCAB)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bert_tf import heads, modeling
+from bert_tf.exporting import quantized
 
 import keras
 import numpy as np
@@ -82,12 +83,16 @@ class Table:
         return tf.convert_to_tensor(self._vectors)
 
 
+# What keeps weights.
+Weights = Float32 | quantized.Int8
+
+
 class _Dense:
     """Dense layers side by side, as one: a kernel [in, sum of outs]."""
 
     def __init__(
         self,
-        weights: Float32,
+        weights: Weights,
         *dense: Any,
         scales: tuple[float, ...] = (),
     ):
@@ -102,7 +107,7 @@ class _Dense:
 
 
 class _Norm:
-    def __init__(self, weights: Float32, norm: Any):
+    def __init__(self, weights: Weights, norm: Any):
         self._gamma = weights.keep(_array(norm.gamma))
         self._beta = weights.keep(_array(norm.beta))
         self._epsilon = norm.epsilon
@@ -181,7 +186,7 @@ class _Tokens(_Everything):
 
 
 class _Embeddings:
-    def __init__(self, weights: Float32, embeddings: modeling.Embeddings):
+    def __init__(self, weights: Weights, embeddings: modeling.Embeddings):
         self._words = weights.table(_array(embeddings.word_embeddings))
         self._types = weights.keep(_array(embeddings.token_type_embeddings))
         self._positions = weights.keep(_array(embeddings.position_embeddings))
@@ -212,7 +217,7 @@ class _Layer:
 
     def __init__(
         self,
-        weights: Float32,
+        weights: Weights,
         config: modeling.BertConfig,
         layer: Any,
         reads_all: bool,
@@ -278,7 +283,7 @@ def _attend(q, k, v, mask):  # [B, N, R, H], twice [B, N, S, H], [B, 1, 1, S]
 class _Pooler:
     def __init__(
         self,
-        weights: Float32,
+        weights: Weights,
         config: modeling.BertConfig,
         pooler: modeling.Pooler,
     ):
@@ -302,6 +307,7 @@ class Encoder:
         bert: modeling.Bert,
         reads_all: bool = True,
         every_layer: bool = False,
+        weights: Weights | None = None,
     ):
         """Copies the weights of an encoder.
 
@@ -310,8 +316,9 @@ class Encoder:
             reads_all: Whether the caller reads the last layer everywhere, and
                 gives no `positions`; otherwise it gives them.
             every_layer: Whether it reads other layers than the last.
+            weights: What keeps them; by default float32.
         """
-        weights = Float32()
+        weights = weights or Float32()
         self.config = bert.config
         self._every_layer = every_layer
         self.embeddings = _Embeddings(weights, bert.embeddings)
@@ -383,9 +390,11 @@ class Model:
         variables: All that it computes with, as a module may track them.
     """
 
-    def __init__(self, head: heads.Model):
+    def __init__(self, head: heads.Model, weights: Weights | None = None):
         self._head = head
-        self.bert = Encoder(head.bert, reads_all=head.reads_all)
+        self.bert = Encoder(
+            head.bert, reads_all=head.reads_all, weights=weights
+        )
         unused = {id(variable) for variable in head.bert.variables}
         self.variables = self.bert.variables + [
             v.value for v in head.variables if id(v) not in unused
@@ -397,3 +406,21 @@ class Model:
     def __call__(self, inputs: Mapping[str, tf.Tensor]) -> Any:
         """Returns what the head does for these inputs."""
         return type(self._head).call(self, inputs)
+
+
+def of(
+    model: Any, every_layer: bool = False, weights: Weights | None = None
+) -> Any:
+    """Returns a model for inference.
+
+    Args:
+        model: A head, or an encoder. What is neither stays as it is: it is for
+            inference already.
+        every_layer: Whether other layers of an encoder are read than the last.
+        weights: What keeps them; by default float32.
+    """
+    if isinstance(model, modeling.Bert):
+        return Encoder(model, every_layer=every_layer, weights=weights)
+    if isinstance(model, heads.Model):
+        return Model(model, weights)
+    return model

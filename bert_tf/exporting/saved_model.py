@@ -46,11 +46,13 @@ class Export:
         signatures: Of them `serving_default` is the one of raw text.
         files: Name -> text. export.json names the head, and says what the
             model was trained with.
+        in_int8: Returns the same with int8 weights, where that is known.
     """
 
     module: tf.Module
     signatures: Signatures
     files: Mapping[str, str]
+    in_int8: "Callable[[], Export] | None" = None
 
 
 class PairModule(tf.Module):
@@ -81,7 +83,7 @@ class PairModule(tf.Module):
         super().__init__()
         documents = documents or long_documents.LongDocuments()
         self.tokenizer = tokenizer
-        served = inference.Model(model)
+        served = inference.of(model)
         self.weights = served.variables
 
         none = no_text()

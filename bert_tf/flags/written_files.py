@@ -65,6 +65,16 @@ SAVED_MODEL = (
     "assets.extra",
     "keras_metadata.pb",
 )
+# And into that of a model for whichever runtime.
+EXPORT = (
+    *SAVED_MODEL,
+    "model.tflite",
+    "model.onnx",
+    "bert_config.json",
+    "vocab.txt",
+    "labels.txt",
+    "export.json",
+)
 CHECKPOINT = (
     *MODELS[:-1],
     "bert_config.json",

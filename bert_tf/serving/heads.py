@@ -21,7 +21,7 @@ from bert_tf import options
 from bert_tf.checkpoints import names, opened, trained_models
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model
-from bert_tf.serving import answers, lines, makers
+from bert_tf.serving import answers, elsewhere, lines, makers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Head:
             and the names of its classes.
         trained_by: The script that trains it, for errors.
         usual_length: Pieces that it reads at a time, unless it is said.
+        around: Returns what another runtime computes of ids as a function of
+            raw text; None of a head of which only SavedModels answer text.
     """
 
     weights: names.Head
@@ -48,6 +50,7 @@ class Head:
     describe: Callable[[answers.Row, Sequence[str]], answers.Answer]
     trained_by: str
     usual_length: int = 128
+    around: Callable[[elsewhere.Elsewhere], saved_model.Export] | None = None
 
     @property
     def name(self) -> str:
@@ -79,6 +82,7 @@ for _head in (
         make=makers.encoder,
         describe=answers.encoder,
         trained_by="run_pretraining.py",
+        around=elsewhere.Elsewhere.encoder,
     ),
     Head(
         names.HEADS["masked_lm"],
@@ -86,6 +90,7 @@ for _head in (
         make=makers.masked_lm,
         describe=answers.masked_lm,
         trained_by="run_pretraining.py",
+        around=elsewhere.Elsewhere.masked_lm,
     ),
     Head(
         names.HEADS["next_sentence"],
@@ -93,6 +98,7 @@ for _head in (
         make=makers.next_sentence,
         describe=answers.next_sentence,
         trained_by="run_pretraining.py",
+        around=elsewhere.Elsewhere.next_sentence,
     ),
     Head(
         names.HEADS["classification"],
@@ -100,6 +106,7 @@ for _head in (
         make=makers.classification,
         describe=answers.classification,
         trained_by="run_classifier.py",
+        around=elsewhere.Elsewhere.classification,
     ),
     Head(
         names.HEADS["tagging"],
@@ -107,6 +114,7 @@ for _head in (
         make=makers.tagging,
         describe=answers.tagging,
         trained_by="run_ner.py",
+        around=elsewhere.Elsewhere.tagging,
     ),
     Head(
         names.HEADS["span"],
@@ -114,6 +122,7 @@ for _head in (
         make=makers.span,
         describe=answers.span,
         trained_by="run_squad.py",
+        around=elsewhere.Elsewhere.span,
         usual_length=384,
     ),
     Head(
@@ -122,6 +131,7 @@ for _head in (
         make=makers.multiple_choice,
         describe=answers.multiple_choice,
         trained_by="run_multiple_choice.py",
+        around=elsewhere.Elsewhere.multiple_choice,
     ),
 ):
     register(_head)

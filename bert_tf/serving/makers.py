@@ -7,7 +7,7 @@ from bert_tf import heads, modeling, vocabularies
 from bert_tf.checkpoints import names, opened, trained_models
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
-from bert_tf.exporting import saved_model
+from bert_tf.exporting import inference, quantized, saved_model
 from bert_tf.tasks import labels as label_column
 from bert_tf.tasks import next_sentence as next_sentence_model
 from bert_tf.tasks.features import layers as feature_layers
@@ -44,6 +44,7 @@ class Settings:
         choice: Which layers make a vector.
         unit: What has a vector, of features.UNITS.
         labels_from: What said what the labels are, for errors.
+        weights: How they are kept, of options.EXPORT_WEIGHTS.
     """
 
     do_lower_case: bool
@@ -61,11 +62,23 @@ class Settings:
     unit: str = "mean"
     normalize: bool = False
     labels_from: str = "--labels"
+    weights: str = "float32"
 
 
-def _restored(head: str, model: keras.Model, source: opened.Checkpoint) -> Any:
+def _restored(
+    head: str,
+    model: keras.Model,
+    source: opened.Checkpoint,
+    settings: Settings,
+) -> Any:
+    """Returns the model for inference, with the weights of a checkpoint."""
     trained_models.restore(model, source, head)
-    return model
+    is_int8 = settings.weights == "int8"
+    return inference.of(
+        model,
+        every_layer=settings.choice.name != "last",
+        weights=quantized.Int8() if is_int8 else inference.Float32(),
+    )
 
 
 def _common(
@@ -81,7 +94,7 @@ def encoder(
 ) -> saved_model.Export:
     """Texts, or pairs -> vectors."""
     return features_model.extractor(
-        _restored("encoder", families.make(files.config), source),
+        _restored("encoder", families.make(files.config), source, settings),
         files.vocabulary,
         settings.max_seq_length,
         settings.choice,
@@ -97,7 +110,10 @@ def masked_lm(
 ) -> saved_model.Export:
     """A text -> the words that are masked."""
     model = _restored(
-        "masked_lm", heads.BertMaskedLM(families.make(files.config)), source
+        "masked_lm",
+        heads.BertMaskedLM(families.make(files.config)),
+        source,
+        settings,
     )
     return masked_words_model.masked_words_finder(
         model, *_common(files), settings.max_seq_length, settings.top_k
@@ -112,7 +128,7 @@ def next_sentence(
     """Two texts -> whether the second follows."""
     model = heads.BertNextSentence(families.make(files.config))
     return next_sentence_model.next_sentence(
-        _restored("next_sentence", model, source),
+        _restored("next_sentence", model, source, settings),
         *_common(files),
         settings.max_seq_length,
     )
@@ -130,7 +146,7 @@ def classification(
         families.make(files.config), len(labels or ("",))
     )
     return saved_model.classifier(
-        _restored("classification", model, source),
+        _restored("classification", model, source, settings),
         *_common(files),
         labels,
         settings.max_seq_length,
@@ -150,7 +166,7 @@ def tagging(
     _check_classes(source, "tagging", settings)
     model = heads.BertTagger(families.make(files.config), len(labels))
     return tagging_model.tagger(
-        _restored("tagging", model, source),
+        _restored("tagging", model, source, settings),
         *_common(files),
         labels,
         settings.scheme,
@@ -166,7 +182,10 @@ def span(
     """A question and a context -> the answer."""
     return squad_model.span_finder(
         _restored(
-            "span", heads.BertSpanFinder(families.make(files.config)), source
+            "span",
+            heads.BertSpanFinder(families.make(files.config)),
+            source,
+            settings,
         ),
         *_common(files),
         settings.layout,
@@ -183,7 +202,7 @@ def multiple_choice(
     """A prompt and choices -> the best."""
     model = heads.BertMultipleChoice(families.make(files.config))
     return choice_model.chooser(
-        _restored("multiple_choice", model, source),
+        _restored("multiple_choice", model, source, settings),
         *_common(files),
         settings.max_seq_length,
     )

@@ -18,8 +18,8 @@ from bert_tf.checkpoints import (
     trained_models,
 )
 from bert_tf.errors import InputError
-from bert_tf.exporting import saved_model
-from bert_tf.serving import heads, makers
+from bert_tf.exporting import runtimes, saved_model
+from bert_tf.serving import elsewhere, heads, makers
 
 import tensorflow as tf
 from absl import logging
@@ -113,7 +113,14 @@ def make(
 
     It raises InputError if the settings do not fit the model.
     """
-    return heads.HEADS[head].make(source, files, settings)
+
+    def of_weights(weights: str) -> saved_model.Export:
+        kept = dataclasses.replace(settings, weights=weights)
+        return heads.HEADS[head].make(source, files, kept)
+
+    return dataclasses.replace(
+        of_weights("float32"), in_int8=lambda: of_weights("int8")
+    )
 
 
 # ---- What answers -----------------------------------------------------------
@@ -153,7 +160,12 @@ def of_export(made: saved_model.Export) -> Model:
 
 
 def load(path: str) -> Model:
-    """Returns a SavedModel's function; InputError if not exported here."""
+    """Returns the function of an exported model, for whichever runtime.
+
+    It raises InputError if there is none, or not of export_saved_model.py.
+    """
+    if runtimes.find(path):
+        return of_export(_elsewhere(path))
     if not tf.io.gfile.exists(os.path.join(path, "saved_model.pb")):
         problem = "The folder holds no SavedModel: saved_model.pb is not there."
         if not tf.io.gfile.exists(path):
@@ -166,14 +178,7 @@ def load(path: str) -> Model:
             f"Received: saved_model={path}"
         )
     assets = os.path.join(path, "assets")
-    description = opened.read_json(assets, "export.json")
-    if description.get("head") not in heads.HEADS:
-        raise InputError(
-            f"The SavedModel {path} was not written by export_saved_model.py "
-            "of this version: assets/export.json does not name a head of "
-            f"{', '.join(heads.HEADS)}. Export it again. "
-            f"Received: head={description.get('head')}"
-        )
+    description = _description(path, assets)
     labels = original.read_labels(
         os.path.join(assets, original.LABELS), "Export the model again."
     )
@@ -195,6 +200,47 @@ def load(path: str) -> Model:
 
     inputs = frozenset(signature.structured_input_signature[1])
     return _model(description, labels, serve, inputs)
+
+
+def _description(path: str, folder: str) -> dict[str, Any]:
+    """Returns what the export at `path` says of itself, in a folder of it."""
+    description = opened.read_json(folder, runtimes.DESCRIPTION)
+    if description.get("head") not in heads.HEADS:
+        what = "model" if runtimes.find(path) else "SavedModel"
+        file = os.path.relpath(os.path.join(folder, "export.json"), path)
+        raise InputError(
+            f"The {what} {path} was not written by export_saved_model.py "
+            f"of this version: {file} does not name a head of "
+            f"{', '.join(heads.HEADS)}. Export it again. "
+            f"Received: head={description.get('head')}"
+        )
+    return description
+
+
+def _elsewhere(path: str) -> saved_model.Export:
+    """Opens a model of another runtime as one of raw text."""
+    description = _description(path, path)
+    around = heads.HEADS[description["head"]].around
+    if around is None:
+        raise InputError(
+            "Raw text is answered by a SavedModel of this head only; the model "
+            f"of {description['format']} takes ids. "
+            f"Received: head={description['head']}, saved_model={path}"
+        )
+    return around(
+        elsewhere.Elsewhere(
+            runtimes.open_folder(path, description),
+            trained_models.ModelFiles.load(
+                os.path.join(path, original.CONFIG),
+                os.path.join(path, original.VOCAB),
+                description["do_lower_case"],
+            ),
+            original.read_labels(
+                os.path.join(path, original.LABELS), "Export the model again."
+            ),
+            description,
+        )
+    )
 
 
 def _load(path: str) -> Any:

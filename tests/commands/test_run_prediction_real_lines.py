@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 
-def _real_lines(shared_data, head):
+def real_lines(shared_data, head):
     """1,000 lines of Wikipedia, for a head."""
     path = shared_data / "corpus" / "enwiki_AA.txt"
     lines = []
@@ -48,7 +48,7 @@ def _columns(head, lines):
     return dict(zip(names, (first, *others), strict=True))
 
 
-_MODELS = {
+MODELS = {
     "encoder": lambda bert: bert,
     "masked_lm": heads.BertMaskedLM,
     "next_sentence": heads.BertNextSentence,
@@ -60,7 +60,7 @@ _MODELS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("head", list(_MODELS))
+@pytest.mark.parametrize("head", list(MODELS))
 def test_a_stranger_serves_real_lines_as_predicted(head, shared_data, tmp_path):
     text = (shared_data / "vocab" / "bert_uncased.txt").read_text("utf-8")
     vocab = text.removesuffix("\n").split("\n")
@@ -71,7 +71,7 @@ def test_a_stranger_serves_real_lines_as_predicted(head, shared_data, tmp_path):
     run = test_predict.write_run(
         *(
             tmp_path / "run",
-            _MODELS[head](modeling.Bert(config)),
+            MODELS[head](modeling.Bert(config)),
             vocab,
             config,
         ),
@@ -79,7 +79,7 @@ def test_a_stranger_serves_real_lines_as_predicted(head, shared_data, tmp_path):
         "--text_b_column=b",
         labels=labels,
     )
-    lines = _real_lines(shared_data, head)
+    lines = real_lines(shared_data, head)
     found = test_predict.answers(
         *(tmp_path, lines, f"--model_dir={run}"),
         *("--batch_size=50", "--sort_window=500"),

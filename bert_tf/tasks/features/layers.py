@@ -96,10 +96,19 @@ def pool(vectors: tf.Tensor, input_mask: tf.Tensor, unit: str) -> tf.Tensor:
     if unit == "cls":
         return vectors[:, :1]
     if unit == "mean":
-        mask = tf.cast(input_mask, vectors.dtype)[:, :, tf.newaxis, tf.newaxis]
+        mask = of_vectors(input_mask, vectors)
         total = tf.reduce_sum(vectors * mask, axis=1, keepdims=True)
         return total / tf.reduce_sum(mask, axis=1, keepdims=True)
     return vectors
+
+
+def of_vectors(input_mask: tf.Tensor, vectors: tf.Tensor) -> tf.Tensor:
+    """Returns the mask [B, S] as what vectors are multiplied by, [B, S, 1, 1].
+
+    LiteRT has no slices with two new axes.
+    """
+    mask = tf.cast(input_mask, vectors.dtype)
+    return tf.expand_dims(tf.expand_dims(mask, -1), -1)
 
 
 # What a vector of zeros is divided by, as in PyTorch's normalize.

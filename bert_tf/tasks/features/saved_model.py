@@ -9,6 +9,8 @@ Shapes: B texts, S sequence length, K layers, D values of a vector.
 """
 
 import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from bert_tf import modeling, vocabularies
 from bert_tf.errors import InputError
@@ -22,38 +24,46 @@ import tensorflow as tf
 _TEXTS = tf.TensorSpec([None], tf.string)  # [B]
 
 
+# Ids -> vectors, and what goes with them: what `serve_ids` takes and returns.
+_Extract = Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]
+
+
+def _extract(
+    served: inference.Encoder,
+    choice: feature_layers.Choice,
+    unit: str,
+    normalize: bool,
+) -> _Extract:
+    def extract(inputs):
+        found = choice.select(served(inputs))
+        mask = inputs["input_mask"]
+        vectors = feature_layers.pool(found, mask, unit)  # [B, S or 1, K, D]
+        if normalize:
+            vectors = feature_layers.unit_length(vectors)
+        if unit != "token":
+            return {"vectors": vectors[:, 0]}
+        vectors *= feature_layers.of_vectors(mask, vectors)
+        return {
+            "vectors": vectors,
+            "input_ids": inputs["input_ids"],
+            "input_mask": mask,
+        }
+
+    return extract
+
+
 class _ExtractorModule(tf.Module):
     def __init__(
         self,
-        model: modeling.Bert,
+        extract: _Extract,
+        weights: Sequence[tf.Variable],
         tokenizer: graph_rows.Tokenizer,
         max_seq_length: int,
-        choice: feature_layers.Choice,
-        unit: str,
-        normalize: bool,
     ):
         super().__init__()
         self.tokenizer = tokenizer
-        served = inference.Encoder(model, every_layer=choice.name != "last")
-        self.weights = served.variables
+        self.weights = weights
         none = saved_model.no_text()
-
-        def extract(inputs):
-            found = choice.select(served(inputs))
-            mask = inputs["input_mask"]
-            vectors = feature_layers.pool(
-                found, mask, unit
-            )  # [B, S or 1, K, D]
-            if normalize:
-                vectors = feature_layers.unit_length(vectors)
-            if unit != "token":
-                return {"vectors": vectors[:, 0]}
-            vectors *= tf.cast(mask, vectors.dtype)[..., None, None]
-            return {
-                "vectors": vectors,
-                "input_ids": inputs["input_ids"],
-                "input_mask": mask,
-            }
 
         def serve(text_a, text_b=none):
             text_a, text_b = saved_model.as_pairs(text_a, text_b)
@@ -113,13 +123,32 @@ def extractor(
         "unit": unit,
         "normalize": normalize,
     }
+    served = inference.of(model, every_layer=choice.name != "last")
+    return around(
+        _extract(served, choice, unit, normalize),
+        served.variables,
+        config,
+        vocabulary,
+        description,
+    )
+
+
+def around(
+    extract: _Extract,
+    weights: Sequence[tf.Variable],
+    config: modeling.BertConfig,
+    vocabulary: vocabularies.Vocabulary,
+    description: Mapping[str, Any],
+) -> saved_model.Export:
+    """Returns what makes vectors of ids, with these weights, as of raw text.
+
+    `description` is that of `extractor`, whose signatures it gets.
+    """
     module = _ExtractorModule(
-        model,
+        extract,
+        weights,
         text_graph.of(vocabulary),
-        max_seq_length,
-        choice,
-        unit,
-        normalize,
+        description["max_seq_length"],
     )
     return saved_model.Export(
         module,

@@ -24,24 +24,26 @@ from bert_tf.text import graph_windows
 import tensorflow as tf
 
 _TEXTS = tf.TensorSpec([None], tf.string)  # [B]
+# Inputs -> scores and ids of the best pieces, [rows, P, K].
+_Best = Callable[[Mapping[str, tf.Tensor]], tuple[tf.Tensor, tf.Tensor]]
 
 
 class _MaskedWordsModule(tf.Module):
     def __init__(
         self,
-        model: heads.BertMaskedLM,
+        best: _Best,
+        weights: Sequence[tf.Variable],
         vocabulary: vocabularies.Vocabulary,
         max_seq_length: int,
         top_k: int,
     ):
         super().__init__()
         self.tokenizer = text_graph.of(vocabulary)
-        served = inference.Model(model)
-        self.weights = served.variables
+        self.weights = weights
         self._vocabulary = vocabulary
         self._room = max_seq_length - vocabulary.template.special(1)
         self._mask_id = vocabulary.special.mask.id
-        self._best = _best_of(served, top_k)
+        self._best = best
         pieces = tf.constant(list(vocabulary.pieces))
 
         def serve(text):
@@ -148,14 +150,8 @@ class _MaskedWordsModule(tf.Module):
         return pieces.flat_values, lengths
 
 
-def _best_of(
-    model: inference.Model, top_k: int
-) -> Callable[[Mapping[str, tf.Tensor]], tuple[tf.Tensor, tf.Tensor]]:
-    """Returns inputs -> scores and ids of the best pieces, [rows, P, K].
-
-    It is a function: a module with the model would save its layers, too.
-    """
-
+def _best_of(model: inference.Model, top_k: int) -> _Best:
+    # A function: a module with the model would save its layers, too.
     def best(inputs):
         logits = model(inputs)  # [rows, P, V]
         values, found = tf.math.top_k(logits, top_k)
@@ -219,7 +215,29 @@ def masked_words_finder(
     """
     saved_model.check_fits(config, vocabulary, max_seq_length)
     masked_words.check(vocabulary, top_k)
-    module = _MaskedWordsModule(model, vocabulary, max_seq_length, top_k)
+    served = inference.of(model)
+    return around(
+        _best_of(served, top_k),
+        served.variables,
+        *(config, vocabulary, max_seq_length, top_k),
+    )
+
+
+def around(
+    best: _Best,
+    weights: Sequence[tf.Variable],
+    config: modeling.BertConfig,
+    vocabulary: vocabularies.Vocabulary,
+    max_seq_length: int,
+    top_k: int,
+) -> saved_model.Export:
+    """Returns what finds pieces of ids, with these weights, as of raw text.
+
+    It gets the signatures of `masked_words_finder`.
+    """
+    module = _MaskedWordsModule(
+        best, weights, vocabulary, max_seq_length, top_k
+    )
     description = {
         "head": "masked_lm",
         **vocabulary.settings,

@@ -32,7 +32,7 @@ class _ChooserModule(tf.Module):
     ):
         super().__init__()
         self.tokenizer = tokenizer
-        served = inference.Model(model)
+        served = inference.of(model)
         self.weights = served.variables
 
         def choose(inputs):

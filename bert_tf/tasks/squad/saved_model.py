@@ -123,7 +123,7 @@ class _SpanModule(tf.Module):
     ):
         super().__init__()
         self.tokenizer = graph_offsets.of(vocabulary)
-        served = inference.Model(model)
+        served = inference.of(model)
         self.weights = served.variables
         self._layout = layout
         self._vocabulary = vocabulary

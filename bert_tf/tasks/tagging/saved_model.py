@@ -41,7 +41,7 @@ class _Labeller(tf.Module):
     ):
         super().__init__()
         self.tokenizer = text_graph.of(vocabulary)
-        served = inference.Model(model)
+        served = inference.of(model)
         self.weights = served.variables
         self._vocabulary = vocabulary
         self._room = max_seq_length - vocabulary.template.special(1)
@@ -261,11 +261,11 @@ def tagger(
     """
     saved_model.check_fits(config, vocabulary, max_seq_length)
     schemes.check_scheme(labels, scheme)
-    outputs = model.tagging.shape[0]
-    if len(labels) != outputs:
+    if len(labels) != model.num_labels:
         raise InputError(
             "`labels` must have a name for each output of the model. "
-            f"Received: labels={labels}, the model has {outputs} outputs"
+            f"Received: labels={labels}, the model has {model.num_labels} "
+            "outputs"
         )
     description = {
         "head": "tagging",

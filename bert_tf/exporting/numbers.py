@@ -1,0 +1,66 @@
+"""What a model makes of ids: numbers only, which any runtime computes.
+
+Text stays with TensorFlow: other runtimes have no ops for it. What they get is
+the signature `serve_ids` of a head, without the outputs that are texts.
+"""
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bert_tf.errors import InputError
+from bert_tf.exporting import saved_model
+
+import numpy as np
+import tensorflow as tf
+
+# Inputs -> outputs, by name.
+Compute = Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Numbers:
+    """A function of ids.
+
+    Attributes:
+        function: A tf.function of one signature, which returns numbers by name.
+        inputs: What it takes, by name, in its order.
+        outputs: What it returns, by name.
+    """
+
+    function: Any
+    inputs: Mapping[str, tf.TensorSpec]
+    outputs: Mapping[str, tf.TensorSpec]
+
+
+def of(export: saved_model.Export, head: str) -> Numbers:
+    """Returns what a model makes of ids; InputError if its head has no such.
+
+    The head is named in the error.
+    """
+    served = export.signatures.get("serve_ids")
+    if served is None:
+        raise InputError(
+            "Only a SavedModel can be written of this head: it has no "
+            "signature serve_ids, which is what LiteRT and ONNX Runtime "
+            f"compute. Received: head={head}"
+        )
+    names = list(inspect.signature(served.python_function).parameters)
+    inputs = {
+        name: tf.TensorSpec(spec.shape, spec.dtype, name)
+        for name, spec in zip(names, served.input_signature, strict=True)
+    }
+    found = served.get_concrete_function().structured_outputs
+    outputs = {
+        name: tf.TensorSpec(x.shape, x.dtype, name)
+        for name, x in sorted(found.items())
+        if x.dtype != tf.string
+    }
+
+    def compute(*ids):
+        answers = served.python_function(*ids)
+        return {name: answers[name] for name in outputs}
+
+    function = tf.function(compute, list(inputs.values()), autograph=False)
+    return Numbers(function, inputs, outputs)

@@ -1,0 +1,210 @@
+"""Writes models for other runtimes than TensorFlow: a folder for each.
+
+It holds the model of ids, and beside it vocabulary, config, labels and
+export.json, which says what the model takes and returns.
+"""
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bert_tf import files, options, phases
+from bert_tf.errors import InputError
+from bert_tf.exporting import litert, numbers, onnx, saved_model
+
+import numpy as np
+import tensorflow as tf
+
+DESCRIPTION = "export.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Runtime:
+    """What computes models of ids.
+
+    Attributes:
+        name: What it is called by people.
+        file: The model in its folder.
+        check: Raises InputError if what writes it, maybe with weights in int8,
+            is not installed.
+        convert: Returns the model's file, maybe with weights in int8.
+        open_model: Returns what a file computes on so many cores.
+    """
+
+    name: str
+    file: str
+    check: Callable[[bool], None]
+    convert: Callable[[numbers.Numbers, bool], bytes]
+    open_model: Callable[[bytes, int | None], numbers.Compute]
+
+
+# By the name of the format.
+RUNTIMES: Mapping[str, Runtime] = {
+    "litert": Runtime(
+        "LiteRT",
+        "model.tflite",
+        lambda _: None,  # TensorFlow writes it.
+        litert.convert,
+        litert.open_model,
+    ),
+    "onnx": Runtime(
+        "ONNX Runtime",
+        "model.onnx",
+        onnx.check_installed,
+        onnx.convert,
+        onnx.open_model,
+    ),
+}
+
+
+def check(export_format: str, weights: str) -> None:
+    """Raises InputError if a format or what writes it is not known here."""
+    for name, value, known in (
+        ("format", export_format, options.EXPORT_FORMATS),
+        ("weights", weights, options.EXPORT_WEIGHTS),
+    ):
+        if value not in known:
+            raise InputError(
+                f"{name} must be one of {', '.join(known)}. "
+                f"Received: {name}={value}"
+            )
+    if export_format in RUNTIMES:
+        RUNTIMES[export_format].check(weights == "int8")
+
+
+def save(
+    path: str,
+    export: saved_model.Export,
+    export_format: str,
+    weights: str = "float32",
+    overwrite: bool = False,
+) -> None:
+    """Writes a SavedModel, or a model for another runtime, whole or not at all.
+
+    Args:
+        path: Of the new folder.
+        export: The model as one of raw text.
+        export_format: Of options.EXPORT_FORMATS.
+        weights: "float32", or "int8": a quarter of the size.
+        overwrite: Whether a folder that is there goes when the new is whole.
+
+    Raises:
+        InputError: The head can't be written so, or something is at `path`.
+    """
+    check(export_format, weights)
+    if export_format not in RUNTIMES:
+        if weights == "int8":
+            export = _in_int8(export)
+        saved_model.save(path, export, overwrite)
+        return
+    if not overwrite:
+        saved_model.check_target(path)
+    runtime = RUNTIMES[export_format]
+    description = json.loads(export.files[DESCRIPTION])
+    found = numbers.of(export, description["head"])
+    description |= {
+        "format": export_format,
+        "weights": weights,
+        "inputs": _described(found.inputs),
+        "outputs": _described(found.outputs),
+    }
+    with phases.lasting(f"Writing the model for {runtime.name}"):
+        data = runtime.convert(found, weights == "int8")
+        with files.new_folder(path, overwrite, len(data)) as new:
+            for name, text in export.files.items():
+                files.write_text(os.path.join(new, name), text)
+            files.write_json(os.path.join(new, DESCRIPTION), description)
+            files.write_bytes(os.path.join(new, runtime.file), data)
+
+
+def _in_int8(export: saved_model.Export) -> saved_model.Export:
+    """Returns a model with int8 weights; InputError if its head has none."""
+    made = export.in_int8() if export.in_int8 else export
+    if not any(variable.dtype == tf.int8 for variable in made.module.variables):
+        raise InputError(
+            "A SavedModel of this head keeps float32. Leave weights=int8 out, "
+            f"or choose another format: {' or '.join(RUNTIMES)}. "
+            "Received: weights=int8, format=saved_model"
+        )
+    description = json.loads(made.files[DESCRIPTION]) | {"weights": "int8"}
+    text = json.dumps(description, indent=2) + "\n"
+    return dataclasses.replace(made, files={**made.files, DESCRIPTION: text})
+
+
+def _described(specs: Mapping[str, tf.TensorSpec]) -> dict[str, Any]:
+    """Returns what JSON can hold: type and shape by name, null for any size."""
+    return {
+        name: {"dtype": spec.dtype.name, "shape": spec.shape.as_list()}
+        for name, spec in specs.items()
+    }
+
+
+def find(path: str) -> str | None:
+    """Returns the format of the model in a folder; None if there is none."""
+    for name, runtime in RUNTIMES.items():
+        if tf.io.gfile.exists(os.path.join(path, runtime.file)):
+            return name
+    return None
+
+
+def open_folder(
+    path: str, description: Mapping[str, Any], threads: int | None = None
+) -> Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]:
+    """Returns what the model in a folder computes, as a function of tensors.
+
+    Args:
+        path: Of the folder.
+        description: What its export.json says.
+        threads: To compute on; by default as many as the runtime chooses.
+
+    Returns:
+        A function that may stand in a graph. Of what it is given, by name, it
+        takes what the model takes.
+
+    Raises:
+        InputError: The file is damaged, or the runtime is not installed.
+    """
+    runtime = RUNTIMES[description["format"]]
+    file_path = os.path.join(path, runtime.file)
+    with tf.io.gfile.GFile(file_path, "rb") as file:
+        data = file.read()
+    try:
+        compute = runtime.open_model(data, threads)
+    except InputError:
+        raise
+    except Exception as error:  # Of its own kind in each runtime.
+        raise InputError(
+            f"{file_path} is damaged, or not all there: {runtime.name} can't "
+            f"read it ({str(error)[:200].rstrip('.')}). Export it again, or "
+            "copy the whole folder again."
+        ) from error
+    return _in_graph(compute, description["inputs"], description["outputs"])
+
+
+def _in_graph(
+    compute: numbers.Compute,
+    inputs: Mapping[str, Any],
+    outputs: Mapping[str, Mapping[str, Any]],
+) -> Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]:
+    def run(*arrays: np.ndarray) -> list[np.ndarray]:
+        rows = len(arrays[0])
+        if not rows:  # Runtimes have no batches of none.
+            arrays = tuple(np.zeros([1, *x.shape[1:]], x.dtype) for x in arrays)
+        found = compute(dict(zip(inputs, arrays, strict=True)))
+        return [found[name][:rows] for name in outputs]
+
+    def function(given: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        found = tf.numpy_function(
+            run,
+            [given[name] for name in inputs],
+            [tf.as_dtype(x["dtype"]) for x in outputs.values()],
+            stateful=False,
+        )
+        found = tf.nest.flatten(found)  # Run eagerly one is no list.
+        for tensor, described in zip(found, outputs.values(), strict=True):
+            tensor.set_shape(described["shape"])
+        return dict(zip(outputs, found, strict=True))
+
+    return function

@@ -1,0 +1,140 @@
+"""Models of other runtimes as functions of raw text.
+
+Another runtime computes what a model makes of ids. All before and behind that
+is as in a SavedModel: tokenizer, windows, and what answers mean.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bert_tf.checkpoints import trained_models
+from bert_tf.exporting import saved_model
+from bert_tf.tasks import next_sentence as next_sentence_model
+from bert_tf.tasks.features import saved_model as features_model
+from bert_tf.tasks.masked_words import saved_model as masked_words_model
+from bert_tf.tasks.multiple_choice import saved_model as choice_model
+from bert_tf.tasks.squad import answers as squad_answers
+from bert_tf.tasks.squad import saved_model as squad_model
+from bert_tf.tasks.squad import windows as squad_windows
+from bert_tf.tasks.tagging import saved_model as tagging_model
+from bert_tf.text import long_documents
+
+import tensorflow as tf
+
+Tensors = Mapping[str, tf.Tensor]
+
+
+class _StandIn:
+    """Is called as a Keras model is, and has no weights."""
+
+    variables = ()
+
+    def __init__(self, call: Callable[[Tensors], Any], num_labels: int = 0):
+        self._call = call
+        self.num_labels = num_labels
+
+    def __call__(self, inputs: Tensors) -> Any:
+        return self._call(inputs)
+
+
+@dataclasses.dataclass(frozen=True)
+class Elsewhere:
+    """A model that another runtime computes.
+
+    Attributes:
+        compute: Ids -> numbers, by the names of the signature `serve_ids`.
+        files: Its config and vocabulary.
+        labels: Of a classifier or a tagger; None of others.
+        description: What export.json says.
+    """
+
+    compute: Callable[[Tensors], dict[str, tf.Tensor]]
+    files: trained_models.ModelFiles
+    labels: tuple[str, ...] | None
+    description: Mapping[str, Any]
+
+    @property
+    def _common(self) -> tuple[Any, Any]:
+        return self.files.config, self.files.vocabulary
+
+    @property
+    def _length(self) -> int:
+        return self.description["max_seq_length"]
+
+    def classification(self) -> saved_model.Export:
+        """Texts, or pairs -> labels, or a score."""
+        said = self.description
+        return saved_model.classifier(
+            self._logits(),
+            *self._common,
+            self.labels,
+            self._length,
+            said["takes_pairs"],
+            said["multi_label"],
+            long_documents.LongDocuments(
+                said["long_documents"], said["window_stride"]
+            ),
+        )
+
+    def next_sentence(self) -> saved_model.Export:
+        """Two texts -> whether the second follows."""
+        return next_sentence_model.next_sentence(
+            self._logits(), *self._common, self._length
+        )
+
+    def tagging(self) -> saved_model.Export:
+        """A text -> its entities."""
+        return tagging_model.tagger(
+            self._logits(),
+            *self._common,
+            self.labels or (),
+            self.description["scheme"],
+            self._length,
+        )
+
+    def multiple_choice(self) -> saved_model.Export:
+        """A prompt and choices -> the best."""
+        return choice_model.chooser(self._logits(), *self._common, self._length)
+
+    def span(self) -> saved_model.Export:
+        """A question and a context -> the answer."""
+
+        def logits(inputs: Tensors) -> tuple[tf.Tensor, tf.Tensor]:
+            found = self.compute(inputs)
+            return found["start_logits"], found["end_logits"]
+
+        model: Any = _StandIn(logits)
+        return squad_model.span_finder(
+            model,
+            *self._common,
+            self._of(squad_windows.Layout),
+            self._of(squad_answers.Search),
+            self.description["null_score_diff_threshold"],
+        )
+
+    def encoder(self) -> saved_model.Export:
+        """Texts, or pairs -> vectors."""
+        return features_model.around(
+            self.compute, (), *self._common, self.description
+        )
+
+    def masked_lm(self) -> saved_model.Export:
+        """A text -> the words that are masked."""
+
+        def best(inputs: Tensors) -> tuple[tf.Tensor, tf.Tensor]:
+            found = self.compute(inputs)
+            return found["score"], found["piece_id"]
+
+        return masked_words_model.around(
+            best, (), *self._common, self._length, self.description["top_k"]
+        )
+
+    def _logits(self) -> Any:
+        size = self.description["outputs"]["logits"]["shape"][-1]
+        return _StandIn(lambda inputs: self.compute(inputs)["logits"], size)
+
+    def _of(self, kind: Any) -> Any:
+        """Returns the settings of a kind, a dataclass, from what is said."""
+        names = [field.name for field in dataclasses.fields(kind)]
+        return kind(**{name: self.description[name] for name in names})
