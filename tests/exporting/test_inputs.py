@@ -2,111 +2,12 @@
 
 import functools
 
-from bert_tf import heads, modeling
 from bert_tf.exporting import saved_model
-from bert_tf.tasks import next_sentence
-from bert_tf.tasks.features import layers as feature_layers
-from bert_tf.tasks.features import saved_model as features_model
-from bert_tf.tasks.masked_words import saved_model as masked_words_model
-from bert_tf.tasks.multiple_choice import saved_model as choice_model
-from bert_tf.tasks.squad import saved_model as squad_model
-from bert_tf.tasks.tagging import saved_model as tagging_model
-from bert_tf.vocabularies import word_pieces
-from tests.exporting.test_saved_model import (
-    CONFIG,
-    LABELS,
-    MAX_SEQ_LENGTH,
-    VOCAB,
-)
-from tests.tasks.squad.test_saved_model import LAYOUT, SEARCH
+from tests import every_head
 
 import numpy as np
 import pytest
 import tensorflow as tf
-
-_VOCABULARY = word_pieces.WordPiece(tuple(VOCAB), True)
-
-
-def _classifier():
-    model = heads.BertClassifier(modeling.Bert(CONFIG), len(LABELS))
-    return saved_model.classifier(
-        model,
-        CONFIG,
-        _VOCABULARY,
-        LABELS,
-        MAX_SEQ_LENGTH,
-        True,
-    )
-
-
-def _next_sentence():
-    model = heads.BertNextSentence(modeling.Bert(CONFIG))
-    return next_sentence.next_sentence(
-        model, CONFIG, _VOCABULARY, MAX_SEQ_LENGTH
-    )
-
-
-def _encoder():
-    model = modeling.Bert(CONFIG)
-    choice = feature_layers.Choice("last")
-    return features_model.extractor(
-        model,
-        _VOCABULARY,
-        MAX_SEQ_LENGTH,
-        choice,
-        "mean",
-    )
-
-
-def _span():
-    model = heads.BertSpanFinder(modeling.Bert(CONFIG))
-    return squad_model.span_finder(
-        model,
-        CONFIG,
-        _VOCABULARY,
-        LAYOUT,
-        SEARCH,
-        None,
-    )
-
-
-def _multiple_choice():
-    model = heads.BertMultipleChoice(modeling.Bert(CONFIG))
-    return choice_model.chooser(model, CONFIG, _VOCABULARY, MAX_SEQ_LENGTH)
-
-
-def _masked_lm():
-    model = heads.BertMaskedLM(modeling.Bert(CONFIG))
-    return masked_words_model.masked_words_finder(
-        model,
-        CONFIG,
-        _VOCABULARY,
-        MAX_SEQ_LENGTH,
-        2,
-    )
-
-
-def _tagging():
-    model = heads.BertTagger(modeling.Bert(CONFIG), len(LABELS))
-    return tagging_model.tagger(
-        model,
-        CONFIG,
-        _VOCABULARY,
-        LABELS,
-        "none",
-        MAX_SEQ_LENGTH,
-    )
-
-
-_MAKERS = {
-    "masked_lm": _masked_lm,
-    "tagging": _tagging,
-    "classification": _classifier,
-    "next_sentence": _next_sentence,
-    "encoder": _encoder,
-    "span": _span,
-    "multiple_choice": _multiple_choice,
-}
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +18,7 @@ def loaded(tmp_path_factory):
 
     def load(head):
         if head not in kept:
-            saved_model.save(str(folder / head), _MAKERS[head]())
+            saved_model.save(str(folder / head), every_head.MAKERS[head]())
             kept[head] = tf.saved_model.load(str(folder / head))
         return kept[head]
 
@@ -186,12 +87,13 @@ def test_choices_of_each_prompt(prompt, loaded):
     serve = loaded("multiple_choice").signatures["serving_default"]
     choices = [["a", "b", "bad"], ["good", "film", ""]]
     assert (
-        "[choices must have a row for each prompt, [B] and [B, K]. Received: "
+        "[choices must have a row for each prompt, [B] and [B, K], and a "
+        "choice in each. Received: "
         f"prompt {len(prompt)}, choices [2 3]]"
     ) in _error(serve, prompt=prompt, choices=choices)
 
 
-@pytest.mark.parametrize("head", _MAKERS)
+@pytest.mark.parametrize("head", every_head.MAKERS)
 @pytest.mark.parametrize("other", ["input_mask", "segment_ids"])
 def test_ids_of_one_shape(head, other, loaded):
     serve = loaded(head).signatures["serve_ids"]

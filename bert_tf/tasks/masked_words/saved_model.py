@@ -16,20 +16,19 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 
 from bert_tf import heads, modeling, tokenization, vocabularies
-from bert_tf.exporting import saved_model
+from bert_tf.exporting import saved_model, serving_inputs
 from bert_tf.tasks.masked_words import text as masked_words
 from bert_tf.text import graph as text_graph
 from bert_tf.text import graph_windows
 
 import tensorflow as tf
 
-_TEXTS = tf.TensorSpec([None], tf.string)  # [B]
-
 
 class _MaskedWordsModule(tf.Module):
     def __init__(
         self,
         model: heads.BertMaskedLM,
+        config: modeling.BertConfig,
         vocabulary: vocabularies.Vocabulary,
         max_seq_length: int,
         top_k: int,
@@ -57,14 +56,10 @@ class _MaskedWordsModule(tf.Module):
             }
 
         def serve_ids(input_ids, input_mask, segment_ids, masked_lm_positions):
-            inputs = saved_model.as_batch(input_ids, input_mask, segment_ids)
-            # Those that were checked: of two errors it is always the first.
-            ids, places = inputs["input_ids"], masked_lm_positions
-            inputs["masked_lm_positions"], _ = saved_model.checked(
-                tf.shape(places)[0] == tf.shape(ids)[0],
-                "masked_lm_positions must have a row for each of input_ids.",
-                {"masked_lm_positions": places, "input_ids": ids},
+            inputs = serving_inputs.as_batch(
+                input_ids, input_mask, segment_ids, config
             )
+            inputs |= _places(masked_lm_positions, inputs["input_ids"])
             scores, found = self._best(inputs)  # [B, P, K]
             return {
                 "piece": tf.gather(pieces, found),
@@ -72,9 +67,13 @@ class _MaskedWordsModule(tf.Module):
                 "score": scores,
             }
 
+        def serve_text(text):
+            return self.serve(text)
+
         function = functools.partial(tf.function, autograph=False)
-        self.serve = function(serve, [_TEXTS])
-        self.serve_ids = function(serve_ids, [saved_model.IDS] * 4)
+        self.serve = function(serve, [serving_inputs.TEXTS])
+        self.serve_text = function(serve_text, [serving_inputs.TEXTS])
+        self.serve_ids = function(serve_ids, [serving_inputs.IDS] * 4)
         # What the loaded model does when it is called.
         self.__call__ = self.serve
 
@@ -147,6 +146,25 @@ class _MaskedWordsModule(tf.Module):
         return pieces.flat_values, lengths
 
 
+def _places(places: tf.Tensor, ids: tf.Tensor) -> dict[str, tf.Tensor]:
+    """Returns `masked_lm_positions` [B, P], where they are of `ids` [B, S].
+
+    The ids are those that were checked: of two errors the first is told.
+    """
+    inputs = serving_inputs.checked(
+        tf.shape(places)[0] == tf.shape(ids)[0],
+        "masked_lm_positions must have a row for each of input_ids.",
+        {"masked_lm_positions": places, "input_ids": ids},
+    )
+    places = {"masked_lm_positions": inputs["masked_lm_positions"]}
+    length = tf.shape(ids)[1]
+    return serving_inputs.within(
+        "masked_lm_positions must be from 0 to below the length of input_ids.",
+        places,
+        dict.fromkeys(places, length),
+    )
+
+
 def _best_of(
     model: heads.BertMaskedLM, top_k: int
 ) -> Callable[[Mapping[str, tf.Tensor]], tuple[tf.Tensor, tf.Tensor]]:
@@ -207,7 +225,7 @@ def masked_words_finder(
     each `[MASK]` of it, the `top_k` likeliest pieces: `piece` and `text`, which
     has the piece in the mask's place (string), and `score`, a probability
     (float32); each [B, most masks of a text, top_k]. `count` (int32 [B]) says
-    how many masks each text has.
+    how many masks each text has. `serve_text` is the same.
 
     `serve_ids` takes `input_ids`, `input_mask`, `segment_ids` (int32 [B, S])
     and `masked_lm_positions` (int32 [B, P]), the places to be told, as in
@@ -218,7 +236,9 @@ def masked_words_finder(
     """
     saved_model.check_fits(config, vocabulary, max_seq_length)
     masked_words.check(vocabulary, top_k)
-    module = _MaskedWordsModule(model, vocabulary, max_seq_length, top_k)
+    module = _MaskedWordsModule(
+        model, config, vocabulary, max_seq_length, top_k
+    )
     description = {
         "head": "masked_lm",
         **vocabulary.settings,
@@ -227,6 +247,10 @@ def masked_words_finder(
     }
     return saved_model.Export(
         module,
-        {"serving_default": module.serve, "serve_ids": module.serve_ids},
+        {
+            "serving_default": module.serve,
+            "serve_text": module.serve_text,
+            "serve_ids": module.serve_ids,
+        },
         saved_model.asset_texts(config, vocabulary, None, description),
     )
