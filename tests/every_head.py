@@ -21,15 +21,17 @@ from tests.tasks.squad.test_saved_model import LAYOUT, SEARCH
 _VOCABULARY = word_pieces.WordPiece(tuple(VOCAB), True)
 
 
-def _classifier():
-    model = heads.BertClassifier(modeling.Bert(CONFIG), len(LABELS))
+def classifier(labels=LABELS, takes_pairs=True, **settings):
+    """Returns a classifier; `labels` None makes a regression."""
+    model = heads.BertClassifier(modeling.Bert(CONFIG), len(labels or "1"))
     return saved_model.classifier(
         model,
         CONFIG,
         _VOCABULARY,
-        LABELS,
+        labels,
         MAX_SEQ_LENGTH,
-        True,
+        takes_pairs,
+        **settings,
     )
 
 
@@ -92,10 +94,11 @@ def _tagging():
     )
 
 
+# By the names of the heads.
 MAKERS = {
     "masked_lm": _masked_lm,
     "tagging": _tagging,
-    "classification": _classifier,
+    "classification": classifier,
     "next_sentence": _next_sentence,
     "encoder": _encoder,
     "span": _span,

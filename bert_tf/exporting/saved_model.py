@@ -106,7 +106,8 @@ class PairModule(tf.Module):
             return answer_pairs(*serving_inputs.as_many(text, text_b))
 
         def serve_default_single(text_a):
-            pieces = tokenizer.tokenize(text_a)
+            (text,) = serving_inputs.shaped(text_a)
+            pieces = tokenizer.tokenize(text)
             rows, owners = documents.cut(pieces, room)
             inputs = tokenizer.pack(rows, None, max_seq_length, False)
             if not documents.in_windows:

@@ -20,7 +20,7 @@ import tensorflow as tf
 
 _TEXTS = ("text", "text_a", "text_b")
 _IDS = ("input_ids", "input_mask", "segment_ids")
-_INT32 = tf.int32.limits
+_INT32 = (tf.int32.min, tf.int32.max)
 
 # Takes inputs of its signature by name, returns outputs.
 Serve = Callable[..., dict[str, tf.Tensor]]
@@ -59,6 +59,7 @@ def make(
     }
 
     def serve_examples(inputs: tf.Tensor) -> dict[str, tf.Tensor]:
+        (inputs,) = serving_inputs.shaped(inputs)
         found, has_ids = _checked(
             tf.io.parse_example(inputs, features), takes_pairs
         )

@@ -31,6 +31,7 @@ def as_pairs(
 
     One text for several is an error: a client has lost the others.
     """
+    text_a, text_b = shaped(text_a, text_b)
     is_none = (tf.size(text_b) == 1) & tf.reduce_all(text_b == "")
     text_a, text_b = checked(
         is_none | (tf.size(text_a) == tf.size(text_b)),
@@ -42,9 +43,10 @@ def as_pairs(
 
 def as_many(text: tf.Tensor, text_b: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns both texts, [B] each, where there are as many."""
+    text, text_b = shaped(text, text_b)
     text, text_b = checked(
         tf.size(text) == tf.size(text_b),
-        'text_b must have as many texts as text ([B]); "" stands for none.',
+        "text_b must have as many texts as text ([B]), empty ones for none.",
         {"text": text, "text_b": text_b},
     ).values()
     return text, text_b
@@ -65,6 +67,9 @@ def as_batch(
     model has positions for, and numbers that it has vectors for. By itself a
     CPU names no input, and a GPU takes zeros for vectors that are not there.
     """
+    input_ids, input_mask, segment_ids = shaped(
+        input_ids, input_mask, segment_ids
+    )
     inputs = {
         "input_ids": input_ids,
         "input_mask": input_mask,
@@ -121,6 +126,15 @@ def within(
 
 
 # ---- Any --------------------------------------------------------------------
+
+
+def shaped(*inputs: tf.Tensor) -> list[tf.Tensor]:
+    """Returns the inputs, of as many dimensions as their signature has.
+
+    TensorFlow Serving does not look: `{"text": ["a"]}` as a row makes [B, 1] of
+    what is [B], and some op on the way would say so, or none.
+    """
+    return [tf.ensure_shape(x, x.shape) for x in inputs]
 
 
 def checked(

@@ -121,6 +121,79 @@ def test_ids_of_one_shape(head, other, loaded):
     ) in _error(serve, **inputs)
 
 
+def _ids(head, length=4):
+    """Ids that every model knows."""
+    shape = [2, 2, length] if head == "multiple_choice" else [2, length]
+    inputs = {
+        name: np.ones(shape, np.int32)
+        for name in ("input_ids", "input_mask", "segment_ids")
+    }
+    if head == "masked_lm":
+        inputs["masked_lm_positions"] = np.zeros([2, 1], np.int32)
+    return inputs
+
+
+@pytest.mark.parametrize("head", every_head.MAKERS)
+@pytest.mark.parametrize(
+    ("name", "wrong", "least", "most"),
+    [
+        ("input_ids", 17, 1, 17),
+        ("input_ids", -1, -1, 1),
+        ("input_mask", 2, 1, 2),
+        ("segment_ids", 2, 1, 2),
+        ("segment_ids", -1, -1, 1),
+    ],
+)
+def test_ids_that_the_model_knows(head, name, wrong, least, most, loaded):
+    inputs = _ids(head)
+    inputs[name].flat[5] = wrong
+    ends = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), (1, 1))
+    ends[name] = (least, most)
+    received = ", ".join(f"{x} from {a} to {b}" for x, (a, b) in ends.items())
+    assert (
+        "[input_ids must be from 0 to 16, input_mask 0 or 1, and segment_ids "
+        f"from 0 to 1. Received: {received}]"
+    ) in _error(loaded(head).signatures["serve_ids"], **inputs)
+
+
+@pytest.mark.parametrize("head", every_head.MAKERS)
+@pytest.mark.parametrize("length", [0, 17])
+def test_lengths_that_the_model_knows(head, length, loaded):
+    serve = loaded(head).signatures["serve_ids"]
+    assert serve(**{x: tf.constant(y) for x, y in _ids(head, 16).items()})
+    size = f"[2 2 {length}]" if head == "multiple_choice" else f"[2 {length}]"
+    assert (
+        "[input_ids must have 1 to 16 pieces in a row, the last axis. "
+        f"Received: input_ids {size}, input_mask {size}, segment_ids {size}]"
+    ) in _error(serve, **_ids(head, length))
+
+
+@pytest.mark.parametrize(("wrong", "least", "most"), [(4, 0, 4), (-1, -1, 0)])
+def test_places_in_a_row(wrong, least, most, loaded):
+    inputs = _ids("masked_lm")
+    inputs["masked_lm_positions"][1, 0] = wrong
+    assert (
+        "[masked_lm_positions must be from 0 to below the length of input_ids. "
+        f"Received: masked_lm_positions from {least} to {most}]"
+    ) in _error(loaded("masked_lm").signatures["serve_ids"], **inputs)
+
+
+def test_some_choices(loaded):
+    signatures = loaded("multiple_choice").signatures
+    assert (
+        "and a choice in each. Received: prompt 2, choices [2 0]]"
+    ) in _error(
+        signatures["serving_default"],
+        prompt=["a", "b"],
+        choices=np.zeros([2, 0], str),
+    )
+    none = {x: y[:, :0] for x, y in _ids("multiple_choice").items()}
+    assert (
+        "[input_ids must have a choice for each prompt, [B, K, S]. Received: "
+        "input_ids [2 0 4]"
+    ) in _error(signatures["serve_ids"], **none)
+
+
 def test_places_of_each_row(loaded):
     ids = np.ones([2, 4], np.int32)
     assert (

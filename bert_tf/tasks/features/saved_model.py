@@ -70,6 +70,7 @@ class _ExtractorModule(tf.Module):
             return extract_pairs(*serving_inputs.as_pairs(text_a, text_b))
 
         def serve_text(text):
+            (text,) = serving_inputs.shaped(text)
             return extract_pairs(text, tf.fill(tf.shape(text), ""))
 
         def serve_pairs(text, text_b):

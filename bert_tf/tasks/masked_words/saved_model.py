@@ -43,6 +43,7 @@ class _MaskedWordsModule(tf.Module):
         pieces = tf.constant(list(vocabulary.pieces))
 
         def serve(text):
+            (text,) = serving_inputs.shaped(text)
             parts = tf.strings.split(text, masked_words.MASK)  # [B, (parts)]
             scores, found = self._find(parts)  # [M, K]
             found = tf.gather(pieces, found)
@@ -151,6 +152,7 @@ def _places(places: tf.Tensor, ids: tf.Tensor) -> dict[str, tf.Tensor]:
 
     The ids are those that were checked: of two errors the first is told.
     """
+    (places,) = serving_inputs.shaped(places)
     inputs = serving_inputs.checked(
         tf.shape(places)[0] == tf.shape(ids)[0],
         "masked_lm_positions must have a row for each of input_ids.",

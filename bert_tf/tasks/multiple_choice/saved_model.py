@@ -47,6 +47,7 @@ class _ChooserModule(tf.Module):
             }
 
         def serve(prompt, choices):
+            prompt, choices = serving_inputs.shaped(prompt, choices)
             shape = tf.shape(choices)
             prompt, choices = serving_inputs.checked(
                 (tf.size(prompt) == shape[0])

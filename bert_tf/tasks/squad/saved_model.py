@@ -134,6 +134,7 @@ class _SpanModule(tf.Module):
             return tf.stack(model(dict(zip(names, inputs, strict=True))), -1)
 
         def serve(question, context):
+            question, context = serving_inputs.shaped(question, context)
             question, context = serving_inputs.checked(
                 tf.size(question) == tf.size(context),
                 "context must have as many texts as question ([B]).",

@@ -149,6 +149,7 @@ class _TaggerModule(tf.Module):
 
         def tag(texts, split_punctuation):
             """Returns ragged entities, and the labels of the words."""
+            (texts,) = serving_inputs.shaped(texts)
             words = self.splitter.split(texts, split_punctuation)
             number = tf.size(texts, tf.int64)
             found = labeller.label(words, number)  # [U]
