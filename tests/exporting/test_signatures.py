@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from typing import Any
 
 from bert_tf.exporting import saved_model
 from tests import every_head, saved_models, serving_session
@@ -176,7 +177,7 @@ def _odd(head, name):
     """What a signature takes, [B] rows of it."""
     taken = _TAKEN[head][name]
     if "input_ids" not in taken:
-        columns = dict.fromkeys(taken, _ODD)
+        columns: dict[str, list[Any]] = dict.fromkeys(taken, _ODD)
         if "choices" in taken:
             columns["choices"] = [[x, b""] for x in _ODD]
         if "inputs" in taken:
