@@ -38,10 +38,22 @@ def _ids(shapes: dict[str, Any]) -> dict[str, np.ndarray]:
     return {name: known[name].astype(np.int32) for name in shapes}
 
 
+def _examples(texts: list[str]) -> np.ndarray:
+    """Serialized tf.Examples of texts, for classify and regress."""
+    features = [
+        {"text": tf.train.Feature(bytes_list={"value": [text.encode()]})}
+        for text in texts
+    ]
+    examples = [tf.train.Example(features={"feature": x}) for x in features]
+    return np.array([x.SerializeToString() for x in examples], object)
+
+
 def _answers(signature: Any, questions: dict[str, list[Any]]) -> dict[str, Any]:
     """Returns output -> values of all rows, padded to the longest batch."""
     _, specs = signature.structured_input_signature
-    if "input_ids" in specs:
+    if "inputs" in specs:
+        inputs = {"inputs": _examples(questions["text_a"])}
+    elif "input_ids" in specs:
         inputs = _ids({name: spec.shape for name, spec in specs.items()})
     else:
         inputs = {name: np.array(questions[name], object) for name in specs}

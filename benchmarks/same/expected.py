@@ -64,4 +64,19 @@ FILES = (
         "every export has a signature of ids, tagging as well",
         "answers",
     ),
+    comparison.New(
+        "*.serve_text.npz",
+        "one text has one name in all exports",
+        "answers",
+    ),
+    comparison.New(
+        "*.serve_pairs.npz",
+        "two texts have one name in all exports",
+        "answers",
+    ),
+    comparison.New(
+        "*.serve_examples.npz",
+        "classifiers answer serialized tf.Examples",
+        "answers",
+    ),
 )

@@ -23,18 +23,16 @@ from typing import Any
 
 from bert_tf import files, heads, modeling, phases, vocabularies
 from bert_tf.errors import InputError
-from bert_tf.exporting import inference
+from bert_tf.exporting import inference, serving_examples, serving_inputs
 from bert_tf.text import graph as text_graph
 from bert_tf.text import graph_rows, graph_windows, long_documents
 
 import keras
 import tensorflow as tf
+from tensorflow.python.saved_model import fingerprinting_utils
 
 # Name -> tf.function.
 Signatures = Mapping[str, Any]
-
-_TEXTS = tf.TensorSpec([None], tf.string)  # [B]
-IDS = tf.TensorSpec([None, None], tf.int32)  # [B, S]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,11 +45,14 @@ class Export:
         files: Name -> text. export.json names the head, and says what the
             model was trained with.
         in_int8: Returns the same with int8 weights, where that is known.
+        methods: Signature -> what TensorFlow Serving answers by it, where that
+            is not the usual, predict.
     """
 
     module: tf.Module
     signatures: Signatures
     files: Mapping[str, str]
+    methods: Mapping[str, str] = dataclasses.field(default_factory=dict)
     in_int8: "Callable[[], Export] | None" = None
 
 
@@ -65,6 +66,7 @@ class PairModule(tf.Module):
     def __init__(
         self,
         model: keras.Model,
+        config: modeling.BertConfig,
         tokenizer: graph_rows.Tokenizer,
         max_seq_length: int,
         describe: Callable[[tf.Tensor], dict[str, tf.Tensor]],
@@ -74,6 +76,7 @@ class PairModule(tf.Module):
 
         Args:
             model: Its outputs are logits [B, C].
+            config: Its architecture.
             tokenizer: Makes its inputs.
             max_seq_length: What is longer is cut.
             describe: Returns what logits mean.
@@ -86,17 +89,28 @@ class PairModule(tf.Module):
         served = inference.of(model)
         self.weights = served.variables
 
-        none = no_text()
+        function = functools.partial(tf.function, autograph=False)
+        texts, ids = serving_inputs.TEXTS, serving_inputs.IDS
+        none = serving_inputs.no_text()
         room = max_seq_length - tokenizer.vocabulary.template.special(1)
 
-        def serve_pairs(text_a, text_b=none):
-            text_a, text_b = as_pairs(text_a, text_b)
-            first, second = map(tokenizer.tokenize, (text_a, text_b))
+        def answer_pairs(first, second):
+            first, second = map(tokenizer.tokenize, (first, second))
             inputs = tokenizer.pack(first, second, max_seq_length, False)
             return describe(served(inputs))
 
-        def serve_single(text_a):
-            pieces = tokenizer.tokenize(text_a)
+        # A function in the graph, too: signatures that call it share it.
+        answer_pairs = function(answer_pairs, [texts, texts])
+
+        def serve_default_pairs(text_a, text_b=none):
+            return answer_pairs(*serving_inputs.as_pairs(text_a, text_b))
+
+        def serve_pairs(text, text_b):
+            return answer_pairs(*serving_inputs.as_many(text, text_b))
+
+        def serve_default_single(text_a):
+            (text,) = serving_inputs.shaped(text_a)
+            pieces = tokenizer.tokenize(text)
             rows, owners = documents.cut(pieces, room)
             inputs = tokenizer.pack(rows, None, max_seq_length, False)
             if not documents.in_windows:
@@ -108,18 +122,25 @@ class PairModule(tf.Module):
             )
             return describe(tf.math.segment_mean(logits, owners))
 
-        def serve_ids(input_ids, input_mask, segment_ids):
-            return describe(
-                served(as_batch(input_ids, input_mask, segment_ids))
-            )
+        def serve_text(text):
+            return self.serve_default_single(text)
 
-        function = functools.partial(tf.function, autograph=False)
-        self.serve_single = function(serve_single, [_TEXTS])
-        self.serve_pairs = function(serve_pairs, [_TEXTS, _TEXTS])
-        self.serve_ids = function(serve_ids, [IDS, IDS, IDS])
+        def serve_ids(input_ids, input_mask, segment_ids):
+            inputs = serving_inputs.as_batch(
+                input_ids, input_mask, segment_ids, config
+            )
+            return describe(served(inputs))
+
+        self.serve_default_single = function(serve_default_single, [texts])
+        self.serve_default_pairs = function(serve_default_pairs, [texts] * 2)
+        self.serve_text = function(serve_text, [texts])
+        self.serve_pairs = function(serve_pairs, [texts, texts])
+        self.serve_ids = function(serve_ids, [ids, ids, ids])
         # What the loaded model does when it is called.
         self.__call__ = (
-            self.serve_pairs if documents.keeps_rows else self.serve_single
+            self.serve_default_pairs
+            if documents.keeps_rows
+            else self.serve_default_single
         )
 
 
@@ -136,11 +157,13 @@ def classifier(
     """Returns the model as one that takes raw text.
 
     The signatures are `serving_default` (`text_a` and, for pairs, `text_b`;
-    each string [B]) and `serve_ids` (`input_ids`, `input_mask`, `segment_ids`;
-    each int32 [B, S]). Both return `label` (string [B]), `probabilities` and
+    each string [B]), `serve_text` (`text`), for pairs `serve_pairs` (`text`,
+    `text_b`), and `serve_ids` (`input_ids`, `input_mask`, `segment_ids`; each
+    int32 [B, S]). All return `label` (string [B]), `probabilities` and
     `logits` (float32 [B, C]); for a regression `score` [B] and `logits`; where
     a text may have several labels, `labels` (string [B, C]: those with a
     probability above a half, the likeliest first, then "") and the other two.
+    `serve_examples` is for classify and regress: see serving_examples.
 
     Args:
         model: With its trained weights.
@@ -149,8 +172,9 @@ def classifier(
         labels: The names of its classes; None for a regression.
         max_seq_length: What is longer is cut, as in training.
         takes_pairs: Whether its inputs may have a second text. If so, "" as
-            `text_b` stands for no second text, and [""], the default, for none
-            of all. Other numbers of texts than in `text_a` are an error.
+            `text_b` stands for no second text, and [""], the default beside
+            `text_a`, for none of all. Other numbers of texts than of the first
+            are an error.
         is_multi_label: Whether a text may have several labels.
         documents: How texts are cut that are too long, as in training; by
             default only their heads are read. Not for pairs.
@@ -164,8 +188,9 @@ def classifier(
     documents.check(max_seq_length - vocabulary.template.special(1))
     tokenizer = text_graph.of(vocabulary)
     describe = _describe(labels, is_multi_label)
-    module = PairModule(model, tokenizer, max_seq_length, describe, documents)
-    serve = module.serve_pairs if takes_pairs else module.serve_single
+    module = PairModule(
+        model, config, tokenizer, max_seq_length, describe, documents
+    )
     description = {
         "head": "classification",
         **vocabulary.settings,
@@ -177,9 +202,32 @@ def classifier(
     }
     return Export(
         module,
-        {"serving_default": serve, "serve_ids": module.serve_ids},
+        _signatures(module, takes_pairs, vocabulary, labels),
         asset_texts(config, vocabulary, labels, description),
+        {"serve_examples": serving_examples.method(labels)},
     )
+
+
+def _signatures(
+    module: PairModule,
+    takes_pairs: bool,
+    vocabulary: vocabularies.Vocabulary,
+    labels: Sequence[str] | None,
+) -> Signatures:
+    serve, pairs = module.serve_default_single, {}
+    if takes_pairs:
+        serve = module.serve_default_pairs
+        pairs = {"serve_pairs": module.serve_pairs}
+    examples = serving_examples.make(
+        serve, module.serve_ids, takes_pairs, vocabulary, labels
+    )
+    return {
+        "serving_default": serve,
+        "serve_text": module.serve_text,
+        **pairs,
+        "serve_ids": module.serve_ids,
+        "serve_examples": examples,
+    }
 
 
 def _check_labels(labels: Sequence[str] | None, outputs: int) -> None:
@@ -222,74 +270,7 @@ def _describe(
     return several if is_multi_label else label
 
 
-# ---- What all exports share: inputs -----------------------------------------
-
-
-def no_text() -> tf.Tensor:
-    """The `text_b` of single texts: one "" for all of them.
-
-    A default of one row, which a signature keeps and gRPC clients may rely on.
-    """
-    return tf.constant([""])
-
-
-def as_pairs(
-    text_a: tf.Tensor, text_b: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns both texts, [B] each, where there are as many, or `no_text`.
-
-    One text for several is an error: a client has lost the others.
-    """
-    is_none = (tf.size(text_b) == 1) & tf.reduce_all(text_b == "")
-    text_a, text_b = checked(
-        is_none | (tf.size(text_a) == tf.size(text_b)),
-        "text_b must have as many texts as text_a ([B]), or be left out.",
-        {"text_a": text_a, "text_b": text_b},
-    )
-    return text_a, tf.broadcast_to(text_b, tf.shape(text_a))
-
-
-def as_batch(
-    input_ids: tf.Tensor, input_mask: tf.Tensor, segment_ids: tf.Tensor
-) -> dict[str, tf.Tensor]:
-    """Returns what models take, where all have the same shape, [B, S]."""
-    inputs = {
-        "input_ids": input_ids,
-        "input_mask": input_mask,
-        "segment_ids": segment_ids,
-    }
-    shape = tf.shape(input_ids)
-    is_same = (shape == tf.shape(input_mask)) & (shape == tf.shape(segment_ids))
-    found = checked(
-        tf.reduce_all(is_same),
-        "input_ids, input_mask and segment_ids must have the same shape.",
-        inputs,
-    )
-    return dict(zip(inputs, found, strict=True))
-
-
-def checked(
-    is_right: tf.Tensor, expected: str, inputs: Mapping[str, tf.Tensor]
-) -> list[tf.Tensor]:
-    """Returns the inputs; where they are not right, computing them fails.
-
-    Args:
-        is_right: A bool scalar.
-        expected: A sentence for the error, which says their sizes as well.
-        inputs: By the names in the signature.
-    """
-    sizes = [
-        tf.size(x) if x.shape.rank == 1 else tf.shape(x)
-        for x in inputs.values()
-    ]
-    received = ", ".join(f"{name} {{}}" for name in inputs)
-    message = tf.strings.format(f"{expected} Received: {received}", sizes)
-    # What is computed from the inputs waits: the error comes before another.
-    with tf.control_dependencies([tf.debugging.Assert(is_right, [message])]):
-        return [tf.identity(x) for x in inputs.values()]
-
-
-# ---- What all exports share: files ------------------------------------------
+# ---- What all exports share --------------------------------------------------
 
 
 def check_target(path: str) -> None:
@@ -349,3 +330,18 @@ def save(path: str, export: Export, overwrite: bool = False) -> None:
             files.new_folder(path, overwrite) as new,
         ):
             tf.saved_model.save(export.module, new, export.signatures)
+            _name_methods(new, export.methods)
+
+
+def _name_methods(path: str, methods: Mapping[str, str]) -> None:
+    """Writes the methods of signatures, which are all predict when saved."""
+    if not methods:
+        return
+    updater = tf.compat.v1.saved_model.signature_def_utils.MethodNameUpdater(
+        path
+    )
+    for signature, method in methods.items():
+        updater.replace_method_name(signature, method)
+    updater.save()
+    # Of the graph that there is now, signatures included.
+    fingerprinting_utils.write_fingerprint(path)

@@ -30,18 +30,20 @@ def next_sentence(
 ) -> saved_model.Export:
     """Returns the model as one that takes raw text.
 
-    The signatures are `serving_default` (`text_a` and as many `text_b`, string
-    [B]) and `serve_ids` (`input_ids`, `input_mask`, `segment_ids`, int32 [B,
-    S]). Both return `is_next`, the probability that the second text follows the
-    first (float32 [B]), `probabilities` of yes and no and `logits` (float32 [B,
-    2]).
+    The signatures are `serve_pairs` (`text` and as many `text_b`, string [B]),
+    `serving_default` (the same as `text_a` and `text_b`) and `serve_ids`
+    (`input_ids`, `input_mask`, `segment_ids`, int32 [B, S]). All return
+    `is_next`, the probability that the second text follows the first (float32
+    [B]), `probabilities` of yes and no and `logits` (float32 [B, 2]).
 
     Beyond `max_seq_length` the longer text is cut. Arguments that do not fit
     raise InputError.
     """
     saved_model.check_fits(config, vocabulary, max_seq_length)
     tokenizer = text_graph.of(vocabulary)
-    module = saved_model.PairModule(model, tokenizer, max_seq_length, _describe)
+    module = saved_model.PairModule(
+        model, config, tokenizer, max_seq_length, _describe
+    )
     description = {
         "head": "next_sentence",
         **vocabulary.settings,
@@ -50,7 +52,8 @@ def next_sentence(
     return saved_model.Export(
         module,
         {
-            "serving_default": module.serve_pairs,
+            "serving_default": module.serve_default_pairs,
+            "serve_pairs": module.serve_pairs,
             "serve_ids": module.serve_ids,
         },
         saved_model.asset_texts(config, vocabulary, None, description),

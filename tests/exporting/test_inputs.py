@@ -2,111 +2,12 @@
 
 import functools
 
-from bert_tf import heads, modeling
 from bert_tf.exporting import saved_model
-from bert_tf.tasks import next_sentence
-from bert_tf.tasks.features import layers as feature_layers
-from bert_tf.tasks.features import saved_model as features_model
-from bert_tf.tasks.masked_words import saved_model as masked_words_model
-from bert_tf.tasks.multiple_choice import saved_model as choice_model
-from bert_tf.tasks.squad import saved_model as squad_model
-from bert_tf.tasks.tagging import saved_model as tagging_model
-from bert_tf.vocabularies import word_pieces
-from tests.exporting.test_saved_model import (
-    CONFIG,
-    LABELS,
-    MAX_SEQ_LENGTH,
-    VOCAB,
-)
-from tests.tasks.squad.test_saved_model import LAYOUT, SEARCH
+from tests import every_head
 
 import numpy as np
 import pytest
 import tensorflow as tf
-
-_VOCABULARY = word_pieces.WordPiece(tuple(VOCAB), True)
-
-
-def _classifier():
-    model = heads.BertClassifier(modeling.Bert(CONFIG), len(LABELS))
-    return saved_model.classifier(
-        model,
-        CONFIG,
-        _VOCABULARY,
-        LABELS,
-        MAX_SEQ_LENGTH,
-        True,
-    )
-
-
-def _next_sentence():
-    model = heads.BertNextSentence(modeling.Bert(CONFIG))
-    return next_sentence.next_sentence(
-        model, CONFIG, _VOCABULARY, MAX_SEQ_LENGTH
-    )
-
-
-def _encoder():
-    model = modeling.Bert(CONFIG)
-    choice = feature_layers.Choice("last")
-    return features_model.extractor(
-        model,
-        _VOCABULARY,
-        MAX_SEQ_LENGTH,
-        choice,
-        "mean",
-    )
-
-
-def _span():
-    model = heads.BertSpanFinder(modeling.Bert(CONFIG))
-    return squad_model.span_finder(
-        model,
-        CONFIG,
-        _VOCABULARY,
-        LAYOUT,
-        SEARCH,
-        None,
-    )
-
-
-def _multiple_choice():
-    model = heads.BertMultipleChoice(modeling.Bert(CONFIG))
-    return choice_model.chooser(model, CONFIG, _VOCABULARY, MAX_SEQ_LENGTH)
-
-
-def _masked_lm():
-    model = heads.BertMaskedLM(modeling.Bert(CONFIG))
-    return masked_words_model.masked_words_finder(
-        model,
-        CONFIG,
-        _VOCABULARY,
-        MAX_SEQ_LENGTH,
-        2,
-    )
-
-
-def _tagging():
-    model = heads.BertTagger(modeling.Bert(CONFIG), len(LABELS))
-    return tagging_model.tagger(
-        model,
-        CONFIG,
-        _VOCABULARY,
-        LABELS,
-        "none",
-        MAX_SEQ_LENGTH,
-    )
-
-
-_MAKERS = {
-    "masked_lm": _masked_lm,
-    "tagging": _tagging,
-    "classification": _classifier,
-    "next_sentence": _next_sentence,
-    "encoder": _encoder,
-    "span": _span,
-    "multiple_choice": _multiple_choice,
-}
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +18,7 @@ def loaded(tmp_path_factory):
 
     def load(head):
         if head not in kept:
-            saved_model.save(str(folder / head), _MAKERS[head]())
+            saved_model.save(str(folder / head), every_head.MAKERS[head]())
             kept[head] = tf.saved_model.load(str(folder / head))
         return kept[head]
 
@@ -186,12 +87,13 @@ def test_choices_of_each_prompt(prompt, loaded):
     serve = loaded("multiple_choice").signatures["serving_default"]
     choices = [["a", "b", "bad"], ["good", "film", ""]]
     assert (
-        "[choices must have a row for each prompt, [B] and [B, K]. Received: "
+        "[choices must have a row for each prompt, [B] and [B, K], and a "
+        "choice in each. Received: "
         f"prompt {len(prompt)}, choices [2 3]]"
     ) in _error(serve, prompt=prompt, choices=choices)
 
 
-@pytest.mark.parametrize("head", _MAKERS)
+@pytest.mark.parametrize("head", every_head.MAKERS)
 @pytest.mark.parametrize("other", ["input_mask", "segment_ids"])
 def test_ids_of_one_shape(head, other, loaded):
     serve = loaded(head).signatures["serve_ids"]
@@ -217,6 +119,79 @@ def test_ids_of_one_shape(head, other, loaded):
         "[input_ids, input_mask and segment_ids must have the same shape. "
         f"Received: {received}]"
     ) in _error(serve, **inputs)
+
+
+def _ids(head, length=4):
+    """Ids that every model knows."""
+    shape = [2, 2, length] if head == "multiple_choice" else [2, length]
+    inputs = {
+        name: np.ones(shape, np.int32)
+        for name in ("input_ids", "input_mask", "segment_ids")
+    }
+    if head == "masked_lm":
+        inputs["masked_lm_positions"] = np.zeros([2, 1], np.int32)
+    return inputs
+
+
+@pytest.mark.parametrize("head", every_head.MAKERS)
+@pytest.mark.parametrize(
+    ("name", "wrong", "least", "most"),
+    [
+        ("input_ids", 17, 1, 17),
+        ("input_ids", -1, -1, 1),
+        ("input_mask", 2, 1, 2),
+        ("segment_ids", 2, 1, 2),
+        ("segment_ids", -1, -1, 1),
+    ],
+)
+def test_ids_that_the_model_knows(head, name, wrong, least, most, loaded):
+    inputs = _ids(head)
+    inputs[name].flat[5] = wrong
+    ends = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), (1, 1))
+    ends[name] = (least, most)
+    received = ", ".join(f"{x} from {a} to {b}" for x, (a, b) in ends.items())
+    assert (
+        "[input_ids must be from 0 to 16, input_mask 0 or 1, and segment_ids "
+        f"from 0 to 1. Received: {received}]"
+    ) in _error(loaded(head).signatures["serve_ids"], **inputs)
+
+
+@pytest.mark.parametrize("head", every_head.MAKERS)
+@pytest.mark.parametrize("length", [0, 17])
+def test_lengths_that_the_model_knows(head, length, loaded):
+    serve = loaded(head).signatures["serve_ids"]
+    assert serve(**{x: tf.constant(y) for x, y in _ids(head, 16).items()})
+    size = f"[2 2 {length}]" if head == "multiple_choice" else f"[2 {length}]"
+    assert (
+        "[input_ids must have 1 to 16 pieces in a row, the last axis. "
+        f"Received: input_ids {size}, input_mask {size}, segment_ids {size}]"
+    ) in _error(serve, **_ids(head, length))
+
+
+@pytest.mark.parametrize(("wrong", "least", "most"), [(4, 0, 4), (-1, -1, 0)])
+def test_places_in_a_row(wrong, least, most, loaded):
+    inputs = _ids("masked_lm")
+    inputs["masked_lm_positions"][1, 0] = wrong
+    assert (
+        "[masked_lm_positions must be from 0 to below the length of input_ids. "
+        f"Received: masked_lm_positions from {least} to {most}]"
+    ) in _error(loaded("masked_lm").signatures["serve_ids"], **inputs)
+
+
+def test_some_choices(loaded):
+    signatures = loaded("multiple_choice").signatures
+    assert (
+        "and a choice in each. Received: prompt 2, choices [2 0]]"
+    ) in _error(
+        signatures["serving_default"],
+        prompt=["a", "b"],
+        choices=np.zeros([2, 0], str),
+    )
+    none = {x: y[:, :0] for x, y in _ids("multiple_choice").items()}
+    assert (
+        "[input_ids must have a choice for each prompt, [B, K, S]. Received: "
+        "input_ids [2 0 4]"
+    ) in _error(signatures["serve_ids"], **none)
 
 
 def test_places_of_each_row(loaded):

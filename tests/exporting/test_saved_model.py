@@ -199,6 +199,12 @@ def test_signatures(loaded):
             "text_a": ([None], tf.string),
             "text_b": ([None], tf.string),
         },
+        "serve_text": {"text": ([None], tf.string)},
+        "serve_pairs": {
+            "text": ([None], tf.string),
+            "text_b": ([None], tf.string),
+        },
+        "serve_examples": {"inputs": ([None], tf.string)},
         "serve_ids": {
             "input_ids": ids,
             "input_mask": ids,

@@ -98,7 +98,9 @@ def pool(vectors: tf.Tensor, input_mask: tf.Tensor, unit: str) -> tf.Tensor:
     if unit == "mean":
         mask = of_vectors(input_mask, vectors)
         total = tf.reduce_sum(vectors * mask, axis=1, keepdims=True)
-        return total / tf.reduce_sum(mask, axis=1, keepdims=True)
+        tokens = tf.reduce_sum(mask, axis=1, keepdims=True)
+        # A line without a token has none to divide by: its vector is 0.
+        return total / tf.maximum(tokens, 1)
     return vectors
 
 

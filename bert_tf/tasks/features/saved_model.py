@@ -14,14 +14,12 @@ from typing import Any
 
 from bert_tf import modeling, vocabularies
 from bert_tf.errors import InputError
-from bert_tf.exporting import inference, saved_model
+from bert_tf.exporting import inference, saved_model, serving_inputs
 from bert_tf.tasks.features import layers as feature_layers
 from bert_tf.text import graph as text_graph
 from bert_tf.text import graph_rows
 
 import tensorflow as tf
-
-_TEXTS = tf.TensorSpec([None], tf.string)  # [B]
 
 
 # Ids -> vectors, and what goes with them: what `serve_ids` takes and returns.
@@ -57,33 +55,50 @@ class _ExtractorModule(tf.Module):
         self,
         extract: _Extract,
         weights: Sequence[tf.Variable],
+        config: modeling.BertConfig,
         tokenizer: graph_rows.Tokenizer,
         max_seq_length: int,
     ):
         super().__init__()
         self.tokenizer = tokenizer
         self.weights = weights
-        none = saved_model.no_text()
+        function = functools.partial(tf.function, autograph=False)
+        texts, ids = serving_inputs.TEXTS, serving_inputs.IDS
+        none = serving_inputs.no_text()
 
-        def serve(text_a, text_b=none):
-            text_a, text_b = saved_model.as_pairs(text_a, text_b)
+        def extract_pairs(first, second):
             inputs = tokenizer.pack(
-                tokenizer.tokenize(text_a),
-                tokenizer.tokenize(text_b),
+                tokenizer.tokenize(first),
+                tokenizer.tokenize(second),
                 max_seq_length,
                 pad_to_max=False,
             )
             return extract(inputs)
 
+        # A function in the graph, too: signatures that call it share it.
+        extract_pairs = function(extract_pairs, [texts, texts])
+
+        def serve(text_a, text_b=none):
+            return extract_pairs(*serving_inputs.as_pairs(text_a, text_b))
+
+        def serve_text(text):
+            (text,) = serving_inputs.shaped(text)
+            return extract_pairs(text, tf.fill(tf.shape(text), ""))
+
+        def serve_pairs(text, text_b):
+            return extract_pairs(*serving_inputs.as_many(text, text_b))
+
         def serve_ids(input_ids, input_mask, segment_ids):
             return extract(
-                saved_model.as_batch(input_ids, input_mask, segment_ids)
+                serving_inputs.as_batch(
+                    input_ids, input_mask, segment_ids, config
+                )
             )
 
-        function = functools.partial(tf.function, autograph=False)
-        ids = saved_model.IDS
-        self.serve = function(serve, input_signature=[_TEXTS, _TEXTS])
-        self.serve_ids = function(serve_ids, input_signature=[ids, ids, ids])
+        self.serve = function(serve, [texts, texts])
+        self.serve_text = function(serve_text, [texts])
+        self.serve_pairs = function(serve_pairs, [texts, texts])
+        self.serve_ids = function(serve_ids, [ids, ids, ids])
         # What the loaded model does when it is called.
         self.__call__ = self.serve
 
@@ -98,11 +113,12 @@ def extractor(
 ) -> saved_model.Export:
     """Returns the model as one that takes raw text.
 
-    The signatures are `serving_default`, which takes `text_a` and, for pairs,
-    `text_b` (string [B]; "" stands for none, [""] for none of all), and
-    `serve_ids` (`input_ids`, `input_mask`, `segment_ids`; each int32 [B, S]).
-    Both return `vectors` (float32): of texts [B, K, D]; of tokens [B, S, K, D],
-    0 for padding, with `input_ids` and `input_mask` (int32 [B, S]).
+    The signatures are `serve_text` (`text`), `serve_pairs` (`text` and as many
+    `text_b`, "" for none), `serving_default` (`text_a` and `text_b`, which may
+    be [""], the default, for none of all; each string [B]) and `serve_ids`
+    (`input_ids`, `input_mask`, `segment_ids`; each int32 [B, S]). All return
+    `vectors` (float32): of texts [B, K, D]; of tokens [B, S, K, D], 0 for
+    padding, with `input_ids` and `input_mask` (int32 [B, S]).
 
     `unit` is "token", "cls" or "mean". With `normalize` each vector has the
     length 1. Arguments that do not fit raise InputError.
@@ -147,11 +163,17 @@ def around(
     module = _ExtractorModule(
         extract,
         weights,
+        config,
         text_graph.of(vocabulary),
         description["max_seq_length"],
     )
     return saved_model.Export(
         module,
-        {"serving_default": module.serve, "serve_ids": module.serve_ids},
+        {
+            "serving_default": module.serve,
+            "serve_text": module.serve_text,
+            "serve_pairs": module.serve_pairs,
+            "serve_ids": module.serve_ids,
+        },
         saved_model.asset_texts(config, vocabulary, None, description),
     )

@@ -16,14 +16,13 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 
 from bert_tf import heads, modeling, tokenization, vocabularies
-from bert_tf.exporting import inference, saved_model
+from bert_tf.exporting import inference, saved_model, serving_inputs
 from bert_tf.tasks.masked_words import text as masked_words
 from bert_tf.text import graph as text_graph
 from bert_tf.text import graph_windows
 
 import tensorflow as tf
 
-_TEXTS = tf.TensorSpec([None], tf.string)  # [B]
 # Inputs -> scores and ids of the best pieces, [rows, P, K].
 _Best = Callable[[Mapping[str, tf.Tensor]], tuple[tf.Tensor, tf.Tensor]]
 
@@ -33,6 +32,7 @@ class _MaskedWordsModule(tf.Module):
         self,
         best: _Best,
         weights: Sequence[tf.Variable],
+        config: modeling.BertConfig,
         vocabulary: vocabularies.Vocabulary,
         max_seq_length: int,
         top_k: int,
@@ -47,6 +47,7 @@ class _MaskedWordsModule(tf.Module):
         pieces = tf.constant(list(vocabulary.pieces))
 
         def serve(text):
+            (text,) = serving_inputs.shaped(text)
             parts = tf.strings.split(text, masked_words.MASK)  # [B, (parts)]
             scores, found = self._find(parts)  # [M, K]
             found = tf.gather(pieces, found)
@@ -60,14 +61,10 @@ class _MaskedWordsModule(tf.Module):
             }
 
         def serve_ids(input_ids, input_mask, segment_ids, masked_lm_positions):
-            inputs = saved_model.as_batch(input_ids, input_mask, segment_ids)
-            # Those that were checked: of two errors it is always the first.
-            ids, places = inputs["input_ids"], masked_lm_positions
-            inputs["masked_lm_positions"], _ = saved_model.checked(
-                tf.shape(places)[0] == tf.shape(ids)[0],
-                "masked_lm_positions must have a row for each of input_ids.",
-                {"masked_lm_positions": places, "input_ids": ids},
+            inputs = serving_inputs.as_batch(
+                input_ids, input_mask, segment_ids, config
             )
+            inputs |= _places(masked_lm_positions, inputs["input_ids"])
             scores, found = self._best(inputs)  # [B, P, K]
             return {
                 "piece": tf.gather(pieces, found),
@@ -75,9 +72,13 @@ class _MaskedWordsModule(tf.Module):
                 "score": scores,
             }
 
+        def serve_text(text):
+            return self.serve(text)
+
         function = functools.partial(tf.function, autograph=False)
-        self.serve = function(serve, [_TEXTS])
-        self.serve_ids = function(serve_ids, [saved_model.IDS] * 4)
+        self.serve = function(serve, [serving_inputs.TEXTS])
+        self.serve_text = function(serve_text, [serving_inputs.TEXTS])
+        self.serve_ids = function(serve_ids, [serving_inputs.IDS] * 4)
         # What the loaded model does when it is called.
         self.__call__ = self.serve
 
@@ -150,6 +151,26 @@ class _MaskedWordsModule(tf.Module):
         return pieces.flat_values, lengths
 
 
+def _places(places: tf.Tensor, ids: tf.Tensor) -> dict[str, tf.Tensor]:
+    """Returns `masked_lm_positions` [B, P], where they are of `ids` [B, S].
+
+    The ids are those that were checked: of two errors the first is told.
+    """
+    (places,) = serving_inputs.shaped(places)
+    inputs = serving_inputs.checked(
+        tf.shape(places)[0] == tf.shape(ids)[0],
+        "masked_lm_positions must have a row for each of input_ids.",
+        {"masked_lm_positions": places, "input_ids": ids},
+    )
+    places = {"masked_lm_positions": inputs["masked_lm_positions"]}
+    length = tf.shape(ids)[1]
+    return serving_inputs.within(
+        "masked_lm_positions must be from 0 to below the length of input_ids.",
+        places,
+        dict.fromkeys(places, length),
+    )
+
+
 def _best_of(model: inference.Model, top_k: int) -> _Best:
     # A function: a module with the model would save its layers, too.
     def best(inputs):
@@ -204,7 +225,7 @@ def masked_words_finder(
     each `[MASK]` of it, the `top_k` likeliest pieces: `piece` and `text`, which
     has the piece in the mask's place (string), and `score`, a probability
     (float32); each [B, most masks of a text, top_k]. `count` (int32 [B]) says
-    how many masks each text has.
+    how many masks each text has. `serve_text` is the same.
 
     `serve_ids` takes `input_ids`, `input_mask`, `segment_ids` (int32 [B, S])
     and `masked_lm_positions` (int32 [B, P]), the places to be told, as in
@@ -236,7 +257,7 @@ def around(
     It gets the signatures of `masked_words_finder`.
     """
     module = _MaskedWordsModule(
-        best, weights, vocabulary, max_seq_length, top_k
+        best, weights, config, vocabulary, max_seq_length, top_k
     )
     description = {
         "head": "masked_lm",
@@ -246,6 +267,10 @@ def around(
     }
     return saved_model.Export(
         module,
-        {"serving_default": module.serve, "serve_ids": module.serve_ids},
+        {
+            "serving_default": module.serve,
+            "serve_text": module.serve_text,
+            "serve_ids": module.serve_ids,
+        },
         saved_model.asset_texts(config, vocabulary, None, description),
     )

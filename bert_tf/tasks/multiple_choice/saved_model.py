@@ -9,9 +9,10 @@ Shapes: B prompts, K choices of a prompt, S sequence length.
 """
 
 import functools
+import math
 
 from bert_tf import heads, modeling, vocabularies
-from bert_tf.exporting import inference, saved_model
+from bert_tf.exporting import inference, saved_model, serving_inputs
 from bert_tf.tasks.multiple_choice import graph as choice_graph
 from bert_tf.text import graph as text_graph
 from bert_tf.text import graph_rows
@@ -27,6 +28,7 @@ class _ChooserModule(tf.Module):
     def __init__(
         self,
         model: heads.BertMultipleChoice,
+        config: modeling.BertConfig,
         tokenizer: graph_rows.Tokenizer,
         max_seq_length: int,
     ):
@@ -37,33 +39,56 @@ class _ChooserModule(tf.Module):
 
         def choose(inputs):
             logits = served(inputs)  # [B, K]
+            # Without a row there may be no choice either.
+            some = tf.pad(logits, [[0, 0], [0, 1]], constant_values=-math.inf)
             return {
-                "choice": tf.argmax(logits, -1, output_type=tf.int32),
+                "choice": tf.argmax(some, -1, output_type=tf.int32),
                 "probabilities": tf.nn.softmax(logits),
                 "logits": logits,
             }
 
         def serve(prompt, choices):
-            prompt, choices = saved_model.checked(
-                tf.size(prompt) == tf.shape(choices)[0],
-                "choices must have a row for each prompt, [B] and [B, K].",
+            prompt, choices = serving_inputs.shaped(prompt, choices)
+            shape = tf.shape(choices)
+            prompt, choices = serving_inputs.checked(
+                (tf.size(prompt) == shape[0])
+                & ((shape[0] == 0) | (shape[1] > 0)),
+                "choices must have a row for each prompt, [B] and [B, K], and "
+                "a choice in each.",
                 {"prompt": prompt, "choices": choices},
-            )
+            ).values()
             inputs, _ = choice_graph.pack(
                 tokenizer, prompt, choices, max_seq_length, pad_to_max=False
             )
             return choose(inputs)
 
         def serve_ids(input_ids, input_mask, segment_ids):
-            return choose(
-                saved_model.as_batch(input_ids, input_mask, segment_ids)
+            inputs = serving_inputs.as_batch(
+                input_ids, input_mask, segment_ids, config
             )
+            return choose(_some_choices(inputs))
 
         function = functools.partial(tf.function, autograph=False)
         self.serve = function(serve, [_PROMPTS, _CHOICES])
         self.serve_ids = function(serve_ids, [_IDS, _IDS, _IDS])
         # What the loaded model does when it is called.
         self.__call__ = self.serve
+
+
+def _some_choices(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """Returns ids [B, K, S] where K is not 0, or B is."""
+    shape = tf.shape(inputs["input_ids"])
+    inputs = serving_inputs.checked(
+        (shape[0] == 0) | (shape[1] > 0),
+        "input_ids must have a choice for each prompt, [B, K, S].",
+        inputs,
+    )
+    # Rows of no pieces are no shape of nothing: the model could not flatten it.
+    empty = tf.cast(shape[2] == 0, tf.int32)
+    return {
+        name: tf.pad(x, [[0, 0], [0, 0], [0, empty]])
+        for name, x in inputs.items()
+    }
 
 
 def chooser(
@@ -85,7 +110,7 @@ def chooser(
     """
     saved_model.check_fits(config, vocabulary, max_seq_length)
     tokenizer = text_graph.of(vocabulary)
-    module = _ChooserModule(model, tokenizer, max_seq_length)
+    module = _ChooserModule(model, config, tokenizer, max_seq_length)
     description = {
         "head": "multiple_choice",
         **vocabulary.settings,

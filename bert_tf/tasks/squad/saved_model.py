@@ -17,7 +17,7 @@ import functools
 from typing import NamedTuple
 
 from bert_tf import heads, modeling, vocabularies
-from bert_tf.exporting import inference, saved_model
+from bert_tf.exporting import inference, saved_model, serving_inputs
 from bert_tf.tasks.squad import answers as squad_answers
 from bert_tf.tasks.squad import windows as squad_windows
 from bert_tf.text import graph_offsets, graph_rows, graph_windows
@@ -26,7 +26,7 @@ import tensorflow as tf
 
 _TEXTS = tf.TensorSpec([None], tf.string)  # [B]
 _IDS = tf.TensorSpec([None, None], tf.int32)  # [B, S]
-# Below all scores, and a number in JSON, which infinity is not.
+# Below all scores, in float32 as well.
 _NONE = -1e38
 
 
@@ -116,6 +116,7 @@ class _SpanModule(tf.Module):
     def __init__(
         self,
         model: heads.BertSpanFinder,
+        config: modeling.BertConfig,
         vocabulary: vocabularies.Vocabulary,
         layout: squad_windows.Layout,
         search: squad_answers.Search,
@@ -134,17 +135,20 @@ class _SpanModule(tf.Module):
             return tf.stack(served(dict(zip(names, inputs, strict=True))), -1)
 
         def serve(question, context):
-            question, context = saved_model.checked(
+            question, context = serving_inputs.shaped(question, context)
+            question, context = serving_inputs.checked(
                 tf.size(question) == tf.size(context),
                 "context must have as many texts as question ([B]).",
                 {"question": question, "context": context},
-            )
+            ).values()
             # Invalid bytes are left out, so that characters can be counted.
             context = tf.strings.unicode_transcode(
                 context, "UTF-8", "UTF-8", errors="ignore"
             )
             start, end, score, null = self._answer(question, context, read)
             is_null = score == _NONE
+            # No piece has a score: that of no answer is the only one.
+            score = tf.where(is_null, null, score)
             if threshold is not None:
                 is_null |= null - score > threshold
             start, end = (tf.where(is_null, 0, x) for x in (start, end))
@@ -159,7 +163,9 @@ class _SpanModule(tf.Module):
             }
 
         def serve_ids(input_ids, input_mask, segment_ids):
-            inputs = saved_model.as_batch(input_ids, input_mask, segment_ids)
+            inputs = serving_inputs.as_batch(
+                input_ids, input_mask, segment_ids, config
+            )
             logits = read(inputs.values())
             return {
                 "start_logits": logits[..., 0],
@@ -289,8 +295,10 @@ def span_finder(
     The signature `serving_default` takes `question` and `context` (string [B])
     and returns `answer` (string [B]), `start` and `end` (int32 [B], in
     characters of the context), `score` and `null_score` (float32 [B]). No
-    answer is "", from 0 to 0. `serve_ids` takes `input_ids`, `input_mask` and
-    `segment_ids` (int32 [B, S]) and returns `start_logits` and `end_logits`.
+    answer is "", from 0 to 0; where a context has no piece, nothing else could
+    be, and its `score` is the `null_score`. `serve_ids` takes `input_ids`,
+    `input_mask` and `segment_ids` (int32 [B, S]) and returns `start_logits` and
+    `end_logits`.
 
     Contexts are cut as in training. The answer is "" where the null score
     exceeds the score by more than `threshold`, never if that is None. Arguments
@@ -305,7 +313,7 @@ def span_finder(
         **dataclasses.asdict(search),
         "null_score_diff_threshold": threshold,
     }
-    module = _SpanModule(model, vocabulary, layout, search, threshold)
+    module = _SpanModule(model, config, vocabulary, layout, search, threshold)
     return saved_model.Export(
         module,
         {"serving_default": module.serve, "serve_ids": module.serve_ids},

@@ -17,15 +17,12 @@ from collections.abc import Sequence
 
 from bert_tf import heads, modeling, vocabularies
 from bert_tf.errors import InputError
-from bert_tf.exporting import inference, saved_model
+from bert_tf.exporting import inference, saved_model, serving_inputs
 from bert_tf.tasks.tagging import graph_words, schemes
 from bert_tf.text import graph as text_graph
 from bert_tf.text import graph_windows
 
 import tensorflow as tf
-
-_TEXTS = tf.TensorSpec([None], tf.string)  # [B]
-
 
 # ---- From words to labels ---------------------------------------------------
 
@@ -142,6 +139,7 @@ class _TaggerModule(tf.Module):
     def __init__(
         self,
         labeller: _Labeller,
+        config: modeling.BertConfig,
         labels: Sequence[str],
         scheme: str,
     ):
@@ -152,6 +150,7 @@ class _TaggerModule(tf.Module):
 
         def tag(texts, split_punctuation):
             """Returns ragged entities, and the labels of the words."""
+            (texts,) = serving_inputs.shaped(texts)
             words = self.splitter.split(texts, split_punctuation)
             number = tf.size(texts, tf.int64)
             found = labeller.label(words, number)  # [U]
@@ -177,13 +176,18 @@ class _TaggerModule(tf.Module):
         def serve(text):
             return _dense(call(text))
 
+        def serve_text(text):
+            return self.serve(text)
+
         def serve_words(text):
             entities, names = tag(text, split_punctuation=False)
             return _dense(entities) | {"label": names.to_tensor()}
 
         def serve_ids(input_ids, input_mask, segment_ids):
             logits = labeller.logits(
-                saved_model.as_batch(input_ids, input_mask, segment_ids)
+                serving_inputs.as_batch(
+                    input_ids, input_mask, segment_ids, config
+                )
             )
             best = tf.argmax(logits, axis=-1)  # [B, S]
             return {
@@ -193,10 +197,12 @@ class _TaggerModule(tf.Module):
             }
 
         function = functools.partial(tf.function, autograph=False)
-        self.__call__ = function(call, [_TEXTS])
-        self.serve = function(serve, [_TEXTS])
-        self.serve_words = function(serve_words, [_TEXTS])
-        self.serve_ids = function(serve_ids, [saved_model.IDS] * 3)
+        texts = serving_inputs.TEXTS
+        self.__call__ = function(call, [texts])
+        self.serve = function(serve, [texts])
+        self.serve_text = function(serve_text, [texts])
+        self.serve_words = function(serve_words, [texts])
+        self.serve_ids = function(serve_ids, [serving_inputs.IDS] * 3)
 
 
 def _ragged(
@@ -244,11 +250,11 @@ def tagger(
 
     The signature `serving_default` takes `text` (string [B]) and returns `type`
     and `text` (string), `start` and `end` (int32, in characters, -1 for none),
-    each [B, most entities of a text], and `count` (int32 [B]). `serve_words`
-    takes texts whose words are split already, by white space; it returns the
-    same and `label` (string), one for each word. Without a scheme each word is
-    an entity. The loaded model itself, called with texts, returns ragged
-    tensors.
+    each [B, most entities of a text], and `count` (int32 [B]). `serve_text` is
+    the same. `serve_words` takes texts whose words are split already, by white
+    space; it returns the same and `label` (string), one for each word. Without
+    a scheme each word is an entity. The loaded model itself, called with texts,
+    returns ragged tensors.
 
     `serve_ids` takes `input_ids`, `input_mask` and `segment_ids` (int32 [B, S])
     and returns, for each token, `label` (string [B, S]), `probabilities` and
@@ -274,11 +280,12 @@ def tagger(
         "scheme": scheme,
     }
     labeller = _Labeller(model, vocabulary, max_seq_length)
-    module = _TaggerModule(labeller, labels, scheme)
+    module = _TaggerModule(labeller, config, labels, scheme)
     return saved_model.Export(
         module,
         {
             "serving_default": module.serve,
+            "serve_text": module.serve_text,
             "serve_words": module.serve_words,
             "serve_ids": module.serve_ids,
         },

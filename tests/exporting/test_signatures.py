@@ -1,0 +1,265 @@
+"""What every head's signatures take and answer, asked as servers ask them."""
+
+import itertools
+import json
+from typing import Any
+
+from bert_tf.exporting import saved_model
+from tests import every_head, saved_models, serving_session
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import fingerprint_pb2
+from tensorflow.python.saved_model.pywrap_saved_model import fingerprinting
+
+_IDS = {"input_ids", "input_mask", "segment_ids"}
+_DEFAULT, _TEXT, _PAIR = {"text_a", "text_b"}, {"text"}, {"text", "text_b"}
+# Each head's signatures and what each takes: a row of REST has all of it.
+_TAKEN = {
+    "classification": {
+        "serving_default": _DEFAULT,
+        "serve_text": _TEXT,
+        "serve_pairs": _PAIR,
+        "serve_ids": _IDS,
+        "serve_examples": {"inputs"},
+    },
+    "encoder": {
+        "serving_default": _DEFAULT,
+        "serve_text": _TEXT,
+        "serve_pairs": _PAIR,
+        "serve_ids": _IDS,
+    },
+    "next_sentence": {
+        "serving_default": _DEFAULT,
+        "serve_pairs": _PAIR,
+        "serve_ids": _IDS,
+    },
+    "tagging": {
+        "serving_default": _TEXT,
+        "serve_text": _TEXT,
+        "serve_words": _TEXT,
+        "serve_ids": _IDS,
+    },
+    "masked_lm": {
+        "serving_default": _TEXT,
+        "serve_text": _TEXT,
+        "serve_ids": _IDS | {"masked_lm_positions"},
+    },
+    "span": {
+        "serving_default": {"question", "context"},
+        "serve_ids": _IDS,
+    },
+    "multiple_choice": {
+        "serving_default": {"prompt", "choices"},
+        "serve_ids": _IDS,
+    },
+}
+_ALL = [(head, name) for head, taken in _TAKEN.items() for name in taken]
+# Alike in every column, so that none of them is there for one head only.
+_ODD = [
+    b"what a film",
+    b"",
+    b" \t\n",
+    b"\x00",
+    b"\xff\xfe good",
+    b"[MASK] [MASK]bad[MASK]",
+    "博 ".encode() * 40,
+]
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+    """Returns the folder of a head's SavedModel, written once."""
+    tf.keras.utils.set_random_seed(1)
+    folder = tmp_path_factory.mktemp("saved")
+    written = {}
+
+    def path(head):
+        if head not in written:
+            written[head] = folder / head
+            saved_model.save(str(folder / head), every_head.MAKERS[head]())
+        return written[head]
+
+    return path
+
+
+@pytest.fixture(scope="module")
+def servers(paths):
+    kept = {}
+
+    def server(head):
+        if head not in kept:
+            kept[head] = serving_session.Server(paths(head))
+        return kept[head]
+
+    return server
+
+
+def _same(found, expected):
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value)
+
+
+# ---- Names ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("head", every_head.MAKERS)
+def test_what_is_taken(head, servers):
+    signatures = dict(servers(head).signatures)
+    del signatures["__saved_model_init_op"]
+    found = {name: set(x.inputs) for name, x in signatures.items()}
+    assert found == _TAKEN[head]
+    # A default is for clients of gRPC; rows of REST must have every input.
+    for name, signature in signatures.items():
+        has_default = "text_a" in _TAKEN[head][name]
+        assert set(signature.defaults) == ({"text_b"} if has_default else set())
+
+
+@pytest.mark.parametrize("head", ["classification", "encoder", "next_sentence"])
+class TestPairs:
+    def test_both_names(self, head, servers):
+        pairs = list(itertools.product(_ODD[:2] + _ODD[4:], _ODD))
+        rows = [{"text_a": a, "text_b": b} for a, b in pairs]
+        expected = servers(head).rows("serving_default", rows)
+        rows = [{"text": a, "text_b": b} for a, b in pairs]
+        _same(servers(head).rows("serve_pairs", rows), expected)
+
+    def test_none_has_two_names(self, head, servers):
+        expected = servers(head).ask("serving_default", text_a=_ODD)
+        alone = [{"text": text, "text_b": b""} for text in _ODD]
+        _same(servers(head).rows("serve_pairs", alone), expected)
+        if head != "next_sentence":
+            rows = [{"text": text} for text in _ODD]
+            _same(servers(head).rows("serve_text", rows), expected)
+
+    @pytest.mark.parametrize(
+        ("text", "text_b"),
+        [(["a", "b"], ["c"]), (["a"], []), (["a"] * 2, [""])],
+    )
+    def test_as_many_texts(self, head, text, text_b, servers):
+        with pytest.raises(tf.errors.InvalidArgumentError) as error:
+            servers(head).ask("serve_pairs", text=text, text_b=text_b)
+        assert (
+            "[text_b must have as many texts as text ([B]), empty ones for "
+            f"none. Received: text {len(text)}, text_b {len(text_b)}]"
+        ) in str(error.value)
+
+
+@pytest.mark.parametrize("head", ["tagging", "masked_lm"])
+def test_a_text_is_text(head, servers):
+    rows = [{"text": text} for text in _ODD]
+    expected = servers(head).rows("serving_default", rows)
+    assert expected["count"].max() > 0
+    _same(servers(head).rows("serve_text", rows), expected)
+
+
+def test_a_single_text(tmp_path):
+    made = every_head.classifier(takes_pairs=False)
+    saved_model.save(str(tmp_path / "1"), made)
+    server = serving_session.Server(tmp_path / "1")
+    assert {x: set(y.inputs) for x, y in server.signatures.items()} == {
+        "serving_default": {"text_a"},
+        "serve_text": {"text"},
+        "serve_ids": _IDS,
+        "serve_examples": {"inputs"},
+        "__saved_model_init_op": set(),
+    }
+    expected = server.rows("serving_default", [{"text_a": x} for x in _ODD])
+    _same(server.rows("serve_text", [{"text": x} for x in _ODD]), expected)
+
+
+# ---- Answers ----------------------------------------------------------------
+
+
+def _odd(head, name):
+    """What a signature takes, [B] rows of it."""
+    taken = _TAKEN[head][name]
+    if "input_ids" not in taken:
+        columns: dict[str, list[Any]] = dict.fromkeys(taken, _ODD)
+        if "choices" in taken:
+            columns["choices"] = [[x, b""] for x in _ODD]
+        if "inputs" in taken:
+            columns["inputs"] = [serving_session.example(text=x) for x in _ODD]
+        return columns
+    ids = saved_models.some_ids(len(_ODD), 9, 17)
+    # One has no token at all.
+    ids["input_mask"][0] = 0
+    if head == "multiple_choice":
+        ids = {name: np.stack([x, x], 1) for name, x in ids.items()}
+    if head == "masked_lm":
+        ids["masked_lm_positions"] = np.zeros([len(_ODD), 2], np.int32)
+    return ids
+
+
+@pytest.mark.parametrize(("head", "name"), _ALL)
+def test_numbers_are_those_of_json(head, name, servers):
+    outputs = servers(head).ask(name, **_odd(head, name))
+    assert {len(x) for x in outputs.values()} == {len(_ODD)}
+    for values in outputs.values():
+        if values.dtype != object:
+            # What is no choice has a logit of -1e9; more is not a number
+            # that everything that reads JSON can hold.
+            assert np.all(np.abs(values.astype(np.float64)) <= 1e9)
+            json.dumps(values.tolist(), allow_nan=False)
+
+
+@pytest.mark.parametrize(("head", "name"), _ALL)
+def test_no_rows_give_none(head, name, servers):
+    some = _odd(head, name)
+    none = {x: np.array(y)[:0] for x, y in some.items()}
+    outputs = servers(head).ask(name, **none)
+    assert {len(x) for x in outputs.values()} == {0}
+    if "input_ids" in none or "choices" in none:
+        flat = {x: np.zeros([0] * y.ndim, np.int32) for x, y in none.items()}
+        if "prompt" in none:
+            flat = {x: y.astype(object) for x, y in flat.items()}
+        outputs = servers(head).ask(name, **flat)
+        assert {len(x) for x in outputs.values()} == {0}
+
+
+@pytest.mark.parametrize(("head", "name"), _ALL)
+def test_dimensions_are_told_by_name(head, name, servers):
+    right = _odd(head, name)
+    for wrong in right:
+        columns = right | {wrong: np.array(right[wrong])[..., np.newaxis]}
+        with pytest.raises(tf.errors.InvalidArgumentError) as error:
+            servers(head).ask(name, **columns)
+        assert f"Shape of tensor _arg_{name}_{wrong}_0" in str(error.value)
+
+
+def test_a_row_without_a_token_has_no_vector(servers):
+    asked = _odd("encoder", "serve_ids")
+    vectors = servers("encoder").ask("serve_ids", **asked)["vectors"]
+    assert not vectors[0].any()
+    assert vectors[1:].any(axis=(1, 2)).all()
+
+
+# ---- What TensorFlow Serving is told ----------------------------------------
+
+
+@pytest.mark.parametrize("head", every_head.MAKERS)
+def test_methods(head, servers, paths):
+    for name, signature in servers(head).signatures.items():
+        if name.startswith("serve_examples"):
+            expected = "tensorflow/serving/classify"
+        elif name.startswith("serv"):
+            expected = "tensorflow/serving/predict"
+        else:
+            expected = ""
+        assert signature.method_name == expected
+    # The fingerprint is that of the graph that is there; each has a number of
+    # its own.
+    path = paths(head)
+    fresh, kept = map(
+        fingerprint_pb2.FingerprintDef.FromString,
+        (
+            fingerprinting.CreateFingerprintDef(str(path)),
+            (path / "fingerprint.pb").read_bytes(),
+        ),
+    )
+    for one in (fresh, kept):
+        one.ClearField("uuid")
+    assert kept == fresh
+    assert kept.signature_def_hash
