@@ -65,6 +65,8 @@ SAVED_MODEL = (
     "assets.extra",
     "keras_metadata.pb",
 )
+# What tells TensorFlow Serving what to serve.
+SERVER_CONFIGS = ("models.config", "batching.config")
 CHECKPOINT = (
     *MODELS[:-1],
     "bert_config.json",
