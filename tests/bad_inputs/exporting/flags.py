@@ -19,7 +19,7 @@ CASES: dict[str, matrix.Case] = {
     ),
     "export_dir and serving_dir": matrix.Case(
         {"serving_dir": "{out}/m"},
-        "--serving_dir goes with --noexport_dir",
+        "--serving_dir goes without --export_dir: leave it out. Received:",
     ),
     "serving_dir is a SavedModel": matrix.Case(
         {"export_dir": None, "serving_dir": "{data}/exported"},
