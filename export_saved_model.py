@@ -23,7 +23,6 @@ bert_tf/tasks/next_sentence.py and, for classifiers,
 bert_tf/exporting/saved_model.py.
 """
 
-from bert_tf import options
 from bert_tf.flags import command_line, written_files
 from bert_tf.flags import model as model_flags
 from bert_tf.flags import sections as flag_sections
@@ -69,14 +68,6 @@ _CONFIG_DIR = _SERVING.output_path(
     own=written_files.SERVER_CONFIGS,
     only_with="serving_dir",
 )
-_VERSION_LABEL = _SERVING.choice(
-    "version_label",
-    "stable",
-    options.VERSION_LABELS,
-    "Its label in models.config.",
-    only_with="config_dir",
-)
-
 command_line.start(__name__, later=("head",))
 
 from bert_tf.errors import InputError
@@ -96,8 +87,13 @@ def save_version(path, config_dir):
     number = publishing.publish(path, made, _WARMUP_FILE.value)
     logging.info("Wrote version %d, %s/%d.", number, path.rstrip("/"), number)
     if config_dir:
-        server_configs.add(config_dir, path, number, _VERSION_LABEL.value)
-        logging.info("It is %s in %s.", _VERSION_LABEL.value, config_dir)
+        label = server_configs.add(config_dir, path, number)
+        logging.info(
+            "%s/%s lists it%s.",
+            config_dir.rstrip("/"),
+            server_configs.MODELS,
+            f", as {label}" * bool(label),
+        )
     logging.info("To serve it: %s", server_configs.command(path, config_dir))
 
 

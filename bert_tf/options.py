@@ -30,9 +30,6 @@ SERVED_HEADS = [
 ]
 HEADS = ["encoder", "pretraining", *SERVED_HEADS[1:]]
 
-# What TensorFlow Serving calls the versions of a model that it serves.
-VERSION_LABELS = ("stable", "canary")
-
 # What is read of texts that are too long.
 LONG_DOCUMENTS = ("head", "tail", "head_tail", "windows")
 

@@ -1,7 +1,7 @@
 """The files that tell TensorFlow Serving what to serve and how to batch.
 
-models.config lists models, and which versions of each: those with a label,
-`stable` or `canary`. batching.config says how requests that come at one time
+models.config lists models, and which versions of each: `stable`, perhaps
+`canary`, and the newest. batching.config says how requests that come at one time
 are answered together.
 """
 
@@ -16,6 +16,8 @@ from bert_tf.storage import file_systems, run_lock
 
 MODELS = "models.config"
 BATCHING = "batching.config"
+# What versions are called, in the order in which they get the names.
+LABELS = ("stable", "canary")
 
 # Texts of any length are one batch: the model pads and sorts out by itself.
 # Padding by the server would give ids of padding a mask of ones.
@@ -76,32 +78,40 @@ def read(folder: str) -> Any:
     return config
 
 
-def add(folder: str, model: str, version: int, label: str) -> None:
-    """Gives a version of a model a label, in a folder's models.config.
+def add(folder: str, model: str, version: int) -> str:
+    """Lets a folder's models.config serve a version of a model, too.
 
-    Versions with a label are served. The other label, other models, and what
-    else is said of this one stay; comments do not. batching.config is written
+    It gets the first label that no version has. A label that is in use stays:
+    TensorFlow Serving refuses to move one to what it has not loaded before.
+    Versions without a label are no longer served; other models, and what else
+    is said of this one, stay, but comments do not. batching.config is written
     where there is none.
 
     Args:
         folder: Of both files.
         model: The folder of the model's versions, whose name is the model's.
         version: The number of a version.
-        label: One of options.VERSION_LABELS.
+
+    Returns:
+        The label, "" if all are in use.
     """
     from google.protobuf import text_format
 
     with _alone(folder):
         config = read(folder)
         entry = _entry(config, model)
-        entry.version_labels[label] = version
+        labels = entry.version_labels
+        label = next((x for x in LABELS if x not in labels), "")
+        if label:
+            labels[label] = version
         policy = entry.model_version_policy.specific
-        policy.versions[:] = sorted(set(entry.version_labels.values()))
+        policy.versions[:] = sorted({*labels.values(), version})
         text = text_format.MessageToString(config)
         files.write_text(os.path.join(folder, MODELS), text)
         path = os.path.join(folder, BATCHING)
         if not file_systems.of(path).exists(path):
             files.write_text(path, BATCHING_TEXT)
+    return label
 
 
 def _entry(config: Any, model: str) -> Any:

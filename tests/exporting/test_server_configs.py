@@ -109,8 +109,8 @@ def test_batching_keeps_the_rules():
 
 
 def test_several_models(tmp_path):
-    server_configs.add(str(tmp_path), f"{tmp_path}/mrpc/", 3, "stable")
-    server_configs.add(str(tmp_path), "gs://b/models/ner", 1, "stable")
+    server_configs.add(str(tmp_path), f"{tmp_path}/mrpc/", 3)
+    server_configs.add(str(tmp_path), "gs://b/models/ner", 1)
     assert models(tmp_path) == {
         "mrpc": {
             "name": "mrpc",
@@ -131,18 +131,18 @@ def test_several_models(tmp_path):
     assert text == server_configs.BATCHING_TEXT
 
 
-def test_canary_becomes_stable(tmp_path):
+def test_labels_in_use_stay(tmp_path):
+    # server_core.cc refuses a config that moves one to what is not loaded.
     model, folder = f"{tmp_path}/mrpc", str(tmp_path)
-    server_configs.add(folder, model, 3, "stable")
-    server_configs.add(folder, model, 4, "canary")
+    assert server_configs.add(folder, model, 3) == "stable"
+    assert server_configs.add(folder, model, 4) == "canary"
     assert served(tmp_path, "mrpc") == ([3, 4], {"stable": 3, "canary": 4})
-    server_configs.add(folder, model, 5, "canary")
-    assert served(tmp_path, "mrpc") == ([3, 5], {"stable": 3, "canary": 5})
-    server_configs.add(folder, model, 5, "stable")
-    assert served(tmp_path, "mrpc") == ([5], {"stable": 5, "canary": 5})
-    # Rolled back.
-    server_configs.add(folder, model, 3, "stable")
-    assert served(tmp_path, "mrpc") == ([3, 5], {"stable": 3, "canary": 5})
+    assert server_configs.add(folder, model, 5) == ""
+    assert served(tmp_path, "mrpc") == ([3, 4, 5], {"stable": 3, "canary": 4})
+    path = tmp_path / "models.config"
+    path.write_text(path.read_text().replace("value: 4", "value: 5"))
+    assert server_configs.add(folder, model, 6) == ""
+    assert served(tmp_path, "mrpc") == ([3, 5, 6], {"stable": 3, "canary": 5})
 
 
 def test_what_else_is_said_stays(tmp_path):
@@ -153,7 +153,7 @@ def test_what_else_is_said_stays(tmp_path):
         "version_labels { key: 'night' value: 2 } } }"
     )
     (tmp_path / "batching.config").write_text("max_batch_size { value: 4 }\n")
-    server_configs.add(str(tmp_path), f"{tmp_path}/mrpc", 3, "stable")
+    server_configs.add(str(tmp_path), f"{tmp_path}/mrpc", 3)
     assert served(tmp_path, "mrpc") == ([2, 3], {"night": 2, "stable": 3})
     logging = models(tmp_path)["mrpc"]["logging_config"]
     assert logging == {"sampling_config": {"sampling_rate": 0.5}}
@@ -178,7 +178,7 @@ def test_refused(tmp_path, text, message):
     path.write_text(text)
     for act in (
         lambda: server_configs.check(str(tmp_path), "/y/m"),
-        lambda: server_configs.add(str(tmp_path), "/y/m", 1, "stable"),
+        lambda: server_configs.add(str(tmp_path), "/y/m", 1),
     ):
         with pytest.raises(InputError, match=message):
             act()
@@ -192,7 +192,7 @@ def test_processes_that_add_at_one_time_lose_nothing(tmp_path):
     from bert_tf.exporting import server_configs
     for i in range(5):
         model = f"{sys.argv[1]}/{sys.argv[2]}{i}"
-        server_configs.add(sys.argv[1], model, 1, "stable")
+        server_configs.add(sys.argv[1], model, 1)
     """
     started = [processes.start(script, tmp_path, name) for name in "ab"]
     ended = [process.communicate(timeout=120) for process in started]
@@ -224,7 +224,7 @@ def test_command_of_a_bucket():
 
 def test_command_of_all(tmp_path):
     for model in (f"{tmp_path}/a", "/elsewhere/b", "gs://bucket/c"):
-        server_configs.add(str(tmp_path), model, 1, "stable")
+        server_configs.add(str(tmp_path), model, 1)
     words = shlex.split(server_configs.command("/x/a", str(tmp_path)))
     assert words[8:13] == [
         *("-v", f"{tmp_path}:{tmp_path}", "-v", "/elsewhere/b:/elsewhere/b"),

@@ -45,22 +45,9 @@ CASES: dict[str, matrix.Case] = {
         },
         "There is no such file. Received: warmup_file={data}/none",
     ),
-    "version_label without config_dir": matrix.Case(
-        {
-            "export_dir": None,
-            "serving_dir": "{out}/m",
-            "version_label": "canary",
-        },
-        "--version_label goes with --config_dir",
-    ),
-    "version_label of one's own": matrix.Case(
-        {
-            "export_dir": None,
-            "serving_dir": "{out}/m",
-            "config_dir": "{out}",
-            "version_label": "beta",
-        },
-        "--version_label must be one of stable, canary.",
+    "config_dir without serving_dir": matrix.Case(
+        {"config_dir": "{out}"},
+        "--config_dir goes with --serving_dir",
     ),
     "unknown flag": matrix.Case(
         {"output_dir": "{out}"},
