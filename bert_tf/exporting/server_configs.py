@@ -1,8 +1,8 @@
 """The files that tell TensorFlow Serving what to serve and how to batch.
 
 models.config lists models, and which versions of each: `stable`, perhaps
-`canary`, and the newest. batching.config says how requests that come at one time
-are answered together.
+`canary`, and the newest. batching.config says how requests that come at one
+time are answered together.
 """
 
 import os
