@@ -4,8 +4,10 @@
 
 A fresh process loads the SavedModel into a session, as TensorFlow Serving does.
 Another one replays the warm-up file first. Both then ask serving_default what
-the file holds, each request --requests times. Prints milliseconds of the first
-and of the median, and their ratio; times are of the wall clock.
+the file holds, each request --requests times. That is done --starts times, in
+turn. Prints milliseconds of the first and of the median request, and their
+ratio: medians over the starts, and of the ratio the highest too. Times are of
+the wall clock.
 """
 
 import json
@@ -24,6 +26,7 @@ _SAVED_MODEL = flags.DEFINE_string(
     "saved_model", None, "A version, with its warm-up file.", required=True
 )
 _REQUESTS = flags.DEFINE_integer("requests", 30, "How often each.", 3)
+_STARTS = flags.DEFINE_integer("starts", 5, "Processes of either side.", 1)
 _THREADS = flags.DEFINE_integer("threads", os.cpu_count() or 1, "Cores.", 1)
 _SIDE = flags.DEFINE_enum(
     "side", None, ["cold", "warm"], "What a process of its own measures."
@@ -73,30 +76,43 @@ def measure(path, is_warm):
     return {"replay": replay, "seconds": seconds}
 
 
+def start(side):
+    """Returns what a process of its own measures."""
+    line = own_process.last_line(
+        "benchmarks.warm_up",
+        f"--saved_model={_SAVED_MODEL.value}",
+        f"--requests={_REQUESTS.value}",
+        f"--threads={_THREADS.value}",
+        f"--side={side}",
+    )
+    return json.loads(line)
+
+
 def main(_):
     """Runs both sides, or is one of them."""
-    path = _SAVED_MODEL.value
     if _SIDE.value:
-        print(json.dumps(measure(path, _SIDE.value == "warm")))
+        is_warm = _SIDE.value == "warm"
+        print(json.dumps(measure(_SAVED_MODEL.value, is_warm)))
         return
-    print("            request   first ms  median ms    ratio")
-    for side in ("cold", "warm"):
-        line = own_process.last_line(
-            "benchmarks.warm_up",
-            f"--saved_model={path}",
-            f"--requests={_REQUESTS.value}",
-            f"--threads={_THREADS.value}",
-            f"--side={side}",
-        )
-        found = json.loads(line)
-        for number, seconds in enumerate(found["seconds"], 1):
-            first, median = 1e3 * seconds[0], 1e3 * statistics.median(seconds)
-            print(
-                f"{side:12}{number:7d} {first:10.2f} {median:10.2f} "
-                f"{first / median:8.2f}"
+    found = {"cold": [], "warm": []}
+    for _ in range(_STARTS.value):
+        for side, starts in found.items():
+            starts.append(start(side))
+    print("     request  first ms  median ms   ratio  highest")
+    for side, starts in found.items():
+        requests = zip(*(each["seconds"] for each in starts), strict=True)
+        for number, times in enumerate(requests, 1):
+            first = statistics.median(1e3 * x[0] for x in times)
+            median = statistics.median(
+                1e3 * statistics.median(x) for x in times
             )
-        if side == "warm":
-            print(f"replaying the file took {found['replay']:.2f} s")
+            ratios = [x[0] / statistics.median(x) for x in times]
+            print(
+                f"{side} {number:7d} {first:9.2f} {median:10.2f} "
+                f"{statistics.median(ratios):7.2f} {max(ratios):8.2f}"
+            )
+    replay = statistics.median(x["replay"] for x in found["warm"])
+    print(f"replaying the file took {replay:.2f} s")
 
 
 if __name__ == "__main__":
