@@ -14,6 +14,7 @@ import json
 import os
 import statistics
 import time
+from typing import Any
 
 from benchmarks import own_process
 from bert_tf.exporting import warmup
@@ -94,7 +95,7 @@ def main(_):
         is_warm = _SIDE.value == "warm"
         print(json.dumps(measure(_SAVED_MODEL.value, is_warm)))
         return
-    found = {"cold": [], "warm": []}
+    found: dict[str, list[dict[str, Any]]] = {"cold": [], "warm": []}
     for _ in range(_STARTS.value):
         for side, starts in found.items():
             starts.append(start(side))

@@ -49,9 +49,9 @@ def export(name: str) -> saved_model.Export:
     bert = modeling.Bert(CONFIG)
     common = CONFIG, VOCABULARY
     if name == "tagging":
-        labels = ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
-        model = heads.BertTagger(bert, len(labels))
-        return tagging_model.tagger(model, *common, labels, "BIO", LENGTH)
+        tags = ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
+        model = heads.BertTagger(bert, len(tags))
+        return tagging_model.tagger(model, *common, tags, "BIO", LENGTH)
     if name == "span":
         return squad_model.span_finder(
             heads.BertSpanFinder(bert),

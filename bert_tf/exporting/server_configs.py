@@ -44,16 +44,21 @@ pad_variable_length_inputs: false
 _PATIENCE = 60.0
 
 
-def read(folder: str) -> Any:
-    """Returns the ModelServerConfig of a folder, an empty one if there is none.
-
-    It raises InputError if that is not what it is to be.
-    """
+def check_package() -> None:
+    """Raises InputError where TensorFlow Serving's messages are missing."""
     extras.check(
         "tensorflow_serving",
         "tensorflow_serving",
         "Files for TensorFlow Serving",
     )
+
+
+def read(folder: str) -> Any:
+    """Returns the ModelServerConfig of a folder, an empty one if there is none.
+
+    It raises InputError if that is not what it is to be.
+    """
+    check_package()
     from google.protobuf import text_format
     from tensorflow_serving.config import model_server_config_pb2
 

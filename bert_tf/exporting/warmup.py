@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bert_tf import extras, phases
+from bert_tf import phases
 from bert_tf.errors import InputError
 
 import numpy as np
@@ -23,7 +23,6 @@ import tensorflow as tf
 from absl import logging
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
-EXTRA = "tensorflow_serving"
 FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
 # What TensorFlow Serving reads.
 MOST = 1000
@@ -41,11 +40,6 @@ class Request(NamedTuple):
 
     signature: str
     inputs: Mapping[str, np.ndarray]
-
-
-def check() -> None:
-    """Raises InputError where the package of the format is missing."""
-    extras.check(EXTRA, EXTRA, "Files for TensorFlow Serving")
 
 
 def write(folder: str, texts: Sequence[Texts], max_seq_length: int) -> int:

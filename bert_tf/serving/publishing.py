@@ -3,7 +3,7 @@
 import json
 
 from bert_tf.errors import InputError
-from bert_tf.exporting import saved_model, versions, warmup
+from bert_tf.exporting import saved_model, server_configs, versions, warmup
 from bert_tf.serving import examples, heads, lines
 from bert_tf.serving import model as serving_model
 from bert_tf.storage import input_files
@@ -12,7 +12,7 @@ from bert_tf.tasks import tables
 
 def check(path: str) -> None:
     """Raises InputError if no version can be written to a model's folder."""
-    warmup.check()
+    server_configs.check_package()
     versions.numbers(path)
 
 

@@ -146,9 +146,9 @@ def test_versions_of_a_server(of_run, model_dir, tmp_path):
         f"--config_dir={tmp_path}/models",
         f"--warmup_file={tmp_path}/lines.txt",
     )
-    first = scripts.run(tmp_path / "log", "export_saved_model", *command)
+    first = scripts.run(tmp_path / "log1", "export_saved_model", *command)
     assert first.wait() == 0, first.stderr
-    second = scripts.run(tmp_path / "log", "export_saved_model", *command)
+    second = scripts.run(tmp_path / "log2", "export_saved_model", *command)
     assert second.wait() == 0, second.stderr
     models = tmp_path / "models"
     assert f"Wrote version 1, {models}/spam/1." in first.stderr

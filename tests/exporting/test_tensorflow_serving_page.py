@@ -9,6 +9,7 @@ import itertools
 import json
 import pathlib
 import re
+from typing import Any
 
 from bert_tf.exporting import saved_model, server_configs, warmup
 from tests import served_models
@@ -122,10 +123,11 @@ def test_ids_of_every_head(saved, name):
 
 
 def test_client_of_grpc(saved):
-    grpc = pytest.importorskip("grpc")
-    apis = "tensorflow_serving.apis"
-    service = pytest.importorskip(f"{apis}.prediction_service_pb2_grpc")
-    predict_pb2 = pytest.importorskip(f"{apis}.predict_pb2")
+    pytest.importorskip("tensorflow_serving")
+    import grpc
+    from tensorflow_serving.apis import predict_pb2
+    from tensorflow_serving.apis import prediction_service_pb2_grpc as service
+
     signatures = tf.saved_model.load(saved("classification")).signatures
 
     class Servicer(service.PredictionServiceServicer):
@@ -147,7 +149,7 @@ def test_client_of_grpc(saved):
     port = server.add_insecure_port("localhost:0")
     server.start()
     try:
-        names: dict[str, object] = {}
+        names: dict[str, Any] = {}
         exec(client.replace("8500", str(port)), names)
         names["channel"].close()
     finally:
