@@ -30,6 +30,8 @@ MOST = 1000
 # Rows of texts by the names of their inputs; choices are lists, [B, K].
 Texts = Mapping[str, Sequence[Any]]
 
+# The first text goes by either name.
+_OTHER_NAMES = {"text_a": "text", "text": "text_a"}
 _METHODS = "tensorflow/serving/"
 _ROWS, _SHORT = 8, 8  # B of a batch, and the least S
 _PLACES = 2  # P
@@ -119,7 +121,9 @@ def _of_texts(
     if _takes_examples(signature):
         (name,) = inputs
         return {name: _examples(texts)}
-    found = {x: np.array(texts[x], object) for x in inputs if x in texts}
+    known = {_OTHER_NAMES.get(name, name): texts[name] for name in texts}
+    known |= texts
+    found = {x: np.array(known[x], object) for x in inputs if x in known}
     # What has a default may be left out.
     if not found or inputs.keys() - found.keys() - signature.defaults.keys():
         return None

@@ -231,6 +231,20 @@ def test_serialized_examples_and_what_is_not_known(tmp_path, caplog):
     assert values == ["é".encode(), b"b"]
 
 
+def test_the_first_text_goes_by_either_name(tmp_path):
+    spec = tf.TensorSpec([None], tf.string)
+    module = tf.Module()
+    module.serve = tf.function(lambda text: {"x": text + "!"}, [spec])
+    made = served_models.export("classification of one text")
+    made = saved_model.Export(module, {"serve": module.serve}, made.files)
+    saved_model.write(str(tmp_path), made)
+    assert warmup.write(str(tmp_path), [{"text_a": ["a", "b"]}], 24) == 1
+    (request,) = warmup.read(str(tmp_path))
+    assert {x: y.tolist() for x, y in request.inputs.items()} == {
+        "text": [b"a", b"b"]
+    }
+
+
 @pytest.mark.parametrize("method", ["classify", "regress"])
 def test_methods_of_classify_and_regress(tmp_path, method):
     from tensorflow.core.protobuf import saved_model_pb2
