@@ -13,12 +13,17 @@ Any checkpoint, of the original's run_classifier.py too:
 For LiteRT or ONNX Runtime, and a quarter of the size (docs/formats.md):
     python export_saved_model.py --model_dir=/tmp/mrpc_output \
         --export_dir=/models/mrpc_litert --format=litert --weights=int8
+The next version of a model that TensorFlow Serving serves, with requests that
+warm it up:
+    python export_saved_model.py --model_dir=/tmp/mrpc_output \
+        --serving_dir=/models/mrpc
 
 A pre-trained model fills masked words, or with --head=next_sentence tells next
 sentences; --head=encoder makes vectors of any. How to call the SavedModel is
-described in docs/serving.md and, for each head, where it is made: in
-bert_tf/tasks/*/saved_model.py, bert_tf/tasks/next_sentence.py and, for
-classifiers, bert_tf/exporting/saved_model.py.
+described in docs/serving.md and docs/tensorflow_serving.md and, for each head,
+where it is made: in bert_tf/tasks/*/saved_model.py,
+bert_tf/tasks/next_sentence.py and, for classifiers,
+bert_tf/exporting/saved_model.py.
 """
 
 from bert_tf import options
@@ -33,16 +38,19 @@ flags.adopt_module_key_flags(model_flags)
 # ---- Flags ------------------------------------------------------------------
 
 _OUTPUT = flag_sections.Section("Output")
+_SERVING = flag_sections.Section("TensorFlow Serving")
 
 _EXPORT_DIR = _OUTPUT.output_path(
     "export_dir",
     "The new folder to write.",
-    required=True,
     holds=flag_sections.NEW_FOLDER,
     own=written_files.EXPORT,
 )
 _OVERWRITE = _OUTPUT.boolean(
-    "overwrite", False, "Whether to replace a model in export_dir."
+    "overwrite",
+    False,
+    "Whether to replace a model in export_dir.",
+    only_with="export_dir",
 )
 _FORMAT = _OUTPUT.choice(
     "format",
@@ -50,6 +58,7 @@ _FORMAT = _OUTPUT.choice(
     options.EXPORT_FORMATS,
     "What runs it: TensorFlow, which takes raw text; LiteRT or ONNX Runtime, "
     "which take ids.",
+    only_with="export_dir",
 )
 _WEIGHTS = _OUTPUT.choice(
     "weights",
@@ -57,22 +66,69 @@ _WEIGHTS = _OUTPUT.choice(
     options.EXPORT_WEIGHTS,
     "How weights are kept; int8 is a quarter of the size, but not of onnx.",
 )
-
+_SERVING_DIR = _SERVING.output_path(
+    "serving_dir",
+    "Instead of export_dir: a model's folder, to write the next version into.",
+    holds=flag_sections.FOLDER,
+    only_with="!export_dir",
+)
+_WARMUP_FILE = _SERVING.input_path(
+    "warmup_file",
+    "What a new version is asked before it is served, as run_prediction.py "
+    "reads lines; by default texts of the lengths that matter.",
+    only_with="serving_dir",
+)
+_CONFIG_DIR = _SERVING.output_path(
+    "config_dir",
+    "Where the new version is added to models.config, beside a "
+    "batching.config.",
+    holds=flag_sections.FOLDER,
+    own=written_files.SERVER_CONFIGS,
+    only_with="serving_dir",
+)
 command_line.start(__name__, later=("head",))
 
-from bert_tf.exporting import runtimes
+from bert_tf.errors import InputError
+from bert_tf.exporting import runtimes, server_configs
+from bert_tf.serving import publishing
 from bert_tf.setup import model as model_setup
 
 from absl import logging
 
 
+def save_version(path, config_dir):
+    """Writes the next version of a model, and says how to serve it."""
+    publishing.check(path)
+    if config_dir:
+        server_configs.check(config_dir, path)
+    made = runtimes.with_weights(model_setup.load(), _WEIGHTS.value)
+    number = publishing.publish(path, made, _WARMUP_FILE.value)
+    logging.info("Wrote version %d, %s/%d.", number, path.rstrip("/"), number)
+    if config_dir:
+        label = server_configs.add(config_dir, path, number)
+        logging.info(
+            "%s/%s lists it%s.",
+            config_dir.rstrip("/"),
+            server_configs.MODELS,
+            f", as {label}" * bool(label),
+        )
+    logging.info("To serve it: %s", server_configs.command(path, config_dir))
+
+
 def main(_):
     """The whole export as an outline."""
+    if _SERVING_DIR.value:
+        save_version(_SERVING_DIR.value, _CONFIG_DIR.value)
+        return
+    if not _EXPORT_DIR.value:
+        raise InputError(
+            "Give --export_dir, a new folder to write, or --serving_dir, that "
+            "of the versions of a model."
+        )
     runtimes.check(_FORMAT.value, _WEIGHTS.value)
-    made = model_setup.load()
     runtimes.save(
         _EXPORT_DIR.value,
-        made,
+        model_setup.load(),
         _FORMAT.value,
         _WEIGHTS.value,
         _OVERWRITE.value,

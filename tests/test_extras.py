@@ -122,3 +122,17 @@ def test_data_sets(files):
         f"--output_dir={files}/out",
     )
     assert "need the package tensorflow_datasets, of the extra tfds: " in line
+
+
+@pytest.mark.slow
+def test_files_for_tensorflow_serving(files):
+    line = _without(
+        "tensorflow_serving",
+        "export_saved_model.py",
+        f"--model_dir={files}",
+        f"--serving_dir={files}/served",
+    )
+    assert (
+        "need the package tensorflow_serving, of the extra tensorflow_" in line
+    )
+    assert not (files / "served").exists()

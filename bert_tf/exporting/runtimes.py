@@ -95,9 +95,7 @@ def save(
     """
     check(export_format, weights)
     if export_format not in RUNTIMES:
-        if weights == "int8":
-            export = _in_int8(export)
-        saved_model.save(path, export, overwrite)
+        saved_model.save(path, with_weights(export, weights), overwrite)
         return
     if not overwrite:
         saved_model.check_target(path)
@@ -119,8 +117,16 @@ def save(
             files.write_bytes(os.path.join(new, runtime.file), data)
 
 
-def _in_int8(export: saved_model.Export) -> saved_model.Export:
-    """Returns a model with int8 weights; InputError if its head has none."""
+def with_weights(
+    export: saved_model.Export, weights: str
+) -> saved_model.Export:
+    """Returns a model with weights of options.EXPORT_WEIGHTS.
+
+    Raises:
+        InputError: The head has none in int8.
+    """
+    if weights != "int8":
+        return export
     made = export.in_int8() if export.in_int8 else export
     if not any(variable.dtype == tf.int8 for variable in made.module.variables):
         raise InputError(

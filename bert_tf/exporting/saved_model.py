@@ -318,19 +318,24 @@ def save(path: str, export: Export, overwrite: bool = False) -> None:
     """
     if not overwrite:
         check_target(path)
-    with tempfile.TemporaryDirectory() as folder:
+    with files.new_folder(path, overwrite) as new:
+        write(new, export)
+
+
+def write(folder: str, export: Export) -> None:
+    """Writes a SavedModel into an empty local folder, as it comes."""
+    with (
+        tempfile.TemporaryDirectory() as texts,
+        phases.lasting("Writing the SavedModel"),
+    ):
         assets = []
         for name, text in export.files.items():
-            asset = pathlib.Path(folder, name)
+            asset = pathlib.Path(texts, name)
             asset.write_text(text, encoding="utf-8")
             assets.append(tf.saved_model.Asset(str(asset)))
         export.module.files = assets
-        with (
-            phases.lasting("Writing the SavedModel"),
-            files.new_folder(path, overwrite) as new,
-        ):
-            tf.saved_model.save(export.module, new, export.signatures)
-            _name_methods(new, export.methods)
+        tf.saved_model.save(export.module, folder, export.signatures)
+        _name_methods(folder, export.methods)
 
 
 def _name_methods(path: str, methods: Mapping[str, str]) -> None:

@@ -75,6 +75,8 @@ EXPORT = (
     "labels.txt",
     "export.json",
 )
+# What tells TensorFlow Serving what to serve.
+SERVER_CONFIGS = ("models.config", "batching.config")
 CHECKPOINT = (
     *MODELS[:-1],
     "bert_config.json",

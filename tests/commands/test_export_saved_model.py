@@ -130,3 +130,44 @@ def test_checkpoint_with_flags_gives_the_same(of_run, model_dir, tmp_path):
     labels = [b"contradiction", b"entailment", b"neutral"]
     best = outputs["logits"].numpy().argmax(-1)
     assert outputs["label"].numpy().tolist() == [labels[i] for i in best]
+
+
+# ---- For TensorFlow Serving -------------------------------------------------
+
+
+def test_versions_of_a_server(of_run, model_dir, tmp_path):
+    pytest.importorskip(
+        "tensorflow_serving", reason="needs the package tensorflow-serving-api"
+    )
+    (tmp_path / "lines.txt").write_text("a bad film\nwhat , a good film .\n")
+    command = (
+        f"--model_dir={model_dir}",
+        f"--serving_dir={tmp_path}/models/spam/",
+        f"--config_dir={tmp_path}/models",
+        f"--warmup_file={tmp_path}/lines.txt",
+    )
+    first = scripts.run(tmp_path / "log1", "export_saved_model", *command)
+    assert first.wait() == 0, first.stderr
+    second = scripts.run(tmp_path / "log2", "export_saved_model", *command)
+    assert second.wait() == 0, second.stderr
+    models = tmp_path / "models"
+    assert f"Wrote version 1, {models}/spam/1." in first.stderr
+    assert f"{models}/models.config lists it, as stable." in first.stderr
+    assert f"Wrote version 2, {models}/spam/2." in second.stderr
+    assert f"{models}/models.config lists it, as canary." in second.stderr
+    assert "docker run -t --rm -p 8500:8500 -p 8501:8501 -v" in second.stderr
+    assert sorted(path.name for path in models.iterdir()) == [
+        "batching.config",
+        "models.config",
+        "spam",
+    ]
+    assert {path.name for path in (models / "spam").iterdir()} == {"1", "2"}
+    expected = tf.saved_model.load(str(of_run))(TEXTS)
+    for number in ("1", "2"):
+        version = models / "spam" / number
+        outputs = tf.saved_model.load(str(version))(TEXTS)
+        np.testing.assert_array_equal(outputs["logits"], expected["logits"])
+        requests = version / "assets.extra" / "tf_serving_warmup_requests"
+        records = tf.data.TFRecordDataset(str(requests))
+        # Of text two lines and both together, of ids three lengths.
+        assert len(list(records)) == 6

@@ -21,7 +21,6 @@ from bert_tf.text import graph_rows
 
 import tensorflow as tf
 
-
 # Ids -> vectors, and what goes with them: what `serve_ids` takes and returns.
 _Extract = Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]
 

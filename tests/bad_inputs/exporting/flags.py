@@ -15,7 +15,39 @@ CASES: dict[str, matrix.Case] = {
     ),
     "no export_dir": matrix.Case(
         {"export_dir": None},
-        "Give --export_dir (The new folder to write). python",
+        "Give --export_dir, a new folder to write, or --serving_dir, that of",
+    ),
+    "export_dir and serving_dir": matrix.Case(
+        {"serving_dir": "{out}/m"},
+        "--serving_dir goes without --export_dir: leave it out. Received:",
+    ),
+    "serving_dir is a SavedModel": matrix.Case(
+        {"export_dir": None, "serving_dir": "{data}/exported"},
+        "The folder of a model's versions is needed, and this is that of a",
+    ),
+    "serving_dir is a file": matrix.Case(
+        {"export_dir": None, "serving_dir": "{data}/notes.txt"},
+        "--serving_dir must be a folder, and this is a file. Received:",
+    ),
+    "overwrite with versions": matrix.Case(
+        {"export_dir": None, "serving_dir": "{out}/m", "overwrite": "true"},
+        "--overwrite goes with --export_dir",
+    ),
+    "warmup_file without serving_dir": matrix.Case(
+        {"warmup_file": "{data}/notes.txt"},
+        "--warmup_file goes with --serving_dir",
+    ),
+    "warmup_file is not there": matrix.Case(
+        {
+            "export_dir": None,
+            "serving_dir": "{out}/m",
+            "warmup_file": "{data}/none",
+        },
+        "There is no such file. Received: warmup_file={data}/none",
+    ),
+    "config_dir without serving_dir": matrix.Case(
+        {"config_dir": "{out}"},
+        "--config_dir goes with --serving_dir",
     ),
     "unknown flag": matrix.Case(
         {"output_dir": "{out}"},

@@ -1,0 +1,73 @@
+"""Writes a model's next version for TensorFlow Serving, warmed up."""
+
+import json
+
+from bert_tf.errors import InputError
+from bert_tf.exporting import saved_model, server_configs, versions, warmup
+from bert_tf.serving import examples, heads, lines
+from bert_tf.serving import model as serving_model
+from bert_tf.storage import input_files
+from bert_tf.tasks import tables
+
+
+def check(path: str) -> None:
+    """Raises InputError if no version can be written to a model's folder."""
+    server_configs.check_package()
+    versions.numbers(path)
+
+
+def publish(
+    path: str, made: saved_model.Export, warmup_file: str | None = None
+) -> int:
+    """Writes a SavedModel as the next version, whole or not at all.
+
+    Args:
+        path: The folder of the model's versions.
+        made: The model.
+        warmup_file: Lines that it is asked before it is served, as
+            run_prediction.py reads them; by default texts of our own.
+
+    Returns:
+        The number of the version.
+
+    Raises:
+        InputError: The path or the lines are not what they are to be.
+    """
+    model = serving_model.of_export(made)
+    form = heads.HEADS[model.head].asks
+    length = json.loads(made.files["export.json"])["max_seq_length"]
+    if warmup_file:
+        texts = examples.of_lines(_read(warmup_file, form, model))
+    else:
+        columns = [name for name in form.columns if name in model.inputs]
+        texts = examples.made(form, columns, length)
+    with versions.new_version(path) as (number, folder):
+        saved_model.write(folder, made)
+        warmup.write(folder, texts, length)
+    return number
+
+
+def _read(
+    path: str, form: lines.Form, model: serving_model.Model
+) -> list[lines.Query]:
+    """Returns what the lines of a file ask; InputError if it is nothing."""
+    input_files.check(path, "warmup_file")
+    is_json = tables.format_of(path) == "jsonl"
+    parser = lines.Parser(
+        form,
+        "text_b" in model.inputs,
+        "jsonl" if is_json else "plain",
+        model.top_k,
+    )
+    asked = [
+        parser.parse(text, f"{path}, line {number}")
+        for number, text in tables.lines(path)
+        if text.strip()
+    ]
+    if not 0 < len(asked) < warmup.MOST:
+        raise InputError(
+            f"A warm-up file has 1 to {warmup.MOST - 1} lines, each "
+            f"{parser.expected}. Received: warmup_file={path}, "
+            f"{len(asked)} lines"
+        )
+    return asked

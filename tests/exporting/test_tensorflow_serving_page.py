@@ -1,0 +1,189 @@
+"""What docs/tensorflow_serving.md says is so: bodies, messages and files.
+
+Each body is answered by a tiny model of its head, through the signature and by
+the rules of TensorFlow Serving; the client talks to a real server of gRPC.
+"""
+
+import concurrent.futures
+import itertools
+import json
+import pathlib
+import re
+from typing import Any
+
+from bert_tf.exporting import saved_model, server_configs, warmup
+from tests import served_models
+from tests.exporting import test_server_configs as configs
+
+import pytest
+import tensorflow as tf
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = (_ROOT / "docs" / "tensorflow_serving.md").read_text(encoding="utf-8")
+# As the page calls heads.
+SECTIONS = {
+    "Classification": "classification",
+    "Classification of one text": "classification of one text",
+    "Classification of several labels": "classification of several labels",
+    "Regression": "regression",
+    "Tagging": "tagging",
+    "Span": "span",
+    "Multiple choice": "multiple_choice",
+    "Masked words": "masked_lm",
+    "Next sentence": "next_sentence",
+    "Encoder": "encoder",
+}
+
+
+def blocks(language, heading=""):
+    """Returns the blocks of a language, of a section or of the whole page."""
+    text = PAGE
+    if heading:
+        text = re.split(rf"^### {heading}$", PAGE, flags=re.M)[1]
+        text = re.split(r"^##", text, flags=re.M)[0]
+    pattern = rf"^```{language}(?: title=\"\S+\")?\n(.*?)^```$"
+    return re.findall(pattern, text, re.M | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Returns what saves a head once: name -> path."""
+    folder = tmp_path_factory.mktemp("saved")
+
+    def path(name):
+        made = folder / name.replace(" ", "_")
+        if not made.exists():
+            saved_model.save(str(made), served_models.export(name))
+        return str(made)
+
+    return path
+
+
+def shape_of(value):
+    """Returns keys and types of a JSON value; of lists that of what is in it.
+
+    How many there are in the lists of an answer is another model's.
+    """
+    if isinstance(value, dict):
+        return {key: shape_of(each) for key, each in value.items()}
+    if isinstance(value, list):
+        kinds = [shape_of(each) for each in value]
+        return [kinds[0]] if kinds else []
+    return type(value).__name__
+
+
+def test_every_head_has_its_section():
+    sections = re.findall(r"^### (.*)$", PAGE, re.M)
+    assert sections == [*SECTIONS, "Ids"]
+    assert set(SECTIONS.values()) == set(served_models.HEADS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("heading", SECTIONS)
+def test_bodies_are_answered_as_the_page_says(saved, heading):
+    found = blocks("json", heading)
+    assert found
+    assert len(found) % 2 == 0
+    path = saved(SECTIONS[heading])
+    for body, expected in zip(found[::2], found[1::2], strict=True):
+        answer = served_models.answer(path, body)
+        expected = json.loads(expected)
+        assert answer.keys() == expected.keys()
+        if heading == "Tagging":  # A model of random weights may find nothing.
+            (given,), (said,) = answer["predictions"], expected["predictions"]
+            assert given.keys() == said.keys()
+            assert given["count"] == len(given["type"])
+            continue
+        assert shape_of(answer) == shape_of(expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("heading", SECTIONS)
+def test_section_names_inputs_and_outputs_with_types(saved, heading):
+    text = re.split(rf"^### {heading}$", PAGE, flags=re.M)[1]
+    text = re.split(r"^##", text, flags=re.M)[0]
+    signatures = warmup.read_signatures(saved(SECTIONS[heading]))
+    signature = signatures["serving_default"]
+    names = {*signature.inputs, *signature.outputs}
+    assert [
+        x for x in names if f"`{x}`" not in text and f'"{x}"' not in text
+    ] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", served_models.HEADS)
+def test_ids_of_every_head(saved, name):
+    usual, masked, choices = blocks("json", "Ids")
+    body = {"masked_lm": masked, "multiple_choice": choices}.get(name, usual)
+    answer = served_models.answer(saved(name), body)
+    rows = 2 if body == usual else 1
+    outputs = answer["outputs"]
+    columns = outputs.values() if isinstance(outputs, dict) else [outputs]
+    assert [len(column) for column in columns] == [rows] * len(columns)
+
+
+def test_client_of_grpc(saved):
+    pytest.importorskip("tensorflow_serving")
+    import grpc
+    from tensorflow_serving.apis import predict_pb2
+    from tensorflow_serving.apis import prediction_service_pb2_grpc as service
+
+    signatures = tf.saved_model.load(saved("classification")).signatures
+
+    class Servicer(service.PredictionServiceServicer):
+        def Predict(self, request, context):  # noqa: N802 (as it is there)
+            assert request.model_spec.name == "mrpc"
+            answer = predict_pb2.PredictResponse()
+            inputs = {
+                name: tf.constant(tf.make_ndarray(x))
+                for name, x in request.inputs.items()
+            }
+            serve = signatures[request.model_spec.signature_name]
+            for name, x in serve(**inputs).items():
+                answer.outputs[name].CopyFrom(tf.make_tensor_proto(x.numpy()))
+            return answer
+
+    (client,) = blocks("python")
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(1))
+    service.add_PredictionServiceServicer_to_server(Servicer(), server)
+    port = server.add_insecure_port("localhost:0")
+    server.start()
+    try:
+        names: dict[str, Any] = {}
+        exec(client.replace("8500", str(port)), names)
+        names["channel"].close()
+    finally:
+        server.stop(None)
+    assert names["labels"].shape == (2,)
+    assert set(names["labels"]) <= {b"0", b"1"}
+
+
+# ---- Files ------------------------------------------------------------------
+
+
+def test_batching_config_is_the_one_that_is_written():
+    (text,) = [x for x in blocks("proto") if "max_batch_size" in x]
+    assert text == server_configs.BATCHING_TEXT
+
+
+def test_models_configs_are_what_exports_write_or_move_labels_as_allowed(
+    tmp_path,
+):
+    texts = [x for x in blocks("proto") if "model_config_list" in x]
+    assert len(texts) == 4
+    path = tmp_path / "models.config"
+    said = []
+    for text in texts:
+        path.write_text(text)
+        said.append(configs.models(tmp_path))
+    path.unlink()
+    server_configs.add(str(tmp_path), "/models/mrpc", 1)
+    server_configs.add(str(tmp_path), "/models/ner", 1)
+    assert configs.models(tmp_path) == said[0]
+    server_configs.add(str(tmp_path), "/models/mrpc", 2)
+    assert configs.models(tmp_path)["mrpc"] == said[1]["mrpc"]
+    for before, after in itertools.pairwise(said):
+        loaded = before["mrpc"]["model_version_policy"]["specific"]["versions"]
+        labels = before["mrpc"]["version_labels"]
+        for label, version in after["mrpc"]["version_labels"].items():
+            assert version in loaded or label not in labels
