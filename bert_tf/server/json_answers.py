@@ -48,13 +48,17 @@ def of_predict(outputs: Outputs, in_rows: bool) -> str:
 
 def of_classify(outputs: Outputs) -> str:
     """Returns what answers `:classify`, of `classes` and `scores`, [B, C]."""
-    known = {name: outputs[name] for name in ("classes", "scores") if name in outputs}
+    known = {
+        name: outputs[name] for name in ("classes", "scores") if name in outputs
+    }
     if not known:
         raise Refusal("Expected classification signature to have outputs")
     shape = next(iter(known.values())).shape
     if len(shape) != 2 or any(x.shape != shape for x in known.values()):
         raise Refusal("Expected classes and scores of shape [batch, classes]")
-    labels = _values("classes", known.get("classes", np.full(shape, b"", object)))
+    labels = _values(
+        "classes", known.get("classes", np.full(shape, b"", object))
+    )
     scores = _values("scores", known.get("scores", np.zeros(shape, np.float32)))
     results = [
         [list(pair) for pair in zip(*row, strict=True)]

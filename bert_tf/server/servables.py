@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -20,8 +21,9 @@ _LOG = logging.getLogger("bert_tf.server")
 # As TensorFlow Serving has it: a TFRecord of PredictionLog.
 _WARM_UP_FILE = "assets.extra/tf_serving_warmup_requests"
 _WARM_UP_AT_MOST = 1000  # records
-# Of made-up requests, words of a text or ids of a row.
+# Of made-up requests, words of a text or ids of a row; and of a batch of them.
 _LENGTHS = (8, 32, 128, 384)
+_LENGTH_OF_BATCH = 32
 
 Inputs = Mapping[str, np.ndarray]
 
@@ -126,7 +128,7 @@ class Servable:
                 path,
             )
             return []
-        requests = []
+        requests: list[tuple[signature_defs.Signature, Inputs]] = []
         for record in tf.data.TFRecordDataset(path).take(_WARM_UP_AT_MOST):
             log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
             if not log.HasField("predict_log"):
@@ -145,18 +147,26 @@ class Servable:
         self, batch_size: int
     ) -> Iterator[tuple[signature_defs.Signature, Inputs]]:
         """Yields texts, or ids, of several lengths, alone and in a batch."""
+        longest = self._longest()
         for signature in self.signatures.by_name.values():
             if not signature.has_rows:
                 continue
-            for rows in (1, batch_size):
-                for length in _LENGTHS:
-                    yield (
-                        signature,
-                        {
-                            name: _some(info, rows, length)
-                            for name, info in signature.inputs.items()
-                        },
-                    )
+            sizes = [(1, length) for length in _LENGTHS]
+            for rows, length in (*sizes, (batch_size, _LENGTH_OF_BATCH)):
+                inputs = {
+                    name: _some(info, rows, min(length, longest))
+                    for name, info in signature.inputs.items()
+                }
+                yield signature, inputs
+
+    def _longest(self) -> int:
+        """Returns how many ids a row may have, as far as the export tells."""
+        path = os.path.join(self.path, "assets", "export.json")
+        try:
+            with tf.io.gfile.GFile(path) as file:
+                return int(json.load(file)["max_seq_length"])
+        except (tf.errors.OpError, ValueError, TypeError, KeyError):
+            return _LENGTHS[-1]  # Of another program's.
 
 
 def _some(info: signature_defs.Tensor, rows: int, length: int) -> np.ndarray:

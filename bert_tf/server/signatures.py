@@ -88,9 +88,7 @@ class Signature:
 class Signatures:
     """The signatures of a SavedModel."""
 
-    def __init__(
-        self, definitions: Mapping[str, meta_graph_pb2.SignatureDef]
-    ):
+    def __init__(self, definitions: Mapping[str, meta_graph_pb2.SignatureDef]):
         self._definitions = {
             name: definition
             for name, definition in sorted(definitions.items())
@@ -164,9 +162,7 @@ def read(path: str) -> Signatures:
     return Signatures(graphs[0].signature_def)
 
 
-def _signature(
-    name: str, definition: meta_graph_pb2.SignatureDef
-) -> Signature:
+def _signature(name: str, definition: meta_graph_pb2.SignatureDef) -> Signature:
     return Signature(
         name,
         definition.method_name,
