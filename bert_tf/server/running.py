@@ -14,6 +14,10 @@ from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
 
 _LOG = logging.getLogger("bert_tf.server")
+# What aiohttp tells of connections: each client that goes, or sends what is no
+# HTTP, would be a traceback. Errors of ours are logged where they are met.
+_OF_CONNECTIONS = logging.getLogger("bert_tf.server.connections")
+_OF_CONNECTIONS.setLevel(logging.CRITICAL)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +83,7 @@ async def _run(
         handler_cancellation=True,
         access_log_class=_AccessLog,
         access_log=_LOG if settings.access_log else None,
+        logger=_OF_CONNECTIONS,
         shutdown_timeout=settings.stop_seconds,
     )
     await runner.setup()
