@@ -195,6 +195,8 @@ class Application:
             raise Refusal(
                 f"The body has not come in {_READ_SECONDS} seconds", 408
             ) from None
+        except ConnectionError:
+            raise Refusal("The client has gone", 499) from None
         read, write = _FORMATS[method]
         with model.using(version) as servable:
             asked = await _beside(

@@ -100,6 +100,8 @@ def _width(
     name: str, array: np.ndarray, part: Arrays, given: set[int]
 ) -> int | None:
     """Returns how wide an output [B, ?, ...] is where it is real."""
+    if array.shape[1] in given:
+        return array.shape[1]
     if name == _LABEL and _COUNT in part:
         real = (array != b"").any(axis=0)  # [W]
         return int(np.flatnonzero(real)[-1]) + 1 if real.any() else 0
@@ -107,4 +109,4 @@ def _width(
         return int(part[_COUNT].max(initial=0))
     if _MASK in part:
         return int(part[_MASK].sum(axis=1).max(initial=0))
-    return array.shape[1] if array.shape[1] in given else None
+    return None
