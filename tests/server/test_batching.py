@@ -136,7 +136,7 @@ def test_outputs_that_are_no_rows_are_computed_alone():
 
     model = _Lengths(batching.Limits(max_batch_size=8))
     model.hold()
-    model.run, model.batcher._run = total, total
+    model.batcher._run = total
     asked = [model.ask(2), model.ask(3), model.ask(4)]
     model.finish()
     found = [future.result()["score"].tolist() for future in asked]

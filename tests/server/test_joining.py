@@ -74,7 +74,7 @@ def test_split_outputs_are_those_of_each_alone(load, head):
     for signature in servable.signatures.by_name.values():
         asked = requests(signature, np.random.default_rng(5), 8)
         joined = joining.join(asked)
-        sizes = [joining.rows_of(inputs) for inputs in asked]
+        sizes = [len(next(iter(inputs.values()))) for inputs in asked]
         outputs = servable.run(signature, joined)
         parts = joining.split(signature, joined, outputs, sizes)
         assert parts is not None, signature.name
@@ -96,7 +96,7 @@ def test_widths_that_nothing_tells_are_not_split(load):
     signature = servable.signatures.find(None)
     asked = requests(signature, np.random.default_rng(5), 2)
     joined = joining.join(asked)
-    sizes = [joining.rows_of(inputs) for inputs in asked]
+    sizes = [len(next(iter(inputs.values()))) for inputs in asked]
     outputs = servable.run(signature, joined)
     del outputs["count"]
     assert joining.split(signature, joined, outputs, sizes) is None

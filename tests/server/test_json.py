@@ -45,7 +45,7 @@ class TestRequests:
 
     @pytest.mark.parametrize("in_rows", [True, False])
     def test_several_inputs(self, in_rows):
-        columns = {
+        columns: dict[str, list] = {
             "tag": ["foo", "bar"],
             "signal": _SIGNALS,
             "sensor": _SENSORS,
@@ -153,9 +153,10 @@ class TestAnswers:
         assert json.loads(found) == {"outputs": [{"b64": "/w=="}]}
 
     def test_what_has_no_rows(self):
-        scalar = {"x": np.float32(1)}
+        scalar = {"x": np.array(1, np.float32)}
         assert json_answers.of_predict(scalar, False) == '{"outputs": 1.0}'
-        for outputs in (scalar, {"x": np.zeros(2), "y": np.zeros(3)}):
+        uneven = {"x": np.zeros(2), "y": np.zeros(3)}
+        for outputs in (scalar, uneven):
             with pytest.raises(Refusal):
                 json_answers.of_predict(outputs, True)
 
