@@ -9,18 +9,13 @@ import socket
 import threading
 import time
 
-from tests.server import served
+from tests.server import bad_requests, served
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from google.protobuf import json_format
 from tensorflow.core.protobuf import saved_model_pb2
-
-_PATH = "/v1/models/pairs"
-_PREDICT = f"{_PATH}:predict"
-_ROW = {"text_a": "a good film", "text_b": "what"}
-_IDS = ("input_ids", "input_mask", "segment_ids")
 
 
 @pytest.fixture(scope="module")
@@ -74,11 +69,11 @@ class TestAnswers:
             }
             for x, y in zip(a, b, strict=True)
         ]
-        status, found = server.post(_PREDICT, {"instances": asked})
+        status, found = server.post(bad_requests.PREDICT, {"instances": asked})
         assert status == 200
         assert_rows(found["predictions"], rows)
         status, found = server.post(
-            f"{_PATH}/versions/1:predict",
+            f"{bad_requests.PATH}/versions/1:predict",
             {"inputs": {"text_a": a, "text_b": b}},
         )
         assert status == 200
@@ -96,15 +91,15 @@ class TestAnswers:
             {"instances": [{"text_a": "a"}, {"text_a": "bad film"}]},
             {"inputs": {"text_a": ["a", "bad film"], "text_b": [""]}},
         ):
-            status, found = server.post(_PREDICT, asked)
+            status, found = server.post(bad_requests.PREDICT, asked)
             assert status == 200, found
             if "predictions" in found:
                 assert_rows(found["predictions"], rows)
 
     def test_ids(self, server, signatures):
-        ids = {name: [[1, 0]] for name in _IDS}
+        ids = {name: [[1, 0]] for name in bad_requests.IDS}
         status, found = server.post(
-            _PREDICT, {"signature_name": "serve_ids", "inputs": ids}
+            bad_requests.PREDICT, {"signature_name": "serve_ids", "inputs": ids}
         )
         assert status == 200
         outputs = signatures["serve_ids"](
@@ -124,7 +119,9 @@ class TestAnswers:
         ]
         ask = [{"instances": [{"text_a": x, "text_b": "bad"}]} for x in texts]
         with concurrent.futures.ThreadPoolExecutor(16) as clients:
-            found = list(clients.map(lambda x: server.post(_PREDICT, x), ask))
+            found = list(
+                clients.map(lambda x: server.post(bad_requests.PREDICT, x), ask)
+            )
         assert {status for status, _ in found} == {200}
         rows = [answer["predictions"][0] for _, answer in found]
         assert_rows(rows, expected(signatures, texts, ["bad"] * len(texts)))
@@ -141,9 +138,11 @@ class TestAnswers:
         assert float(metrics[f"bert_tf_requests_total{{{counted}}}"]) >= 96
 
     def test_a_compressed_body(self, server):
-        body = gzip.compress(json.dumps({"instances": [_ROW]}).encode())
+        body = gzip.compress(
+            json.dumps({"instances": [bad_requests.ROW]}).encode()
+        )
         status, _ = server.ask(
-            "POST", _PREDICT, body, {"Content-Encoding": "gzip"}
+            "POST", bad_requests.PREDICT, body, {"Content-Encoding": "gzip"}
         )
         assert status == 200
 
@@ -153,7 +152,7 @@ class TestWhatIsThere:
         apis = "tensorflow_serving.apis"
         status_pb2 = pytest.importorskip(f"{apis}.get_model_status_pb2")
         metadata_pb2 = pytest.importorskip(f"{apis}.get_model_metadata_pb2")
-        for path in (_PATH, f"{_PATH}/versions/1"):
+        for path in (bad_requests.PATH, f"{bad_requests.PATH}/versions/1"):
             code, found = server.get(path)
             assert code == 200
             status = json_format.ParseDict(
@@ -163,7 +162,7 @@ class TestWhatIsThere:
             assert version.version == 1
             assert version.state == version.AVAILABLE
             assert version.status.error_code == 0
-        code, found = server.get(f"{_PATH}/metadata")
+        code, found = server.get(f"{bad_requests.PATH}/metadata")
         assert code == 200
         assert found["model_spec"]["name"] == "pairs"
         assert found["model_spec"]["version"] == "1"
@@ -182,143 +181,17 @@ class TestWhatIsThere:
         assert server.ask("GET", "/readyz") == (200, b"ok\n")
 
 
-def _post(body, path=_PREDICT, status=400):
-    return ("POST", path, body, status)
-
-
-def _asked(**asked):
-    return _post(json.dumps(asked).encode())
-
-
-def _ids(**changes):
-    ids = {name: [[1, 1]] for name in _IDS} | changes
-    return _asked(signature_name="serve_ids", inputs=ids)
-
-
-_DEEP = b"[" * 100_000
-_BAD = [
-    # ---- No JSON, or no object
-    *map(
-        _post,
-        (
-            b"",
-            b" ",
-            b"{",
-            b"{}",
-            b"[]",
-            b"null",
-            b"1",
-            b'"instances"',
-            b"{'instances': []}",
-            b'{"instances": ["a"],}',
-            b'{"instances": ["a"]} x',
-            b'{"instances": ["a]}',
-            b'{"instances": ["\xff\xfe"]}',
-            b'{"instances": ["\xed\xa0\x80"]}',
-            b'{"instances": ["\\ud800"]}',
-            b'{"instances": ["\\u12"]}',
-            b'{"instances": ["a\nb"]}',
-            b"\x00",
-            b"\xff\xfe{\x00}\x00",
-            b"text_a=a&text_b=b",
-            _DEEP,
-            b'{"instances": ' + _DEEP,
-            b'{"instances": ' + b"[" * 100 + b"]" * 100 + b"}",
-            b'{"instances": [' + b"9" * 5000 + b"]}",
-        ),
-    ),
-    # ---- Neither rows nor columns
-    _asked(instances=[]),
-    _asked(instances={}),
-    _asked(instances=None),
-    _asked(instances="a"),
-    _asked(instances=[_ROW], inputs=_ROW),
-    _asked(Instances=[_ROW]),
-    _asked(examples=[_ROW]),
-    # ---- Names
-    _asked(instances=[{}]),
-    _asked(instances=[{"text": "a"}]),
-    _asked(instances=[{"text_b": "a"}]),
-    _asked(instances=[{**_ROW, "text_c": "a"}]),
-    _asked(instances=[_ROW, {"text_a": "a"}]),
-    _asked(instances=[_ROW, "a"]),
-    _asked(instances=["a", _ROW]),
-    _asked(inputs={}),
-    _asked(inputs={"text_b": ["a"]}),
-    _asked(signature_name="none", instances=[_ROW]),
-    _asked(signature_name=1, instances=[_ROW]),
-    _asked(signature_name=None, instances=[_ROW]),
-    _asked(signature_name="serve_ids", instances=["a"]),
-    # ---- Types and shapes
-    _asked(instances=[{"text_a": 1, "text_b": "a"}]),
-    _asked(instances=[{"text_a": None, "text_b": "a"}]),
-    _asked(instances=[{"text_a": True, "text_b": "a"}]),
-    _asked(instances=[{"text_a": ["a"], "text_b": ["b"]}]),
-    _asked(instances=[{"text_a": {"b64": "?"}, "text_b": "a"}]),
-    _asked(instances=[{"text_a": {"b64": 1}, "text_b": "a"}]),
-    _asked(instances=[{"text_a": {"b64": "YQ==", "x": 1}}]),
-    _asked(instances=[["a"], "a"]),
-    _asked(inputs="a"),
-    _asked(inputs={"text_a": "a", "text_b": "b"}),
-    _asked(inputs={"text_a": ["a", "b"], "text_b": ["c", "d", "e"]}),
-    _asked(inputs={"text_a": ["a", ["b"]]}),
-    _ids(input_ids=[[1.5, 1]]),
-    _ids(input_ids=[["1", 1]]),
-    _ids(input_ids=[[True, 1]]),
-    _ids(input_ids=[[2**40, 1]]),
-    _ids(input_ids=[[1, 1], [1]]),
-    _ids(input_ids=[1, 1]),
-    _ids(input_ids=[]),
-    _ids(input_ids=[[1, 1, 1]]),
-    _ids(segment_ids=[[1, 1], [1, 1]]),
-    # ---- What the model has no row of
-    _ids(input_ids=[[1, 10**6]]),
-    _ids(input_ids=[[1, -1]]),
-    _ids(**{name: [[1] * 500] for name in _IDS}),
-    # ---- Paths and methods
-    _post(b'{"examples": [{"x": 1}]}', f"{_PATH}:classify"),
-    _post(b'{"examples": [{"x": 1}]}', f"{_PATH}:regress"),
-    _post(b"{}", f"{_PATH}/labels/stable:predict"),
-    _post(b"{}", f"{_PATH}:explain"),
-    _post(b"{}", _PATH),
-    _post(b"{}", "/v1/models/none:predict", 404),
-    _post(b"{}", f"{_PATH}/versions/2:predict", 404),
-    _post(b"{}", f"{_PATH}/versions/x:predict"),
-    _post(b"{}", f"{_PATH}/versions/{'9' * 30}:predict"),
-    _post(b"{}", "/v1/models/%ff%00:predict", 404),
-    _post(b"{}", "/v2", 404),
-    _post(b"{}", "/metrics", 405),
-    ("GET", _PREDICT, None, 400),
-    ("PUT", _PREDICT, b"{}", 400),
-    ("DELETE", _PATH, None, 400),
-    ("GET", "/v1/models", None, 400),
-    ("GET", "/v1/models/none", None, 404),
-    ("GET", f"{_PATH}/versions/7", None, 404),
-    ("GET", f"{_PATH}/versions/7/metadata", None, 404),
-    ("GET", "/nothing", None, 404),
-    # ---- Too much
-    _post(b'{"instances": ["' + b"a" * (3 << 20) + b'"]}', status=413),
-]
-# What is unusual and answered.
-_GOOD = {
-    "NUL": "a\x00b",
-    "nothing": "",
-    "blank": " \t\n",
-    "a megabyte": "a film " * (1 << 17),
-    "a word of a megabyte": "a" * (1 << 20),
-    "a private character": "\ue000\ufffe\U0010ffff",
-    "combining": "e\u0301" * 1000,
-    "right to left": "\u202eabc",
-}
-
-
 class TestBadRequests:
     def test_there_are_many_kinds(self):
-        assert len({case[:3] for case in _BAD}) == len(_BAD) > 60
+        assert (
+            len({case[:3] for case in bad_requests.BAD})
+            == len(bad_requests.BAD)
+            > 60
+        )
 
-    @pytest.mark.parametrize("case", range(len(_BAD)))
+    @pytest.mark.parametrize("case", range(len(bad_requests.BAD)))
     def test_is_refused_as_json(self, server, case):
-        method, path, body, status = _BAD[case]
+        method, path, body, status = bad_requests.BAD[case]
         found, answer = server.ask(method, path, body)
         assert found == status, answer
         (message,) = json.loads(answer).values()
@@ -327,11 +200,12 @@ class TestBadRequests:
         assert "\n" not in message
         assert "{{node" not in message
 
-    @pytest.mark.parametrize("name", _GOOD)
+    @pytest.mark.parametrize("name", bad_requests.UNUSUAL)
     def test_unusual_texts_are_answered(self, server, signatures, name):
-        text = _GOOD[name]
+        text = bad_requests.UNUSUAL[name]
         status, found = server.post(
-            _PREDICT, {"instances": [{"text_a": text, "text_b": "a"}]}
+            bad_requests.PREDICT,
+            {"instances": [{"text_a": text, "text_b": "a"}]},
         )
         assert status == 200, found
         rows = expected(signatures, [text], ["a"])
@@ -339,34 +213,41 @@ class TestBadRequests:
 
     def test_a_body_that_is_no_gzip(self, server):
         status, answer = server.ask(
-            "POST", _PREDICT, b"no gzip", {"Content-Encoding": "gzip"}
+            "POST",
+            bad_requests.PREDICT,
+            b"no gzip",
+            {"Content-Encoding": "gzip"},
         )
         assert status == 400
         assert json.loads(answer).keys() == {"error"}
 
     def test_zero_rows_in_columns(self, server):
         status, found = server.post(
-            _PREDICT, {"inputs": {"text_a": [], "text_b": []}}
+            bad_requests.PREDICT, {"inputs": {"text_a": [], "text_b": []}}
         )
         assert status in (200, 400)
         assert found.keys() in ({"outputs"}, {"error"})
 
     def test_bad_ones_harm_no_others(self, server, signatures):
-        good = {"instances": [_ROW]}
+        good = {"instances": [bad_requests.ROW]}
         (row,) = expected(signatures, ["a good film"], ["what"])
-        bad = json.loads(_ids(input_ids=[[1, 10**6]])[2])
-        fine = json.loads(_ids()[2])
+        bad = json.loads(bad_requests.of_ids(input_ids=[[1, 10**6]])[2])
+        fine = json.loads(bad_requests.of_ids()[2])
         asked = [good, bad, fine] * 20
         with concurrent.futures.ThreadPoolExecutor(16) as clients:
-            found = list(clients.map(lambda x: server.post(_PREDICT, x), asked))
+            found = list(
+                clients.map(
+                    lambda x: server.post(bad_requests.PREDICT, x), asked
+                )
+            )
         assert [status for status, _ in found] == [200, 400, 200] * 20
         for _, answer in found[::3]:
             assert_rows(answer["predictions"], [row])
 
     def test_clients_that_go_harm_nobody(self, server):
-        body = json.dumps({"instances": [_ROW] * 500}).encode()
+        body = json.dumps({"instances": [bad_requests.ROW] * 500}).encode()
         head = (
-            f"POST {_PREDICT} HTTP/1.1\r\nHost: x\r\n"
+            f"POST {bad_requests.PREDICT} HTTP/1.1\r\nHost: x\r\n"
             f"Content-Length: {len(body)}\r\n\r\n"
         )
         host, port = server.address.split(":")
@@ -380,7 +261,9 @@ class TestBadRequests:
                         socket.SO_LINGER,
                         b"\x01\x00\x00\x00\x00\x00\x00\x00",
                     )
-        status, _ = server.post(_PREDICT, {"instances": [_ROW]})
+        status, _ = server.post(
+            bad_requests.PREDICT, {"instances": [bad_requests.ROW]}
+        )
         assert status == 200
         assert server.run.running
         assert "Traceback" not in server.run.stderr
