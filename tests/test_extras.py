@@ -92,6 +92,12 @@ def test_onnx(files):
     assert not (files / "1").exists()
 
 
+@pytest.mark.parametrize("package", ["aiohttp", "prometheus_client"])
+def test_server(package, tmp_path):
+    line = _without(package, "run_server.py", f"--model={tmp_path}")
+    assert f"need the package {package}, of the extra server: " in line
+
+
 @pytest.mark.slow
 def test_presets(files):
     line = _without(

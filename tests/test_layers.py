@@ -240,6 +240,7 @@ _ROOMS: dict[str, set[str]] = {
         "vocab_files",
         "vocabularies",
     },
+    "server": {"errors", "text"},
     # ---- What programs use.
     "api": {
         "checkpoints",

@@ -110,7 +110,7 @@ def test_all_brings_what_the_scripts_name():
     extras = _setup()["options.extras_require"]
     (every,) = _names(extras["all"])
     assert every == (
-        "bert-tf[data,huggingface,keras_hub,litert,onnx,"
+        "bert-tf[data,huggingface,keras_hub,litert,onnx,server,"
         "tensorflow_serving,tfds]"
     )
     assert set(every[8:-1].split(",")) <= set(extras)
@@ -128,12 +128,12 @@ def test_errors_name_extras_there_are():
                 extra = ast.literal_eval(node.args[1])
                 package = ast.literal_eval(node.args[0]).replace("_", "-")
                 # What is imported as tensorflow_serving is -api to pip.
-                names = {package, f"{package}-api"}
-                assert names & {*_names(extras[extra])}, package
+                names = [x.replace("_", "-") for x in _names(extras[extra])]
+                assert {package, f"{package}-api"} & {*names}, package
                 named.add(extra)
     assert named == {
         *("data", "huggingface", "keras_hub", "litert", "onnx", "parquet"),
-        *("tensorflow_serving", "tfds"),
+        *("server", "tensorflow_serving", "tfds"),
     }
 
 
@@ -142,7 +142,8 @@ def test_wheel_holds_the_package_the_scripts_and_the_configs(wheel):
     expected = {f"bert_tf/scripts/{x.name}" for x in _ROOT.glob("*.py")}
     expected |= {
         str(path.relative_to(_ROOT))
-        for path in (_ROOT / "bert_tf").rglob("*.py")
+        for path in (_ROOT / "bert_tf").rglob("*.*")
+        if path.suffix in (".py", ".html")
     }
     expected |= {
         f"bert_tf/{path.relative_to(_ROOT)}"

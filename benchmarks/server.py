@@ -1,0 +1,209 @@
+"""Times run_server.py with many clients against one that asks in turn.
+
+    python -m benchmarks.server --config=configs/models/mini.json
+    python -m benchmarks.server --config=configs/models/tiny.json \
+        --memory_requests=100000
+
+The model is a classifier of random weights. A request is a text of 1 to 100
+words, most of them short. First one client asks one request after the other;
+then many at once, each of which asks again as soon as it is answered; then as
+many, which together ask three times as often as the one could. Prints requests
+per second and latencies in milliseconds, and their ratios to the one client's;
+then, of --memory_requests, the server's memory as they go. Clients share the
+processors with the server.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+
+from bert_tf import heads, modeling
+from bert_tf.exporting import saved_model
+from bert_tf.vocabularies import word_pieces
+
+import aiohttp
+import numpy as np
+from absl import app, flags
+
+_CONFIG = flags.DEFINE_string(
+    "config", "configs/models/mini.json", "A bert_config.json."
+)
+_REQUESTS = flags.DEFINE_integer(
+    "requests", 10_000, "Of all clients; the one asks a tenth of them.", 10
+)
+_CLIENTS = flags.DEFINE_integer("clients", 64, "At once.", 1)
+_MEMORY_REQUESTS = flags.DEFINE_integer(
+    "memory_requests", 0, "Then so many more, to look at the memory.", 0
+)
+_SERVER_FLAGS = flags.DEFINE_multi_string(
+    "server_flag", [], "Such as --max_batch_size=64."
+)
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+_LONGEST, _USUAL = 100, 15  # words
+_LENGTH = 128
+_RATE = 3  # times what one client asks
+_LOOKS = 10  # at the memory
+
+
+@dataclasses.dataclass(frozen=True)
+class Load:
+    """What was measured: requests per second, and seconds of each."""
+
+    rate: float
+    latencies: list[float]
+
+    @property
+    def median(self) -> float:
+        """Of the latencies, in seconds."""
+        return statistics.median(self.latencies)
+
+    def __str__(self):
+        """A row of the table."""
+        p99 = float(np.quantile(self.latencies, 0.99))
+        return (
+            f"{self.rate:8.1f} per second, median {1000 * self.median:7.1f} "
+            f"ms, 99th percentile {1000 * p99:7.1f} ms"
+        )
+
+
+def _export(folder: str) -> None:
+    """Writes a classifier of random weights."""
+    config = modeling.BertConfig.from_json_file(str(_ROOT / _CONFIG.value))
+    words = [f"w{i}" for i in range(config.vocab_size - len(_SPECIAL))]
+    made = saved_model.classifier(
+        heads.BertClassifier(modeling.Bert(config), 2),
+        config,
+        word_pieces.WordPiece((*_SPECIAL, *words), True),
+        ["no", "yes"],
+        _LENGTH,
+        takes_pairs=False,
+    )
+    saved_model.save(f"{folder}/model/1", made)
+
+
+@contextlib.contextmanager
+def _serve(folder: str) -> Iterator[tuple[subprocess.Popen, str]]:
+    """Runs the server; returns its process and its address."""
+    command = [
+        *(sys.executable, "run_server.py", "--port=0"),
+        *(f"--model={folder}/model", *_SERVER_FLAGS.value),
+    ]
+    process = subprocess.Popen(
+        command, cwd=_ROOT, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        for line in process.stderr or ():
+            found = re.search(r"Serving model at (http://\S+)", line)
+            if found:
+                yield process, found[1]
+                break
+        else:
+            raise RuntimeError("The server has not started.")
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _texts(count: int, seed: int) -> list[str]:
+    """Returns texts of mixed lengths, most of them short."""
+    rng = np.random.default_rng(seed)
+    lengths = np.clip(rng.exponential(_USUAL, count), 1, _LONGEST)
+    return [
+        " ".join(f"w{i}" for i in rng.integers(0, 1000, int(length)))
+        for length in lengths
+    ]
+
+
+async def _ask(
+    session: aiohttp.ClientSession, texts: list[str], clients: int, rate: float
+) -> Load:
+    """Asks texts; each client one after the other.
+
+    Args:
+        session: Of the server.
+        texts: One a request.
+        clients: How many ask at once.
+        rate: Requests per second, as they come by chance; 0 for no pause.
+    """
+    waiting = iter(texts)
+    latencies = []
+    rng = np.random.default_rng(1)
+
+    async def pauses() -> AsyncIterator[str]:
+        for text in waiting:
+            if rate:
+                await asyncio.sleep(rng.exponential(clients / rate))
+            yield text
+
+    async def client() -> None:
+        async for text in pauses():
+            start = time.perf_counter()
+            async with session.post(
+                "/v1/models/model:predict", json={"instances": [text]}
+            ) as answer:
+                answer.raise_for_status()
+                await answer.read()
+            latencies.append(time.perf_counter() - start)
+
+    start = time.perf_counter()
+    await asyncio.gather(*(client() for _ in range(clients)))
+    return Load(len(texts) / (time.perf_counter() - start), latencies)
+
+
+def _memory(process: subprocess.Popen) -> float:
+    """Returns the memory that a process holds, in MB."""
+    status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+    found = re.search(r"VmRSS:\s+(\d+) kB", status)
+    return int(found[1]) / 1024 if found else float("nan")
+
+
+async def _measure(process: subprocess.Popen, address: str) -> None:
+    connector = aiohttp.TCPConnector(limit=_CLIENTS.value)
+    async with aiohttp.ClientSession(address, connector=connector) as session:
+        texts = _texts(_REQUESTS.value, seed=0)
+        few = texts[: _REQUESTS.value // 10]
+        one = await _ask(session, few, 1, 0)
+        print(f"1 client:              {one}")
+        many = await _ask(session, texts, _CLIENTS.value, 0)
+        print(f"{_CLIENTS.value} clients:            {many}")
+        paced = await _ask(session, texts, _CLIENTS.value, _RATE * one.rate)
+        print(f"{_CLIENTS.value} at {_RATE} times the rate: {paced}")
+        print(f"throughput:     {many.rate / one.rate:.2f} times one client's")
+        for load, which in ((many, "of these"), (paced, "at three times")):
+            print(f"median {which}: {load.median / one.median:.2f} times")
+        await _watch_memory(process, session)
+
+
+async def _watch_memory(
+    process: subprocess.Popen, session: aiohttp.ClientSession
+) -> None:
+    """Prints the memory of the server as it answers more requests."""
+    part = _MEMORY_REQUESTS.value // _LOOKS
+    if not part:
+        return
+    print(f"memory: {_memory(process):.0f} MB", end="", flush=True)
+    for look in range(_LOOKS):
+        await _ask(session, _texts(part, look), _CLIENTS.value, 0)
+        print(f", {_memory(process):.0f}", end="", flush=True)
+    print(f" after {part} requests each")
+
+
+def main(_):
+    """Runs it."""
+    with tempfile.TemporaryDirectory() as folder:
+        _export(folder)
+        with _serve(folder) as (process, address):
+            asyncio.run(_measure(process, address))
+
+
+if __name__ == "__main__":
+    app.run(main)

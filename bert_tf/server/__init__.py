@@ -1,0 +1,1 @@
+"""Serves SavedModels over HTTP, by the REST paths of TensorFlow Serving."""

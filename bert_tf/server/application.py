@@ -1,0 +1,286 @@
+"""The paths that the server answers: TensorFlow Serving's, and its own."""
+
+import asyncio
+import importlib.resources
+import json
+import logging
+import re
+import time
+import urllib.parse
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from bert_tf.server import (
+    json_answers,
+    json_requests,
+    metrics,
+    models,
+    refusals,
+)
+from bert_tf.server import signatures as signature_defs
+from bert_tf.server.refusals import Refusal
+
+from aiohttp import web
+
+_LOG = logging.getLogger("bert_tf.server")
+# TensorFlow Serving's: http_rest_api_util.cc.
+_ASKED = re.compile(
+    r"(?i)/v1/models/([^/:]+)(?:/versions/(\d+)|/labels/([^/:]+))?"
+    r":(classify|regress|predict)"
+)
+_TOLD = re.compile(
+    r"(?i)/v1/models(?:/([^/:]+))?(?:/versions/(\d+)|/labels/([^/:]+))?"
+    r"(?:/(metadata))?"
+)
+# Larger bodies are read, and larger answers written, beside the loop.
+_SMALL = 1 << 16  # bytes, values
+_READ_SECONDS = 60  # for a body
+_MOST_DIGITS = 18  # of a version
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Application:
+    """Answers requests about some models."""
+
+    def __init__(
+        self,
+        served: Mapping[str, models.Model],
+        counts: metrics.Metrics,
+        max_request_bytes: int,
+    ):
+        """Prepares `web`, the application of aiohttp.
+
+        Args:
+            served: By name.
+            counts: Where requests are counted.
+            max_request_bytes: Of a body; more is refused.
+        """
+        self._models = served
+        self._metrics = counts
+        self._most = max_request_bytes
+        self._page = _page(list(served))
+        self.is_stopping = False
+        self.web = web.Application(
+            client_max_size=max_request_bytes, middlewares=[self._guard]
+        )
+        self.web.router.add_get("/", self._show_page)
+        self.web.router.add_get("/healthz", self._tell_health)
+        self.web.router.add_get("/readyz", self._tell_readiness)
+        self.web.router.add_get("/metrics", self._tell_metrics)
+        self.web.router.add_route("*", r"/v1{rest:.*}", self._serve)
+
+    # ---- Errors -------------------------------------------------------------
+
+    @web.middleware
+    async def _guard(
+        self, request: web.Request, handler: Handler
+    ) -> web.StreamResponse:
+        """Answers what has failed as JSON."""
+        try:
+            return await handler(request)
+        except Refusal as refusal:
+            return _error(refusal)
+        except web.HTTPRequestEntityTooLarge:
+            return _error(
+                Refusal(
+                    f"A request must have at most {self._most} bytes. Send "
+                    "fewer rows at a time, or start the server with a larger "
+                    "--max_request_mb",
+                    413,
+                )
+            )
+        except web.HTTPException as error:
+            text = f"{error.reason}: {request.method} {request.path}"
+            return _error(Refusal(text, error.status), error.headers)
+        except web.RequestPayloadError as error:
+            return _error(Refusal(f"The body can't be read: {error}"))
+        except Exception as error:
+            told = refusals.of(error)
+            if told.status == 500:
+                _LOG.exception("%s %s", request.method, request.path)
+            return _error(told)
+
+    # ---- The server's own ---------------------------------------------------
+
+    async def _show_page(self, _: web.Request) -> web.Response:
+        return web.Response(
+            text=self._page,
+            content_type="text/html",
+            headers={
+                "Content-Security-Policy": "default-src 'none'; connect-src "
+                "'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
+            },
+        )
+
+    async def _tell_health(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def _tell_readiness(self, _: web.Request) -> web.Response:
+        if self.is_stopping:
+            return web.Response(text="stopping\n", status=503)
+        return web.Response(text="ok\n")
+
+    async def _tell_metrics(self, _: web.Request) -> web.Response:
+        return web.Response(
+            body=self._metrics.as_text(),
+            headers={"Content-Type": self._metrics.content_type},
+        )
+
+    # ---- TensorFlow Serving's -----------------------------------------------
+
+    async def _serve(self, request: web.Request) -> web.Response:
+        path = request.rel_url.raw_path
+        asked = _ASKED.fullmatch(path) if request.method == "POST" else None
+        if asked:
+            name, version, label, method = asked.groups()
+            model = self._find(name, label)
+            return await self._counted(
+                model, method.lower(), _number(version), request
+            )
+        told = _TOLD.fullmatch(path) if request.method == "GET" else None
+        if not told:
+            raise Refusal(f"Malformed request: {request.method} {request.path}")
+        name, version, label, resource = told.groups()
+        if not name:
+            raise Refusal("Missing model name in request.")
+        model = self._find(name, label)
+        if resource:
+            return _json(json.dumps(_metadata(model, _number(version))))
+        return _json(json.dumps(model.status(_number(version))))
+
+    def _find(self, name: str, label: str | None) -> models.Model:
+        name = urllib.parse.unquote(name)
+        if name not in self._models:
+            raise Refusal(
+                f"Servable not found for request: Latest({name}). There are "
+                f"{', '.join(self._models)}.",
+                404,
+            )
+        if label is not None:
+            label = urllib.parse.unquote(label)
+            raise Refusal(f"Unrecognized servable version label: {label}")
+        return self._models[name]
+
+    async def _counted(
+        self,
+        model: models.Model,
+        method: str,
+        version: int | None,
+        request: web.Request,
+    ) -> web.Response:
+        """Answers a request to a model, and counts it."""
+        start, status = time.perf_counter(), 499  # where the client goes
+        try:
+            response = await self._guard(
+                request, lambda _: self._answer(model, method, version, request)
+            )
+            status = response.status
+            return response  # type: ignore[return-value]
+        finally:
+            seconds = time.perf_counter() - start
+            self._metrics.seconds.labels(model.name, method).observe(seconds)
+            self._metrics.requests.labels(model.name, method, status).inc()
+
+    async def _answer(
+        self,
+        model: models.Model,
+        method: str,
+        version: int | None,
+        request: web.Request,
+    ) -> web.Response:
+        try:
+            body = await asyncio.wait_for(request.read(), _READ_SECONDS)
+        except TimeoutError:
+            raise Refusal(
+                f"The body has not come in {_READ_SECONDS} seconds", 408
+            ) from None
+        except ConnectionError:
+            raise Refusal("The client has gone", 499) from None
+        read, write = _FORMATS[method]
+        with model.using(version) as servable:
+            asked = await _beside(
+                len(body) > _SMALL, read, body, servable.signatures
+            )
+            outputs = await servable.answer(asked.signature, asked.inputs)
+        values = sum(x.size for x in outputs.values())
+        text = await _beside(values > _SMALL, write, outputs, asked.in_rows)
+        return _json(text)
+
+
+# How requests of a method are read, and answers written.
+_FORMATS: dict[str, tuple[Callable[..., Any], Callable[..., str]]] = {
+    "predict": (json_requests.to_predict, json_answers.of_predict),
+    "classify": (
+        lambda body, signatures: json_requests.to_examples(
+            body, signatures, signature_defs.CLASSIFY
+        ),
+        lambda outputs, _: json_answers.of_classify(outputs),
+    ),
+    "regress": (
+        lambda body, signatures: json_requests.to_examples(
+            body, signatures, signature_defs.REGRESS
+        ),
+        lambda outputs, _: json_answers.of_regress(outputs),
+    ),
+}
+
+
+async def _beside(is_long: bool, function: Callable, *arguments: Any) -> Any:
+    """Calls a function; where that takes long, in a thread of its own."""
+    if is_long:
+        return await asyncio.to_thread(function, *arguments)
+    return function(*arguments)
+
+
+def _number(version: str | None) -> int | None:
+    if version is None:
+        return None
+    if len(version) > _MOST_DIGITS:
+        raise Refusal(f"Failed to convert version: {version[:40]} to numeric.")
+    return int(version)
+
+
+def _metadata(model: models.Model, version: int | None) -> dict[str, Any]:
+    with model.using(version) as servable:
+        return {
+            "model_spec": {
+                "name": model.name,
+                "signature_name": "",
+                "version": str(servable.version),
+            },
+            "metadata": {
+                "signature_def": {
+                    "signature_def": servable.signatures.as_json()
+                }
+            },
+        }
+
+
+def _json(text: str, status: int = 200, **how: Any) -> web.Response:
+    return web.Response(
+        body=text.encode("utf-8", errors="replace"),
+        content_type="application/json",
+        status=status,
+        **how,
+    )
+
+
+def _error(
+    refusal: Refusal, headers: Mapping[str, str] | None = None
+) -> web.Response:
+    kept = {}
+    if headers and "Allow" in headers:
+        kept["Allow"] = headers["Allow"]
+    if refusal.status == 503:
+        kept["Retry-After"] = "1"
+    text = json.dumps({"error": str(refusal)}, ensure_ascii=False)
+    return _json(text, refusal.status, headers=kept)
+
+
+def _page(names: list[str]) -> str:
+    """Returns the page on which models are tried."""
+    text = importlib.resources.files("bert_tf.server").joinpath("page.html")
+    # In a script, nothing but its end tag ends it.
+    data = json.dumps(names).replace("<", "\\u003c")
+    return text.read_text(encoding="utf-8").replace("MODELS", data)

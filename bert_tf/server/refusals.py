@@ -1,0 +1,67 @@
+"""Why a request is not answered, and the HTTP status that says so."""
+
+import json
+import re
+from typing import Any
+
+import tensorflow as tf
+
+# TensorFlow Serving's: http_server.cc in tensorflow_serving/model_servers.
+_STATUSES: dict[int, int] = {
+    tf.errors.CANCELLED: 499,
+    tf.errors.INVALID_ARGUMENT: 400,
+    tf.errors.DEADLINE_EXCEEDED: 504,
+    tf.errors.NOT_FOUND: 404,
+    tf.errors.RESOURCE_EXHAUSTED: 429,
+    tf.errors.FAILED_PRECONDITION: 400,
+    tf.errors.OUT_OF_RANGE: 400,
+    tf.errors.UNIMPLEMENTED: 501,
+    tf.errors.UNAVAILABLE: 503,
+}
+# What TensorFlow puts around a message: where in the graph, who called.
+_HEAD_LINES = re.compile(
+    r"Graph execution error|Detected at node|<stack traces|\s*$"
+    r"|\d+ root error"
+)
+_OF_NO_USE = re.compile(
+    r"\[\[\{\{.*?\}\}\]\]|\[Op:\w+\](?: name: \S*)?|^\s*\(\d+\) [A-Z_ ]+: "
+)
+_ASSERTION = re.compile(r"^assertion failed: \[(.*)\]$")
+_LONGEST = 600  # characters of a message
+
+
+class Refusal(Exception):  # noqa: N818 (it is an answer, too)
+    """A request that is not answered.
+
+    Attributes:
+        status: Of HTTP.
+    """
+
+    def __init__(self, message: str, status: int = 400):
+        super().__init__(message)
+        self.status = status
+
+
+def of(error: BaseException) -> Refusal:
+    """Returns what a client is told of an error: of TensorFlow's or a bug."""
+    if isinstance(error, Refusal):
+        return error
+    if not isinstance(error, tf.errors.OpError):
+        return Refusal("The server has failed; its log tells more.", 500)
+    return Refusal(line(error), _STATUSES.get(error.error_code, 500))
+
+
+def line(error: BaseException) -> str:
+    """Returns an error's message in one line, without names of a graph."""
+    lines = (getattr(error, "message", None) or str(error)).split("\n")
+    told = next((x for x in lines if not _HEAD_LINES.match(x)), "")
+    text = _ASSERTION.sub(r"\1", _OF_NO_USE.sub("", told).strip())
+    return text[:_LONGEST] or type(error).__name__
+
+
+def shown(value: Any) -> str:
+    """Returns a value of a request for a message, cut where it is long."""
+    if isinstance(value, (list, dict)) and len(value) > 20:
+        return f"{type(value).__name__} of {len(value)}"
+    text = json.dumps(value)
+    return text if len(text) <= 100 else f"{text[:100]}..."

@@ -1,0 +1,154 @@
+"""Starts the server, and stops it when it is told to."""
+
+import asyncio
+import dataclasses
+import functools
+import logging
+import signal
+from collections.abc import Callable, Sequence
+
+from bert_tf.errors import InputError
+from bert_tf.server import application, batching, metrics, models
+
+from aiohttp import web
+from aiohttp.abc import AbstractAccessLogger
+
+_LOG = logging.getLogger("bert_tf.server")
+# What aiohttp tells of connections: each client that goes, or sends what is no
+# HTTP, would be a traceback. Errors of ours are logged where they are met.
+_OF_CONNECTIONS = logging.getLogger("bert_tf.server.connections")
+_OF_CONNECTIONS.setLevel(logging.CRITICAL)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How to serve.
+
+    Attributes:
+        port: 0 for any that is free.
+        max_request_bytes: Of a body.
+        poll_seconds: Between two looks for new versions; 0 for none.
+        stop_seconds: At most, for what is under way when the server stops.
+        access_log: Whether each request is logged.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8501
+    limits: batching.Limits = batching.Limits()  # noqa: RUF009 (frozen)
+    max_request_bytes: int = 8 << 20
+    poll_seconds: float = 2.0
+    stop_seconds: float = 60.0
+    access_log: bool = False
+
+
+def run(
+    places: Sequence[models.Place],
+    settings: Settings,
+    started: Callable[[str], None],
+) -> None:
+    """Serves models until SIGTERM or SIGINT; then answers what is under way.
+
+    Args:
+        places: The models.
+        settings: How.
+        started: Gets the server's address when it answers.
+
+    Raises:
+        InputError: a model can't be loaded, or the port is taken.
+    """
+    asyncio.run(_run(places, settings, started))
+
+
+async def _run(
+    places: Sequence[models.Place],
+    settings: Settings,
+    started: Callable[[str], None],
+) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    counts = metrics.Metrics()
+    served = {
+        place.name: models.Model(place, settings.limits, counts.on_batch)
+        for place in places
+    }
+    loading = asyncio.gather(*(model.update() for model in served.values()))
+    if await _comes_first(stop, loading):
+        return
+    for name, model in served.items():
+        counts.watch(name, functools.partial(getattr, model, "waiting"))
+    app = application.Application(served, counts, settings.max_request_bytes)
+    runner = web.AppRunner(
+        app.web,
+        handler_cancellation=True,
+        access_log_class=_AccessLog,
+        access_log=_LOG if settings.access_log else None,
+        logger=_OF_CONNECTIONS,
+        shutdown_timeout=settings.stop_seconds,
+    )
+    await runner.setup()
+    polls = []
+    try:
+        await _listen(runner, settings)
+        host, port = runner.addresses[0][:2]
+        started(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+        if settings.poll_seconds:
+            polls = [
+                asyncio.create_task(_poll(model, settings.poll_seconds))
+                for model in served.values()
+            ]
+        await stop.wait()
+        _LOG.info("Stopping: what is under way is answered first.")
+        app.is_stopping = True
+    finally:
+        for task in polls:
+            task.cancel()
+        await runner.cleanup()
+        await asyncio.gather(*(model.close() for model in served.values()))
+
+
+async def _comes_first(stop: asyncio.Event, work: asyncio.Future) -> bool:
+    """Waits for work or the signal to stop; returns whether that was first."""
+    stopped = asyncio.ensure_future(stop.wait())
+    await asyncio.wait([stopped, work], return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if not work.done():
+        work.cancel()
+        return True
+    work.result()
+    return False
+
+
+async def _listen(runner: web.AppRunner, settings: Settings) -> None:
+    try:
+        await web.TCPSite(runner, settings.host, settings.port).start()
+    except (OSError, OverflowError) as error:
+        raise InputError(
+            f"The server can't listen: {error}. Choose another --port or "
+            f"--host. Received: host={settings.host}, port={settings.port}"
+        ) from None
+
+
+async def _poll(model: models.Model, seconds: float) -> None:
+    """Looks for new versions again and again."""
+    while True:
+        await asyncio.sleep(seconds)
+        try:
+            await model.update()
+        except Exception:
+            # Such as a bucket that can't be reached now.
+            _LOG.exception("Looking for versions of %s failed", model.name)
+
+
+class _AccessLog(AbstractAccessLogger):
+    """Logs a line for each request."""
+
+    def log(self, request, response, time):
+        self.logger.info(
+            "%s %s %s %d %.1f ms",
+            request.remote,
+            request.method,
+            request.path,
+            response.status,
+            1000 * time,
+        )

@@ -1,0 +1,178 @@
+"""A version of a model in memory: loaded, warm, and answering in batches."""
+
+import asyncio
+import gc
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+
+from bert_tf.errors import InputError
+from bert_tf.server import batching, refusals
+from bert_tf.server import signatures as signature_defs
+
+# For its effect: the tokenizer's op is registered.
+from bert_tf.text import graph  # noqa: F401
+
+import numpy as np
+import tensorflow as tf
+
+_LOG = logging.getLogger("bert_tf.server")
+# As TensorFlow Serving has it: a TFRecord of PredictionLog.
+_WARM_UP_FILE = "assets.extra/tf_serving_warmup_requests"
+_WARM_UP_AT_MOST = 1000  # records
+# Of made-up requests, words of a text or ids of a row; and of a batch of them.
+_LENGTHS = (8, 32, 128, 384)
+_LENGTH_OF_BATCH = 32
+
+Inputs = Mapping[str, np.ndarray]
+
+
+class Servable:
+    """One version of a model."""
+
+    def __init__(
+        self,
+        path: str,
+        version: int,
+        limits: batching.Limits,
+        on_batch: Callable[[int], None] = lambda rows: None,
+    ):
+        """Loads a SavedModel and warms it up.
+
+        Args:
+            path: Its folder.
+            version: Its number.
+            limits: Of batches and of the queue.
+            on_batch: Gets the rows of each batch.
+
+        Raises:
+            InputError: it can't be loaded.
+        """
+        self.path = path
+        self.version = version
+        self.users = 0  # Requests that hold it.
+        self.signatures = signature_defs.read(path)
+        try:
+            # Held as a whole: it has the weights.
+            self._loaded = tf.saved_model.load(path, tags=["serve"])
+        except (OSError, ValueError, LookupError, tf.errors.OpError) as error:
+            raise InputError(
+                f"The SavedModel {path} is damaged, or not all there: "
+                f"{refusals.line(error)} Export it again, or copy the whole "
+                "folder again."
+            ) from error
+        self._warm_up(limits.max_batch_size)
+        self._batcher = batching.Batcher(self.run, limits, on_batch)
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait or are under way."""
+        return self._batcher.waiting
+
+    def run(
+        self, signature: signature_defs.Signature, inputs: Inputs
+    ) -> dict[str, np.ndarray]:
+        """Returns the outputs of a signature; what has a default may lack."""
+        inputs = {**signature.defaults, **inputs}
+        outputs = self._loaded.signatures[signature.name](
+            **{
+                name: tf.constant(x, signature.inputs[name].dtype)
+                for name, x in inputs.items()
+            }
+        )
+        return {name: x.numpy() for name, x in outputs.items()}
+
+    async def answer(
+        self, signature: signature_defs.Signature, inputs: Inputs
+    ) -> dict[str, np.ndarray]:
+        """Returns the outputs of a signature, computed with other requests'."""
+        futures = self._batcher.submit(signature, inputs)
+        parts = await asyncio.gather(*map(asyncio.wrap_future, futures))
+        if len(parts) == 1:
+            return parts[0]
+        return {
+            name: np.concatenate([part[name] for part in parts])
+            for name in parts[0]
+        }
+
+    def close(self) -> None:
+        """Answers what waits, then lets go of the model."""
+        self._batcher.close()
+        self._loaded = None
+        gc.collect()
+
+    # ---- Warm-up ------------------------------------------------------------
+
+    def _warm_up(self, batch_size: int) -> None:
+        """Runs requests, so that the first one is not slower than others."""
+        requests = self._recorded() or self._made_up(batch_size)
+        for signature, inputs in requests:
+            try:
+                self.run(signature, inputs)
+            except tf.errors.InvalidArgumentError as error:
+                # Such as made-up rows that are longer than the model reads.
+                _LOG.debug("Warm-up: %s", refusals.line(error))
+
+    def _recorded(self) -> list[tuple[signature_defs.Signature, Inputs]]:
+        """Returns the requests that lie in the SavedModel, if any do."""
+        path = os.path.join(self.path, _WARM_UP_FILE)
+        if not tf.io.gfile.exists(path):
+            return []
+        try:
+            from tensorflow_serving.apis import prediction_log_pb2
+        except ImportError:
+            _LOG.info(
+                "Warm-up with made-up texts: tensorflow-serving-api, which "
+                "reads %s, is not installed.",
+                path,
+            )
+            return []
+        requests: list[tuple[signature_defs.Signature, Inputs]] = []
+        for record in tf.data.TFRecordDataset(path).take(_WARM_UP_AT_MOST):
+            log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
+            if not log.HasField("predict_log"):
+                continue
+            request = log.predict_log.request
+            signature = self.signatures.find(
+                request.model_spec.signature_name or None
+            )
+            inputs = {
+                name: tf.make_ndarray(x) for name, x in request.inputs.items()
+            }
+            requests.append((signature, inputs))
+        return requests
+
+    def _made_up(
+        self, batch_size: int
+    ) -> Iterator[tuple[signature_defs.Signature, Inputs]]:
+        """Yields texts, or ids, of several lengths, alone and in a batch."""
+        longest = self._longest()
+        for signature in self.signatures.by_name.values():
+            if not signature.has_rows:
+                continue
+            sizes = [(1, length) for length in _LENGTHS]
+            for rows, length in (*sizes, (batch_size, _LENGTH_OF_BATCH)):
+                inputs = {
+                    name: _some(info, rows, min(length, longest))
+                    for name, info in signature.inputs.items()
+                }
+                yield signature, inputs
+
+    def _longest(self) -> int:
+        """Returns how many ids a row may have, as far as the export tells."""
+        path = os.path.join(self.path, "assets", "export.json")
+        try:
+            with tf.io.gfile.GFile(path) as file:
+                return int(json.load(file)["max_seq_length"])
+        except (tf.errors.OpError, ValueError, TypeError, KeyError):
+            return _LENGTHS[-1]  # Of another program's.
+
+
+def _some(info: signature_defs.Tensor, rows: int, length: int) -> np.ndarray:
+    """Returns a value for an input of so many rows."""
+    sizes = [x or length for x in (info.shape or ())[1:]]
+    if info.dtype != tf.string:
+        return np.ones([rows, *sizes], info.dtype.as_numpy_dtype)
+    text = f"[MASK] {'the ' * length}".encode()
+    return np.full([rows, *(2 for _ in sizes)], text, object)

@@ -1,0 +1,180 @@
+"""What a SavedModel says of its signatures: names, types, shapes, defaults."""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.errors import InputError
+from bert_tf.server.refusals import Refusal
+
+import numpy as np
+import tensorflow as tf
+from google.protobuf import json_format, message
+from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
+
+SAVED_MODEL = "saved_model.pb"
+SERVING_DEFAULT = "serving_default"
+PREDICT = "tensorflow/serving/predict"
+CLASSIFY = "tensorflow/serving/classify"
+REGRESS = "tensorflow/serving/regress"
+# A signature that TensorFlow adds for itself, and TensorFlow Serving hides.
+_INITIALIZER = "__saved_model_init_op"
+
+
+@dataclasses.dataclass(frozen=True)
+class Tensor:
+    """What is known of an input or output.
+
+    Attributes:
+        shape: None for sizes that vary; None for all if the rank does.
+    """
+
+    dtype: tf.DType
+    shape: tuple[int | None, ...] | None
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether its first dimension is that of a batch of any size."""
+        return bool(self.shape) and self.shape[0] is None  # type: ignore[index]
+
+    def fits(self, shape: tuple[int, ...]) -> bool:
+        """Whether a tensor may have a shape."""
+        if self.shape is None:
+            return True
+        return len(shape) == len(self.shape) and all(
+            mine in (None, size)
+            for mine, size in zip(self.shape, shape, strict=True)
+        )
+
+    def __str__(self):
+        """As errors have it: `string [?, 3]`."""
+        if self.shape is None:
+            return self.dtype.name
+        sizes = ", ".join("?" if x is None else str(x) for x in self.shape)
+        return f"{self.dtype.name} [{sizes}]"
+
+
+@dataclasses.dataclass(frozen=True)
+class Signature:
+    """One function of a SavedModel.
+
+    Attributes:
+        method: Such as PREDICT: by which calls TensorFlow Serving answers.
+        defaults: Of the inputs that may be left out.
+    """
+
+    name: str
+    method: str
+    inputs: Mapping[str, Tensor]
+    outputs: Mapping[str, Tensor]
+    defaults: Mapping[str, np.ndarray]
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether batches of any size go in, and come out, by rows."""
+        tensors = (*self.inputs.values(), *self.outputs.values())
+        return all(x.has_rows for x in tensors)
+
+    @property
+    def has_fixed_widths(self) -> bool:
+        """Whether a row's result is of the same shape in any batch."""
+        return all(
+            x.shape is not None and None not in x.shape[1:]
+            for x in self.outputs.values()
+        )
+
+
+class Signatures:
+    """The signatures of a SavedModel."""
+
+    def __init__(self, definitions: Mapping[str, meta_graph_pb2.SignatureDef]):
+        self._definitions = {
+            name: definition
+            for name, definition in sorted(definitions.items())
+            if name != _INITIALIZER
+        }
+        self.by_name = {
+            name: _signature(name, definition)
+            for name, definition in self._definitions.items()
+        }
+
+    def find(self, name: str | None, method: str = PREDICT) -> Signature:
+        """Returns the signature that answers a call.
+
+        Args:
+            name: As the request has it; by default `serving_default` or, for
+                another method than PREDICT, the only one that has it.
+            method: PREDICT is what all signatures do.
+
+        Raises:
+            Refusal: there is none, or it is one of another method.
+        """
+        if name is None and method != PREDICT:
+            able = [x for x in self.by_name.values() if x.method == method]
+            if len(able) == 1:
+                return able[0]
+        name = name or SERVING_DEFAULT
+        if name not in self.by_name:
+            raise Refusal(
+                f'Serving signature name: "{name}" not found in signature def. '
+                f"There are {', '.join(self.by_name)}."
+            )
+        found = self.by_name[name]
+        if method not in (PREDICT, found.method):
+            kind = {CLASSIFY: "classification", REGRESS: "regression"}[method]
+            raise Refusal(
+                f"Expected {kind} signature method_name to be {method}. "
+                f"Was: {found.method}. Ask for {name} by :predict."
+            )
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns what TensorFlow Serving's metadata says of them."""
+        return {
+            name: json_format.MessageToDict(
+                definition,
+                preserving_proto_field_name=True,
+                always_print_fields_with_no_presence=True,
+            )
+            for name, definition in self._definitions.items()
+        }
+
+
+def read(path: str) -> Signatures:
+    """Reads the signatures of a SavedModel; InputError if it can't be read."""
+    file = os.path.join(path, SAVED_MODEL)
+    model = saved_model_pb2.SavedModel()
+    try:
+        with tf.io.gfile.GFile(file, "rb") as contents:
+            model.ParseFromString(contents.read())
+    except message.DecodeError:
+        raise InputError(
+            f"The SavedModel {path} is damaged, or not all there: "
+            f"{SAVED_MODEL} can't be read. Export it again."
+        ) from None
+    graphs = [x for x in model.meta_graphs if "serve" in x.meta_info_def.tags]
+    if not graphs or not graphs[0].signature_def:
+        raise InputError(
+            "A SavedModel must have signatures to be served: export it by "
+            f"export_saved_model.py. Received: {path}"
+        )
+    return Signatures(graphs[0].signature_def)
+
+
+def _signature(name: str, definition: meta_graph_pb2.SignatureDef) -> Signature:
+    return Signature(
+        name,
+        definition.method_name,
+        {key: _tensor(x) for key, x in sorted(definition.inputs.items())},
+        {key: _tensor(x) for key, x in sorted(definition.outputs.items())},
+        {key: tf.make_ndarray(x) for key, x in definition.defaults.items()},
+    )
+
+
+def _tensor(info: meta_graph_pb2.TensorInfo) -> Tensor:
+    shape = None
+    if not info.tensor_shape.unknown_rank:
+        sizes = (dim.size for dim in info.tensor_shape.dim)
+        shape = tuple(None if size < 0 else size for size in sizes)
+    return Tensor(tf.dtypes.as_dtype(info.dtype), shape)

@@ -1,0 +1,129 @@
+r"""Serves models over HTTP, by the REST paths of TensorFlow Serving.
+
+A folder of numbered versions, of which the newest answers, or one SavedModel:
+    python run_server.py --model=/models/mrpc
+    curl localhost:8501/v1/models/mrpc:predict -d \
+        '{"instances": [{"text_a": "He said so.", "text_b": "He did."}]}'
+Several models, for other machines as well:
+    python run_server.py --model=mrpc=/models/mrpc,ner=/models/ner \
+        --host=0.0.0.0 --port=8501
+
+Requests that come together are answered together, in batches of texts that are
+about equally long. http://localhost:8501/ has a page to try the models.
+"""
+
+import os
+
+from bert_tf.flags import command_line
+from bert_tf.flags import sections as flag_sections
+
+from absl import logging
+
+# ---- Flags ------------------------------------------------------------------
+
+_MODELS = flag_sections.Section("Model")
+_NETWORK = flag_sections.Section("Network")
+_BATCHES = flag_sections.Section("Batches")
+_DEVICES = flag_sections.Section("Devices")
+
+_MODEL = _MODELS.words(
+    "model",
+    None,
+    "Folders of models, each with folders 1, 2, ... of versions, or a "
+    "SavedModel; as name=folder where clients call it otherwise. All in one "
+    "flag, with commas between.",
+    required=True,
+)
+_POLL_SECONDS = _MODELS.number(
+    "poll_seconds",
+    2,
+    "Between two looks for new versions; 0 for none.",
+    least=0,
+    rare=True,
+)
+_HOST = _NETWORK.string(
+    "host", "127.0.0.1", "Address to listen at; 0.0.0.0 for all."
+)
+_PORT = _NETWORK.integer(
+    "port", 8501, "Port to listen at; 0 for a free one.", least=0, most=65535
+)
+_MAX_REQUEST_MB = _NETWORK.number(
+    "max_request_mb", 8, "Megabytes of a request at most.", above=0, most=1024
+)
+_MAX_QUEUE = _NETWORK.integer(
+    "max_queue",
+    256,
+    "Requests that wait for a model; more are refused, with status 503.",
+    least=1,
+)
+_STOP_SECONDS = _NETWORK.number(
+    "stop_seconds",
+    60,
+    "At most, to answer what is under way after SIGTERM.",
+    least=0,
+    rare=True,
+)
+_ACCESS_LOG = _NETWORK.boolean(
+    "access_log", False, "Whether to log each request."
+)
+_MAX_BATCH_SIZE = _BATCHES.integer(
+    "max_batch_size", 32, "Rows that a model reads at once.", least=1
+)
+_BATCH_TIMEOUT_MS = _BATCHES.number(
+    "batch_timeout_ms",
+    0,
+    "Milliseconds that an idle model waits for more requests. Those that come "
+    "while it computes are joined anyway.",
+    least=0,
+    most=60000,
+)
+_INTRA_OP_THREADS = _DEVICES.integer(
+    "intra_op_threads",
+    0,
+    "Processors for a batch; by default all.",
+    least=0,
+)
+
+# TensorFlow would log a warning for each request that is refused.
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+command_line.start(__name__)
+
+from bert_tf import extras
+from bert_tf.server import batching, models
+
+import tensorflow as tf
+
+
+def main(_):
+    """The whole server as an outline."""
+    extras.check("aiohttp", "server", "Servers")
+    extras.check("prometheus_client", "server", "Metrics of the server")
+    from bert_tf.server import running
+
+    tf.config.threading.set_intra_op_parallelism_threads(
+        _INTRA_OP_THREADS.value
+    )
+    places = models.parse_places(_MODEL.value)
+    settings = running.Settings(
+        host=_HOST.value,
+        port=_PORT.value,
+        limits=batching.Limits(
+            max_batch_size=_MAX_BATCH_SIZE.value,
+            batch_timeout=_BATCH_TIMEOUT_MS.value / 1000,
+            max_queue=_MAX_QUEUE.value,
+        ),
+        max_request_bytes=int(_MAX_REQUEST_MB.value * (1 << 20)),
+        poll_seconds=_POLL_SECONDS.value,
+        stop_seconds=_STOP_SECONDS.value,
+        access_log=_ACCESS_LOG.value,
+    )
+
+    def started(address):
+        names = ", ".join(place.name for place in places)
+        logging.info("Serving %s at %s", names, address)
+
+    running.run(places, settings, started)
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,75 @@
+"""A server in a process of its own, and a client of the standard library."""
+
+import contextlib
+import http.client
+import json
+import pathlib
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from tests import scripts
+
+
+class Server:
+    """A server that runs."""
+
+    def __init__(self, run: scripts.Run, address: str):
+        """Takes the process, and `host:port`."""
+        self.run = run
+        self.address = address
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | str | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> tuple[int, bytes]:
+        """Returns the status and the body of an answer."""
+        connection = http.client.HTTPConnection(self.address, timeout=60)
+        with contextlib.closing(connection):
+            connection.request(method, path, body, headers or {})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+    def get(self, path: str) -> tuple[int, Any]:
+        """Returns the status of an answer, and what its JSON holds."""
+        status, body = self.ask("GET", path)
+        return status, json.loads(body)
+
+    def post(self, path: str, asked: Any) -> tuple[int, Any]:
+        """Posts bytes, or what is made JSON."""
+        body = asked if isinstance(asked, bytes) else json.dumps(asked)
+        status, answer = self.ask("POST", path, body)
+        return status, json.loads(answer)
+
+
+@contextlib.contextmanager
+def start(folder: pathlib.Path, *flags: str) -> Iterator[Server]:
+    """Runs a server until the block ends; it must end well."""
+    run = scripts.start(folder, "run_server", "--port=0", *flags)
+    try:
+        address = _address(run, folder / "stderr")
+        yield Server(run, address)
+    except BaseException:
+        run.kill()
+        raise
+    if run.running:
+        run.kill(15)
+    assert run.wait(60) == 0, run.stderr
+
+
+def _address(run: scripts.Run, errors: pathlib.Path) -> str:
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        if not errors.exists():
+            time.sleep(0.05)
+            continue
+        found = re.search(r"Serving \S.* at http://(\S+)", run.stderr)
+        if found:
+            return found[1]
+        assert run.running, run.stderr
+        time.sleep(0.05)
+    raise TimeoutError(run.stderr)

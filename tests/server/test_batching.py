@@ -1,0 +1,143 @@
+"""Which requests make a batch, and what becomes of bad ones."""
+
+import threading
+
+from bert_tf.server import batching
+from bert_tf.server.refusals import Refusal
+from bert_tf.server.signatures import PREDICT, Signature, Tensor
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_TEXT = {"text": Tensor(tf.string, (None,))}
+_SCORE = {"score": Tensor(tf.int64, (None,))}
+_ONE = Signature("one", PREDICT, _TEXT, _SCORE, {})
+_OTHER = Signature("other", PREDICT, _TEXT, _SCORE, {})
+
+
+class _Lengths:
+    """Answers the length of texts; waits until it may, and notes batches."""
+
+    def __init__(self, limits):
+        self.batches = []
+        self.may_run = threading.Event()
+        self.runs = threading.Event()
+        self.batcher = batching.Batcher(self.run, limits)
+
+    def run(self, signature, inputs):
+        self.runs.set()
+        self.may_run.wait()
+        lengths = [len(text) for text in inputs["text"]]
+        self.batches.append(lengths)
+        if 13 in lengths:
+            raise ValueError("unlucky")
+        return {"score": np.array(lengths)}
+
+    def hold(self):
+        """Keeps the thread busy with a request, so that others wait."""
+        held = self.ask(99)
+        self.runs.wait()
+        return held
+
+    def ask(self, *lengths, signature=_ONE):
+        texts = np.array([b"a" * n for n in lengths], object)
+        (future,) = self.batcher.submit(signature, {"text": texts})
+        return future
+
+    def finish(self):
+        self.may_run.set()
+        self.batcher.close()
+
+
+def test_the_oldest_goes_first_with_those_nearest_to_it():
+    model = _Lengths(batching.Limits(max_batch_size=3))
+    model.hold()
+    asked = {n: model.ask(n) for n in (50, 1, 48, 2, 49, 3)}
+    model.finish()
+    assert model.batches == [[99], [50, 49, 48], [1, 2, 3]]
+    for length, future in asked.items():
+        assert future.result()["score"].tolist() == [length]
+
+
+def test_no_more_rows_than_fit_and_no_other_signature():
+    model = _Lengths(batching.Limits(max_batch_size=3))
+    model.hold()
+    asked = [
+        model.ask(5, 5),
+        model.ask(5, signature=_OTHER),
+        model.ask(6, 6),
+        model.ask(9),
+    ]
+    model.finish()
+    assert model.batches == [[99], [5, 5, 9], [5], [6, 6]]
+    assert [future.result()["score"].tolist() for future in asked] == [
+        [5, 5],
+        [5],
+        [6, 6],
+        [9],
+    ]
+
+
+def test_a_bad_request_fails_alone():
+    model = _Lengths(batching.Limits(max_batch_size=8))
+    model.hold()
+    asked = {n: model.ask(n) for n in (10, 11, 12, 13, 14, 15)}
+    model.finish()
+    for length, future in asked.items():
+        if length == 13:
+            with pytest.raises(ValueError, match="unlucky"):
+                future.result()
+        else:
+            assert future.result()["score"].tolist() == [length]
+    # Halves of what fails, not one by one.
+    halves = [[10, 11, 12], [13, 14, 15], [13], [14, 15]]
+    assert model.batches == [[99], [10, 11, 12, 13, 14, 15], *halves]
+
+
+def test_who_has_gone_is_not_answered():
+    model = _Lengths(batching.Limits(max_batch_size=8))
+    model.hold()
+    gone, stays = model.ask(4), model.ask(5)
+    assert gone.cancel()
+    model.finish()
+    assert model.batches == [[99], [5]]
+    assert stays.result()["score"].tolist() == [5]
+    assert model.batcher.waiting == 0
+
+
+def test_a_full_queue_refuses():
+    model = _Lengths(batching.Limits(max_queue=2))
+    model.hold()
+    model.ask(1)
+    with pytest.raises(Refusal, match="full; 2 requests wait") as error:
+        model.ask(2)
+    assert error.value.status == 503
+    model.finish()
+    with pytest.raises(Refusal) as error:
+        model.ask(3)
+    assert error.value.status == 503
+
+
+def test_an_idle_model_waits_for_more_if_it_is_told_to():
+    model = _Lengths(batching.Limits(max_batch_size=2, batch_timeout=60))
+    model.may_run.set()
+    one, two = model.ask(1), model.ask(2)
+    # A full batch does not wait for the minute to pass.
+    assert one.result(30)["score"].tolist() == [1]
+    assert two.result(30)["score"].tolist() == [2]
+    model.finish()
+    assert model.batches == [[1, 2]]
+
+
+def test_outputs_that_are_no_rows_are_computed_alone():
+    def total(signature, inputs):
+        return {"score": np.array([sum(map(len, inputs["text"]))])}
+
+    model = _Lengths(batching.Limits(max_batch_size=8))
+    model.hold()
+    model.batcher._run = total
+    asked = [model.ask(2), model.ask(3), model.ask(4)]
+    model.finish()
+    found = [future.result()["score"].tolist() for future in asked]
+    assert found == [[2], [3], [4]]

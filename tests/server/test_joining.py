@@ -1,0 +1,118 @@
+"""Requests that are joined get what they would have got alone."""
+
+from bert_tf.server import batching, joining, servables
+
+import numpy as np
+import pytest
+
+_WORDS = ["a", "film", "what", "good", "bad", ",", "Paris", "Ada", "c"]
+_HEADS = (
+    *("classification", "tagging", "span", "multiple_choice"),
+    *("masked_lm", "next_sentence", "encoder", "tokens"),
+)
+
+
+@pytest.fixture(scope="module")
+def load(heads):
+    """Returns the servable of a head, loaded once."""
+    loaded: dict[str, servables.Servable] = {}
+
+    def load(head):
+        if head not in loaded:
+            loaded[head] = servables.Servable(
+                str(heads[head]), 1, batching.Limits(max_batch_size=4)
+            )
+        return loaded[head]
+
+    yield load
+    for servable in loaded.values():
+        servable.close()
+
+
+def texts(rng, *shape):
+    """Returns texts of 0 to 7 words, some of which are masks."""
+    words = [*_WORDS, "[MASK]"]
+    found = [
+        " ".join(rng.choice(words, rng.integers(8))).encode()
+        for _ in range(int(np.prod(shape)))
+    ]
+    return np.array(found, object).reshape(shape)
+
+
+def requests(signature, rng, count, length=6):
+    """Returns inputs of requests of one to three rows."""
+    found = []
+    for _ in range(count):
+        rows = int(rng.integers(1, 4))
+        inputs = {}
+        for name, info in signature.inputs.items():
+            shape = (rows, *(length for _ in info.shape[1:]))
+            if info.dtype.name == "string":
+                inputs[name] = texts(rng, *shape)
+            elif name == "input_mask":
+                real = rng.integers(1, length + 1, (*shape[:-1], 1))
+                inputs[name] = (np.arange(length) < real).astype(np.int32)
+            else:
+                inputs[name] = rng.integers(0, 2, shape, np.int32)
+        found.append(inputs)
+    return found
+
+
+def assert_same(found, expected):
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        assert found[name].shape == array.shape, name
+        if array.dtype.kind == "f":
+            np.testing.assert_allclose(found[name], array, atol=1e-5)
+        else:
+            np.testing.assert_array_equal(found[name], array)
+
+
+@pytest.mark.parametrize("head", _HEADS)
+def test_split_outputs_are_those_of_each_alone(load, head):
+    servable = load(head)
+    for signature in servable.signatures.by_name.values():
+        asked = requests(signature, np.random.default_rng(5), 8)
+        joined = joining.join(asked)
+        sizes = [len(next(iter(inputs.values()))) for inputs in asked]
+        outputs = servable.run(signature, joined)
+        parts = joining.split(signature, joined, outputs, sizes)
+        assert parts is not None, signature.name
+        for inputs, part in zip(asked, parts, strict=True):
+            assert_same(part, servable.run(signature, inputs))
+
+
+def test_some_outputs_are_narrower_than_those_of_all(load):
+    # Which shows that the test above has something to find.
+    servable = load("tagging")
+    signature = servable.signatures.find(None)
+    asked = requests(signature, np.random.default_rng(5), 8)
+    widths = {servable.run(signature, x)["type"].shape[1] for x in asked}
+    assert len(widths) > 2
+
+
+def test_widths_that_nothing_tells_are_not_split(load):
+    servable = load("tagging")
+    signature = servable.signatures.find(None)
+    asked = requests(signature, np.random.default_rng(5), 2)
+    joined = joining.join(asked)
+    sizes = [len(next(iter(inputs.values()))) for inputs in asked]
+    outputs = servable.run(signature, joined)
+    del outputs["count"]
+    assert joining.split(signature, joined, outputs, sizes) is None
+
+
+def test_a_request_of_many_rows_is_answered_in_parts(load):
+    servable = load("classification")
+    signature = servable.signatures.find(None)
+    rng = np.random.default_rng(7)
+    inputs = {"text_a": texts(rng, 11)}
+    futures = servable._batcher.submit(signature, inputs)
+    assert len(futures) == 3
+    parts = [future.result(60) for future in futures]
+    expected = servable.run(signature, inputs)
+    found = {
+        name: np.concatenate([part[name] for part in parts])
+        for name in expected
+    }
+    assert_same(found, expected)

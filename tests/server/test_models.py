@@ -1,0 +1,69 @@
+"""Where models lie, and what they are called."""
+
+import asyncio
+
+from bert_tf.errors import InputError
+from bert_tf.server import batching, models
+
+import pytest
+
+
+def _version(folder):
+    folder.mkdir(parents=True)
+    (folder / "saved_model.pb").write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("/models/mrpc", ("mrpc", "/models/mrpc")),
+        ("/models/mrpc/", ("mrpc", "/models/mrpc")),
+        ("/models/mrpc/12", ("mrpc", "/models/mrpc/12")),
+        ("film=/models/a=b", ("film", "/models/a=b")),
+        ("x=gs://bucket/mrpc/", ("x", "gs://bucket/mrpc")),
+    ],
+)
+def test_names(given, expected):
+    (place,) = models.parse_places([given])
+    assert (place.name, place.path) == expected
+
+
+@pytest.mark.parametrize("given", ["a:b=/m", "a/b=/m", "a=", "a?=/m"])
+def test_names_that_no_url_has(given):
+    with pytest.raises(InputError, match="--model must be paths"):
+        models.parse_places([given])
+
+
+def test_a_name_twice():
+    with pytest.raises(InputError, match="2 models are called mrpc"):
+        models.parse_places(["/a/mrpc", "/b/mrpc/3"])
+
+
+def test_versions_are_numbers_with_a_model_newest_first(tmp_path):
+    for name in ("1", "10", "9", "new.tmp", "x1"):
+        _version(tmp_path / name)
+    (tmp_path / "11").mkdir()
+    (tmp_path / "12").write_text("a file")
+    found = models.find_versions(str(tmp_path))
+    assert list(found) == [10, 9, 1]
+    assert found[9] == str(tmp_path / "9")
+
+
+def test_a_saved_model_is_its_own_version(tmp_path):
+    _version(tmp_path / "7")
+    _version(tmp_path / "export")
+    seven, export = str(tmp_path / "7"), str(tmp_path / "export")
+    assert models.find_versions(seven) == {7: seven}
+    assert models.find_versions(export) == {1: export}
+
+
+@pytest.mark.parametrize("name", ["none", "file", "empty", "broken"])
+def test_what_is_no_model(tmp_path, name):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "empty").mkdir()
+    _version(tmp_path / "broken" / "1")
+    (tmp_path / "broken" / "1" / "saved_model.pb").write_bytes(b"\xff\xff")
+    place = models.Place("m", str(tmp_path / name))
+    with pytest.raises(InputError) as error:
+        asyncio.run(models.Model(place, batching.Limits()).update())
+    assert str(tmp_path / name) in str(error.value)

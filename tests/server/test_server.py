@@ -1,0 +1,365 @@
+"""The server as its clients meet it, in a process of its own."""
+
+import base64
+import concurrent.futures
+import gzip
+import json
+import shutil
+import socket
+import threading
+import time
+
+from tests.server import bad_requests, served
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from google.protobuf import json_format
+from tensorflow.core.protobuf import saved_model_pb2
+
+
+@pytest.fixture(scope="module")
+def server(pairs, tmp_path_factory):
+    with served.start(
+        tmp_path_factory.mktemp("log"),
+        f"--model={pairs}",
+        "--max_request_mb=2",
+        "--poll_seconds=0",
+    ) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def signatures(pairs):
+    """The same model without the server."""
+    loaded = tf.saved_model.load(str(pairs / "1"))
+    yield loaded.signatures
+
+
+def expected(signatures, text_a, text_b):
+    """Returns rows of answers without the server."""
+    outputs = signatures["serving_default"](
+        text_a=tf.constant(text_a), text_b=tf.constant(text_b)
+    )
+    arrays = {name: x.numpy().tolist() for name, x in outputs.items()}
+    arrays["label"] = [label.decode() for label in arrays["label"]]
+    return [
+        {name: values[i] for name, values in arrays.items()}
+        for i in range(len(text_a))
+    ]
+
+
+def assert_rows(found, rows):
+    assert len(found) == len(rows)
+    for mine, theirs in zip(found, rows, strict=True):
+        assert mine.keys() == theirs.keys()
+        assert mine["label"] == theirs["label"]
+        for name in ("probabilities", "logits"):
+            np.testing.assert_allclose(mine[name], theirs[name], atol=1e-5)
+
+
+class TestAnswers:
+    def test_rows_columns_and_ids(self, server, signatures):
+        a, b = ["a good film", "bad", ""], ["what", "", "a film"]
+        rows = expected(signatures, a, b)
+        asked = [
+            {
+                "text_a": x,
+                "text_b": {"b64": base64.b64encode(y.encode()).decode()},
+            }
+            for x, y in zip(a, b, strict=True)
+        ]
+        status, found = server.post(bad_requests.PREDICT, {"instances": asked})
+        assert status == 200
+        assert_rows(found["predictions"], rows)
+        status, found = server.post(
+            f"{bad_requests.PATH}/versions/1:predict",
+            {"inputs": {"text_a": a, "text_b": b}},
+        )
+        assert status == 200
+        outputs = found["outputs"]
+        columns = [
+            dict(zip(outputs, x, strict=True))
+            for x in zip(*outputs.values(), strict=True)
+        ]
+        assert_rows(columns, rows)
+
+    def test_second_texts_may_be_left_out(self, server, signatures):
+        rows = expected(signatures, ["a", "bad film"], [""])
+        for asked in (
+            {"instances": ["a", "bad film"]},
+            {"instances": [{"text_a": "a"}, {"text_a": "bad film"}]},
+            {"inputs": {"text_a": ["a", "bad film"], "text_b": [""]}},
+        ):
+            status, found = server.post(bad_requests.PREDICT, asked)
+            assert status == 200, found
+            if "predictions" in found:
+                assert_rows(found["predictions"], rows)
+
+    def test_ids(self, server, signatures):
+        ids = {name: [[1, 0]] for name in bad_requests.IDS}
+        status, found = server.post(
+            bad_requests.PREDICT, {"signature_name": "serve_ids", "inputs": ids}
+        )
+        assert status == 200
+        outputs = signatures["serve_ids"](
+            **{name: tf.constant(x) for name, x in ids.items()}
+        )
+        np.testing.assert_allclose(
+            found["outputs"]["logits"], outputs["logits"], atol=1e-5
+        )
+
+    def test_many_clients_at_once_get_what_each_gets_alone(
+        self, server, signatures
+    ):
+        words = ["a", "film", "what", "good", "bad"]
+        rng = np.random.default_rng(3)
+        texts = [
+            " ".join(rng.choice(words, rng.integers(1, 12))) for _ in range(96)
+        ]
+        ask = [{"instances": [{"text_a": x, "text_b": "bad"}]} for x in texts]
+        with concurrent.futures.ThreadPoolExecutor(16) as clients:
+            found = list(
+                clients.map(lambda x: server.post(bad_requests.PREDICT, x), ask)
+            )
+        assert {status for status, _ in found} == {200}
+        rows = [answer["predictions"][0] for _, answer in found]
+        assert_rows(rows, expected(signatures, texts, ["bad"] * len(texts)))
+        _, text = server.ask("GET", "/metrics")
+        metrics = dict(
+            line.rsplit(" ", 1)
+            for line in text.decode().splitlines()
+            if not line.startswith("#")
+        )
+        batches = float(metrics['bert_tf_batch_rows_count{model="pairs"}'])
+        batch_rows = float(metrics['bert_tf_batch_rows_sum{model="pairs"}'])
+        assert batch_rows > batches, "nothing was joined"
+        counted = 'method="predict",model="pairs",status="200"'
+        assert float(metrics[f"bert_tf_requests_total{{{counted}}}"]) >= 96
+
+    def test_a_compressed_body(self, server):
+        body = gzip.compress(
+            json.dumps({"instances": [bad_requests.ROW]}).encode()
+        )
+        status, _ = server.ask(
+            "POST", bad_requests.PREDICT, body, {"Content-Encoding": "gzip"}
+        )
+        assert status == 200
+
+
+class TestWhatIsThere:
+    def test_status_and_metadata_are_those_protos(self, server, pairs):
+        apis = "tensorflow_serving.apis"
+        status_pb2 = pytest.importorskip(f"{apis}.get_model_status_pb2")
+        metadata_pb2 = pytest.importorskip(f"{apis}.get_model_metadata_pb2")
+        for path in (bad_requests.PATH, f"{bad_requests.PATH}/versions/1"):
+            code, found = server.get(path)
+            assert code == 200
+            status = json_format.ParseDict(
+                found, status_pb2.GetModelStatusResponse()
+            )
+            (version,) = status.model_version_status
+            assert version.version == 1
+            assert version.state == version.AVAILABLE
+            assert version.status.error_code == 0
+        code, found = server.get(f"{bad_requests.PATH}/metadata")
+        assert code == 200
+        assert found["model_spec"]["name"] == "pairs"
+        assert found["model_spec"]["version"] == "1"
+        told = json_format.ParseDict(
+            found["metadata"]["signature_def"], metadata_pb2.SignatureDefMap()
+        )
+        model = saved_model_pb2.SavedModel.FromString(
+            (pairs / "1" / "saved_model.pb").read_bytes()
+        )
+        definitions = dict(model.meta_graphs[0].signature_def)
+        definitions.pop("__saved_model_init_op", None)
+        assert dict(told.signature_def) == definitions
+
+    def test_health(self, server):
+        assert server.ask("GET", "/healthz") == (200, b"ok\n")
+        assert server.ask("GET", "/readyz") == (200, b"ok\n")
+
+
+class TestBadRequests:
+    def test_there_are_many_kinds(self):
+        assert (
+            len({case[:3] for case in bad_requests.BAD})
+            == len(bad_requests.BAD)
+            > 60
+        )
+
+    @pytest.mark.parametrize("case", range(len(bad_requests.BAD)))
+    def test_is_refused_as_json(self, server, case):
+        method, path, body, status = bad_requests.BAD[case]
+        found, answer = server.ask(method, path, body)
+        assert found == status, answer
+        (message,) = json.loads(answer).values()
+        assert json.loads(answer).keys() == {"error"}
+        assert 0 < len(message) < 1000
+        assert "\n" not in message
+        assert "{{node" not in message
+
+    @pytest.mark.parametrize("name", bad_requests.UNUSUAL)
+    def test_unusual_texts_are_answered(self, server, signatures, name):
+        text = bad_requests.UNUSUAL[name]
+        status, found = server.post(
+            bad_requests.PREDICT,
+            {"instances": [{"text_a": text, "text_b": "a"}]},
+        )
+        assert status == 200, found
+        rows = expected(signatures, [text], ["a"])
+        assert_rows(found["predictions"], rows)
+
+    def test_a_body_that_is_no_gzip(self, server):
+        status, answer = server.ask(
+            "POST",
+            bad_requests.PREDICT,
+            b"no gzip",
+            {"Content-Encoding": "gzip"},
+        )
+        assert status == 400
+        assert json.loads(answer).keys() == {"error"}
+
+    def test_zero_rows_in_columns(self, server):
+        status, found = server.post(
+            bad_requests.PREDICT, {"inputs": {"text_a": [], "text_b": []}}
+        )
+        assert status in (200, 400)
+        assert found.keys() in ({"outputs"}, {"error"})
+
+    def test_bad_ones_harm_no_others(self, server, signatures):
+        good = {"instances": [bad_requests.ROW]}
+        (row,) = expected(signatures, ["a good film"], ["what"])
+        bad = json.loads(bad_requests.of_ids(input_ids=[[1, 10**6]])[2])
+        fine = json.loads(bad_requests.of_ids()[2])
+        asked = [good, bad, fine] * 20
+        with concurrent.futures.ThreadPoolExecutor(16) as clients:
+            found = list(
+                clients.map(
+                    lambda x: server.post(bad_requests.PREDICT, x), asked
+                )
+            )
+        assert [status for status, _ in found] == [200, 400, 200] * 20
+        for _, answer in found[::3]:
+            assert_rows(answer["predictions"], [row])
+
+    def test_clients_that_go_harm_nobody(self, server):
+        body = json.dumps({"instances": [bad_requests.ROW] * 500}).encode()
+        head = (
+            f"POST {bad_requests.PREDICT} HTTP/1.1\r\nHost: x\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        host, port = server.address.split(":")
+        for sent in (b"", body[:100], body):
+            for _ in range(10):
+                with socket.create_connection((host, int(port))) as client:
+                    client.sendall(head.encode() + sent)
+                    # Closed at once, without a word, as of a killed process.
+                    client.setsockopt(
+                        socket.SOL_SOCKET,
+                        socket.SO_LINGER,
+                        b"\x01\x00\x00\x00\x00\x00\x00\x00",
+                    )
+        status, _ = server.post(
+            bad_requests.PREDICT, {"instances": [bad_requests.ROW]}
+        )
+        assert status == 200
+        assert server.run.running
+        assert "Traceback" not in server.run.stderr
+
+
+class TestVersions:
+    def test_a_new_one_takes_over_under_load(self, pairs, heads, tmp_path):
+        """A broken one does not; no request is lost."""
+        base = tmp_path / "models" / "film"
+        shutil.copytree(pairs / "1", base / "1")
+        is_done = threading.Event()
+        answers: list[tuple[int, dict]] = []
+
+        def ask(server):
+            while not is_done.is_set():
+                answers.append(
+                    server.post("/v1/models/film:predict", {"instances": ["a"]})
+                )
+
+        with (
+            served.start(
+                tmp_path, f"--model={base}", "--poll_seconds=0.2"
+            ) as server,
+            concurrent.futures.ThreadPoolExecutor(4) as clients,
+        ):
+            asking = [clients.submit(ask, server) for _ in range(4)]
+            try:
+                # Not all there.
+                shutil.copytree(pairs / "1", tmp_path / "broken")
+                for path in (tmp_path / "broken" / "variables").iterdir():
+                    path.write_bytes(b"x")
+                (tmp_path / "broken").rename(base / "2")
+                self._wait_for(server, "2", "END")
+                self._wait_for(server, "1", "AVAILABLE")
+                shutil.copytree(heads["encoder"], tmp_path / "new")
+                (tmp_path / "new").rename(base / "3")
+                self._wait_for(server, "3", "AVAILABLE")
+                self._wait_for(server, "1", "END")
+                # Back to the one before.
+                shutil.rmtree(base / "3")
+                shutil.rmtree(base / "2")
+                self._wait_for(server, "3", "END")
+                self._wait_for(server, "1", "AVAILABLE")
+                count = len(answers)
+                while len(answers) < count + 20:
+                    time.sleep(0.05)
+            finally:
+                is_done.set()
+            for client in asking:
+                client.result()
+        assert {status for status, _ in answers} == {200}
+        # Labels and scores of the one, a vector of the other.
+        kinds = {type(answer["predictions"][0]) for _, answer in answers}
+        assert kinds == {dict, list}
+
+    def _wait_for(self, server, version, state):
+        """Waits until a version is in a state."""
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            _, found = server.get("/v1/models/film")
+            states = {
+                status["version"]: status["state"]
+                for status in found["model_version_status"]
+            }
+            if states.get(version) == state:
+                return
+            time.sleep(0.1)
+        raise TimeoutError((states, server.run.stderr))
+
+
+class TestEnd:
+    def test_what_is_under_way_is_answered(self, pairs, tmp_path):
+        with (
+            served.start(tmp_path, f"--model=a={pairs},b={pairs}/1") as server,
+            concurrent.futures.ThreadPoolExecutor(4) as clients,
+        ):
+            # Takes a while: 20,000 rows of a batch after the other.
+            asked = {"instances": ["a good film " * 3] * 20_000}
+            answers = [
+                clients.submit(server.post, f"/v1/models/{name}:predict", asked)
+                for name in ("a", "b", "a")
+            ]
+            until = time.monotonic() + 60
+            while time.monotonic() < until:
+                _, text = server.ask("GET", "/metrics")
+                if b'waiting_requests{model="a"} 2.0' in text:
+                    break
+            assert not any(answer.done() for answer in answers)
+            server.run.kill(15)
+            for answer in answers:
+                status, found = answer.result()
+                assert status == 200
+                assert len(found["predictions"]) == 20_000
+            assert server.run.wait(60) == 0
+            with pytest.raises(ConnectionError):
+                server.ask("GET", "/readyz")
+        # One line for each model and for start and end, none for requests.
+        assert "Traceback" not in server.run.stderr
+        assert "predict" not in server.run.stderr
