@@ -64,7 +64,7 @@ _WEIGHTS = _OUTPUT.choice(
     "weights",
     "float32",
     options.EXPORT_WEIGHTS,
-    "How weights are kept; int8 is a quarter of the size, but not of onnx.",
+    "How weights are kept; int8 is a quarter of the size.",
 )
 _SERVING_DIR = _SERVING.output_path(
     "serving_dir",

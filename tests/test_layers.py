@@ -93,6 +93,7 @@ _ROOMS: dict[str, set[str]] = {
         "vocabularies",
     },
     "exporting": {
+        "encoders.layers",
         "errors",
         "extras",
         "files",

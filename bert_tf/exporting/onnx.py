@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bert_tf import extras
-from bert_tf.exporting import numbers
+from bert_tf.exporting import inference, numbers
 
 import numpy as np
 import tensorflow as tf
@@ -72,9 +72,13 @@ def convert(found: numbers.Numbers, is_int8: bool) -> bytes:
     import onnx
     import tf2onnx
 
-    frozen = convert_to_constants.convert_variables_to_constants_v2(
-        found.function.get_concrete_function()
+    # The quantizer leaves alone what branches share, which is all weights.
+    branches = (
+        inference.computing_padding if is_int8 else contextlib.nullcontext
     )
+    with branches():
+        traced = found.function.get_concrete_function()
+    frozen = convert_to_constants.convert_variables_to_constants_v2(traced)
     inputs = [tensor.name for tensor in frozen.inputs]
     outputs = [tensor.name for tensor in frozen.outputs]
     wanted = [*found.inputs, *found.outputs]

@@ -77,7 +77,7 @@ def _restored(
     return inference.of(
         model,
         every_layer=settings.choice.name != "last",
-        weights=quantized.Int8() if is_int8 else inference.Float32(),
+        weights=quantized.Int8() if is_int8 else None,
     )
 
 

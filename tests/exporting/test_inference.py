@@ -3,7 +3,7 @@
 import dataclasses
 
 from bert_tf import heads, modeling
-from bert_tf.exporting import inference
+from bert_tf.exporting import inference, inference_layers
 
 import numpy as np
 import pytest
@@ -194,7 +194,7 @@ def test_padding_is_not_computed(bert):
     """Rows of 3 tokens beside one of 40 take products of 46 rows, not 160."""
     served = inference.Encoder(bert)
     inputs = batch([40, 3, 2, 1])
-    layout = inference._Tokens(inputs["input_mask"])
+    layout = inference_layers.Tokens(inputs["input_mask"])
     assert served.embeddings(inputs, layout).shape == [46, 32]
 
 

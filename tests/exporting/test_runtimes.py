@@ -153,17 +153,15 @@ def test_ids_of_any_batch_and_length(exported, model, head):
 
 
 @pytest.mark.slow
-def test_int8_answers_and_is_smaller_in_litert(
+def test_int8_answers_and_is_smaller(
     export_format, exported, model, head, asked, answers, tmp_path
 ):
     path = tmp_path / "int8"
     bert_tf.export(model, path, format=export_format, weights="int8")
     name = runtimes.RUNTIMES[export_format].file
     sizes = [(folder / name).stat().st_size for folder in (path, exported)]
-    # Most of this model is its table of words, with 16 values in a row. ONNX
-    # Runtime's quantizer leaves what branches share as it is.
-    if export_format == "litert":
-        assert sizes[0] < sizes[1] * (0.75 if head == "masked_lm" else 0.35)
+    # Most of this model is its table of words, with 16 values in a row.
+    assert sizes[0] < sizes[1] * (0.75 if head == "masked_lm" else 0.35)
     found = bert_tf.load(path)(asked)
     assert [x.keys() for x in found] == [x.keys() for x in answers]
     if head == "classification":

@@ -1,0 +1,284 @@
+"""The parts that BERT for inference is made of; see inference.py.
+
+Shapes as in modeling.py. X: the places that are computed, B * S of them or, if
+padding is left out, the J tokens.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bert_tf import modeling
+from bert_tf.exporting import quantized
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+# What training's `encoders.ops` has by these names, as TensorFlow writes it.
+_ACTIVATIONS: Mapping[str, Callable[[tf.Tensor], tf.Tensor]] = {
+    "gelu": lambda x: tf.nn.gelu(x, approximate=True),
+    "gelu_erf": lambda x: tf.nn.gelu(x, approximate=False),
+    "relu": tf.nn.relu,
+    "tanh": tf.tanh,
+    "linear": tf.identity,
+}
+
+
+# ---- Weights ----------------------------------------------------------------
+
+
+class Float32:
+    """Keeps weights as they are.
+
+    Attributes:
+        variables: All that are kept, for a module to track.
+    """
+
+    def __init__(self):
+        self.variables: list[tf.Variable] = []
+
+    def keep(self, values: np.ndarray) -> tf.Variable:
+        """Keeps anything: biases, scales, small tables."""
+        variable = tf.Variable(values, trainable=False)
+        self.variables.append(variable)
+        return variable
+
+    def kernel(self, values: np.ndarray) -> Callable[[tf.Tensor], tf.Tensor]:
+        """Returns the function from rows [X, in] to their products [X, out]."""
+        kernel = self.keep(values)
+        return lambda rows: tf.matmul(rows, kernel)
+
+    def table(self, values: np.ndarray) -> "Table":
+        """Keeps vectors that are looked up, [V, D]."""
+        return Table(self.keep(values))
+
+
+class Table:
+    """Vectors by their numbers."""
+
+    def __init__(self, vectors: tf.Variable):
+        self._vectors = vectors
+
+    def rows(self, ids: tf.Tensor) -> tf.Tensor:  # [X]
+        """Returns the vectors of `ids`, [X, D]."""
+        return tf.gather(self._vectors, ids)
+
+    def all(self) -> tf.Tensor:
+        """Returns all vectors, [V, D]."""
+        return tf.convert_to_tensor(self._vectors)
+
+
+# What keeps weights.
+Weights = Float32 | quantized.Int8
+
+
+class _Dense:
+    """Dense layers side by side, as one: a kernel [in, sum of outs]."""
+
+    def __init__(
+        self,
+        weights: Weights,
+        *dense: Any,
+        scales: tuple[float, ...] = (),
+    ):
+        pairs = list(zip(dense, scales or (1.0,) * len(dense), strict=True))
+        kernels = [_array(layer.kernel) * scale for layer, scale in pairs]
+        biases = [_array(layer.bias) * scale for layer, scale in pairs]
+        self._product = weights.kernel(np.concatenate(kernels, axis=1))
+        self._bias = weights.keep(np.concatenate(biases))
+
+    def __call__(self, rows: tf.Tensor) -> tf.Tensor:  # [X, in]
+        return tf.nn.bias_add(self._product(rows), self._bias)  # [X, out]
+
+
+class _Norm:
+    def __init__(self, weights: Weights, norm: Any):
+        self._gamma = weights.keep(_array(norm.gamma))
+        self._beta = weights.keep(_array(norm.beta))
+        self._epsilon = norm.epsilon
+
+    def __call__(self, rows: tf.Tensor) -> tf.Tensor:  # [X, D]
+        centred = rows - tf.reduce_mean(rows, axis=-1, keepdims=True)
+        variance = tf.reduce_mean(centred * centred, axis=-1, keepdims=True)
+        scale = tf.math.rsqrt(variance + self._epsilon)  # [X, 1]
+        return centred * scale * self._gamma + self._beta  # [X, D]
+
+
+def _array(variable: keras.Variable) -> np.ndarray:
+    return np.asarray(variable, np.float32)
+
+
+# ---- Where tokens lie -------------------------------------------------------
+
+
+class Everything:
+    """Computes on all places of a batch, X = B * S."""
+
+    def __init__(self, input_mask: tf.Tensor):  # [B, S]
+        self._shape = tf.unstack(tf.shape(input_mask))
+
+    def flat(self, ids: tf.Tensor) -> tf.Tensor:  # [B, S]
+        """Returns what belongs to the places that are computed, [X]."""
+        return tf.reshape(ids, [-1])
+
+    def rows(self, x: tf.Tensor) -> tf.Tensor:  # [X, E]
+        """Returns the vectors in the rows of the batch, [B, S, E]."""
+        return tf.reshape(x, [*self._shape, x.shape[-1]])
+
+    def joined(self, x: tf.Tensor) -> tf.Tensor:  # [B, S, E]
+        """The inverse of `rows`, [X, E]."""
+        return tf.reshape(x, [-1, x.shape[-1]])
+
+    def at(self, x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+        """Returns those of x [X, D] at `positions` [B, R]: [B * R, D]."""
+        return tf.gather(x, self._numbers(positions))
+
+    def _numbers(self, positions: tf.Tensor) -> tf.Tensor:  # [B, R]
+        batch, length = self._shape
+        starts = tf.range(batch)[:, tf.newaxis] * length  # [B, 1]
+        return tf.reshape(starts + positions, [-1])  # [B * R]
+
+
+class Tokens(Everything):
+    """Computes on the tokens of a batch, X = J.
+
+    The first place of a row is computed whatever its mask says. So what is
+    read for padding is of a token before it, never of another row.
+    """
+
+    def __init__(self, input_mask: tf.Tensor):  # [B, S]
+        super().__init__(input_mask)
+        is_first = tf.range(self._shape[1]) == 0  # [S]
+        is_token = tf.reshape((input_mask > 0) | is_first, [-1])  # [B * S]
+        self._places = tf.where(is_token)[:, 0]  # [J]
+        # Which of the J is read at each place.
+        self._token = tf.cumsum(tf.cast(is_token, tf.int32)) - 1  # [B * S]
+
+    def flat(self, ids):
+        return tf.gather(super().flat(ids), self._places)
+
+    def rows(self, x):
+        return super().rows(tf.gather(x, self._token))
+
+    def joined(self, x):
+        return tf.gather(super().joined(x), self._places)
+
+    def at(self, x, positions):
+        return tf.gather(x, tf.gather(self._token, self._numbers(positions)))
+
+
+# ---- The encoder's parts ----------------------------------------------------
+
+
+class Embeddings:
+    """The sum of three tables' vectors, normalized."""
+
+    def __init__(self, weights: Weights, embeddings: modeling.Embeddings):
+        self._words = weights.table(_array(embeddings.word_embeddings))
+        self._types = weights.keep(_array(embeddings.token_type_embeddings))
+        self._positions = weights.keep(_array(embeddings.position_embeddings))
+        self._norm = _Norm(weights, embeddings.norm)
+
+    @property
+    def word_embeddings(self) -> tf.Tensor:
+        """The vectors of all pieces, [V, D]."""
+        return self._words.all()
+
+    def __call__(
+        self, inputs: Mapping[str, tf.Tensor], layout: Everything
+    ) -> tf.Tensor:
+        """Returns the first layer's input, [X, D]."""
+        ids, segments = inputs["input_ids"], inputs["segment_ids"]  # [B, S]
+        places = tf.zeros_like(ids) + tf.range(tf.shape(ids)[1])  # [B, S]
+        x = self._words.rows(layout.flat(ids))  # [X, D]
+        x += tf.gather(self._types, layout.flat(segments))
+        x += tf.gather(self._positions, layout.flat(places))
+        return self._norm(x)  # [X, D]
+
+
+class Layer:
+    """A transformer layer whose output is read everywhere, or at `positions`.
+
+    Where only R places are read, they are the only ones with queries.
+    """
+
+    def __init__(
+        self,
+        weights: Weights,
+        config: modeling.BertConfig,
+        layer: Any,
+        reads_all: bool,
+    ):
+        own = layer.attention.self_attention
+        self._heads = config.num_attention_heads
+        self._size = config.hidden_size // config.num_attention_heads
+        scale = 1 / math.sqrt(self._size)
+        kinds = own.query, own.key, own.value
+        self._query: _Dense | None = None
+        if reads_all:
+            self._inputs = _Dense(weights, *kinds, scales=(scale, 1, 1))
+        else:
+            self._query = _Dense(weights, own.query, scales=(scale,))
+            self._inputs = _Dense(weights, *kinds[1:])
+        self._output = _Dense(weights, layer.attention.residual.dense)
+        self._norm = _Norm(weights, layer.attention.residual.norm)
+        self._activation = _ACTIVATIONS[config.hidden_act]
+        self._intermediate = _Dense(weights, layer.intermediate.dense)
+        self._feed_forward = _Dense(weights, layer.residual.dense)
+        self._last_norm = _Norm(weights, layer.residual.norm)
+
+    def __call__(
+        self,
+        x: tf.Tensor,  # [X, D]
+        mask: tf.Tensor,  # [B, 1, 1, S]
+        layout: Everything,
+        positions: tf.Tensor | None,  # [B, R]
+    ) -> tf.Tensor:
+        """Returns [X, D] or, of `positions`, [B * R, D]."""
+        found = self._split_heads(layout.rows(self._inputs(x)))
+        if self._query is None:
+            q, k, v = found  # each [B, N, S, H]
+            context = layout.joined(_attend(q, k, v, mask))  # [X, D]
+        else:
+            k, v = found
+            x = layout.at(x, positions)  # [B * R, D]
+            shape = [*tf.unstack(tf.shape(positions)), x.shape[-1]]
+            (q,) = self._split_heads(tf.reshape(self._query(x), shape))
+            context = _attend(q, k, v, mask)  # [B, R, D]
+            context = tf.reshape(context, [-1, x.shape[-1]])  # [B * R, D]
+        x = self._norm(x + self._output(context))
+        y = self._activation(self._intermediate(x))  # [X or B * R, F]
+        return self._last_norm(x + self._feed_forward(y))
+
+    def _split_heads(self, y: tf.Tensor) -> list[tf.Tensor]:  # [B, S, D each]
+        count = y.shape[-1] // (self._heads * self._size)
+        batch, length = tf.unstack(tf.shape(y)[:2])
+        y = tf.reshape(y, [batch, length, count, self._heads, self._size])
+        return tf.unstack(tf.transpose(y, [2, 0, 3, 1, 4]))  # [B, N, S, H] each
+
+
+def _attend(q, k, v, mask):  # [B, N, R, H], twice [B, N, S, H], [B, 1, 1, S]
+    """Returns what the queries gather, the heads joined: [B, R, D]."""
+    scores = tf.matmul(q, k, transpose_b=True) + mask  # [B, N, R, S]
+    context = tf.matmul(tf.nn.softmax(scores), v)  # [B, N, R, H]
+    context = tf.transpose(context, [0, 2, 1, 3])  # [B, R, N, H]
+    batch, length = tf.unstack(tf.shape(context)[:2])
+    width = context.shape[2] * context.shape[3]
+    return tf.reshape(context, [batch, length, width])
+
+
+class Pooler:
+    """A dense layer over the vector of [CLS]."""
+
+    def __init__(
+        self,
+        weights: Weights,
+        config: modeling.BertConfig,
+        pooler: modeling.Pooler,
+    ):
+        self._dense = _Dense(weights, pooler.dense)
+        self._activation = _ACTIVATIONS[config.pooler_act]
+
+    def __call__(self, x):  # [B, D], vectors of [CLS]
+        return self._activation(self._dense(x))  # [B, D]
