@@ -13,8 +13,9 @@ _WIDTH = 120
 def is_worth_a_line(record: python_logging.LogRecord) -> bool:
     """Whether a line is ours, or one of TensorFlow's that was asked for."""
     is_ours = f"{os.sep}tensorflow{os.sep}" not in record.pathname
-    is_wanted = flags.FLAGS.is_parsed() and flags.FLAGS.verbosity > logging.INFO
-    return is_ours or is_wanted or record.levelno >= python_logging.ERROR
+    if is_ours or record.levelno >= python_logging.ERROR:
+        return True
+    return flags.FLAGS.is_parsed() and flags.FLAGS.verbosity > logging.INFO
 
 
 class Formatter(python_logging.Formatter):

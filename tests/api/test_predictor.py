@@ -75,7 +75,7 @@ def test_classifier_and_its_export(tmp_path, run, loaded):
         assert model.labels == ("negative", "positive")
         assert model.vocabulary[5:8] == ("a", "film", "what")
         assert (model.max_seq_length, model.do_lower_case) == (12, True)
-    with pytest.raises(bert_tf.InputError, match="is a SavedModel already"):
+    with pytest.raises(bert_tf.InputError, match="was exported already"):
         bert_tf.export(exported, tmp_path / "again")
     with pytest.raises(bert_tf.InputError, match="new folder"):
         bert_tf.export(loaded, tmp_path / "export")

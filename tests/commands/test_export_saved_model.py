@@ -169,5 +169,6 @@ def test_versions_of_a_server(of_run, model_dir, tmp_path):
         np.testing.assert_array_equal(outputs["logits"], expected["logits"])
         requests = version / "assets.extra" / "tf_serving_warmup_requests"
         records = tf.data.TFRecordDataset(str(requests))
-        # Of text two lines and both together, of ids three lengths.
-        assert len(list(records)) == 6
+        # Of text two lines and both together, by three names; of ids three
+        # lengths.
+        assert len(list(records)) == 12

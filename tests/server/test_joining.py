@@ -4,6 +4,7 @@ from bert_tf.server import batching, joining, servables
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 _WORDS = ["a", "film", "what", "good", "bad", ",", "Paris", "Ada", "c"]
 _HEADS = (
@@ -39,6 +40,23 @@ def texts(rng, *shape):
     return np.array(found, object).reshape(shape)
 
 
+def examples(texts):
+    """Returns serialized tf.Examples of texts [B]."""
+
+    def feature(text):
+        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[text]))
+
+    return np.array(
+        [
+            tf.train.Example(
+                features=tf.train.Features(feature={"text": feature(text)})
+            ).SerializeToString()
+            for text in texts
+        ],
+        object,
+    )
+
+
 def requests(signature, rng, count, length=6):
     """Returns inputs of requests of one to three rows."""
     found = []
@@ -47,7 +65,9 @@ def requests(signature, rng, count, length=6):
         inputs = {}
         for name, info in signature.inputs.items():
             shape = (rows, *(length for _ in info.shape[1:]))
-            if info.dtype.name == "string":
+            if signature.name == "serve_examples":
+                inputs[name] = examples(texts(rng, *shape))
+            elif info.dtype.name == "string":
                 inputs[name] = texts(rng, *shape)
             elif name == "input_mask":
                 real = rng.integers(1, length + 1, (*shape[:-1], 1))
