@@ -59,6 +59,18 @@ def assert_rows(found, rows):
 
 
 class TestAnswers:
+    def test_classes_of_examples(self, server, signatures):
+        a, b = ["a good film", "bad"], ["what", ""]
+        asked = [{"text": x, "text_b": y} for x, y in zip(a, b, strict=True)]
+        path = bad_requests.PREDICT.replace(":predict", ":classify")
+        status, found = server.post(path, {"examples": asked})
+        assert status == 200
+        rows = expected(signatures, a, b)
+        for pairs, row in zip(found["results"], rows, strict=True):
+            labels, scores = zip(*pairs, strict=True)
+            np.testing.assert_allclose(scores, row["probabilities"], atol=1e-5)
+            assert labels[int(np.argmax(scores))] == row["label"]
+
     def test_rows_columns_and_ids(self, server, signatures):
         a, b = ["a good film", "bad", ""], ["what", "", "a film"]
         rows = expected(signatures, a, b)
