@@ -24,6 +24,7 @@ pytest.importorskip(
 # As saved_model_warmup_util.cc and predict_util.cc do it.
 _REPLAY = """
 import json, sys
+import numpy as np
 import tensorflow as tf
 import tensorflow_text
 from tensorflow_serving.apis import prediction_log_pb2
@@ -37,22 +38,30 @@ for path in sys.argv[1:]:
         name = path + "/assets.extra/tf_serving_warmup_requests"
         for record in tf.compat.v1.io.tf_record_iterator(name):
             log = prediction_log_pb2.PredictionLog.FromString(record)
-            assert log.WhichOneof("log_type") == "predict_log"
-            asked = log.predict_log.request
+            kind = log.WhichOneof("log_type")
+            asked = getattr(log, kind).request
             signature = graph.signature_def[asked.model_spec.signature_name]
-            assert asked.inputs.keys() <= signature.inputs.keys()
-            feeds = {
-                signature.inputs[x].name: tf.make_ndarray(y)
-                for x, y in asked.inputs.items()
-            }
-            assert {x: y.dtype for x, y in asked.inputs.items()} == {
-                x: signature.inputs[x].dtype for x in asked.inputs
-            }
+            inputs = signature.inputs
+            if kind == "predict_log":
+                tensors = {
+                    x: tf.make_ndarray(y) for x, y in asked.inputs.items()
+                }
+                assert tensors.keys() <= inputs.keys()
+                assert {x: y.dtype for x, y in asked.inputs.items()} == {
+                    x: inputs[x].dtype for x in tensors
+                }
+            else:
+                (name,) = inputs
+                examples = asked.input.example_list.examples
+                rows_in = [x.SerializeToString() for x in examples]
+                tensors = {name: np.array(rows_in, object)}
+                assert "/" + kind.removesuffix("_log") in signature.method_name
+            feeds = {inputs[x].name: y for x, y in tensors.items()}
             fetches = {x: y.name for x, y in signature.outputs.items()}
             answers = session.run(fetches, feeds)
             rows.append([
                 asked.model_spec.signature_name,
-                {x: tf.make_ndarray(y).shape for x, y in asked.inputs.items()},
+                {x: y.shape for x, y in tensors.items()},
                 sorted({len(x) for x in answers.values()}),
             ])
     found[path] = rows
