@@ -270,7 +270,7 @@ def _check_new_folder(
             f"Received: {name}={path}"
         )
     names = sorted(each.name for each in place.iterdir())
-    others = [x for x in names if not written_files.matching([x], own)]
+    others = written_files.foreign(names, own)
     if names and (others or not overwrite):
         way_out = " or replace it by --overwrite" * (not others)
         raise InputError(

@@ -65,16 +65,11 @@ SAVED_MODEL = (
     "assets.extra",
     "keras_metadata.pb",
 )
-# And into that of a model for whichever runtime.
-EXPORT = (
-    *SAVED_MODEL,
-    "model.tflite",
-    "model.onnx",
-    "bert_config.json",
-    "vocab.txt",
-    "labels.txt",
-    "export.json",
-)
+# And into that of a model for another runtime: the model, and what is a file of
+# ours beside it only, as users have such files of their own.
+_RUNTIME_MODELS = ("model.tflite", "model.onnx")
+_BESIDE_THEM = ("bert_config.json", "vocab.txt", "labels.txt", "export.json")
+EXPORT = (*SAVED_MODEL, *_RUNTIME_MODELS)
 # What tells TensorFlow Serving what to serve.
 SERVER_CONFIGS = ("models.config", "batching.config")
 CHECKPOINT = (
@@ -90,6 +85,13 @@ CHECKPOINT = (
     "special_tokens_map.json",
     "assets",
 )
+
+
+def foreign(names: Sequence[str], own: Sequence[str]) -> list[str]:
+    """Returns the names in a folder that a script did not write into it."""
+    if matching(names, _RUNTIME_MODELS):
+        own = (*own, *_BESIDE_THEM)
+    return [name for name in names if not matching([name], own)]
 
 
 def matching(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
