@@ -22,6 +22,9 @@ _PAGES = [
 _BLOCKS = {
     f"{page.stem}-{number}": code
     for page in _PAGES
+    # What needs TensorFlow Serving is run, against a server of the tests' own,
+    # by tests/exporting/test_tensorflow_serving_page.py.
+    if page.stem != "tensorflow_serving"
     for number, code in enumerate(
         re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
     )
@@ -45,6 +48,8 @@ def folder(tmp_path_factory):
     shutil.copytree(folder / "pretrained", folder / "bert-base-uncased")
     served = bert_tf.load(folder / "mrpc_output")
     bert_tf.export(served, folder / "mrpc" / "1")
+    for name in ("litert", "onnx"):
+        bert_tf.export(served, folder / f"mrpc_{name}", format=name)
     (folder / "pairs.tsv").write_text("a film\twhat film\ngood\tbad\n")
     return folder
 
