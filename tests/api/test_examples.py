@@ -71,6 +71,8 @@ def run(*arguments):
 @pytest.mark.parametrize("name", _BLOCKS)
 def test_page(folder, name):
     code = re.sub(r'"/(models|tmp)/', f'"{folder}/', _BLOCKS[name])
+    # Ids of released vocabularies, which the tiny one here has not.
+    code = code.replace("[101, 2023, 2003, 2204, 102]", "[2, 5, 6, 7, 3]")
     printed = run("-c", code)
     # Other pages say in a comment what a last line returns.
     if name.startswith("python_api"):
