@@ -176,6 +176,7 @@ class Application:
                 request, lambda _: self._answer(model, method, version, request)
             )
             status = response.status
+            # Always a plain one here: none is streamed.
             return response  # type: ignore[return-value]
         finally:
             seconds = time.perf_counter() - start

@@ -12,7 +12,7 @@ from bert_tf.server import batching, refusals
 from bert_tf.server import signatures as signature_defs
 
 # For its effect: the tokenizer's op is registered.
-from bert_tf.text import graph  # noqa: F401
+from bert_tf.text import graph  # noqa: F401  (registers the tokenizer's op)
 
 import numpy as np
 import tensorflow as tf

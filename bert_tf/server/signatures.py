@@ -36,6 +36,7 @@ class Tensor:
     @property
     def has_rows(self) -> bool:
         """Whether its first dimension is that of a batch of any size."""
+        # A shape that is not None, and not empty, has a first size.
         return bool(self.shape) and self.shape[0] is None  # type: ignore[index]
 
     def fits(self, shape: tuple[int, ...]) -> bool:
