@@ -7,11 +7,16 @@ A folder of numbered versions, of which the newest answers, or one SavedModel:
 Several models, for other machines as well:
     python run_server.py --model=mrpc=/models/mrpc,ner=/models/ner \
         --host=0.0.0.0 --port=8501
+The models, versions and labels of a models.config, as label_versions.py
+changes it:
+    python run_server.py --config_dir=/models
 
 Requests that come together are answered together, in batches of texts that are
 about equally long. http://localhost:8501/ has a page to try the models.
 """
 
+import functools
+import itertools
 import os
 
 from bert_tf.flags import command_line
@@ -32,7 +37,12 @@ _MODEL = _MODELS.words(
     "Folders of models, each with folders 1, 2, ... of versions, or a "
     "SavedModel; as name=folder where clients call it otherwise. All in one "
     "flag, with commas between.",
-    required=True,
+    only_with="!config_dir",
+)
+_CONFIG_DIR = _MODELS.input_path(
+    "config_dir",
+    "Instead of model: the folder of a models.config, which lists models, "
+    "their versions and labels. It is read again while the server runs.",
 )
 _POLL_SECONDS = _MODELS.number(
     "poll_seconds",
@@ -83,15 +93,36 @@ _INTRA_OP_THREADS = _DEVICES.integer(
     "Processors for a batch; by default all.",
     least=0,
 )
+_KEEP_KERNELS = _DEVICES.boolean(
+    "keep_kernels",
+    True,
+    "Whether oneDNN keeps kernels in its own layout: short texts take half the "
+    "time, and the kernels up to four times the memory. It is done if all "
+    "models multiply by constants, as exports do.",
+)
 
 # TensorFlow would log a warning for each request that is refused.
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
 command_line.start(__name__)
 
 from bert_tf import extras
-from bert_tf.server import batching, models
+from bert_tf.errors import InputError
+from bert_tf.server import batching, constant_kernels, models
 
 import tensorflow as tf
+
+
+def find_places():
+    """Returns where models lie, and what says so again if it may change."""
+    if _CONFIG_DIR.value:
+        reread = functools.partial(models.read_places, _CONFIG_DIR.value)
+        return reread(), reread
+    if not _MODEL.value:
+        raise InputError(
+            "Give --model, the folders of models, or --config_dir, that of a "
+            "models.config."
+        )
+    return models.parse_places(_MODEL.value), None
 
 
 def main(_):
@@ -103,7 +134,12 @@ def main(_):
     tf.config.threading.set_intra_op_parallelism_threads(
         _INTRA_OP_THREADS.value
     )
-    places = models.parse_places(_MODEL.value)
+    places, reread = find_places()
+    if _KEEP_KERNELS.value:
+        versions = (models.find_versions(place.path) for place in places)
+        constant_kernels.keep(
+            itertools.chain.from_iterable(found.values() for found in versions)
+        )
     settings = running.Settings(
         host=_HOST.value,
         port=_PORT.value,
@@ -122,7 +158,7 @@ def main(_):
         names = ", ".join(place.name for place in places)
         logging.info("Serving %s at %s", names, address)
 
-    running.run(places, settings, started)
+    running.run(places, settings, started, reread)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,9 @@ _INPUT_FILE = flags.DEFINE_string(
 )
 _FIT = flags.DEFINE_integer("fit", 2000, "Lines to fit the last layer.", 2)
 _LINES = flags.DEFINE_integer("lines", 1000, "Lines to compare.", 1)
+_FORMATS = flags.DEFINE_list(
+    "formats", list(options.EXPORT_FORMATS), "Which; the first is the measure."
+)
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Lines at a time.", 1)
 _LABELS = ("negative", "positive")
 _COLUMNS = ("format", "weights", "equal", "largest", "right", "MB", "ratio")
@@ -83,9 +86,7 @@ def main(_):
     texts, labels = texts[fit:], labels[fit:]
     print("\t".join((*_COLUMNS, "seconds")))
     first = None
-    for name, kept in itertools.product(
-        options.EXPORT_FORMATS, options.EXPORT_WEIGHTS
-    ):
+    for name, kept in itertools.product(_FORMATS.value, options.EXPORT_WEIGHTS):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "1")
             try:

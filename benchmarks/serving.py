@@ -1,22 +1,31 @@
-r"""Times a SavedModel from raw text against ONNX Runtime on the same weights.
+r"""Times exports from raw text against ONNX Runtime on the same weights.
 
     python -m benchmarks.serving --vocab_file=/data/bert_uncased/vocab.txt \
         --bert_config_file=configs/models/base.json
+    python -m benchmarks.serving --vocab_file=/data/bert_uncased/vocab.txt \
+        --bert_config_file=minilm.json --others --shapes "1 x 32" "1 x 128"
 
 A classifier of random weights is written by transformers, exported by
 export_saved_model.py, and converted for ONNX Runtime, whose own optimizer fuses
 attention, GELU and layer norm. Both answer the same texts in turn, in one
 process: ours with its own tokenizer in the graph, ONNX Runtime with that of the
 Rust library `tokenizers`. Printed are medians of milliseconds of processor
-time, and the median of the ratios of neighbours. `--before` names a SavedModel
-of the same weights, or of any of that size, that is timed as well.
+time, and for each model the median of its times over ONNX Runtime's that were
+taken next to them. `--before` names a SavedModel of the same weights, or of any
+of that size, that is timed as well. `--others` times models of ids too, each
+with the tokenizer of the Rust library: ours for LiteRT, in float32 and int8,
+and ONNX Runtime's own dynamic int8 of its model. Those in int8 need not agree:
+how far probabilities are off is printed.
 
-`TF_ENABLE_ONEDNN_OPTS=0` in the environment is how TensorFlow computes where
-oneDNN is off by default. Needs `pip install onnx onnxruntime` and bert-tf
-[parity,huggingface].
+oneDNN keeps kernels as it computes with them, as it does for run_server.py;
+`--no-keep_kernels` is how TensorFlow computes where it is not told to.
+`TF_ENABLE_ONEDNN_OPTS=0` in the environment is how it does where oneDNN is off
+by default. Needs bert-tf[parity,huggingface,onnx] and, for `--others`,
+bert-tf[litert].
 """
 
 import argparse
+import os
 import pathlib
 import statistics
 import subprocess
@@ -24,6 +33,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +53,9 @@ _SHAPES = {
     ],
 }
 _LEAST_SECONDS = 0.05
+_KEEP = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"
+# What all others are compared with.
+_OTHER = "onnxruntime"
 
 Answer = Callable[[Sequence[str]], np.ndarray]
 
@@ -50,34 +63,40 @@ Answer = Callable[[Sequence[str]], np.ndarray]
 def main() -> None:
     """Makes both models, checks that they agree, and times them."""
     flags = _flags()
+    os.environ[_KEEP] = str(int(flags.keep_kernels))
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         _write_weights(flags, folder / "hf")
-        _export(flags, folder)
+        _export(flags, folder, "ours")
         models = {"ours": _ours(folder / "ours", flags.threads)}
         if flags.before:
             models["before"] = _ours(pathlib.Path(flags.before), flags.threads)
-        models["onnxruntime"] = _onnx_runtime(folder, flags)
+        fused = _fused(folder)
+        if flags.others:
+            models |= _others(folder, fused, flags)
+        models[_OTHER] = _onnx_runtime(fused, flags)
+    compared = [name for name in models if name != _OTHER]
     print(
-        f"{'texts':10}", *(f"{name + ' ms':>16}" for name in models), "  ours/"
+        f"{'texts':10}",
+        *(f"{name + ' ms':>20}" for name in models),
+        *(f"{name + ' /':>17}" for name in compared),
     )
     words = _words(flags.vocab_file)
-    for name in flags.shapes:
-        texts = _texts(words, _SHAPES[name])
+    for shape in flags.shapes:
+        texts = _texts(words, _SHAPES[shape])
         _check(models, texts)
         times = _times(models, texts, flags.runs)
         milliseconds = [1000 * statistics.median(x) for x in times.values()]
         ratios = [
             statistics.median(
-                a / b for a, b in zip(times["ours"], times[other], strict=True)
+                a / b for a, b in zip(times[name], times[_OTHER], strict=True)
             )
-            for other in list(models)[1:]
+            for name in compared
         ]
         print(
-            f"{name:10}",
-            *(f"{x:16.2f}" for x in milliseconds),
-            "",
-            *(f"{x:5.2f}" for x in ratios),
+            f"{shape:10}",
+            *(f"{x:20.2f}" for x in milliseconds),
+            *(f"{x:17.2f}" for x in ratios),
             flush=True,
         )
 
@@ -89,8 +108,12 @@ def _flags() -> argparse.Namespace:
     parser.add_argument("--bert_config_file", required=True)
     parser.add_argument("--vocab_file", required=True)
     parser.add_argument("--before", help="another SavedModel to time")
+    parser.add_argument("--others", action="store_true", help="ids, too")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--runs", type=int, default=15)
+    parser.add_argument(
+        "--keep_kernels", action=argparse.BooleanOptionalAction, default=True
+    )
     parser.add_argument(
         "--shapes", nargs="+", choices=_SHAPES, default=list(_SHAPES)
     )
@@ -113,17 +136,20 @@ def _write_weights(flags: argparse.Namespace, folder: pathlib.Path) -> None:
     model.save_pretrained(folder)
 
 
-def _export(flags: argparse.Namespace, folder: pathlib.Path) -> None:
+def _export(
+    flags: argparse.Namespace, folder: pathlib.Path, name: str, *more: str
+) -> None:
     script = _ROOT / "export_saved_model.py"
     command = [
         sys.executable,
         str(script),
         f"--init_checkpoint={folder / 'hf'}",
-        f"--export_dir={folder / 'ours'}",
+        f"--export_dir={folder / name}",
         f"--vocab_file={flags.vocab_file}",
         "--labels=no,yes",
         "--pairs=false",
         "--max_seq_length=384",
+        *more,
     ]
     subprocess.run(command, check=True, capture_output=True)
 
@@ -146,11 +172,58 @@ def _ours(folder: pathlib.Path, threads: int) -> Answer:
     return answer
 
 
-def _onnx_runtime(folder: pathlib.Path, flags: argparse.Namespace) -> Answer:
-    import onnxruntime
+def _others(
+    folder: pathlib.Path, fused: str, flags: argparse.Namespace
+) -> dict[str, Answer]:
+    """Returns models of ids: LiteRT's, and ONNX Runtime's int8."""
+    from onnxruntime import quantization
+
+    found = {}
+    for kept in ("float32", "int8"):
+        name = f"litert_{kept}"
+        _export(flags, folder, name, "--format=litert", f"--weights={kept}")
+        found[name] = _litert(folder / name / "model.tflite", flags)
+    path = str(folder / "int8.onnx")
+    quantization.quantize_dynamic(fused, path, per_channel=True)
+    found["onnx_int8"] = _onnx_runtime(path, flags)
+    return found
+
+
+def _tokenizer(flags: argparse.Namespace) -> Callable[[Sequence[str]], Any]:
+    """Returns what makes rows of ids, as the Rust library does."""
     import tokenizers
 
-    path = _fused(folder)
+    tokenizer = tokenizers.BertWordPieceTokenizer(flags.vocab_file)
+    tokenizer.enable_padding()
+    tokenizer.enable_truncation(384)
+    return lambda texts: tokenizer.encode_batch(list(texts))
+
+
+def _litert(path: pathlib.Path, flags: argparse.Namespace) -> Answer:
+    from ai_edge_litert import interpreter
+
+    tokenize = _tokenizer(flags)
+    model = interpreter.Interpreter(
+        model_content=path.read_bytes(), num_threads=flags.threads
+    )
+    run = model.get_signature_runner()
+
+    def answer(texts):
+        rows = tokenize(texts)
+        found = {
+            "input_ids": [row.ids for row in rows],
+            "input_mask": [row.attention_mask for row in rows],
+            "segment_ids": [row.type_ids for row in rows],
+        }
+        inputs = {name: np.array(x, np.int32) for name, x in found.items()}
+        return run(**inputs)["probabilities"]
+
+    return answer
+
+
+def _onnx_runtime(path: str, flags: argparse.Namespace) -> Answer:
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = flags.threads
     options.inter_op_num_threads = 1
@@ -161,12 +234,10 @@ def _onnx_runtime(folder: pathlib.Path, flags: argparse.Namespace) -> Answer:
         x.name: "int64" if "64" in x.type else "int32"
         for x in session.get_inputs()
     }
-    tokenizer = tokenizers.BertWordPieceTokenizer(flags.vocab_file)
-    tokenizer.enable_padding()
-    tokenizer.enable_truncation(384)
+    tokenize = _tokenizer(flags)
 
     def answer(texts):
-        rows = tokenizer.encode_batch(list(texts))
+        rows = tokenize(texts)
         found = {
             "input_ids": [row.ids for row in rows],
             "attention_mask": [row.attention_mask for row in rows],
@@ -228,9 +299,13 @@ def _texts(words: Sequence[str], lengths: Sequence[int]) -> list[str]:
 
 
 def _check(models: dict[str, Answer], texts: Sequence[str]) -> None:
-    """Raises AssertionError unless all answer the same."""
-    expected = models["onnxruntime"](texts)
-    for answer in models.values():
+    """Raises AssertionError unless all in float32 answer the same."""
+    expected = models[_OTHER](texts)
+    for name, answer in models.items():
+        if "int8" in name:
+            off = np.abs(answer(texts) - expected).max()
+            print(f"{name}: probabilities are off by {off:.1e} at most")
+            continue
         np.testing.assert_allclose(answer(texts), expected, rtol=0, atol=1e-5)
 
 

@@ -23,6 +23,7 @@ from typing import Any
 from bert_tf import heads, modeling
 from bert_tf.encoders import layers
 from bert_tf.exporting import inference_layers as parts
+from bert_tf.exporting import kept_weights
 
 import keras
 import tensorflow as tf
@@ -30,6 +31,10 @@ import tensorflow as tf
 # Padding is left out of a batch if it is so many places, and a tenth of all.
 _LEAST_PLACES = 64
 _PARTS = 10
+# oneDNN lays kernels out in one way for products of few rows and in another for
+# those of many. Told that weights never change, each op keeps them as its first
+# batch wanted them: up to so many places a batch has ops of its own.
+_FEW_PLACES = 80
 _MAY_SKIP = contextvars.ContextVar("may_skip", default=True)
 
 
@@ -59,7 +64,7 @@ class Encoder:
         bert: modeling.Bert,
         reads_all: bool = True,
         every_layer: bool = False,
-        weights: parts.Weights | None = None,
+        weights: kept_weights.Weights | None = None,
     ):
         """Copies the weights of an encoder.
 
@@ -70,18 +75,22 @@ class Encoder:
             every_layer: Whether it reads other layers than the last.
             weights: What keeps them; by default float32.
         """
-        weights = weights or parts.Float32()
+        weights = weights or kept_weights.Float32()
         self.config = bert.config
         self._every_layer = every_layer
-        self.embeddings = parts.Embeddings(weights, bert.embeddings)
+        self.embeddings = parts.Embeddings(
+            weights, bert.embeddings, bert.mapping
+        )
         *first, last = bert.encoder.layers
-        self._layers = [
-            *(
-                parts.Layer(weights, bert.config, x, reads_all=True)
-                for x in first
-            ),
-            parts.Layer(weights, bert.config, last, reads_all),
-        ]
+        # What stands in the stack more than once is kept once.
+        kept = {
+            id(x): parts.Layer(weights, bert.config, x, reads_all=True)
+            for x in {id(x): x for x in first}.values()
+        }
+        self._layers = [kept[id(x)] for x in first]
+        if id(last) not in kept:
+            kept[id(last)] = parts.Layer(weights, bert.config, last, reads_all)
+        self._layers.append(kept[id(last)])
         self.pooler = parts.Pooler(weights, bert.config, bert.pooler)
         self.variables = weights.variables
 
@@ -101,10 +110,16 @@ class Encoder:
             tokens = tf.math.count_nonzero(mask, dtype=tf.int32)
             padding = tf.size(mask) - tokens
             least = tf.maximum(_LEAST_PLACES, tf.size(mask) // _PARTS)
+
+            def everything() -> list[tf.Tensor]:
+                return self._encode(inputs, parts.Everything(mask), positions)
+
             found = tf.cond(
                 padding >= least,
                 lambda: self._encode(inputs, parts.Tokens(mask), positions),
-                lambda: self._encode(inputs, parts.Everything(mask), positions),
+                lambda: tf.cond(
+                    tf.size(mask) <= _FEW_PLACES, everything, everything
+                ),
             )
         else:
             found = self._encode(inputs, parts.Everything(mask), positions)
@@ -149,7 +164,9 @@ class Model:
         variables: All that it computes with, as a module may track them.
     """
 
-    def __init__(self, head: heads.Model, weights: parts.Weights | None = None):
+    def __init__(
+        self, head: heads.Model, weights: kept_weights.Weights | None = None
+    ):
         self._head = head
         self.bert = Encoder(
             head.bert, reads_all=head.reads_all, weights=weights
@@ -183,28 +200,31 @@ class AsTrained:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
 
-    def __call__(self, inputs: Mapping[str, tf.Tensor]) -> Any:
+    def __call__(self, inputs: Mapping[str, tf.Tensor], **reads: Any) -> Any:
         """Returns what the model does for these inputs."""
-        return self._model(inputs)
+        return self._model(inputs, **reads)
 
 
 def _computes_as_bert(encoder: keras.Model) -> bool:
     """Whether an encoder is BERT, or of a class that computes the same."""
     if not isinstance(encoder, modeling.Bert):
         return False
-    kinds = {type(layer) for layer in encoder.encoder.layers}
+    known = [encoder.embeddings, encoder.encoder, *encoder.encoder.layers]
     return (
         type(encoder).call is modeling.Bert.call
         and type(encoder).mask is modeling.Bert.mask
-        and type(encoder.embeddings) is modeling.Embeddings
-        and type(encoder.encoder) is modeling.Encoder
+        # Of their own: who derives from them may compute something else.
+        and all(vars(type(x)).get("computes_as_bert") for x in known)
         and type(encoder.pooler) is modeling.Pooler
-        and kinds == {layers.TransformerLayer}
+        and type(encoder.mapping) in (type(None), layers.Dense)
     )
 
 
 def of(
-    model: Any, every_layer: bool = False, weights: parts.Weights | None = None
+    model: Any,
+    every_layer: bool = False,
+    weights: kept_weights.Weights | None = None,
+    reads_all: bool = True,
 ) -> Any:
     """Returns a model for inference.
 
@@ -213,6 +233,8 @@ def of(
             inference already.
         every_layer: Whether other layers of an encoder are read than the last.
         weights: What keeps them; by default float32.
+        reads_all: Whether an encoder's last layer is read everywhere; otherwise
+            it is called with `positions`. Heads know what they read.
     """
     is_head = isinstance(model, heads.Model)
     if not is_head and not isinstance(model, modeling.Bert):
@@ -221,4 +243,4 @@ def of(
         return AsTrained(model)
     if is_head:
         return Model(model, weights)
-    return Encoder(model, every_layer=every_layer, weights=weights)
+    return Encoder(model, reads_all, every_layer, weights)

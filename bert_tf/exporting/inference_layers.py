@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bert_tf import modeling
-from bert_tf.exporting import quantized
+from bert_tf.exporting import kept_weights
 
 import keras
 import numpy as np
@@ -25,52 +25,7 @@ _ACTIVATIONS: Mapping[str, Callable[[tf.Tensor], tf.Tensor]] = {
 }
 
 
-# ---- Weights ----------------------------------------------------------------
-
-
-class Float32:
-    """Keeps weights as they are.
-
-    Attributes:
-        variables: All that are kept, for a module to track.
-    """
-
-    def __init__(self):
-        self.variables: list[tf.Variable] = []
-
-    def keep(self, values: np.ndarray) -> tf.Variable:
-        """Keeps anything: biases, scales, small tables."""
-        variable = tf.Variable(values, trainable=False)
-        self.variables.append(variable)
-        return variable
-
-    def kernel(self, values: np.ndarray) -> Callable[[tf.Tensor], tf.Tensor]:
-        """Returns the function from rows [X, in] to their products [X, out]."""
-        kernel = self.keep(values)
-        return lambda rows: tf.matmul(rows, kernel)
-
-    def table(self, values: np.ndarray) -> "Table":
-        """Keeps vectors that are looked up, [V, D]."""
-        return Table(self.keep(values))
-
-
-class Table:
-    """Vectors by their numbers."""
-
-    def __init__(self, vectors: tf.Variable):
-        self._vectors = vectors
-
-    def rows(self, ids: tf.Tensor) -> tf.Tensor:  # [X]
-        """Returns the vectors of `ids`, [X, D]."""
-        return tf.gather(self._vectors, ids)
-
-    def all(self) -> tf.Tensor:
-        """Returns all vectors, [V, D]."""
-        return tf.convert_to_tensor(self._vectors)
-
-
-# What keeps weights.
-Weights = Float32 | quantized.Int8
+# ---- Products and norms ------------------------------------------------------
 
 
 class _Dense:
@@ -78,7 +33,7 @@ class _Dense:
 
     def __init__(
         self,
-        weights: Weights,
+        weights: kept_weights.Weights,
         *dense: Any,
         scales: tuple[float, ...] = (),
     ):
@@ -93,7 +48,7 @@ class _Dense:
 
 
 class _Norm:
-    def __init__(self, weights: Weights, norm: Any):
+    def __init__(self, weights: kept_weights.Weights, norm: Any):
         self._gamma = weights.keep(_array(norm.gamma))
         self._beta = weights.keep(_array(norm.beta))
         self._epsilon = norm.epsilon
@@ -172,17 +127,26 @@ class Tokens(Everything):
 
 
 class Embeddings:
-    """The sum of three tables' vectors, normalized."""
+    """The sum of the tables' vectors, normalized."""
 
-    def __init__(self, weights: Weights, embeddings: modeling.Embeddings):
+    def __init__(
+        self,
+        weights: kept_weights.Weights,
+        embeddings: modeling.Embeddings,
+        mapping: Any = None,
+    ):
         self._words = weights.table(_array(embeddings.word_embeddings))
-        self._types = weights.keep(_array(embeddings.token_type_embeddings))
+        self._types: tf.Variable | None = None
+        if embeddings.config.type_vocab_size:
+            types = _array(embeddings.token_type_embeddings)
+            self._types = weights.keep(types)
         self._positions = weights.keep(_array(embeddings.position_embeddings))
         self._norm = _Norm(weights, embeddings.norm)
+        self._mapping = mapping and _Dense(weights, mapping)
 
     @property
     def word_embeddings(self) -> tf.Tensor:
-        """The vectors of all pieces, [V, D]."""
+        """The vectors of all pieces, [V, E]."""
         return self._words.all()
 
     def __call__(
@@ -191,21 +155,24 @@ class Embeddings:
         """Returns the first layer's input, [X, D]."""
         ids, segments = inputs["input_ids"], inputs["segment_ids"]  # [B, S]
         places = tf.zeros_like(ids) + tf.range(tf.shape(ids)[1])  # [B, S]
-        x = self._words.rows(layout.flat(ids))  # [X, D]
-        x += tf.gather(self._types, layout.flat(segments))
+        x = self._words.rows(layout.flat(ids))  # [X, E]
+        if self._types is not None:
+            x += tf.gather(self._types, layout.flat(segments))
         x += tf.gather(self._positions, layout.flat(places))
-        return self._norm(x)  # [X, D]
+        x = self._norm(x)  # [X, E]
+        return self._mapping(x) if self._mapping else x  # [X, D]
 
 
 class Layer:
     """A transformer layer whose output is read everywhere, or at `positions`.
 
-    Where only R places are read, they are the only ones with queries.
+    Where only R places are read, they are the only ones with queries. A layer
+    that is read everywhere as well, being shared, computes those of all.
     """
 
     def __init__(
         self,
-        weights: Weights,
+        weights: kept_weights.Weights,
         config: modeling.BertConfig,
         layer: Any,
         reads_all: bool,
@@ -236,15 +203,19 @@ class Layer:
         positions: tf.Tensor | None,  # [B, R]
     ) -> tf.Tensor:
         """Returns [X, D] or, of `positions`, [B * R, D]."""
-        found = self._split_heads(layout.rows(self._inputs(x)))
-        if self._query is None:
-            q, k, v = found  # each [B, N, S, H]
+        *queries, k, v = self._split_heads(layout.rows(self._inputs(x)))
+        q = queries[0] if queries else None  # each [B, N, S, H]
+        if positions is None:
             context = layout.joined(_attend(q, k, v, mask))  # [X, D]
         else:
-            k, v = found
             x = layout.at(x, positions)  # [B * R, D]
-            shape = [*tf.unstack(tf.shape(positions)), x.shape[-1]]
-            (q,) = self._split_heads(tf.reshape(self._query(x), shape))
+            if self._query is None:
+                own = tf.transpose(q, [0, 2, 1, 3])  # [B, S, N, H]
+                own = tf.gather(own, positions, batch_dims=1)  # [B, R, N, H]
+                q = tf.transpose(own, [0, 2, 1, 3])  # [B, N, R, H]
+            else:
+                shape = [*tf.unstack(tf.shape(positions)), x.shape[-1]]
+                (q,) = self._split_heads(tf.reshape(self._query(x), shape))
             context = _attend(q, k, v, mask)  # [B, R, D]
             context = tf.reshape(context, [-1, x.shape[-1]])  # [B * R, D]
         x = self._norm(x + self._output(context))
@@ -273,7 +244,7 @@ class Pooler:
 
     def __init__(
         self,
-        weights: Weights,
+        weights: kept_weights.Weights,
         config: modeling.BertConfig,
         pooler: modeling.Pooler,
     ):

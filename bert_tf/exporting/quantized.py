@@ -8,8 +8,9 @@ numbers.
 Shapes: I inputs, O outputs, V rows of a table, D values of a row.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
+
+from bert_tf.exporting import kept_weights
 
 import numpy as np
 import tensorflow as tf
@@ -83,29 +84,14 @@ class Table:
         return tf.cast(self._table.values, tf.float32) * self._table.scales
 
 
-class Int8:
-    """Keeps kernels and tables as int8, and all else as it is.
+class Int8(kept_weights.Weights):
+    """Keeps kernels and tables as int8, and all else as it is."""
 
-    Attributes:
-        variables: All that are kept, for a module to track.
-    """
-
-    def __init__(self):
-        self.variables: list[tf.Variable] = []
-
-    def keep(self, values: np.ndarray) -> tf.Variable:
-        """Keeps anything as it is: biases, scales, small tables."""
-        variable = tf.Variable(values, trainable=False)
-        self.variables.append(variable)
-        return variable
-
-    def kernel(self, values: np.ndarray) -> Callable[[tf.Tensor], tf.Tensor]:
-        """Returns the function from rows [X, I] to their products [X, O]."""
+    def kernel(self, values):
         kernel = self._kept(columns(values))
         return lambda rows: product(rows, kernel)
 
-    def table(self, values: np.ndarray) -> Table:
-        """Keeps vectors that are looked up, [V, D]."""
+    def table(self, values):
         return Table(self._kept(rows(values)))
 
     def _kept(self, found: Quantized) -> Quantized:

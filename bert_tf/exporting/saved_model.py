@@ -302,7 +302,7 @@ def asset_texts(
 ) -> dict[str, str]:
     """Returns name -> text of the files that go into the SavedModel."""
     texts = {
-        **vocabulary.files,
+        **{name: data.decode() for name, data in vocabulary.files.items()},
         "bert_config.json": config.to_json(),
         "export.json": json.dumps(description, indent=2) + "\n",
     }

@@ -1,13 +1,15 @@
 """The files that tell TensorFlow Serving what to serve and how to batch.
 
 models.config lists models, and which versions of each: `stable`, perhaps
-`canary`, and the newest. batching.config says how requests that come at one
-time are answered together.
+`canary`, and the newest; version_labels.py changes which. batching.config says
+how requests that come at one time are answered together.
 """
 
+import contextlib
 import os
 import shlex
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from bert_tf import extras, files
@@ -100,10 +102,7 @@ def add(folder: str, model: str, version: int) -> str:
     Returns:
         The label, "" if all are in use.
     """
-    from google.protobuf import text_format
-
-    with _alone(folder):
-        config = read(folder)
+    with changing(folder) as config:
         entry = _entry(config, model)
         labels = entry.version_labels
         label = next((x for x in LABELS if x not in labels), "")
@@ -111,12 +110,26 @@ def add(folder: str, model: str, version: int) -> str:
             labels[label] = version
         policy = entry.model_version_policy.specific
         policy.versions[:] = sorted({*labels.values(), version})
-        text = text_format.MessageToString(config)
-        files.write_text(os.path.join(folder, MODELS), text)
         path = os.path.join(folder, BATCHING)
         if not file_systems.of(path).exists(path):
             files.write_text(path, BATCHING_TEXT)
     return label
+
+
+@contextlib.contextmanager
+def changing(folder: str) -> Iterator[Any]:
+    """Yields what `read` returns, to change; it is written when that is done.
+
+    Whole or not at all, and by one process at a time.
+    """
+    check_package()
+    from google.protobuf import text_format
+
+    with _alone(folder):
+        config = read(folder)
+        yield config
+        text = text_format.MessageToString(config)
+        files.write_text(os.path.join(folder, MODELS), text)
 
 
 def _entry(config: Any, model: str) -> Any:

@@ -90,6 +90,12 @@ def as_batch(
         inputs,
     )
     words, types = config.vocab_size, config.type_vocab_size
+    if not types:
+        return within(
+            f"input_ids must be from 0 to {words - 1}, input_mask 0 or 1.",
+            inputs,
+            {"input_ids": words, "input_mask": 2},
+        )
     return within(
         f"input_ids must be from 0 to {words - 1}, input_mask 0 or 1, and "
         f"segment_ids from 0 to {types - 1}.",

@@ -1,6 +1,7 @@
 """The paths that the server answers: TensorFlow Serving's, and its own."""
 
 import asyncio
+import functools
 import importlib.resources
 import json
 import logging
@@ -134,22 +135,23 @@ class Application:
         asked = _ASKED.fullmatch(path) if request.method == "POST" else None
         if asked:
             name, version, label, method = asked.groups()
-            model = self._find(name, label)
-            return await self._counted(
-                model, method.lower(), _number(version), request
-            )
+            model = self._find(name)
+            find = functools.partial(_asked_for, model, version, label)
+            find()  # Refuses at once what there is not.
+            return await self._counted(model, method.lower(), find, request)
         told = _TOLD.fullmatch(path) if request.method == "GET" else None
         if not told:
             raise Refusal(f"Malformed request: {request.method} {request.path}")
         name, version, label, resource = told.groups()
         if not name:
             raise Refusal("Missing model name in request.")
-        model = self._find(name, label)
+        model = self._find(name)
+        number = _asked_for(model, version, label)
         if resource:
-            return _json(json.dumps(_metadata(model, _number(version))))
-        return _json(json.dumps(model.status(_number(version))))
+            return _json(json.dumps(_metadata(model, number)))
+        return _json(json.dumps(model.status(number)))
 
-    def _find(self, name: str, label: str | None) -> models.Model:
+    def _find(self, name: str) -> models.Model:
         name = urllib.parse.unquote(name)
         if name not in self._models:
             raise Refusal(
@@ -157,23 +159,20 @@ class Application:
                 f"{', '.join(self._models)}.",
                 404,
             )
-        if label is not None:
-            label = urllib.parse.unquote(label)
-            raise Refusal(f"Unrecognized servable version label: {label}")
         return self._models[name]
 
     async def _counted(
         self,
         model: models.Model,
         method: str,
-        version: int | None,
+        find: Callable[[], int | None],
         request: web.Request,
     ) -> web.Response:
-        """Answers a request to a model, and counts it."""
+        """Answers a request to a model's version, and counts it."""
         start, status = time.perf_counter(), 499  # where the client goes
         try:
             response = await self._guard(
-                request, lambda _: self._answer(model, method, version, request)
+                request, lambda _: self._answer(model, method, find, request)
             )
             status = response.status
             # Always a plain one here: none is streamed.
@@ -187,7 +186,7 @@ class Application:
         self,
         model: models.Model,
         method: str,
-        version: int | None,
+        find: Callable[[], int | None],
         request: web.Request,
     ) -> web.Response:
         try:
@@ -199,7 +198,8 @@ class Application:
         except ConnectionError:
             raise Refusal("The client has gone", 499) from None
         read, write = _FORMATS[method]
-        with model.using(version) as servable:
+        # A label may have gone to another version while the body came.
+        with model.using(find()) as servable:
             asked = await _beside(
                 len(body) > _SMALL, read, body, servable.signatures
             )
@@ -232,6 +232,14 @@ async def _beside(is_long: bool, function: Callable, *arguments: Any) -> Any:
     if is_long:
         return await asyncio.to_thread(function, *arguments)
     return function(*arguments)
+
+
+def _asked_for(
+    model: models.Model, version: str | None, label: str | None
+) -> int | None:
+    if label is not None:
+        return model.labelled(urllib.parse.unquote(label))
+    return _number(version)
 
 
 def _number(version: str | None) -> int | None:

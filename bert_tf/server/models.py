@@ -1,8 +1,9 @@
-"""The models that are served: where they lie, and which version answers.
+"""The models that are served: where they lie, and which versions answer.
 
 A model is a folder of numbered versions, as TensorFlow Serving has them, of
-which the newest answers; or a SavedModel. The folder is looked at again and
-again: a new version is loaded and warm before it takes over.
+which the newest answers, or those that a models.config lists; or a SavedModel.
+The folder is looked at again and again: a new version is loaded and warm before
+it takes over.
 """
 
 import asyncio
@@ -11,10 +12,11 @@ import contextlib
 import dataclasses
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bert_tf.errors import InputError
-from bert_tf.server import batching, servables
+from bert_tf.exporting import version_labels
+from bert_tf.server import batching, constant_kernels, servables
 from bert_tf.server import signatures as signature_defs
 from bert_tf.server.refusals import Refusal
 
@@ -26,16 +28,28 @@ _OLD_STATES = 10  # Versions that are gone and still told of.
 _LOADING, _AVAILABLE = "LOADING", "AVAILABLE"
 _UNLOADING, _END = "UNLOADING", "END"
 
+# What has a meaning of its own in a path of a URL.
+_NOT_IN_NAMES = frozenset("/:?#%")
+
 # Model, rows.
 OnBatch = Callable[[str, int], None]
 
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where a model lies, and what clients call it."""
+    """Where a model lies, and what clients call it.
+
+    Attributes:
+        name: In paths of URLs.
+        path: Of the folder.
+        versions: Those that answer; None for the newest alone.
+        labels: What else they are called: label -> version.
+    """
 
     name: str
     path: str
+    versions: tuple[int, ...] | None = None
+    labels: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 def parse_places(given: Sequence[str]) -> list[Place]:
@@ -53,7 +67,7 @@ def parse_places(given: Sequence[str]) -> list[Place]:
         if not name:
             above, name = os.path.split(os.path.abspath(path))
             name = os.path.basename(above) if name.isdigit() else name
-        if not path or not name or set(name) & set("/:?#%"):
+        if not path or not name or set(name) & _NOT_IN_NAMES:
             raise InputError(
                 "--model must be paths of models, or name=path, with commas "
                 f"between; a name has none of / : ? # %. Received: model={text}"
@@ -68,6 +82,21 @@ def parse_places(given: Sequence[str]) -> list[Place]:
                 f"{','.join(given)}"
             )
     return places
+
+
+def read_places(folder: str) -> list[Place]:
+    """Returns where the models of a folder's models.config lie.
+
+    It raises InputError if there is none, or it says what is not known here.
+    """
+    served = version_labels.read(folder)
+    for each in served:
+        if set(each.name) & _NOT_IN_NAMES:
+            raise InputError(
+                f"{version_labels.path_in(folder)}: a name has none of "
+                f"/ : ? # %. Received: name={each.name}"
+            )
+    return [Place(x.name, x.path, x.versions, x.labels) for x in served]
 
 
 def find_versions(path: str) -> dict[int, str]:
@@ -100,7 +129,11 @@ def _contents(path: str) -> tuple:
 
 
 class Model:
-    """A model: its versions, one of which answers."""
+    """A model: its versions, of which one or several answer.
+
+    Attributes:
+        place: What is to answer: see `update`.
+    """
 
     def __init__(
         self,
@@ -111,9 +144,11 @@ class Model:
         """Loads nothing yet: see `update`."""
         self.name = place.name
         self.path = place.path
+        self.place = place
         self._limits = limits
         self._on_batch = on_batch
-        self._current: servables.Servable | None = None
+        self._loaded: dict[int, servables.Servable] = {}
+        self._labels: dict[str, int] = {}  # Of those that are loaded.
         self._unloading: set[asyncio.Task] = set()
         self._failed: dict[int, tuple] = {}  # Version -> its files then.
         # Version -> state, and what is wrong with it.
@@ -122,36 +157,84 @@ class Model:
     @property
     def waiting(self) -> int:
         """Requests that wait or are under way."""
-        return self._current.waiting if self._current else 0
+        return sum(servable.waiting for servable in self._loaded.values())
 
     # ---- Versions -----------------------------------------------------------
 
     async def update(self) -> None:
-        """Loads the newest version that can be, unless it answers already."""
+        """Loads what is to answer, then lets go of what is not.
+
+        That is what `place` lists, or the newest version that can be loaded.
+        While a version that is listed can't be, the others stay.
+        """
+        place = self.place
         found = await asyncio.to_thread(find_versions, self.path)
-        for version, path in found.items():
-            if self._current and self._current.version == version:
-                return
-            if await self._load(version, path):
-                return
-        if self._current:
-            return
-        if not found:
+        listed = place.versions
+        wanted = list(found) if listed is None else sorted(listed)[::-1]
+        answering: set[int] = set()
+        problems: dict[int, Exception] = {}
+        for version in wanted:
+            if version not in self._loaded:
+                await self._load(version, found.get(version), problems)
+            if version in self._loaded:
+                answering.add(version)
+                if listed is None:
+                    break
+        self._log(problems)
+        self._labels = {
+            label: version if version in answering else self._labels[label]
+            for label, version in place.labels.items()
+            if version in answering or label in self._labels
+        }
+        if answering and (listed is None or len(answering) == len(wanted)):
+            for version in self._loaded.keys() - answering:
+                self._let_go(version)
+        if not self._loaded:
+            self._refuse(wanted)
+
+    def _refuse(self, wanted: Sequence[int]) -> None:
+        """Raises InputError: nothing can answer."""
+        if not wanted:
             raise InputError(
                 "A model must be a SavedModel, or a folder of SavedModels in "
                 "folders called 1, 2 and so on: write one with "
                 f"export_saved_model.py. Received: model={self.path}"
             )
-        _, why = self._states[max(found)]
+        _, why = self._states[max(wanted)]
         raise InputError(f"No version of {self.name} can be loaded: {why}")
 
-    async def _load(self, version: int, path: str) -> bool:
-        """Loads a version in place of the current one; False if it can't be."""
-        contents = await asyncio.to_thread(_contents, path)
+    def _log(self, problems: Mapping[int, Exception]) -> None:
+        """Tells which versions can't be loaded, if that is no error by itself.
+
+        It is where no other one answers.
+        """
+        for version, error in problems.items():
+            is_foreseen = isinstance(error, (InputError, tf.errors.OpError))
+            if is_foreseen and not self._loaded:
+                continue
+            _LOG.error(
+                "Version %d of %s can't be loaded: %s",
+                version,
+                self.name,
+                error,
+                exc_info=None if is_foreseen else error,
+            )
+
+    async def _load(
+        self, version: int, path: str | None, problems: dict[int, Exception]
+    ) -> None:
+        """Loads a version, or adds what is wrong with it to the problems."""
+        contents = await asyncio.to_thread(_contents, path) if path else ()
         if self._failed.get(version) == contents:
-            return False  # Nobody has mended it.
+            return  # Nobody has mended it.
         self._states[version] = (_LOADING, "")
         try:
+            if not path:
+                raise InputError(
+                    "a version is a folder with a SavedModel, and there is "
+                    f"none. Received: {os.path.join(self.path, str(version))}"
+                )
+            await asyncio.to_thread(constant_kernels.check, path)
             loaded = await asyncio.to_thread(
                 servables.Servable,
                 path,
@@ -162,24 +245,18 @@ class Model:
         except Exception as error:
             self._failed[version] = contents
             self._states[version] = (_END, str(error))
-            is_foreseen = isinstance(error, (InputError, tf.errors.OpError))
-            _LOG.error(
-                "Version %d of %s can't be loaded: %s",
-                version,
-                self.name,
-                error,
-                exc_info=None if is_foreseen else error,
-            )
-            return False
+            problems[version] = error
+            return
         self._failed.pop(version, None)
         self._states[version] = (_AVAILABLE, "")
-        old, self._current = self._current, loaded
+        self._loaded[version] = loaded
         _LOG.info("Serving version %d of %s.", version, self.name)
-        if old:
-            task = asyncio.create_task(self._unload(old))
-            self._unloading.add(task)
-            task.add_done_callback(self._unloading.discard)
-        return True
+
+    def _let_go(self, version: int) -> None:
+        """Gives a version no more requests, and starts to unload it."""
+        task = asyncio.create_task(self._unload(self._loaded.pop(version)))
+        self._unloading.add(task)
+        task.add_done_callback(self._unloading.discard)
 
     async def _unload(self, old: servables.Servable) -> None:
         """Lets go of a version when nobody uses it any more."""
@@ -194,21 +271,21 @@ class Model:
 
     async def close(self) -> None:
         """Answers what waits, then lets go of all versions."""
-        current, self._current = self._current, None
-        if current:
-            await self._unload(current)
+        for version in list(self._loaded):
+            self._let_go(version)
         await asyncio.gather(*self._unloading)
 
     # ---- Requests -----------------------------------------------------------
 
     @contextlib.contextmanager
     def using(self, version: int | None) -> Iterator[servables.Servable]:
-        """Holds a version while it is used, by default the one that answers.
+        """Holds a version while it is used, by default the newest of them.
 
         It raises Refusal if that is not there.
         """
-        current = self._current
-        if current is None or version not in (None, current.version):
+        newest = max(self._loaded, default=0)
+        current = self._loaded.get(newest if version is None else version)
+        if current is None:
             which = f"Latest({self.name})"
             if version is not None:
                 which = f"Specific({self.name}, {version})"
@@ -218,6 +295,12 @@ class Model:
             yield current
         finally:
             current.users -= 1
+
+    def labelled(self, label: str) -> int:
+        """Returns the version that a label is of; raises Refusal if none is."""
+        if label not in self._labels:
+            raise Refusal(f"Unrecognized servable version label: {label}")
+        return self._labels[label]
 
     def status(self, version: int | None) -> dict:
         """Returns what TensorFlow Serving's status says of versions."""

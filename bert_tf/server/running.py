@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import logging
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from bert_tf.errors import InputError
 from bert_tf.server import application, batching, metrics, models
@@ -45,6 +45,7 @@ def run(
     places: Sequence[models.Place],
     settings: Settings,
     started: Callable[[str], None],
+    reread: Callable[[], Sequence[models.Place]] | None = None,
 ) -> None:
     """Serves models until SIGTERM or SIGINT; then answers what is under way.
 
@@ -52,17 +53,20 @@ def run(
         places: The models.
         settings: How.
         started: Gets the server's address when it answers.
+        reread: Returns the places as they are said to be now, if that may
+            change: other versions and labels are served then.
 
     Raises:
         InputError: a model can't be loaded, or the port is taken.
     """
-    asyncio.run(_run(places, settings, started))
+    asyncio.run(_run(places, settings, started, reread))
 
 
 async def _run(
     places: Sequence[models.Place],
     settings: Settings,
     started: Callable[[str], None],
+    reread: Callable[[], Sequence[models.Place]] | None,
 ) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -97,6 +101,9 @@ async def _run(
                 asyncio.create_task(_poll(model, settings.poll_seconds))
                 for model in served.values()
             ]
+        if settings.poll_seconds and reread:
+            following = _follow(reread, served, settings.poll_seconds)
+            polls.append(asyncio.create_task(following))
         await stop.wait()
         _LOG.info("Stopping: what is under way is answered first.")
         app.is_stopping = True
@@ -138,6 +145,43 @@ async def _poll(model: models.Model, seconds: float) -> None:
         except Exception:
             # Such as a bucket that can't be reached now.
             _LOG.exception("Looking for versions of %s failed", model.name)
+
+
+async def _follow(
+    reread: Callable[[], Sequence[models.Place]],
+    served: Mapping[str, models.Model],
+    seconds: float,
+) -> None:
+    """Lets models serve what is said now; which models there are stays."""
+    told = ""
+    while True:
+        await asyncio.sleep(seconds)
+        problem = ""
+        try:
+            places = {x.name: x for x in await asyncio.to_thread(reread)}
+        except Exception as error:
+            is_foreseen = isinstance(error, InputError)
+            _log_once(told, str(error), None if is_foreseen else error)
+            told = str(error)
+            continue
+        known = {name: model.path for name, model in served.items()}
+        if {name: place.path for name, place in places.items()} != known:
+            problem = (
+                "Other models, or folders of models, are listed than are "
+                "served: that needs a start of the server."
+            )
+        _log_once(told, problem)
+        told = problem
+        for name, place in places.items():
+            if known.get(name) == place.path:
+                served[name].place = place
+
+
+def _log_once(
+    told: str, problem: str, error: BaseException | None = None
+) -> None:
+    if problem and problem != told:
+        _LOG.error("models.config is not followed: %s", problem, exc_info=error)
 
 
 class _AccessLog(AbstractAccessLogger):

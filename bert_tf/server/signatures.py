@@ -11,6 +11,7 @@ from bert_tf.server.refusals import Refusal
 import numpy as np
 import tensorflow as tf
 from google.protobuf import json_format, message
+from tensorflow.core.framework import graph_pb2
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 SAVED_MODEL = "saved_model.pb"
@@ -144,6 +145,15 @@ class Signatures:
 
 def read(path: str) -> Signatures:
     """Reads the signatures of a SavedModel; InputError if it can't be read."""
+    return Signatures(_read(path).signature_def)
+
+
+def read_graph(path: str) -> graph_pb2.GraphDef:
+    """Reads the graph of a SavedModel; InputError if it can't be read."""
+    return _read(path).graph_def
+
+
+def _read(path: str) -> meta_graph_pb2.MetaGraphDef:
     file = os.path.join(path, SAVED_MODEL)
     model = saved_model_pb2.SavedModel()
     try:
@@ -155,12 +165,12 @@ def read(path: str) -> Signatures:
             f"{SAVED_MODEL} can't be read. Export it again."
         ) from None
     graphs = [x for x in model.meta_graphs if "serve" in x.meta_info_def.tags]
-    if not graphs or not graphs[0].signature_def:
+    if not graphs or not set(graphs[0].signature_def) - {_INITIALIZER}:
         raise InputError(
             "A SavedModel must have signatures to be served: export it by "
             f"export_saved_model.py. Received: {path}"
         )
-    return Signatures(graphs[0].signature_def)
+    return graphs[0]
 
 
 def _signature(name: str, definition: meta_graph_pb2.SignatureDef) -> Signature:

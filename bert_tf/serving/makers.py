@@ -76,8 +76,8 @@ def _restored(
     is_int8 = settings.weights == "int8"
     return inference.of(
         model,
-        every_layer=settings.choice.name != "last",
         weights=quantized.Int8() if is_int8 else None,
+        **features_model.reads(settings.choice, settings.unit),
     )
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 
 from bert_tf import heads, modeling
+from bert_tf.encoders import distilbert, families, roberta
 from bert_tf.exporting import inference, inference_layers
 
 import numpy as np
@@ -41,14 +42,38 @@ def batch(lengths, seed=0):
     }
 
 
-def encoder(**changes):
+def encoder(kind=modeling.BertConfig, **changes):
     tf.keras.utils.set_random_seed(1)
-    bert = modeling.Bert(dataclasses.replace(CONFIG, **changes))
+    bert = families.make(kind(**dataclasses.asdict(CONFIG) | changes))
     for variable in bert.variables:  # Biases and norms are not 0 and 1.
         if len(variable.shape) == 1:
             noise = tf.random.stateless_normal(variable.shape, [2, 3])
             variable.assign_add(0.3 * noise)
     return bert
+
+
+@pytest.mark.parametrize(
+    "kind, changes",
+    [
+        (roberta.RobertaConfig, {"type_vocab_size": 1}),
+        (
+            distilbert.DistilBertConfig,
+            {"type_vocab_size": 0, "pooler_act": "relu"},
+        ),
+    ],
+)
+def test_encoders_that_compute_as_bert(kind, changes):
+    bert = encoder(kind, hidden_act="gelu_erf", **changes)
+    inputs = batch([40, 3, 17])
+    if changes["type_vocab_size"]:
+        inputs["segment_ids"] = tf.zeros_like(inputs["input_ids"])
+    for head in (heads.BertClassifier(bert, 3), heads.BertTagger(bert, 3)):
+        served = inference.of(head)
+        assert isinstance(served, inference.Model)
+        found, expected = call(served, inputs), call(head, inputs)
+        if head.reads_all:
+            found, expected = (at_tokens(x, inputs) for x in (found, expected))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,10 @@
 """Every head for every runtime, against its SavedModel."""
 
 import dataclasses
+import functools
 import json
 import os
+import shutil
 
 import bert_tf
 from bert_tf import modeling
@@ -44,53 +46,82 @@ def head(request):
     return request.param
 
 
-@pytest.fixture(scope="module")
-def run(head, shared_data, tmp_path_factory):
-    """The run of a tiny model with a real vocabulary."""
-    text = (shared_data / "vocab" / "bert_uncased.txt").read_text("utf-8")
-    vocab = text.removesuffix("\n").split("\n")
-    config = saved_models.config(vocab, max_position_embeddings=64)
-    tf.keras.utils.set_random_seed(1)
-    return runs.write_run(
-        tmp_path_factory.mktemp("runs") / head,
-        real.MODELS[head](modeling.Bert(config)),
-        vocab,
-        config,
-        *("--max_seq_length=48", "--doc_stride=16", "--max_query_length=12"),
-        "--text_b_column=b",
-        labels=_LABELS if head in ("classification", "tagging") else (),
-    )
+class Made:
+    """What tests share: each model is made, and each is written, once."""
+
+    def __init__(self, shared_data, folder):
+        self._data = shared_data
+        self._folder = folder
+        self.model = functools.cache(self._model)
+        self.asked = functools.cache(self._asked)
+        self._written_once = functools.cache(self._write)
+        self.answers = functools.cache(self._answers)
+
+    def _model(self, head):
+        """A tiny model with a real vocabulary, of its run."""
+        text = (self._data / "vocab" / "bert_uncased.txt").read_text("utf-8")
+        vocab = text.removesuffix("\n").split("\n")
+        config = saved_models.config(vocab, max_position_embeddings=64)
+        tf.keras.utils.set_random_seed(1)
+        run = runs.write_run(
+            self._folder / f"run_{head}",
+            real.MODELS[head](modeling.Bert(config)),
+            vocab,
+            config,
+            *("--max_seq_length=48", "--doc_stride=16"),
+            *("--max_query_length=12", "--text_b_column=b"),
+            labels=_LABELS if head in ("classification", "tagging") else (),
+        )
+        return bert_tf.load(run)
+
+    def _asked(self, head):
+        """Real texts as the model takes them."""
+        lines = real.real_lines(self._data, head)[:_ROWS]
+        rows = [tuple(line.split("\t")) for line in lines]
+        if head == "multiple_choice":
+            return [(prompt, choices) for prompt, *choices in rows]
+        return rows
+
+    def written(self, head, export_format="saved_model", weights="float32"):
+        """The model's folder, for a runtime."""
+        return self._written_once(head, export_format, weights)
+
+    def _write(self, head, export_format, weights):
+        path = self._folder / "written" / head / export_format / weights
+        path.parent.mkdir(parents=True, exist_ok=True)
+        model = self.model(head)
+        bert_tf.export(model, path, format=export_format, weights=weights)
+        return path
+
+    def _answers(self, head):
+        """What the SavedModel answers."""
+        return bert_tf.load(self.written(head))(self.asked(head))
 
 
 @pytest.fixture(scope="module")
-def model(run):
-    return bert_tf.load(run)
+def made(shared_data, tmp_path_factory):
+    return Made(shared_data, tmp_path_factory.mktemp("made"))
 
 
-@pytest.fixture(scope="module")
-def asked(head, shared_data):
-    """Real texts as the model takes them."""
-    lines = real.real_lines(shared_data, head)[:_ROWS]
-    rows = [tuple(line.split("\t")) for line in lines]
-    if head == "multiple_choice":
-        return [(prompt, choices) for prompt, *choices in rows]
-    return rows
+@pytest.fixture
+def model(made, head):
+    return made.model(head)
 
 
-@pytest.fixture(scope="module")
-def answers(model, asked, tmp_path_factory):
-    """What the SavedModel answers."""
-    path = tmp_path_factory.mktemp("saved") / "1"
-    bert_tf.export(model, path)
-    return bert_tf.load(path)(asked)
+@pytest.fixture
+def asked(made, head):
+    return made.asked(head)
 
 
-@pytest.fixture(scope="module")
-def exported(export_format, model, tmp_path_factory):
+@pytest.fixture
+def answers(made, head):
+    return made.answers(head)
+
+
+@pytest.fixture
+def exported(made, head, export_format):
     """The model for a runtime."""
-    path = tmp_path_factory.mktemp("exported") / "1"
-    bert_tf.export(model, path, format=export_format)
-    return path
+    return made.written(head, export_format)
 
 
 def _same(found, expected, where=""):
@@ -130,7 +161,7 @@ def test_answers_are_those_of_the_saved_model(
 def test_ids_of_any_batch_and_length(exported, model, head):
     description = json.loads((exported / "export.json").read_text())
     assert description["weights"] == "float32"
-    made = model._made
+    serve = model._made.signatures["serve_ids"]
     compute = runtimes.open_folder(str(exported), description, threads=1)
     for rows, length in [(1, 3), (5, 16), (2, 9), (0, 4)]:
         inputs = saved_models.some_ids(rows, length, 1000)
@@ -140,7 +171,7 @@ def test_ids_of_any_batch_and_length(exported, model, head):
             inputs["masked_lm_positions"] = np.ones([rows, 2], np.int32)
         assert set(inputs) == set(description["inputs"])
         inputs = {name: tf.constant(x) for name, x in inputs.items()}
-        expected = made.signatures["serve_ids"](**inputs)
+        expected = serve(**inputs)
         found = compute(inputs)
         assert set(found) == {
             name for name, x in expected.items() if x.dtype != tf.string
@@ -154,10 +185,9 @@ def test_ids_of_any_batch_and_length(exported, model, head):
 
 @pytest.mark.slow
 def test_int8_answers_and_is_smaller(
-    export_format, exported, model, head, asked, answers, tmp_path
+    made, export_format, exported, head, asked, answers
 ):
-    path = tmp_path / "int8"
-    bert_tf.export(model, path, format=export_format, weights="int8")
+    path = made.written(head, export_format, "int8")
     name = runtimes.RUNTIMES[export_format].file
     sizes = [(folder / name).stat().st_size for folder in (path, exported)]
     # Most of this model is its table of words, with 16 values in a row.
@@ -170,11 +200,10 @@ def test_int8_answers_and_is_smaller(
         assert np.mean([a["label"] == b["label"] for a, b in pairs]) > 0.7
 
 
-def test_int8_in_a_saved_model(model, head, asked, answers, tmp_path):
+def test_int8_in_a_saved_model(made, head, asked, answers):
     sizes = {}
     for weights in ("float32", "int8"):
-        path = tmp_path / weights
-        bert_tf.export(model, path, weights=weights)
+        path = made.written(head, weights=weights)
         parts = (path / "variables").iterdir()
         sizes[weights] = sum(part.stat().st_size for part in parts)
     # A scale for 16 values of a row, where real models have hundreds.
@@ -230,9 +259,9 @@ def small(tmp_path_factory):
     return bert_tf.load(_classifier(tmp_path_factory.mktemp("small") / "run"))
 
 
-def test_damaged_files(export_format, small, tmp_path):
+def test_damaged_files(made, export_format, tmp_path):
     path = tmp_path / "1"
-    bert_tf.export(small, path, format=export_format)
+    shutil.copytree(made.written("classification", export_format), path)
     file = path / runtimes.RUNTIMES[export_format].file
     file.write_bytes(b"not a model")
     with pytest.raises(InputError, match="is damaged, or not all there"):
@@ -242,10 +271,10 @@ def test_damaged_files(export_format, small, tmp_path):
         bert_tf.load(path)
 
 
-def test_nothing_is_overwritten_unasked(small, tmp_path):
+def test_nothing_is_overwritten_unasked(made, small, tmp_path):
     _needs("litert")
     path = tmp_path / "1"
-    bert_tf.export(small, path, format="litert")
+    shutil.copytree(made.written("classification", "litert"), path)
     before = (path / "model.tflite").stat().st_mtime_ns
     with pytest.raises(InputError, match="new folder"):
         bert_tf.export(small, path, format="litert")
@@ -261,13 +290,13 @@ def test_int8_of_a_head_that_keeps_floats(small, tmp_path):
     assert not (tmp_path / "1").exists()
 
 
-def test_int8_needs_core_ops_only(small, tmp_path):
-    bert_tf.export(small, tmp_path / "1", weights="int8")
-    lines = ["what a film", "bad, bad"]
-    rows = saved_models.serve_elsewhere(tmp_path, tmp_path / "1", text_a=lines)
-    assert rows["label"] == [
-        x["label"] for x in bert_tf.load(tmp_path / "1")(lines)
-    ]
+def test_int8_needs_core_ops_only(made, tmp_path):
+    path = made.written("classification", weights="int8")
+    lines, none = ["what a film", "bad, bad"], ["", ""]
+    rows = saved_models.serve_elsewhere(
+        tmp_path, path, text_a=lines, text_b=none
+    )
+    assert rows["label"] == [x["label"] for x in bert_tf.load(path)(lines)]
 
 
 def test_unknown_formats(small, tmp_path):

@@ -11,7 +11,12 @@ import pathlib
 import re
 from typing import Any
 
-from bert_tf.exporting import saved_model, server_configs, warmup
+from bert_tf.exporting import (
+    saved_model,
+    server_configs,
+    version_labels,
+    warmup,
+)
 from tests import served_models
 from tests.exporting import test_server_configs as configs
 
@@ -166,7 +171,7 @@ def test_batching_config_is_the_one_that_is_written():
     assert text == server_configs.BATCHING_TEXT
 
 
-def test_models_configs_are_what_exports_write_or_move_labels_as_allowed(
+def test_models_configs_are_what_is_written_and_move_labels_as_allowed(
     tmp_path,
 ):
     texts = [x for x in blocks("proto") if "model_config_list" in x]
@@ -182,6 +187,10 @@ def test_models_configs_are_what_exports_write_or_move_labels_as_allowed(
     assert configs.models(tmp_path) == said[0]
     server_configs.add(str(tmp_path), "/models/mrpc", 2)
     assert configs.models(tmp_path)["mrpc"] == said[1]["mrpc"]
+    version_labels.promote(str(tmp_path), "mrpc", stable=2)
+    assert configs.models(tmp_path)["mrpc"] == said[2]["mrpc"]
+    version_labels.roll_back(str(tmp_path), "mrpc")
+    assert configs.models(tmp_path)["mrpc"] == said[3]["mrpc"]
     for before, after in itertools.pairwise(said):
         loaded = before["mrpc"]["model_version_policy"]["specific"]["versions"]
         labels = before["mrpc"]["version_labels"]

@@ -18,26 +18,41 @@ def pairs(tmp_path_factory):
     return folder / "pairs"
 
 
+class _Heads(dict):
+    """Head -> SavedModel, written when it is first asked for."""
+
+    def __init__(self, folder):
+        super().__init__()
+        self._folder = folder
+
+    def __missing__(self, head):
+        path = self[head] = self._folder / head / "1"
+        if head == "tokens":
+            features.save(path, modeling.Bert(test_features.CONFIG))
+        elif head in _RUNS:
+            bert_tf.export(self._load(head), path)
+        else:
+            bert_tf.export(self._load("masked_lm", head), path)
+        return path
+
+    def _load(self, run, head=None):
+        folder = self._folder / f"run_{run}"
+        if not folder.exists():
+            _RUNS[run](folder)
+        return bert_tf.load(folder, head=head)
+
+
+# Heads that have a run of their own; the others are of the pre-trained one.
+_RUNS = {
+    "classification": models.classifier_run,
+    "tagging": models.tagger_run,
+    "span": models.span_run,
+    "multiple_choice": models.choice_run,
+    "masked_lm": models.pretrained,
+}
+
+
 @pytest.fixture(scope="session")
 def heads(tmp_path_factory):
     """Head -> SavedModel, of all heads of raw text but the pairs' above."""
-    folder = tmp_path_factory.mktemp("heads")
-    made = {
-        "classification": models.classifier_run,
-        "tagging": models.tagger_run,
-        "span": models.span_run,
-        "multiple_choice": models.choice_run,
-        "masked_lm": models.pretrained,
-    }
-    found = {}
-    for head, make in made.items():
-        make(folder / f"run_{head}")
-        found[head] = folder / head / "1"
-        bert_tf.export(bert_tf.load(folder / f"run_{head}"), found[head])
-    for head in ("next_sentence", "encoder"):
-        found[head] = folder / head / "1"
-        model = bert_tf.load(folder / "run_masked_lm", head=head)
-        bert_tf.export(model, found[head])
-    found["tokens"] = folder / "tokens" / "1"
-    features.save(found["tokens"], modeling.Bert(test_features.CONFIG))
-    return found
+    return _Heads(tmp_path_factory.mktemp("heads"))

@@ -73,13 +73,18 @@ HEADS = served_models.HEADS
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory):
+def exports():
+    """Head -> its model."""
+    return {name: served_models.export(name) for name in HEADS}
+
+
+@pytest.fixture(scope="module")
+def published(exports, tmp_path_factory):
     """Head -> its first version."""
     folder = tmp_path_factory.mktemp("served")
     paths = {name: folder / name.replace(" ", "_") for name in HEADS}
     for name, path in paths.items():
-        made = served_models.export(name)
-        assert publishing.publish(str(path), made) == 1
+        assert publishing.publish(str(path), exports[name]) == 1
     return {name: path / "1" for name, path in paths.items()}
 
 
@@ -94,14 +99,15 @@ def replayed(published):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HEADS)
-def test_every_signature_is_warmed_up_in_shapes_that_matter(replayed, name):
+def test_every_signature_is_warmed_up_in_shapes_that_matter(
+    exports, replayed, name
+):
     asked: dict[str, list[dict[str, list[int]]]] = {}
     for signature, shapes, answers in replayed[name]:
         asked.setdefault(signature, []).append(shapes)
         (rows,) = {shape[0] for shape in shapes.values()}
         assert answers == [rows]
-    export = served_models.export(name)
-    assert asked.keys() == export.signatures.keys()
+    assert asked.keys() == exports[name].signatures.keys()
     for signature, requests in asked.items():
         rows = [next(iter(shapes.values()))[0] for shapes in requests]
         assert rows == [1, 1, 8], signature

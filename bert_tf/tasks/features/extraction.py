@@ -37,7 +37,7 @@ class Extractor:
 
         `unit` is one of UNITS; `batch_size` counts lines over all replicas.
         """
-        choice.check(model.config.num_hidden_layers)
+        choice.check(model.config.num_blocks)
         distribution.check_batch_size(strategy, "batch_size", batch_size)
         self._strategy = strategy
         self._unit = unit

@@ -62,6 +62,13 @@ class Choice:
         """What to call each of the K vectors."""
         return self.layers if self.name == "layers" else (self.name,)
 
+    @property
+    def reads_last_only(self) -> bool:
+        """Whether no other layer's output is selected than the last one's."""
+        return self.name == "last" or (
+            self.name == "layers" and set(self.layers) == {-1}
+        )
+
     def select(self, outputs: modeling.BertOutputs) -> tf.Tensor:
         """Returns the vectors of all tokens, [B, S, K, D or more]."""
         if self.name == "layers":

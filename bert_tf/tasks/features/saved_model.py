@@ -10,7 +10,7 @@ Shapes: B texts, S sequence length, K layers, D values of a vector.
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from bert_tf import modeling, vocabularies
 from bert_tf.errors import InputError
@@ -25,14 +25,37 @@ import tensorflow as tf
 _Extract = Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]
 
 
+class Reads(TypedDict):
+    """What is read of an encoder, as `inference.of` takes it."""
+
+    every_layer: bool
+    reads_all: bool
+
+
+def reads(choice: feature_layers.Choice, unit: str) -> Reads:
+    """Returns what is read of an encoder.
+
+    Of the last layer the vectors of [CLS] need no other place.
+    """
+    is_last = choice.reads_last_only
+    return {
+        "every_layer": not is_last,
+        "reads_all": not is_last or unit != "cls",
+    }
+
+
 def _extract(
     served: inference.Encoder,
     choice: feature_layers.Choice,
     unit: str,
     normalize: bool,
 ) -> _Extract:
+    reads_all = reads(choice, unit)["reads_all"]
+
     def extract(inputs):
-        found = choice.select(served(inputs))
+        firsts = tf.zeros_like(inputs["input_ids"][:, :1])  # [B, 1]
+        positions = None if reads_all else firsts
+        found = choice.select(served(inputs, positions=positions))
         mask = inputs["input_mask"]
         vectors = feature_layers.pool(found, mask, unit)  # [B, S or 1, K, D]
         if normalize:
@@ -124,7 +147,7 @@ def extractor(
     """
     config = model.config
     saved_model.check_fits(config, vocabulary, max_seq_length)
-    choice.check(config.num_hidden_layers)
+    choice.check(config.num_blocks)
     if unit not in ("token", "cls", "mean"):
         raise InputError(
             "A SavedModel gives vectors of a token, or one of a text: cls or "
@@ -138,7 +161,7 @@ def extractor(
         "unit": unit,
         "normalize": normalize,
     }
-    served = inference.of(model, every_layer=choice.name != "last")
+    served = inference.of(model, **reads(choice, unit))
     return around(
         _extract(served, choice, unit, normalize),
         served.variables,

@@ -3,7 +3,7 @@
 import json
 
 from bert_tf import modeling
-from bert_tf.exporting import saved_model
+from bert_tf.exporting import inference, saved_model
 from bert_tf.tasks.features import layers as feature_layers
 from bert_tf.tasks.features import saved_model as features_model
 from bert_tf.vocabularies import word_pieces
@@ -124,3 +124,63 @@ def test_ids_of_any_batch_and_length(unit, rows, length, model, tmp_path):
     else:
         expected = (expected * mask).sum(1) / mask.sum(1)
     np.testing.assert_allclose(found["vectors"], expected, atol=1e-5)
+
+
+_LAST = [feature_layers.Choice("last"), feature_layers.Choice("layers", (-1,))]
+
+
+@pytest.mark.parametrize("choice", _LAST, ids=lambda choice: choice.name)
+@pytest.mark.parametrize("normalize", [False, True])
+def test_cls_of_the_last_layer(choice, normalize, model, tmp_path):
+    """From texts and from ids, where no other place of the layer is there."""
+    save(tmp_path / "cls", model, "cls", choice, normalize)
+    loaded = tf.saved_model.load(str(tmp_path / "cls"))
+    found = loaded(tf.constant(TEXTS_A), tf.constant(TEXTS_B))
+    _, expected = test_features.extract(
+        model, choice, "cls", normalize=normalize
+    )
+    np.testing.assert_allclose(
+        found["vectors"], np.concatenate(expected), rtol=0, atol=1e-5
+    )
+    for rows, length in ((1, 3), (4, 12), (0, 5)):
+        ids = saved_models.some_ids(rows, length, len(test_features.VOCAB))
+        inputs = {name: tf.constant(x) for name, x in ids.items()}
+        found = loaded.signatures["serve_ids"](**inputs)["vectors"]
+        vectors = model(inputs).sequence.numpy()[:, :1]  # [B, 1, D]
+        if normalize:
+            vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True)
+        assert found.shape == vectors.shape
+        np.testing.assert_allclose(found, vectors, rtol=0, atol=1e-5)
+
+
+def _multiplications(unit, model, rows, length):
+    """Returns how many all matrix products of a batch's graph take."""
+    made = features_model.extractor(
+        model,
+        word_pieces.WordPiece(tuple(test_features.VOCAB), True),
+        test_features.LENGTH,
+        feature_layers.Choice("last"),
+        unit,
+    )
+    ids = [tf.TensorSpec([rows, length], tf.int32)] * 3
+    with inference.computing_padding():
+        traced = tf.function(made.module.serve_ids.python_function, ids)
+        graph = traced.get_concrete_function().graph
+    return sum(
+        np.prod(x.outputs[0].shape) * x.inputs[0].shape[-1]
+        for x in graph.get_operations()
+        if "MatMul" in x.type
+    )
+
+
+def test_cls_of_the_last_layer_takes_fewer_products(model):
+    """By what the layer's queries and all after them take elsewhere."""
+    rows, length = 4, 10
+    size = model.config.hidden_size
+    inner = model.config.intermediate_size
+    # Query, output, feed-forward twice, scores and what they gather.
+    per_place = 2 * size * size + 2 * size * inner + 2 * length * size
+    everywhere, at_cls = (
+        _multiplications(unit, model, rows, length) for unit in ("mean", "cls")
+    )
+    assert everywhere - at_cls == rows * (length - 1) * per_place

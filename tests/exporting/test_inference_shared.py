@@ -1,0 +1,78 @@
+"""The served form of layers that share weights, and their files."""
+
+import dataclasses
+
+from bert_tf import heads
+from bert_tf.checkpoints import formats, names, tf1_files
+from bert_tf.encoders import albert, families
+from bert_tf.exporting import inference
+from bert_tf.training import accelerators
+from tests import interop_samples as samples
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+CONFIG = albert.AlbertConfig(
+    **samples.SMALL, embedding_size=16, initializer_range=0.3
+)
+
+
+@pytest.mark.parametrize("groups, inner", [(1, 1), (2, 2), (3, 1)])
+@pytest.mark.parametrize("head", ["encoder", "classification", "tagging"])
+def test_answers_are_those_of_training(head, groups, inner):
+    config = dataclasses.replace(
+        CONFIG, num_hidden_groups=groups, inner_group_num=inner
+    )
+    model = samples.random_model(head, config)
+    served = inference.of(model)
+    assert not isinstance(served, inference.AsTrained)
+    batch = {n: tf.constant(x) for n, x in samples.batch(config).items()}
+    found, wanted = served(batch), model(batch)
+    if head == "encoder":
+        found, wanted = found.pooled, wanted.pooled
+    if head == "tagging":
+        is_token = batch["input_mask"].numpy() > 0
+        found, wanted = found.numpy()[is_token], wanted.numpy()[is_token]
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
+
+
+def test_shared_weights_are_kept_once():
+    served = inference.of(samples.random_model("classification", CONFIG))
+    size = sum(int(np.prod(v.shape)) for v in served.variables)
+    assert size == names.parameters(CONFIG, "encoder") + sum(
+        int(np.prod(shape))
+        for name, shape in names.shapes(CONFIG, "classification", 3).items()
+        if name.startswith("output_")
+    )
+
+
+def test_a_released_archive(tmp_path):
+    model = heads.BertPretrainer(families.make(CONFIG))
+    weights = {v.path: v.value for v in model.variables}
+    tf1_files.write(str(tmp_path / "model.ckpt-best"), weights)
+    released = """{"attention_probs_dropout_prob": 0, "hidden_act": "gelu",
+        "hidden_dropout_prob": 0, "embedding_size": 16, "hidden_size": 32,
+        "initializer_range": 0.3, "intermediate_size": 64,
+        "max_position_embeddings": 20, "num_attention_heads": 4,
+        "num_hidden_layers": 3, "num_hidden_groups": 1, "inner_group_num": 1,
+        "net_structure_type": 0, "gap_size": 0, "num_memory_blocks": 0,
+        "down_scale_factor": 1, "type_vocab_size": 2, "vocab_size": 40}"""
+    path = tmp_path / "albert_config.json"
+    path.write_text(released)
+    source = formats.open_checkpoint(str(tmp_path / "model.ckpt-best"))
+    assert source.config == CONFIG
+    assert names.find_head(source.shapes, source.path) == "pretraining"
+    path.write_text(released.replace('"gap_size": 0', '"gap_size": 1'))
+    with pytest.raises(ValueError, match="`gap_size` must be 0"):
+        formats.open_checkpoint(str(tmp_path / "model.ckpt-best"))
+
+
+def test_work_counts_layers_as_often_as_they_run():
+    few = accelerators.training_flops(CONFIG, 8, 800, 80000, 100)
+    more = dataclasses.replace(CONFIG, num_hidden_layers=6)
+    many = accelerators.training_flops(more, 8, 800, 80000, 100)
+    # A layer: 8 D^2 + 4 D F for each token, 4 D for each pair; three passes.
+    layer = 800 * (8 * 32**2 + 4 * 32 * 64) + 4 * 80000 * 32
+    assert many - few == pytest.approx(3 * 3 * layer)
+    assert accelerators.parameters(more) == accelerators.parameters(CONFIG)

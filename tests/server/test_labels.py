@@ -1,0 +1,126 @@
+"""Promotion and rollback while a server runs, as an operator does them."""
+
+import concurrent.futures
+import shutil
+import threading
+import time
+
+from bert_tf.exporting import server_configs
+from tests import scripts
+from tests.server import served
+
+import pytest
+
+pytest.importorskip(
+    "tensorflow_serving", reason="needs the package tensorflow-serving-api"
+)
+
+PATH = "/v1/models/film"
+ASKED = {"instances": ["a good film"]}
+
+
+def label(folder, *flags):
+    """Runs the command, and returns what it prints."""
+    log = folder / "log" / "labels"
+    run = scripts.start(log, "label_versions", f"--config_dir={folder}", *flags)
+    assert run.wait() == 0, run.stderr
+    return run.stdout
+
+
+def wait_for(server, expected):
+    """Waits until these versions answer, {where: version}."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        found = {where: version_of(server, where) for where in expected}
+        if found == expected:
+            return
+        time.sleep(0.1)
+    raise TimeoutError((found, server.run.stderr))
+
+
+def version_of(server, where):
+    status, found = server.get(f"{PATH}{where}/metadata")
+    return int(found["model_spec"]["version"]) if status == 200 else status
+
+
+def test_promotion_and_rollback_under_load(pairs, tmp_path):
+    """Labels move without a start of the server, and no request is lost."""
+    base = tmp_path / "film"
+    for number in (1, 2):
+        shutil.copytree(pairs / "1", base / str(number))
+        server_configs.add(str(tmp_path), str(base), number)
+    is_done = threading.Event()
+    statuses: set[int] = set()
+
+    def ask(server):
+        while not is_done.is_set():
+            for where in ("", "/labels/stable"):
+                status, _ = server.post(f"{PATH}{where}:predict", ASKED)
+                statuses.add(status)
+
+    with (
+        served.start(
+            tmp_path / "log" / "server",
+            f"--config_dir={tmp_path}",
+            "--poll_seconds=0.2",
+        ) as server,
+        concurrent.futures.ThreadPoolExecutor(2) as clients,
+    ):
+        wait_for(server, {"": 2, "/labels/stable": 1, "/labels/canary": 2})
+        assert version_of(server, "/versions/1") == 1
+        asking = [clients.submit(ask, server) for _ in range(2)]
+        try:
+            said = label(tmp_path, "--stable=2")
+            assert said == f"film  {base}\n  1  previous\n  2  stable\n"
+            wait_for(
+                server,
+                {"": 2, "/labels/stable": 2, "/labels/previous": 1},
+            )
+            assert version_of(server, "/labels/canary") == 400
+            label(tmp_path, "--model=film", "--rollback")
+            # Without a label, too.
+            wait_for(server, {"": 1, "/labels/stable": 1, "/versions/2": 404})
+            # A version of now, and one that is not there yet.
+            shutil.copytree(pairs / "1", base / "3.tmp")
+            (base / "3.tmp").rename(base / "3")
+            label(tmp_path, "--canary=3")
+            wait_for(server, {"": 3, "/labels/stable": 1, "/labels/canary": 3})
+            (tmp_path / "models.config").write_text("model_config_list {")
+            time.sleep(1)
+            wait_for(server, {"": 3, "/labels/stable": 1, "/labels/canary": 3})
+        finally:
+            is_done.set()
+        for client in asking:
+            client.result()
+        told = server.run.stderr.count("models.config is not followed")
+    assert statuses == {200}
+    assert told == 1
+
+
+def test_listing(pairs, tmp_path):
+    base = tmp_path / "film"
+    for number in (1, 2, 3):
+        shutil.copytree(pairs / "1", base / str(number))
+    server_configs.add(str(tmp_path), str(base), 1)
+    server_configs.add(str(tmp_path), "/elsewhere/ner", 7)
+    assert label(tmp_path) == (
+        f"film  {base}\n  1  stable\n  2  not served\n  3  not served\n"
+        "ner  /elsewhere/ner\n  7  stable\n"
+    )
+
+
+def test_a_version_that_cannot_be_loaded_leaves_the_others(pairs, tmp_path):
+    base = tmp_path / "film"
+    shutil.copytree(pairs / "1", base / "1")
+    server_configs.add(str(tmp_path), str(base), 1)
+    flags = f"--config_dir={tmp_path}", "--poll_seconds=0.2"
+    with served.start(tmp_path / "log", *flags) as server:
+        (base / "2").mkdir()
+        label(tmp_path, "--canary=2")
+        until = time.monotonic() + 60
+        while "film can't be loaded" not in server.run.stderr:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        wait_for(server, {"": 1, "/labels/stable": 1, "/labels/canary": 400})
+        shutil.copytree(pairs / "1", base / "2", dirs_exist_ok=True)
+        wait_for(server, {"": 2, "/labels/stable": 1, "/labels/canary": 2})
