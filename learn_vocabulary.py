@@ -1,4 +1,4 @@
-r"""Learns a WordPiece vocabulary from text, or extends one for a domain.
+r"""Learns a vocabulary from text, or extends one for a domain.
 
     python learn_vocabulary.py \
         --input_file=/data/wiki/*.txt --vocab_file=vocab.txt \
@@ -13,17 +13,36 @@ can be trained on.
     python learn_vocabulary.py \
         --input_file=/data/chemistry/*.jsonl.gz --input_format=jsonl \
         --extend_vocab=uncased_L-12_H-768_A-12/vocab.txt --vocab_file=vocab.txt
+
+Byte pairs, the vocabulary of RoBERTa; merges.txt is written beside vocab.json:
+    python learn_vocabulary.py --kind=byte_pairs --vocab_size=50265 \
+        --input_file=/data/wiki/*.txt --vocab_file=vocab.json
+Sentence pieces, the vocabulary of ALBERT:
+    python learn_vocabulary.py --kind=sentence_pieces --vocab_size=30000 \
+        --input_file=/data/wiki/*.txt --vocab_file=spiece.model
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from bert_tf import extras, files, phases, tokenization, vocab_files
+from bert_tf import (
+    extras,
+    files,
+    phases,
+    tokenization,
+    vocab_files,
+    vocabularies,
+)
 from bert_tf.errors import InputError
 from bert_tf.flags import command_line, unused
 from bert_tf.flags import sections as flag_sections
 from bert_tf.flags import text as text_flags
 from bert_tf.pretraining_data import corpus
-from bert_tf.text import learning
+from bert_tf.text import (
+    learning,
+    learning_byte_pairs,
+    learning_sentence_pieces,
+)
+from bert_tf.vocabularies import byte_pair_files, byte_pairs
 
 from absl import flags, logging
 from etils import epath
@@ -36,17 +55,38 @@ flags.adopt_module_key_flags(text_flags)
 # before they are learnt.
 _MOST_ROWS = 1 << 22
 
+# What can be learned -> how the name of its file ends, if it matters.
+_WORDS, _BYTES, _SENTENCES = "word_pieces", "byte_pairs", "sentence_pieces"
+_ENDINGS = {_WORDS: "", _BYTES: ".json", _SENTENCES: ".model"}
+# Flags that not all kinds have.
+_FLAGS = {
+    "extend_vocab": (_WORDS,),
+    "max_characters": (_WORDS,),
+    "num_unused": (_WORDS,),
+    "do_lower_case": (_WORDS, _SENTENCES),
+    "min_frequency": (_WORDS, _BYTES),
+    "character_coverage": (_SENTENCES,),
+}
+
 _MODEL = flag_sections.Section("Vocabulary")
 _OUTPUT = flag_sections.Section("Output")
 
 _VOCAB_FILE = _OUTPUT.output_path(
     "vocab_file",
-    "The vocabulary to write, one piece per line.",
+    "The vocabulary to write, one piece per line; of byte pairs a vocab.json, "
+    "with merges.txt beside it; of sentence pieces a .model.",
     required=True,
     holds=flag_sections.FILE,
 )
 _OVERWRITE = _OUTPUT.boolean(
     "overwrite", False, "Whether to replace an existing vocab_file."
+)
+_KIND = _MODEL.choice(
+    "kind",
+    _WORDS,
+    tuple(_ENDINGS),
+    "What to learn: the word pieces of BERT, the byte pairs of RoBERTa or the "
+    "sentence pieces of ALBERT.",
 )
 _EXTEND_VOCAB = _MODEL.input_path(
     "extend_vocab", "A vocabulary whose [unused] rows to fill."
@@ -87,6 +127,14 @@ _NUM_UNUSED = _MODEL.integer(
     most=_MOST_ROWS,
     only_with="!extend_vocab",
 )
+_CHARACTER_COVERAGE = _MODEL.number(
+    "character_coverage",
+    0.99995,
+    "Of sentence pieces: the part of all characters that have pieces; the "
+    "rarest others become <unk>. Chinese needs less, 0.9995.",
+    least=0.98,  # sentencepiece takes no less
+    most=1,
+)
 
 command_line.start(__name__)
 
@@ -117,6 +165,87 @@ def learn(words: Mapping[str, int], num_unused: int) -> list[str]:
             _MAX_CHARACTERS.value,
             num_unused,
         )
+
+
+def learn_byte_pairs(path: str) -> None:
+    """Learns byte pairs and writes their two files."""
+    reader = text_flags.reader()
+    words = learning_byte_pairs.count_words(read(text_flags.units(), reader))
+    logging.info("Learning pieces from %s different words.", f"{len(words):,}")
+    with phases.lasting("Learning pieces"):
+        vocabulary = learning_byte_pairs.learn(
+            words, _VOCAB_SIZE.value, _MIN_FREQUENCY.value
+        )
+    folder = epath.Path(path).parent
+    folder.mkdir(parents=True, exist_ok=True)
+    contents = vocabulary.files
+    # The file that is asked for is last: where it is, both are whole.
+    for name in (byte_pair_files.MERGES, byte_pair_files.VOCAB):
+        files.write_bytes(folder / name, contents[name])
+    logging.info("Wrote %s pieces to %s.", f"{len(vocabulary.pieces):,}", path)
+
+
+def learn_sentence_pieces(path: str) -> None:
+    """Learns sentence pieces and writes their model."""
+    reader = text_flags.reader()
+    words = learning_sentence_pieces.count_words(
+        read(text_flags.units(), reader), _DO_LOWER_CASE.value
+    )
+    logging.info("Learning pieces from %s different words.", f"{len(words):,}")
+    with phases.lasting("Learning pieces"):
+        model = learning_sentence_pieces.learn(
+            words, _VOCAB_SIZE.value, _CHARACTER_COVERAGE.value
+        )
+    epath.Path(path).parent.mkdir(parents=True, exist_ok=True)
+    files.write_bytes(path, model)
+    pieces = vocabularies.open(path, _DO_LOWER_CASE.value, say=False).pieces
+    logging.info("Wrote %s pieces to %s.", f"{len(pieces):,}", path)
+
+
+def check_kind() -> None:
+    """Raises InputError for what the kind has not, before work."""
+    kind, path = _KIND.value, epath.Path(_VOCAB_FILE.value)
+    for name, kinds in _FLAGS.items():
+        if kind not in kinds and unused.given(flags.FLAGS[name]):
+            raise InputError(
+                f"--{name} is not used with --kind={kind}: leave it out, or "
+                f"learn {' or '.join(kinds)}. Received: kind={kind}"
+            )
+    others = [x for x, end in _ENDINGS.items() if end and end == path.suffix]
+    if kind == _WORDS and others:
+        raise InputError(
+            f"A file of this name is read as one of {others[0]}: give another "
+            f"name, or --kind={others[0]}. "
+            f"Received: vocab_file={_VOCAB_FILE.value}"
+        )
+    if not path.name.endswith(_ENDINGS[kind]):
+        raise InputError(
+            f"The name of a file of {kind} must end in {_ENDINGS[kind]}, by "
+            "which it is known again. "
+            f"Received: vocab_file={_VOCAB_FILE.value}"
+        )
+    if kind == _BYTES:
+        check_byte_pairs(path)
+    if kind == _SENTENCES:
+        learning_sentence_pieces.check_room(_VOCAB_SIZE.value)
+
+
+def check_byte_pairs(path: epath.Path) -> None:
+    """Raises InputError if their files can't be made or written."""
+    merges = path.parent / byte_pair_files.MERGES
+    if path.name != byte_pair_files.VOCAB:
+        raise InputError(
+            f"Byte pairs are written as {byte_pair_files.VOCAB}, with "
+            f"{byte_pair_files.MERGES} beside it. "
+            f"Received: vocab_file={_VOCAB_FILE.value}"
+        )
+    if merges.exists() and not _OVERWRITE.value:
+        raise InputError(
+            f"{merges} exists. Pass --overwrite to replace it, or give "
+            f"another folder. Received: vocab_file={_VOCAB_FILE.value}"
+        )
+    learning_byte_pairs.check_room(_VOCAB_SIZE.value)
+    byte_pairs.library()
 
 
 def extend(
@@ -167,18 +296,13 @@ def base_of_flags() -> dict[str, int] | None:
     return base
 
 
-def main(_):
-    """Counts the words, learns the pieces, writes them."""
-    command_line.unwind_at_sigterm()
-    meter = phases.Meter()
-    path = _VOCAB_FILE.value
+def learn_word_pieces(path: str) -> None:
+    """Learns word pieces, or extends some, and writes their file."""
     # Else hours of work would end in an error.
     base = base_of_flags()
     if not base:
         extras.check("tokenizers", "data", "Vocabularies that are learned")
     reader = text_flags.reader()
-    if unused.given(flags.FLAGS["language"]):
-        logging.warning("Not used, as sentences are not split: --language.")
     epath.Path(path).parent.mkdir(parents=True, exist_ok=True)
     words = learning.count_words(
         read(text_flags.units(), reader), _DO_LOWER_CASE.value
@@ -199,6 +323,23 @@ def main(_):
     files.write_text(path, vocab_files.vocab_text(pieces))
     logging.info("Wrote %s pieces to %s.", f"{len(pieces):,}", path)
     report("The text", pieces, words)
+
+
+_LEARN = {
+    _WORDS: learn_word_pieces,
+    _BYTES: learn_byte_pairs,
+    _SENTENCES: learn_sentence_pieces,
+}
+
+
+def main(_):
+    """Counts the words, learns the pieces, writes them."""
+    command_line.unwind_at_sigterm()
+    meter = phases.Meter()
+    check_kind()
+    if unused.given(flags.FLAGS["language"]):
+        logging.warning("Not used, as sentences are not split: --language.")
+    _LEARN[_KIND.value](_VOCAB_FILE.value)
     logging.info("Took %.1f seconds.", meter.seconds)
 
 

@@ -16,8 +16,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bert_tf import characters, tokenization, vocabularies
+from bert_tf.text import byte_pairs as graph_byte_pairs
 from bert_tf.text import graph_rows
-from bert_tf.vocabularies import word_pieces
+from bert_tf.text import sentence_pieces as graph_sentence_pieces
+from bert_tf.vocabularies import byte_pairs, sentence_pieces, word_pieces
 
 import numpy as np
 import tensorflow as tf
@@ -303,7 +305,11 @@ def _of_word_pieces(vocabulary: word_pieces.WordPiece) -> BertTokenizer:
 
 # The kind of a vocabulary -> what makes its tokenizer.
 TOKENIZERS: dict[str, Callable[[Any], graph_rows.Tokenizer]] = {
+    byte_pairs.BytePairs.kind: graph_byte_pairs.BytePairTokenizer,
     word_pieces.WordPiece.kind: _of_word_pieces,
+    sentence_pieces.SentencePieces.kind: (
+        graph_sentence_pieces.SentencePieceTokenizer
+    ),
 }
 
 

@@ -9,21 +9,17 @@ Shapes: B texts, N characters of all texts, M once normalized, P pieces.
 import sys
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from bert_tf import vocabularies
+from bert_tf.text import byte_pairs as graph_byte_pairs
 from bert_tf.text import graph as text_graph
-from bert_tf.vocabularies import word_pieces
+from bert_tf.text import graph_rows, sentence_piece_offsets
+from bert_tf.vocabularies import byte_pairs, sentence_pieces, word_pieces
 
 import tensorflow as tf
 
-
-class Pieces(NamedTuple):
-    """The pieces of all texts, in order."""
-
-    ids: tf.RaggedTensor  # [B, (pieces)] int32
-    starts: tf.Tensor  # [P] int32, first character of each piece in its text
-    ends: tf.Tensor  # [P] int32, the character after its last
+Pieces = graph_rows.Pieces
 
 
 class Tokenizer(Protocol):
@@ -115,7 +111,9 @@ def _of_word_pieces(vocabulary: word_pieces.WordPiece) -> OffsetTokenizer:
 
 # The kind of a vocabulary -> what makes its tokenizer.
 TOKENIZERS: dict[str, Callable[[Any], Tokenizer]] = {
+    byte_pairs.BytePairs.kind: graph_byte_pairs.OffsetTokenizer,
     word_pieces.WordPiece.kind: _of_word_pieces,
+    sentence_pieces.SentencePieces.kind: sentence_piece_offsets.OffsetTokenizer,
 }
 
 

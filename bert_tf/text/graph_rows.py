@@ -1,12 +1,22 @@
 """Rows of the model in the graph, for vocabularies of all kinds.
 
-Shapes: B texts, S sequence length.
+Shapes: B texts, S sequence length, P pieces of all texts.
 """
+
+from typing import NamedTuple
 
 from bert_tf import vocabularies
 from bert_tf.errors import InputError
 
 import tensorflow as tf
+
+
+class Pieces(NamedTuple):
+    """The pieces of all texts, in order."""
+
+    ids: tf.RaggedTensor  # [B, (pieces)] int32
+    starts: tf.Tensor  # [P] int32, first character of each piece in its text
+    ends: tf.Tensor  # [P] int32, the character after its last
 
 
 class Tokenizer(tf.Module):

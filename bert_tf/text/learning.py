@@ -8,13 +8,13 @@ again and again.
 import collections
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from bert_tf import tokenization
 from bert_tf.errors import InputError
 
 # Different words in memory (300 MB). English Wikipedia has 10 million.
-_MAX_WORDS = 2_000_000
+MAX_WORDS = 2_000_000
 # Different strings between spaces that are gathered before they are split, and
 # the characters of text that is gathered: Chinese has hardly any spaces.
 _MAX_STRINGS = 500_000
@@ -39,7 +39,7 @@ class Coverage:
 
 
 def count_words(
-    texts: Iterable[str], do_lower_case: bool, max_words: int = _MAX_WORDS
+    texts: Iterable[str], do_lower_case: bool, max_words: int = MAX_WORDS
 ) -> collections.Counter[str]:
     """Counts the words of lines or paragraphs as the BERT tokenizer finds them.
 
@@ -48,25 +48,39 @@ def count_words(
     """
     tokenizer = tokenization.BasicTokenizer(do_lower_case)
     words: collections.Counter[str] = collections.Counter()
-    for strings in _count_strings(texts):
+    for strings in count_strings(texts):
         for string, count in strings.items():
             for word in tokenizer.tokenize(string):
                 words[word] += count
-        rarest = 0
-        while len(words) > max_words:
-            rarest += 1
-            words = collections.Counter(
-                {word: count for word, count in words.items() if count > rarest}
-            )
+        words = without_rarest(words, max_words)
     return words
 
 
-def _count_strings(texts: Iterable[str]) -> Iterator[collections.Counter[str]]:
+def without_rarest(
+    words: collections.Counter[str], max_words: int
+) -> collections.Counter[str]:
+    """Forgets the rarest words, those seen once first, down to `max_words`."""
+    rarest = 0
+    while len(words) > max_words:
+        rarest += 1
+        words = collections.Counter(
+            {word: count for word, count in words.items() if count > rarest}
+        )
+    return words
+
+
+def _split(text: str) -> list[str]:
+    return text.split(" ")
+
+
+def count_strings(
+    texts: Iterable[str], split: Callable[[str], list[str]] = _split
+) -> Iterator[collections.Counter[str]]:
     """Counts what stands between spaces; words repeat, texts do not."""
     strings: collections.Counter[str] = collections.Counter()
     characters = 0
     for text in texts:
-        strings.update(text.split(" "))
+        strings.update(split(text))
         characters += len(text)
         if len(strings) > _MAX_STRINGS or characters > _MAX_GATHERED:
             yield strings
@@ -167,12 +181,12 @@ def _train(
         continuing_subword_prefix=tokenization.SUFFIX_INDICATOR,
         show_progress=False,
     )
-    tokenizer.train_from_iterator(_copies(spelt), trainer)
+    tokenizer.train_from_iterator(copies(spelt), trainer)
     ids = tokenizer.get_vocab()
     return sorted(ids, key=lambda piece: ids[piece])
 
 
-def _copies(words: Mapping[str, int]) -> Iterator[str]:
+def copies(words: Mapping[str, int]) -> Iterator[str]:
     """Writes each word as often as it occurs, in strings of bounded size."""
     for word, count in sorted(words.items()):
         for done in range(0, count, _MAX_COPIES):

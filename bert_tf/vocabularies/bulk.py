@@ -1,13 +1,14 @@
-"""Splits much text into the ids of word pieces, by NumPy.
+"""Splits much text into ids, by NumPy.
 
-Of a million words of English only a few tens of thousands are different. This
-tokenizer finds words as runs of bytes, identifies each by a 64-bit hash, and
-asks the Python tokenizer for the pieces of new ones alone. It needs no
-TensorFlow, whose import takes seconds and 600 MB of every worker process.
+Of a million words of English only a few tens of thousands are different. These
+tokenizers find words as runs of bytes, identify each by a 64-bit hash, and ask
+the Python tokenizer for the pieces of new ones alone. They need no TensorFlow,
+whose import takes seconds and 600 MB of every worker process.
 
 Shapes: B bytes of all texts, W words, T texts, N pieces of all texts.
 """
 
+import abc
 import array
 from collections.abc import Mapping, Sequence
 
@@ -35,28 +36,42 @@ _MAX_CHARS = tokenization.MAX_CHARS_PER_WORD
 _SIGMA = "Σ"
 
 
-class BulkTokenizer:
-    """Gives the ids that `tokenization.FullTokenizer` gives.
+class Words(abc.ABC):
+    """Gives the ids that a Python tokenizer gives, word by word.
 
-    Text is cut at ASCII white space and around ASCII punctuation, where no rule
-    of cleaning, lower-casing and decomposition reaches across, but for the
-    capital sigma's. What lies between is a word, or a few where it has other
-    characters than ASCII. `vocab` is piece -> id.
+    A kind of vocabulary says by `_ids` what the pieces of a word are.
+
+    Args:
+        is_word: [256] bool, the bytes that belong to words.
+        is_mark: [256] bool, the bytes that are words by themselves. What is
+            neither separates words.
+        same_case: Whether ASCII letters have the ids of their small ones.
     """
 
-    def __init__(self, vocab: Mapping[str, int], do_lower_case: bool):
-        self._reference = tokenization.FullTokenizer.from_vocab(
-            vocab, do_lower_case
-        )
-        self._is_word, self._is_mark = _byte_classes()
+    # One byte that stands behind each text, and is no word.
+    _SEPARATOR = b"\n"
+
+    def __init__(
+        self, is_word: np.ndarray, is_mark: np.ndarray, same_case: bool
+    ):
+        self._is_word, self._is_mark = is_word, is_mark
         rng = np.random.default_rng(0)
         self._values = rng.integers(2**64, size=256, dtype=np.uint64)
-        if do_lower_case:
+        if same_case:
             upper = np.arange(ord("A"), ord("Z") + 1)
             self._values[upper] = self._values[upper + 32]
         self._powers = _powers(_MULTIPLIER, _BATCH_BYTES)
         self._inverses = _powers(pow(_MULTIPLIER, -1, 2**64), _BATCH_BYTES)
         self._forget()
+
+    @abc.abstractmethod
+    def _ids(self, text: str) -> list[int]:
+        """Returns the ids of a word, or of a whole text."""
+
+    def _is_whole(self, text: str) -> bool:
+        """Says whether a text must not be cut into words."""
+        del text
+        return False
 
     def _forget(self) -> None:
         self._numbers: dict[int, int] = {}  # hash -> number of the word
@@ -74,7 +89,7 @@ class BulkTokenizer:
         size = 0
         for text in texts:
             encoded = text.encode(*_ENCODING)
-            alone = _SIGMA in text or len(encoded) >= _BATCH_BYTES
+            alone = self._is_whole(text) or len(encoded) >= _BATCH_BYTES
             if batch and (alone or size + len(encoded) >= _BATCH_BYTES):
                 _append(self._tokenize_batch(batch), ids, lengths)
                 batch, size = [], 0
@@ -93,24 +108,11 @@ class BulkTokenizer:
         ids = self._ids(text)
         return np.array(ids, np.int32), np.array([len(ids)])
 
-    def _ids(self, text: str) -> list[int]:
-        tokenizer = self._reference
-        if text.isascii() and text.isalnum():
-            # One word: there is nothing to clean, and perhaps nothing to cut.
-            text = text.lower() if tokenizer.do_lower_case else text
-            number = tokenizer.vocab.get(text)
-            if number is not None and len(text) <= _MAX_CHARS:
-                return [number]
-            pieces = tokenizer.wordpiece_tokenizer.split(text)
-        else:
-            pieces = tokenizer.tokenize(text)
-        return tokenizer.convert_tokens_to_ids(pieces)
-
     def _tokenize_batch(
         self, texts: list[bytes]
     ) -> tuple[np.ndarray, np.ndarray]:
-        # The line ends keep the words of two texts apart.
-        joined = b"\n".join(texts) + b"\n"
+        # The separators keep the words of two texts apart.
+        joined = self._SEPARATOR.join(texts) + self._SEPARATOR
         data = np.frombuffer(joined, np.uint8)  # [B]
         starts, ends = self._find_words(data)  # [W]
         numbers = self._number(
@@ -192,6 +194,38 @@ class BulkTokenizer:
             self._pieces.extend(self._ids(word.decode(*_ENCODING)))
             self._ends.append(len(self._pieces))
         return number
+
+
+class BulkTokenizer(Words):
+    """Gives the ids that `tokenization.FullTokenizer` gives.
+
+    Text is cut at ASCII white space and around ASCII punctuation, where no rule
+    of cleaning, lower-casing and decomposition reaches across, but for the
+    capital sigma's. What lies between is a word, or a few where it has other
+    characters than ASCII. `vocab` is piece -> id.
+    """
+
+    def __init__(self, vocab: Mapping[str, int], do_lower_case: bool):
+        self._reference = tokenization.FullTokenizer.from_vocab(
+            vocab, do_lower_case
+        )
+        super().__init__(*_byte_classes(), do_lower_case)
+
+    def _is_whole(self, text: str) -> bool:
+        return _SIGMA in text
+
+    def _ids(self, text: str) -> list[int]:
+        tokenizer = self._reference
+        if text.isascii() and text.isalnum():
+            # One word: there is nothing to clean, and perhaps nothing to cut.
+            text = text.lower() if tokenizer.do_lower_case else text
+            number = tokenizer.vocab.get(text)
+            if number is not None and len(text) <= _MAX_CHARS:
+                return [number]
+            pieces = tokenizer.wordpiece_tokenizer.split(text)
+        else:
+            pieces = tokenizer.tokenize(text)
+        return tokenizer.convert_tokens_to_ids(pieces)
 
 
 def _append(

@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol, Self
 
 from bert_tf import tokenization
 
@@ -55,9 +55,20 @@ class Template:
     segments: tuple[int, int]
     pooled: int
 
+    @classmethod
+    def of_bert(cls, special: Special) -> Self:
+        """BERT's: `cls first sep`, or `cls first sep second sep`."""
+        sep = (special.sep.id,)
+        return cls((special.cls.id,), sep, sep, segments=(0, 1), pooled=0)
+
     def special(self, texts: int) -> int:
         """How many pieces stand around so many texts, one or two."""
         return len(self.before + self.after) + (texts - 1) * len(self.between)
+
+    @property
+    def separator(self) -> int:
+        """The piece that ends a text, and stands between documents."""
+        return self.after[0]
 
     def second(self, first: int) -> int:
         """Where the second text begins, after a first of so many pieces."""
@@ -108,11 +119,13 @@ class Vocabulary(abc.ABC):
     pieces: tuple[str, ...]
 
     kind: ClassVar[str]
+    # What parts a sentence from the one before it, where that has pieces.
+    between_sentences: ClassVar[str] = ""
 
     @property
     @abc.abstractmethod
-    def files(self) -> dict[str, str]:
-        """Name -> text of what is kept beside weights and in SavedModels."""
+    def files(self) -> dict[str, bytes]:
+        """Name -> content of what is kept beside weights and in SavedModels."""
 
     @property
     @abc.abstractmethod
@@ -139,6 +152,14 @@ class Vocabulary(abc.ABC):
     def continues(self) -> np.ndarray:
         """[V] bool, whether a piece goes on with the word before it."""
 
+    def check(self, name: str) -> None:
+        """Raises InputError if no model can read with these pieces.
+
+        Or if the settings contradict them. Errors begin with `name`. There is
+        nothing to add for a kind whose files say all and are checked when read.
+        """
+        del name
+
     @abc.abstractmethod
     def tokenizer(self) -> Tokenizer:
         """Makes the tokenizer in Python, the reference of the others."""
@@ -155,5 +176,4 @@ class Vocabulary(abc.ABC):
     @property
     def sha256(self) -> str:
         """SHA-256 of the files, by which manifests tell vocabularies apart."""
-        text = "".join(self.files.values())
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hashlib.sha256(b"".join(self.files.values())).hexdigest()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 from typing import ClassVar, Self
 
 from bert_tf import tokenization, vocab_files
@@ -11,7 +12,12 @@ from bert_tf.vocabularies import bulk, vocabulary
 import numpy as np
 from etils import epath
 
-_FILE = "vocab.txt"
+FILE = "vocab.txt"
+
+
+def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
+    """Reads a file of any name; `say` is whether to log what was changed."""
+    return {FILE: vocab_files.read_vocab(path, say).encode()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +40,13 @@ class WordPiece(vocabulary.Vocabulary):
         return cls(pieces, do_lower_case, text)
 
     @classmethod
+    def of_contents(
+        cls, contents: Mapping[str, bytes], do_lower_case: bool, name: str
+    ) -> Self:
+        """Reads what `open_file` returned."""
+        return cls.parse(contents[FILE].decode(), do_lower_case, name)
+
+    @classmethod
     def read(
         cls, path: epath.PathLike, do_lower_case: bool, say: bool = True
     ) -> Self:
@@ -42,9 +55,10 @@ class WordPiece(vocabulary.Vocabulary):
         return cls.parse(text, do_lower_case, str(path))
 
     @property
-    def files(self) -> dict[str, str]:
+    def files(self) -> dict[str, bytes]:
         """The vocab.txt."""
-        return {_FILE: self.text or vocab_files.vocab_text(self.pieces)}
+        text = self.text or vocab_files.vocab_text(self.pieces)
+        return {FILE: text.encode()}
 
     @property
     def settings(self) -> dict[str, bool]:
@@ -82,19 +96,18 @@ class WordPiece(vocabulary.Vocabulary):
     @functools.cached_property
     def template(self) -> vocabulary.Template:
         """`[CLS] first [SEP]`, or `[CLS] first [SEP] second [SEP]`."""
-        return vocabulary.Template(
-            before=(self.special.cls.id,),
-            between=(self.special.sep.id,),
-            after=(self.special.sep.id,),
-            segments=(0, 1),
-            pooled=0,
-        )
+        return vocabulary.Template.of_bert(self.special)
 
     @functools.cached_property
     def continues(self) -> np.ndarray:
         """[V] bool, whether a piece begins with `##`."""
         mark = vocab_files.SUFFIX_INDICATOR
         return np.array([piece.startswith(mark) for piece in self.pieces])
+
+    def check(self, name: str) -> None:
+        """Checks `[CLS]` and `[SEP]`, and that the casing is the pieces'."""
+        vocab_files.check_row_pieces(self.ids, name)
+        vocab_files.check_casing(self.pieces, self.do_lower_case, name)
 
     def tokenizer(self) -> tokenization.FullTokenizer:
         """Makes the original's tokenizer."""

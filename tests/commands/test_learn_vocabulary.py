@@ -6,11 +6,13 @@ import json
 import random
 import re
 
-from bert_tf import tokenization
+from bert_tf import tokenization, vocabularies
 from bert_tf.text import learning
 from tests import scripts
 
 import pytest
+import sentencepiece
+import tokenizers
 
 _HEAD = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -61,7 +63,7 @@ class TestCountWords:
         # As many texts at a time as take the characters beyond the limit.
         monkeypatch.setattr(learning, "_MAX_GATHERED", 1000)
         texts = [chr(0x4E00 + i) * 300 for i in range(10)]
-        gathered = list(learning._count_strings(texts))
+        gathered = list(learning.count_strings(texts))
         assert [list(strings) for strings in gathered] == [
             texts[:4], texts[4:8], texts[8:]
         ]  # fmt: skip
@@ -145,7 +147,7 @@ class TestLearn:
         words = make_words()
         whole = learning.learn(words, 120, num_unused=0)
         monkeypatch.setattr(learning, "_MAX_COPIES", 7)
-        parts = list(learning._copies(words))
+        parts = list(learning.copies(words))
         assert max(text.count(" ") for text in parts) == 7
         assert collections.Counter(" ".join(parts).split()) == words
         assert learning.learn(words, 120, num_unused=0) == whole
@@ -375,6 +377,36 @@ class TestMain:
         assert done.wait() == 1
         assert re.search(f"^error: .*{message}", done.lines[-1]), done.stderr
         assert not (tmp_path / "vocab.txt").exists()
+
+    def test_learns_byte_pairs(self, tmp_path, words):
+        path = tmp_path / "vocab.json"
+        done = self.run(
+            tmp_path, kind="byte_pairs", vocab_file=path, vocab_size=300
+        )
+        assert done.wait() == 0, done.stderr
+        theirs = tokenizers.ByteLevelBPETokenizer(
+            str(path), str(tmp_path / "merges.txt")
+        )
+        assert theirs.get_vocab_size() == 300
+        ours = vocabularies.open(path, do_lower_case=False).tokenizer()
+        text = " ".join(sorted(words)) + " Über-walking"
+        assert ours.tokenize(text) == theirs.encode(text).tokens
+
+    def test_learns_sentence_pieces(self, tmp_path, words):
+        path = tmp_path / "spiece.model"
+        done = self.run(
+            tmp_path, kind="sentence_pieces", vocab_file=path, vocab_size=60
+        )
+        assert done.wait() == 0, done.stderr
+        theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
+        assert theirs.vocab_size() <= 60
+        assert [theirs.id_to_piece(i) for i in range(5)] == [
+            "<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]",
+        ]  # fmt: skip
+        ours = vocabularies.open(path, do_lower_case=True).tokenizer()
+        for word in words:
+            ids = ours.convert_tokens_to_ids(ours.tokenize(word))
+            assert ids == theirs.encode(word)
 
     def test_makes_the_folder(self, tmp_path, words):
         path = tmp_path / "new" / "folder" / "vocab.txt"

@@ -5,6 +5,7 @@ than BERT's in all that a template says.
 """
 
 import dataclasses
+import pathlib
 from typing import ClassVar
 
 from bert_tf import tokenization, vocabularies
@@ -56,9 +57,14 @@ class Symbols(vocabularies.Vocabulary):
 
     kind: ClassVar[str] = "symbols"
 
+    @classmethod
+    def parse(cls, contents, do_lower_case, name):
+        del do_lower_case, name
+        return cls(tuple(contents["symbols.txt"].decode().split("\n")))
+
     @property
     def files(self):
-        return {"symbols.txt": "\n".join(self.pieces)}
+        return {"symbols.txt": "\n".join(self.pieces).encode()}
 
     @property
     def settings(self):
@@ -106,6 +112,18 @@ class GraphTokenizer(graph_rows.Tokenizer):
         )
         return words.with_values(table.lookup(words.values))
 
+
+def _open(path, say):
+    del say
+    return {"symbols.txt": pathlib.Path(path).read_bytes()}
+
+
+ROW = vocabularies.Kind(
+    files=("symbols.txt",),
+    endings=(".symbols",),
+    open=_open,
+    read=Symbols.parse,
+)
 
 VOCABULARY = Symbols(
     ("<s>", "<pad>", "</s>", "<unk>", "<mask>", *"abcdefghijklmnopqrstuvwxyz")

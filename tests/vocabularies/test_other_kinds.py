@@ -159,7 +159,7 @@ def test_labels_of_words():
 
 
 @pytest.mark.parametrize("pack", [False, True])
-@pytest.mark.parametrize("objective", ["nsp", "none"])
+@pytest.mark.parametrize("objective", ["nsp", "none", "full_sentences"])
 def test_rows_of_sequences(pack, objective):
     settings = pretraining_sequences.Settings(
         32, 5, objective=objective, dynamic_masking=True, pack=pack

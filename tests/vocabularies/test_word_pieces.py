@@ -23,7 +23,7 @@ def test_open(vocab_file):
     assert vocabulary.kind == "word_pieces"
     assert vocabulary.pieces == _PIECES
     text = "\n".join(_PIECES)
-    assert vocabulary.files == {"vocab.txt": text}
+    assert vocabulary.files == {"vocab.txt": text.encode()}
     assert vocabulary.sha256 == hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -34,7 +34,9 @@ def test_file_of_any_name(vocab_file):
 
 def test_files_of_pieces():
     vocabulary = word_pieces.WordPiece(_PIECES, do_lower_case=True)
-    assert vocabulary.files == {"vocab.txt": "\n".join(_PIECES) + "\n"}
+    assert vocabulary.files == {
+        "vocab.txt": ("\n".join(_PIECES) + "\n").encode()
+    }
 
 
 def test_special_pieces():

@@ -4,6 +4,7 @@ from tests.bad_inputs import matrix
 from tests.bad_inputs.learning_vocabularies.inputs import (
     VALUES,
     base,
+    of_kind,
     out,
     text,
 )
@@ -21,6 +22,56 @@ CASES = {
         for flag, values, line in VALUES
         for value in values
     },
+    # ---- Kinds
+    "no such kind": matrix.Case(
+        {"kind": "bpe"}, "--kind must be one of word_pieces, byte_pairs,"
+    ),
+    "byte pairs in a text": of_kind(
+        "byte_pairs", "vocab.txt", "The name of a file of byte_pairs must end"
+    ),
+    "sentence pieces in a text": of_kind(
+        "sentence_pieces", "vocab.txt", "The name of a file of sentence_pieces"
+    ),
+    "byte pairs by another name": of_kind(
+        "byte_pairs", "x.json", "Byte pairs are written as vocab.json, with"
+    ),
+    "byte pairs without case": of_kind(
+        "byte_pairs",
+        "vocab.json",
+        "--do_lower_case is not used with --kind=byte_pairs: leave it out, or",
+        do_lower_case="false",
+    ),
+    "sentence pieces of frequent characters": of_kind(
+        "sentence_pieces",
+        "x.model",
+        "--max_characters is not used with --kind=sentence_pieces: leave it",
+        max_characters="9",
+    ),
+    "sentence pieces to extend": of_kind(
+        "sentence_pieces",
+        "x.model",
+        "--extend_vocab is not used with --kind=sentence_pieces: leave it",
+        extend_vocab="{data}/base.txt",
+    ),
+    "characters of word pieces": matrix.Case(
+        {"character_coverage": "0.99"},
+        "--character_coverage is not used with --kind=word_pieces: leave it",
+    ),
+    "too few sentence pieces": of_kind(
+        "sentence_pieces",
+        "x.model",
+        "Sentence pieces are 14 at least. Make `vocab_size` larger. Received:",
+        vocab_size="13",
+    ),
+    "no room for characters": of_kind(
+        "sentence_pieces",
+        "x.model",
+        "sentencepiece can't learn a model of this text. Make `vocab_size`",
+        vocab_size="14",
+    ),
+    "word pieces by another name": out(
+        "{out}/vocab.json", "A file of this name is read as one of byte_pairs:"
+    ),
     # ---- Texts
     "no file": text(
         "none.txt", "No file matches. Received: '{data}/none.txt'. Give"

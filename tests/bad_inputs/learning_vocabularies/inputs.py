@@ -31,6 +31,12 @@ def base(name: str, line: str) -> matrix.Case:
     return matrix.Case({"extend_vocab": f"{{data}}/{name}"}, line)
 
 
+def of_kind(kind: str, name: str, line: str, **flags: str) -> matrix.Case:
+    """Returns a case of a kind of vocabulary, written as `name`."""
+    given = {"kind": kind, "vocab_file": f"{{out}}/{name}", **flags}
+    return matrix.Case(given, line)
+
+
 # A flag, values of it that are wrong, and what the error says.
 VALUES = (
     (

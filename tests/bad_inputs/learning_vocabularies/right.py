@@ -1,7 +1,12 @@
 """What looks wrong to learn_vocabulary.py, and rightly works."""
 
 from tests.bad_inputs import matrix
-from tests.bad_inputs.learning_vocabularies.inputs import EXTEND, out, text
+from tests.bad_inputs.learning_vocabularies.inputs import (
+    EXTEND,
+    of_kind,
+    out,
+    text,
+)
 
 RIGHT = {
     "names": out("{out}/ä ö/☃.txt", ""),
@@ -24,6 +29,10 @@ RIGHT = {
     "a language, where no sentences are split": matrix.Case(
         {"input_format": "documents", "language": "de"},
         "Not used, as sentences are not split: --language.",
+    ),
+    "byte pairs": of_kind("byte_pairs", "vocab.json", "", vocab_size="300"),
+    "sentence pieces": of_kind(
+        "sentence_pieces", "x.model", "", vocab_size="60"
     ),
     "a vocabulary to extend": matrix.Case(EXTEND, ""),
     "one to extend, to more pieces than there are": matrix.Case(

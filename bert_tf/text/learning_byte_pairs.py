@@ -1,0 +1,81 @@
+"""Learns byte pairs, the vocabulary of RoBERTa, from text.
+
+The `tokenizers` library finds the words and joins the most frequent pair of
+pieces again and again.
+"""
+
+import collections
+import re
+from collections.abc import Iterable, Mapping
+
+from bert_tf.errors import InputError
+from bert_tf.text import learning
+from bert_tf.vocabularies import (
+    byte_pair_files,
+    byte_pairs,
+    tokenizer_json,
+)
+
+_RESERVED = (*byte_pairs.FIRST, byte_pairs.MASK)
+# Strings between spaces, each with the space before it.
+_STRINGS = re.compile(" +(?= [^ ])| ?[^ ]+| +")
+
+
+def count_words(
+    texts: Iterable[str], max_words: int = learning.MAX_WORDS
+) -> collections.Counter[str]:
+    """Counts the words of lines or paragraphs, written as pieces are.
+
+    When there are more than `max_words` different words, the rarest are
+    forgotten, those seen once first.
+    """
+    rule = byte_pairs.library().pre_tokenizers.ByteLevel(add_prefix_space=False)
+    words: collections.Counter[str] = collections.Counter()
+    for strings in learning.count_strings(texts, _STRINGS.findall):
+        for string, count in strings.items():
+            valid = string.encode("utf-8", "ignore").decode()
+            for word, _ in rule.pre_tokenize_str(valid):
+                words[word] += count
+        words = learning.without_rarest(words, max_words)
+    return words
+
+
+def check_room(vocab_size: int) -> None:
+    """Raises InputError where the bytes leave no room for pairs."""
+    least = len(_RESERVED) + len(byte_pair_files.BYTES)
+    if vocab_size < least:
+        raise InputError(
+            f"Byte pairs have {least} pieces at least: {len(_RESERVED)} "
+            "special ones and the bytes. Make `vocab_size` larger. "
+            f"Received: vocab_size={vocab_size}"
+        )
+
+
+def learn(
+    words: Mapping[str, int], vocab_size: int, min_frequency: int = 2
+) -> byte_pairs.BytePairs:
+    """Learns `vocab_size` pieces at most, with the special ones of RoBERTa.
+
+    Pieces that follow each other `min_frequency` times are joined. Equal
+    arguments give equal vocabularies. Raises InputError if there are no words.
+    """
+    check_room(vocab_size)
+    if not words:
+        raise InputError("The text holds no words")
+    made = byte_pairs.library()
+    tokenizer = made.Tokenizer(made.models.BPE())
+    tokenizer.pre_tokenizer = made.pre_tokenizers.WhitespaceSplit()
+    trainer = made.trainers.BpeTrainer(
+        vocab_size=vocab_size - 1,
+        min_frequency=min_frequency,
+        # In this order they are numbered, as pairs that are as frequent are
+        # joined in the order of their ids.
+        special_tokens=[*byte_pairs.FIRST, *byte_pair_files.BYTES],
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(learning.copies(words), trainer)
+    ids = tokenizer.get_vocab()
+    pieces = sorted(ids, key=lambda piece: ids[piece])
+    # Its model shows the pairs only where it is saved.
+    merges = tokenizer_json.merges(tokenizer.to_str(), "tokenizers")
+    return byte_pairs.BytePairs((*pieces, byte_pairs.MASK), merges)

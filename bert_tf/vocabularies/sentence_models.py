@@ -1,0 +1,128 @@
+"""Opens models of sentencepiece: the files `*.model`.
+
+A model holds its pieces with their scores and types, and the rules by which it
+normalizes text. What would split text in another way than `sentence_pieces`
+says is refused by name.
+"""
+
+from typing import Any
+
+from bert_tf.errors import InputError
+from bert_tf.storage import input_files
+
+from etils import epath
+
+# What stands for a space, at the beginning of each word.
+SPACE = "▁"
+
+_GIVE = "Give the spiece.model or 30k-clean.model of an ALBERT"
+
+# What a model may say of itself: field of its proto, value, what it means.
+_NEEDED = (
+    ("normalizer_spec.add_dummy_prefix", True, "a space before the text"),
+    ("normalizer_spec.remove_extra_whitespaces", True, "single spaces"),
+    ("normalizer_spec.escape_whitespaces", True, "spaces as pieces"),
+    ("trainer_spec.treat_whitespace_as_suffix", False, "spaces before words"),
+    ("trainer_spec.byte_fallback", False, "an unknown piece, not bytes"),
+)
+
+
+def read(path: epath.PathLike, flag: str = "vocab_file") -> bytes:
+    """Returns the content of a file; `flag` names it in errors."""
+    input_files.check(path, flag)
+    input_files.check_can_be_read_again(path)
+    return epath.Path(path).read_bytes()
+
+
+def parse(model: bytes, name: str) -> Any:
+    """Returns the checked `ModelProto` of a model.
+
+    Raises:
+        InputError: It is no whole model of sentencepiece, not a unigram model,
+            or one that splits text otherwise. `name` is that of its file.
+    """
+    # Only sentence pieces need it: workers of word pieces start without.
+    from google.protobuf import message
+    from sentencepiece import sentencepiece_model_pb2
+
+    # Its attributes are made when it is imported: no checker sees them.
+    messages: Any = sentencepiece_model_pb2
+    proto = messages.ModelProto()
+    try:
+        proto.ParseFromString(model)
+    except message.DecodeError as error:
+        raise _no_model(model, name) from error
+    whole = proto.HasField("trainer_spec") and proto.HasField("normalizer_spec")
+    if not proto.pieces or not whole:
+        raise _no_model(model, name)
+    kind = proto.trainer_spec.model_type
+    if kind != proto.trainer_spec.UNIGRAM:
+        kind = proto.trainer_spec.ModelType.Name(kind).lower()
+        raise InputError(
+            f"{name}: sentence pieces must be a model of type unigram. {_GIVE},"
+            " or learn one: learn_vocabulary.py --kind=sentence_pieces. "
+            f"Received: model_type={kind}"
+        )
+    for field, value, meaning in _NEEDED:
+        spec, key = field.split(".")
+        if getattr(getattr(proto, spec), key) != value:
+            raise InputError(
+                f"{name}: this model splits text in a way that is not ALBERT's,"
+                f" which has {meaning} ({key}={value}). {_GIVE}. "
+                f"Received: {key}={not value}"
+            )
+    _check_pieces(proto, name)
+    return proto
+
+
+def _no_model(model: bytes, name: str) -> InputError:
+    problem = "it is empty" if not model else "it is another file, or cut off"
+    explained = input_files.explain_text(model[:64]) if model else None
+    return InputError(
+        f"{name} is no model of sentencepiece: {explained or problem}. {_GIVE}."
+        f" Received: {len(model)} bytes, the first {model[:12]!r}"
+    )
+
+
+def _check_pieces(proto: Any, name: str) -> None:
+    # Words are split one by one, so no piece may reach into the next word.
+    for index, piece in enumerate(proto.pieces):
+        if piece.type in (piece.NORMAL, piece.USER_DEFINED):
+            rest = piece.piece[1:]
+            if SPACE in rest or " " in piece.piece:
+                raise InputError(
+                    f"{name}: a piece must not reach over a space. {_GIVE}, or "
+                    "learn one with split_by_whitespace. Received: piece "
+                    f"{index} {piece.piece!r}"
+                )
+    if SPACE not in {piece.piece for piece in proto.pieces}:
+        raise InputError(
+            f"{name}: sentence pieces must hold {SPACE!r}, a space by itself. "
+            f"{_GIVE}. Received: {len(proto.pieces)} pieces without it"
+        )
+
+
+def processor(model: bytes, name: str) -> Any:
+    """Returns the `SentencePieceProcessor` of a model; InputError if bad."""
+    import sentencepiece
+
+    made = sentencepiece.SentencePieceProcessor()
+    try:
+        made.LoadFromSerializedProto(model)
+    except RuntimeError as error:
+        raise InputError(
+            f"{name}: sentencepiece can't use this model. {_GIVE}. "
+            f"Received: {str(error).splitlines()[0]}"
+        ) from error
+    return made
+
+
+def rules(model: bytes) -> list[tuple[str, str]]:
+    """Returns what a model's normalization replaces, and by what.
+
+    At each place of a text the longest that is found is replaced.
+    """
+    import sentencepiece
+
+    normalizer = sentencepiece.SentencePieceNormalizer(model_proto=model)
+    return list(normalizer.Decompile())

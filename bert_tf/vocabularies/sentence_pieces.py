@@ -1,0 +1,329 @@
+"""Sentence pieces, the vocabulary of ALBERT: a unigram model and a casing.
+
+Text is normalized as the original's `preprocess_text` does, cut into words at
+spaces, and each word into the pieces that the model finds likeliest. Then the
+original's rule of commas applies: a piece that ends in a digit and a comma is
+cut anew, so that a number has the same pieces with a comma behind it.
+
+Words are split one by one, the original splits a line at a time. The two differ
+only where several ways to split are equally good: sentencepiece adds up single
+precision along the line, so that what stands before a word decides. Here a word
+has the same pieces everywhere.
+"""
+
+import dataclasses
+import functools
+import itertools
+import re
+import string
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, NamedTuple, Self
+
+from bert_tf import tokenization
+from bert_tf.errors import InputError
+from bert_tf.vocabularies import bulk, sentence_models, vocabulary
+
+import numpy as np
+from etils import epath
+
+FILE = "spiece.model"
+CLS, SEP, MASK = "[CLS]", "[SEP]", "[MASK]"
+# The original fills up with 0, which its models call this.
+PAD, UNKNOWN = "<pad>", "<unk>"
+
+_WORD = re.compile(r"\S+")
+
+# The original's whole words: these letters and marks go on with a word, other
+# characters ("foreign" ones, digits, four marks that its list lacks) begin one.
+_MARKS = frozenset(string.punctuation) - frozenset("'<=>")
+_GOES_ON = frozenset(string.ascii_letters) | _MARKS
+
+
+# ---- Text --------------------------------------------------------------------
+
+
+def normalize_char(char: str) -> str:
+    """Returns what one character becomes, but for the casing."""
+    if char.isspace():
+        return " "
+    decomposed = unicodedata.normalize("NFKD", char)
+    return "".join(x for x in decomposed if not unicodedata.combining(x))
+
+
+def normalize(text: str, do_lower_case: bool) -> str:
+    """Returns what the original's `preprocess_text` does, spaces as they are.
+
+    Marks that combine with others are left out, so their order is nothing, and
+    all but the casing of the capital sigma goes character by character.
+    """
+    if not text.isascii():
+        text = unicodedata.normalize("NFKD", text)
+        text = "".join(x for x in text if not unicodedata.combining(x))
+    return text.lower() if do_lower_case else text
+
+
+def to_unicode(text: str | bytes) -> str:
+    """Returns text without what UTF-8 can't hold: halves of surrogate pairs."""
+    text = tokenization.convert_to_unicode(text)
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "ignore").decode("utf-8")
+
+
+class CutPiece(NamedTuple):
+    """A part of a piece that is cut anew: its id, the characters it covers."""
+
+    id: int
+    start: int
+    end: int
+
+
+def cut_pieces(proto: Any, processor: Any) -> dict[int, tuple[CutPiece, ...]]:
+    """Returns the pieces to which the rule of commas applies, and their parts.
+
+    As in the original, whose comparison of text with bytes never holds, the
+    first part begins with a space also where the piece does not. The rule goes
+    by ids: it applies to no unknown characters, which matters only where the
+    vocabulary lacks the comma.
+    """
+    cut = {}
+    for index, entry in enumerate(proto.pieces):
+        piece = entry.piece
+        if entry.type not in (entry.NORMAL, entry.USER_DEFINED):
+            continue
+        if len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit():
+            number = piece[:-1].replace(sentence_models.SPACE, "")
+            parts = _encode_with_offsets(processor, number)
+            comma = processor.piece_to_id(",")
+            parts.append(CutPiece(comma, len(number), len(number) + 1))
+            cut[index] = tuple(parts)
+    return cut
+
+
+def _encode_with_offsets(processor: Any, word: str) -> list[CutPiece]:
+    found = processor.encode(word, return_type="offset_mapping")
+    return [
+        CutPiece(number, start, end)
+        for number, (start, end) in zip(
+            found["ids"], found["offsets"], strict=True
+        )
+    ]
+
+
+class Tokenizer:
+    """Splits texts by sentencepiece: what the other tokenizers agree with."""
+
+    def __init__(self, vocabulary: "SentencePieces"):
+        self.vocab = vocabulary.ids
+        self.pieces = vocabulary.pieces
+        self.do_lower_case = vocabulary.do_lower_case
+        self._processor = sentence_models.processor(vocabulary.model, FILE)
+        self._unknown = self._processor.unk_id()
+        self._cut = cut_pieces(vocabulary.proto, self._processor)
+
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Returns the pieces; characters without a piece are `<unk>`."""
+        return [self.pieces[number] for number in self.ids(text)]
+
+    def ids(self, text: str | bytes) -> list[int]:
+        """Returns the ids of the pieces."""
+        words = to_unicode(text).split()
+        normalized = normalize(" ".join(words), self.do_lower_case)
+        ids: list[int] = []
+        # One by one: for a list sentencepiece would start threads each time.
+        for word in normalized.split(" "):
+            ids += self._processor.encode(word)
+        if not self._cut:
+            return ids
+        return [
+            part
+            for number in ids
+            for part in (
+                [x.id for x in self._cut[number]]
+                if number in self._cut
+                else [number]
+            )
+        ]
+
+    def tokenize_with_offsets(
+        self, text: str | bytes
+    ) -> list[tokenization.Token]:
+        """Returns the pieces and the characters they come from.
+
+        A mark that normalization leaves out belongs to the character before. A
+        piece that is only a space covers none.
+        """
+        tokens = []
+        for word in _WORD.finditer(to_unicode(text)):
+            starts: list[int] = []  # by normalized character
+            for place, char in enumerate(word.group(), word.start()):
+                starts += [place] * len(normalize_char(char))
+            later = sorted({*starts, word.end()})
+            ends = dict(itertools.pairwise(later))
+            normalized = normalize(word.group(), self.do_lower_case)
+            for part in re.finditer("[^ ]+", normalized):
+                for piece in self._pieces_of(part.group()):
+                    first = min(part.start() + piece.start, len(starts) - 1)
+                    last = part.start() + piece.end - 1
+                    start = starts[first]
+                    is_empty = piece.end == piece.start
+                    end = start if is_empty else ends[starts[last]]
+                    tokens.append(
+                        tokenization.Token(self.pieces[piece.id], start, end)
+                    )
+        return tokens
+
+    def _pieces_of(self, word: str) -> list[CutPiece]:
+        pieces = []
+        for piece in _encode_with_offsets(self._processor, word):
+            parts = self._cut.get(piece.id)
+            if parts is None:
+                pieces.append(piece)
+                continue
+            # Where the model's own rules change lengths, each part has all.
+            same = piece.end - piece.start == parts[-1].end
+            for part in parts:
+                start = piece.start + part.start if same else piece.start
+                end = piece.start + part.end if same else piece.end
+                pieces.append(CutPiece(part.id, start, end))
+        return pieces
+
+    def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
+        """Returns the ids of pieces; what is no piece is `<unk>`."""
+        return [self.vocab.get(token, self._unknown) for token in tokens]
+
+
+class BulkTokenizer(bulk.Words):
+    """Splits much text: each word that is new by sentencepiece, once.
+
+    Between ASCII white space nothing reaches across: there the text is cut.
+    """
+
+    def __init__(self, vocabulary: "SentencePieces"):
+        is_space = np.zeros(256, bool)
+        is_space[[ord(char) for char in " \t\n\r"]] = True
+        super().__init__(
+            ~is_space, np.zeros(256, bool), vocabulary.do_lower_case
+        )
+        self._reference = Tokenizer(vocabulary)
+
+    def _ids(self, text: str) -> list[int]:
+        return self._reference.ids(text)
+
+
+# ---- The vocabulary ----------------------------------------------------------
+
+
+def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
+    """Reads a file; nothing is changed in it, there is nothing to say."""
+    del say
+    return {FILE: sentence_models.read(path)}
+
+
+@dataclasses.dataclass(frozen=True)
+class SentencePieces(vocabulary.Vocabulary):
+    """The pieces of a unigram model of sentencepiece, in ALBERT's layout.
+
+    `model` is the content of its file. `do_lower_case` must be as in training;
+    accents are left out either way, as in the original.
+    """
+
+    model: bytes
+    do_lower_case: bool
+
+    kind: ClassVar[str] = "sentence_pieces"
+
+    @classmethod
+    def parse(
+        cls, contents: Mapping[str, bytes], do_lower_case: bool, name: str
+    ) -> Self:
+        """Reads the one file of `contents`; InputError, by `name`, if bad."""
+        (model,) = contents.values()
+        proto = sentence_models.parse(model, name)
+        pieces = tuple(entry.piece for entry in proto.pieces)
+        for piece in (CLS, SEP):
+            if piece not in pieces:
+                raise InputError(
+                    f"{name}: sentence pieces must hold {piece!r}: train with "
+                    f"--control_symbols={CLS},{SEP},{MASK}, as ALBERT's are. "
+                    f"Received: {len(pieces)} pieces, the first "
+                    f"{list(pieces[:5])}"
+                )
+        sentence_models.processor(model, name)
+        return cls(pieces, model, do_lower_case)
+
+    @classmethod
+    def read(
+        cls, path: epath.PathLike, do_lower_case: bool, say: bool = True
+    ) -> Self:
+        """Reads a file; `say` is as in `open_file`."""
+        return cls.parse(open_file(path, say), do_lower_case, str(path))
+
+    @property
+    def proto(self) -> Any:
+        """The `ModelProto`, read anew: it can't be handed to a worker."""
+        return sentence_models.parse(self.model, FILE)
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The model."""
+        return {FILE: self.model}
+
+    @property
+    def settings(self) -> dict[str, bool]:
+        """The casing."""
+        return {"do_lower_case": self.do_lower_case}
+
+    @functools.cached_property
+    def special(self) -> vocabulary.Special:
+        """The pieces that stand for no text."""
+        unknown = next(
+            index
+            for index, entry in enumerate(self.proto.pieces)
+            if entry.type == entry.UNKNOWN
+        )
+        return vocabulary.Special(
+            # The original fills up with 0, whatever piece that is.
+            pad=vocabulary.Piece(PAD, 0),
+            unk=vocabulary.Piece(self.pieces[unknown], unknown),
+            cls=vocabulary.Piece(CLS, self.ids[CLS]),
+            sep=vocabulary.Piece(SEP, self.ids[SEP]),
+            mask=vocabulary.Piece(MASK, self.ids.get(MASK, -1)),
+        )
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """`[MASK]`, if it lacks that."""
+        return () if MASK in self.ids else (MASK,)
+
+    @functools.cached_property
+    def template(self) -> vocabulary.Template:
+        """`[CLS] first [SEP]`, or `[CLS] first [SEP] second [SEP]`."""
+        return vocabulary.Template.of_bert(self.special)
+
+    @functools.cached_property
+    def continues(self) -> np.ndarray:
+        """[V] bool, whether a piece goes on with the word before it.
+
+        As the original's `_is_start_piece_sp` counts whole words: pieces
+        without a space that are made of English letters and punctuation, but
+        not of one mark alone. A digit, an apostrophe or a letter of another
+        script makes a piece the beginning of a word.
+        """
+        return np.array([_goes_on(piece) for piece in self.pieces])
+
+    def tokenizer(self) -> Tokenizer:
+        """Makes the one by sentencepiece."""
+        return Tokenizer(self)
+
+    def bulk_tokenizer(self) -> BulkTokenizer:
+        """Makes the one by NumPy."""
+        return BulkTokenizer(self)
+
+
+def _goes_on(piece: str) -> bool:
+    if piece.startswith((sentence_models.SPACE, "<")) or piece in _MARKS:
+        return False
+    # The lower case of the Kelvin sign, say, is an English letter.
+    return all(char.lower() in _GOES_ON for char in piece)

@@ -1,0 +1,81 @@
+"""Byte pairs that are learned from text."""
+
+import collections
+import json
+import pydoc_data.topics
+
+from bert_tf import vocabularies
+from bert_tf.errors import InputError
+from bert_tf.text import learning_byte_pairs
+from tests import scripts
+
+import pytest
+import tokenizers
+from tokenizers import models, pre_tokenizers, trainers
+
+_TEXTS = [
+    line
+    for topic in pydoc_data.topics.topics.values()
+    for line in topic.splitlines()
+]
+
+
+def test_words_are_the_librarys():
+    rule = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    texts = [*_TEXTS, "  it's   é\u3000x ", "   ", "a \nb"]
+    expected = collections.Counter(
+        word for text in texts for word, _ in rule.pre_tokenize_str(text)
+    )
+    assert learning_byte_pairs.count_words(texts) == expected
+
+
+def test_merges_are_the_librarys():
+    size = 1000
+    words = learning_byte_pairs.count_words(_TEXTS)
+    vocabulary = learning_byte_pairs.learn(words, size)
+    assert vocabulary.pieces[:4] == ("<s>", "<pad>", "</s>", "<unk>")
+    assert vocabulary.pieces[-1] == "<mask>"
+    assert len(vocabulary.pieces) == size
+    tokenizer = tokenizers.Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = list(vocabulary.pieces[4:260])
+    tokenizer.train_from_iterator(
+        _TEXTS,
+        trainers.BpeTrainer(
+            vocab_size=size - 5,
+            min_frequency=2,
+            special_tokens=alphabet,
+            show_progress=False,
+        ),
+    )
+    merges = json.loads(tokenizer.to_str())["model"]["merges"]
+    assert [tuple(pair) for pair in merges] == list(vocabulary.merges)
+
+
+def test_script(tmp_path):
+    (tmp_path / "text.txt").write_text("\n".join(_TEXTS[:2000]))
+    found = []
+    for name in ("one", "two"):
+        path = tmp_path / name / "vocab.json"
+        flags = [
+            "--kind=byte_pairs",
+            "--vocab_size=600",
+            f"--input_file={tmp_path}/text.txt",
+            f"--vocab_file={path}",
+        ]
+        scripts.run(tmp_path, "learn_vocabulary", *flags)
+        vocabulary = vocabularies.open(path, do_lower_case=False)
+        assert len(vocabulary.pieces) == 600
+        assert sorted(x.name for x in path.parent.iterdir()) == [
+            "merges.txt",
+            "vocab.json",
+        ]
+        found.append(vocabulary.files)
+    assert found[0] == found[1]
+
+
+def test_bad_values():
+    with pytest.raises(InputError, match="261 pieces at least"):
+        learning_byte_pairs.learn({"a": 1}, 260)
+    with pytest.raises(InputError, match="no words"):
+        learning_byte_pairs.learn({}, 300)

@@ -1,0 +1,109 @@
+"""Small models of sentencepiece, trained on this project's pages."""
+
+import functools
+import io
+import pathlib
+import random
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+
+from bert_tf import vocabularies
+from bert_tf.vocabularies import sentence_pieces
+
+import sentencepiece
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+# As in the README of ALBERT's repository.
+ALBERT: dict[str, Any] = {
+    "pad_id": 0,
+    "unk_id": 1,
+    "bos_id": -1,
+    "eos_id": -1,
+    "control_symbols": ["[CLS]", "[SEP]", "[MASK]"],
+    "user_defined_symbols": list('()"-.–£€'),
+}
+
+
+def pages() -> list[str]:
+    """English, with words for computers."""
+    paths = sorted((_ROOT / "docs").glob("*.md"))
+    return [line for x in paths for line in x.read_text("utf-8").split("\n")]
+
+
+@functools.cache
+def lines() -> tuple[str, ...]:
+    """English with numbers before commas and some Greek, Hangul and kana."""
+    rng = random.Random(0)
+    found = pages()
+    found += [f"in {rng.randrange(1990, 2030)}, the end" for _ in range(3000)]
+    found += [f"{rng.randrange(100)},000 and {i}," for i in range(2000)]
+    found += ["της γλώσσας ο λόγος", "한국어 각각 가나다", "がぎ カタカナ"] * 30
+    return tuple(found)
+
+
+@functools.cache
+def train(**changes: Any) -> bytes:
+    """Trains a model as ALBERT's, but for the changes of the options."""
+    model = io.BytesIO()
+    options: dict[str, Any] = {"vocab_size": 1500, "num_threads": 2}
+    options |= ALBERT | changes
+    arguments: Any = {
+        # They are remembered by their values, so lists come as tuples.
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in options.items()
+    }
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines()),
+        model_writer=model,
+        minloglevel=2,
+        **arguments,
+    )
+    return model.getvalue()
+
+
+def vocabulary(do_lower_case: bool = True) -> sentence_pieces.SentencePieces:
+    """Returns the vocabulary of the model as ALBERT's."""
+    return sentence_pieces.SentencePieces.parse(
+        {"spiece.model": train()}, do_lower_case, "spiece.model"
+    )
+
+
+# ---- The original ------------------------------------------------------------
+
+
+def original_text(text: str, lower: bool) -> str:
+    """What the original's preprocess_text does, by its description.
+
+    White space becomes single spaces, then NFKD, then all characters that
+    combine are dropped, then the text is lower-cased.
+    """
+    decomposed = unicodedata.normalize("NFKD", " ".join(text.split()))
+    kept = [x for x in decomposed if unicodedata.combining(x) == 0]
+    return "".join(kept).lower() if lower else "".join(kept)
+
+
+def original_ids(processor: Any, text: str, lower: bool) -> list[int]:
+    """What the original's encode_pieces gives, a line at a time."""
+    ids = []
+    for piece in processor.encode_as_pieces(original_text(text, lower)):
+        if len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit():
+            number = piece[:-1].replace("▁", "")
+            ids += [*processor.encode_as_ids(number)]
+            ids.append(processor.piece_to_id(","))
+        else:
+            ids.append(processor.piece_to_id(piece))
+    return ids
+
+
+def original(do_lower_case: bool) -> Callable[[str], list[int]]:
+    """Returns the original: text -> ids."""
+    processor = sentencepiece.SentencePieceProcessor(model_proto=train())
+    return lambda text: original_ids(processor, text, do_lower_case)
+
+
+def open_from(folder: pathlib.Path, model: bytes) -> vocabularies.Vocabulary:
+    """Opens a model as a user does."""
+    path = folder / "some.model"
+    path.write_bytes(model)
+    return vocabularies.open(path, do_lower_case=True)

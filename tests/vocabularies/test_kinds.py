@@ -1,0 +1,118 @@
+"""Files of vocabularies of all kinds, and a kind from outside the package."""
+
+import hashlib
+import json
+
+from bert_tf import errors, vocabularies
+from tests import scripts
+from tests.vocabularies import sentence_models, symbols
+
+import pytest
+
+_SCRIPT = "create_pretraining_data"
+_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", ".")
+
+
+def _text(pieces):
+    return "".join(f"{piece}\n" for piece in pieces)
+
+
+@pytest.fixture(name="row")
+def _row(monkeypatch):
+    monkeypatch.setitem(vocabularies.KINDS, "symbols", symbols.ROW)
+
+
+def test_word_pieces_of_any_name(tmp_path):
+    path = tmp_path / "pieces.dat"
+    # As an editor on Windows writes it.
+    path.write_bytes(b"\xef\xbb\xbf" + _text(_PIECES).encode())
+    files = vocabularies.open_files(path)
+    content = _text(_PIECES).encode()
+    assert files == vocabularies.Files("word_pieces", {"vocab.txt": content})
+    assert files.sha256 == hashlib.sha256(content).hexdigest()
+    vocabulary = vocabularies.read(files, True, "it")
+    assert vocabulary.files == files.contents
+    assert vocabulary.sha256 == files.sha256
+
+
+def test_sentence_pieces(tmp_path):
+    model = sentence_models.train()
+    (tmp_path / "30k-clean.model").write_bytes(model)
+    files = vocabularies.open_files(tmp_path / "30k-clean.model")
+    assert files == vocabularies.Files(
+        "sentence_pieces", {"spiece.model": model}
+    )
+    assert vocabularies.read(files, False, "it").settings == {
+        "do_lower_case": False
+    }
+
+
+def test_kind_from_outside(tmp_path, row):
+    path = tmp_path / "own.symbols"
+    path.write_text("\n".join(symbols.VOCABULARY.pieces))
+    vocabulary = vocabularies.open(path, do_lower_case=True)
+    assert vocabulary == symbols.VOCABULARY
+    assert vocabularies.open_files(path).sha256 == vocabulary.sha256
+    vocabulary.check("own.symbols")
+
+
+def test_hash_is_of_all_files():
+    files = vocabularies.Files("any", {"a": b"xy", "b": b"z"})
+    assert files.sha256 == hashlib.sha256(b"xyz").hexdigest()
+
+
+def test_unknown_kind():
+    with pytest.raises(
+        errors.InputError, match=r"it is of a kind .* Received: kind=symbols"
+    ):
+        vocabularies.read(vocabularies.Files("symbols", {}), True, "it")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "lower", "problem"),
+    [
+        (_PIECES, False, "vocab is uncased"),
+        ([*_PIECES, "A"], True, "vocab is cased"),
+        (["[UNK]", "[SEP]", "a"], True, r"vocab lacks the piece '\[CLS\]'"),
+    ],
+)
+def test_word_pieces_say_what_is_wrong(pieces, lower, problem):
+    files = vocabularies.Files(
+        "word_pieces", {"vocab.txt": _text(pieces).encode()}
+    )
+    vocabulary = vocabularies.read(files, lower, "vocab")
+    with pytest.raises(errors.InputError, match=problem):
+        vocabulary.check("vocab")
+
+
+def test_records_of_sentence_pieces(tmp_path):
+    (tmp_path / "some.model").write_bytes(sentence_models.train())
+    text = "\n".join(sentence_models.lines()[:200])
+    (tmp_path / "text.txt").write_text(text)
+    done = scripts.run(
+        tmp_path / "log",
+        _SCRIPT,
+        f"--input_file={tmp_path}/text.txt",
+        f"--output_dir={tmp_path}/out",
+        f"--vocab_file={tmp_path}/some.model",
+        "--max_seq_length=32",
+        "--max_predictions_per_seq=5",
+        "--dupe_factor=1",
+        "--num_workers=1",
+    )
+    assert done.wait() == 0, done.stderr
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    model = sentence_models.train()
+    assert manifest["vocab_sha256"] == hashlib.sha256(model).hexdigest()
+    assert manifest["vocab_size"] == 1500
+    assert manifest["do_lower_case"] is True
+    shown = scripts.run(
+        tmp_path / "log",
+        _SCRIPT,
+        "--show=2",
+        f"--input_file={tmp_path}/out/*.tfrecord",
+        f"--vocab_file={tmp_path}/some.model",
+    )
+    assert shown.wait() == 0, shown.stderr
+    assert "[CLS]" in shown.stdout
+    assert "[MASK→" in shown.stdout
