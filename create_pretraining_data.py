@@ -30,9 +30,10 @@ Spark, and what to install):
 import os
 import shlex
 
-from bert_tf import extras, options, phases, vocab_files, vocabularies
+from bert_tf import extras, options, phases, vocabularies
 from bert_tf.errors import InputError
-from bert_tf.flags import command_line, quiet, shared
+from bert_tf.flags import command_line, quiet, shared, unused
+from bert_tf.flags import masks as mask_flags
 from bert_tf.flags import sections as flag_sections
 from bert_tf.flags import text as text_flags
 from bert_tf.pretraining_data import beam, workers
@@ -40,7 +41,6 @@ from bert_tf.pretraining_data import job as creation_job
 from bert_tf.pretraining_data import local as local_creation
 from bert_tf.pretraining_data import output as creation_output
 from bert_tf.pretraining_data import sequences as pretraining_sequences
-from bert_tf.records import masking
 from bert_tf.storage import paths
 
 from absl import flags, logging
@@ -89,7 +89,10 @@ _SHARD_SIZE_MB = _OUTPUT.integer(
     only_with="output_dir",
 )
 _VOCAB_FILE = _MODEL.input_path(
-    "vocab_file", "The vocabulary, one piece per line.", required=True
+    "vocab_file",
+    "The vocabulary: a vocab.txt, a RoBERTa's vocab.json (with merges.txt "
+    "beside it) or tokenizer.json, or an ALBERT's spiece.model.",
+    required=True,
 )
 _DO_LOWER_CASE = _MODEL.boolean(
     "do_lower_case",
@@ -125,13 +128,9 @@ _BEAM_OPTIONS = _RUN.string(
 # ---- Flags: what the records are like ---------------------------------------
 
 _RECORDS = flag_sections.Section("Records", only_with="!show")
-_MASKS = flag_sections.Section("Masks", only_with="!show")
 
 _MAX_SEQ_LENGTH = shared.max_seq_length(
     _RECORDS, 128, "Tokens per sequence.", most=_LONGEST
-)
-_MAX_PREDICTIONS_PER_SEQ = _MASKS.integer(
-    "max_predictions_per_seq", 20, "Masked tokens per sequence at most."
 )
 _RANDOM_SEED = _RECORDS.integer(
     "random_seed", 12345, "Of all random choices.", least=0
@@ -143,54 +142,24 @@ _DUPE_FACTOR = _RECORDS.integer(
     most=_MOST_TIMES,
 )
 _SHORT_SEQ_PROB = _RECORDS.number(
-    "short_seq_prob", 0.1, "Share of the documents cut into shorter sequences."
+    "short_seq_prob",
+    None,
+    "Share of the documents cut into shorter sequences, by default 0.1; of "
+    "full_sentences the share of the sequences, by default 0.",
 )
 _OBJECTIVE = _RECORDS.choice(
     "objective",
-    "nsp",
+    None,
     pretraining_sequences.OBJECTIVES,
-    "nsp: does the second segment follow (BERT)? sop: are the two in order "
-    "(ALBERT)? none: one segment (RoBERTa).",
+    "nsp (default): does the second segment follow (BERT)? sop: are the two in "
+    "order (ALBERT)? none: one segment of a document. full_sentences: rows "
+    "that go on in the next document (RoBERTa).",
 )
-_MASKING = _MASKS.choice(
-    "masking",
+_RANDOM_NEXT_SENTENCE = _RECORDS.boolean(
+    "random_next_sentence",
     None,
-    masking.POLICIES,
-    "What is masked as one: token (default), whole_word, or span: several "
-    "words in a row (SpanBERT).",
-)
-_DO_WHOLE_WORD_MASK = _MASKS.boolean(
-    "do_whole_word_mask", False, "The same as --masking=whole_word."
-)
-_OF_WORDS = ("do_whole_word_mask", "masking=whole_word", "masking=span")
-_WORD_LIST = _MASKS.input_path(
-    "word_list",
-    "Words of several characters, one per line, for Chinese text: those that "
-    "--masking=whole_word and span mask as one.",
-    only_with=_OF_WORDS,
-)
-_SEGMENTER = _MASKS.string(
-    "segmenter",
-    None,
-    "Instead of a word list: module:function that splits a text into words, "
-    "such as jieba:lcut.",
-    kind="MODULE:FUNCTION",
-    only_with=_OF_WORDS,
-)
-_DYNAMIC_MASKING = _MASKS.boolean(
-    "dynamic_masking",
-    False,
-    "Leaves masking to run_pretraining.py, which masks anew each time that it "
-    "reads a record: one record does for all --dupe_factor.",
-)
-_MASKED_LM_PROB = _MASKS.number(
-    "masked_lm_prob", 0.15, "Share of the tokens to mask."
-)
-_MASK_SHARE = _MASKS.number(
-    "mask_share", 0.8, "Share of the masked tokens that become [MASK]."
-)
-_RANDOM_SHARE = _MASKS.number(
-    "random_share", 0.1, "Share that become a random piece; the rest stay."
+    "ALBERT's name: true means --objective=nsp, false --objective=sop.",
+    rare=True,
 )
 _PACK = _RECORDS.boolean(
     "pack", False, "Puts several short sequences into a row: less padding."
@@ -206,6 +175,8 @@ _MAX_SEQUENCES_PER_ROW = _RECORDS.integer(
     "max_sequences_per_row", 8, "At most, of packed rows.", only_with="pack"
 )
 
+flags.adopt_module_key_flags(mask_flags)
+
 command_line.start(__name__)
 
 
@@ -214,28 +185,35 @@ command_line.start(__name__)
 
 def settings_of_flags() -> pretraining_sequences.Settings:
     """Returns what the records are to be like."""
-    policy = _MASKING.value or "token"
-    if _DO_WHOLE_WORD_MASK.value:
-        if _MASKING.value not in (None, "whole_word"):
-            raise InputError(
-                "--do_whole_word_mask means --masking=whole_word: leave one "
-                f"out. Received: masking={_MASKING.value}"
-            )
-        policy = "whole_word"
+    objective = objective_of_flags()
+    short = _SHORT_SEQ_PROB.value
+    if short is None:
+        # RoBERTa's sequences are as long as can be.
+        short = 0.0 if objective == "full_sentences" else 0.1
     return pretraining_sequences.Settings(
         max_seq_length=_MAX_SEQ_LENGTH.value,
-        max_predictions_per_seq=_MAX_PREDICTIONS_PER_SEQ.value,
-        masked_lm_prob=_MASKED_LM_PROB.value,
-        short_seq_prob=_SHORT_SEQ_PROB.value,
+        short_seq_prob=short,
         dupe_factor=_DUPE_FACTOR.value,
-        masking=policy,
-        dynamic_masking=_DYNAMIC_MASKING.value,
-        objective=_OBJECTIVE.value,
+        objective=objective,
         pack=_PACK.value,
         max_sequences_per_row=_MAX_SEQUENCES_PER_ROW.value,
-        mask_share=_MASK_SHARE.value,
-        random_share=_RANDOM_SHARE.value,
+        **mask_flags.settings(),
     )
+
+
+def objective_of_flags() -> str:
+    """Returns what is learnt of two segments."""
+    is_random = _RANDOM_NEXT_SENTENCE.value
+    if is_random is None:
+        return _OBJECTIVE.value or "nsp"
+    meant = "nsp" if is_random else "sop"
+    if _OBJECTIVE.value not in (None, meant):
+        raise InputError(
+            f"--random_next_sentence={str(is_random).lower()} means "
+            f"--objective={meant}: leave one out. Received: "
+            f"objective={_OBJECTIVE.value}"
+        )
+    return meant
 
 
 def output_of_flags() -> creation_output.Output:
@@ -277,14 +255,35 @@ def output_of_flags() -> creation_output.Output:
     return output
 
 
+def check_casing_is_used(vocabulary: vocabularies.Vocabulary) -> None:
+    """Raises InputError if a casing is given to a kind that has none."""
+    name = "do_lower_case"
+    if name not in vocabulary.settings and unused.given(flags.FLAGS[name]):
+        raise InputError(
+            f"--{name} is not for a vocabulary of {vocabulary.kind}, whose "
+            "files say all: leave it out. Received: "
+            f"{name}={_DO_LOWER_CASE.value}, vocab_file={_VOCAB_FILE.value}"
+        )
+
+
+def check_words_are_pieces(vocabulary: vocabularies.Vocabulary) -> None:
+    """Raises InputError if words are listed for a kind that can't join them."""
+    if any(mask_flags.words().values()) and vocabulary.kind != "word_pieces":
+        raise InputError(
+            "--word_list and --segmenter join word pieces only: leave them "
+            f"out. Received: vocab_file={_VOCAB_FILE.value}, a vocabulary of "
+            f"{vocabulary.kind}"
+        )
+
+
 def job_of_flags(output: creation_output.Output) -> creation_job.Job:
     """Returns what to make; checks all that can be checked before the work."""
     settings, vocab_file = settings_of_flags(), _VOCAB_FILE.value
     vocabulary = vocabularies.open(vocab_file, _DO_LOWER_CASE.value)
-    vocab_files.check_casing(
-        vocabulary.pieces, _DO_LOWER_CASE.value, vocab_file
-    )
+    check_casing_is_used(vocabulary)
     pretraining_sequences.check_vocabulary(vocabulary, vocab_file)
+    vocabulary.check(vocab_file)
+    check_words_are_pieces(vocabulary)
     settings.check_room(vocabulary)
     reader = text_flags.reader()
     if reader.input_format != "lines":
@@ -301,14 +300,8 @@ def job_of_flags(output: creation_output.Output) -> creation_job.Job:
         settings=settings,
         seed=_RANDOM_SEED.value,
         folder=output.work_folder,
-        word_list=_WORD_LIST.value or "",
-        segmenter=_SEGMENTER.value or "",
+        **mask_flags.words(),
     )
-    if job.word_list and job.segmenter:
-        raise InputError(
-            "Give either --word_list or --segmenter. Received: "
-            f"word_list={job.word_list}, segmenter={job.segmenter}"
-        )
     # A cluster may have what is not here.
     if not _RUNNER.value:
         _ = job.words
@@ -323,7 +316,14 @@ def show_records(number: int) -> None:
 
     vocabulary = vocabularies.open(_VOCAB_FILE.value, _DO_LOWER_CASE.value)
     files = paths.expand(text_flags.INPUT_FILE.value)
-    for text in show.show(files, vocabulary.pieces, number, vocabulary.sha256):
+    shown = show.show(
+        files,
+        vocabulary.pieces,
+        number,
+        vocabulary.sha256,
+        vocabulary.special.mask.text,
+    )
+    for text in shown:
         print(text)
 
 

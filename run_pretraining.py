@@ -73,6 +73,12 @@ _NUM_TRAIN_STEPS = _TRAINING.integer(
 _NUM_WARMUP_STEPS = _TRAINING.integer(
     "num_warmup_steps", 10000, "Steps of linear warm-up.", least=0
 )
+_POLY_POWER = _TRAINING.number(
+    "poly_power", 1.0, "ALBERT's name: 1 only; see --lr_power.", rare=True
+)
+_START_WARMUP_STEP = _TRAINING.integer(
+    "start_warmup_step", 0, "ALBERT's: 0 only.", rare=True
+)
 _ACCUMULATE = shared.gradient_accumulation_steps(_TRAINING)
 _AUTO_BATCH_SIZE = _TRAINING.boolean(
     "auto_batch_size",
@@ -217,6 +223,7 @@ def check_memory(plan, strategy, config, lengths):
 
 def find_plan():
     """Returns how to train; InputError where flags contradict each other."""
+    check_names_of_others()
     accumulate = _ACCUMULATE.value
     if _AUTO_BATCH_SIZE.value and accumulate > 1:
         raise InputError(
@@ -233,6 +240,24 @@ def find_plan():
         use_xla=_USE_XLA.value,
         **run_setup.plan_fields(),
     )
+
+
+def check_names_of_others():
+    """Raises InputError where another script would do what is not here."""
+    if _POLY_POWER.value != 1:
+        raise InputError(
+            "--poly_power=1 is --lr_schedule=linear. Give other powers by "
+            "--lr_schedule=polynomial and --lr_power; the rate then falls from "
+            "the end of the warm-up on, ALBERT's from step 0. Received: "
+            f"poly_power={_POLY_POWER.value}"
+        )
+    if _START_WARMUP_STEP.value:
+        raise InputError(
+            "--start_warmup_step: here the warm-up is at the start of a run. "
+            "To warm up again, start another --output_dir from the weights by "
+            "--init_checkpoint. Received: "
+            f"start_warmup_step={_START_WARMUP_STEP.value}"
+        )
 
 
 def check_sizes(plan, strategy, do_train, do_eval):
@@ -299,7 +324,7 @@ def report(strategy, data, lacks_vocab):
             "No vocabulary will lie beside the weights, where later scripts "
             "look for it. --vocab_file puts it there."
         )
-    if data.objective == "none":
+    if not pretraining.has_pairs(data.objective):
         logging.info(
             "The data has no task of two segments: bert/pooler and "
             "cls/seq_relationship are saved with the rest, but not trained."

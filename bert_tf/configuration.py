@@ -8,6 +8,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
+from bert_tf import config_keys
 from bert_tf.errors import InputError
 from bert_tf.storage import file_systems, input_files
 
@@ -16,49 +17,12 @@ from absl import logging
 # What `hidden_act`, `transform_act` and `pooler_act` may be.
 ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
 
-# Keys of the multilingual and Chinese releases. They describe the pooler that
-# every BERT has, and the original never read them.
-_POOLER_KEYS = frozenset(
-    {
-        "directionality",
-        "pooler_fc_size",
-        "pooler_num_attention_heads",
-        "pooler_num_fc_layers",
-        "pooler_size_per_head",
-        "pooler_type",
-    }
-)
 # `problem_type`, as transformers has it, of a classifier whose texts may have
 # several labels. The number of labels tells the others apart.
 MULTI_LABEL = "multi_label_classification"
 _OTHER_PROBLEMS = ("single_label_classification", "regression")
 # What transformers calls the tanh form of GELU: as in huggingface_names.
 _TANH_GELUS = ("gelu_new", "gelu_pytorch_tanh", "gelu_fast")
-# Keys that transformers writes, or has written, into the config.json of a BERT
-# and that change nothing of what it computes. The second half is about writing
-# text, which an encoder does not do.
-_KEYS = """
-    _attn_implementation _attn_implementation_autoset _commit_hash
-    _name_or_path architectures attn_implementation bos_token_id
-    chunk_size_feed_forward classifier_dropout decoder_start_token_id dtype
-    eos_token_id eos_token_ids finetuning_task gradient_checkpointing id2label
-    label2id mask_token_id model_type name_or_path num_labels output_attentions
-    output_hidden_states output_past pad_token_id return_dict sep_token_id
-    tf_legacy_loss tie_encoder_decoder tokenizer_class torch_dtype torchscript
-    transformers_version use_bfloat16 xla_device
-
-    assistant_confidence_threshold assistant_lookbehind bad_words_ids
-    begin_suppress_tokens diversity_penalty do_sample early_stopping
-    encoder_no_repeat_ngram_size encoder_repetition_penalty epsilon_cutoff
-    eta_cutoff exponential_decay_length_penalty forced_bos_token_id
-    forced_eos_token_id length_penalty max_length min_length
-    no_repeat_ngram_size num_assistant_tokens num_assistant_tokens_schedule
-    num_beam_groups num_beams num_return_sequences output_scores prefix
-    remove_invalid_values repetition_penalty return_dict_in_generate
-    suppress_tokens target_lookbehind task_specific_params temperature top_k
-    top_p typical_p use_cache
-"""
-_HARMLESS_KEYS = frozenset(_KEYS.split())
 # Keys of transformers that make another model of it, unless they say this.
 _ONE_VALUE: dict[str, Any] = {
     "add_cross_attention": False,
@@ -71,12 +35,12 @@ _ONE_VALUE: dict[str, Any] = {
 }
 # Fields that the original does not have, which files name only where a model
 # has other values.
-_UNSAID = {
-    "transform_act": None,
-    "transform_layer_norm_eps": None,
-    "pooler_act": "tanh",
-    "problem_type": None,
-}
+_UNSAID = (
+    "transform_act",
+    "transform_layer_norm_eps",
+    "pooler_act",
+    "problem_type",
+)
 _SIZES = (
     "vocab_size",
     "hidden_size",
@@ -94,6 +58,16 @@ class BertConfig:
 
     # The name of its family, which is written where it is another than BERT.
     model_type: ClassVar[str] = "bert"
+    # What the names of transformers' classes begin with, and a key that tells
+    # files without a `model_type` from BERT's.
+    architectures: ClassVar[str] = "Bert"
+    tells: ClassVar[str | None] = None
+    # Fields that count, of which `type_vocab_size` may be less than 1; keys
+    # that may have one value only, and keys that change nothing.
+    sizes: ClassVar[tuple[str, ...]] = _SIZES
+    least_types: ClassVar[int] = 1
+    one_value: ClassVar[Mapping[str, Any]] = _ONE_VALUE
+    unused_keys: ClassVar[frozenset[str]] = frozenset()
 
     vocab_size: int  # V
     hidden_size: int = 768  # D
@@ -119,7 +93,7 @@ class BertConfig:
     def __post_init__(self):
         # As the original, which lower-cases it and takes none for linear.
         object.__setattr__(self, "hidden_act", _activation(self.hidden_act))
-        _check(vars(self), vars(self))
+        _check(vars(self), vars(self), type(self))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "BertConfig":
@@ -130,8 +104,9 @@ class BertConfig:
         InputError where a value is bad, or may mean another model than BERT.
         """
         cls.check_is_bert(values)
+        values = cls.in_our_words(values)
         fields = {field.name for field in dataclasses.fields(cls)}
-        _check_keys(values, fields)
+        _check_keys(values, fields, {*cls.one_value, *cls.unused_keys})
         if "vocab_size" not in values:
             raise InputError(
                 "The BERT config has no `vocab_size`: add the number of pieces "
@@ -150,8 +125,14 @@ class BertConfig:
     ) -> "BertConfig":
         """Returns a config; errors say which values are not `given` ones."""
         fields = dataclasses.fields(cls)
-        _check({f.name: f.default for f in fields} | dict(values), given)
+        defaults = {f.name: f.default for f in fields}
+        _check(defaults | dict(values), given, cls)
         return cls(**values)
+
+    @classmethod
+    def in_our_words(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the values of a file by our keys, which are BERT's."""
+        return dict(values)
 
     @classmethod
     def from_json_file(cls, path: str) -> "BertConfig":
@@ -165,21 +146,23 @@ class BertConfig:
             config = cls.from_dict(values)
         except ValueError as error:
             raise InputError(f"{path}: {error}") from error
-        for note in _notes(values, config):
+        for note in _notes(cls.in_our_words(values), config):
             _say_once(f"{path}: {note}")
         return config
 
     @classmethod
     def check_is_bert(cls, values: Mapping[str, Any]) -> None:
         """Raises InputError if a config, ours or transformers', is no BERT."""
-        kind = values.get("model_type") or "bert"
+        said = cls.model_type if cls.tells in values else "bert"
+        kind = values.get("model_type") or said
         architectures = values.get("architectures") or []
         if not isinstance(architectures, list):
             raise InputError(
                 "`architectures` must be a list of texts, or be left out. "
                 f"Received: architectures={architectures!r}"
             )
-        strangers = [n for n in architectures if not str(n).startswith("Bert")]
+        start = cls.architectures
+        strangers = [n for n in architectures if not str(n).startswith(start)]
         is_other = kind != cls.model_type
         if is_other or strangers:
             name = f"{kind} model" if is_other else str(strangers[0])
@@ -189,18 +172,39 @@ class BertConfig:
                 f"read. Received: model_type={kind}, "
                 f"architectures={architectures}"
             )
-        for name, usual in _ONE_VALUE.items():
+        for name, usual in cls.one_value.items():
             if values.get(name) not in (usual, None):
                 raise InputError(
                     f"This BERT computes otherwise than the original: `{name}` "
                     f"must be {usual!r}. Received: {name}={values[name]!r}"
                 )
 
+    @property
+    def embedding_size(self) -> int:
+        """Size of word embeddings, E."""
+        return self.hidden_size
+
+    @property
+    def maps_embeddings(self) -> bool | None:
+        """Whether a dense layer makes D of the embeddings' E."""
+        return False
+
+    @property
+    def num_blocks(self) -> int:
+        """How many transformer layers run in turn."""
+        return self.num_hidden_layers
+
+    @property
+    def head_dropout_prob(self) -> float:
+        """Of what a classifier reads."""
+        return self.hidden_dropout_prob
+
     def to_json(self) -> str:
         """Returns the text of a bert_config.json."""
-        values = dataclasses.asdict(self).items()
         said = {
-            name: value for name, value in values if value != _UNSAID.get(name)
+            x.name: getattr(self, x.name)
+            for x in dataclasses.fields(self)
+            if x.name not in _UNSAID or getattr(self, x.name) != x.default
         }
         if self.model_type != BertConfig.model_type:
             said = {"model_type": self.model_type} | said
@@ -252,8 +256,10 @@ def read_json_file(path: str) -> dict[str, Any]:
     return values
 
 
-def _check_keys(values: Collection[str], fields: Collection[str]) -> None:
-    known = {*fields, *_HARMLESS_KEYS, *_ONE_VALUE, *_POOLER_KEYS}
+def _check_keys(
+    values: Collection[str], fields: Collection[str], others: Collection[str]
+) -> None:
+    known = {*fields, *config_keys.HARMLESS, *others, *config_keys.POOLER}
     unknown = sorted(set(values) - known)
     for i, key in enumerate(unknown):
         for meant in difflib.get_close_matches(key, fields, 1, 0.75):
@@ -268,9 +274,10 @@ def _check_keys(values: Collection[str], fields: Collection[str]) -> None:
 def _notes(values: Mapping[str, Any], config: BertConfig) -> list[str]:
     """Says in sentences what is not used of a file, or taken otherwise."""
     notes = []
-    unused = [k for k in values if k in _HARMLESS_KEYS or k in _ONE_VALUE]
+    harmless = {*config_keys.HARMLESS, *config.one_value, *config.unused_keys}
+    unused = [key for key in values if key in harmless]
     if config.model_type != BertConfig.model_type:
-        unused.remove("model_type")
+        unused = [k for k in unused if k != "model_type"]
     if values.get("problem_type") in _OTHER_PROBLEMS:
         unused.append("problem_type")
     if unused:
@@ -291,7 +298,9 @@ def _notes(values: Mapping[str, Any], config: BertConfig) -> list[str]:
             "file it is taken for the original's tanh form; the model's folder "
             "as --init_checkpoint keeps erf."
         )
-    missing = [f"{n}={getattr(config, n)}" for n in _SIZES if n not in values]
+    missing = [
+        f"{n}={getattr(config, n)}" for n in config.sizes if n not in values
+    ]
     if missing:
         notes.append(f"not in the file, so the default: {', '.join(missing)}.")
     return notes
@@ -306,7 +315,9 @@ def _say_once(line: str) -> None:
 # ---- Values ------------------------------------------------------------------
 
 
-def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
+def _check(
+    values: Mapping[str, Any], given: Collection[str], kind: type[BertConfig]
+) -> None:
     """Raises InputError if a value is bad, or two do not go together."""
 
     def received(*names: str) -> str:
@@ -317,8 +328,9 @@ def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
         )
         return f"Received: {', '.join(said)}"
 
-    for name in _SIZES:
-        if not _is_a(values[name], int) or values[name] < 1:
+    for name in kind.sizes:
+        least = kind.least_types if name == "type_vocab_size" else 1
+        if not _is_a(values[name], int) or values[name] < least:
             raise InputError(
                 f"`{name}` must be a positive integer. {received(name)}"
             )

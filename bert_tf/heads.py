@@ -27,11 +27,13 @@ class _Transform(keras.layers.Layer):
 
     def __init__(self, config: modeling.BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
-        size = config.hidden_size
+        size = config.embedding_size
         self.activation = ops.ACTIVATIONS[
             config.transform_act or config.hidden_act
         ]
-        self.dense = layers.Dense(config, size, size, name="dense")
+        self.dense = layers.Dense(
+            config, config.hidden_size, size, name="dense"
+        )
         epsilon = config.transform_layer_norm_eps or config.layer_norm_eps
         self.norm = layers.LayerNorm(size, epsilon, name="LayerNorm")
 
@@ -40,7 +42,7 @@ class _Transform(keras.layers.Layer):
         self.norm.build()
 
     def call(self, x):  # [..., D]
-        return self.norm(self.activation(self.dense(x)))
+        return self.norm(self.activation(self.dense(x)))  # [..., E]
 
 
 class MaskedLMHead(keras.layers.Layer):
@@ -57,9 +59,9 @@ class MaskedLMHead(keras.layers.Layer):
             name="output_bias", shape=(self.vocab_size,), initializer="zeros"
         )
 
-    def call(self, x, words):  # [B, P, D], [V, D]
+    def call(self, x, words):  # [B, P, D], [V, E]
         x = self.transform(x)
-        rows = tf.reshape(x, [-1, x.shape[-1]])  # [B * P, D]
+        rows = tf.reshape(x, [-1, x.shape[-1]])  # [B * P, E]
         logits = tf.matmul(rows, words, transpose_b=True)
         logits = tf.nn.bias_add(logits, self.output_bias)
         shape = tf.concat([tf.shape(x)[:2], [self.vocab_size]], axis=0)
@@ -109,7 +111,7 @@ class PretrainingHeads(keras.layers.Layer):
         self.predictions.build()
         self.seq_relationship.build()
 
-    def call(self, x, pooled, words):  # [B, P, D], [..., D], [V, D]
+    def call(self, x, pooled, words):  # [B, P, D], [..., D], [V, E]
         return self.predictions(x, words), self.seq_relationship(pooled)
 
 
@@ -258,7 +260,7 @@ class BertClassifier(Model):
         # Otherwise than the original, which drops 0.1 whatever the config
         # says, because a config without dropout is to have none. It is 0.1 in
         # all released configs.
-        self.rate = bert.config.hidden_dropout_prob
+        self.rate = bert.config.head_dropout_prob
         self.num_labels = num_labels
         # Made outside any layer's scope: the original's names have no prefix.
         shape = (num_labels, bert.config.hidden_size)
@@ -300,7 +302,7 @@ class BertTagger(Model):
         **kwargs: Any,
     ):
         super().__init__(bert, name=name, **kwargs)
-        self.rate = bert.config.hidden_dropout_prob
+        self.rate = bert.config.head_dropout_prob
         with self._own_policy():
             self.tagging = LinearHead(bert.config, num_labels, name="tagging")
         self.num_labels = num_labels
@@ -352,7 +354,7 @@ class BertMultipleChoice(Model):
         self, bert: modeling.Bert, name: str = "multiple_choice", **kwargs: Any
     ):
         super().__init__(bert, name=name, **kwargs)
-        self.rate = bert.config.hidden_dropout_prob
+        self.rate = bert.config.head_dropout_prob
         with self._own_policy():
             self.multiple_choice = LinearHead(
                 bert.config, 1, name="multiple_choice"

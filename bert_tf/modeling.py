@@ -4,6 +4,7 @@ Shapes, by the same letters in all files about models:
 - B: batch       S: sequence length     D: hidden size      N: attention heads
 - H: head size, D = N * H               F: feed-forward size
 - V: vocabulary  T: token types         L: layers
+- E: size of word embeddings, D in BERT
 - M: max_position_embeddings            R: places whose output is read
 - J: tokens of the batch joined in one row, filled up with padding
 - P: predictions per row                C: classes
@@ -42,7 +43,14 @@ MULTI_LABEL = configuration.MULTI_LABEL
 
 
 class Embeddings(keras.layers.Layer):
-    """Sums word, token-type and position embeddings, then normalizes."""
+    """Sums word, token-type and position embeddings, then normalizes.
+
+    Attributes:
+        computes_as_bert: Of a class, not of those that derive from it: that it
+            may be served in the form that BERT is served in.
+    """
+
+    computes_as_bert = True
 
     def __init__(self, config: BertConfig, size: int, **kwargs: Any):
         """Makes tables of vectors of `size`, D where nothing follows."""
@@ -59,6 +67,8 @@ class Embeddings(keras.layers.Layer):
             ("token_type_embeddings", self.config.type_vocab_size),
             ("position_embeddings", self.config.max_position_embeddings),
         ):
+            if not rows:
+                continue
             table = self.add_weight(
                 name=name,
                 shape=(rows, self.size),
@@ -69,24 +79,26 @@ class Embeddings(keras.layers.Layer):
 
     def call(self, input_ids, segment_ids, dropout_seed, position_ids=None):
         """Returns [B, S, D], D the tables' own; all ids are [B, S]."""
-        config = self.config
         words = tf.convert_to_tensor(self.word_embeddings)  # [V, D]
         x = ops.embed(words, input_ids)  # [B, S, D]
-        # Few token types: a one-hot product is faster than a gather on TPUs.
-        types = tf.one_hot(
-            segment_ids, config.type_vocab_size, dtype=x.dtype
-        )  # [B, S, T]
-        table = tf.convert_to_tensor(self.token_type_embeddings)  # [T, D]
-        flat = tf.reshape(types, [-1, config.type_vocab_size])  # [B * S, T]
-        x += tf.reshape(tf.matmul(flat, table), tf.shape(x))  # [B, S, D]
+        if self.config.type_vocab_size:
+            x = self._with_types(x, segment_ids)
         positions = tf.convert_to_tensor(self.position_embeddings)  # [M, D]
         if position_ids is None:
             x += positions[: tf.shape(input_ids)[1]]  # [S, D], for every row
         else:
             x += ops.embed(positions, position_ids)  # [B, S, D]
         return ops.dropout(
-            self.norm(x), config.hidden_dropout_prob, dropout_seed
+            self.norm(x), self.config.hidden_dropout_prob, dropout_seed
         )
+
+    def _with_types(self, x, segment_ids):  # [B, S, D], [B, S]
+        # Few token types: a one-hot product is faster than a gather on TPUs.
+        count = self.config.type_vocab_size
+        types = tf.one_hot(segment_ids, count, dtype=x.dtype)  # [B, S, T]
+        table = tf.convert_to_tensor(self.token_type_embeddings)  # [T, D]
+        flat = tf.reshape(types, [-1, count])  # [B * S, T]
+        return x + tf.reshape(tf.matmul(flat, table), tf.shape(x))
 
 
 # ---- Encoder ----------------------------------------------------------------
@@ -119,6 +131,8 @@ class Encoder(keras.layers.Layer):
     With `remat` the backward pass computes what is inside a layer again, with
     the same dropout, instead of keeping it.
     """
+
+    computes_as_bert = True
 
     def __init__(self, stack: Iterable[layers.TransformerLayer], **kwargs: Any):
         super().__init__(**kwargs)
@@ -184,31 +198,45 @@ class Bert(keras.Model):
     """BERT without a head.
 
     Attributes:
+        embeddings_class: What makes the first layer's input.
+        mapping: What makes D of the embeddings' E, where these differ.
         skips_padding: Whether layers compute tokens only: the same numbers in
             less time, where shapes may differ from batch to batch. What is
             returned for padding is then not to be read.
     """
 
+    embeddings_class = Embeddings
+
     def __init__(self, config: BertConfig, name: str = "bert", **kwargs: Any):
         super().__init__(name=name, **kwargs)
         self.config = config
+        self.mapping: layers.Dense | None = None
         self.skips_padding = False
         self._drawn = dropout_seeds.Drawn()
         with layers.of_policy(self.dtype_policy):
-            self.embeddings = Embeddings(
-                config, config.hidden_size, name="embeddings"
-            )
-            stack = [
-                layers.TransformerLayer(config, name=f"layer_{i}")
-                for i in range(config.num_hidden_layers)
-            ]
-            self.encoder = Encoder(stack, name="encoder")
-            self.pooler = Pooler(config, name="pooler")
+            self.make_parts()
         # Whatever the model is called, its variables have these names.
         with keras.name_scope("bert"):
-            for part in (self.embeddings, self.encoder, self.pooler):
-                part.build()
+            self.build_parts()
         self.built = True
+
+    def make_parts(self) -> None:
+        """Makes `embeddings`, `encoder` and `pooler`, without variables."""
+        config = self.config
+        self.embeddings = self.embeddings_class(
+            config, config.hidden_size, name="embeddings"
+        )
+        stack = [
+            layers.TransformerLayer(config, name=f"layer_{i}")
+            for i in range(config.num_hidden_layers)
+        ]
+        self.encoder = Encoder(stack, name="encoder")
+        self.pooler = Pooler(config, name="pooler")
+
+    def build_parts(self) -> None:
+        """Makes their variables."""
+        for part in (self.embeddings, self.encoder, self.pooler):
+            part.build()
 
     def call(
         self,
@@ -246,7 +274,9 @@ class Bert(keras.Model):
                 position_ids = _numbered(ids[0])
             ids = [layout.joined(x) for x in ids]  # [1, J] each
             position_ids = layout.joined(position_ids)
-        x = self.embeddings(*ids, seeds[0], position_ids)  # [B, S, D]
+        x = self.embeddings(*ids, seeds[0], position_ids)  # [B, S, E]
+        if self.mapping is not None:
+            x = self.mapping(x)  # [B, S, D]
         outputs = self.encoder(x, seeds[1], layout=layout, positions=positions)
         pooled = self.pooler(outputs[-1][:, 0])  # [B, D]
         return BertOutputs(outputs[-1], pooled, layout.to_rows(x), outputs)

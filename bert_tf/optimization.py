@@ -319,7 +319,10 @@ class BiasCorrectedAdamW(AdamWeightDecay):
 
     As AdamWeightDecay, but at step t = 1, 2, ... m is divided by 1 - beta_1^t
     and v by 1 - beta_2^t (Kingma & Ba, 2015, algorithm 1), as in PyTorch and
-    transformers. Without that the first steps are longer: 6.5 times at t = 10,
+    transformers. The decay is decoupled and times the rate, as theirs: w loses
+    rate * weight_decay_rate * w. RoBERTa's, of fairseq, adds epsilon to the
+    root before that is corrected, and lets layer norms and biases decay, too.
+    Without that the first steps are longer: 6.5 times at t = 10,
     3.2 at 100, 1.3 at 1,000, which can hurt on small data sets (Zhang et al.,
     2020, https://arxiv.org/abs/2006.05987; Mosbach et al., 2020,
     https://arxiv.org/abs/2006.04884).

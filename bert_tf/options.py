@@ -8,10 +8,15 @@ before those modules, which take seconds to import.
 STRATEGIES = ("default", "mirrored", "multi_worker_mirrored", "tpu")
 DTYPES = ("float32", "bfloat16", "float16")
 
+# What of a text is masked as one.
+MASKING_POLICIES = ("token", "whole_word", "span", "ngram")
+
 # How weights are updated.
 OPTIMIZERS = ("adamw", "adamw_bias_corrected", "lamb")
 SCHEDULES = ("linear", "polynomial", "cosine", "constant")
 CLIPPING = ("global", "per_replica")
+# Of moments that are kept: nearer to 1 float32 has too few numbers.
+LARGEST_BETA = 0.999999
 
 # Checkpoints of this project and of others.
 CHECKPOINT_FORMATS = ("tf1", "hf", "keras_hub")

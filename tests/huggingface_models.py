@@ -11,20 +11,40 @@ transformers = pytest.importorskip(
 )
 
 
+# SMALL in the words of each configuration, by its model_type.
+_SIZES = {
+    "roberta": samples.SMALL
+    | {
+        "max_position_embeddings": 22,
+        "type_vocab_size": 1,
+        "layer_norm_eps": 1e-5,
+    },
+    "distilbert": {
+        "vocab_size": samples.SMALL["vocab_size"],
+        "dim": samples.SMALL["hidden_size"],
+        "n_layers": samples.SMALL["num_hidden_layers"],
+        "n_heads": samples.SMALL["num_attention_heads"],
+        "hidden_dim": samples.SMALL["intermediate_size"],
+        "max_position_embeddings": samples.SMALL["max_position_embeddings"],
+    },
+}
+
+
 def make(architecture, **changes):
     """A transformers model of random weights."""
     torch.manual_seed(0)
-    is_span = architecture == "BertForQuestionAnswering"
-    config = transformers.BertConfig(
+    kind = getattr(transformers, architecture).config_class
+    is_span = architecture.endswith("ForQuestionAnswering")
+    config = kind(
         num_labels=2 if is_span else samples.NUM_LABELS,
-        **samples.SMALL | changes,
+        **_SIZES.get(kind.model_type, samples.SMALL) | changes,
     )
     model = getattr(transformers, architecture)(config).eval()
     with torch.no_grad():
         for name, value in model.named_parameters():
             kind = name.rpartition(".")[0].rpartition(".")[2]
             value.normal_(0, samples.spread(kind, value.shape[-1]))
-            if name.endswith("LayerNorm.weight"):
+            if name.lower().replace("_", "").endswith("layernorm.weight"):
                 value.uniform_(0.5, 1.5)
     return model
 
@@ -46,6 +66,14 @@ def their_inputs(inputs):
     }
 
 
+def _taken(model, inputs):
+    """The inputs that a transformers model knows."""
+    inputs = their_inputs(inputs)
+    if model.config.model_type == "distilbert":
+        del inputs["token_type_ids"]
+    return inputs
+
+
 def our_logits(model, inputs):
     outputs = model(inputs)
     outputs = outputs if isinstance(outputs, tuple) else [outputs]
@@ -55,7 +83,7 @@ def our_logits(model, inputs):
 def their_logits(model, inputs):
     """The outputs of a transformers model that are not hidden states."""
     with torch.no_grad():
-        outputs = model(**their_inputs(inputs))
+        outputs = model(**_taken(model, inputs))
     return [x.numpy() for x in outputs.to_tuple()]
 
 
@@ -64,14 +92,17 @@ def compare(model, head, theirs, inputs):
     if head == "encoder":
         found = model(inputs)
         with torch.no_grad():
-            wanted = theirs(**their_inputs(inputs), output_hidden_states=True)
-        ours = [found.sequence, found.pooled, found.embeddings, *found.layers]
-        theirs = [wanted.last_hidden_state, wanted.pooler_output]
-        theirs += wanted.hidden_states
+            wanted = theirs(**_taken(theirs, inputs), output_hidden_states=True)
+        ours = [found.sequence, found.embeddings, *found.layers]
+        theirs = [wanted.last_hidden_state, *wanted.hidden_states]
+        if "pooler_output" in wanted:
+            ours.append(found.pooled)
+            theirs.append(wanted.pooler_output)
     else:
         if head == "multiple_choice":
             inputs = {n: x[:, None].repeat(2, 1) for n, x in inputs.items()}
-            inputs["input_ids"][:, 1] = inputs["input_ids"][::-1, 0]
+            for rows in inputs.values():
+                rows[:, 1] = rows[::-1, 0]
         ours = our_logits(model, inputs)
         theirs = their_logits(theirs, inputs)
     differences = [

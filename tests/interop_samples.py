@@ -6,6 +6,7 @@ from typing import Any
 
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import formats, names, restoring, tf1_files
+from bert_tf.encoders import families
 from tests import reference
 
 import keras
@@ -46,7 +47,7 @@ def model(head: str, config: modeling.BertConfig) -> keras.Model:
         "classification": heads.BertClassifier,
         "tagging": heads.BertTagger,
     }
-    bert = modeling.Bert(config)
+    bert = families.make(config)
     if head == "encoder":
         return bert
     if head in plain:

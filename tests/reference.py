@@ -44,7 +44,9 @@ def batch(config, rows=3, length=9, predictions=4, seed=0):
     return {
         "input_ids": rng.integers(0, config.vocab_size, shape, np.int32),
         "input_mask": mask.astype(np.int32),
-        "segment_ids": rng.integers(0, config.type_vocab_size, shape, np.int32),
+        "segment_ids": rng.integers(
+            0, max(config.type_vocab_size, 1), shape, np.int32
+        ),
         "masked_lm_positions": rng.integers(
             0, length, (rows, predictions), np.int32
         ),

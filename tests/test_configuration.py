@@ -7,6 +7,7 @@ import pathlib
 from typing import Any
 
 from bert_tf import configuration
+from bert_tf.encoders import families
 
 import pytest
 
@@ -34,6 +35,16 @@ _NAMED = {
     "base_multilingual_cased": (12, 768, 12, 119547),
     "large": (24, 1024, 16, 30522),
     "large_cased": (24, 1024, 16, 28996),
+}
+# Of other encoders: tests/checkpoints/test_family.py.
+_OF_OTHERS = {
+    "albert_base",
+    "albert_large",
+    "albert_xlarge",
+    "albert_xxlarge",
+    "distilbert_base",
+    "roberta_base",
+    "roberta_large",
 }
 _MINIATURES = {
     f"uncased_L-{L}_H-{D}_A-{D // 64}": (L, D, D // 64, 30522)
@@ -182,7 +193,7 @@ class TestConfigOfTransformers:
 class TestConfig:
     def test_all_released_shapes_are_there(self):
         assert {path.stem for path in _MODELS.glob("*.json")} == (
-            _NAMED.keys() | _MINIATURES.keys()
+            _NAMED.keys() | _MINIATURES.keys() | _OF_OTHERS
         )
 
     @pytest.mark.parametrize("name", sorted(_NAMED | _MINIATURES))
@@ -362,7 +373,7 @@ class TestConfig:
     def test_released_files_need_no_words(self, caplog):
         caplog.set_level("INFO", "absl")
         for path in _MODELS.glob("*.json"):
-            configuration.BertConfig.from_json_file(str(path))
+            families.read_config(str(path))
         assert not caplog.messages
 
     @pytest.mark.parametrize(

@@ -7,312 +7,13 @@ import re
 import subprocess
 import sys
 
+from tests import rooms
+
 import pytest
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _SCRIPTS = sorted(_ROOT.glob("*.py"))
 _SCRIPT_NAMES = {path.stem for path in _SCRIPTS}
-
-# Room -> the rooms that it may import. A room is a folder of bert_tf or of
-# bert_tf/tasks, or a module beside them; a row of one module of a folder goes
-# before that of the folder. Rooms import those above them only.
-_ROOMS: dict[str, set[str]] = {
-    # ---- What all others stand on. No TensorFlow.
-    "errors": set(),
-    "options": set(),
-    "phases": set(),
-    "extras": {"errors"},
-    "storage": {"errors"},
-    "files": {"errors", "storage"},
-    "configuration": {"errors", "storage"},
-    "characters": set(),
-    "vocab_files": {"characters", "errors", "storage"},
-    "tokenization": {"characters", "errors", "vocab_files"},
-    # ---- Text and records
-    "vocabularies": {"characters", "errors", "tokenization", "vocab_files"},
-    "text.learning": {"errors", "tokenization"},
-    "text": {"characters", "errors", "options", "tokenization", "vocabularies"},
-    "records": {"errors", "files", "phases", "storage", "vocab_files"},
-    "pretraining_data": {
-        "errors",
-        "extras",
-        "files",
-        "phases",
-        "records",
-        "storage",
-        "vocabularies",
-    },
-    # ---- BERT
-    "encoders.ops": set(),
-    "encoders.padding": {"encoders.ops"},
-    "encoders.dropout_seeds": set(),
-    "encoders.model_inputs": {"errors"},
-    "encoders.layers": {"configuration", "encoders.ops"},
-    "encoders": set(),
-    "modeling": {
-        "configuration",
-        "encoders.dropout_seeds",
-        "encoders.layers",
-        "encoders.model_inputs",
-        "encoders.ops",
-        "encoders.padding",
-        "errors",
-    },
-    "heads": {
-        "encoders.dropout_seeds",
-        "encoders.layers",
-        "encoders.model_inputs",
-        "encoders.ops",
-        "errors",
-        "modeling",
-    },
-    "encoders.family": {"configuration"},
-    "encoders.bert": {"encoders.family", "modeling"},
-    "encoders.families": {
-        "configuration",
-        "encoders.bert",
-        "encoders.family",
-        "errors",
-    },
-    "losses": set(),
-    "optimization": {"errors", "options"},
-    # ---- Weights in and out; training
-    "checkpoints": {
-        "configuration",
-        "encoders.families",
-        "encoders.family",
-        "errors",
-        "extras",
-        "files",
-        "modeling",
-        "optimization",
-        "options",
-        "storage",
-        "tokenization",
-        "vocab_files",
-        "vocabularies",
-    },
-    "exporting": {
-        "encoders.layers",
-        "errors",
-        "extras",
-        "files",
-        "heads",
-        "modeling",
-        "options",
-        "phases",
-        "storage",
-        "text",
-        "vocabularies",
-    },
-    "training": {
-        "checkpoints",
-        "configuration",
-        "encoders.families",
-        "errors",
-        "exporting",
-        "files",
-        "losses",
-        "modeling",
-        "optimization",
-        "options",
-        "phases",
-        "records",
-        "storage",
-        "text",
-    },
-    # ---- Tasks, and any model as a function of lines
-    "tasks.labels": {"errors"},
-    "tasks.tables": {"errors", "storage", "tasks.labels"},
-    "tasks.batches": set(),
-    "tasks.classification": {
-        "errors",
-        "extras",
-        "files",
-        "phases",
-        "records",
-        "storage",
-        "tasks.batches",
-        "tasks.labels",
-        "tasks.tables",
-        "text",
-    },
-    "tasks.glue": {
-        "checkpoints",
-        "errors",
-        "files",
-        "phases",
-        "storage",
-        "tasks.classification",
-        "tasks.tables",
-    },
-    "tasks.squad": {
-        "errors",
-        "exporting",
-        "files",
-        "heads",
-        "modeling",
-        "phases",
-        "records",
-        "storage",
-        "tasks.tables",
-        "text",
-        "vocabularies",
-    },
-    "tasks.tagging": {
-        "characters",
-        "errors",
-        "exporting",
-        "files",
-        "heads",
-        "losses",
-        "modeling",
-        "phases",
-        "records",
-        "tasks.labels",
-        "tasks.tables",
-        "text",
-        "vocabularies",
-    },
-    "tasks.multiple_choice": {
-        "errors",
-        "exporting",
-        "files",
-        "heads",
-        "modeling",
-        "phases",
-        "records",
-        "tasks.batches",
-        "tasks.labels",
-        "tasks.tables",
-        "text",
-        "vocabularies",
-    },
-    "tasks.masked_words": {
-        "errors",
-        "exporting",
-        "heads",
-        "modeling",
-        "text",
-        "tokenization",
-        "vocab_files",
-        "vocabularies",
-    },
-    "tasks.next_sentence": {
-        "exporting",
-        "heads",
-        "modeling",
-        "text",
-        "vocabularies",
-    },
-    "tasks.features": {
-        "errors",
-        "exporting",
-        "extras",
-        "files",
-        "modeling",
-        "options",
-        "records",
-        "text",
-        "training",
-        "vocabularies",
-    },
-    "tasks": set(),
-    "serving": {
-        "checkpoints",
-        "encoders.families",
-        "errors",
-        "exporting",
-        "heads",
-        "modeling",
-        "optimization",
-        "options",
-        "storage",
-        "tasks.classification",
-        "tasks.features",
-        "tasks.labels",
-        "tasks.masked_words",
-        "tasks.multiple_choice",
-        "tasks.next_sentence",
-        "tasks.squad",
-        "tasks.tables",
-        "tasks.tagging",
-        "text",
-        "vocab_files",
-        "vocabularies",
-    },
-    "server": {"errors", "text"},
-    # ---- What programs use.
-    "api": {
-        "checkpoints",
-        "configuration",
-        "encoders.families",
-        "errors",
-        "exporting",
-        "heads",
-        "modeling",
-        "options",
-        "serving",
-        "storage",
-        "tasks.classification",
-        "tasks.squad",
-        "tasks.tagging",
-        "text",
-        "tokenization",
-        "vocab_files",
-    },
-    # ---- What scripts share. `flags` does without TensorFlow: flags are read
-    # before it is imported. `setup` does what they say.
-    "flags": {
-        "errors",
-        "files",
-        "options",
-        "pretraining_data",
-        "storage",
-        "tasks.classification",
-        "tasks.tables",
-        "tasks.tagging",
-    },
-    "setup": {
-        "checkpoints",
-        "errors",
-        "exporting",
-        "files",
-        "flags",
-        "modeling",
-        "serving",
-        "storage",
-        "tasks.classification",
-        "tasks.labels",
-        "tasks.tables",
-        "text",
-        "training",
-        "vocab_files",
-    },
-    # ---- The command `bert-tf`.
-    "__main__": {"flags"},
-}
-
-# Rooms that load no TensorFlow: neither they nor what they import.
-_LIGHT = {
-    "__main__",
-    "errors",
-    "extras",
-    "options",
-    "phases",
-    "storage",
-    "files",
-    "configuration",
-    "characters",
-    "vocab_files",
-    "tokenization",
-    "vocabularies",
-    "text.learning",
-    "pretraining_data",
-    "tasks.labels",
-    "tasks.tables",
-    "flags",
-}
 _KNOW_FLAGS = {"flags", "setup"}
 
 _TENSORFLOW = {"tensorflow", "tensorflow_text", "keras", "keras_hub"}
@@ -366,7 +67,7 @@ def _own_imports(path: pathlib.Path) -> set[str]:
 def _room(module: str) -> str:
     """The row of the table that a module belongs to."""
     name = module
-    while name and name not in _ROOMS:
+    while name and name not in rooms.ROOMS:
         name = name.rpartition(".")[0]
     return name
 
@@ -376,26 +77,26 @@ def test_module_imports_only_what_its_room_allows(module):
     room = _room(module)
     assert room, f"{module} is in no room of the table"
     got = {_room(name) for name in _own_imports(_MODULES[module])}
-    assert got - {room} <= _ROOMS[room]
+    assert got - {room} <= rooms.ROOMS[room]
 
 
 def test_table_itself_goes_one_way():
     above: set[str] = set()
-    for room, may_import in _ROOMS.items():
+    for room, may_import in rooms.ROOMS.items():
         assert may_import <= above, room
         above.add(room)
 
 
 def test_table_names_only_rooms_there_are():
-    assert {_room(module) for module in _MODULES if module} == set(_ROOMS)
+    assert {_room(module) for module in _MODULES if module} == set(rooms.ROOMS)
 
 
 def test_table_allows_only_what_is_used():
-    used: dict[str, set[str]] = {room: set() for room in _ROOMS}
+    used: dict[str, set[str]] = {room: set() for room in rooms.ROOMS}
     for module, path in _MODULES.items():
         if module:
             used[_room(module)] |= {_room(x) for x in _own_imports(path)}
-    for room, may_import in _ROOMS.items():
+    for room, may_import in rooms.ROOMS.items():
         assert may_import == used[room] - {room}, room
 
 
@@ -404,7 +105,7 @@ def test_light_rooms_load_no_tensorflow():
     modules = [
         name
         for name in _MODULES
-        if _room(name) in _LIGHT and name != "flags.model"
+        if _room(name) in rooms.LIGHT and name != "flags.model"
     ]
     code = "import sys\n"
     code += "".join(f"import bert_tf.{name}\n" for name in modules)
@@ -419,13 +120,13 @@ def test_light_rooms_load_no_tensorflow():
     assert found.stdout.strip() == "[]"
 
 
-def test_one_module_alone_imports_tensorflow_text():
+def test_the_tokenizers_alone_import_tensorflow_text():
     importers = [
         module
         for module, path in _MODULES.items()
         if "tensorflow_text" in _packages(path)
     ]
-    assert importers == ["text.graph"]
+    assert importers == ["text.graph", "text.sentence_pieces"]
     assert not [x for x in _SCRIPTS if "tensorflow_text" in _packages(x)]
 
 

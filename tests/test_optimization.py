@@ -50,6 +50,7 @@ def _train(
     limit=1.0,
     weight_decay=0.01,
     corrected=False,
+    betas=(0.9, 0.999),
 ):
     """The original's formula (Kingma & Ba, 2015, without bias correction
     unless `corrected`; Loshchilov & Hutter, 2017), float64."""
@@ -60,10 +61,11 @@ def _train(
         zip(rates, gradients, strict=True), start=1
     ):
         clipped, _ = clip(gradient, limit)
-        shares = (1 - 0.9**t, 1 - 0.999**t) if corrected else (1, 1)
+        kept, kept_squares = betas
+        shares = (1 - kept**t, 1 - kept_squares**t) if corrected else (1, 1)
         for k, g in clipped.items():
-            m[k] = 0.9 * m[k] + 0.1 * g
-            v[k] = 0.999 * v[k] + 0.001 * g**2
+            m[k] = kept * m[k] + (1 - kept) * g
+            v[k] = kept_squares * v[k] + (1 - kept_squares) * g**2
             update = m[k] / shares[0] / (np.sqrt(v[k] / shares[1]) + 1e-6)
             if decays[k]:
                 update += weight_decay * weights[k]
@@ -150,7 +152,7 @@ class TestAdamWeightDecay:
             rtol=1e-5,
         )
 
-    def test_decay_and_limit_are_arguments(self):
+    def test_numbers_are_arguments(self):
         weights, gradients = self._problem(1)
         decays = {path: path != "output_weights" for path in _DECAYS}
         optimizer, _ = self._run(
@@ -159,10 +161,12 @@ class TestAdamWeightDecay:
             weight_decay_rate=0.5,
             clip_norm=0.1,
             exclude_from_weight_decay=["^output_weights$"],
+            beta_1=0.8,
+            beta_2=0.98,
         )
         expected, _, _ = _train(
             *(weights, gradients, self._rates(), decays),
-            *(0.1, 0.5, self.corrected),
+            *(0.1, 0.5, self.corrected, (0.8, 0.98)),
         )
         for variable in optimizer.variables:
             np.testing.assert_allclose(

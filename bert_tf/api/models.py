@@ -26,13 +26,13 @@ models as well, and whatever a model is called: they are given where `Bert` is
 made. Made inside a layer's own `build` or `call`, they have its path before.
 """
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from bert_tf import configuration, heads, modeling
+from bert_tf import heads, modeling
 from bert_tf.api import paths, sources, text_reading
 from bert_tf.encoders import families
+from bert_tf.errors import InputError
 
 import keras
 import tensorflow as tf
@@ -71,6 +71,24 @@ class Bert(modeling.Bert):
 
     reading: text_reading.Reading | None = None
 
+    def make_parts(self) -> None:
+        """Makes its parts; InputError for encoders that are more than BERT."""
+        model = families.of(self.config).model
+        own = ("make_parts", "build_parts", "call", "mask")
+        if any(
+            getattr(model, x, None) is not getattr(modeling.Bert, x)
+            for x in own
+        ):
+            raise InputError(
+                "The Python API has no class for this encoder: use "
+                "bert_tf.encoders.families.make, or the scripts. "
+                f"Received: model_type={self.config.model_type!r}"
+            )
+        self.embeddings_class = getattr(
+            model, "embeddings_class", modeling.Embeddings
+        )
+        super().make_parts()
+
     @classmethod
     def from_checkpoint(
         cls, path: str, bert_config_file: str | None = None, **kwargs: Any
@@ -93,7 +111,7 @@ class Bert(modeling.Bert):
     @classmethod
     def from_config_file(cls, path: str, **kwargs: Any) -> Self:
         """Returns an encoder of random weights by a bert_config.json."""
-        return cls(configuration.BertConfig.from_json_file(path), **kwargs)
+        return cls(families.read_config(path), **kwargs)
 
     def _parts(self) -> dict[str, keras.layers.Layer]:
         """The layers that are frozen one by one."""
@@ -104,7 +122,7 @@ class Bert(modeling.Bert):
         """Returns what `from_config` makes the same model of, but weights."""
         frozen = [n for n, part in self._parts().items() if not part.trainable]
         return super().get_config() | {
-            "bert_config": dataclasses.asdict(self.config),
+            "bert_config": families.to_values(self.config),
             "frozen": frozen,
             "reading": self.reading and self.reading.to_config(),
         }
@@ -116,7 +134,7 @@ class Bert(modeling.Bert):
         """Returns a model of random weights, with the same layers frozen."""
         values = dict(config)
         trainable, frozen = values.pop("trainable", True), values.pop("frozen")
-        architecture = configuration.BertConfig(**values.pop("bert_config"))
+        architecture = families.from_values(values.pop("bert_config"))
         known = values.pop("reading", None)
         model = cls(architecture, **values)
         if known:

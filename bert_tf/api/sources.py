@@ -11,6 +11,7 @@ from bert_tf.checkpoints import (
     restoring,
     trained_models,
 )
+from bert_tf.encoders import families
 from bert_tf.errors import InputError
 
 import keras
@@ -28,7 +29,7 @@ def config_of(
 ) -> configuration.BertConfig:
     """Returns the file's architecture, or what lies beside the weights."""
     if bert_config_file is not None:
-        return configuration.BertConfig.from_json_file(bert_config_file)
+        return families.read_config(bert_config_file)
     if source.config is None:
         raise InputError(
             f"There is no bert_config.json beside {source.path}, so its "

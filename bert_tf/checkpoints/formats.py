@@ -228,6 +228,7 @@ def write(
             weights = original.write(folder, source, config)
         elif output_format == "hf":
             weights = huggingface.write(folder, source, config)
+            head = huggingface_names.head_there(config, head)
             notes += huggingface_names.differences(config, head)
         else:
             weights = keras_hub.write(folder, source, config)

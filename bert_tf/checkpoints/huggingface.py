@@ -15,7 +15,7 @@ from bert_tf.checkpoints import (
     opened,
     tf1_files,
 )
-from bert_tf.encoders import families
+from bert_tf.encoders import families, foreign
 from bert_tf.errors import InputError
 
 import numpy as np
@@ -48,31 +48,33 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
     values = opened.read_json(folder, CONFIG, hidden_act=str)
     try:
         config = table.to_config(values)
+        theirs = table.of(config, "encoder")
         stored, read_stored = _open_weights(folder)
-        today = table.canonical(stored)
-        if "cls.predictions.bias" not in today:
-            bias = today.pop("cls.predictions.decoder.bias", None)
-            today |= {"cls.predictions.bias": bias} if bias else {}
-        head = table.find_head(values, today)
+        today = table.canonical(theirs, stored)
+        head = table.find_head(theirs, values, today)
         labels = _labels(values, head)
     except tf1_files.UnreadableError:
         raise
     except InputError as error:
         path = os.path.join(folder, CONFIG)
         raise InputError(f"{path}: {error}") from error
-    _check_tied(folder, today, read_stored)
+    _check_tied(folder, theirs.tied, today, read_stored)
     rows = {
         row.ours: row
         for row in table.table(config, head)
         if row.theirs in today
     }
+    parts = _parts(theirs, config)
     shapes = {
         name: stored[today[row.theirs]][:: -1 if row.transposed else 1]
         for name, row in rows.items()
     }
-    used = {row.theirs for row in rows.values()} | table.TIED.keys()
+    for name in parts.keys() & shapes.keys():
+        count, *rest = shapes[name]
+        shapes[name] = (len(range(count)[parts[name]]), *rest)
+    used = {row.theirs for row in rows.values()} | theirs.tied.keys()
     left_over = sorted(today[name] for name in today.keys() - used)
-    _check_layers(left_over, config, folder)
+    _check_layers(left_over, theirs, config, folder)
     names.check(config, shapes, folder)
 
     def read(wanted: Sequence[str]) -> dict[str, np.ndarray]:
@@ -81,6 +83,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
             value = read_stored(today[rows[name].theirs])
             _check_not_quantized(value, today[rows[name].theirs], folder)
             value = np.asarray(value, np.float32)
+            value = value[parts[name]] if name in parts else value
             arrays[name] = value.T if rows[name].transposed else value
         return arrays
 
@@ -99,6 +102,21 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
     )
 
 
+def _parts(
+    theirs: foreign.HuggingFace, config: modeling.BertConfig
+) -> dict[str, slice]:
+    """Returns which rows of a tensor of theirs are a variable of ours."""
+    sizes = names.shapes(config, "encoder")
+    parts = {}
+    for ours in theirs.stacked.values():
+        start = 0
+        for name in ours[:-1]:
+            parts[name] = slice(start, start + sizes[name][0])
+            start += sizes[name][0]
+        parts[ours[-1]] = slice(start, None)
+    return parts
+
+
 def _check_not_quantized(value: np.ndarray, name: str, folder: str) -> None:
     """Raises UnreadableError where scales are needed to know the weights."""
     if value.dtype.kind in "iub":
@@ -110,16 +128,22 @@ def _check_not_quantized(value: np.ndarray, name: str, folder: str) -> None:
 
 
 def _check_layers(
-    left_over: Sequence[str], config: modeling.BertConfig, folder: str
+    left_over: Sequence[str],
+    theirs: foreign.HuggingFace,
+    config: modeling.BertConfig,
+    folder: str,
 ) -> None:
     """Raises InputError where layers have tensors that would be left out."""
+    encoder = families.of(config)
+    layers = (x.removeprefix(theirs.prefix) for x in sorted(theirs.layers))
+    pattern = rf"({'|'.join(map(re.escape, layers))})(\d+)\."
     for name in left_over:
-        found = re.search(r"encoder\.layer\.(\d+)\.", name)
-        if found and int(found[1]) >= config.num_hidden_layers:
+        found = re.search(pattern, name)
+        if found and int(found[2]) >= encoder.num_layers(config):
             raise InputError(
                 f"{folder}: the tensors are not those of config.json: it says "
-                f"num_hidden_layers={config.num_hidden_layers}, and there is "
-                f"{name}."
+                f"{encoder.counts[0]}={encoder.num_layers(config)}, and there "
+                f"is {name}."
             )
         if found:
             raise InputError(
@@ -130,10 +154,13 @@ def _check_layers(
 
 
 def _check_tied(
-    folder: str, today: Mapping[str, str], read_stored: _Reader
+    folder: str,
+    tied: Mapping[str, str],
+    today: Mapping[str, str],
+    read_stored: _Reader,
 ) -> None:
     """Raises InputError where a second copy is another tensor."""
-    for copy, original in table.TIED.items():
+    for copy, original in tied.items():
         if copy not in today or original not in today:
             continue
         second, first = read_stored(today[copy]), read_stored(today[original])
@@ -294,16 +321,22 @@ def write(
 ) -> set[str]:
     """Fills an empty folder for transformers; returns the names of weights."""
     head = names.find_head(source.shapes, source.path)
+    head = table.head_there(config, head)
+    theirs = table.of(config, head)
+    families.of(config).check_has_all(config)
     pooler = families.of(config).pooler
     rows = [
         row
         for row in table.table(config, head)
         if row.ours in source.shapes
-        and (row.ours not in pooler or table.has_pooler(head))
+        and (row.ours not in pooler or table.has_pooler(config, head))
     ]
     values = source.read([row.ours for row in rows])
+    for ours in theirs.stacked.values():
+        whole = np.concatenate([values[x] for x in ours])
+        values |= dict.fromkeys(ours, whole)
     tensors = {
-        table.stored_name(row.theirs, head): np.ascontiguousarray(
+        table.stored_name(theirs, row.theirs, head): np.ascontiguousarray(
             values[row.ours].T if row.transposed else values[row.ours]
         )
         for row in rows
@@ -312,16 +345,19 @@ def write(
     with tf.io.gfile.GFile(os.path.join(folder, _WEIGHTS), "wb") as file:
         file.write(data)
     described = table.from_config(config, head, _classes(source, head))
-    pieces = opened.pieces(source.vocab or "")
+    kinds = families.of(config).vocabularies
+    vocab = source.vocab if "word_pieces" in kinds else None
+    pieces = opened.pieces(vocab or "")
     if _PAD in pieces:
         described["pad_token_id"] = pieces.index(_PAD)
     files.write_json(os.path.join(folder, CONFIG), described)
-    if source.vocab is not None:
+    if vocab is not None:
         huggingface_tokenizer.write(
             folder,
-            source.vocab,
+            vocab,
             bool(source.do_lower_case),
             config.max_position_embeddings,
+            theirs.tokenizer,
         )
     return {row.ours for row in rows}
 

@@ -105,7 +105,11 @@ def warn_of_others(
 
 
 def write(
-    folder: str, vocab: str, do_lower_case: bool, max_length: int
+    folder: str,
+    vocab: str,
+    do_lower_case: bool,
+    max_length: int,
+    tokenizer_class: str = "BertTokenizer",
 ) -> None:
     """Writes vocab.txt and what AutoTokenizer looks for.
 
@@ -160,6 +164,6 @@ def write(
             "model_max_length": max_length,
             "strip_accents": None,
             "tokenize_chinese_chars": True,
-            "tokenizer_class": "BertTokenizer",
+            "tokenizer_class": tokenizer_class,
         },
     )

@@ -7,7 +7,7 @@ from typing import Any
 from bert_tf import extras, modeling
 from bert_tf.checkpoints import keras_hub_names as table
 from bert_tf.checkpoints import names, opened, tf1_files
-from bert_tf.encoders import family
+from bert_tf.encoders import families, family, foreign
 from bert_tf.errors import InputError
 
 import keras
@@ -24,7 +24,7 @@ _SCHEME = "kaggle://"
 
 
 def find_preset(name: str) -> str | None:
-    """Returns the folder of a preset of BERT, downloaded if need be, or None.
+    """Returns the folder of a preset, downloaded if need be, or None.
 
     The name is such as bert_tiny_en_uncased, or a kaggle:// address.
     """
@@ -38,9 +38,13 @@ def find_preset(name: str) -> str | None:
     import kagglehub
     import keras_hub
 
-    presets = keras_hub.models.BertBackbone.presets
-    if name in presets:
-        name = presets[name]["kaggle_handle"]
+    for row in families.FAMILIES.values():
+        if row.keras_hub is None:
+            continue
+        presets = getattr(keras_hub.models, row.keras_hub.backbone).presets
+        if name in presets:
+            name = presets[name]["kaggle_handle"]
+            break
     if not name.startswith(_SCHEME):
         return None
     try:
@@ -54,25 +58,29 @@ def find_preset(name: str) -> str | None:
 
 def open_checkpoint(folder: str) -> opened.Checkpoint:
     """Opens a preset's folder."""
-    _check_is_bert(opened.read_json(folder, CONFIG), folder)
+    encoder = _family(opened.read_json(folder, CONFIG), folder)
+    theirs = table.of(encoder)
     task = opened.read_json(folder, _TASK)
-    head = table.TASKS.get(task.get("class_name", ""), "encoder")
+    head = theirs.tasks.get(task.get("class_name", ""), "encoder")
     _check_head_is_there(head, folder)
-    model = _load(folder, head)
+    model = _load(folder, theirs, head)
     backbone = getattr(model, "backbone", model)
-    config = table.to_config(backbone.get_config(), head)
+    config = table.to_config(encoder, backbone.get_config(), head)
     variables = {v.path: v for v in model.variables}
     rows = {r.ours: r for r in table.table(config, head)}
     labels = model.num_classes if head == "classification" else 0
     shapes = {
         name: shape
         for name, shape in names.shapes(config, head, labels).items()
-        if name in rows
+        if name in rows or name in theirs.zeros
     }
 
     def read(wanted: Sequence[str]) -> dict[str, np.ndarray]:
         arrays = {}
         for name in wanted:
+            if name not in rows:
+                arrays[name] = np.zeros(shapes[name], np.float32)
+                continue
             variable = variables[rows[name].theirs]
             value = keras.ops.convert_to_numpy(variable)
             value = np.asarray(value, np.float32)
@@ -92,7 +100,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
     )
 
 
-def _load(folder: str, head: str) -> keras.Model:
+def _load(folder: str, theirs: foreign.KerasHub, head: str) -> keras.Model:
     extras.check("keras_hub", "keras_hub", "Presets of KerasHub")
     import keras_hub
 
@@ -106,13 +114,12 @@ def _load(folder: str, head: str) -> keras.Model:
             f"The preset {folder} is not all there: {WEIGHTS} does not exist. "
             "Download it again."
         )
-    models = keras_hub.models
-    classes = {
-        "classification": models.BertTextClassifier,
-        "masked_lm": models.BertMaskedLM,
-    }
+    kind = {
+        "classification": f"{theirs.name}TextClassifier",
+        "masked_lm": f"{theirs.name}MaskedLM",
+    }.get(head, theirs.backbone)
     try:
-        return classes.get(head, models.BertBackbone).from_preset(folder)
+        return getattr(keras_hub.models, kind).from_preset(folder)
     # Of a file that is not there or cut off, and of one that has other layers
     # or shapes than config.json says.
     except (OSError, ValueError, KeyError) as error:
@@ -135,13 +142,17 @@ def _check_head_is_there(head: str, folder: str) -> None:
         )
 
 
-def _check_is_bert(values: dict[str, Any], folder: str) -> None:
+def _family(values: dict[str, Any], folder: str) -> family.Family:
+    """Returns the family of a preset; InputError if it is none of ours."""
     kind = values.get("class_name")
-    if kind != "BertBackbone":
+    found = table.find(kind)
+    if found is None:
         raise InputError(
-            f"{os.path.join(folder, CONFIG)}: only BERT can be read, and this "
-            f"is another encoder. Received: class_name={kind}"
+            f"{os.path.join(folder, CONFIG)}: this is another encoder, and "
+            f"only these can be read: {', '.join(table.readable())}. "
+            f"Received: class_name={kind}"
         )
+    return found
 
 
 def write(
@@ -151,33 +162,40 @@ def write(
     extras.check("keras_hub", "keras_hub", "Presets of KerasHub")
     import keras_hub
 
-    models = keras_hub.models
-    head = table.head_there(names.find_head(source.shapes, source.path))
+    encoder = families.of(config)
+    theirs = table.of(encoder)
+    encoder.check_has_all(config)
+
+    def of(kind: str) -> Any:
+        return getattr(keras_hub.models, theirs.name + kind)
+
+    found = names.find_head(source.shapes, source.path)
+    head = table.head_there(config, found)
     rows = table.table(config, head)
-    backbone = models.BertBackbone(**table.from_config(config))
+    backbone = of("Backbone")(**table.from_config(config))
     tokenizer = None
-    if source.vocab is not None:
+    if source.vocab is not None and "word_pieces" in encoder.vocabularies:
         lower = bool(source.do_lower_case)
-        tokenizer = models.BertTokenizer(
+        tokenizer = of("Tokenizer")(
             opened.pieces(source.vocab), lowercase=lower, strip_accents=lower
         )
     length = config.max_position_embeddings
     if head == "classification":
-        model = models.BertTextClassifier(
+        model = of("TextClassifier")(
             backbone,
             *source.shapes["output_bias"],
             preprocessor=tokenizer
-            and models.BertTextClassifierPreprocessor(tokenizer, length),
+            and of("TextClassifierPreprocessor")(tokenizer, length),
         )
     elif head == "masked_lm":
-        model = models.BertMaskedLM(
+        model = of("MaskedLM")(
             backbone,
             preprocessor=tokenizer
-            and models.BertMaskedLMPreprocessor(tokenizer, length),
+            and of("MaskedLMPreprocessor")(tokenizer, length),
         )
     else:
         model = backbone
-    written = _assign(model, rows, source)
+    written = _assign(model, theirs, rows, source)
     model.save_to_preset(folder)
     if model is backbone and tokenizer is not None:
         tokenizer.save_to_preset(folder)
@@ -185,13 +203,21 @@ def write(
 
 
 def _assign(
-    model: Any, rows: Sequence[family.Row], source: opened.Checkpoint
+    model: Any,
+    theirs: foreign.KerasHub,
+    rows: Sequence[foreign.Row],
+    source: opened.Checkpoint,
 ) -> set[str]:
     """Sets the variables that the source has; returns their names."""
     variables = {v.path: v for v in model.variables}
     present = {row.ours: row for row in rows if row.ours in source.shapes}
-    for name, value in source.read(list(present)).items():
+    added = [x for x in theirs.added.values() if x in source.shapes]
+    values = source.read([*present, *added])
+    for name in present:
+        value = values[name]
+        if theirs.added.get(name) in added:
+            value = value + values[theirs.added[name]][0]
         variable = variables[present[name].theirs]
         value = value.T if present[name].transposed else value
         variable.assign(value.reshape(variable.shape))
-    return set(present)
+    return {*present, *added}

@@ -4,10 +4,13 @@ Shapes as in encoders/family.py, and C: classes.
 """
 
 import dataclasses
+import math
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from bert_tf import configuration, options
 from bert_tf.encoders import families
+from bert_tf.encoders import family as family_row
 from bert_tf.errors import InputError
 
 
@@ -59,10 +62,10 @@ def register(head: Head) -> None:
 
 
 _PREDICTIONS = {
-    "cls/predictions/transform/dense/kernel": "DD",
-    "cls/predictions/transform/dense/bias": "D",
-    "cls/predictions/transform/LayerNorm/beta": "D",
-    "cls/predictions/transform/LayerNorm/gamma": "D",
+    "cls/predictions/transform/dense/kernel": "DE",
+    "cls/predictions/transform/dense/bias": "E",
+    "cls/predictions/transform/LayerNorm/beta": "E",
+    "cls/predictions/transform/LayerNorm/gamma": "E",
     "cls/predictions/output_bias": "V",
 }
 _SENTENCES = {
@@ -109,19 +112,43 @@ def shapes(
     config: configuration.BertConfig, head: str, num_labels: int = 0
 ) -> dict[str, tuple[int, ...]]:
     """Returns name -> shape of all variables of an encoder with a head."""
-    letters = families.of(config).names(config.num_hidden_layers)
+    letters = families.of(config).names(config)
     letters |= HEADS[head].variables
-    sizes = {
+    sizes = _sizes(config, num_labels)
+    return {n: tuple(sizes[x] for x in shape) for n, shape in letters.items()}
+
+
+def parameters(config: configuration.BertConfig, head: str) -> int:
+    """Returns how many weights an encoder with a head has.
+
+    It counts, and lists no layers: these may be more than memory has room for.
+    """
+    family = families.of(config)
+    letters = {**family.variables, **HEADS[head].variables}
+    layers = math.prod(getattr(config, name) for name in family.counts)
+    sizes, absent = _sizes(config), family.absent(config)
+    return sum(
+        math.prod(sizes[x] for x in shape) * (layers if "{}" in name else 1)
+        for name, shape in letters.items()
+        if name not in absent
+    )
+
+
+def _sizes(
+    config: configuration.BertConfig, num_labels: int = 0
+) -> dict[str, int]:
+    """Returns what the letters of shapes stand for."""
+    return {
         "V": config.vocab_size,
         "T": config.type_vocab_size,
         "M": config.max_position_embeddings,
         "D": config.hidden_size,
+        "E": config.embedding_size,
         "F": config.intermediate_size,
         "C": num_labels,
         "1": 1,
         "2": 2,
     }
-    return {n: tuple(sizes[x] for x in shape) for n, shape in letters.items()}
 
 
 def by_piece(config: configuration.BertConfig) -> set[str]:
@@ -159,11 +186,21 @@ def _up_to_a_missing_layer(
     config: configuration.BertConfig, found: Collection[str]
 ) -> configuration.BertConfig:
     """Drops layers after a missing one: any number may stand in a file."""
-    count = config.num_hidden_layers
-    layers = set(map(families.of(config).layer, found)) - {None}
-    return dataclasses.replace(
-        config, num_hidden_layers=min(count, len(layers) + 1)
-    )
+    family = families.of(config)
+    layers = set(map(family.layer, found)) - {None}
+    count = min(family.num_layers(config), len(layers) + 1)
+    fewer: dict[str, Any] = {family.counts[0]: count}
+    return dataclasses.replace(config, **fewer)
+
+
+def _named_as(
+    found: Collection[str], expected: family_row.Family
+) -> family_row.Family | None:
+    """Returns the family that has such layers, unless the expected one has."""
+    for family in (expected, *families.FAMILIES.values()):
+        if any(family.layer(name) is not None for name in found):
+            return None if family is expected else family
+    return None
 
 
 def check(
@@ -178,6 +215,13 @@ def check(
     the config's path where it does not lie beside the checkpoint.
     """
     family = families.of(config)
+    other = _named_as(found, family)
+    if other:
+        ours, theirs = family.name.upper(), other.name.upper()
+        raise InputError(
+            f"{path} is no {ours}: by its names it is {theirs}. Give a "
+            f"checkpoint of {ours}, or the config of this one."
+        )
     short = _up_to_a_missing_layer(config, found)
     expected = shapes(short, "encoder")
     for head in HEADS.values():
@@ -196,9 +240,9 @@ def check(
     # The first layer too many.
     problems += [
         f"{name} is not in the config, which says "
-        f"num_hidden_layers={config.num_hidden_layers}"
+        f"{family.counts[0]}={family.num_layers(config)}"
         for name in sorted(found)
-        if family.layer(name) == config.num_hidden_layers
+        if family.layer(name) == family.num_layers(config)
     ]
     if problems:
         more = len(problems) - 3

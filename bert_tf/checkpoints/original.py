@@ -19,6 +19,8 @@ import tensorflow as tf
 
 PREFIX = "bert_model.ckpt"
 CONFIG = "bert_config.json"
+# Read as well, beside the released checkpoints of another encoder.
+_CONFIGS = (CONFIG, "albert_config.json")
 VOCAB = "vocab.txt"
 LABELS = "labels.txt"
 
@@ -26,7 +28,6 @@ LABELS = "labels.txt"
 _OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 # Names of the encoders that are taken for BERT.
 _OTHERS = {
-    "ALBERT": re.compile(r"(^|/)bert/encoder/transformer/group_\d+/"),
     "ELECTRA": re.compile(r"(^|/)(electra|discriminator_predictions)/"),
 }
 
@@ -77,8 +78,9 @@ class Files:
 def read_files(folder: str) -> Files:
     """Reads the files beside a folder's checkpoints, these unopened."""
     config = None
-    path = os.path.join(folder, CONFIG)
-    if tf.io.gfile.exists(path):
+    paths = [os.path.join(folder, name) for name in _CONFIGS]
+    path = next(filter(tf.io.gfile.exists, paths), None)
+    if path:
         config = families.read_config(path)
     return Files(
         path=folder,

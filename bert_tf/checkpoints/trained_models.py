@@ -5,7 +5,7 @@ import functools
 import os
 from collections.abc import Sequence
 
-from bert_tf import files, modeling, vocab_files, vocabularies
+from bert_tf import files, modeling, vocabularies
 from bert_tf.checkpoints import (
     best,
     formats,
@@ -190,10 +190,8 @@ class ModelFiles:
             config, model_files.find_vocab(vocab_file, source), do_lower_case
         )
         name = vocab_file or f"The vocabulary of {source and source.path}"
-        pieces = files.vocabulary.pieces
-        config.check_vocab_size(len(pieces), name)
-        vocab_files.check_row_pieces(pieces, name)
-        vocab_files.check_casing(pieces, do_lower_case, name)
+        config.check_vocab_size(len(files.vocabulary.pieces), name)
+        files.vocabulary.check(name)
         return files
 
     def of_problem(self, is_multi_label: bool) -> "ModelFiles":

@@ -6,7 +6,7 @@ order.
 """
 
 from bert_tf import modeling
-from bert_tf.encoders import family
+from bert_tf.encoders import family, foreign
 
 _EMBEDDINGS = {
     "bert/embeddings/word_embeddings": "VD",
@@ -34,92 +34,196 @@ _LAYER = {
     "output/LayerNorm/beta": "D",
     "output/LayerNorm/gamma": "D",
 }
-_OURS = "bert/encoder/layer_{}"
+LAYER = _OURS = "bert/encoder/layer_{}"
+TYPES = "bert/embeddings/token_type_embeddings"
+TRANSFORM = "cls/predictions/transform"
 
 
 # ---- Hugging Face -----------------------------------------------------------
 
-
-def _dense(ours: str, theirs: str) -> tuple[family.Row, ...]:
-    return (
-        family.Row(f"{ours}/kernel", f"{theirs}.weight", transposed=True),
-        family.Row(f"{ours}/bias", f"{theirs}.bias"),
-    )
-
-
-def _norm(ours: str, theirs: str) -> tuple[family.Row, ...]:
-    return (
-        family.Row(f"{ours}/gamma", f"{theirs}.weight"),
-        family.Row(f"{ours}/beta", f"{theirs}.bias"),
-    )
-
-
 _HF = "bert.encoder.layer.{}"
-_HUGGINGFACE = (
+HF_ROWS = (
     *(
-        family.Row(f"bert/embeddings/{n}", f"bert.embeddings.{n}.weight")
+        foreign.Row(f"bert/embeddings/{n}", f"bert.embeddings.{n}.weight")
         for n in (
             "word_embeddings",
             "token_type_embeddings",
             "position_embeddings",
         )
     ),
-    *_norm("bert/embeddings/LayerNorm", "bert.embeddings.LayerNorm"),
-    *_dense(f"{_OURS}/attention/self/query", f"{_HF}.attention.self.query"),
-    *_dense(f"{_OURS}/attention/self/key", f"{_HF}.attention.self.key"),
-    *_dense(f"{_OURS}/attention/self/value", f"{_HF}.attention.self.value"),
-    *_dense(f"{_OURS}/attention/output/dense", f"{_HF}.attention.output.dense"),
-    *_norm(
+    *foreign.norm("bert/embeddings/LayerNorm", "bert.embeddings.LayerNorm"),
+    *foreign.dense(
+        f"{_OURS}/attention/self/query", f"{_HF}.attention.self.query"
+    ),
+    *foreign.dense(f"{_OURS}/attention/self/key", f"{_HF}.attention.self.key"),
+    *foreign.dense(
+        f"{_OURS}/attention/self/value", f"{_HF}.attention.self.value"
+    ),
+    *foreign.dense(
+        f"{_OURS}/attention/output/dense", f"{_HF}.attention.output.dense"
+    ),
+    *foreign.norm(
         f"{_OURS}/attention/output/LayerNorm",
         f"{_HF}.attention.output.LayerNorm",
     ),
-    *_dense(f"{_OURS}/intermediate/dense", f"{_HF}.intermediate.dense"),
-    *_dense(f"{_OURS}/output/dense", f"{_HF}.output.dense"),
-    *_norm(f"{_OURS}/output/LayerNorm", f"{_HF}.output.LayerNorm"),
-    *_dense("bert/pooler/dense", "bert.pooler.dense"),
+    *foreign.dense(f"{_OURS}/intermediate/dense", f"{_HF}.intermediate.dense"),
+    *foreign.dense(f"{_OURS}/output/dense", f"{_HF}.output.dense"),
+    *foreign.norm(f"{_OURS}/output/LayerNorm", f"{_HF}.output.LayerNorm"),
+    *foreign.dense("bert/pooler/dense", "bert.pooler.dense"),
+)
+
+_HF_TRANSFORM = "cls.predictions.transform"
+_HF_PREDICTIONS = (
+    *foreign.dense(f"{TRANSFORM}/dense", f"{_HF_TRANSFORM}.dense"),
+    *foreign.norm(f"{TRANSFORM}/LayerNorm", f"{_HF_TRANSFORM}.LayerNorm"),
+    foreign.Row("cls/predictions/output_bias", "cls.predictions.bias"),
+)
+_HF_SENTENCES = foreign.output("cls/seq_relationship/", "cls.seq_relationship")
+_HUGGINGFACE = foreign.HuggingFace(
+    prefix="bert.",
+    rows=HF_ROWS,
+    heads={
+        name: foreign.HuggingFaceHead(f"Bert{kind}", has_pooler, rows)
+        for name, kind, has_pooler, rows in (
+            ("encoder", "Model", True, ()),
+            (
+                "pretraining",
+                "ForPreTraining",
+                True,
+                _HF_PREDICTIONS + _HF_SENTENCES,
+            ),
+            ("masked_lm", "ForMaskedLM", False, _HF_PREDICTIONS),
+            (
+                "next_sentence",
+                "ForNextSentencePrediction",
+                True,
+                _HF_SENTENCES,
+            ),
+            (
+                "classification",
+                "ForSequenceClassification",
+                True,
+                foreign.output("", "classifier"),
+            ),
+            (
+                "tagging",
+                "ForTokenClassification",
+                False,
+                foreign.output("cls/tagging/", "classifier"),
+            ),
+            (
+                "span",
+                "ForQuestionAnswering",
+                False,
+                foreign.output("cls/squad/", "qa_outputs"),
+            ),
+            (
+                "multiple_choice",
+                "ForMultipleChoice",
+                True,
+                foreign.output("cls/multiple_choice/", "classifier"),
+            ),
+        )
+    },
+    tied={
+        "cls.predictions.decoder.weight": (
+            "bert.embeddings.word_embeddings.weight"
+        ),
+        "cls.predictions.decoder.bias": "cls.predictions.bias",
+    },
+    keys=foreign.ConfigKeys(
+        defaults={"vocab_size": 30522, "type_vocab_size": 2},
+        fixed={"pooler_act": "tanh"},
+        written={"classifier_dropout": None, "pad_token_id": 0},
+    ),
 )
 
 
 # ---- KerasHub ---------------------------------------------------------------
 
-
-def _pair(ours: str, theirs: str, *parts: str) -> tuple[family.Row, ...]:
-    return tuple(family.Row(f"{ours}/{n}", f"{theirs}/{n}") for n in parts)
-
-
-def _keras_dense(ours: str, theirs: str) -> tuple[family.Row, ...]:
-    return _pair(ours, theirs, "kernel", "bias")
-
-
-def _keras_norm(ours: str, theirs: str) -> tuple[family.Row, ...]:
-    return _pair(ours, theirs, "gamma", "beta")
-
-
 _KH = "transformer_layer_{}"
 _SELF = f"{_KH}/self_attention_layer"
-_KERAS_HUB = (
-    family.Row("bert/embeddings/word_embeddings", "token_embedding/embeddings"),
-    family.Row(
-        "bert/embeddings/token_type_embeddings", "segment_embedding/embeddings"
-    ),
-    family.Row(
-        "bert/embeddings/position_embeddings", "position_embedding/embeddings"
-    ),
-    *_keras_norm("bert/embeddings/LayerNorm", "embeddings_layer_norm"),
-    *_keras_dense(f"{_OURS}/attention/self/query", f"{_SELF}/query"),
-    *_keras_dense(f"{_OURS}/attention/self/key", f"{_SELF}/key"),
-    *_keras_dense(f"{_OURS}/attention/self/value", f"{_SELF}/value"),
-    *_keras_dense(
+_KERAS_LAYERS = (
+    *foreign.keras_norm("bert/embeddings/LayerNorm", "embeddings_layer_norm"),
+    *foreign.keras_dense(f"{_OURS}/attention/self/query", f"{_SELF}/query"),
+    *foreign.keras_dense(f"{_OURS}/attention/self/key", f"{_SELF}/key"),
+    *foreign.keras_dense(f"{_OURS}/attention/self/value", f"{_SELF}/value"),
+    *foreign.keras_dense(
         f"{_OURS}/attention/output/dense", f"{_SELF}/attention_output"
     ),
-    *_keras_norm(f"{_OURS}/attention/output/LayerNorm", f"{_SELF}_norm"),
-    *_keras_dense(
+    *foreign.keras_norm(f"{_OURS}/attention/output/LayerNorm", f"{_SELF}_norm"),
+    *foreign.keras_dense(
         f"{_OURS}/intermediate/dense", f"{_KH}/feedforward_intermediate_dense"
     ),
-    *_keras_dense(f"{_OURS}/output/dense", f"{_KH}/feedforward_output_dense"),
-    *_keras_norm(f"{_OURS}/output/LayerNorm", f"{_KH}/feedforward_layer_norm"),
-    *_keras_dense("bert/pooler/dense", "pooled_dense"),
+    *foreign.keras_dense(
+        f"{_OURS}/output/dense", f"{_KH}/feedforward_output_dense"
+    ),
+    *foreign.keras_norm(
+        f"{_OURS}/output/LayerNorm", f"{_KH}/feedforward_layer_norm"
+    ),
 )
+
+
+def keras_rows(embeddings: str) -> tuple[foreign.Row, ...]:
+    """Returns the rows of a backbone without token types and pooler.
+
+    Its words and positions are in one layer of that name.
+    """
+    return (
+        foreign.Row(
+            "bert/embeddings/word_embeddings",
+            f"{embeddings}/token_embedding/embeddings",
+        ),
+        foreign.Row(
+            "bert/embeddings/position_embeddings",
+            f"{embeddings}/position_embedding/embeddings",
+        ),
+        *_KERAS_LAYERS,
+    )
+
+
+_KERAS_ROWS = (
+    foreign.Row(
+        "bert/embeddings/word_embeddings", "token_embedding/embeddings"
+    ),
+    foreign.Row(TYPES, "segment_embedding/embeddings"),
+    foreign.Row(
+        "bert/embeddings/position_embeddings", "position_embedding/embeddings"
+    ),
+    *_KERAS_LAYERS,
+    *foreign.keras_dense("bert/pooler/dense", "pooled_dense"),
+)
+# The last layer of a classifier and the head of masked words, in all families.
+KERAS_HEADS = {
+    "encoder": (),
+    "classification": (
+        foreign.Row("output_weights", "logits/kernel", transposed=True),
+        foreign.Row("output_bias", "logits/bias"),
+    ),
+    "masked_lm": (
+        *foreign.keras_dense(
+            f"{TRANSFORM}/dense", "mlm_head/intermediate_dense"
+        ),
+        *foreign.keras_norm(
+            f"{TRANSFORM}/LayerNorm", "mlm_head/intermediate_layer_norm"
+        ),
+        foreign.Row("cls/predictions/output_bias", "mlm_head/output_bias"),
+    ),
+}
+_KERAS_HUB = foreign.KerasHub(
+    name="Bert",
+    rows=_KERAS_ROWS,
+    heads=KERAS_HEADS,
+    arguments=foreign.KERAS_ARGUMENTS | {"type_vocab_size": "num_segments"},
+    numerics={
+        "hidden_act": "gelu",
+        "layer_norm_eps": 1e-12,
+        "pooler_act": "tanh",
+    },
+    transform=foreign.KERAS_TRANSFORM,
+    older={"BertClassifier": "classification"},
+)
+
 
 BERT = family.Family(
     name="bert",

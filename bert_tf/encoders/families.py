@@ -21,8 +21,12 @@ scripts train it, export it and answer with it. The whole of a variant of BERT:
     )
 """
 
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
 from bert_tf import configuration
-from bert_tf.encoders import bert
+from bert_tf.encoders import albert, bert, distilbert, roberta
 from bert_tf.encoders import family as family_row
 from bert_tf.errors import InputError
 
@@ -30,7 +34,10 @@ import keras
 
 BERT = bert.BERT
 # By name.
-FAMILIES: dict[str, family_row.Family] = {BERT.name: BERT}
+FAMILIES: dict[str, family_row.Family] = {
+    row.name: row
+    for row in (BERT, roberta.ROBERTA, distilbert.DISTILBERT, albert.ALBERT)
+}
 
 
 def register(row: family_row.Family) -> None:
@@ -54,9 +61,42 @@ def of(config: configuration.BertConfig | None) -> family_row.Family:
     return BERT if config is None else FAMILIES[config.model_type]
 
 
+def of_values(values: Mapping[str, Any]) -> family_row.Family:
+    """Returns the family of a config file's values, by its `model_type`.
+
+    Without one it is BERT, unless a key is there that only another has. It
+    raises InputError for an unknown one.
+    """
+    others = (x for x in FAMILIES.values() if x.config.tells in values)
+    kind = values.get("model_type") or next(others, BERT).name
+    if str(kind) in FAMILIES:
+        return FAMILIES[str(kind)]
+    article = "an" if str(kind)[:1] in tuple("aeiouAEIOU") else "a"
+    raise InputError(
+        f"This is {article} {kind} model, not BERT, and only these can be "
+        f"read: {', '.join(sorted(FAMILIES))}. "
+        f"Received: model_type={kind}, "
+        f"architectures={values.get('architectures') or []}"
+    )
+
+
 def make(config: configuration.BertConfig) -> keras.Model:
     """Returns the encoder that a config describes, with random weights."""
     return of(config).model(config)
+
+
+def to_values(config: configuration.BertConfig) -> dict[str, Any]:
+    """Returns all values of a config, for `from_values`."""
+    values = dataclasses.asdict(config)
+    if of(config) is BERT:
+        return values
+    return {"model_type": config.model_type} | values
+
+
+def from_values(values: Mapping[str, Any]) -> configuration.BertConfig:
+    """Returns the config of `to_values`; InputError for an unknown encoder."""
+    row = of_values(values)
+    return row.config(**{k: v for k, v in values.items() if k != "model_type"})
 
 
 def read_config(path: str) -> configuration.BertConfig:
@@ -65,6 +105,8 @@ def read_config(path: str) -> configuration.BertConfig:
     It raises InputError for no config, and for that of an unknown encoder.
     """
     values = configuration.read_json_file(path)
-    # What is unknown is refused, by name, as no BERT.
-    row = FAMILIES.get(str(values.get("model_type")), BERT)
+    try:
+        row = of_values(values)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     return row.config.from_file(values, path)

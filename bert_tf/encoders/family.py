@@ -1,41 +1,21 @@
 """What is to be known of an encoder beside its layers: a row of facts.
 
 Shapes are words of letters, a letter a size, as in modeling.py: V vocabulary,
-T token types, M positions, D hidden size, F feed-forward size; digits are
-themselves.
+T token types, M positions, D hidden size, E size of word embeddings, F
+feed-forward size; digits are themselves.
 """
 
 import dataclasses
+import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from bert_tf import configuration
+from bert_tf.encoders import foreign
+from bert_tf.errors import InputError
 
 import keras
-
-
-class Row(NamedTuple):
-    """A line of a foreign format's table, with `{}` for the number of a layer.
-
-    Our name is the original's. If `transposed`, the axes of a matrix swap.
-    """
-
-    ours: str
-    theirs: str
-    transposed: bool = False
-
-
-def expand(table: Iterable[Row], num_layers: int) -> list[Row]:
-    """Returns a table with the rows of each layer."""
-    rows = []
-    for row in table:
-        layers = range(num_layers) if "{}" in row.ours else [0]
-        rows += [
-            Row(row.ours.format(i), row.theirs.format(i), row.transposed)
-            for i in layers
-        ]
-    return rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,12 +27,17 @@ class Family:
         config: Its class of configs, whose `model_type` is the name.
         model: Makes the encoder of a config: what `heads` take.
         variables: Name of a variable -> letters of its shape; in a layer's name
-            `{}` stands for its number.
+            each `{}` stands for a number.
         words: The variable that is the table of word embeddings.
         pooler: The variables that a checkpoint may lack, as heads over the
             sequence output need none.
-        huggingface: The names in files of Hugging Face; None where transformers
-            has no such model. `keras_hub` likewise.
+        counts: The config's fields that say how many there are of each number
+            in a layer's name.
+        absent: Returns the variables that a config's model does not have, and
+            that it has in other libraries.
+        vocabularies: The kinds of vocabularies that its models have.
+        huggingface: What it is in files of Hugging Face; None where
+            transformers has no such model. `keras_hub` likewise.
     """
 
     name: str
@@ -61,8 +46,11 @@ class Family:
     variables: Mapping[str, str]
     words: str
     pooler: frozenset[str]
-    huggingface: tuple[Row, ...] | None = None
-    keras_hub: tuple[Row, ...] | None = None
+    counts: tuple[str, ...] = ("num_hidden_layers",)
+    absent: Callable[[Any], frozenset[str]] = lambda config: frozenset()
+    vocabularies: tuple[str, ...] = ("word_pieces",)
+    huggingface: foreign.HuggingFace | None = None
+    keras_hub: foreign.KerasHub | None = None
 
     @property
     def prefix(self) -> str:
@@ -74,13 +62,35 @@ class Family:
         """A pattern of what a checkpoint must have; heads match as well."""
         return f"^(?!(?:{'|'.join(sorted(self.pooler))})$)"
 
-    def names(self, num_layers: int) -> dict[str, str]:
-        """Returns name -> letters of its shape, of so many layers."""
+    def names(self, config: configuration.BertConfig) -> dict[str, str]:
+        """Returns name -> letters of its shape, of a config's model."""
+        absent, numbers = self.absent(config), self.numbers(config)
         return {
-            name.format(i): letters
+            name.format(*own): letters
             for name, letters in self.variables.items()
-            for i in (range(num_layers) if "{}" in name else [0])
+            for own in (numbers if "{}" in name else [()])
+            if name not in absent
         }
+
+    def numbers(
+        self, config: configuration.BertConfig
+    ) -> list[foreign.Numbers]:
+        """Returns the numbers of each layer that has weights of its own."""
+        counts = (range(getattr(config, name)) for name in self.counts)
+        return list(itertools.product(*counts))
+
+    def num_layers(self, config: configuration.BertConfig) -> int:
+        """Returns how many first numbers of layers there are."""
+        return getattr(config, self.counts[0])
+
+    def check_has_all(self, config: configuration.BertConfig) -> None:
+        """Raises InputError where other libraries' models have a part more."""
+        if absent := self.absent(config):
+            raise InputError(
+                "Other libraries have variables there that this model has "
+                "not, so it can't be theirs: use --output_format=tf1. "
+                f"Received: a model without {', '.join(sorted(absent))}"
+            )
 
     def layer(self, name: str) -> int | None:
         """Returns the number of a variable's layer; None if it is of none."""
@@ -90,12 +100,13 @@ class Family:
                 return int(found[1])
         return None
 
-    def depth(self, name: str, num_layers: int) -> int:
+    def depth(self, name: str, config: configuration.BertConfig) -> int:
         """Returns how far below the heads a variable is, for its learning rate.
 
         Of heads and pooler 0, of the last layer 1, of each below one more, of
-        the embeddings the most.
+        the embeddings the most. Layers that share weights count as one.
         """
+        num_layers = self.num_layers(config)
         layer = self.layer(name)
         if layer is not None:
             return num_layers - layer

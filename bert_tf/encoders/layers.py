@@ -234,6 +234,8 @@ class Intermediate(keras.layers.Layer):
 class TransformerLayer(keras.layers.Layer):
     """Attention and feed-forward, each with a residual and a norm after it."""
 
+    computes_as_bert = True
+
     def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.attention = Attention(config, name="attention")

@@ -53,6 +53,23 @@ WEIGHT_DECAY_RATE = _OPTIMIZER.number(
     "Of all weights but layer norms and biases.",
     least=0,
 )
+ADAM_BETA_1 = _OPTIMIZER.number(
+    "adam_beta_1",
+    0.9,
+    "Share of the first moment that a step keeps.",
+    above=0,
+    most=options.LARGEST_BETA,
+    rare=True,
+)
+ADAM_BETA_2 = _OPTIMIZER.number(
+    "adam_beta_2",
+    0.999,
+    "Share of the second moment that a step keeps. 0.999 is the original's; "
+    "RoBERTa has 0.98.",
+    above=0,
+    most=options.LARGEST_BETA,
+    rare=True,
+)
 ADAM_EPSILON = _OPTIMIZER.number(
     "adam_epsilon",
     1e-6,

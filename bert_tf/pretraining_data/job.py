@@ -17,7 +17,8 @@ class Job:
     """What to make, and of what.
 
     Attributes:
-        do_lower_case: Whether to lower-case and strip accents.
+        do_lower_case: Whether to lower-case and strip accents; kinds of
+            vocabularies without a casing leave it alone.
         folder: For the work; its files are removed at the end.
         word_list: A file of words of several tokens, "" for none.
         segmenter: `module:function` that splits a text into such words.
@@ -71,7 +72,7 @@ class Job:
                 "sha256": hashlib.sha256(repr(self.units).encode()).hexdigest(),
             },
             "vocab_file": self.vocabulary.sha256,
-            "do_lower_case": self.do_lower_case,
+            "do_lower_case": self.vocabulary.settings.get("do_lower_case"),
             "word_list": self.word_list and files.sha256(self.word_list),
             "segmenter": self.segmenter,
             "random_seed": self.seed,

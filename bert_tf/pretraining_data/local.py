@@ -196,7 +196,7 @@ def write_manifest(
         max_predictions_per_seq=settings.max_predictions_per_seq,
         vocab_sha256=vocabulary.sha256,
         vocab_size=len(vocabulary.pieces),
-        do_lower_case=job.do_lower_case,
+        do_lower_case=vocabulary.settings.get("do_lower_case"),
         objective=settings.objective,
         masking=dataclasses.asdict(masking),
         dynamic_masking=settings.dynamic_masking,

@@ -2,12 +2,13 @@
 
 Each objective has a way to cut: pairs whose second segment may be of another
 document (next sentences, Devlin et al., 2018), pairs of segments that may be
-swapped (sentence order, Lan et al., 2020), and single segments (Liu et al.,
-2019, "doc-sentences").
+swapped (sentence order, Lan et al., 2020), and single segments that end with
+the document or go on in the next (Liu et al., 2019, "doc-sentences" and
+"full-sentences").
 
 A hash of the seed, the repetition, the document's key and the sentence decides
 what is left to chance. So a document is always cut the same way, whatever
-stands before it.
+stands before it, unless sequences go on in it.
 
 Shapes: d documents, s sentences, r sequences.
 """
@@ -247,7 +248,10 @@ def sentence_order(
 ) -> Ranges:
     """Cuts documents into pairs of consecutive segments, half of them swapped.
 
-    A sentence without another is cut itself, or left out if it has one token.
+    As ALBERT's, whose label is 1 too where they are swapped. A sentence without
+    another is cut itself, or left out if it has one token; to such a one the
+    original adds a segment of another document, also with a label of 1, which
+    is not the task of the paper (section 3.1).
     """
     chances = Chances(text, seed, repetition)
     targets = _targets(chances, max_tokens, short_seq_prob)
@@ -260,10 +264,12 @@ def sentence_order(
     first, start, border, stop = (x[kept] for x in (first, start, border, stop))
     starts = np.stack([start, border], axis=1)
     ends = np.stack([border, stop], axis=1)
-    truncate(starts, ends, max_tokens, chances, first)
     swapped = chances.of_sentences(_CHOICE)[first] < 0.5
     starts[swapped] = starts[swapped, ::-1]
     ends[swapped] = ends[swapped, ::-1]
+    # After they are swapped: of an odd number of tokens the first segment gets
+    # one more, which otherwise would tell the label.
+    truncate(starts, ends, max_tokens, chances, first)
     return Ranges(starts, ends, swapped)
 
 
@@ -300,9 +306,63 @@ def single_segments(
             ends.append(end)
             start = end
             first = bisect.bisect_right(sentences, start, first, last + 1) - 1
-    begin, end_ = np.array(starts, np.int64), np.array(ends, np.int64)
+    return _single(starts, ends)
+
+
+def _single(starts: list[int], ends: list[int]) -> Ranges:
+    """Returns sequences that have no second segment."""
+    begin, end = np.array(starts, np.int64), np.array(ends, np.int64)
     return Ranges(
-        np.stack([begin, end_], axis=1),
-        np.stack([end_, end_], axis=1),
+        np.stack([begin, end], axis=1),
+        np.stack([end, end], axis=1),
         np.zeros(len(begin), bool),
     )
+
+
+# ---- Full sentences ---------------------------------------------------------
+
+
+def full_sentences(
+    text: Text,
+    max_tokens: int,
+    short_seq_prob: float,
+    seed: int,
+    repetition: int,
+) -> Ranges:
+    """Fills sequences with whole sentences, one document after the other.
+
+    The ranges are of the tokens with a separator between documents, which
+    counts where a sequence goes on in the next document; none begins or ends
+    with it. Every token of the text is in one sequence. A sentence that is
+    longer than `max_tokens` begins a sequence, and goes on in the next ones.
+    Each sequence is shorter with a probability of `short_seq_prob`; RoBERTa's
+    are not (Liu et al., 2019, section 3.1).
+    """
+    chances = Chances(text, seed, repetition)
+    short = 2 + (chances.of_sentences(_TARGET) * (max_tokens - 1)).astype(int)
+    is_short = chances.of_sentences(_IS_SHORT) < short_seq_prob
+    targets = np.where(is_short, short, max_tokens)
+    targets = np.minimum(targets, max_tokens).tolist()  # [s]
+    # How many separators stand before each sentence.
+    counts = np.diff(text.documents)
+    before = np.repeat(np.arange(len(counts)), counts)
+    firsts = (text.sentences[:-1] + before).tolist()
+    lasts = (text.sentences[1:] + before).tolist()
+    starts: list[int] = []
+    ends: list[int] = []
+    sentence, start = 0, 0
+    while sentence < len(firsts):
+        reach = start + targets[sentence]
+        following = bisect.bisect_right(lasts, reach, sentence)
+        if following > sentence:
+            end = lasts[following - 1]
+        else:
+            # A sentence that is longer: whole if it can be.
+            end = min(lasts[sentence], start + max_tokens)
+            following += end == lasts[sentence]
+        starts.append(start)
+        ends.append(end)
+        is_whole = sentence < following < len(firsts)
+        start = firsts[following] if is_whole else end
+        sentence = following
+    return _single(starts, ends)

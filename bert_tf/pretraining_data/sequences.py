@@ -15,7 +15,9 @@ from bert_tf.records import masking
 
 import numpy as np
 
-OBJECTIVES = ("nsp", "sop", "none")
+# Objective -> how many segments a sequence has.
+_SEGMENTS = {"nsp": 2, "sop": 2, "none": 1, "full_sentences": 1}
+OBJECTIVES = tuple(_SEGMENTS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,13 +26,15 @@ class Settings:
 
     Attributes:
         masked_lm_prob: Share of the tokens to predict.
-        short_seq_prob: Share of the documents that make shorter sequences.
+        short_seq_prob: Share of the documents that make shorter sequences; of
+            full_sentences the share of the sequences.
         dupe_factor: Times to use each document.
-        masking: A policy of masking.py: token, whole_word or span.
+        masking: A policy of masking.py: token, whole_word, span or ngram.
         dynamic_masking: Whether the reader masks, each time anew.
         objective: What is learnt of two segments: nsp (the second follows or is
-            of another document), sop (they are swapped or not), none (there is
-            one segment).
+            of another document), sop (they are swapped or not); or nothing, of
+            one segment: none (it ends with the document), full_sentences (it
+            goes on in the next document, after a separator).
         pack: Whether to put several sequences into one record.
         max_sequences_per_row: K, of packed records.
         mask_share: Share of the chosen tokens that become [MASK].
@@ -38,6 +42,8 @@ class Settings:
         span_success: Of the geometric distribution of span lengths.
         span_max_words: Where the distribution is cut off; 10 and 0.2 give a
             mean of 3.8 words.
+        ngram: The most words of an n-gram.
+        favor_shorter_ngram: Whether short n-grams are the likelier ones.
     """
 
     max_seq_length: int = 128
@@ -54,6 +60,8 @@ class Settings:
     random_share: float = 0.1
     span_success: float = 0.2
     span_max_words: int = 10
+    ngram: int = 3
+    favor_shorter_ngram: bool = True
 
     def __post_init__(self):
         self._check_choices()
@@ -94,7 +102,12 @@ class Settings:
                 )
 
     def _check_numbers(self) -> None:
-        for name in ("dupe_factor", "max_sequences_per_row", "span_max_words"):
+        for name in (
+            "dupe_factor",
+            "max_sequences_per_row",
+            "span_max_words",
+            "ngram",
+        ):
             if getattr(self, name) < 1:
                 raise InputError(
                     f"`{name}` must be at least 1. "
@@ -105,7 +118,7 @@ class Settings:
         """Raises InputError unless a row has room for what is to be in it."""
         template = vocabulary.template
         # At least one token of each segment.
-        texts = 1 if self.objective == "none" else 2
+        texts = _SEGMENTS[self.objective]
         shortest = template.special(texts) + texts
         if self.max_seq_length < shortest:
             raise InputError(
@@ -124,7 +137,7 @@ class Settings:
 
     def max_tokens(self, template: vocabularies.Template) -> int:
         """Tokens of a sequence without those of the template."""
-        texts = 1 if self.objective == "none" else 2
+        texts = _SEGMENTS[self.objective]
         return self.max_seq_length - template.special(texts)
 
     @property
@@ -163,6 +176,8 @@ def masking_of(
         cls_id=vocabulary.special.cls.id,
         sep_id=vocabulary.special.sep.id,
         mask_id=vocabulary.special.mask.id,
+        ngram=settings.ngram,
+        favor_shorter_ngram=settings.favor_shorter_ngram,
     )
 
 
@@ -197,6 +212,16 @@ class Corpus:
             np.concatenate([self.sentences, sentences]),
             np.concatenate([self.documents, documents]),
             np.concatenate([self.keys, other.keys]),
+        )
+
+    def separated(self, separator: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns tokens and word starts with a token between documents."""
+        first = self.sentences[self.documents[1:-1]]  # of all but the first
+        word_starts = self.word_starts.copy()
+        word_starts[first] = True
+        return (
+            np.insert(self.tokens, first, separator),
+            np.insert(word_starts, first, False),
         )
 
     @property
@@ -293,6 +318,7 @@ def create_sequences(
     """
     most = settings.max_tokens(template)
     how = (most, settings.short_seq_prob, seed, repetition)
+    tokens, word_starts = corpus.tokens, corpus.word_starts
     if settings.objective == "nsp":
         both = corpus if partner is None else corpus.append(partner)
         # Of none nothing is made: a part of the text may be without words.
@@ -303,16 +329,19 @@ def create_sequences(
                 f"Received: documents={len(both)}"
             )
         cuts = segments.next_sentences(corpus.text, both.text, *how)
-        corpus = both
+        tokens, word_starts = both.tokens, both.word_starts
     elif settings.objective == "sop":
         cuts = segments.sentence_order(corpus.text, *how)
+    elif settings.objective == "full_sentences":
+        cuts = segments.full_sentences(corpus.text, *how)
+        tokens, word_starts = corpus.separated(template.separator)
     else:
         cuts = segments.single_segments(corpus.text, *how)
     lengths = cuts.ends - cuts.starts  # [r, 2]
     places, begins = ranges(cuts.starts.ravel(), lengths.ravel())
     return Sequences(
-        corpus.tokens[places],
-        corpus.word_starts[places],
+        tokens[places],
+        word_starts[places],
         begins[::2].copy(),
         lengths[:, 0].astype(np.int32),
         cuts.labels.astype(np.int8),

@@ -61,9 +61,17 @@ def tokenize_documents(
 
     `words` joins tokens of the tokenizer to words.
     """
-    texts = [text for document in documents for text in document.sentences]
+    texts = [
+        # The space before a word is of its first piece.
+        vocabulary.between_sentences + text if number and text else text
+        for document in documents
+        for number, text in enumerate(document.sentences)
+    ]
     tokens, lengths = tokenizer.tokenize(texts)
     word_starts = ~vocabulary.continues[tokens]
+    # Where pieces have the space before a word, the first of a text has none.
+    starts = pretraining_sequences.borders(lengths)[:-1]
+    word_starts[starts[lengths > 0]] = True
     if words is not None:
         word_starts = word_lists.join(
             words, texts, tokens, lengths, word_starts

@@ -5,7 +5,7 @@ import dataclasses
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self, get_type_hints
+from typing import Any, NamedTuple, Self, get_args, get_type_hints
 
 import bert_tf
 from bert_tf import files
@@ -24,7 +24,7 @@ _OF_VERSION_1 = {
     "made_of": {},
     "created_by": "0.1",
 }
-_OBJECTIVES = ("nsp", "sop", "none")
+_OBJECTIVES = ("nsp", "sop", "none", "full_sentences")
 _LEAST = {
     "max_seq_length": 1,
     "max_predictions_per_seq": 0,
@@ -52,7 +52,9 @@ class Manifest:
     Attributes:
         record_type: The name of the `RecordType`.
         max_predictions_per_seq: P, also if masks are drawn while training.
-        objective: What is learnt of pairs: "nsp", "sop", or "none".
+        do_lower_case: The casing; None of a vocabulary that has none.
+        objective: What is learnt of pairs: "nsp" or "sop"; or "none" or
+            "full_sentences", of rows without pairs.
         masking: The settings that masked words are chosen by.
         dynamic_masking: Whether masks are drawn while training.
         sequences_per_row: The most sequences that are packed into a record.
@@ -67,7 +69,7 @@ class Manifest:
     max_predictions_per_seq: int
     vocab_sha256: str
     vocab_size: int
-    do_lower_case: bool
+    do_lower_case: bool | None
     masking: dict
     seed: int
     shards: tuple[Shard, ...]
@@ -154,9 +156,14 @@ def _check_keys(path: str, kind: type, values: Any) -> None:
         )
     for key, value in values.items():
         expected = list if key == "shards" else types[key]
-        if type(value) is not expected:
+        # More than one of what may be null.
+        several = get_args(expected) or (expected,)
+        if type(value) not in several:
+            names = " or ".join(
+                "null" if one is type(None) else one.__name__ for one in several
+            )
             raise InputError(
-                f"{path}: {key!r} must be of type {expected.__name__}. "
+                f"{path}: {key!r} must be of type {names}. "
                 f"{_WAY_OUT} Received: {key}={repr(value)[:80]}"
             )
 

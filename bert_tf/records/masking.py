@@ -4,22 +4,28 @@ All policies share one algorithm, when data is made and while it is read. Words
 are taken in random order until as many tokens are chosen as wanted; a word that
 would make them too many is passed over, as in the original. A policy says what
 a word is, and how many are taken at once: `token` takes each token alone,
-`whole_word` all pieces of a word, and `span` as many whole words in a row as a
-geometric distribution says (Joshi et al., 2020, SpanBERT, section 3.1).
+`whole_word` all pieces of a word, `span` as many whole words in a row as a
+geometric distribution says (Joshi et al., 2020, SpanBERT, section 3.1), and
+`ngram` one to N whole words in a row, the fewer the likelier (Lan et al., 2020,
+ALBERT, section 4.1).
 
 Shapes: B batch, S sequence length, P predictions per row, K sequences of a
-packed row, W words of all rows, n all chosen tokens.
+packed row, W words of all rows, N words of an n-gram, n all chosen tokens.
 """
 
 import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
+from bert_tf import options
 from bert_tf.errors import InputError
 
 import numpy as np
 
-POLICIES = ("token", "whole_word", "span")
+POLICIES = options.MASKING_POLICIES
+
+# Those that draw how many words are taken at once.
+_OF_SEVERAL_WORDS = ("span", "ngram")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +40,9 @@ class Masking:
         span_success: Of the geometric distribution of span lengths.
         span_max_words: Where the distribution is cut off.
         cls_id: Never chosen, as `sep_id`.
+        ngram: N, the most words of an n-gram.
+        favor_shorter_ngram: Whether n words are drawn with a share of 1/n; else
+            the shares are turned round, and N words are the likeliest.
     """
 
     policy: str
@@ -47,12 +56,18 @@ class Masking:
     cls_id: int
     sep_id: int
     mask_id: int
+    # Manifests of before there were n-grams do not have these.
+    ngram: int = 3
+    favor_shorter_ngram: bool = True
 
     @classmethod
     def of_manifest(cls, values: Mapping[str, Any], file: str) -> Self:
         """Returns a manifest's settings; InputError if any are not there."""
-        names = {field.name for field in dataclasses.fields(cls)}
-        if values.keys() != names or values["policy"] not in POLICIES:
+        fields = dataclasses.fields(cls)
+        names = {field.name for field in fields}
+        needed = {x.name for x in fields if x.default is dataclasses.MISSING}
+        is_whole = needed <= values.keys() <= names
+        if not is_whole or values["policy"] not in POLICIES:
             raise InputError(
                 f"The manifest of {file} does not say how words are masked: "
                 "copy it from where the records were made, or make them "
@@ -69,7 +84,7 @@ def numbers_of_row(S: int, settings: Masking) -> int:
     reader can draw those of its own rows only. It is a multiple of 4, the unit
     that numpy.random.Philox counts in.
     """
-    orders = 2 if settings.policy == "span" else 1
+    orders = 2 if settings.policy in _OF_SEVERAL_WORDS else 1
     return -(-(orders * S + 2 * settings.max_predictions_per_seq) // 4) * 4
 
 
@@ -136,7 +151,8 @@ def choose(
     `is_text` [B, S] bool are the tokens that may be chosen, `starts` [B, S]
     bool those that begin a word, as each segment's first, `sequence_ids` [B, S]
     the sequence of each, from 1, or 0 for padding. The random numbers `order`
-    and `lengths` [B, S] uint64 order words, and give spans their lengths.
+    and `lengths` [B, S] uint64 order words, and give spans and n-grams their
+    lengths.
     """
     B, S = is_text.shape
     K = int(sequence_ids.max(initial=1))
@@ -160,7 +176,13 @@ def choose(
     if settings.policy == "span":
         spans[words] = span_lengths(lengths.ravel()[words], settings)
     words_of = _Words(words, begins, counts, sizes, spans)
-    chosen = _whole_words(words_of, sequence, left, is_text.ravel())
+    if settings.policy == "ngram":
+        draws = lengths.ravel()
+        chosen = _ngrams(
+            words_of, sequence, left, is_text.ravel(), draws, settings
+        )
+    else:
+        chosen = _whole_words(words_of, sequence, left, is_text.ravel())
     return np.repeat(chosen[borders], sizes[borders]).reshape(B, S)
 
 
@@ -210,6 +232,57 @@ def _whole_words(
     return chosen
 
 
+def _ngrams(
+    words: _Words,
+    sequence: np.ndarray,
+    left: np.ndarray,
+    is_text: np.ndarray,
+    draws: np.ndarray,
+    settings: Masking,
+) -> np.ndarray:
+    """Chooses n-grams while there is room: their words' first tokens, [B * S].
+
+    As the original does: an n-gram for which there is no room loses words at
+    its end, the last one perhaps too; one that then meets another is left out.
+    `sequence`, `left` and `is_text` are those of `_whole_words`; `draws` [B *
+    S] uint64 give the n-gram at each word its length.
+    """
+    chosen = np.zeros(len(sequence), bool)
+    # What follows the last token is none.
+    is_text, sequence = np.append(is_text, False), np.append(sequence, -1)
+    active, done = np.flatnonzero(words.counts), 0
+    while len(active):
+        # The n-gram at the next word of every sequence: where its words begin,
+        # as many as there are before the segment ends.
+        place = words.places[words.begins[active] + done]
+        draw, room = draws[place], left[active]
+        places = [place]
+        goes_on = np.ones(len(place), bool)
+        there = goes_on.astype(np.int64)
+        for _ in range(settings.ngram - 1):
+            after = place + words.sizes[place]
+            goes_on &= is_text[after] & (sequence[after] == active)
+            place = np.where(goes_on, after, place)
+            there += goes_on
+            places.append(place)
+        number = ngram_lengths(draw, there, settings)
+        size, used, fits = np.zeros((3, len(place)), np.int64)
+        is_free = np.ones(len(place), bool)
+        for n, place in enumerate(places):
+            size += words.sizes[place]
+            is_own = (n < number) & (size <= room)
+            used = np.where(is_own, size, used)
+            is_free &= ~(is_own & chosen[place])
+            fits += is_own
+        fits[~is_free] = 0
+        left[active] -= np.where(is_free, used, 0)
+        for n, place in enumerate(places):
+            chosen[place[n < fits]] = True
+        done += 1
+        active = active[(left[active] > 0) & (words.counts[active] > done)]
+    return chosen
+
+
 def _shuffled(
     starts: np.ndarray, sequence_ids: np.ndarray, order: np.ndarray
 ) -> np.ndarray:
@@ -235,6 +308,23 @@ def span_lengths(draws: np.ndarray, settings: Masking) -> np.ndarray:
     weights = (1 - settings.span_success) ** lengths
     below = np.cumsum(weights)[:-1] / weights.sum()
     return 1 + np.searchsorted(below, _unit(draws), side="right")
+
+
+def ngram_lengths(
+    draws: np.ndarray, there: np.ndarray, settings: Masking
+) -> np.ndarray:
+    """Turns random numbers of 64 bits into lengths of n-grams, in words: [W].
+
+    Where no more words are `there` [W], 1 to N, than that, their shares alone
+    count.
+    """
+    shares = 1 / np.arange(1, settings.ngram + 1)
+    if not settings.favor_shorter_ngram:
+        shares = shares[::-1]
+    below = np.cumsum(shares)  # [N]
+    draw = _unit(draws) * below[there - 1]
+    lengths = 1 + np.searchsorted(below, draw, side="right")
+    return np.minimum(lengths, there)  # a product may be rounded up
 
 
 def _hide(

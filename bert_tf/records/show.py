@@ -37,12 +37,14 @@ def show(
     pieces: Sequence[str],
     number: int,
     vocab_sha256: str | None = None,
+    mask_piece: str = vocab_files.MASK,
 ) -> Iterator[str]:
     """Yields the first `number` records, each as lines of text.
 
     Records that are masked while they are read get masks such as training
-    draws. It is an InputError if the files can't be read, hold no records of
-    pre-training, or were made with another vocabulary than `vocab_sha256`.
+    draws. `mask_piece` hides a word. It is an InputError if the files can't be
+    read, hold no records of pre-training, or were made with another vocabulary
+    than `vocab_sha256`.
     """
     manifest = manifests.find(files)
     objective, masks = "nsp", None
@@ -71,7 +73,7 @@ def show(
                     "belongs to it, which says how training masks it"
                 )
             shown += 1
-            yield _text(shown, file, row, pieces, objective)
+            yield _text(shown, file, row, pieces, objective, mask_piece)
 
 
 def _batch_of_one(values: np.ndarray) -> tf.Tensor:
@@ -156,6 +158,7 @@ def _text(
     row: Mapping[str, np.ndarray],
     pieces: Sequence[str],
     objective: str,
+    mask_piece: str,
 ) -> str:
     ids, mask = row["input_ids"], row["input_mask"]
     is_prediction = row["masked_lm_weights"] > 0
@@ -163,7 +166,7 @@ def _text(
     hidden = _pieces(pieces, row["masked_lm_ids"][is_prediction], file)
     labels = dict(zip(places, hidden, strict=True))
     tokens = [
-        _token(piece, labels.get(place))
+        _token(piece, labels.get(place), mask_piece)
         for place, piece in enumerate(_pieces(pieces, ids, file))
     ]
     lines = [
@@ -192,10 +195,11 @@ def _pieces(pieces: Sequence[str], ids: np.ndarray, file: str) -> list[str]:
     return [pieces[token] for token in ids]
 
 
-def _token(piece: str, label: str | None) -> str:
+def _token(piece: str, label: str | None, mask: str) -> str:
     if label is None:
         return piece
     if piece == label:
         return f"={piece}"
-    mask = vocab_files.MASK
-    return f"{mask[:-1]}→{label}]" if piece == mask else f"{label}→{piece}"
+    if piece == mask:
+        return f"{mask[:-1]}→{label}{mask[-1:]}"
+    return f"{label}→{piece}"

@@ -119,6 +119,8 @@ def recipe() -> recipes.Recipe:
         lr_power=optimization_flags.LR_POWER.value,
         num_cooldown_steps=optimization_flags.NUM_COOLDOWN_STEPS.value,
         weight_decay_rate=optimization_flags.WEIGHT_DECAY_RATE.value,
+        adam_beta_1=optimization_flags.ADAM_BETA_1.value,
+        adam_beta_2=optimization_flags.ADAM_BETA_2.value,
         adam_epsilon=optimization_flags.ADAM_EPSILON.value,
         clip_norm=optimization_flags.CLIP_NORM.value,
         clipping=optimization_flags.CLIPPING.value,

@@ -9,6 +9,7 @@ import resource
 from collections.abc import Mapping
 
 from bert_tf import modeling
+from bert_tf.checkpoints import names
 
 import tensorflow as tf
 
@@ -94,12 +95,7 @@ def local() -> Device | None:
 
 def parameters(config: modeling.BertConfig) -> int:
     """How many weights the pre-training model has."""
-    V, D, F = config.vocab_size, config.hidden_size, config.intermediate_size
-    rows = V + config.type_vocab_size + config.max_position_embeddings
-    embeddings = rows * D + 2 * D
-    layer = 4 * (D * D + D) + 2 * D * F + F + D + 4 * D
-    heads = (D * D + D) + (D * D + 3 * D + V) + (2 * D + 2)
-    return embeddings + config.num_hidden_layers * layer + heads
+    return names.parameters(config, "pretraining")
 
 
 def training_flops(
@@ -119,6 +115,8 @@ def training_flops(
     masked words, 0 for a classifier.
     """
     D, F = config.hidden_size, config.intermediate_size
+    E, L = config.embedding_size, config.num_blocks
+    mapping = 2 * tokens * E * D if config.maps_embeddings else 0
     keys_and_values = 2 * tokens * 2 * D * D
     # [CLS] and the masked words.
     read = tokens if reads_all else sequences + predictions
@@ -129,8 +127,8 @@ def training_flops(
     full = keys_and_values + layer(tokens, pairs)
     last = keys_and_values + layer(read, read * pairs / max(tokens, 1))
     heads = 2 * sequences * D * D
-    heads += 2 * predictions * (D * D + D * config.vocab_size)
-    return 3.0 * ((config.num_hidden_layers - 1) * full + last + heads)
+    heads += 2 * predictions * (D * E + E * config.vocab_size)
+    return 3.0 * (mapping + (L - 1) * full + last + heads)
 
 
 @dataclasses.dataclass(frozen=True)

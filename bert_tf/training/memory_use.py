@@ -65,7 +65,11 @@ def training_memory(
     predictions; `reads_all` says that its head reads every token.
     """
     D, F, V = config.hidden_size, config.intermediate_size, config.vocab_size
-    N, L = config.num_attention_heads, config.num_hidden_layers
+    N, L, E = (
+        config.num_attention_heads,
+        config.num_blocks,
+        config.embedding_size,
+    )
     size = _BYTES[dtype]
     tokens = batch * seq
     read = tokens if reads_all else batch * (predictions + 1)
@@ -80,8 +84,9 @@ def training_memory(
         # Output of gelu and two factors of its slope.
         return vectors + scores + rows * F * 3 * size
 
-    embeddings = tokens * D * (2 * size + 4)
-    head = batch * predictions * (V * (size + 2 * 4) + D * (3 * size + 4))
+    embeddings = tokens * E * (2 * size + 4)
+    embeddings += tokens * D * size if config.maps_embeddings else 0
+    head = batch * predictions * (V * (size + 2 * 4) + E * (3 * size + 4))
     kept = (L - 1) * layer(tokens) + layer(read)
     if remat:
         kept = (L - 1) * tokens * D * size + layer(tokens if L > 1 else read)

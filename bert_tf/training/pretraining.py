@@ -28,11 +28,16 @@ from absl import logging
 # ---- Objective --------------------------------------------------------------
 
 # The objective of the data -> what the loss over two segments is called.
-_SENTENCES = {"nsp": "next_sentence", "sop": "sentence_order", "none": None}
+_SENTENCES = {
+    "nsp": "next_sentence",
+    "sop": "sentence_order",
+    "none": None,
+    "full_sentences": None,
+}
 
 
 def objective(kind: str) -> loop.Objective:
-    """Returns what to minimize on data made for "nsp", "sop" or "none"."""
+    """Returns what to minimize on data made for one of `_SENTENCES`."""
     sentences = _SENTENCES[kind]
 
     def weights(batch):
@@ -60,6 +65,11 @@ def objective(kind: str) -> loop.Objective:
     return loop.Objective(weights, sums, sizes=sizes)
 
 
+def has_pairs(kind: str) -> bool:
+    """Whether data made for this has a task of two segments."""
+    return _SENTENCES[kind] is not None
+
+
 def sizes(batch: loop.Batch) -> dict[str, tf.Tensor]:
     """Returns what a meter asks of a batch, whose rows may be packed."""
     if "sequence_ids" not in batch:
@@ -76,7 +86,7 @@ def trained_variables(
 ) -> Sequence[keras.Variable]:
     """Returns what `objective` trains; the rest of the model stays as it is."""
     variables = model.trainable_variables
-    if _SENTENCES[kind] is not None:
+    if has_pairs(kind):
         return variables
     # Trained by the loss over two segments alone.
     own = (model.bert.pooler, model.cls.seq_relationship)
@@ -155,7 +165,7 @@ class Data:
     counts: list[int]  # records in each file
     record_type: record_types.RecordType
     lengths: dict[str, int]
-    objective: str  # what is learnt of two segments: "nsp", "sop" or "none"
+    objective: str  # what is learnt of two segments, as the manifest says
     masking: masking.Masking | None  # if words are masked while reading
 
     def batches(

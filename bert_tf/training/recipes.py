@@ -11,6 +11,7 @@ from bert_tf.training import schedules
 
 OPTIMIZERS = options.OPTIMIZERS
 SCHEDULES = options.SCHEDULES
+LARGEST_BETA = options.LARGEST_BETA
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,6 +23,8 @@ class Recipe:
         lr_power: Of the polynomial schedule.
         num_cooldown_steps: Of the constant schedule.
         weight_decay_rate: Of all but layer norms and biases.
+        adam_beta_1: Share of the first moment that is kept; LAMB's too.
+        adam_beta_2: Share of the second moment that is kept; LAMB's too.
         adam_epsilon: Added to the root of the second moment; LAMB's too.
         clipping: One of optimization.CLIPPING.
         layer_decay: Each layer's rate is so much of that of the layer above.
@@ -34,6 +37,8 @@ class Recipe:
     lr_power: float = 1.0
     num_cooldown_steps: int = 0
     weight_decay_rate: float = 0.01
+    adam_beta_1: float = 0.9
+    adam_beta_2: float = 0.999
     adam_epsilon: float = 1e-6
     clip_norm: float = 1.0
     clipping: str = "global"
@@ -57,6 +62,13 @@ class Recipe:
                 "`layer_decay` must be above 0 and at most 1. "
                 f"Received: layer_decay={self.layer_decay}"
             )
+        for name in ("adam_beta_1", "adam_beta_2"):
+            value = getattr(self, name)
+            if not 0 < value <= LARGEST_BETA:
+                raise InputError(
+                    f"`{name}` must be above 0 and at most {LARGEST_BETA}. "
+                    f"Received: {name}={value}"
+                )
         for name in ("lr_power", "adam_epsilon", "clip_norm"):
             value = getattr(self, name)
             if not 0 < value < math.inf:
@@ -111,6 +123,8 @@ class Recipe:
         return kind(
             schedule,
             weight_decay_rate=self.weight_decay_rate,
+            beta_1=self.adam_beta_1,
+            beta_2=self.adam_beta_2,
             epsilon=self.adam_epsilon,
             clip_norm=self.clip_norm,
             clipping=self.clipping,
@@ -129,9 +143,9 @@ def layer_rates(
     (Clark et al., 2020, https://arxiv.org/abs/2003.10555, whose code has one
     more power everywhere but in the heads).
     """
-    depth, num_layers = families.of(config).depth, config.num_hidden_layers
+    depth = families.of(config).depth
 
     def rate_of(name: str) -> float:
-        return decay ** depth(name, num_layers)
+        return decay ** depth(name, config)
 
     return rate_of

@@ -78,6 +78,9 @@ def _mosts(
         "cls_positions": lengths["S"] - 1,
         **dict.fromkeys(_SHARES, 1),
     }
+    if not config.type_vocab_size:
+        # Nothing is looked up by them.
+        del mosts["segment_ids"]
     own = {feature.name for feature in record_type.features}
     return {name: most for name, most in mosts.items() if name in own}
 

@@ -1,5 +1,6 @@
 """Runs the examples, and those of the documents, as a newcomer does."""
 
+import json
 import os
 import pathlib
 import re
@@ -67,13 +68,42 @@ def run(*arguments):
     return done.stdout
 
 
+# One process for all, which imports TensorFlow once; names of its own for each.
+_RUN_ALL = """
+import contextlib, io, json, sys, traceback
+
+found = {}
+for name, code in json.load(open(sys.argv[1])).items():
+    said, problem = io.StringIO(), ""
+    try:
+        with contextlib.redirect_stdout(said):
+            exec(compile(code, name, "exec"), {"__name__": "__main__"})
+    except BaseException:
+        problem = traceback.format_exc()
+    found[name] = said.getvalue(), problem
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def printed_of(folder):
+    """Name of a block -> what it prints, and its traceback if it fails."""
+    codes = {
+        name: re.sub(r'"/(models|tmp)/', f'"{folder}/', code)
+        # Ids of released vocabularies, which the tiny one here has not.
+        .replace("[101, 2023, 2003, 2204, 102]", "[2, 5, 6, 7, 3]")
+        for name, code in _BLOCKS.items()
+    }
+    file = folder / "blocks.json"
+    file.write_text(json.dumps(codes))
+    return json.loads(run("-c", _RUN_ALL, file).splitlines()[-1])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", _BLOCKS)
-def test_page(folder, name):
-    code = re.sub(r'"/(models|tmp)/', f'"{folder}/', _BLOCKS[name])
-    # Ids of released vocabularies, which the tiny one here has not.
-    code = code.replace("[101, 2023, 2003, 2204, 102]", "[2, 5, 6, 7, 3]")
-    printed = run("-c", code)
+def test_page(printed_of, name):
+    printed, problem = printed_of[name]
+    assert not problem, problem
     # Other pages say in a comment what a last line returns.
     if name.startswith("python_api"):
         assert printed.strip(), "each example shows what it does"

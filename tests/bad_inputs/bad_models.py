@@ -111,8 +111,8 @@ def _write_hugging_face(folder: pathlib.Path) -> None:
         },
         "hf_lfs": {"config.json": config.encode(), "model.safetensors": LFS},
         "hf_no_config": {"model.safetensors": b"x"},
-        "hf_roberta": {
-            "config.json": b'{"model_type": "roberta", "vocab_size": 40}',
+        "hf_xlnet": {
+            "config.json": b'{"model_type": "xlnet", "vocab_size": 40}',
             "model.safetensors": b"x",
         },
         "empty_folder": {},

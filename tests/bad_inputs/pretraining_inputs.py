@@ -194,7 +194,7 @@ def _write_configs(folder: pathlib.Path) -> None:
     for name, changes in {
         "unknown": {"colour": "red"},
         "misspelt": {"hiden_size": 8},
-        "roberta": {"model_type": "roberta"},
+        "xlnet": {"model_type": "xlnet"},
         "decoder": {"is_decoder": True},
         "relative": {"position_embedding_type": "relative_key"},
         "text_size": {"hidden_size": "8"},

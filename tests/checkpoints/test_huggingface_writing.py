@@ -15,6 +15,9 @@ transformers = pytest.importorskip(
     "transformers", reason="needs the extra `parity`"
 )
 
+_CONFIG = modeling.BertConfig(**samples.SMALL)
+_HEADS = huggingface_names.of(_CONFIG, "encoder").heads
+
 
 class TestWriting:
     @pytest.mark.parametrize(
@@ -36,12 +39,10 @@ class TestWriting:
         folder = tmp_path / "hf"
         written = formats.write(str(folder), "hf", source)
         # transformers builds no pooler where the head needs none.
-        has_pooler = huggingface_names.has_pooler(head)
+        has_pooler = huggingface_names.has_pooler(config, head)
         left_out = () if has_pooler else tuple(sorted(families.BERT.pooler))
         assert written.left_out == left_out
-        architecture = getattr(
-            transformers, huggingface_names.HEADS[head].architecture
-        )
+        architecture = getattr(transformers, _HEADS[head].architecture)
         theirs, info = architecture.from_pretrained(
             folder, output_loading_info=True
         )
@@ -57,7 +58,7 @@ class TestWriting:
             )
         )
         formats.write(str(tmp_path / "hf"), "hf", source)
-        theirs = hf.make(huggingface_names.HEADS[head].architecture)
+        theirs = hf.make(_HEADS[head].architecture)
         hf.save(theirs, tmp_path / "theirs")
         written, wanted = (
             safetensors_numpy.load_file(tmp_path / name / "model.safetensors")

@@ -178,8 +178,8 @@ class TestReading:
         assert head == "encoder"
 
     def test_another_encoder(self, tmp_path):
-        theirs = keras_hub.models.RobertaBackbone(50, 1, 2, 8, 16)
-        with pytest.raises(ValueError, match="class_name=RobertaBackbone"):
+        theirs = keras_hub.models.FNetBackbone(50, 1, 8, 16)
+        with pytest.raises(ValueError, match="class_name=FNetBackbone"):
             formats.open_checkpoint(preset(theirs, tmp_path))
 
 

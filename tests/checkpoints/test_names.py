@@ -14,6 +14,7 @@ import pytest
 import tensorflow as tf
 
 _CONFIG = modeling.BertConfig(**samples.SMALL)
+_BERT = huggingface_names.of(_CONFIG, "encoder")
 
 
 @pytest.mark.parametrize("head", names.HEADS)
@@ -36,7 +37,7 @@ def test_two_heads_are_ambiguous():
 def test_tables_are_one_to_one_and_complete(head):
     config = _CONFIG
     tables = [huggingface_names.table(config, head)]
-    if keras_hub_names.head_there(head) == head:
+    if keras_hub_names.head_there(config, head) == head:
         tables.append(keras_hub_names.table(config, head))
     for rows in tables:
         assert {row.ours for row in rows} == names.shapes(_CONFIG, head).keys()
@@ -76,6 +77,7 @@ def test_rows_of_huggingface():
 
 def test_older_names_of_huggingface():
     found = huggingface_names.canonical(
+        _BERT,
         [
             "embeddings.LayerNorm.gamma",
             "bert.encoder.layer.0.output.LayerNorm.beta",
@@ -83,7 +85,7 @@ def test_older_names_of_huggingface():
             "pooler.dense.weight",
             "embeddings.position_ids",
             "classifier.bias",
-        ]
+        ],
     )
     assert found == {
         "bert.embeddings.LayerNorm.weight": "embeddings.LayerNorm.gamma",
@@ -126,14 +128,14 @@ def test_defaults_of_huggingface():
     "values, message",
     [
         (
-            {"model_type": "roberta", "architectures": ["RobertaModel"]},
-            "This is a roberta model, not BERT",
+            {"model_type": "xlnet", "architectures": ["XLNetModel"]},
+            "This is a xlnet model, not BERT, and only these can be read: a",
         ),
         (
-            {"model_type": "albert", "architectures": ["AlbertForMaskedLM"]},
-            "This is an albert model, not BERT",
+            {"model_type": "electra", "architectures": ["ElectraModel"]},
+            "This is an electra model, not BERT",
         ),
-        ({"model_type": "distilbert"}, "Received: model_type=distilbert"),
+        ({"model_type": "mpnet"}, "Received: model_type=mpnet"),
         (
             {"architectures": ["ElectraModel"]},
             "This is an ElectraModel, not BERT",
@@ -164,9 +166,11 @@ def test_a_classifier_of_what():
         ("BertForSequenceClassification", "classification"),
     ):
         values = {"architectures": [name]}
-        assert huggingface_names.find_head(values, found) == head
+        assert huggingface_names.find_head(_BERT, values, found) == head
     with pytest.raises(ValueError, match=r"architectures=\['BertOfMine'\]"):
-        huggingface_names.find_head({"architectures": ["BertOfMine"]}, found)
+        huggingface_names.find_head(
+            _BERT, {"architectures": ["BertOfMine"]}, found
+        )
 
 
 class TestCheck:
@@ -239,16 +243,7 @@ class TestTf1:
         with pytest.raises(ValueError, match=r"more than one BERT.*'', 'mod"):
             original.scope(found | encoder.keys(), "x")
 
-    @pytest.mark.parametrize(
-        "name, architecture",
-        [
-            (
-                "bert/encoder/transformer/group_0/inner_group_0/ffn_1/x",
-                "ALBERT",
-            ),
-            ("electra/embeddings/word_embeddings", "ELECTRA"),
-        ],
-    )
-    def test_another_encoder(self, name, architecture):
-        with pytest.raises(ValueError, match=f"its names it is {architecture}"):
+    def test_another_encoder(self):
+        name = "electra/embeddings/word_embeddings"
+        with pytest.raises(ValueError, match="its names it is ELECTRA"):
             original.scope({name, "bert/embeddings/word_embeddings"}, "x")

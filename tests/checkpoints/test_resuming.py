@@ -176,6 +176,44 @@ class TestTheOriginalsRuns:
             )
 
 
+def test_corrected_moments_go_on_bit_for_bit(tmp_path):
+    def make():
+        model = heads.BertClassifier(modeling.Bert(CONFIG), 3)
+        optimizer = optimization.BiasCorrectedAdamW(
+            lambda step: tf.constant(6e-4), beta_2=0.98
+        )
+        optimizer.build(model.trained_variables)
+        state = training_state.TrainState(model, optimizer, 12345)
+        return state, optimizer
+
+    def train(state, optimizer, steps):
+        for step in steps:
+            rng = np.random.default_rng(step)
+            gradients = [
+                tf.constant(rng.normal(size=v.shape), tf.float32)
+                for v in optimizer.variables
+            ]
+            optimizer.apply(gradients, tf.constant(step, tf.int64))
+        state.step = steps.stop
+
+    whole, optimizer = make()
+    train(whole, optimizer, range(3))
+    whole.save(str(tmp_path))
+    # The moments' names are those of BERT's checkpoints.
+    stored = {name for name, _ in tf.train.list_variables(str(tmp_path))}
+    moments = {
+        f"{v.path}/{slot}"
+        for v in optimizer.variables
+        for slot in ("adam_m", "adam_v")
+    }
+    assert moments <= stored
+    train(whole, optimizer, range(3, 6))
+    resumed, other = make()
+    assert resumed.resume(str(tmp_path))
+    train(resumed, other, range(3, 6))
+    assert_equal(values(resumed), values(whole))
+
+
 class Momentum(optimization.Optimizer):
     """An optimizer that the package does not know, with one slot."""
 

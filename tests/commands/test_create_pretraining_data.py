@@ -265,6 +265,37 @@ class TestRecords:
         assert statistics["rows"] < statistics["instances"]
         assert sum(s.records for s in manifest.shards) == statistics["rows"]
 
+    def test_albert_by_the_names_of_its_script(self, inputs, tmp_path):
+        done = run(
+            inputs,
+            tmp_path,
+            "--ngram=2",
+            "--favor_shorter_ngram=false",
+            "--do_whole_word_mask=true",
+            "--random_next_sentence=false",
+        )
+        assert done.wait() == 0, done.stderr
+        manifest = manifests.Manifest.read(tmp_path / "out" / "manifest.json")
+        assert manifest.objective == "sop"
+        masking = manifest.masking
+        assert (masking["policy"], masking["ngram"]) == ("ngram", 2)
+        assert masking["favor_shorter_ngram"] is False
+        assert manifest.made_of["short_seq_prob"] == 0.1
+
+    def test_full_sentences(self, inputs, tmp_path):
+        done = run(inputs, tmp_path, objective="full_sentences")
+        assert done.wait() == 0, done.stderr
+        manifest = manifests.Manifest.read(tmp_path / "out" / "manifest.json")
+        assert manifest.objective == "full_sentences"
+        assert manifest.made_of["short_seq_prob"] == 0
+        statistics = manifest.statistics
+        assert statistics["random_next"] == 0
+        # Each with [CLS] and [SEP]; some of the rest stand between documents.
+        tokens = statistics["real_tokens"] - 2 * statistics["instances"]
+        dupe_factor = manifest.made_of["dupe_factor"]
+        separators = tokens - dupe_factor * statistics["tokens"]
+        assert 0 < separators < dupe_factor * statistics["documents"]
+
     def test_compressed_documents(self, inputs, tmp_path):
         lines = [
             json.dumps({"body": f"Aword{i}. Aword1 aword2. Aword{i} aword4."})

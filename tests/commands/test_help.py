@@ -42,6 +42,7 @@ class TestScript:
         assert "\nRequired:\n" in done.stdout or script in (
             "run_prediction.py",  # asks at a prompt
             "export_saved_model.py",  # one of two folders
+            "run_server.py",  # models, or the folder of a models.config
         )
         titles = re.findall(r"^([A-Z][^\n]*):$", done.stdout, re.M)
         assert len(titles) == len(set(titles)) >= 3

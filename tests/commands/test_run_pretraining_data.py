@@ -18,6 +18,11 @@ import tensorflow as tf
 KINDS: dict[str, dict[str, Any]] = {
     "sop": {"objective": "sop"},
     "none": {"objective": "none", "masking": "span"},
+    "full": {
+        "objective": "full_sentences",
+        "masking": "ngram",
+        "dynamic_masking": True,
+    },
     "dynamic": {"dynamic_masking": True, "masking": "whole_word"},
     "packed": {"pack": True, "short_seq_prob": 0.5},
     "packed dynamic": {"pack": True, "dynamic_masking": True},
@@ -87,6 +92,7 @@ class TestKinds:
         [
             pytest.param("sop", marks=pytest.mark.slow),
             "none",
+            pytest.param("full", marks=pytest.mark.slow),
             pytest.param("dynamic", marks=pytest.mark.slow),
             pytest.param("packed", marks=pytest.mark.slow),
             "packed dynamic",
@@ -95,7 +101,7 @@ class TestKinds:
     def test_trains_and_evaluates(self, folder, kind, tmp_path):
         done = run(folder, kind, tmp_path / "out")
         found = results(tmp_path / "out")
-        sentences = {"sop": "sentence_order", "none": None}
+        sentences = {"sop": "sentence_order", "none": None, "full": None}
         name = sentences.get(kind, "next_sentence")
         names = {"global_step", "loss", "masked_lm_accuracy", "masked_lm_loss"}
         if name:
@@ -109,7 +115,7 @@ class TestKinds:
             np.log(40), abs=0.3
         )
         said = "cls/seq_relationship are saved with the rest, but not trained"
-        assert (said in done.stderr) == (kind == "none")
+        assert (said in done.stderr) == (kind in ("none", "full"))
         if kind != "packed dynamic":
             return
         # Masks of an evaluation are the same each time.
@@ -207,9 +213,23 @@ class TestContradictions:
 
 @pytest.mark.slow
 class TestInterrupted:
-    def test_kill_9_changes_nothing(self, folder, tmp_path):
-        kind = "packed dynamic"
+    @pytest.mark.parametrize(
+        "kind, recipe",
+        [
+            ("packed dynamic", ()),
+            (
+                "full",
+                (
+                    "--optimizer=adamw_bias_corrected",
+                    "--adam_beta_2=0.98",
+                    "--lr_schedule=polynomial",
+                ),
+            ),
+        ],
+    )
+    def test_kill_9_changes_nothing(self, folder, tmp_path, kind, recipe):
         long = (
+            *recipe,
             "--num_train_steps=120",
             "--save_checkpoints_steps=20",
             # As the manifest says.

@@ -96,10 +96,20 @@ class TestLocalRunner:
             ({"unit_bytes": 10**6}, None),
             ({"objective": "sop", "masking": "whole_word"}, None),
             ({"objective": "none", "masking": "span"}, None),
+            ({"objective": "full_sentences", "masking": "ngram"}, None),
             ({"dynamic_masking": True}, None),
             ({"pack": True, "short_seq_prob": 0.9}, None),
         ],
-        ids=["nsp", "slices", "one_unit", "sop", "none", "dynamic", "packed"],
+        ids=[
+            "nsp",
+            "slices",
+            "one_unit",
+            "sop",
+            "none",
+            "full_sentences",
+            "dynamic",
+            "packed",
+        ],
     )
     def test_gives_the_bytes_of_a_local_run(
         self, tmp_path, folder, settings, slice_tokens, monkeypatch

@@ -275,6 +275,100 @@ class TestSentenceOrder:
         assert (found.ends - found.starts).min() == 1
 
 
+class TestAsAlberts:
+    @pytest.mark.parametrize("max_tokens", [60, 61])
+    @pytest.mark.parametrize("short_seq_prob", [0, 0.5])
+    def test_distributions_are_the_originals(self, max_tokens, short_seq_prob):
+        lengths = random_lengths(tokens=40)
+        text = make_text(lengths)
+        ours = cut(
+            segments.sentence_order,
+            text,
+            max_tokens,
+            short_seq_prob,
+            repetitions=60,
+        )
+        rng = random.Random(4)
+        reference = np.array(
+            [
+                pair
+                for _ in range(60)
+                for document in lengths
+                for pair in reference_orders(
+                    document, max_tokens, short_seq_prob, rng
+                )
+            ]
+        )
+        starts, ends, labels = (
+            reference[:, :2],
+            reference[:, 2:4],
+            reference.T[4],
+        )
+        our_sizes, sizes = ours.ends - ours.starts, ends - starts
+        documents.assert_same_distribution(our_sizes[:, 0], sizes[:, 0])
+        documents.assert_same_distribution(our_sizes[:, 1], sizes[:, 1])
+        documents.assert_same_distribution(
+            our_sizes.sum(axis=1), sizes.sum(axis=1)
+        )
+        # What is cut off at the border of the two, and the label.
+        swapped = ours.labels.astype(int)
+        rows = np.arange(len(swapped))
+        gap = ours.starts[rows, 1 - swapped] - ours.ends[rows, swapped]
+        documents.assert_same_distribution(
+            gap,
+            starts[np.arange(len(labels)), 1 - labels]
+            - ends[np.arange(len(labels)), labels],
+        )
+        for label in (0, 1):
+            documents.assert_same_distribution(
+                our_sizes[ours.labels == label, 0], sizes[labels == label, 0]
+            )
+
+    @pytest.mark.parametrize("max_tokens", [60, 61])
+    def test_lengths_do_not_tell_the_label(self, max_tokens):
+        text = make_text([[40, 200]] * 5000)
+        found = segments.sentence_order(text, max_tokens, 0, 1, 0)
+        sizes = found.ends - found.starts
+        assert (sizes[:, 0] == -(-max_tokens // 2)).all()
+        assert (sizes[:, 1] == max_tokens // 2).all()
+        assert_share(found.labels.sum(), 5000, 0.5)
+
+
+def reference_orders(lengths, max_tokens, short_seq_prob, rng):
+    """ALBERT's create_instances_from_document, of a document's sentences.
+
+    Yields starts and ends of both segments, and the label. A chunk of one
+    sentence is cut at random, where the original takes another document.
+    """
+    borders = [0]
+    for length in lengths:
+        borders.append(borders[-1] + length)
+    target = max_tokens
+    if rng.random() < short_seq_prob:
+        target = rng.randint(2, max_tokens)
+    chunk = []
+    for i in range(len(lengths)):
+        chunk.append(i)
+        size = borders[i + 1] - borders[chunk[0]]
+        if i < len(lengths) - 1 and size < target:
+            continue
+        first, last = borders[chunk[0]], borders[i + 1]
+        middle = borders[chunk[0] + 1]
+        if len(chunk) >= 2:
+            middle = borders[chunk[0] + rng.randint(1, len(chunk) - 1)]
+        elif size > 1:
+            middle = first + rng.randint(1, size - 1)
+        chunk = []
+        if size == 1:
+            continue
+        a, b = list(range(first, middle)), list(range(middle, last))
+        is_swapped = rng.random() < 0.5
+        if is_swapped:
+            a, b = b, a
+        documents.reference_truncate(a, b, max_tokens, rng)
+        yield a[0], b[0], a[-1] + 1, b[-1] + 1, int(is_swapped)
+
+
 class TestSingleSegments:
     def test_whole_sentences_as_many_as_fit(self):
         text = make_text(random_lengths())
@@ -315,3 +409,46 @@ class TestSingleSegments:
         np.maximum.at(longest, of_document, sizes)
         assert_share((longest == 60).sum(), 2000, 2 / 60)
         assert_share((longest == 40).sum(), 2000, 20 / 60)
+
+
+class TestFullSentences:
+    """What tokens they have is tested in test_sequences.py."""
+
+    def test_long_sentences_go_on(self):
+        # With separators: 0-3, 4-104, 104-108 | 109-170, 170-232.
+        text = make_text([[3], [100, 4], [61, 62]])
+        found = segments.full_sentences(text, 61, 0, 1, 0)
+        assert found.starts[:, 0].tolist() == [0, 4, 65, 109, 170, 231]
+        assert found.ends[:, 0].tolist() == [3, 65, 108, 170, 231, 232]
+        np.testing.assert_array_equal(found.starts[:, 1], found.ends[:, 1])
+
+    def test_a_separator_takes_a_place(self):
+        for lengths, ends in (
+            ([[30, 31]], [61]),
+            ([[30], [30]], [61]),
+            ([[30], [31]], [30, 62]),
+            ([[1]] * 4, [7]),
+        ):
+            found = segments.full_sentences(make_text(lengths), 61, 0, 1, 0)
+            assert found.ends[:, 0].tolist() == ends
+
+    def test_so_many_are_shorter(self):
+        # Sentences of a token: every length can be had.
+        text = make_text([[1] * 400_000])
+        found = segments.full_sentences(text, 61, 0.25, 1, 0)
+        sizes = (found.ends - found.starts)[:-1, 0]
+        number = len(sizes)
+        assert number > 5000
+        # A short one has 2 to 61 tokens, each as often.
+        assert_share((sizes < 61).sum(), number, 0.25 * 59 / 60)
+        counts = np.bincount(sizes)[2:61]
+        assert stats.chisquare(counts).pvalue > documents.SIGNIFICANCE
+
+    def test_differs_by_seed_and_repetition_where_some_are_short(self):
+        text = make_text(random_lengths())
+        base = segments.full_sentences(text, 61, 0.5, 1, 0)
+        for seed, repetition in ((2, 0), (1, 1)):
+            other = segments.full_sentences(text, 61, 0.5, seed, repetition)
+            assert not np.array_equal(base.starts, other.starts)
+        again = segments.full_sentences(text, 61, 0.5, 1, 0)
+        np.testing.assert_array_equal(base.starts, again.starts)

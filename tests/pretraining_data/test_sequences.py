@@ -1,5 +1,8 @@
 """Documents as sequences of one or two segments."""
 
+import collections
+import itertools
+
 from bert_tf.pretraining_data import sequences as pretraining_sequences
 from bert_tf.records import masking
 from bert_tf.vocabularies import word_pieces
@@ -50,12 +53,16 @@ class TestSettings:
             ({"masked_lm_prob": 1.5}, "Received: masked_lm_prob=1.5"),
             ({"short_seq_prob": -1}, "Received: short_seq_prob=-1"),
             ({"dupe_factor": 0}, "Received: dupe_factor=0"),
-            ({"masking": "words"}, "token, whole_word, span. .*='words'"),
-            ({"objective": "nps"}, "nsp, sop, none. .*objective='nps'"),
+            (
+                {"masking": "words"},
+                "token, whole_word, span, ngram. .*='words'",
+            ),
+            ({"objective": "nps"}, "sop, none, full_sentences. .*='nps'"),
             ({"mask_share": 0.95}, "mask_share=0.95, random_share=0.1"),
             ({"mask_share": -0.1}, "Received: mask_share=-0.1"),
             ({"span_success": 0}, "Received: span_success=0"),
             ({"span_max_words": 0}, "Received: span_max_words=0"),
+            ({"ngram": 0}, "Received: ngram=0"),
             ({"max_sequences_per_row": 0}, "max_sequences_per_row=0"),
         ],
     )
@@ -86,7 +93,7 @@ class TestVocabulary:
         settings = Settings(64, 9, masking="span", mask_share=0.7)
         found = pretraining_sequences.masking_of(settings, documents.VOCABULARY)
         assert found == masking.Masking(
-            "span", 0.15, 9, 0.7, 0.1, 0.2, 10, 405, 2, 3, 4
+            "span", 0.15, 9, 0.7, 0.1, 0.2, 10, 405, 2, 3, 4, 3, True
         )
 
 
@@ -124,7 +131,10 @@ class TestSequences:
         assert len(sequences.take(np.zeros(0, int))) == 0
 
     def test_lengths(self):
-        for objective, specials in (("nsp", 3), ("sop", 3), ("none", 2)):
+        for objective, specials in (
+            *(("nsp", 3), ("sop", 3)),
+            *(("none", 2), ("full_sentences", 2)),
+        ):
             settings = Settings(64, 9, objective=objective)
             sequences = make_sequences(settings)
             np.testing.assert_array_equal(
@@ -146,7 +156,7 @@ class TestCreateSequences:
             f" {' '.join(piece for line in document for piece in line)} "
             for document in all_documents
         ]
-        for objective in pretraining_sequences.OBJECTIVES:
+        for objective in ("nsp", "sop", "none"):
             sequences = make_sequences(Settings(64, 9, objective=objective))
             for i, middle in enumerate(sequences.middles):
                 tokens = sequences.tokens[slice(*sequences.starts[i : i + 2])]
@@ -163,6 +173,94 @@ class TestCreateSequences:
                 assert len(where) == (1 if objective == "none" else 2)
                 if objective == "sop" or not sequences.labels[i]:
                     assert set.intersection(*where)
+
+    @pytest.mark.parametrize("short_seq_prob", [0, 0.5])
+    @pytest.mark.parametrize("length", [3, 16, 64, 1000])
+    def test_full_sentences_lose_and_double_nothing(
+        self, length, short_seq_prob
+    ):
+        all_documents = documents.make_documents()
+        sequences = make_sequences(
+            Settings(
+                length,
+                1,
+                objective="full_sentences",
+                short_seq_prob=short_seq_prob,
+            )
+        )
+        pieces = [documents.PIECES[token] for token in sequences.tokens]
+        text = [
+            piece
+            for document in all_documents
+            for line in document
+            for piece in line
+        ]
+        assert [piece for piece in pieces if piece != "[SEP]"] == text
+        # [CLS] and [SEP] stand around each, which are not among its tokens.
+        sizes = np.diff(sequences.starts)
+        np.testing.assert_array_equal(sequences.middles, sizes)
+        np.testing.assert_array_equal(sequences.lengths(_TEMPLATE), sizes + 2)
+        assert sizes.min() >= 1
+        assert sizes.max() <= length - 2
+        assert not sequences.labels.any()
+
+    def test_full_sentences_have_separators_between_documents_alone(self):
+        all_documents = documents.make_documents()
+        # All in one row, and in rows of 62 tokens.
+        for length in (10_000, 64):
+            sequences = make_sequences(
+                Settings(
+                    length, 1, objective="full_sentences", short_seq_prob=0
+                )
+            )
+            rows = [
+                " ".join(
+                    documents.PIECES[token] for token in sequences.tokens[a:b]
+                )
+                for a, b in itertools.pairwise(sequences.starts)
+            ]
+            lines = [
+                [" ".join(line) for line in document]
+                for document in all_documents
+            ]
+            texts = [" ".join(document) for document in lines]
+            if length == 10_000:
+                assert rows == [" [SEP] ".join(texts)]
+                continue
+            # In order, and none has room for the sentence that follows.
+            left = collections.deque(
+                (number, line)
+                for number, document in enumerate(lines)
+                for line in document
+            )
+            for row in rows:
+                number, expected = left.popleft()
+                while left:
+                    between = " " if left[0][0] == number else " [SEP] "
+                    longer = expected + between + left[0][1]
+                    if len(longer.split()) > 62:
+                        break
+                    number, expected = left.popleft()[0], longer
+                assert row == expected
+            assert not left
+            assert sum("[SEP]" in row for row in rows) > 20
+
+    def test_full_sentences_begin_a_word_after_a_separator(self):
+        corpus = documents.make_corpus([[["w1"]], [["##s1", "##s2"], ["w2"]]])
+        sequences = pretraining_sequences.create_sequences(
+            corpus,
+            None,
+            Settings(objective="full_sentences"),
+            _TEMPLATE,
+            1,
+            0,
+        )
+        pieces = [documents.PIECES[token] for token in sequences.tokens]
+        assert pieces == ["w1", "[SEP]", "##s1", "##s2", "w2"]
+        assert sequences.word_starts.tolist() == [
+            *(True, False),
+            *(True, False, True),
+        ]
 
     def test_same_seed_same_sequences(self):
         assert_same(make_sequences(), make_sequences())
@@ -203,7 +301,7 @@ class TestCreateSequences:
             pretraining_sequences.create_sequences(
                 corpus, None, Settings(), _TEMPLATE, 1, 0
             )
-        for objective in ("sop", "none"):
+        for objective in ("sop", "none", "full_sentences"):
             settings = Settings(objective=objective)
             assert pretraining_sequences.create_sequences(
                 corpus, None, settings, _TEMPLATE, 1, 0

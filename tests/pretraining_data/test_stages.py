@@ -154,6 +154,24 @@ class TestTokenizeDocuments:
             "sequence_tokens_once": 4 + 2 + 2 + 2,
         }
 
+    def test_a_sentence_begins_a_word(self, tokenizer):
+        class SpaceBefore(word_pieces.WordPiece):
+            """Like byte pairs, whose words begin with the space before them."""
+
+            @property
+            def continues(self):
+                return np.ones(len(self.pieces), bool)
+
+        documents = [
+            corpus.Document(7, ["ak b", "\u200b", "c d."], 10),
+            corpus.Document(9, ["e"], 1),
+        ]
+        vocabulary = SpaceBefore(tuple(_PIECES), True)
+        got = stages.tokenize_documents(documents, tokenizer, vocabulary)
+        pieces = [_PIECES[i] for i in got.tokens]
+        assert pieces == ["a", "##k", "b", "c", "d", ".", "e"]
+        assert np.flatnonzero(got.word_starts).tolist() == [0, 3, 6]
+
     def test_nothing(self, tokenizer, vocabulary):
         got = stages.tokenize_documents([], tokenizer, vocabulary)
         assert len(got.tokens) == len(got.keys) == 0
@@ -268,6 +286,55 @@ class TestRun:
                     )
                 )
         assert ours == expected
+
+    def test_nor_do_workers_and_slices_of_full_sentences(
+        self, folder, tmp_path, monkeypatch
+    ):
+        settings = dataclasses.replace(
+            _SETTINGS, objective="full_sentences", masking="ngram"
+        )
+        _, expected = run(folder, tmp_path / "one", settings)
+        with workers.Workers(2, ["bert_tf.pretraining_data.local"]) as pool:
+            _, ours = run(folder, tmp_path / "two", settings, pool=pool)
+        assert ours == expected
+        monkeypatch.setattr(stages, "_SLICE_TOKENS", 2000)
+        assert run(folder, tmp_path / "slices", settings)[1] == expected
+
+    @pytest.mark.parametrize("pack", [False, True])
+    def test_full_sentences_hold_the_text_once(self, folder, tmp_path, pack):
+        settings = dataclasses.replace(
+            _SETTINGS,
+            objective="full_sentences",
+            dynamic_masking=True,
+            dupe_factor=1,
+            short_seq_prob=0,
+            pack=pack,
+            max_seq_length=128,
+        )
+        result, _ = run(folder, tmp_path / "out", settings)
+        tokenizer = _VOCABULARY.tokenizer()
+        text = "\n".join(
+            (folder / f"{name}.txt").read_text() for name in ("x", "y")
+        )
+        expected = collections.Counter(
+            _VOCABULARY.ids[piece] for piece in tokenizer.tokenize(text)
+        )
+        names = ["input_ids", "input_mask", "next_sentence_labels"]
+        parsed = parse(result.files, names)
+        ids = parsed["input_ids"][parsed["input_mask"] > 0]
+        found = collections.Counter(ids.tolist())
+        special = _VOCABULARY.special
+        instances = result.counts["instances"]
+        assert found.pop(special.cls.id) == instances
+        # One ends each sequence. Some documents end where a sequence does.
+        between = found.pop(special.sep.id) - instances
+        assert 0.5 * 300 < between < 300
+        assert found == expected
+        assert not parsed["next_sentence_labels"].any()
+        # But for the last of each piece, none could take more.
+        if not pack:
+            full = parsed["input_mask"].sum(axis=1)
+            assert full.mean() > 0.85 * 128
 
     def test_shuffles_globally(self, tmp_path):
         # The words tell which file a sequence comes from.

@@ -39,6 +39,7 @@ def test_read_is_the_inverse_of_write(tmp_path):
         ({"colour": 1}, "Unknown keys: colour; missing keys: none"),
         ({"max_seq_length": "8"}, "'max_seq_length' must be of type int"),
         ({"seed": True}, "'seed' must be of type int.*Received: seed=True"),
+        ({"do_lower_case": 1}, "'do_lower_case' must be of type bool or null"),
         ({"shards": [{"file": "a"}]}, "missing keys: records"),
         ({"shards": ["a"]}, "not a manifest.*received: 'a'"),
         ({"max_seq_length": 0}, "is damaged.*with max_seq_length=0"),
@@ -146,3 +147,10 @@ def test_read_knows_the_first_format_only_by_its_version(tmp_path):
     path.write_text(json.dumps(values))
     with pytest.raises(ValueError, match=r"missing keys: objective"):
         manifests.Manifest.read(path)
+
+
+def test_casing_of_a_vocabulary_without_any(tmp_path):
+    path = tmp_path / "manifest.json"
+    manifest(do_lower_case=None).write(path)
+    assert json.loads(path.read_text())["do_lower_case"] is None
+    assert manifests.Manifest.read(path).do_lower_case is None

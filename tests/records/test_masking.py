@@ -372,6 +372,30 @@ class TestSpans:
             assert kept.all() or is_mask.all() or (kept | is_mask).mean() < 0.6
 
 
+class TestOfManifest:
+    def test_of_any_version(self):
+        settings = make_settings("span")
+        values = dataclasses.asdict(settings)
+        assert masking.Masking.of_manifest(values, "x") == settings
+        # Before there were n-grams.
+        for name in ("ngram", "favor_shorter_ngram"):
+            del values[name]
+        assert masking.Masking.of_manifest(values, "x") == settings
+
+    @pytest.mark.parametrize("name", ["policy", "mask_id"])
+    def test_lacks_a_value(self, name):
+        values = dataclasses.asdict(make_settings())
+        del values[name]
+        with pytest.raises(ValueError, match="x does not say how words are"):
+            masking.Masking.of_manifest(values, "x")
+
+    @pytest.mark.parametrize("change", [{"policy": "words"}, {"other": 1}])
+    def test_is_not_known(self, change):
+        values = dataclasses.asdict(make_settings()) | change
+        with pytest.raises(ValueError, match="x does not say how words are"):
+            masking.Masking.of_manifest(values, "x")
+
+
 class TestWanted:
     def test_rounds_as_the_original(self):
         settings = make_settings(predictions=20)

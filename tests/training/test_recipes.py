@@ -101,6 +101,8 @@ class TestRecipe:
             ({"layer_decay": 1.5}, "at most 1.*layer_decay=1.5"),
             ({"clip_norm": 0}, "clip_norm=0"),
             ({"adam_epsilon": 0}, "adam_epsilon=0"),
+            ({"adam_beta_1": 0}, "above 0 and at most 0.999999.*beta_1=0"),
+            ({"adam_beta_2": 1.0}, "above 0 and at most .*beta_2=1.0"),
             ({"lr_power": 0, "lr_schedule": "polynomial"}, "lr_power=0"),
             ({"lr_power": 0.5}, "belongs to the schedule polynomial.*=linear"),
             ({"num_cooldown_steps": 3}, "schedule constant.*steps=3"),
@@ -129,6 +131,8 @@ class TestRecipe:
         recipe = recipes.Recipe(
             optimizer="lamb",
             weight_decay_rate=0.5,
+            adam_beta_1=0.8,
+            adam_beta_2=0.98,
             adam_epsilon=1e-8,
             clip_norm=3.0,
             clipping="per_replica",
@@ -137,10 +141,12 @@ class TestRecipe:
         made = recipe.make_optimizer(lambda step: step, _CONFIG)
         assert type(made) is optimization.Lamb
         assert (made.weight_decay_rate, made.epsilon) == (0.5, 1e-8)
+        assert (made.beta_1, made.beta_2) == (0.8, 0.98)
         assert (made.clip_norm, made.clipping) == (3.0, "per_replica")
         assert made.loss_scale is not None
         plain = recipes.Recipe().make_optimizer(lambda step: step, _CONFIG)
         assert type(plain) is optimization.AdamWeightDecay
+        assert (plain.beta_1, plain.beta_2) == (0.9, 0.999)
         assert plain.loss_scale is None
 
 

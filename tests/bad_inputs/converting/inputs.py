@@ -67,7 +67,7 @@ MODELS = {
     "vocab_latin_1": "vocab.txt is not UTF-8 text: invalid continuation byte",
     "hf_no_weights": "config.json: There are no weights beside it, none of mod",
     "hf_no_config": "has weights of Hugging Face but no config.json, which",
-    "hf_roberta": "config.json: This is a roberta model, not BERT, and only",
+    "hf_xlnet": "config.json: This is a xlnet model, not BERT, and only",
     "empty_folder": "holds no checkpoint. Looked for: bert_model.ckpt.index or",
     # damaged.CONFIGS
     "no_config": "give --bert_config_file, or a checkpoint that has its config",
@@ -133,5 +133,5 @@ FOREIGN = {
     "keras_hub/weights_cut": "not what its config.json says. Download it agai",
     "keras_hub/no_task_weights": "has a classification head, whose weights ar",
     "keras_hub/task_cut": "task.json is not JSON: Expecting property name enc",
-    "keras_hub/gemma": "only BERT can be read, and this is another encoder. R",
+    "keras_hub/gemma": "this is another encoder, and only these can be read: ",
 }

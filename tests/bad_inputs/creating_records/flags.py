@@ -7,7 +7,7 @@ CASES = {
     # ---- Vocabularies
     "vocab missing": matrix.Case(
         {"vocab_file": None},
-        "Give --vocab_file (The vocabulary, one piece per line).",
+        "Give --vocab_file (The vocabulary: a vocab.txt, a RoBERTa's vocab",
     ),
     "vocab not given a file": vocab(
         "none.txt", "There is no such file. Received:"
@@ -29,11 +29,11 @@ CASES = {
     ),
     "vocab is config": vocab(
         "model/bert_config.json",
-        "model/bert_config.json is not a BERT vocabulary: it lacks",
+        "model/merges.txt is missing: a vocabulary of byte pairs is",
     ),
     "vocab is tokenizer": vocab(
         "tokenizer.json",
-        "tokenizer.json is not a BERT vocabulary: it lacks the",
+        "tokenizer.json: the tokenizer must be a BPE. Give the vocabulary of",
     ),
     "vocab lfs": vocab(
         "lfs", "lfs is not a BERT vocabulary: it is a pointer of git-lfs,"
@@ -113,6 +113,22 @@ CASES = {
     "whole word and span": matrix.Case(
         {"masking": "span", "do_whole_word_mask": "true"},
         "--do_whole_word_mask means --masking=whole_word: leave",
+    ),
+    "whole word and n-grams of pieces": matrix.Case(
+        {"masking": "ngram", "do_whole_word_mask": "false"},
+        "N-grams are of whole words: leave --do_whole_word_mask out.",
+    ),
+    "n-grams and span": matrix.Case(
+        {"masking": "span", "ngram": "2"},
+        "--ngram means --masking=ngram: leave one out. Received:",
+    ),
+    "random_next_sentence and sop": matrix.Case(
+        {"objective": "sop", "random_next_sentence": "true"},
+        "--random_next_sentence=true means --objective=nsp: leave",
+    ),
+    "random_next_sentence and none": matrix.Case(
+        {"objective": "none", "random_next_sentence": "false"},
+        "--random_next_sentence=false means --objective=sop: leave",
     ),
     "word_list without": matrix.Case(
         {"word_list": "{data}/words"},

@@ -140,8 +140,31 @@ VALUES = (
         ["yes please"],
         "--dynamic_masking must be true or false",
     ),
-    ("objective", ["mlm"], "--objective must be one of nsp, sop, none"),
-    ("masking", ["words"], "--masking must be one of token, whole_word, span."),
+    (
+        "objective",
+        ["mlm"],
+        "--objective must be one of nsp, sop, none, full_sentences.",
+    ),
+    (
+        "masking",
+        ["words"],
+        "--masking must be one of token, whole_word, span, ngram.",
+    ),
+    (
+        "ngram",
+        ["0", "-1", "101", "9223372036854775808", "two"],
+        "--ngram must be a whole number, at least 1 and at most 100",
+    ),
+    (
+        "favor_shorter_ngram",
+        ["false"],
+        "--favor_shorter_ngram goes with --masking=ngram or --ngram: leave it",
+    ),
+    (
+        "do_permutation",
+        ["true"],
+        "--do_permutation, by which ALBERT's script shuffles some of the",
+    ),
     (
         "runner",
         ["LocalRunner"],

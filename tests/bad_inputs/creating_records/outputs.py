@@ -274,7 +274,7 @@ CASES = {
     ),
     "show vocab missing": show(
         "{data}/records/*.tfrecord",
-        "Give --vocab_file (The vocabulary, one piece per line).",
+        "Give --vocab_file (The vocabulary: a vocab.txt, a RoBERTa's vocab",
         vocab_file=None,
     ),
     "show vocab short": show(

@@ -25,6 +25,9 @@ RIGHT = {
     ),
     "a file": file("{out}/x", ""),
     "no masks": matrix.Case({"masked_lm_prob": "0", "short_seq_prob": "0"}, ""),
+    "n-grams of whole words": matrix.Case(
+        {"masking": "ngram", "ngram": "2", "do_whole_word_mask": "true"}, ""
+    ),
     "variables of others": matrix.Case(
         {},
         "",

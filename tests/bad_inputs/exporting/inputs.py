@@ -112,9 +112,9 @@ RUNS = {
         "bert_config.json: The BERT config has no `vocab_size`: add the "
         "number of pieces of the vocabulary."
     ),
-    "config_roberta": (
-        "bert_config.json: This is a roberta model, not BERT, and only BERT "
-        "can be read. Received:"
+    "config_xlnet": (
+        "bert_config.json: This is a xlnet model, not BERT, and only these "
+        "can be read: "
     ),
     "config_decoder": (
         "bert_config.json: This BERT computes otherwise than the original: "
@@ -186,15 +186,15 @@ MODELS = {
     "saved_model": "{data}/models/saved_model is a SavedModel, which can be",
     "albert": (
         "bert_model.ckpt is no BERT: by its names it is ALBERT. Give a "
-        "checkpoint of BERT."
+        "checkpoint of BERT, or the config of this one."
     ),
     "strangers": (
         "bert_model.ckpt: the tensors are not those of the config beside "
         "them: bert/embeddings/LayerNorm/beta"
     ),
-    "hf_roberta": (
-        "config.json: This is a roberta model, not BERT, and only BERT can "
-        "be read. Received:"
+    "hf_xlnet": (
+        "config.json: This is a xlnet model, not BERT, and only these can "
+        "be read: "
     ),
     "hf_cut": (
         "model.safetensors can't be read, it is truncated or corrupt, such "

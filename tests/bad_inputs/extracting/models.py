@@ -68,9 +68,9 @@ CASES: dict[str, matrix.Case] = {
         "strangers",
         "{data}/models/strangers/bert_model.ckpt: the tensors are not those",
     ),
-    "RoBERTa": model(
-        "hf_roberta",
-        "{data}/models/hf_roberta/config.json: This is a roberta model, not",
+    "XLNet": model(
+        "hf_xlnet",
+        "{data}/models/hf_xlnet/config.json: This is a xlnet model, not",
     ),
     "Hugging Face without weights": model(
         "hf_no_weights",

@@ -78,7 +78,7 @@ MODELS = {
     "hf_cut": "can't be read, it is truncated or corrupt, such as a download",
     "hf_lfs": "model.safetensors can't be read: it is a pointer of git-lfs",
     "hf_no_config": "has weights of Hugging Face but no config.json",
-    "hf_roberta": "This is a roberta model, not BERT",
+    "hf_xlnet": "This is a xlnet model, not BERT",
     "empty_folder": "empty_folder holds no checkpoint. Looked for: bert_model",
     "config_heads": "`hidden_size` must be a multiple of `num_attention_heads",
     "vocab_cased": "is cased: lower-casing and accent stripping change 31 of",

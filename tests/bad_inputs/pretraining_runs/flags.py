@@ -24,6 +24,9 @@ _VALUES = (
     ("learning_rate", "1e99", "a number, at least 0, at most 3.4e+38"),
     ("weight_decay_rate", "inf", "a number, at least 0"),
     ("adam_epsilon", "0", "a number, above 0"),
+    ("adam_beta_1", "0", "a number, above 0 and at most 0.999999"),
+    ("adam_beta_2", "1", "a number, above 0 and at most 0.999999"),
+    ("adam_beta_2", "nan", "a number, above 0 and at most 0.999999"),
     (
         "adam_epsilon",
         "1e-99",
@@ -102,6 +105,14 @@ _FLAGS: dict[str, Case] = {
     ),
     "power of another schedule": Case(
         {"lr_power": "2"}, "--lr_power goes with --lr_schedule=polynomial: le"
+    ),
+    "power of ALBERT's": Case(
+        {"poly_power": "0.5"},
+        "--poly_power=1 is --lr_schedule=linear. Give other powers by",
+    ),
+    "warm-up of ALBERT's": Case(
+        {"start_warmup_step": "100"},
+        "--start_warmup_step: here the warm-up is at the start of a run.",
     ),
     "end above the peak": Case(
         {"end_learning_rate": "1"},

@@ -23,7 +23,7 @@ _CONFIGS = {
         ("git-lfs", "lfs.json", "is not JSON: it is a pointer of git-lfs"),
         ("with a key", "unknown.json", "unknown keys: colour. What is unknow"),
         ("misspelt", "misspelt.json", "hiden_size (did you mean hidden_size?"),
-        ("of RoBERTa", "roberta.json", "This is a roberta model, not BERT"),
+        ("of XLNet", "xlnet.json", "This is a xlnet model, not BERT"),
         ("of a decoder", "decoder.json", "`is_decoder` must be False."),
         ("of other positions", "relative.json", "must be 'absolute'. Receive"),
         ("without size", "nosize.json", "The BERT config has no `vocab_size`"),
@@ -137,7 +137,7 @@ _CHECKPOINTS = {
         ("of Hugging Face, bare", "hf_no_weights", "There are no weights bes"),
         ("of Hugging Face, cut", "hf_cut", "such as a download that was cut"),
         ("of Hugging Face, git-lfs", "hf_lfs", "it is a pointer of git-lfs"),
-        ("of RoBERTa", "hf_roberta", "This is a roberta model, not BERT"),
+        ("of XLNet", "hf_xlnet", "This is a xlnet model, not BERT"),
         ("a vocabulary", "two/vocab.txt", "vocab.txt is no checkpoint. Give"),
         ("a pipe", "../fifo", "fifo is no checkpoint. Give the folder of a"),
     )

@@ -60,7 +60,7 @@ CONFIGS = {
     "config_act": "`hidden_act` must be one of gelu, gelu_erf, relu, tanh",
     "config_key": "unknown keys: hidden_sise (did you mean hidden_size?)",
     "config_no_size": "The BERT config has no `vocab_size`: add the number",
-    "config_roberta": "This is a roberta model, not BERT",
+    "config_xlnet": "This is a xlnet model, not BERT",
     "config_decoder": "`is_decoder` must be False. Received: is_decoder=True",
     "config_wide": f"{OTHER_TENSORS}bert/embeddings/word_embeddings is",
     "config_deep": f"{OTHER_TENSORS}bert/encoder/layer_2/",

@@ -1,0 +1,355 @@
+"""What other libraries call an encoder's variables, heads and config.
+
+A family gives a record for each library that has it. The records are tables;
+what reads and writes the files, in `checkpoints/`, knows no family.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from bert_tf import configuration
+from bert_tf.errors import InputError
+
+# ---- Rows of tables ---------------------------------------------------------
+
+
+# The numbers in a layer's name: one, or those of a group and in it.
+Numbers = tuple[int, ...]
+
+
+class Row(NamedTuple):
+    """A line of a foreign format's table, with `{}` for numbers of a layer.
+
+    Our name is the original's. If `transposed`, the axes of a matrix swap.
+    """
+
+    ours: str
+    theirs: str
+    transposed: bool = False
+
+
+def expand(table: Iterable[Row], numbers: Sequence[Numbers]) -> list[Row]:
+    """Returns a table with the rows of each layer, each name of ours once.
+
+    Of two rows for one of our names the later one is meant: a head may call a
+    variable of the encoder otherwise.
+    """
+    rows = {}
+    for row in table:
+        layers = numbers if "{}" in row.ours else [()]
+        for i in layers:
+            ours, theirs = row.ours.format(*i), row.theirs.format(*i)
+            own = Row(ours, theirs, row.transposed)
+            rows[own.ours] = own
+    return list(rows.values())
+
+
+def dense(ours: str, theirs: str) -> tuple[Row, ...]:
+    """Returns the rows of a dense layer in files of Hugging Face."""
+    return (
+        Row(f"{ours}/kernel", f"{theirs}.weight", transposed=True),
+        Row(f"{ours}/bias", f"{theirs}.bias"),
+    )
+
+
+def norm(ours: str, theirs: str) -> tuple[Row, ...]:
+    """Returns the rows of a layer norm in files of Hugging Face."""
+    return (
+        Row(f"{ours}/gamma", f"{theirs}.weight"),
+        Row(f"{ours}/beta", f"{theirs}.bias"),
+    )
+
+
+def output(ours: str, theirs: str) -> tuple[Row, ...]:
+    """Returns the rows of a head's last layer in files of Hugging Face."""
+    return (
+        Row(f"{ours}output_weights", f"{theirs}.weight"),
+        Row(f"{ours}output_bias", f"{theirs}.bias"),
+    )
+
+
+def keras_dense(ours: str, theirs: str) -> tuple[Row, ...]:
+    """Returns the rows of a dense layer of KerasHub."""
+    return tuple(
+        Row(f"{ours}/{x}", f"{theirs}/{x}") for x in ("kernel", "bias")
+    )
+
+
+def keras_norm(ours: str, theirs: str) -> tuple[Row, ...]:
+    """Returns the rows of a layer norm of KerasHub."""
+    return tuple(Row(f"{ours}/{x}", f"{theirs}/{x}") for x in ("gamma", "beta"))
+
+
+# ---- Hugging Face -----------------------------------------------------------
+
+# Theirs -> ours. The first name of each of ours is the one to write.
+ACTIVATIONS = {
+    "gelu_new": "gelu",
+    "gelu_pytorch_tanh": "gelu",
+    "gelu_fast": "gelu",
+    "gelu": "gelu_erf",
+    "gelu_python": "gelu_erf",
+    "relu": "relu",
+    "tanh": "tanh",
+    "linear": "linear",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class ConfigKeys:
+    """How a family's config.json differs from ours.
+
+    Attributes:
+        renamed: Our field -> their key, where these are not the same.
+        defaults: Our field -> what transformers takes where a file is silent,
+            where that is not our default.
+        fixed: Our field -> the only value that transformers computes with.
+        unsaid: Our fields that their file does not have.
+        needed: Their key -> the only value that can be computed here.
+        written: What their file says beside our fields.
+        unused_positions: How many rows their position table has before those
+            that are read.
+    """
+
+    renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    unsaid: frozenset[str] = frozenset()
+    needed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    written: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    unused_positions: int = 0
+
+    def to_ours(
+        self,
+        values: Mapping[str, Any],
+        config: type[configuration.BertConfig],
+    ) -> dict[str, Any]:
+        """Returns what a config.json says, by our fields and in our words.
+
+        It raises InputError for what we can't compute.
+        """
+        for key, value in self.needed.items():
+            if values.get(key, value) != value:
+                raise InputError(
+                    f"`{key}` must be {value}: what another one makes of the "
+                    f"weights is not computed here. Received: {key}="
+                    f"{values[key]!r}"
+                )
+        keys = self._keys(config)
+        given = {x: values[key] for x, key in keys.items() if key in values}
+        key = keys["hidden_act"]
+        act = given.get("hidden_act", "gelu")
+        if not isinstance(act, str) or act not in ACTIVATIONS:
+            raise InputError(
+                f"`{key}` must be one of {', '.join(ACTIVATIONS)}. "
+                f"Received: {key}={act!r}"
+            )
+        if given.get("problem_type") != configuration.MULTI_LABEL:
+            given.pop("problem_type", None)
+        self._take_unused_positions(given)
+        return given | {"hidden_act": ACTIVATIONS[act]}
+
+    def in_our_words(
+        self,
+        values: Mapping[str, Any],
+        config: type[configuration.BertConfig],
+    ) -> dict[str, Any]:
+        """Returns the values of a file that may be ours or transformers'.
+
+        Theirs is one with a key that ours has not. What is no field of ours
+        stays as it is.
+        """
+        fields = {x.name for x in dataclasses.fields(config)}
+        if values.keys() <= fields | {"model_type"}:
+            return dict(values)
+        theirs = set(self._keys(config).values())
+        others = {x: v for x, v in values.items() if x not in theirs}
+        return others | self.to_ours(values, config)
+
+    def _keys(self, config: type[configuration.BertConfig]) -> dict[str, str]:
+        """Our fields that their file has -> their keys."""
+        fields = [x.name for x in dataclasses.fields(config)]
+        return {
+            x: self.renamed.get(x, x) for x in fields if x not in self.unsaid
+        }
+
+    def _take_unused_positions(self, given: dict[str, Any]) -> None:
+        """Leaves the positions that are read; InputError if none are."""
+        name, unused = "max_position_embeddings", self.unused_positions
+        stored = given.get(name)
+        if not unused or not isinstance(stored, int):
+            return
+        if stored <= unused:
+            raise InputError(
+                f"`{name}` counts {unused} rows that no token reads, and must "
+                f"be more than {unused}: 514 for 512 tokens. "
+                f"Received: {name}={stored}"
+            )
+        given[name] = stored - unused
+
+    def to_theirs(self, config: configuration.BertConfig) -> dict[str, Any]:
+        """Returns what a config.json says of an encoder."""
+        values = {
+            self.renamed.get(x.name, x.name): getattr(config, x.name)
+            for x in dataclasses.fields(config)
+            if x.name not in {*_OURS_ALONE, *self.unsaid}
+        }
+        key = self.renamed.get("hidden_act", "hidden_act")
+        act = config.hidden_act
+        values[key] = next(n for n, own in ACTIVATIONS.items() if own == act)
+        values["max_position_embeddings"] += self.unused_positions
+        return values | dict(self.written)
+
+
+# Of a head, or of what transformers has not.
+_OURS_ALONE = frozenset(
+    {
+        "transform_act",
+        "transform_layer_norm_eps",
+        "pooler_act",
+        "problem_type",
+    }
+)
+
+
+class HuggingFaceHead(NamedTuple):
+    """A model with a head in transformers.
+
+    Attributes:
+        architecture: Its class.
+        has_pooler: Whether that builds what is our pooler.
+        rows: What it has beside the encoder's rows, and what it calls
+            otherwise than these.
+    """
+
+    architecture: str
+    has_pooler: bool
+    rows: tuple[Row, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class HuggingFace:
+    """A family in transformers.
+
+    Attributes:
+        prefix: What a model with a head puts before the encoder's names.
+        rows: The encoder's, and the pooler's where there is one.
+        heads: By the names of our heads: those that transformers has.
+        tied: Names of second copies -> those of the tensors.
+        keys: Of config.json.
+        tokenizer: The class of its tokenizers of word pieces.
+        stacked: Name of a tensor of theirs -> our variables that are its rows,
+            in this order. All but the last have as many as the config says.
+    """
+
+    prefix: str
+    rows: tuple[Row, ...]
+    heads: Mapping[str, HuggingFaceHead]
+    tied: Mapping[str, str]
+    keys: ConfigKeys
+    tokenizer: str = "BertTokenizer"
+    stacked: Mapping[str, tuple[str, ...]] = dataclasses.field(
+        default_factory=dict
+    )
+
+    @property
+    def parts(self) -> set[str]:
+        """What names of the encoder begin with after the prefix."""
+        names = [
+            x.theirs for x in self.rows if x.theirs.startswith(self.prefix)
+        ]
+        return {x.removeprefix(self.prefix).partition(".")[0] for x in names}
+
+    @property
+    def layers(self) -> set[str]:
+        """What stands before the number of a layer."""
+        names = [x.theirs for x in self.rows if "{}" in x.theirs]
+        return {x.partition("{}")[0] for x in names}
+
+    @property
+    def architectures(self) -> dict[str, str]:
+        """Class -> name of the head."""
+        return {head.architecture: name for name, head in self.heads.items()}
+
+
+# ---- KerasHub ---------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class KerasHub:
+    """A family in KerasHub.
+
+    Attributes:
+        name: What its classes begin with, such as Bert of BertBackbone.
+        rows: The encoder's, with the pooler's if the backbone has it.
+        heads: By the names of our heads, those that it has: their rows. They
+            may have the pooler's.
+        older: Classes of tasks under names of before -> name of our head.
+        arguments: Our field -> the argument of the backbone.
+        numerics: Our field -> the only value that it computes with.
+        transform: The same, of the head of masked words.
+        multiples: Our field -> the one that it must be a multiple of.
+        zeros: Our variables that it has not, and that are zero.
+        added: Our table -> the one whose first row is to be added to each of
+            its rows, as there is no place for it.
+    """
+
+    name: str
+    rows: tuple[Row, ...]
+    heads: Mapping[str, tuple[Row, ...]]
+    arguments: Mapping[str, str]
+    numerics: Mapping[str, Any]
+    transform: Mapping[str, Any]
+    multiples: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    older: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    zeros: frozenset[str] = frozenset()
+    added: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def check(self, config: configuration.BertConfig) -> None:
+        """Raises InputError where it computes other layers than we do."""
+        if self.added and config.type_vocab_size > 1:
+            raise InputError(
+                "KerasHub has no token types there: use another format. "
+                f"Received: type_vocab_size={config.type_vocab_size}"
+            )
+        for one, other in self.multiples.items():
+            whole, part = getattr(config, one), getattr(config, other)
+            if whole % part:
+                raise InputError(
+                    f"KerasHub leaves layers out where `{one}` is no multiple "
+                    f"of `{other}`: use another format. "
+                    f"Received: {one}={whole}, {other}={part}"
+                )
+
+    @property
+    def backbone(self) -> str:
+        """The class of the encoder."""
+        return f"{self.name}Backbone"
+
+    @property
+    def tasks(self) -> dict[str, str]:
+        """Class of a task -> name of our head."""
+        own = {
+            f"{self.name}TextClassifier": "classification",
+            f"{self.name}MaskedLM": "masked_lm",
+            f"{self.name}TextEmbedder": "encoder",
+        }
+        return own | dict(self.older)
+
+
+# What all backbones call it.
+KERAS_ARGUMENTS = {
+    "vocab_size": "vocabulary_size",
+    "num_hidden_layers": "num_layers",
+    "num_attention_heads": "num_heads",
+    "hidden_size": "hidden_dim",
+    "intermediate_size": "intermediate_dim",
+    "hidden_dropout_prob": "dropout",
+    "max_position_embeddings": "max_sequence_length",
+}
+# Of KerasHub's head of masked words in every family.
+KERAS_TRANSFORM: dict[str, Any] = {
+    "transform_act": "gelu_erf",
+    "transform_layer_norm_eps": 1e-5,
+}

@@ -1,0 +1,170 @@
+"""RoBERTa (Liu et al., 2019, https://arxiv.org/abs/1907.11692).
+
+BERT's encoder with other numbers. Its variables have BERT's names, as there are
+no original ones for TensorFlow. Its position table has two rows more than it
+has positions, which no token reads: it was made so by counting positions from
+the id of padding, 1. They are kept in a variable of their own, so that what is
+written for other libraries is what was read, bit for bit.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from bert_tf import modeling
+from bert_tf.encoders import bert, foreign
+
+_UNUSED = "bert/embeddings/unused_position_embeddings"
+_POSITIONS = "bert/embeddings/position_embeddings"
+_POOLER = "bert/pooler/dense"
+_UNUSED_ROWS = 2
+
+
+class Embeddings(modeling.Embeddings):
+    """BERT's embeddings, which keep the position rows that no token reads."""
+
+    computes_as_bert = True
+
+    def build(self, input_shape=None):
+        super().build(input_shape)
+        self.unused_position_embeddings = self.add_weight(
+            name="unused_position_embeddings",
+            shape=(_UNUSED_ROWS, self.size),
+            initializer="zeros",
+            trainable=False,
+        )
+
+
+class Roberta(modeling.Bert):
+    """RoBERTa without a head."""
+
+    embeddings_class = Embeddings
+
+
+# ---- Hugging Face -----------------------------------------------------------
+
+_HF = "roberta.embeddings"
+_LM = "lm_head"
+_TRANSFORM = bert.TRANSFORM
+_PREDICTIONS = (
+    *foreign.dense(f"{_TRANSFORM}/dense", f"{_LM}.dense"),
+    *foreign.norm(f"{_TRANSFORM}/LayerNorm", f"{_LM}.layer_norm"),
+    foreign.Row("cls/predictions/output_bias", f"{_LM}.bias"),
+)
+_KEYS = foreign.ConfigKeys(
+    defaults={
+        "vocab_size": 50265,
+        "type_vocab_size": 2,
+        "layer_norm_eps": 1e-12,
+        "max_position_embeddings": 512 - _UNUSED_ROWS,
+    },
+    fixed={"pooler_act": "tanh"},
+    needed={"pad_token_id": 1},
+    written={
+        "bos_token_id": 0,
+        "classifier_dropout": None,
+        "eos_token_id": 2,
+        "pad_token_id": 1,
+    },
+    unused_positions=_UNUSED_ROWS,
+)
+_HUGGINGFACE = foreign.HuggingFace(
+    prefix="roberta.",
+    rows=(
+        *(
+            row._replace(theirs=row.theirs.replace("bert.", "roberta.", 1))
+            for row in bert.HF_ROWS
+        ),
+        foreign.Row(_UNUSED, f"{_HF}.position_embeddings.weight"),
+    ),
+    heads={
+        "encoder": foreign.HuggingFaceHead("RobertaModel", True, ()),
+        "masked_lm": foreign.HuggingFaceHead(
+            "RobertaForMaskedLM", False, _PREDICTIONS
+        ),
+        "classification": foreign.HuggingFaceHead(
+            "RobertaForSequenceClassification",
+            True,
+            (
+                *foreign.dense(_POOLER, "classifier.dense"),
+                *foreign.output("", "classifier.out_proj"),
+            ),
+        ),
+        "tagging": foreign.HuggingFaceHead(
+            "RobertaForTokenClassification",
+            False,
+            foreign.output("cls/tagging/", "classifier"),
+        ),
+        "span": foreign.HuggingFaceHead(
+            "RobertaForQuestionAnswering",
+            False,
+            foreign.output("cls/squad/", "qa_outputs"),
+        ),
+        "multiple_choice": foreign.HuggingFaceHead(
+            "RobertaForMultipleChoice",
+            True,
+            foreign.output("cls/multiple_choice/", "classifier"),
+        ),
+    },
+    tied={
+        f"{_LM}.decoder.weight": f"{_HF}.word_embeddings.weight",
+        f"{_LM}.decoder.bias": f"{_LM}.bias",
+    },
+    keys=_KEYS,
+    stacked={f"{_HF}.position_embeddings.weight": (_UNUSED, _POSITIONS)},
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class RobertaConfig(modeling.BertConfig):
+    """Architecture of a RoBERTa; positions are those that tokens can have."""
+
+    model_type: ClassVar[str] = "roberta"
+    architectures: ClassVar[str] = "Roberta"
+
+    hidden_act: str = "gelu_erf"
+    type_vocab_size: int = 1
+    layer_norm_eps: float = 1e-5
+
+    @classmethod
+    def in_our_words(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the values of a file, ours or transformers', by our keys."""
+        return _KEYS.in_our_words(values, cls)
+
+
+# ---- KerasHub ---------------------------------------------------------------
+
+_EMBEDDINGS = "embeddings"
+# Its backbone has one table for positions and the only token type.
+_KERAS_HUB = foreign.KerasHub(
+    name="Roberta",
+    rows=bert.keras_rows(_EMBEDDINGS),
+    heads=bert.KERAS_HEADS
+    | {
+        "classification": (
+            *foreign.keras_dense(_POOLER, "pooled_dense"),
+            *bert.KERAS_HEADS["classification"],
+        )
+    },
+    arguments=foreign.KERAS_ARGUMENTS,
+    numerics={
+        "hidden_act": "gelu_erf",
+        "layer_norm_eps": 1e-5,
+        "pooler_act": "tanh",
+    },
+    transform=foreign.KERAS_TRANSFORM,
+    older={"RobertaClassifier": "classification"},
+    zeros=frozenset({_UNUSED, bert.TYPES}),
+    added={_POSITIONS: bert.TYPES},
+)
+
+ROBERTA = dataclasses.replace(
+    bert.BERT,
+    name="roberta",
+    config=RobertaConfig,
+    model=Roberta,
+    variables={**bert.BERT.variables, _UNUSED: "2D"},
+    vocabularies=("byte_pairs",),
+    huggingface=_HUGGINGFACE,
+    keras_hub=_KERAS_HUB,
+)

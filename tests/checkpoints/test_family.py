@@ -1,0 +1,246 @@
+"""RoBERTa and DistilBERT in files of other libraries, against these."""
+
+import json
+import pathlib
+
+from bert_tf import modeling
+from bert_tf.checkpoints import formats, huggingface_names, names
+from bert_tf.encoders import distilbert, families, roberta
+from bert_tf.errors import InputError
+from tests import huggingface_models as hf
+from tests import interop_samples as samples
+
+import keras
+import keras_hub
+import numpy as np
+import pytest
+from safetensors import numpy as safetensors_numpy
+
+transformers = pytest.importorskip(
+    "transformers", reason="needs the extra `parity`"
+)
+
+_MODELS = pathlib.Path(__file__).resolve().parents[2] / "configs" / "models"
+_ROWS = (roberta.ROBERTA, distilbert.DISTILBERT)
+_HEADS = [
+    (row.huggingface.heads[head].architecture, head)
+    for row in _ROWS
+    if row.huggingface
+    for head in row.huggingface.heads
+]
+
+
+def _inputs(model):
+    inputs = samples.batch(samples.config_of(model))
+    # transformers counts positions by the id of padding, so no token has it.
+    ids = np.where(inputs["input_ids"] == 1, 2, inputs["input_ids"])
+    pad = 1 if samples.config_of(model).model_type == "roberta" else 0
+    inputs["input_ids"] = np.where(inputs["input_mask"] > 0, ids, pad)
+    return {name: np.int32(x) for name, x in inputs.items()}
+
+
+def _compare(model, head, theirs):
+    inputs = _inputs(model)
+    is_token = inputs["input_mask"] > 0
+    assert not is_token.all()
+    if head == "multiple_choice":
+        hf.compare(model, head, theirs, inputs)
+        return
+    for row, count in enumerate(is_token.sum(1)):
+        # What is computed for padding is nobody's.
+        own = {n: x[row : row + 1, :count] for n, x in inputs.items()}
+        hf.compare(model, head, theirs, own)
+    found = hf.our_logits(model, inputs) if head != "encoder" else []
+    wanted = hf.their_logits(theirs, inputs) if head != "encoder" else []
+    for ours, their in zip(found, wanted, strict=True):
+        if ours.shape[:2] == is_token.shape:
+            ours, their = ours[is_token], their[is_token]
+        np.testing.assert_allclose(ours, their, rtol=0, atol=samples.TOLERANCE)
+
+
+@pytest.mark.parametrize("architecture, head", _HEADS)
+def test_transformers(tmp_path, architecture, head):
+    theirs = hf.make(architecture)
+    source = hf.save(theirs, tmp_path / "theirs")
+    opened = formats.open_checkpoint(source)
+    assert opened.left_over == ()
+    model, found = samples.load(source)
+    assert found == head
+    _compare(model, head, theirs)
+    # By way of our own format.
+    formats.write(str(tmp_path / "ours"), "tf1", opened)
+    again = formats.open_checkpoint(str(tmp_path / "ours"))
+    assert again.config == opened.config
+    formats.write(str(tmp_path / "again"), "hf", again)
+    written, wanted = (
+        safetensors_numpy.load_file(tmp_path / name / "model.safetensors")
+        for name in ("again", "theirs")
+    )
+    assert written.keys() == wanted.keys()
+    for name, value in wanted.items():
+        np.testing.assert_array_equal(written[name], value, name)
+    kind = getattr(transformers, architecture)
+    loaded, info = kind.from_pretrained(
+        tmp_path / "again", output_loading_info=True
+    )
+    assert not any(info.values()), info
+    _compare(model, head, loaded.eval())
+
+
+@pytest.mark.parametrize(
+    "name, count, has_pooler",
+    [
+        ("roberta_base", 124_645_632, True),
+        ("roberta_large", 355_359_744, True),
+        ("distilbert_base", 66_362_880, False),
+    ],
+)
+def test_parameters(name, count, has_pooler):
+    config = families.read_config(str(_MODELS / f"{name}.json"))
+    shapes = names.shapes(config, "encoder")
+    pooler = families.of(config).pooler
+    found = sum(
+        int(np.prod(shape))
+        for variable, shape in shapes.items()
+        if has_pooler or variable not in pooler
+    )
+    assert found == count
+
+
+@pytest.mark.parametrize("row", _ROWS, ids=lambda row: row.name)
+def test_variables_are_those_of_the_model(row):
+    sizes = samples.SMALL | {"type_vocab_size": row.config(9).type_vocab_size}
+    config = row.config(**sizes)
+    model = families.make(config)
+    found = {v.path: tuple(v.shape) for v in model.variables}
+    assert found == names.shapes(config, "encoder")
+
+
+class TestConfigs:
+    @pytest.mark.parametrize("name", ["RobertaModel", "DistilBertModel"])
+    def test_theirs_for_ours(self, tmp_path, name):
+        theirs = hf.make(name)
+        folder = hf.save(theirs, tmp_path)
+        config = families.read_config(f"{folder}/config.json")
+        assert config == formats.open_checkpoint(folder).config
+        assert config.hidden_act == "gelu_erf"
+        assert config.max_position_embeddings == 20
+        path = tmp_path / "ours.json"
+        path.write_text(config.to_json())
+        assert families.read_config(str(path)) == config
+        again = huggingface_names.from_config(config, "encoder", None)
+        values = theirs.config.to_dict()
+        assert {k: values[k] for k in again if k in values} == again
+
+    def test_all_that_transformers_writes_is_known(self, tmp_path):
+        for name in ("RobertaModel", "DistilBertModel"):
+            config = hf.make(name).config
+            path = tmp_path / f"{name}.json"
+            path.write_text(config.to_json_string(use_diff=False))
+            assert families.read_config(str(path)).vocab_size == 40
+
+    @pytest.mark.parametrize(
+        "values, message",
+        [
+            (
+                {"max_position_embeddings": 2, "pad_token_id": 1},
+                "must be more than 2: 514 for 512 tokens. Received: max_p",
+            ),
+            ({"pad_token_id": 0}, "`pad_token_id` must be 1"),
+            ({"architectures": ["BertModel"]}, "a BertModel, not BERT"),
+            ({"nonsense": 1}, "unknown keys: nonsense"),
+        ],
+    )
+    def test_no_roberta(self, tmp_path, values, message):
+        path = tmp_path / "config.json"
+        path.write_text(json.dumps({"model_type": "roberta"} | values))
+        with pytest.raises(InputError) as error:
+            families.read_config(str(path))
+        assert message in str(error.value)
+
+    def test_positions_that_tensors_have_not(self, tmp_path):
+        folder = hf.save(hf.make("RobertaModel"), tmp_path)
+        path = tmp_path / "config.json"
+        values = json.loads(path.read_text())
+        path.write_text(json.dumps(values | {"max_position_embeddings": 20}))
+        with pytest.raises(InputError, match=r"\[20, 32\] there and \[18, 32"):
+            formats.open_checkpoint(folder)
+
+    def test_a_distilbert_has_no_token_types(self):
+        with pytest.raises(InputError, match="no token types"):
+            distilbert.DistilBertConfig(40, type_vocab_size=2)
+        with pytest.raises(InputError, match="type_vocab_size=0"):
+            modeling.BertConfig(40, type_vocab_size=0)
+
+
+# ---- KerasHub ---------------------------------------------------------------
+
+
+def _preset(row, kind, folder):
+    name = row.keras_hub.name
+    keras.utils.set_random_seed(1)
+    backbone = getattr(keras_hub.models, f"{name}Backbone")(
+        vocabulary_size=40,
+        num_layers=3,
+        num_heads=4,
+        hidden_dim=32,
+        intermediate_dim=64,
+        max_sequence_length=20,
+    )
+    model = backbone
+    if kind != "Backbone":
+        made = getattr(keras_hub.models, name + kind)
+        count = [samples.NUM_LABELS] if kind == "TextClassifier" else []
+        model = made(backbone, *count)
+    rng = np.random.default_rng(1)
+    for variable in model.trainable_variables:
+        part = variable.path.rpartition("/")[2]
+        value = rng.normal(
+            0, samples.spread(part, variable.shape[0]), variable.shape
+        )
+        if part == "gamma":
+            value = rng.uniform(0.5, 1.5, variable.shape)
+        variable.assign(value)
+    model.save_to_preset(str(folder))
+    return model
+
+
+@pytest.mark.parametrize("row", _ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize(
+    "kind, head",
+    [
+        ("Backbone", "encoder"),
+        ("TextClassifier", "classification"),
+        ("MaskedLM", "masked_lm"),
+    ],
+)
+def test_keras_hub(tmp_path, row, kind, head):
+    theirs = _preset(row, kind, tmp_path / "theirs")
+    source = formats.open_checkpoint(str(tmp_path / "theirs"))
+    assert source.config is not None
+    assert source.config.model_type == row.name
+    model, found = samples.load(str(tmp_path / "theirs"))
+    assert found == head
+    inputs = _inputs(model)
+    is_token = inputs["input_mask"] > 0
+    given = {
+        "token_ids": inputs["input_ids"],
+        "padding_mask": inputs["input_mask"],
+    }
+    if head == "masked_lm":
+        given["mask_positions"] = inputs["masked_lm_positions"]
+    ours = model(inputs)
+    if head == "encoder":
+        ours = ours.sequence
+    wanted = np.asarray(theirs(given))
+    ours = np.asarray(ours)
+    if head != "classification":
+        ours, wanted = ours[is_token], wanted[is_token]
+    np.testing.assert_allclose(ours, wanted, rtol=0, atol=samples.TOLERANCE)
+    # And back, bit for bit.
+    formats.write(str(tmp_path / "again"), "keras_hub", source)
+    again = type(theirs).from_preset
+    loaded = {v.path: v for v in again(str(tmp_path / "again")).variables}
+    for variable in theirs.trainable_variables:
+        value = keras.ops.convert_to_numpy(loaded[variable.path])
+        np.testing.assert_array_equal(value, variable, variable.path)

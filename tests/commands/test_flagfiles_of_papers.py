@@ -1,0 +1,129 @@
+"""The flagfiles in configs/, and the recipes of papers from text to weights."""
+
+import json
+import pathlib
+import random
+import re
+import shlex
+
+from bert_tf.records import manifests
+from tests import scripts, tiny_files
+
+import pytest
+import tensorflow as tf
+
+_CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs"
+_MODEL = {
+    "vocab_size": len(tiny_files.VOCAB),
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 512,
+}
+# What makes a recipe of weeks one of two steps.
+_SHORT = (
+    *("--train_batch_size=4", "--num_train_steps=2", "--num_warmup_steps=1"),
+    *("--do_eval=true", "--max_eval_steps=1", "--eval_batch_size=4"),
+)
+
+
+def _commands(path):
+    """The commands of a flagfile's comments, as lists of words."""
+    text = "\n".join(
+        line.removeprefix("#").strip()
+        for line in path.read_text().splitlines()
+        if line.startswith("#")
+    ).replace("\\\n", " ")
+    return [
+        shlex.split(line)
+        for line in text.splitlines()
+        if re.match(r"python \w+\.py ", line)
+    ]
+
+
+@pytest.mark.parametrize(
+    "path", sorted(_CONFIGS.glob("*.flags")), ids=lambda path: path.stem
+)
+def test_is_read_by_the_script_that_it_names(path, tmp_path):
+    (command,) = _commands(path) or [[]]
+    assert command[:1] == ["python"], "it opens with its command"
+    assert f"--flagfile=configs/{path.name}" in command
+    script = command[1].removesuffix(".py")
+    # No more than its flags are looked at where one is wrong at the end.
+    done = scripts.run(
+        tmp_path / "log", script, f"--flagfile={path}", "--misspelt=1"
+    )
+    assert done.wait() == 1
+    assert done.lines[-1].startswith("error: There is no flag --misspelt")
+    # The command's own flags, too.
+    more = [word for word in command[2:] if not word.startswith("--flagfile")]
+    done = scripts.run(
+        tmp_path / "own", script, f"--flagfile={path}", *more, "--misspelt=1"
+    )
+    assert done.wait() == 1
+    assert done.lines[-1].startswith("error: There is no flag --misspelt")
+
+
+@pytest.fixture(scope="module", name="folder")
+def _folder(tmp_path_factory):
+    """Documents of the words of a small vocabulary, and a model's config."""
+    folder = tmp_path_factory.mktemp("text")
+    tiny_files.write_files(folder)
+    (folder / "config.json").write_text(json.dumps(_MODEL))
+    rng = random.Random(0)
+    documents = [
+        "\n".join(
+            " ".join(rng.choices(tiny_files.WORDS[:-2], k=rng.randint(3, 30)))
+            for _ in range(rng.randint(1, 60))
+        )
+        for _ in range(30)
+    ]
+    (folder / "text.txt").write_text("\n\n".join(documents))
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name, objective, policy, sentences, moments",
+    [
+        ("roberta", "full_sentences", "token", False, ("adam_m", "adam_v")),
+        ("albert", "sop", "ngram", True, ("lamb_m", "lamb_v")),
+    ],
+)
+def test_trains_from_text(
+    folder, tmp_path, name, objective, policy, sentences, moments
+):
+    made = scripts.run(
+        tmp_path / "made",
+        "create_pretraining_data",
+        f"--flagfile={_CONFIGS}/{name}_records.flags",
+        f"--input_file={folder}/text.txt",
+        f"--vocab_file={folder}/vocab.txt",
+        f"--output_dir={tmp_path}/records",
+    )
+    assert made.wait() == 0, made.stderr
+    manifest = manifests.Manifest.read(tmp_path / "records" / "manifest.json")
+    assert manifest.objective == objective
+    assert manifest.masking["policy"] == policy
+    assert manifest.dynamic_masking
+    assert manifest.max_seq_length == 512
+    trained = scripts.run(
+        tmp_path / "trained",
+        "run_pretraining",
+        f"--flagfile={_CONFIGS}/pretrain_{name}_base.flags",
+        f"--input_file={tmp_path}/records/*.tfrecord",
+        f"--bert_config_file={folder}/config.json",
+        f"--vocab_file={folder}/vocab.txt",
+        f"--output_dir={tmp_path}/run",
+        *_SHORT,
+    )
+    assert trained.wait() == 0, trained.stderr
+    results = (tmp_path / "run" / "eval_results.txt").read_text()
+    assert ("sentence_order_loss" in results) == sentences
+    assert "masked_lm_loss" in results
+    slots = {
+        variable.rpartition("/")[2]
+        for variable, _ in tf.train.list_variables(str(tmp_path / "run"))
+    }
+    assert slots >= set(moments)
