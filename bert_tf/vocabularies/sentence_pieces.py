@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from bert_tf import tokenization
 from bert_tf.errors import InputError
-from bert_tf.vocabularies import bulk, sentence_models, vocabulary
+from bert_tf.vocabularies import bulk, kinds, sentence_models, vocabulary
 
 import numpy as np
 from etils import epath
@@ -219,6 +219,20 @@ def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
     """Reads a file; nothing is changed in it, there is nothing to say."""
     del say
     return {FILE: sentence_models.read(path)}
+
+
+def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
+    """Says how pieces are not a checkpoint's; "" if they are.
+
+    What a tokenizer.json says of a model has fewer rules than the model.
+    """
+    ours, theirs = (
+        [(x.piece, x.score) for x in sentence_models.parse(data, FILE).pieces]
+        for contents in (given, brought)
+        for data in contents.values()
+    )
+    names = kinds.of_pieces([x for x, _ in ours], [x for x, _ in theirs])
+    return names or ("its pieces have other scores" if ours != theirs else "")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bert_tf.errors import InputError
+from bert_tf.storage import input_files
+
+from etils import epath
 
 _BPE = "BPE"
 _START = b'"model"'
@@ -25,6 +28,14 @@ def is_tokenizer(data: bytes) -> bool:
     except ValueError:
         return False
     return isinstance(found, dict) and isinstance(found.get("model"), dict)
+
+
+def model_type(path: epath.PathLike) -> str | None:
+    """Returns the type of the model in a JSON file; None of another file."""
+    input_files.check_can_be_read_again(path)
+    file = epath.Path(path)
+    data = file.read_bytes() if file.exists() and not file.is_dir() else b""
+    return kind(json.loads(data)) if is_tokenizer(data) else None
 
 
 def kind(found: Mapping[str, Any]) -> str | None:
@@ -120,3 +131,8 @@ _RULES: dict[str, Callable[[Any], bool]] = {
     # Every byte is a piece: nothing is unknown, and there is nothing to fuse.
     "model.fuse_unk": _is_off,
 }
+
+
+def lower_cases(found: Mapping[str, Any]) -> bool | None:
+    """Returns whether the tokenizer lower-cases; None if it does not say."""
+    return (found.get("normalizer") or {}).get("lowercase")

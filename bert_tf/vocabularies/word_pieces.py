@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import re
 from collections.abc import Mapping
 from typing import ClassVar, Self
 
@@ -14,10 +15,38 @@ from etils import epath
 
 FILE = "vocab.txt"
 
+_UNUSED = re.compile(r"\[unused\d+\]")
+
 
 def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
     """Reads a file of any name; `say` is whether to log what was changed."""
     return {FILE: vocab_files.read_vocab(path, say).encode()}
+
+
+def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
+    """Says how pieces are not a checkpoint's; "" if they are.
+
+    Words of the user's own may stand in its unused places. Its lines may be
+    ones that `WordPiece.parse` refuses.
+    """
+    ours, theirs = (_lines(contents[FILE]) for contents in (given, brought))
+    if len(ours) != len(theirs):
+        return (
+            f"it has {len(ours)} pieces, and the checkpoint's has {len(theirs)}"
+        )
+    for i, (own, their) in enumerate(zip(ours, theirs, strict=True)):
+        # No text reaches an empty line, or the first of two that are the same:
+        # `parse_vocab` says to rename them.
+        is_unused = _UNUSED.fullmatch(their) or not their
+        if own != their and not is_unused and their not in theirs[i + 1 :]:
+            return f"line {i + 1} is {own!r}, and the checkpoint's is {their!r}"
+    return ""
+
+
+def _lines(data: bytes) -> list[str]:
+    text = data.decode().removesuffix("\n")
+    # Not splitlines: the released Chinese vocabulary has U+2028 as a piece.
+    return text.split("\n") if text else []
 
 
 @dataclasses.dataclass(frozen=True)
