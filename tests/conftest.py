@@ -1,5 +1,6 @@
 """What all tests share: two logical CPUs and the folder of real data."""
 
+import gc
 import os
 import pathlib
 
@@ -13,6 +14,10 @@ import bert_tf  # noqa: F401, I001  (sets TF_ENABLE_ONEDNN_OPTS)
 import pytest
 import tensorflow as tf
 
+# Growth of this process after which models that nobody holds are let go. They
+# are held by cycles, and Python looks for those too seldom: it counts objects,
+# not what the weights take.
+_GROWTH = 256 << 20  # bytes
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 # Two replicas on one machine. Only possible before TensorFlow starts.
@@ -43,3 +48,22 @@ def two_replicas() -> tf.distribute.Strategy:
     from the same number, so those of two strategies would be taken for one.
     """
     return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+
+_size = 0  # of this process after the last look for cycles, in bytes
+
+
+def pytest_runtest_teardown() -> None:
+    """Lets models of tests before go, where they have become many."""
+    global _size
+    if _memory() - _size > _GROWTH:
+        gc.collect()
+        _size = _memory()
+
+
+def _memory() -> int:
+    """Returns the bytes of memory that this process has; 0 if not known."""
+    statm = pathlib.Path("/proc/self/statm")
+    if not statm.exists():
+        return 0
+    return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -20,17 +20,21 @@ flags.disclaim_key_flags()
 def bert_config_file(
     section: flag_sections.Section, text: str
 ) -> flag_sections.Holder:
-    """Its architecture."""
-    return section.input_path(
+    """Its architecture; also under the name that ALBERT's scripts have."""
+    holder = section.input_path(
         "bert_config_file", text, holds=flag_sections.MODEL
     )
+    flags.DEFINE_alias("albert_config_file", holder.name)
+    return holder
 
 
 def vocab_file(
     section: flag_sections.Section, text: str
 ) -> flag_sections.Holder:
-    """Its vocabulary."""
-    return section.input_path("vocab_file", text, holds=flag_sections.MODEL)
+    """Its vocabulary; also under the name that ALBERT's scripts have."""
+    holder = section.input_path("vocab_file", text, holds=flag_sections.MODEL)
+    flags.DEFINE_alias("spm_model_file", holder.name)
+    return holder
 
 
 def init_checkpoint(

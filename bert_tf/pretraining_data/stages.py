@@ -63,7 +63,7 @@ def tokenize_documents(
     """
     texts = [
         # The space before a word is of its first piece.
-        vocabulary.between_sentences + text if number and text else text
+        vocabulary.before_words + text if number and text else text
         for document in documents
         for number, text in enumerate(document.sentences)
     ]

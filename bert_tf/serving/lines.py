@@ -328,8 +328,5 @@ def _labels(answer: Mapping[str, Any]) -> list[str]:
 
 def _all_filled(query: Query, answer: Mapping[str, Any]) -> str:
     """The text with the likeliest piece in the place of each mask."""
-    text = query.columns["text"]
-    # From the last: a piece may be [MASK] itself, and would be filled again.
-    for number, mask in reversed(list(enumerate(answer["masks"]))):
-        text = masked_words.fill(text, number, mask[0]["piece"])
-    return text
+    best = [mask[0]["text"] for mask in answer["masks"]]
+    return masked_words.fill_all(query.columns["text"], best)

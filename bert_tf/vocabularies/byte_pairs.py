@@ -209,7 +209,7 @@ class BytePairs(vocabulary.Vocabulary):
     contents: tuple[bytes, bytes] | None = None
 
     kind: ClassVar[str] = "byte_pairs"
-    between_sentences: ClassVar[str] = " "
+    before_words: ClassVar[str] = " "
 
     @classmethod
     def parse(cls, contents: Mapping[str, bytes], name: str) -> Self:
@@ -304,6 +304,21 @@ class BytePairs(vocabulary.Vocabulary):
         return np.array(
             [not (x.startswith(SPACE) or x in begins) for x in self.pieces]
         )
+
+    @property
+    def spellings(self) -> list[vocabulary.Spelling]:
+        """As text; bytes that are no whole character are U+FFFD."""
+        by_char = {char: i for i, char in enumerate(byte_pair_files.BYTES)}
+
+        def spelled(piece: str) -> vocabulary.Spelling:
+            if piece in (*FIRST, MASK) or not by_char.keys() >= set(piece):
+                return vocabulary.Spelling(piece, None)
+            rest = piece.removeprefix(SPACE)
+            data = bytes(by_char[char] for char in rest)
+            text = data.decode("utf-8", "replace")
+            return vocabulary.Spelling(text, rest != piece)
+
+        return [spelled(piece) for piece in self.pieces]
 
     def tokenizer(self) -> Tokenizer:
         """Makes the one by `tokenizers`."""

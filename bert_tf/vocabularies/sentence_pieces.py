@@ -327,6 +327,20 @@ class SentencePieces(vocabulary.Vocabulary):
         """
         return np.array([_goes_on(piece) for piece in self.pieces])
 
+    @property
+    def spellings(self) -> list[vocabulary.Spelling]:
+        """Without the mark of a space, which begins a word."""
+        space = sentence_models.SPACE
+        special = {PAD, CLS, SEP, MASK, self.special.unk.text}
+        return [
+            vocabulary.Spelling(piece, None)
+            if piece in special
+            else vocabulary.Spelling(
+                piece.removeprefix(space), piece.startswith(space)
+            )
+            for piece in self.pieces
+        ]
+
     def tokenizer(self) -> Tokenizer:
         """Makes the one by sentencepiece."""
         return Tokenizer(self)

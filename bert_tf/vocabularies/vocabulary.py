@@ -22,6 +22,19 @@ class Piece(NamedTuple):
     id: int
 
 
+class Spelling(NamedTuple):
+    """How a piece is written in a text.
+
+    Attributes:
+        text: What it writes, without the space before it.
+        space: Whether a space is before it; None where that is left to the
+            text.
+    """
+
+    text: str
+    space: bool | None
+
+
 @dataclasses.dataclass(frozen=True)
 class Special:
     """The pieces that stand for no text.
@@ -119,8 +132,8 @@ class Vocabulary(abc.ABC):
     pieces: tuple[str, ...]
 
     kind: ClassVar[str]
-    # What parts a sentence from the one before it, where that has pieces.
-    between_sentences: ClassVar[str] = ""
+    # What stands before a word or a sentence where spaces belong to pieces.
+    before_words: ClassVar[str] = ""
 
     @property
     @abc.abstractmethod
@@ -151,6 +164,11 @@ class Vocabulary(abc.ABC):
     @abc.abstractmethod
     def continues(self) -> np.ndarray:
         """[V] bool, whether a piece goes on with the word before it."""
+
+    @property
+    @abc.abstractmethod
+    def spellings(self) -> list[Spelling]:
+        """How each piece is written in a text, [V]."""
 
     def check(self, name: str) -> None:
         """Raises InputError if no model can read with these pieces.

@@ -133,6 +133,17 @@ class WordPiece(vocabulary.Vocabulary):
         mark = vocab_files.SUFFIX_INDICATOR
         return np.array([piece.startswith(mark) for piece in self.pieces])
 
+    @property
+    def spellings(self) -> list[vocabulary.Spelling]:
+        """Without the `##` of a piece that goes on with the word before it."""
+        mark = vocab_files.SUFFIX_INDICATOR
+        return [
+            vocabulary.Spelling(piece.removeprefix(mark), False)
+            if piece.startswith(mark) and piece != mark
+            else vocabulary.Spelling(piece, None)
+            for piece in self.pieces
+        ]
+
     def check(self, name: str) -> None:
         """Checks `[CLS]` and `[SEP]`, and that the casing is the pieces'."""
         vocab_files.check_row_pieces(self.ids, name)

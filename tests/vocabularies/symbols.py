@@ -94,6 +94,10 @@ class Symbols(vocabularies.Vocabulary):
     def continues(self):
         return np.zeros(len(self.pieces), bool)
 
+    @property
+    def spellings(self):
+        return [vocabularies.Spelling(piece, None) for piece in self.pieces]
+
     def tokenizer(self):
         return Tokenizer(self.ids)
 

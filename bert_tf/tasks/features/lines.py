@@ -46,6 +46,7 @@ class Reader:
         tokenizer = text_graph.of(vocabulary)
         self._template = vocabulary.template
         self._unknown = vocabulary.special.unk.id
+        self._before_words = vocabulary.before_words
         self._length = max_seq_length
         self._by_word = by_word
         self._tokenize = tf.function(
@@ -73,7 +74,7 @@ class Reader:
         if not self._by_word:
             return [[ids] for ids in self._tokenize(parts).to_list()]
         split = [part.split() for part in parts]
-        words = list(itertools.chain.from_iterable(split))
+        words = [self._before_words + word for part in split for word in part]
         # A word of control characters only has no pieces, and needs a vector.
         ids = iter(
             x or [self._unknown] for x in self._tokenize(words).to_list()

@@ -15,7 +15,7 @@ sequence length, P masks of a window, K pieces listed for a mask.
 import functools
 from collections.abc import Callable, Mapping, Sequence
 
-from bert_tf import heads, modeling, tokenization, vocabularies
+from bert_tf import heads, modeling, vocabularies
 from bert_tf.exporting import inference, saved_model, serving_inputs
 from bert_tf.tasks.masked_words import text as masked_words
 from bert_tf.text import graph as text_graph
@@ -45,16 +45,19 @@ class _MaskedWordsModule(tf.Module):
         self._mask_id = vocabulary.special.mask.id
         self._best = best
         pieces = tf.constant(list(vocabulary.pieces))
+        texts, spaces = zip(*vocabulary.spellings, strict=True)
+        self._spelled = tf.constant(texts)  # [V]
+        self._has_space = tf.constant([x is True for x in spaces])
+        self._goes_on = tf.constant([x is False for x in spaces])
 
         def serve(text):
             (text,) = serving_inputs.shaped(text)
             parts = tf.strings.split(text, masked_words.MASK)  # [B, (parts)]
             scores, found = self._find(parts)  # [M, K]
-            found = tf.gather(pieces, found)
             counts = parts.row_lengths() - 1  # [B]
-            filled = _filled(text, parts, counts, found)
+            filled = self._filled(text, parts, counts, found)
             return {
-                "piece": _by_text(found, counts, top_k),
+                "piece": _by_text(tf.gather(pieces, found), counts, top_k),
                 "score": _by_text(scores, counts, top_k),
                 "text": _by_text(filled, counts, top_k),
                 "count": tf.cast(counts, tf.int32),
@@ -130,9 +133,15 @@ class _MaskedWordsModule(tf.Module):
 
     def _pieces(self, parts: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the pieces of all texts, and how many each text has."""
-        pieces = self.tokenizer.tokenize(parts.flat_values)  # [A, (pieces)]
         rows = parts.value_rowids()
         place = tf.range(tf.size(rows, tf.int64))
+        texts = parts.flat_values  # [A]
+        if self._vocabulary.before_words:
+            # The space before a masked word is a part of its piece.
+            is_last = place == tf.gather(parts.row_limits() - 1, rows)
+            closed = tf.strings.regex_replace(texts, r"\s+$", "")
+            texts = tf.where(is_last, texts, closed)
+        pieces = self.tokenizer.tokenize(texts)  # [A, (pieces)]
         is_behind = place > tf.gather(parts.row_starts(), rows)
         masks = tf.RaggedTensor.from_row_lengths(
             tf.fill([tf.math.count_nonzero(is_behind)], self._mask_id),
@@ -149,6 +158,35 @@ class _MaskedWordsModule(tf.Module):
             pieces.row_lengths(), tf.repeat(rows, 2), parts.nrows()
         )
         return pieces.flat_values, lengths
+
+    def _filled(
+        self,
+        texts: tf.Tensor,
+        parts: tf.RaggedTensor,
+        counts: tf.Tensor,
+        found: tf.Tensor,
+    ) -> tf.Tensor:
+        """Returns texts with pieces in the places of masks, [M, K], as `fill`."""
+        size = len(masked_words.MASK)
+        lengths = tf.strings.length(parts.flat_values) + size  # bytes, [A]
+        ends = parts.with_flat_values(tf.cumsum(lengths))
+        before = tf.cumsum(tf.strings.length(texts) + size, exclusive=True)
+        starts = (ends - before[:, tf.newaxis])[:, :-1].flat_values - size
+        texts = tf.repeat(texts, counts)  # [M]
+        head = tf.strings.substr(texts, tf.zeros_like(starts), starts)
+        tail = tf.strings.substr(texts, starts + size, tf.strings.length(texts))
+        closed = tf.strings.regex_replace(head, "[ \t\r\n]+$", "")
+        lacks_space = tf.strings.regex_full_match(head, r"(?s:.*[^ \t\r\n])")
+        opened = tf.where(lacks_space, tf.strings.join([head, " "]), head)
+
+        def choose(is_chosen, chosen, others):  # [M, K]
+            of_pieces = tf.gather(is_chosen, found)
+            return tf.where(of_pieces, chosen[:, tf.newaxis], others)
+
+        heads = choose(self._has_space, opened, head[:, tf.newaxis])
+        heads = choose(self._goes_on, closed, heads)
+        tails = tf.broadcast_to(tail[:, tf.newaxis], tf.shape(found))
+        return tf.strings.join([heads, tf.gather(self._spelled, found), tails])
 
 
 def _places(places: tf.Tensor, ids: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -186,30 +224,6 @@ def _by_text(x: tf.Tensor, counts: tf.Tensor, top_k: int) -> tf.Tensor:
     """Of masks, [M, K], to texts: [B, most masks of a text, K]."""
     rows = tf.RaggedTensor.from_row_lengths(x, counts, validate=False)
     return rows.to_tensor(shape=[None, None, top_k])
-
-
-def _filled(
-    texts: tf.Tensor,
-    parts: tf.RaggedTensor,
-    counts: tf.Tensor,
-    found: tf.Tensor,
-) -> tf.Tensor:
-    """Returns texts with pieces in the places of masks, [M, K], as `fill`."""
-    size = len(masked_words.MASK)
-    lengths = tf.strings.length(parts.flat_values) + size  # bytes, [A]
-    ends = parts.with_flat_values(tf.cumsum(lengths))
-    before = tf.cumsum(tf.strings.length(texts) + size, exclusive=True)
-    starts = (ends - before[:, tf.newaxis])[:, :-1].flat_values - size  # [M]
-    texts = tf.repeat(texts, counts)  # [M]
-    head = tf.strings.substr(texts, tf.zeros_like(starts), starts)
-    head = head[:, tf.newaxis]
-    tail = tf.strings.substr(texts, starts + size, tf.strings.length(texts))
-    mark = tokenization.SUFFIX_INDICATOR
-    goes_on = tf.strings.regex_full_match(found, f"{mark}.+")  # [M, K]
-    closed = tf.strings.regex_replace(head, "[ \t\r\n]+$", "")
-    word = tf.strings.regex_replace(found, f"^{mark}(.+)$", r"\1")
-    tail = tf.broadcast_to(tail[:, tf.newaxis], tf.shape(found))
-    return tf.strings.join([tf.where(goes_on, closed, head), word, tail])
 
 
 def masked_words_finder(

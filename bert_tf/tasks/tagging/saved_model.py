@@ -79,6 +79,8 @@ class _Labeller(tf.Module):
 
     def _pieces(self, words: tf.Tensor) -> tf.RaggedTensor:
         """Returns the ids of each word, at least one."""
+        if before := self._vocabulary.before_words:
+            words = tf.strings.join([before, words])
         pieces = self.tokenizer.tokenize(words)
         is_empty = pieces.row_lengths() == 0
         unknown = self._vocabulary.special.unk.id

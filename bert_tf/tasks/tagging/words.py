@@ -107,6 +107,8 @@ class WordPieces:
         return self._find(word)
 
     def _split(self, word: str) -> list[int]:
+        # As each word of a text that is cut into words for transformers.
+        word = self.vocabulary.before_words + word
         pieces = self._tokenizer.tokenize(word)
         # A variation selector or a zero-width joiner has no pieces.
         return self._tokenizer.convert_tokens_to_ids(pieces) or [
