@@ -166,7 +166,7 @@ class _MaskedWordsModule(tf.Module):
         counts: tf.Tensor,
         found: tf.Tensor,
     ) -> tf.Tensor:
-        """Returns texts with pieces in the places of masks, [M, K], as `fill`."""
+        """Returns texts with masks filled by pieces, [M, K], as `fill`."""
         size = len(masked_words.MASK)
         lengths = tf.strings.length(parts.flat_values) + size  # bytes, [A]
         ends = parts.with_flat_values(tf.cumsum(lengths))
