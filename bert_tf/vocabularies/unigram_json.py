@@ -50,8 +50,9 @@ _SPACE = sentence_models.SPACE
 _NFKD, _NFC, _LOWERCASE = "NFKD", "NFC", "Lowercase"
 _ACCENTS, _PRECOMPILED = "StripAccents", "Precompiled"
 
-# Python takes these four for white space, the library does not.
-_SPACES = _replace("[\x1c-\x1f]", " ")
+# Python takes the last four for white space, the library does not; a model may
+# leave out others.
+_SPACES = _replace(r"[\s\x1c-\x1f]", " ")
 # Its Lowercase goes character by character, and does not tell a sigma at the
 # end of a word.
 _SIGMA = _replace(f"(?<={_CASED}{_SKIPPED})Σ(?!{_SKIPPED}{_CASED})", "ς")
