@@ -1,12 +1,18 @@
 """A vocabulary of any kind as the files of Hugging Face's transformers.
 
 AutoTokenizer gives our ids with them, and lays out one text or two as we do.
-But text that has a special piece's name, such as "[SEP]", gets that piece:
-transformers looks for these names before all else, ours are no text.
+Known to differ are:
 
-Of sentence pieces a tokenizer.json can't say the rule of commas: that a piece
-which ends in a digit and a comma is cut anew. Here such pieces are not taken at
-all, as in transformers' own files. Of 20,000 lines of Wikipedia MEASURED
+- Text that has a special piece's name, such as "[SEP]": it gets that piece, as
+  transformers looks for the names before all else. Ours are no text.
+- Word pieces: a capital sigma at the end of a word becomes the small one that
+  stands elsewhere.
+- Sentence pieces: the rule of commas, that a piece which ends in a digit and a
+  comma is cut anew, can't be said. Such pieces are never taken instead, as in
+  transformers' own files. Of 20,000 lines of Wikipedia none differs with 8,000
+  pieces and 209 differ with 30,000, three by ties. Were such pieces taken, they
+  would be 243 and 926; were text cut between a digit and a comma, 472 and 701.
+- Characters that are newer than the tables of the library `tokenizers`.
 """
 
 import dataclasses
@@ -68,7 +74,7 @@ def write(
         Whether AutoTokenizer can read the folder.
 
     Raises:
-        InputError: No pieces stand for the ends of a row.
+        InputError: No word pieces stand for the ends of a row.
     """
     writer = WRITERS.get(vocabulary.kind)
     made = writer(vocabulary, max_length) if writer else None
@@ -206,9 +212,7 @@ def _uses(vocabulary: Vocabulary) -> dict[str, str]:
 # ---- Sentence pieces ---------------------------------------------------------
 
 
-def _sentence_pieces(
-    vocabulary: Vocabulary, max_length: int
-) -> TokenizerFiles:
+def _sentence_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
     if not isinstance(vocabulary, sentence_pieces.SentencePieces):
         raise TypeError(type(vocabulary))
     made = _library()

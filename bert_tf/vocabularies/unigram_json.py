@@ -16,7 +16,7 @@ import functools
 import re
 import sys
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.errors import InputError
@@ -65,6 +65,15 @@ _OURS = (_SPACES, _SIGMA, _LAST, _FIRST)
 # As transformers writes them. The second is nothing where words are cut anyway.
 _QUOTES = [{"String": "``"}, {"String": "''"}]
 _MANY_SPACES = {"Regex": " {2,}"}
+
+# Each word, and no part of one, gets a space before it. The first files say it
+# by the last key.
+_METASPACE = {
+    "replacement": _SPACE,
+    "prepend_scheme": "always",
+    "split": True,
+    "add_prefix_space": True,
+}
 
 _ALLOWED = re.compile(
     f"{_NFKD} {_ACCENTS}( {_LOWERCASE})?(( {_NFC})? {_PRECOMPILED})?"
@@ -208,29 +217,24 @@ def _check(found: Mapping[str, Any], name: str) -> None:
     names = [x for x in names if x]
     if not _ALLOWED.fullmatch(" ".join(names)):
         raise tokenizer_json.otherwise(name, _OWNER, "normalizer", names)
-    cut = tokenizer_json.pre_tokenizers(found)
-    if not _cuts_at_spaces(cut):
-        shown: Any = [step.get("type") for step in cut]
-        if shown and shown[-1] == "Metaspace":
-            shown = {key: x for key, x in cut[-1].items() if key != "type"}
-        raise tokenizer_json.otherwise(name, _OWNER, "pre_tokenizer", shown)
+    cutting = _cutting(found)
+    if cutting is not None:
+        raise tokenizer_json.otherwise(name, _OWNER, "pre_tokenizer", cutting)
     if found["model"].get("byte_fallback"):
         raise tokenizer_json.otherwise(
             name, _OWNER, "model.byte_fallback", True
         )
 
 
-def _cuts_at_spaces(cut: Sequence[Mapping[str, Any]]) -> bool:
-    """Says whether each word, and no part of one, gets a space before it."""
+def _cutting(found: Mapping[str, Any]) -> Any:
+    """Returns what cuts words otherwise than at spaces; None if nothing."""
+    cut = tokenizer_json.pre_tokenizers(found)
     types = [step.get("type") for step in cut]
     if types not in (["Metaspace"], ["WhitespaceSplit", "Metaspace"]):
-        return False
-    step = cut[-1]
-    # The first files say it by `add_prefix_space`.
-    older = "always" if step.get("add_prefix_space", True) else "never"
-    scheme = step.get("prepend_scheme", older)
-    is_whole = step.get("replacement") == _SPACE and scheme == "always"
-    return is_whole and step.get("split") is not False
+        return types
+    said = _METASPACE | cut[-1]
+    wrong = {key: said[key] for key, x in _METASPACE.items() if said[key] != x}
+    return wrong or None
 
 
 def _pieces(found: Mapping[str, Any], name: str) -> list[tuple[str, float]]:
@@ -238,9 +242,13 @@ def _pieces(found: Mapping[str, Any], name: str) -> list[tuple[str, float]]:
     vocab, unknown = (found["model"].get(key) for key in ("vocab", "unk_id"))
     vocab = vocab if isinstance(vocab, list) else []
     pairs = [x for x in vocab if isinstance(x, list) and len(x) == 2]
-    if not vocab or not all(
-        isinstance(x, str) and type(y) in (int, float) for x, y in pairs
-    ) or len(pairs) < len(vocab):
+    if (
+        not vocab
+        or not all(
+            isinstance(x, str) and type(y) in (int, float) for x, y in pairs
+        )
+        or len(pairs) < len(vocab)
+    ):
         raise InputError(
             f"{name}: `vocab` must be a list of pieces with their scores. Copy "
             f"or download it again. Received: vocab={repr(vocab)[:40]}"
