@@ -19,7 +19,7 @@ import dataclasses
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from bert_tf import extras, files, tokenization, vocab_files
 from bert_tf.checkpoints import opened
@@ -152,8 +152,8 @@ def _word_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
 
 
 def _byte_pairs(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
-    if not isinstance(vocabulary, byte_pairs.BytePairs):
-        raise TypeError(type(vocabulary))
+    # `WRITERS` goes by the kind.
+    vocabulary = cast(byte_pairs.BytePairs, vocabulary)
     made = _library()
     special = vocabulary.special
     tokenizer = made.Tokenizer(
@@ -213,8 +213,8 @@ def _uses(vocabulary: Vocabulary) -> dict[str, str]:
 
 
 def _sentence_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
-    if not isinstance(vocabulary, sentence_pieces.SentencePieces):
-        raise TypeError(type(vocabulary))
+    # `WRITERS` goes by the kind.
+    vocabulary = cast(sentence_pieces.SentencePieces, vocabulary)
     made = _library()
     entries = list(vocabulary.proto.pieces)
     meta = {entries[0].UNKNOWN, entries[0].CONTROL}
