@@ -132,9 +132,12 @@ def test_every_character(made, every):
 
 def test_random_texts(made):
     vocabulary, _, theirs = made
-    texts = filter(_is_old, sample_texts.random_texts(seed=3, count=1000))
+    texts = sample_texts.random_texts(seed=3, count=1000)
     if vocabulary.kind == word_pieces.WordPiece.kind:
-        texts = [x for x in texts if {*f"Σ{_MOVED}"}.isdisjoint(x)]
+        # It leaves out private characters, which are words here.
+        known = f"Σ{_MOVED}\ue000\uf8ff\U000f0000"
+        texts = [x for x in texts if {*known}.isdisjoint(x)]
+    texts = [x for x in texts if _is_old(x)]
     wrong = _not_known(vocabulary, _differ(vocabulary, theirs, texts))
     assert not wrong, wrong[:5]
 
