@@ -16,6 +16,7 @@ from bert_tf.checkpoints import (
     opened,
     original,
     tf1_files,
+    tokenizer_files,
 )
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
@@ -228,6 +229,7 @@ def write(
             weights = original.write(folder, source, config)
         elif output_format == "hf":
             weights = huggingface.write(folder, source, config)
+            notes += _lost_for_transformers(source)
             head = huggingface_names.head_there(config, head)
             notes += huggingface_names.differences(config, head)
         else:
@@ -245,6 +247,16 @@ def write(
         )
     left_out = [*source.left_over, *sorted(source.shapes.keys() - weights)]
     return Written(tuple(sorted(weights)), tuple(left_out), tuple(notes))
+
+
+def _lost_for_transformers(source: opened.Checkpoint) -> list[str]:
+    vocab = source.vocab
+    if vocab is None or vocab.kind in tokenizer_files.WRITERS:
+        return []
+    return [
+        "transformers has no tokenizer of this vocabulary, so there is none "
+        f"in the folder. Received: kind={vocab.kind}"
+    ]
 
 
 def _lost_in_a_preset(

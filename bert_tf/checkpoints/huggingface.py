@@ -358,7 +358,7 @@ def write(
             folder,
             vocabulary,
             config.max_position_embeddings,
-            theirs.tokenizer if is_usual else None,
+            (is_usual and theirs.tokenizer) or None,
         )
     return {row.ours for row in rows}
 

@@ -238,8 +238,8 @@ class HuggingFace:
         heads: By the names of our heads: those that transformers has.
         tied: Names of second copies -> those of the tensors.
         keys: Of config.json.
-        tokenizer: The class of its tokenizers; "" for that of any
-            tokenizer.json.
+        tokenizer: The class of its tokenizers; "" for that of the kind of its
+            vocabularies.
         stacked: Name of a tensor of theirs -> our variables that are its rows,
             in this order. All but the last have as many as the config says.
     """
@@ -249,7 +249,7 @@ class HuggingFace:
     heads: Mapping[str, HuggingFaceHead]
     tied: Mapping[str, str]
     keys: ConfigKeys
-    tokenizer: str = "BertTokenizer"
+    tokenizer: str = ""
     stacked: Mapping[str, tuple[str, ...]] = dataclasses.field(
         default_factory=dict
     )

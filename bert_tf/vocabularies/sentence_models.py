@@ -120,9 +120,12 @@ def processor(model: bytes, name: str) -> Any:
 def rules(model: bytes) -> list[tuple[str, str]]:
     """Returns what a model's normalization replaces, and by what.
 
-    At each place of a text the longest that is found is replaced.
+    At each place of a text the longest that is found is replaced. A model
+    without rules has none.
     """
     import sentencepiece
 
+    if not parse(model, "the model").normalizer_spec.precompiled_charsmap:
+        return []
     normalizer = sentencepiece.SentencePieceNormalizer(model_proto=model)
     return list(normalizer.Decompile())

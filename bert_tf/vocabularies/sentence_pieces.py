@@ -22,7 +22,14 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from bert_tf import tokenization
 from bert_tf.errors import InputError
-from bert_tf.vocabularies import bulk, kinds, sentence_models, vocabulary
+from bert_tf.vocabularies import (
+    bulk,
+    kinds,
+    sentence_models,
+    tokenizer_json,
+    unigram_json,
+    vocabulary,
+)
 
 import numpy as np
 from etils import epath
@@ -92,7 +99,7 @@ def cut_pieces(proto: Any, processor: Any) -> dict[int, tuple[CutPiece, ...]]:
         piece = entry.piece
         if entry.type not in (entry.NORMAL, entry.USER_DEFINED):
             continue
-        if len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit():
+        if unigram_json.is_number(piece):
             number = piece[:-1].replace(sentence_models.SPACE, "")
             parts = _encode_with_offsets(processor, number)
             comma = processor.piece_to_id(",")
@@ -216,8 +223,14 @@ class BulkTokenizer(bulk.Words):
 
 
 def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
-    """Reads a file; nothing is changed in it, there is nothing to say."""
+    """Reads a file; nothing is changed in it, there is nothing to say.
+
+    Of a tokenizer.json the model is made.
+    """
     del say
+    found = tokenizer_json.read(path)
+    if found is not None:
+        return {FILE: unigram_json.read(found, str(path))}
     return {FILE: sentence_models.read(path)}
 
 

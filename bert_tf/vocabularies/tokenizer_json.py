@@ -1,19 +1,22 @@
-"""Byte pairs in tokenizer.json, the one file that new folders hold.
+"""The file tokenizer.json, the one that new folders hold.
 
 It says all that a tokenizer of the library `tokenizers` does. What would split
-text otherwise than `byte_pairs` is refused by name.
+text otherwise than the kind of its pieces does is refused by name. Here are
+word pieces and byte pairs; `unigram_json` has sentence pieces.
 """
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bert_tf import vocab_files
 from bert_tf.errors import InputError
 from bert_tf.storage import input_files
 
 from etils import epath
 
-_BPE = "BPE"
+_WORD_PIECE, _BPE, UNIGRAM = "WordPiece", "BPE", "Unigram"
 _START = b'"model"'
 
 Merges = tuple[tuple[str, str], ...]
@@ -38,14 +41,147 @@ def model_type(path: epath.PathLike) -> str | None:
     return kind(json.loads(data)) if is_tokenizer(data) else None
 
 
+def read(path: epath.PathLike) -> dict[str, Any] | None:
+    """Returns what a tokenizer.json of any name holds; None of another file.
+
+    Its name ends in .json.
+    """
+    if not os.fspath(path).endswith(".json"):
+        return None
+    input_files.check(path, "vocab_file")
+    input_files.check_can_be_read_again(path)
+    data = epath.Path(path).read_bytes()
+    return json.loads(data) if is_tokenizer(data) else None
+
+
 def kind(found: Mapping[str, Any]) -> str | None:
     """Returns the type of the model of a tokenizer; None if none is known."""
     model = found.get("model") or {}
     # The first files do not name it. Of the others only WordPiece has a limit
-    # for words, and only BPE has merges.
+    # for words, only BPE has merges, and only Unigram a list.
     if "max_input_chars_per_word" in model:
-        return model.get("type", "WordPiece")
+        return model.get("type", _WORD_PIECE)
+    if isinstance(model.get("vocab"), list):
+        return model.get("type", UNIGRAM)
     return model.get("type", _BPE if "merges" in model else None)
+
+
+def lower_cases(found: Mapping[str, Any]) -> bool | None:
+    """Returns whether a tokenizer lower-cases; None if it has no casing."""
+    if kind(found) == _BPE:
+        return None
+    steps = normalizers(found)
+    if kind(found) == UNIGRAM:
+        return any(step.get("type") == "Lowercase" for step in steps)
+    for step in steps:
+        if isinstance(step.get("lowercase"), bool):
+            return step["lowercase"]
+    return None
+
+
+def normalizers(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns the steps of a tokenizer's normalizer, in order."""
+    return _steps(found.get("normalizer"), "normalizers")
+
+
+def pre_tokenizers(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns the steps by which a tokenizer cuts texts into words."""
+    return _steps(found.get("pre_tokenizer"), "pretokenizers")
+
+
+def _steps(part: Any, key: str) -> list[dict[str, Any]]:
+    if not isinstance(part, dict):
+        return []
+    if part.get("type") != "Sequence":
+        return [part]
+    parts = part.get(key)
+    parts = parts if isinstance(parts, list) else []
+    return [step for inner in parts for step in _steps(inner, key)]
+
+
+def added(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns the pieces beside the model, most often in it as well."""
+    parts = found.get("added_tokens")
+    return [
+        token
+        for token in (parts if isinstance(parts, list) else [])
+        if isinstance(token, dict) and isinstance(token.get("content"), str)
+    ]
+
+
+def otherwise(path: str, owner: str, field: str, value: Any) -> InputError:
+    """Returns the error of a file that does not split text as `owner`."""
+    return InputError(
+        f"{path} splits text otherwise than {owner}, by its {field}. Give the "
+        f"tokenizer.json of {owner}, or the vocabulary in its own files. "
+        f"Received: {field}={json.dumps(value)[:60]}"
+    )
+
+
+# ---- Word pieces -------------------------------------------------------------
+
+
+def read_word_pieces(found: Mapping[str, Any], name: str) -> dict[str, int]:
+    """Takes the ids by piece out of a file.
+
+    What `warn_of_others` of Hugging Face's folders warns of is no error: text
+    that is not cleaned, or Chinese that is not parted. Nor is the limit of
+    words, which are unknown above 100 characters there and above 200 here, as
+    in the original.
+
+    Raises:
+        InputError: It is no WordPiece, or one that splits text otherwise, or
+            has not the ids 0, 1, 2 and so on. `name` is that of the file.
+    """
+    if kind(found) != _WORD_PIECE:
+        raise InputError(
+            f"{name}: the tokenizer must be a WordPiece. Give the vocab.txt or "
+            "the tokenizer.json of a BERT. "
+            f"Received: model.type={kind(found)}"
+        )
+    for field, default, allowed in _WORD_PIECE_RULES:
+        part, key = field.split(".")
+        inside = found.get(part)
+        # Files of the first versions leave out what is as in BERT.
+        value = default
+        if isinstance(inside, dict):
+            value = inside.get(key, default)
+        elif part == "pre_tokenizer" and part in found:
+            value = inside
+        if value not in allowed:
+            raise otherwise(name, "a BERT", field, value)
+    vocab = found["model"].get("vocab")
+    ids = dict(vocab) if isinstance(vocab, dict) else {}
+    for token in added(found):
+        ids.setdefault(token["content"], token.get("id"))
+    numbers = list(ids.values())
+    is_whole = all(type(x) is int for x in numbers)
+    # A line is a piece.
+    is_whole &= not any("\n" in piece for piece in ids)
+    if not ids or not is_whole or sorted(numbers) != [*range(len(ids))]:
+        raise InputError(
+            f"{name}: `vocab` must map the pieces to 0, 1, 2 and so on, each "
+            "once. Copy or download it again, or bring the model's vocab.txt. "
+            f"Received: vocab={repr(ids)[:40]}"
+        )
+    return ids
+
+
+# Field -> what it means where it is left out, what it may be.
+_WORD_PIECE_RULES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
+    ("normalizer.type", "BertNormalizer", ("BertNormalizer",)),
+    ("pre_tokenizer.type", "BertPreTokenizer", ("BertPreTokenizer",)),
+    ("model.unk_token", vocab_files.UNKNOWN, (vocab_files.UNKNOWN,)),
+    (
+        "model.continuing_subword_prefix",
+        vocab_files.SUFFIX_INDICATOR,
+        (vocab_files.SUFFIX_INDICATOR,),
+    ),
+    ("model.max_input_chars_per_word", 100, (100, 200)),
+)
+
+
+# ---- Byte pairs --------------------------------------------------------------
 
 
 def read_byte_pairs(data: bytes, name: str) -> tuple[dict[str, int], Merges]:
@@ -63,18 +199,13 @@ def read_byte_pairs(data: bytes, name: str) -> tuple[dict[str, int], Merges]:
             f"Received: model.type={kind(found)}"
         )
     for field, value in _otherwise(found):
-        raise InputError(
-            f"{name} splits text otherwise than RoBERTa's byte pairs, by its "
-            f"{field}. Give the tokenizer.json of a RoBERTa. "
-            f"Received: {field}={json.dumps(value)[:60]}"
-        )
+        raise otherwise(name, "a RoBERTa", field, value)
     model = found["model"]
     vocab = model.get("vocab")
     ids = dict(vocab) if isinstance(vocab, dict) else {}
     # Those beside the model are special pieces, most often in it as well.
-    for token in found.get("added_tokens") or []:
-        if isinstance(token, dict) and isinstance(token.get("content"), str):
-            ids.setdefault(token["content"], token.get("id"))
+    for token in added(found):
+        ids.setdefault(token["content"], token.get("id"))
     return ids, _merges(model.get("merges"), name)
 
 
@@ -131,8 +262,3 @@ _RULES: dict[str, Callable[[Any], bool]] = {
     # Every byte is a piece: nothing is unknown, and there is nothing to fuse.
     "model.fuse_unk": _is_off,
 }
-
-
-def lower_cases(found: Mapping[str, Any]) -> bool | None:
-    """Returns whether the tokenizer lower-cases; None if it does not say."""
-    return (found.get("normalizer") or {}).get("lowercase")

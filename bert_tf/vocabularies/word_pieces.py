@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 from bert_tf import tokenization, vocab_files
 from bert_tf.errors import InputError
-from bert_tf.vocabularies import bulk, vocabulary
+from bert_tf.vocabularies import bulk, tokenizer_json, vocabulary
 
 import numpy as np
 from etils import epath
@@ -19,7 +19,15 @@ _UNUSED = re.compile(r"\[unused\d+\]")
 
 
 def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
-    """Reads a file of any name; `say` is whether to log what was changed."""
+    """Reads a file of any name; `say` is whether to log what was changed.
+
+    It may be a tokenizer.json, which holds the pieces as well.
+    """
+    found = tokenizer_json.read(path)
+    if found is not None:
+        ids = tokenizer_json.read_word_pieces(found, str(path))
+        pieces = sorted(ids, key=lambda piece: ids[piece])
+        return {FILE: vocab_files.vocab_text(pieces).encode()}
     return {FILE: vocab_files.read_vocab(path, say).encode()}
 
 

@@ -1,0 +1,289 @@
+"""Sentence pieces in tokenizer.json, where they are a "Unigram".
+
+Such a file is read into a model of sentencepiece. The steps by which it changes
+text before that are said here for both ways, reading and writing.
+
+What the files of transformers' ALBERT say otherwise than the original does is
+accepted, and not done here: they write `` and '' as ", they leave out all marks
+that take no room (the original only those of a combining class, so that vowels
+of Hindi or Thai stay), and they never take a piece that ends in a digit and a
+comma, where the original takes it and cuts it anew.
+"""
+
+import base64
+import binascii
+import functools
+import re
+import sys
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.errors import InputError
+from bert_tf.vocabularies import sentence_models, tokenizer_json
+
+_OWNER = "an ALBERT"
+_PAD = "<pad>"
+
+# By how much the score is lower of pieces that shall not be found in text.
+# Those that end in a digit and a comma have it in files of transformers, too.
+PENALTY = 100.0
+
+
+def is_number(piece: str) -> bool:
+    """Says whether the rule of commas applies to a piece."""
+    return len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit()
+
+
+# ---- The steps before the pieces ---------------------------------------------
+
+
+def _replace(pattern: str, content: str) -> dict[str, Any]:
+    found = {"Regex": pattern}
+    return {"type": "Replace", "pattern": found, "content": content}
+
+
+_CASED = r"[\p{Lu}\p{Ll}\p{Lt}]"
+_SKIPPED = r"\p{Case_Ignorable}*"
+_SPACE = sentence_models.SPACE
+
+_NFKD, _NFC, _LOWERCASE = "NFKD", "NFC", "Lowercase"
+_ACCENTS, _PRECOMPILED = "StripAccents", "Precompiled"
+
+# Python takes the last four for white space, the library does not; a model may
+# leave out others.
+_SPACES = _replace(r"[\s\x1c-\x1f]", " ")
+# Its Lowercase goes character by character, and does not tell a sigma at the
+# end of a word.
+_SIGMA = _replace(f"(?<={_CASED}{_SKIPPED})Σ(?!{_SKIPPED}{_CASED})", "ς")
+# What stands for a space may stand in a text. As in sentencepiece it is left
+# out at the end of a word, and at the beginning it has a space before it.
+_LAST = _replace(rf"{_SPACE}+(?!\S)", "")
+_FIRST = _replace(rf"(?<!\S){_SPACE}", 2 * _SPACE)
+_OURS = (_SPACES, _SIGMA, _LAST, _FIRST)
+
+# As transformers writes them. The second is nothing where words are cut anyway.
+_QUOTES = [{"String": "``"}, {"String": "''"}]
+_MANY_SPACES = {"Regex": " {2,}"}
+
+# Each word, and no part of one, gets a space before it. The first files say it
+# by the last key.
+_METASPACE = {
+    "replacement": _SPACE,
+    "prepend_scheme": "always",
+    "split": True,
+    "add_prefix_space": True,
+}
+
+_ALLOWED = re.compile(
+    f"{_NFKD} {_ACCENTS}( {_LOWERCASE})?(( {_NFC})? {_PRECOMPILED})?"
+)
+
+
+@functools.cache
+def _no_accents() -> dict[str, Any]:
+    """Leaves out what combines with other characters, as the original does."""
+    ranges: list[list[str]] = []
+    for char in map(chr, range(sys.maxunicode + 1)):
+        if unicodedata.combining(char):
+            if ranges and ord(ranges[-1][1]) == ord(char) - 1:
+                ranges[-1][1] = char
+            else:
+                ranges.append([char, char])
+    # The characters themselves: other libraries write their codes otherwise.
+    return _replace(f"[{''.join(map('-'.join, ranges))}]", "")
+
+
+def steps(
+    do_lower_case: bool, charsmap: bytes, composes: bool
+) -> list[dict[str, Any]]:
+    """Returns what changes a text as `sentence_pieces` and a model do.
+
+    Args:
+        do_lower_case: Whether to lower-case.
+        charsmap: The rules of the model, in its own form; may be empty.
+        composes: Whether they join characters, as NFC does. The library would
+            apply them to one character at a time.
+    """
+    found = [_SPACES, {"type": _NFKD}, _no_accents()]
+    if do_lower_case:
+        found += [_SIGMA, {"type": _LOWERCASE}]
+    if composes:
+        found.append({"type": _NFC})
+    if charsmap:
+        text = base64.b64encode(charsmap).decode()
+        found.append({"type": _PRECOMPILED, "precompiled_charsmap": text})
+    return [*found, _LAST, _FIRST]
+
+
+def _name(step: Mapping[str, Any]) -> str:
+    """Returns the type of a step; "" where it changes nothing of ours."""
+    if step in _OURS:
+        return ""
+    kind = str(step.get("type"))
+    if kind == "Replace":
+        pattern, content = step.get("pattern"), step.get("content")
+        if pattern in _QUOTES and content == '"':
+            return ""
+        if pattern == _MANY_SPACES and content == " ":
+            return ""
+        if content == "" and _are_accents(pattern):
+            return _ACCENTS
+    return "" if kind == "Strip" else kind
+
+
+def _are_accents(pattern: Any) -> bool:
+    """Says whether a pattern is `_no_accents`, of any version of Unicode."""
+    text = pattern.get("Regex") if isinstance(pattern, dict) else None
+    if not isinstance(text, str) or not re.fullmatch(r"\[(.-.)+\]", text):
+        return False
+    chars = set(text[1:-1]) - {"-"}
+    return "\u0300" in chars and all(
+        unicodedata.combining(x) or unicodedata.category(x) == "Cn"
+        for x in chars
+    )
+
+
+# ---- Reading -----------------------------------------------------------------
+
+
+def read(found: Mapping[str, Any], name: str) -> bytes:
+    """Makes the model of sentencepiece that a tokenizer.json is of.
+
+    Special pieces are those that no text has. Others with a score of 0 are the
+    user's own symbols, as no piece is certain.
+
+    Raises:
+        InputError: It is no Unigram, or one that splits text otherwise than
+            ALBERT's. `name` is that of the file.
+    """
+    if tokenizer_json.kind(found) != tokenizer_json.UNIGRAM:
+        raise InputError(
+            f"{name}: the tokenizer must be a Unigram. Give the spiece.model "
+            "or the tokenizer.json of an ALBERT. "
+            f"Received: model.type={tokenizer_json.kind(found)}"
+        )
+    _check(found, name)
+    # Only sentence pieces need it: workers of word pieces start without.
+    from sentencepiece import sentencepiece_model_pb2
+
+    # Its attributes are made when it is imported: no checker sees them.
+    messages: Any = sentencepiece_model_pb2
+    proto = messages.ModelProto()
+    unknown = found["model"].get("unk_id")
+    special = {
+        token["content"]: bool(token.get("special"))
+        for token in tokenizer_json.added(found)
+    }
+    for index, (piece, score) in enumerate(_pieces(found, name)):
+        entry = proto.pieces.add(piece=piece, score=score)
+        if index == unknown:
+            entry.type = entry.UNKNOWN
+        elif piece == _PAD or special.get(piece):
+            entry.type = entry.CONTROL
+        elif score == 0 or piece in special:
+            entry.type = entry.USER_DEFINED
+        elif score <= -PENALTY:
+            entry.score = score + PENALTY
+            entry.type = entry.NORMAL if is_number(piece) else entry.UNUSED
+        else:
+            entry.type = entry.NORMAL
+        if entry.type in (entry.UNKNOWN, entry.CONTROL):
+            entry.score = 0.0
+    _write_specs(proto, unknown, _charsmap(found, name))
+    return proto.SerializeToString()
+
+
+def _write_specs(proto: Any, unknown: int, charsmap: bytes) -> None:
+    pieces = [entry.piece for entry in proto.pieces]
+    trainer = proto.trainer_spec
+    trainer.model_type = trainer.UNIGRAM
+    trainer.vocab_size = len(pieces)
+    trainer.treat_whitespace_as_suffix = trainer.byte_fallback = False
+    trainer.unk_id, trainer.unk_piece = unknown, pieces[unknown]
+    trainer.bos_id = trainer.eos_id = -1
+    trainer.pad_id = pieces.index(_PAD) if _PAD in pieces else -1
+    normalizer = proto.normalizer_spec
+    normalizer.name = "precompiled" if charsmap else "identity"
+    normalizer.precompiled_charsmap = charsmap
+    normalizer.add_dummy_prefix = True
+    normalizer.remove_extra_whitespaces = True
+    normalizer.escape_whitespaces = True
+
+
+def _check(found: Mapping[str, Any], name: str) -> None:
+    """Raises InputError where text is split otherwise."""
+    names = [_name(step) for step in tokenizer_json.normalizers(found)]
+    names = [x for x in names if x]
+    if not _ALLOWED.fullmatch(" ".join(names)):
+        raise tokenizer_json.otherwise(name, _OWNER, "normalizer", names)
+    cutting = _cutting(found)
+    if cutting is not None:
+        raise tokenizer_json.otherwise(name, _OWNER, "pre_tokenizer", cutting)
+    if found["model"].get("byte_fallback"):
+        raise tokenizer_json.otherwise(
+            name, _OWNER, "model.byte_fallback", True
+        )
+
+
+def _cutting(found: Mapping[str, Any]) -> Any:
+    """Returns what cuts words otherwise than at spaces; None if nothing."""
+    cut = tokenizer_json.pre_tokenizers(found)
+    types = [step.get("type") for step in cut]
+    if types not in (["Metaspace"], ["WhitespaceSplit", "Metaspace"]):
+        return types
+    said = _METASPACE | cut[-1]
+    wrong = {key: said[key] for key, x in _METASPACE.items() if said[key] != x}
+    return wrong or None
+
+
+def _pieces(found: Mapping[str, Any], name: str) -> list[tuple[str, float]]:
+    """Returns pieces and scores by id, those beside the model behind it."""
+    vocab, unknown = (found["model"].get(key) for key in ("vocab", "unk_id"))
+    vocab = vocab if isinstance(vocab, list) else []
+    pairs = [x for x in vocab if isinstance(x, list) and len(x) == 2]
+    if (
+        not vocab
+        or not all(
+            isinstance(x, str) and type(y) in (int, float) for x, y in pairs
+        )
+        or len(pairs) < len(vocab)
+    ):
+        raise InputError(
+            f"{name}: `vocab` must be a list of pieces with their scores. Copy "
+            f"or download it again. Received: vocab={repr(vocab)[:40]}"
+        )
+    if type(unknown) is not int or not 0 <= unknown < len(pairs):
+        raise InputError(
+            f"{name}: `unk_id` must be the place of a piece. Copy or download "
+            f"it again. Received: unk_id={unknown}"
+        )
+    pieces = [(str(piece), float(score)) for piece, score in pairs]
+    known = {piece for piece, _ in pieces}
+    for token in tokenizer_json.added(found):
+        if token["content"] in known:
+            continue
+        if token.get("id") != len(pieces):
+            raise InputError(
+                f"{name}: the ids of `added_tokens` must go on with those of "
+                "the pieces. Copy or download it again. Received: "
+                f"content={token['content']!r}, id={token.get('id')}"
+            )
+        pieces.append((token["content"], 0.0))
+    return pieces
+
+
+def _charsmap(found: Mapping[str, Any], name: str) -> bytes:
+    """Returns the rules that a model normalizes by; empty if it has none."""
+    for step in tokenizer_json.normalizers(found):
+        if step.get("type") == _PRECOMPILED:
+            text = step.get("precompiled_charsmap") or ""
+            try:
+                return base64.b64decode(text, validate=True)
+            except (binascii.Error, TypeError, ValueError) as error:
+                raise InputError(
+                    f"{name}: `precompiled_charsmap` must be base64. Copy or "
+                    "download it again. "
+                    f"Received: precompiled_charsmap={repr(text)[:40]}"
+                ) from error
+    return b""
