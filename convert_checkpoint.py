@@ -103,7 +103,7 @@ _LABELS = _MODEL.words(
 
 command_line.start(__name__)
 
-from bert_tf import tokenization, vocab_files
+from bert_tf import tokenization, vocabularies
 from bert_tf.checkpoints import (
     formats,
     model_files,
@@ -111,6 +111,7 @@ from bert_tf.checkpoints import (
     tf1_files,
     vocabulary_change,
 )
+from bert_tf.storage import input_files
 
 import tensorflow as tf
 from absl import logging
@@ -126,10 +127,9 @@ def complete(source, bert_config_file, vocab_file, do_lower_case, labels):
     if vocab_file or source.vocab is not None:
         vocab = model_files.find_vocab(vocab_file, source)
         name = vocab_file or f"The vocabulary of {source.path}"
-        pieces = vocab_files.parse_vocab(vocab, name)
+        pieces = vocabularies.read(vocab, False, name).pieces
         config.check_vocab_size(len(pieces), name)
-        vocab_files.check_row_pieces(pieces, name)
-        do_lower_case = casing(pieces, name, do_lower_case, source)
+        do_lower_case = casing(vocab, name, do_lower_case, source)
         changes |= {"vocab": vocab, "do_lower_case": do_lower_case}
     elif do_lower_case is not None:
         logging.warning(
@@ -139,33 +139,42 @@ def complete(source, bert_config_file, vocab_file, do_lower_case, labels):
     return dataclasses.replace(source, **changes)
 
 
-def casing(pieces, name, given, source):
-    """Returns whether the model reads lower-cased text."""
+def casing(vocab, name, given, source):
+    """Returns whether the model reads lower-cased text.
+
+    It is None where the vocabulary leaves case as it is. A vocabulary that no
+    model can read with raises InputError.
+    """
+    if not vocabularies.read(vocab, False, name).settings:
+        return None
+    problems = [problem(vocab, lower, name) for lower in (False, True)]
+    if all(problems):
+        raise InputError(problems[0])
     if given is not None:
-        vocab_files.check_casing(pieces, given, name)
+        if problems[given]:
+            raise InputError(problems[given])
         return given
     said = source.do_lower_case
     if said is None:
-        return contradiction(pieces, True, name) is None
+        return not problems[True]
     # Some released models say what is wrong; so they are read everywhere.
-    problem = contradiction(pieces, said, name)
-    if problem:
+    if problems[said]:
         logging.warning(
             "%s says do_lower_case=%s, which is kept. But: %s",
             source.path,
             said,
-            problem,
+            problems[said],
         )
     return said
 
 
-def contradiction(pieces, do_lower_case, name):
-    """Says how a vocabulary contradicts; None if it does not."""
+def problem(vocab, do_lower_case, name):
+    """Says why a model can't read with this vocabulary and casing, or ""."""
     try:
-        vocab_files.check_casing(pieces, do_lower_case, name)
+        vocabularies.read(vocab, do_lower_case, name).check(name)
     except InputError as error:
         return str(error)
-    return None
+    return ""
 
 
 def find_labels(given, source):
@@ -196,12 +205,11 @@ def find_labels(given, source):
 
 def with_new_vocab(source, path):
     """Returns the source with rows for the pieces of another vocabulary."""
-    vocab = vocab_files.read_vocab(path, flag="new_vocab_file")
-    pieces = vocab_files.parse_vocab(vocab, path)
-    vocab_files.check_row_pieces(pieces, path)
+    input_files.check(path, "new_vocab_file")
+    vocab = vocabularies.open_files(path)
     # First: where the old vocabulary is missing, its casing is not known.
     source, counts = vocabulary_change.change_vocab(source, vocab)
-    vocab_files.check_casing(pieces, source.do_lower_case, path)
+    vocabularies.read(vocab, source.do_lower_case, path).check(path)
     logging.info(
         "%s: %d pieces keep their rows, %d are new, of which %d can't be "
         "spelt by the old ones and start as %s.",

@@ -276,8 +276,9 @@ def refuse():
 def digest(files, source):
     """Returns the SHA-256 of what all runs start from."""
     total = hashlib.sha256()
-    for text in (files.config.to_json(), files.vocab):
-        total.update(text.encode())
+    total.update(files.config.to_json().encode())
+    for data in files.vocab.contents.values():
+        total.update(data)
     for name in sorted(source.shapes) if source else ():
         total.update(name.encode() + source.read([name])[name].tobytes())
     return total.hexdigest()

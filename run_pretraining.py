@@ -121,8 +121,8 @@ _MAX_EVAL_STEPS = _EVALUATION.integer(
 
 command_line.start(__name__)
 
-from bert_tf import files, heads
-from bert_tf.checkpoints import model_files, opened, original
+from bert_tf import files, heads, vocabularies
+from bert_tf.checkpoints import model_files, original
 from bert_tf.encoders import families
 from bert_tf.records import manifests, pipeline
 from bert_tf.setup import run as run_setup
@@ -153,15 +153,13 @@ def train(plan, folder, strategy, model, data, evaluate, vocab):
     """Trains to the last step, from where the run in `folder` stopped.
 
     `evaluate` returns results; it is called at intervals. `vocab` is the
-    text of a vocabulary to keep, or None.
+    vocabulary to keep, or None.
     """
-    texts = {original.CONFIG: model.bert.config.to_json()}
-    if vocab is not None:
-        texts[original.VOCAB] = vocab
+    beside = original.contents(model.bert.config, vocab, None)
 
     def begin():
-        if vocab is not None:
-            files.write_text(os.path.join(folder, original.VOCAB), vocab)
+        for name, data in (vocab.contents if vocab else {}).items():
+            files.write_bytes(os.path.join(folder, name), data)
 
     def batches(start, step):
         batches = pipeline.train(
@@ -193,7 +191,7 @@ def train(plan, folder, strategy, model, data, evaluate, vocab):
         predictions="masked_lm",
         evaluation=evaluation,
         eval_steps=plan.eval_steps or 1,
-        texts=texts,
+        beside=beside,
     ).train()
 
 
@@ -296,7 +294,7 @@ def find_records(config):
 
 
 def find_vocab(config, data):
-    """Returns the text of the vocabulary to keep; None if there is none."""
+    """Returns the vocabulary to keep; None if there is none."""
     manifest = manifests.find(data.files)
     vocab = model_files.find_records_vocab(
         _VOCAB_FILE.value,
@@ -304,10 +302,9 @@ def find_vocab(config, data):
         manifest.vocab_sha256 if manifest else None,
     )
     if vocab is not None:
-        config.check_vocab_size(
-            len(opened.pieces(vocab)),
-            _VOCAB_FILE.value or "The vocabulary to be kept",
-        )
+        name = _VOCAB_FILE.value or "The vocabulary to be kept"
+        pieces = vocabularies.read(vocab, False, name).pieces
+        config.check_vocab_size(len(pieces), name)
     return vocab
 
 

@@ -48,8 +48,8 @@ def examples(task: classification.Task) -> list[tables.Example]:
 
 def ours(task: classification.Task, skips_padding: bool = True) -> float:
     """Returns the seconds of a step of run_classifier.py."""
-    from bert_tf import heads, losses, optimization
-    from bert_tf.checkpoints import formats, model_files, opened
+    from bert_tf import heads, losses, optimization, vocabularies
+    from bert_tf.checkpoints import formats, model_files
     from bert_tf.records import pipeline
     from bert_tf.tasks.classification import records as text_records
     from bert_tf.text import graph as text_graph
@@ -58,9 +58,8 @@ def ours(task: classification.Task, skips_padding: bool = True) -> float:
     import tensorflow as tf
 
     source = formats.open_checkpoint(weights.minilm())
-    tokenizer = text_graph.BertTokenizer(
-        opened.pieces(source.vocab or ""), True
-    )
+    vocab = model_files.find_vocab(None, source)
+    tokenizer = text_graph.of(vocabularies.read(vocab, True, source.path))
     length = fine_tuning.LENGTHS[task.name]
     encoder = text_records.Encoder(tokenizer, length)
     with tempfile.TemporaryDirectory() as folder:

@@ -66,7 +66,8 @@ def write_model(folder, head):
     tensors = {v.path: v.value for v in model.variables}
     tf1_files.write(str(start / "bert_model.ckpt"), tensors)
     files.write_text(str(start / "bert_config.json"), source.config.to_json())
-    files.write_text(str(start / "vocab.txt"), source.vocab)
+    for name, data in source.vocab.contents.items():
+        files.write_bytes(str(start / name), data)
     if head == "classification":
         labels = "".join(f"{label}\n" for label in _LABELS)
         files.write_text(str(start / "labels.txt"), labels)

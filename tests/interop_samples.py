@@ -4,7 +4,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from bert_tf import heads, modeling
+from bert_tf import heads, modeling, vocabularies
 from bert_tf.checkpoints import formats, names, restoring, tf1_files
 from bert_tf.encoders import families
 from tests import reference
@@ -14,6 +14,14 @@ import numpy as np
 
 _PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on a mat ##s . , dog"
 VOCAB = [*_PIECES.split(), *(f"w{i}" for i in range(25))]
+
+
+def vocab_files(pieces: Sequence[str]) -> vocabularies.Files:
+    """Returns word pieces as a checkpoint carries them."""
+    text = "".join(f"{piece}\n" for piece in pieces)
+    return vocabularies.Files("word_pieces", {"vocab.txt": text.encode()})
+
+
 SMALL: dict[str, Any] = {
     "vocab_size": len(VOCAB),
     "hidden_size": 32,

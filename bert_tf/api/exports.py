@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
-from bert_tf import modeling
+from bert_tf import modeling, vocabularies
 from bert_tf.api import arguments, models, predictor, text_reading
 from bert_tf.api import tokenizer as api_tokenizer
 from bert_tf.checkpoints import opened, sentence_transformers
@@ -135,13 +135,15 @@ def _make(
     """
     bert = model if isinstance(model, models.Bert) else model.bert
     known = getattr(bert, "reading", None) or _NOTHING_KNOWN
-    text, lower = _text_and_casing(model, known, vocab, said["do_lower_case"])
+    found, lower = _vocab_and_casing(model, known, vocab, said["do_lower_case"])
     if isinstance(vocab, api_tokenizer.Tokenizer):
         said = {"max_seq_length": vocab.max_seq_length} | {
             name: value for name, value in said.items() if value is not None
         }
         said = arguments.check(said)
-    source = _as_checkpoint(model, bert.config, multi_label, known, text, lower)
+    source = _as_checkpoint(
+        model, bert.config, multi_label, known, found, lower
+    )
     head = serving_model.find_head(source, said["head"])
     if multi_label is not None and head != "classification":
         raise InputError(
@@ -167,13 +169,13 @@ def _make(
     )
 
 
-def _text_and_casing(
+def _vocab_and_casing(
     model: Any,
     known: text_reading.Reading,
     vocab: Any,
     do_lower_case: bool | None,
-) -> tuple[str, bool | None]:
-    """Returns the text of the vocab.txt, and the casing if it says one."""
+) -> tuple[vocabularies.Files, bool | None]:
+    """Returns the vocabulary, and the casing if it says one."""
     if vocab is None:
         if known.vocab is None:
             raise InputError(
@@ -184,16 +186,13 @@ def _text_and_casing(
             )
         return known.vocab, known.do_lower_case
     if isinstance(vocab, api_tokenizer.Tokenizer):
-        pieces: Sequence[str] = vocab.vocabulary
-        lower: bool | None = vocab.do_lower_case
-    else:
-        is_plain = isinstance(vocab, list | tuple) or str(vocab).endswith(
-            ".txt"
-        )
-        if do_lower_case is None and is_plain:
-            do_lower_case = _known_casing(known)
-        pieces, lower, _ = api_tokenizer.find_vocabulary(vocab, do_lower_case)
-    return "".join(f"{piece}\n" for piece in pieces), lower
+        return vocab.files, vocab.do_lower_case
+    is_plain = isinstance(vocab, list | tuple) or str(vocab).endswith(".txt")
+    if do_lower_case is None and is_plain:
+        do_lower_case = _known_casing(known)
+    found = api_tokenizer.find_vocabulary(vocab, do_lower_case)
+    files = vocabularies.Files(found.kind, found.files)
+    return files, found.settings.get("do_lower_case")
 
 
 def _known_casing(known: text_reading.Reading) -> bool | None:
@@ -208,7 +207,7 @@ def _as_checkpoint(
     config: modeling.BertConfig,
     multi_label: bool | None,
     known: text_reading.Reading,
-    vocab: str,
+    vocab: vocabularies.Files,
     do_lower_case: bool | None,
 ) -> opened.Checkpoint:
     """Returns what the model holds as a checkpoint in memory."""

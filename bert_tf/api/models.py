@@ -138,7 +138,7 @@ class Bert(modeling.Bert):
         known = values.pop("reading", None)
         model = cls(architecture, **values)
         if known:
-            model.reading = text_reading.Reading(**known)
+            model.reading = text_reading.Reading.from_config(known)
         # Afterwards, so that it reaches every layer.
         model.trainable = trainable
         for name in frozen:

@@ -6,11 +6,13 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from bert_tf import vocabularies
 from bert_tf.checkpoints import best, formats, opened, original, trained_models
 from bert_tf.errors import InputError
 from bert_tf.exporting import runtimes
 from bert_tf.serving import opening
 from bert_tf.storage import kept_flags
+from bert_tf.vocabularies import word_pieces
 
 import tensorflow as tf
 
@@ -48,20 +50,22 @@ def is_export(path: str) -> bool:
     return is_saved_model or bool(runtimes.find(path))
 
 
-def export_files(path: str) -> dict[str, str]:
-    """Returns what an export keeps beside its weights: name -> text.
+def export_files(path: str) -> dict[str, bytes]:
+    """Returns what an export keeps beside its weights: name -> content.
 
     Raises:
         InputError: The vocabulary or the description is not there.
     """
-    texts = {}
+    found = {}
     # In a SavedModel it has a place of its own.
     folder = "" if runtimes.find(path) else "assets"
-    for name in (original.VOCAB, original.LABELS, DESCRIPTION):
-        text = opened.read_text(os.path.join(path, folder, name))
-        if text is not None:
-            texts[name] = text
-    missing = {original.VOCAB, DESCRIPTION} - texts.keys()
+    for name in (*original.vocab_names(), original.LABELS, DESCRIPTION):
+        data = opened.read_bytes(os.path.join(path, folder, name))
+        if data is not None:
+            found[name] = data
+    is_whole = vocabularies.among(found) is not None
+    missing = [] if is_whole else [word_pieces.FILE]
+    missing += [] if DESCRIPTION in found else [DESCRIPTION]
     if missing:
         raise InputError(
             f"The {'SavedModel' if folder else 'model'} {path} is not all "
@@ -69,7 +73,18 @@ def export_files(path: str) -> dict[str, str]:
             f"{os.path.join(folder, min(missing))} is missing. Export it "
             "again, or copy the whole folder again."
         )
-    return texts
+    return found
+
+
+def vocabulary(
+    contents: Mapping[str, bytes], path: str
+) -> vocabularies.Vocabulary:
+    """Returns the vocabulary among what an export keeps."""
+    files = vocabularies.among(contents)
+    if files is None:
+        raise InputError(f"There is no vocabulary in {path}. Export it again.")
+    lower = bool(description(contents).get("do_lower_case", False))
+    return vocabularies.read(files, lower, f"The vocabulary of {path}")
 
 
 def find(path: str, use_checkpoint: str | None = None) -> Found:
@@ -126,6 +141,6 @@ def _trained(folder: str, use_best: bool) -> str:
     return found
 
 
-def description(files: Mapping[str, str]) -> dict[str, Any]:
+def description(files: Mapping[str, bytes]) -> dict[str, Any]:
     """Returns what an export says of its model."""
     return json.loads(files[DESCRIPTION])

@@ -64,7 +64,7 @@ class Predictor:
         self,
         path: str,
         model: serving_model.Model,
-        files: Mapping[str, str],
+        files: Mapping[str, bytes],
         batch_size: int,
         made: saved_model.Export | None = None,
     ):
@@ -73,17 +73,19 @@ class Predictor:
         Args:
             path: What it was loaded from.
             model: The function of raw text.
-            files: Name -> text of what an export keeps beside the weights.
+            files: Name -> content of what an export keeps beside the weights.
             batch_size: Inputs that are computed together.
             made: What can be exported; None of what already was.
         """
         self.path = path
         self.head = model.head
-        self.labels = tuple(opened.lines(files.get(original.LABELS, "")))
-        self.vocabulary = tuple(opened.pieces(files[original.VOCAB]))
+        self.labels = tuple(
+            opened.lines(files.get(original.LABELS, b"").decode())
+        )
+        self.vocabulary = paths.vocabulary(files, path).pieces
         self.description = paths.description(files)
         self.max_seq_length = int(self.description["max_seq_length"])
-        self.do_lower_case = bool(self.description["do_lower_case"])
+        self.do_lower_case = bool(self.description.get("do_lower_case"))
         self.batch_size = _checked_size(batch_size)
         self._model = model
         self._made = made

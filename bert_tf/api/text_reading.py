@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Self
 
+from bert_tf import vocabularies
 from bert_tf.api import paths
 from bert_tf.checkpoints import names, opened
 from bert_tf.errors import InputError
@@ -39,14 +40,14 @@ class Reading:
 
     Attributes:
         path: Of the checkpoint.
-        vocab: The text of its vocab.txt; None if it has none.
+        vocab: Its vocabulary; None if it has none.
         do_lower_case: Whether texts were lower-cased; None if it is not said.
         flags: Of its run, as text by name; none if it is of no run.
         head: Whose flags these are; "" if the checkpoint's head is not used.
     """
 
     path: str
-    vocab: str | None
+    vocab: vocabularies.Files | None
     do_lower_case: bool | None
     flags: Mapping[str, str]
     head: str = ""
@@ -83,8 +84,17 @@ class Reading:
         return {x: self.flags[x] for x in _OF_ENCODER if x in self.flags}
 
     def to_config(self) -> dict[str, Any]:
-        """Returns what Keras writes, from which `cls(**config)` is made."""
-        return dataclasses.asdict(self)
+        """Returns what Keras writes, for `from_config`."""
+        vocab = self.vocab and self.vocab.to_config()
+        return {**vars(self), "flags": dict(self.flags), "vocab": vocab}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Returns what `to_config` was called of."""
+        vocab = config["vocab"] and vocabularies.Files.from_config(
+            config["vocab"]
+        )
+        return cls(**{**config, "vocab": vocab})
 
 
 def _flags(folder: str) -> dict[str, str]:

@@ -5,14 +5,15 @@ Shapes:
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf import tokenization, vocab_files
+from bert_tf import vocabularies
 from bert_tf.api import arguments, paths
-from bert_tf.checkpoints import huggingface, model_files, opened, original
+from bert_tf.checkpoints import huggingface, model_files
 from bert_tf.errors import InputError
 from bert_tf.text import graph as text_graph
+from bert_tf.vocabularies import word_pieces
 
 import keras
 import tensorflow as tf
@@ -20,7 +21,7 @@ import tensorflow as tf
 
 @keras.saving.register_keras_serializable("bert_tf")
 class Tokenizer(keras.layers.Layer):
-    """Makes of texts what a BERT reads; the ids are `FullTokenizer`'s.
+    """Makes of texts what a model reads; the ids are those of the scripts.
 
     In a data set, of rows or of batches (which is faster):
 
@@ -34,15 +35,17 @@ class Tokenizer(keras.layers.Layer):
         model = keras.Model(texts, outputs)
 
     Attributes:
-        vocabulary: The word pieces, each at the place of its id.
-        do_lower_case: Whether texts are lower-cased and lose their accents.
+        vocabulary: The pieces, each at the place of its id.
+        files: What they are kept as beside weights.
+        do_lower_case: Whether texts are lower-cased and lose their accents, by
+            a vocabulary that leaves it open.
         max_seq_length: The most pieces in a row.
         pad_to_max: Whether all rows are this long.
     """
 
     def __init__(
         self,
-        vocabulary: str | os.PathLike[str] | Sequence[str],
+        vocabulary: str | os.PathLike[str] | Sequence[str] | Mapping[str, Any],
         do_lower_case: bool | None = None,
         max_seq_length: int = 128,
         pad_to_max: bool = True,
@@ -51,8 +54,9 @@ class Tokenizer(keras.layers.Layer):
         """Reads the vocabulary.
 
         Args:
-            vocabulary: The path of a vocab.txt, of a checkpoint or of a run;
-                or the pieces themselves.
+            vocabulary: The path of a vocab.txt, a vocab.json beside its
+                merges.txt, a *.model or a tokenizer.json; of a checkpoint or of
+                a run; or word pieces themselves.
             do_lower_case: As in training; by default as the checkpoint says,
                 else true.
             max_seq_length: What is longer is cut.
@@ -64,37 +68,33 @@ class Tokenizer(keras.layers.Layer):
             InputError: There is no vocabulary, or it is of other casing.
         """
         super().__init__(**kwargs)
-        pieces, lower, name = find_vocabulary(vocabulary, do_lower_case)
-        if not isinstance(lower, bool):
-            raise InputError(
-                "do_lower_case must be True or False. "
-                f"Received: do_lower_case={lower!r}"
-            )
+        found = find_vocabulary(vocabulary, do_lower_case)
         is_whole = isinstance(max_seq_length, int)
         if not is_whole or isinstance(max_seq_length, bool):
             raise InputError(
                 "max_seq_length must be a whole number. "
                 f"Received: max_seq_length={max_seq_length!r}"
             )
-        vocab_files.check_row_pieces(pieces, name)
-        tokenization.check_casing(pieces, lower, name)
-        self.vocabulary = tuple(pieces)
-        self.do_lower_case = lower
+        self.vocabulary = found.pieces
+        self.files = vocabularies.Files(found.kind, found.files)
+        self.do_lower_case = found.settings.get("do_lower_case", False)
         self.max_seq_length = max_seq_length
         self.pad_to_max = bool(pad_to_max)
         # Texts are no work for XLA.
         self.supports_jit = False
         # Outside of a graph that may be under way: its tables are constants.
         with tf.init_scope():
-            self._tokenizer = text_graph.BertTokenizer(pieces, lower)
+            self._tokenizer = text_graph.of(found)
         self._check_length()
         self.built = True
 
     def _check_length(self) -> None:
+        special = self._tokenizer.vocabulary.special
         if self.max_seq_length < 3:
             raise InputError(
-                "max_seq_length must be at least 3: [CLS], one piece and "
-                f"[SEP]. Received: max_seq_length={self.max_seq_length}"
+                f"max_seq_length must be at least 3: {special.cls.text}, one "
+                f"piece and {special.sep.text}. "
+                f"Received: max_seq_length={self.max_seq_length}"
             )
 
     def __call__(self, text_a, text_b=None, **kwargs):
@@ -140,8 +140,11 @@ class Tokenizer(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` makes the same layer of."""
+        is_plain = self.files.kind == word_pieces.WordPiece.kind
         return super().get_config() | {
-            "vocabulary": list(self.vocabulary),
+            "vocabulary": list(self.vocabulary)
+            if is_plain
+            else self.files.to_config(),
             "do_lower_case": self.do_lower_case,
             "max_seq_length": self.max_seq_length,
             "pad_to_max": self.pad_to_max,
@@ -174,16 +177,35 @@ def _texts(value: Any, name: str) -> tf.Tensor | keras.KerasTensor:
 
 def find_vocabulary(
     given: Any, do_lower_case: bool | None
-) -> tuple[list[str], bool, str]:
-    """Returns the pieces, whether they are lower-cased, and their name."""
+) -> vocabularies.Vocabulary:
+    """Returns a vocabulary that a model can read with; InputError of none."""
+    files, lower, name = _find_files(given, do_lower_case)
+    if not isinstance(lower, bool):
+        raise InputError(
+            "do_lower_case must be True or False. "
+            f"Received: do_lower_case={lower!r}"
+        )
+    vocabulary = vocabularies.read(files, lower, name)
+    vocabulary.check(name)
+    return vocabulary
+
+
+def _find_files(
+    given: Any, do_lower_case: bool | None
+) -> tuple[vocabularies.Files, bool, str]:
+    """Returns the files, whether texts are lower-cased, and a name for both."""
+    lower = True if do_lower_case is None else do_lower_case
     if isinstance(given, list | tuple):
         if not given or not all(isinstance(x, str) for x in given):
             raise InputError(
                 "The vocabulary must be a path, or a list of word pieces. "
                 f"Received: vocabulary={given!r}"[:400]
             )
-        lower = True if do_lower_case is None else do_lower_case
-        return list(given), lower, "The vocabulary"
+        kind = word_pieces.WordPiece
+        plain = kind(tuple(given), do_lower_case=False)
+        return vocabularies.Files(kind.kind, plain.files), lower, _PLAIN
+    if isinstance(given, Mapping) and given.keys() == _CONFIG_KEYS:
+        return vocabularies.Files.from_config(given), lower, _PLAIN
     if not isinstance(given, str | os.PathLike) or not os.fspath(given):
         raise InputError(
             "The vocabulary must be the path of a vocab.txt or of a "
@@ -195,25 +217,29 @@ def find_vocabulary(
     if path.endswith(".txt") or (
         is_file and os.path.basename(path) not in huggingface.FILES
     ):
-        lower = True if do_lower_case is None else do_lower_case
-        return list(tokenization.load_vocab(path)), lower, path
+        return vocabularies.open_files(path), lower, path
     with arguments.in_words_of_python():
-        vocab, said = _of_model(path)
+        files, said = _of_model(path)
     lower = said if do_lower_case is None else do_lower_case
-    return opened.pieces(vocab), lower, f"The vocabulary of {path}"
+    return files, lower, f"The vocabulary of {path}"
 
 
-def _of_model(path: str) -> tuple[str, bool]:
-    """Returns the text of a model's vocab.txt, and its casing."""
+_PLAIN = "The vocabulary"
+# Of `vocabularies.Files.to_config`.
+_CONFIG_KEYS = {"kind", "contents"}
+
+
+def _of_model(path: str) -> tuple[vocabularies.Files, bool]:
+    """Returns a model's vocabulary, and its casing."""
     if paths.is_export(path):
-        texts = paths.export_files(path)
-        return texts[original.VOCAB], paths.description(texts)["do_lower_case"]
+        vocabulary = paths.vocabulary(paths.export_files(path), path)
+        files = vocabularies.Files(vocabulary.kind, vocabulary.files)
+        return files, vocabulary.settings.get("do_lower_case", True)
     found = paths.find(path)
-    kept = os.path.join(found.folder, original.VOCAB)
-    is_kept = bool(found.folder) and tf.io.gfile.exists(kept)
-    vocab = model_files.find_vocab(kept if is_kept else None, found.source)
+    kept = vocabularies.path_in(found.folder) if found.folder else None
+    files = model_files.find_vocab(kept, found.source)
     lower = found.source.do_lower_case
     if "do_lower_case" in found.texts:
         text = found.texts["do_lower_case"]
         lower = arguments.read("do_lower_case", text)
-    return vocab, True if lower is None else lower
+    return files, True if lower is None else lower

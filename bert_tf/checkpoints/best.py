@@ -37,18 +37,18 @@ class Best:
         self,
         output_dir: str,
         metric: str,
-        files: Mapping[str, str],
+        beside: Mapping[str, bytes],
         lowest: bool = False,
         write: bool = True,
     ):
         self.folder = os.path.join(output_dir, FOLDER)
         self.metric = metric
-        self.files = files
+        self.beside = beside
         self.lowest = lowest
         self.write = write
         self.results = _read_results(self.folder)
         if write:
-            tf1_files.remove_leftovers(self.folder, [*files, _RESULTS])
+            tf1_files.remove_leftovers(self.folder, [*beside, _RESULTS])
             if self.results is not None:
                 # Of a kill between this file and the results, or not there.
                 self._tell_tensorflow(int(self.results[tf1_files.GLOBAL_STEP]))
@@ -75,8 +75,8 @@ class Best:
 
     def _keep(self, step: int, model: keras.Model) -> None:
         tf.io.gfile.makedirs(self.folder)
-        for name, text in self.files.items():
-            files.write_text(os.path.join(self.folder, name), text)
+        for name, data in self.beside.items():
+            files.write_bytes(os.path.join(self.folder, name), data)
         tensors = {
             v.path: tf.convert_to_tensor(v.value) for v in model.variables
         }

@@ -251,8 +251,16 @@ def _lost_in_a_preset(
     source: opened.Checkpoint, config: modeling.BertConfig, head: str
 ) -> list[str]:
     notes = [*keras_hub_names.differences(config, head)]
-    if source.vocab is not None and source.do_lower_case:
-        notes.append(keras_hub_names.UNCASED_TEXTS)
+    if source.vocab is not None:
+        notes += keras_hub_names.of_texts(
+            source.vocab.kind, bool(source.do_lower_case)
+        )
+        if source.vocab.kind not in families.of(config).vocabularies:
+            notes.append(
+                "KerasHub has no tokenizer of this vocabulary for this model, "
+                "so there is none in the folder. "
+                f"Received: kind={source.vocab.kind}"
+            )
     if source.labels:
         notes.append(
             "A preset of KerasHub does not keep the names of the "

@@ -7,13 +7,14 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bert_tf import files, modeling, vocab_files
+from bert_tf import files, modeling, vocabularies
 from bert_tf.checkpoints import huggingface_names as table
 from bert_tf.checkpoints import (
     huggingface_tokenizer,
     names,
     opened,
     tf1_files,
+    tokenizer_files,
 )
 from bert_tf.encoders import families, foreign
 from bert_tf.errors import InputError
@@ -29,7 +30,6 @@ _INDEX = "model.safetensors.index.json"
 _TORCH = "pytorch_model.bin"
 FILES = (_WEIGHTS, _INDEX, _TORCH)
 _OTHER_WEIGHTS = ("tf_model.h5", "flax_model.msgpack")
-_PAD = vocab_files.PAD
 
 _Shapes = dict[str, tuple[int, ...]]
 _Reader = Callable[[str], np.ndarray]
@@ -345,21 +345,46 @@ def write(
     with tf.io.gfile.GFile(os.path.join(folder, _WEIGHTS), "wb") as file:
         file.write(data)
     described = table.from_config(config, head, _classes(source, head))
-    kinds = families.of(config).vocabularies
-    vocab = source.vocab if "word_pieces" in kinds else None
-    pieces = opened.pieces(vocab or "")
-    if _PAD in pieces:
-        described["pad_token_id"] = pieces.index(_PAD)
+    vocabulary = _vocabulary(source)
+    if vocabulary is not None:
+        pad = vocabulary.ids.get(vocabulary.special.pad.text)
+        _check_padding(theirs, pad)
+        if pad is not None:
+            described["pad_token_id"] = pad
     files.write_json(os.path.join(folder, CONFIG), described)
-    if vocab is not None:
-        huggingface_tokenizer.write(
+    if vocabulary is not None:
+        is_usual = vocabulary.kind in families.of(config).vocabularies
+        tokenizer_files.write(
             folder,
-            vocab,
-            bool(source.do_lower_case),
+            vocabulary,
             config.max_position_embeddings,
-            theirs.tokenizer,
+            theirs.tokenizer if is_usual else None,
         )
     return {row.ours for row in rows}
+
+
+def _vocabulary(
+    source: opened.Checkpoint,
+) -> vocabularies.Vocabulary | None:
+    if source.vocab is None:
+        return None
+    return vocabularies.read(
+        source.vocab,
+        bool(source.do_lower_case),
+        f"The vocabulary of {source.path}",
+    )
+
+
+def _check_padding(theirs: foreign.HuggingFace, pad: int | None) -> None:
+    """Raises InputError where transformers would count other positions."""
+    needed = theirs.keys.needed.get("pad_token_id")
+    if needed not in (None, pad):
+        raise InputError(
+            "transformers counts the positions of this model by its padding, "
+            f"which must be piece {needed} of the vocabulary: use "
+            "--output_format=tf1, or give the vocabulary of a RoBERTa. "
+            f"Received: pad_token_id={pad}"
+        )
 
 
 def _classes(source: opened.Checkpoint, head: str) -> Sequence[str] | None:

@@ -1,53 +1,52 @@
-"""The tokenizer's files in folders of Hugging Face's transformers."""
+"""What folders of Hugging Face's transformers say of their tokenizer."""
 
 import os
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf import extras, files, tokenization, vocab_files
+from bert_tf import vocabularies
 from bert_tf.checkpoints import opened, tf1_files
 from bert_tf.errors import InputError
+from bert_tf.vocabularies import tokenizer_json
 
 from absl import logging
 
-_VOCAB = "vocab.txt"
 _TOKENIZER = "tokenizer.json"
 _TOKENIZER_CONFIG = "tokenizer_config.json"
 _WORD_PIECE = "WordPiece"
 # Classes that split as ours does, or as tokenizer.json says.
 _SAME_CLASS = re.compile(
-    r"(Bert|DistilBert|Electra|MobileBert)Tokenizer(Fast)?"
+    r"(Bert|DistilBert|Electra|MobileBert|Roberta|Albert)Tokenizer(Fast)?"
     r"|PreTrainedTokenizerFast|TokenizersBackend"
 )
 
 
-def read_vocab(folder: str) -> str | None:
-    """Returns the text of vocab.txt; None if there are no word pieces."""
-    text = opened.read_vocab(os.path.join(folder, _VOCAB))
-    if text is not None:
-        return text
-    model = _read_tokenizer(folder).get("model")
-    if not model:
-        return None
-    kind = _tokenizer_kind(model)
-    if kind != _WORD_PIECE:
+def read_vocab(folder: str) -> vocabularies.Files | None:
+    """Returns the vocabulary of a folder; None if it has none of ours."""
+    found = vocabularies.find(folder)
+    if found is not None or not _read_tokenizer(folder).get("model"):
+        return found
+    path = os.path.join(folder, _TOKENIZER)
+    kind = tokenizer_json.model_type(path)
+    known = {x.tokenizer for x in vocabularies.KINDS.values()}
+    if kind not in known:
         logging.info(
-            "No vocabulary is read from %s: its tokenizer is no WordPiece. "
+            "No vocabulary is read from %s: its tokenizer is none of %s. "
             "Received: type=%s",
-            os.path.join(folder, _TOKENIZER),
+            path,
+            ", ".join(sorted(known - {""})),
             kind,
         )
         return None
-    ids = model.get("vocab", {})
-    if not isinstance(ids, Mapping) or set(ids.values()) != {*range(len(ids))}:
-        raise tf1_files.UnreadableError(
-            f"{os.path.join(folder, _TOKENIZER)}: `vocab` must map the pieces "
-            "to 0, 1, 2 and so on. Copy or download it again, or bring the "
-            f"model's {_VOCAB}. Received: vocab={repr(ids)[:40]}"
-        )
-    lines = sorted(ids, key=lambda piece: ids[piece])
-    return vocab_files.vocab_text(lines) or None
+    try:
+        return vocabularies.open_files(path)
+    except InputError as error:
+        # Other models' byte pairs and sentence pieces have rules of their own.
+        if kind == _WORD_PIECE:
+            raise tf1_files.UnreadableError(str(error)) from error
+        logging.warning("No vocabulary is read from %s: %s", folder, error)
+        return None
 
 
 def _read_tokenizer(folder: str) -> dict[str, Any]:
@@ -60,19 +59,11 @@ def _read_tokenizer_config(folder: str) -> dict[str, Any]:
     )
 
 
-def _tokenizer_kind(model: Mapping[str, Any]) -> str | None:
-    """Returns the type of a tokenizer.json's model; None if none is known."""
-    # The first files do not name it. Nothing else has a limit for words.
-    has_limit = "max_input_chars_per_word" in model
-    return model.get("type", _WORD_PIECE if has_limit else None)
-
-
 def lower_cases(folder: str) -> bool | None:
     """Returns whether the tokenizer lower-cases; None if nothing says so."""
     said = _read_tokenizer_config(folder).get("do_lower_case")
     if said is None:
-        tokenizer = _read_tokenizer(folder)
-        said = (tokenizer.get("normalizer") or {}).get("lowercase")
+        said = tokenizer_json.lower_cases(_read_tokenizer(folder))
     return said
 
 
@@ -102,68 +93,3 @@ def warn_of_others(
             folder,
             ", ".join(others),
         )
-
-
-def write(
-    folder: str,
-    vocab: str,
-    do_lower_case: bool,
-    max_length: int,
-    tokenizer_class: str = "BertTokenizer",
-) -> None:
-    """Writes vocab.txt and what AutoTokenizer looks for.
-
-    It raises InputError if no pieces stand for the ends of a row.
-    """
-    extras.check("tokenizers", "huggingface", "Folders for transformers")
-    # Of use here only, and slow to import.
-    import tokenizers
-    from tokenizers import (
-        decoders,
-        models,
-        normalizers,
-        pre_tokenizers,
-        processors,
-    )
-
-    ids = {piece: i for i, piece in enumerate(opened.pieces(vocab))}
-    cls, sep = vocab_files.CLS, vocab_files.SEP
-    missing = [t for t in (cls, sep) if t not in ids]
-    if missing:
-        raise InputError(
-            "A vocabulary must have the pieces [CLS] and [SEP], which every "
-            "row begins and ends with; give another by --vocab_file. "
-            f"Received: a vocabulary without {', '.join(missing)}"
-        )
-    files.write_text(os.path.join(folder, _VOCAB), vocab)
-    tokenizer = tokenizers.Tokenizer(
-        models.WordPiece(
-            ids,
-            unk_token=tokenization.UNKNOWN,
-            max_input_chars_per_word=tokenization.MAX_CHARS_PER_WORD,
-        )
-    )
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=do_lower_case)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece()
-    special = [t for t in tokenization.SPECIAL_TOKENS if t in ids]
-    tokenizer.add_special_tokens(special)
-    tokenizer.post_processor = processors.BertProcessing(
-        (sep, ids[sep]), (cls, ids[cls])
-    )
-    files.write_text(
-        os.path.join(folder, _TOKENIZER), tokenizer.to_str(pretty=True)
-    )
-    tokens = {f"{t[1:-1].lower()}_token": t for t in special}
-    files.write_json(os.path.join(folder, "special_tokens_map.json"), tokens)
-    files.write_json(
-        os.path.join(folder, _TOKENIZER_CONFIG),
-        {
-            **tokens,
-            "do_lower_case": do_lower_case,
-            "model_max_length": max_length,
-            "strip_accents": None,
-            "tokenize_chinese_chars": True,
-            "tokenizer_class": tokenizer_class,
-        },
-    )

@@ -4,11 +4,12 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from bert_tf import extras, modeling
+from bert_tf import extras, modeling, vocabularies
 from bert_tf.checkpoints import keras_hub_names as table
 from bert_tf.checkpoints import names, opened, tf1_files
 from bert_tf.encoders import families, family, foreign
 from bert_tf.errors import InputError
+from bert_tf.vocabularies import byte_pairs, sentence_pieces
 
 import keras
 import numpy as np
@@ -19,7 +20,8 @@ WEIGHTS = "model.weights.h5"
 _TASK = "task.json"
 _TASK_WEIGHTS = "task.weights.h5"
 _TOKENIZER = "tokenizer.json"
-_VOCAB = os.path.join("assets", "tokenizer", "vocabulary.txt")
+_ASSETS = os.path.join("assets", "tokenizer")
+_VOCABULARIES = ("vocabulary.txt", "vocabulary.json", "vocabulary.spm")
 _SCHEME = "kaggle://"
 
 
@@ -95,9 +97,16 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         shapes=shapes,
         read=read,
         config=config,
-        vocab=opened.read_vocab(os.path.join(folder, _VOCAB)),
+        vocab=_read_vocab(folder),
         do_lower_case=tokenizer.get("lowercase"),
     )
+
+
+def _read_vocab(folder: str) -> vocabularies.Files | None:
+    """Returns the vocabulary of a preset; None if it has none of ours."""
+    paths = (os.path.join(folder, _ASSETS, name) for name in _VOCABULARIES)
+    path = next(filter(tf.io.gfile.exists, paths), None)
+    return vocabularies.open_files(path) if path else None
 
 
 def _load(folder: str, theirs: foreign.KerasHub, head: str) -> keras.Model:
@@ -174,11 +183,13 @@ def write(
     rows = table.table(config, head)
     backbone = of("Backbone")(**table.from_config(config))
     tokenizer = None
-    if source.vocab is not None and "word_pieces" in encoder.vocabularies:
-        lower = bool(source.do_lower_case)
-        tokenizer = of("Tokenizer")(
-            opened.pieces(source.vocab), lowercase=lower, strip_accents=lower
+    if source.vocab is not None and source.vocab.kind in encoder.vocabularies:
+        vocabulary = vocabularies.read(
+            source.vocab,
+            bool(source.do_lower_case),
+            f"The vocabulary of {source.path}",
         )
+        tokenizer = _tokenizer(of("Tokenizer"), vocabulary)
     length = config.max_position_embeddings
     if head == "classification":
         model = of("TextClassifier")(
@@ -200,6 +211,17 @@ def write(
     if model is backbone and tokenizer is not None:
         tokenizer.save_to_preset(folder)
     return written
+
+
+def _tokenizer(kind: Any, vocabulary: vocabularies.Vocabulary) -> Any:
+    """Makes the tokenizer of a class of KerasHub."""
+    if isinstance(vocabulary, byte_pairs.BytePairs):
+        merges = [" ".join(pair) for pair in vocabulary.merges]
+        return kind(dict(vocabulary.ids), merges)
+    if isinstance(vocabulary, sentence_pieces.SentencePieces):
+        return kind(vocabulary.model)
+    lower = vocabulary.settings["do_lower_case"]
+    return kind(list(vocabulary.pieces), lowercase=lower, strip_accents=lower)
 
 
 def _assign(

@@ -11,9 +11,10 @@ from bert_tf import modeling
 from bert_tf.checkpoints import names
 from bert_tf.encoders import families, family, foreign
 from bert_tf.errors import InputError
+from bert_tf.vocabularies import sentence_pieces, word_pieces
 
 # Of KerasHub 0.32, whose tokenizer lower-cases by Unicode's NFKC_Casefold.
-UNCASED_TEXTS = (
+_UNCASED_TEXTS = (
     "KerasHub's own tokenizer makes other pieces of some texts than BERT's: "
     "where it lower-cases it turns ß into ss, ς into σ, and characters such as "
     "², ½ and ﬁ into 2, 1⁄2 and fi, and leaves Korean syllables whole. It does "
@@ -21,6 +22,20 @@ UNCASED_TEXTS = (
     "characters of no width; words of more than 100 bytes are [UNK]. Other "
     "ASCII text is split alike."
 )
+_SENTENCE_PIECES = (
+    "KerasHub's own tokenizer of sentence pieces does nothing to a text before "
+    "it is split: give it text that is in lower case, without accents, and "
+    "normalized by NFKD, as the model has read. A number before a comma may "
+    "get other pieces."
+)
+
+
+def of_texts(kind: str, do_lower_case: bool) -> list[str]:
+    """Says how KerasHub splits texts otherwise, by the vocabulary's kind."""
+    if kind == sentence_pieces.SentencePieces.kind:
+        return [_SENTENCE_PIECES]
+    is_plain = kind == word_pieces.WordPiece.kind
+    return [_UNCASED_TEXTS] if is_plain and do_lower_case else []
 
 
 def of(encoder: family.Family) -> foreign.KerasHub:

@@ -4,12 +4,10 @@ What is given must agree with what the checkpoint brings.
 """
 
 import dataclasses
-import hashlib
-import re
 from typing import Any, Protocol
 
-from bert_tf import modeling, vocab_files
-from bert_tf.checkpoints import opened, original
+from bert_tf import modeling, vocabularies
+from bert_tf.checkpoints import original
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 
@@ -22,7 +20,6 @@ _FREE = {
     "initializer_range",
 }
 _OWN_VOCAB = "Leave out --vocab_file to use the checkpoint's own."
-_UNUSED = re.compile(r"\[unused\d+\]")
 
 
 class Source(Protocol):
@@ -37,8 +34,8 @@ class Source(Protocol):
         """Its model's."""
 
     @property
-    def vocab(self) -> str | None:
-        """The text of its vocab.txt."""
+    def vocab(self) -> vocabularies.Files | None:
+        """Its vocabulary."""
 
 
 def find_config(path: str | None, source: Source | None) -> modeling.BertConfig:
@@ -86,8 +83,8 @@ def _beside(source: Source | None) -> str:
     return f" Received: {source.path}, which has none." if source else ""
 
 
-def find_vocab(path: str | None, source: Source | None) -> str:
-    """Returns the text of a vocabulary, or of the source's.
+def find_vocab(path: str | None, source: Source | None) -> vocabularies.Files:
+    """Returns the vocabulary at a path, or the source's.
 
     Words of the user's own may stand in the checkpoint's unused places. It
     raises InputError if there is neither, if they have other pieces, or if the
@@ -101,10 +98,10 @@ def find_vocab(path: str | None, source: Source | None) -> str:
                 f"checkpoint that has it beside it.{_beside(source)}"
             )
         # Here its owner can be named.
-        vocab_files.parse_vocab(brought, f"The vocabulary of {source.path}")
+        _check(brought, f"The vocabulary of {source.path}")
         return brought
-    given = vocab_files.read_vocab(path)
-    vocab_files.parse_vocab(given, path)
+    given = vocabularies.open_files(path)
+    _check(given, path)
     if source is not None and brought is not None:
         _check_same(given, path, brought, source.path)
     return given
@@ -112,8 +109,8 @@ def find_vocab(path: str | None, source: Source | None) -> str:
 
 def find_records_vocab(
     path: str | None, source: Source | None, made_with: str | None
-) -> str | None:
-    """Returns the text of the vocabulary that records were made with.
+) -> vocabularies.Files | None:
+    """Returns the vocabulary that records were made with.
 
     That is what is at `path`, or what a checkpoint brings if its SHA-256 is
     `made_with`, or that of the run that goes on; None if nothing tells. It
@@ -121,21 +118,21 @@ def find_records_vocab(
     the records, or the one at `path` not that of the checkpoint.
     """
     if path is not None:
-        text = find_vocab(path, source)
-        if made_with not in (None, _sha256(text)):
+        given = find_vocab(path, source)
+        if made_with not in (None, given.sha256):
             raise InputError(
                 f"The records were not made with the vocabulary {path}: their "
                 "manifest has another vocab_sha256. Give the one that "
                 "create_pretraining_data.py was given."
             )
-        return text
+        return given
     brought = source.vocab if source else None
     if source is None or brought is None:
         return None
     is_own = isinstance(source, original.Files)
     if made_with is None:
         return brought if is_own else None
-    if made_with != _sha256(brought):
+    if made_with != brought.sha256:
         if is_own:
             raise InputError(
                 "The records were made with another vocabulary than those of "
@@ -153,23 +150,18 @@ def find_records_vocab(
     return brought
 
 
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def _check(vocab: vocabularies.Files, name: str) -> None:
+    # Casing is nothing here: it changes no pieces.
+    vocabularies.read(vocab, False, name)
 
 
-def _check_same(given: str, path: str, brought: str, owner: str) -> None:
-    ours, theirs = opened.pieces(given), opened.pieces(brought)
-    if len(ours) != len(theirs):
+def _check_same(
+    given: vocabularies.Files,
+    path: str,
+    brought: vocabularies.Files,
+    owner: str,
+) -> None:
+    if found := vocabularies.difference(given, brought):
         raise InputError(
-            f"{path} is not the vocabulary of {owner}: it has {len(ours)} "
-            f"pieces, and the checkpoint's has {len(theirs)}. {_OWN_VOCAB}"
+            f"{path} is not the vocabulary of {owner}: {found}. {_OWN_VOCAB}"
         )
-    for i, (own, their) in enumerate(zip(ours, theirs, strict=True)):
-        # No text reaches an empty line, or the first of two that are the same:
-        # `parse_vocab` says to rename them.
-        is_unused = _UNUSED.fullmatch(their) or not their
-        if own != their and not is_unused and their not in theirs[i + 1 :]:
-            raise InputError(
-                f"{path} is not the vocabulary of {owner}: line {i + 1} is "
-                f"{own!r}, and the checkpoint's is {their!r}. {_OWN_VOCAB}"
-            )

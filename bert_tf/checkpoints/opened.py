@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bert_tf import modeling, vocab_files
+from bert_tf import modeling, vocabularies
 from bert_tf.checkpoints import tf1_files
 from bert_tf.errors import InputError
 from bert_tf.storage import input_files
@@ -35,19 +35,26 @@ class Checkpoint:
     shapes: Mapping[str, tuple[int, ...]]
     read: Callable[[Sequence[str]], dict[str, np.ndarray]]
     config: modeling.BertConfig | None = None
-    vocab: str | None = None
+    vocab: vocabularies.Files | None = None
     do_lower_case: bool | None = None
     labels: tuple[str, ...] | None = None
     state: tuple[str, ...] = ()
     left_over: tuple[str, ...] = ()
 
 
-def read_text(path: str) -> str | None:
-    """Returns the text of a file; None if there is none."""
+def read_bytes(path: str) -> bytes | None:
+    """Returns the content of a file; None if there is none."""
     if not tf.io.gfile.exists(path) or tf.io.gfile.isdir(path):
         return None
     with tf.io.gfile.GFile(path, "rb") as file:
-        data = file.read()
+        return file.read()
+
+
+def read_text(path: str) -> str | None:
+    """Returns the text of a file; None if there is none."""
+    data = read_bytes(path)
+    if data is None:
+        return None
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -56,12 +63,6 @@ def read_text(path: str) -> str | None:
             "or copy it again"
         )
         raise InputError(f"{path} is not UTF-8 text: {problem}.") from error
-
-
-def read_vocab(path: str) -> str | None:
-    """Returns the text of a vocabulary, normalized; None if there is none."""
-    text = read_text(path)
-    return None if text is None else vocab_files.normalize_vocab(text, path)
 
 
 # What JSON calls our types.
@@ -102,12 +103,7 @@ def read_json(folder: str, name: str, **kinds: type) -> dict[str, Any]:
     return values
 
 
-def pieces(vocab: str) -> list[str]:
-    """Returns the pieces of the text of a vocab.txt, by id."""
-    return lines(vocab)
-
-
 def lines(text: str) -> list[str]:
     """Returns the lines of a file of names; none of an empty one."""
-    # Not splitlines: the released Chinese vocabulary has U+2028 as a piece.
+    # Not splitlines: a name may have a character that ends lines elsewhere.
     return text.removesuffix("\n").split("\n") if text else []

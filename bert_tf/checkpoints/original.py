@@ -7,9 +7,9 @@ a bert_config.json beside the checkpoint may say otherwise.
 import dataclasses
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from bert_tf import files, modeling
+from bert_tf import files, modeling, vocabularies
 from bert_tf.checkpoints import names, opened, tf1_files
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
@@ -21,7 +21,8 @@ PREFIX = "bert_model.ckpt"
 CONFIG = "bert_config.json"
 # Read as well, beside the released checkpoints of another encoder.
 _CONFIGS = (CONFIG, "albert_config.json")
-VOCAB = "vocab.txt"
+# As they name its vocabulary, which is kept under a name of its kind.
+_RELEASED_PIECES = "30k-clean.model"
 LABELS = "labels.txt"
 
 # What TensorFlow 2 keeps in a file that tf.train.Checkpoint wrote.
@@ -71,7 +72,7 @@ class Files:
 
     path: str
     config: modeling.BertConfig | None
-    vocab: str | None
+    vocab: vocabularies.Files | None
     labels: tuple[str, ...] | None
 
 
@@ -85,9 +86,18 @@ def read_files(folder: str) -> Files:
     return Files(
         path=folder,
         config=config,
-        vocab=opened.read_vocab(os.path.join(folder, VOCAB)),
+        vocab=find_vocab(folder),
         labels=read_labels(os.path.join(folder, LABELS)),
     )
+
+
+def find_vocab(folder: str) -> vocabularies.Files | None:
+    """Reads the vocabulary of a folder; None if it holds none."""
+    found = vocabularies.find(folder)
+    path = os.path.join(folder, _RELEASED_PIECES)
+    if found is None and tf.io.gfile.exists(path):
+        found = vocabularies.open_files(path)
+    return found
 
 
 _RESTORE = (
@@ -104,7 +114,7 @@ def read_labels(path: str, way_out: str = _RESTORE) -> tuple[str, ...] | None:
     text = opened.read_text(path)
     if text is None:
         return None
-    labels = tuple(opened.pieces(text))
+    labels = tuple(opened.lines(text))
     problem = input_files.explain(text[:64].encode())
     if not problem and not all(label.strip() for label in labels):
         problem = "a line is empty"
@@ -116,6 +126,24 @@ def read_labels(path: str, way_out: str = _RESTORE) -> tuple[str, ...] | None:
             f"{path} must name the classes, one a line: {problem}. {way_out}"
         )
     return labels
+
+
+def vocab_names() -> list[str]:
+    """Returns the names of files of vocabularies of all kinds."""
+    return [x for kind in vocabularies.KINDS.values() for x in kind.files]
+
+
+def contents(
+    config: modeling.BertConfig,
+    vocab: vocabularies.Files | None,
+    labels: Sequence[str] | None,
+) -> dict[str, bytes]:
+    """Returns what lies beside weights: name -> content."""
+    found = {CONFIG: config.to_json().encode()}
+    found |= vocab.contents if vocab else {}
+    if labels:
+        found[LABELS] = "".join(f"{label}\n" for label in labels).encode()
+    return found
 
 
 def open_checkpoint(prefix: str) -> opened.Checkpoint:
@@ -147,7 +175,7 @@ def open_checkpoint(prefix: str) -> opened.Checkpoint:
 def write(
     folder: str, source: opened.Checkpoint, config: modeling.BertConfig
 ) -> set[str]:
-    """Writes bert_model.ckpt, bert_config.json, vocab.txt and labels.txt.
+    """Writes bert_model.ckpt, bert_config.json, vocabulary and labels.txt.
 
     The folder is empty. All the source's names are written, and returned.
     """
@@ -172,7 +200,7 @@ def write_prefix(
     the source's names are written, and returned.
     """
     folder = os.path.dirname(prefix) or "."
-    own = [f"{os.path.basename(prefix)}.index", CONFIG, VOCAB, LABELS]
+    own = [f"{os.path.basename(prefix)}.index", CONFIG, *vocab_names(), LABELS]
     paths = [os.path.join(folder, name) for name in own]
     there = [path for path in paths if tf.io.gfile.exists(path)]
     if there and not overwrite:
@@ -188,8 +216,10 @@ def write_prefix(
         )
     tf.io.gfile.makedirs(folder)
     # Of another model, that this one has not.
-    for path, text in ((paths[2], source.vocab), (paths[3], source.labels)):
-        if path in there and not text:
+    kept = {LABELS} if source.labels else set()
+    kept |= source.vocab.contents.keys() if source.vocab else set()
+    for name, path in zip(own[2:], paths[2:], strict=True):
+        if path in there and name not in kept:
             tf.io.gfile.remove(path)
     try:
         return _write(prefix, source, config)
@@ -204,13 +234,8 @@ def _write(
     prefix: str, source: opened.Checkpoint, config: modeling.BertConfig
 ) -> set[str]:
     tensors = source.read([*source.shapes, *source.state])
-    texts = {CONFIG: config.to_json()}
-    if source.vocab is not None:
-        texts[VOCAB] = source.vocab
-    if source.labels:
-        texts[LABELS] = "".join(f"{label}\n" for label in source.labels)
-    for name, text in texts.items():
-        files.write_text(os.path.join(os.path.dirname(prefix), name), text)
+    for name, data in contents(config, source.vocab, source.labels).items():
+        files.write_bytes(os.path.join(os.path.dirname(prefix), name), data)
     # It comes last: with it the folder holds a model.
     tf1_files.write(prefix, tensors)
     return set(source.shapes)

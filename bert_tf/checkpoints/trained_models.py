@@ -17,7 +17,6 @@ from bert_tf.checkpoints import (
     tf1_files,
 )
 from bert_tf.errors import InputError
-from bert_tf.vocabularies import word_pieces
 
 import keras
 import tensorflow as tf
@@ -170,10 +169,10 @@ def restore(model: keras.Model, source: opened.Checkpoint, head: str) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class ModelFiles:
-    """What belongs to a model's weights; `vocab` is the text of a vocab.txt."""
+    """What belongs to a model's weights."""
 
     config: modeling.BertConfig
-    vocab: str
+    vocab: vocabularies.Files
     do_lower_case: bool
 
     @classmethod
@@ -203,24 +202,18 @@ class ModelFiles:
     @functools.cached_property
     def vocabulary(self) -> vocabularies.Vocabulary:
         """What splits texts."""
-        return word_pieces.WordPiece.parse(
+        return vocabularies.read(
             self.vocab, self.do_lower_case, "The vocabulary"
         )
 
-    def texts(self, labels: Sequence[str] | None) -> dict[str, str]:
+    def contents(self, labels: Sequence[str] | None) -> dict[str, bytes]:
         """Returns the files by name, with labels.txt if there are labels."""
-        texts = {
-            original.CONFIG: self.config.to_json(),
-            original.VOCAB: self.vocab,
-        }
-        if labels:
-            texts[original.LABELS] = "".join(f"{label}\n" for label in labels)
-        return texts
+        return original.contents(self.config, self.vocab, labels)
 
     def write(self, folder: str, labels: Sequence[str] | None) -> None:
         """Writes the files, and labels.txt if there are labels."""
-        for name, text in self.texts(labels).items():
-            files.write_text(os.path.join(folder, name), text)
+        for name, data in self.contents(labels).items():
+            files.write_bytes(os.path.join(folder, name), data)
         of_before = os.path.join(folder, original.LABELS)
         if not labels and tf.io.gfile.exists(of_before):
             tf.io.gfile.remove(of_before)

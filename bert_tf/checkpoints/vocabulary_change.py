@@ -8,9 +8,10 @@ pieces of the new vocabulary, D hidden size.
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from bert_tf import tokenization, vocab_files
+from bert_tf import tokenization, vocabularies
 from bert_tf.checkpoints import names, opened
 from bert_tf.errors import InputError
+from bert_tf.vocabularies import word_pieces
 
 import numpy as np
 
@@ -25,12 +26,13 @@ class Counts:
 
 
 def change_vocab(
-    source: opened.Checkpoint, vocab: str
+    source: opened.Checkpoint, vocab: vocabularies.Files
 ) -> tuple[opened.Checkpoint, Counts]:
     """Returns the checkpoint for another vocabulary, without training state.
 
-    The text of the new one may have any length. It raises InputError if the
-    source's config or vocabulary is not known.
+    The new one may have any length. It raises InputError if the source's
+    config or vocabulary is not known, or either is not of word pieces: rows of
+    new pieces are made of those that spell them.
     """
     if source.vocab is None or source.config is None:
         raise InputError(
@@ -38,10 +40,8 @@ def change_vocab(
             "give it another vocabulary: give --vocab_file and "
             "--bert_config_file."
         )
-    old = vocab_files.parse_vocab(
-        source.vocab, f"The vocabulary of {source.path}"
-    )
-    new = list(vocab_files.parse_vocab(vocab, "The new vocabulary"))
+    old = _word_pieces(source.vocab, f"The vocabulary of {source.path}").ids
+    new = _word_pieces(vocab, "The new vocabulary").pieces
     rows = [[old[p]] if p in old else _split(p, old) for p in new]
     is_new = [piece not in old for piece in new]
     unknown = sum(row == [old[tokenization.UNKNOWN]] for row in rows) - (
@@ -69,6 +69,18 @@ def change_vocab(
         state=(),
     )
     return changed, Counts(len(new) - sum(is_new), sum(is_new), unknown)
+
+
+def _word_pieces(
+    vocab: vocabularies.Files, name: str
+) -> vocabularies.Vocabulary:
+    vocabulary = vocabularies.read(vocab, False, name)
+    if not isinstance(vocabulary, word_pieces.WordPiece):
+        raise InputError(
+            f"{name}: a model can be given another vocabulary where both are "
+            f"of word pieces. Received: kind={vocabulary.kind}"
+        )
+    return vocabulary
 
 
 def _means(table: np.ndarray, rows: Sequence[Sequence[int]]) -> np.ndarray:

@@ -238,7 +238,8 @@ class HuggingFace:
         heads: By the names of our heads: those that transformers has.
         tied: Names of second copies -> those of the tensors.
         keys: Of config.json.
-        tokenizer: The class of its tokenizers of word pieces.
+        tokenizer: The class of its tokenizers; "" for that of any
+            tokenizer.json.
         stacked: Name of a tensor of theirs -> our variables that are its rows,
             in this order. All but the last have as many as the config says.
     """

@@ -111,8 +111,8 @@ def save(
     with phases.lasting(f"Writing the model for {runtime.name}"):
         data = runtime.convert(found, weights == "int8")
         with files.new_folder(path, overwrite, len(data)) as new:
-            for name, text in export.files.items():
-                files.write_text(os.path.join(new, name), text)
+            for name, content in export.files.items():
+                files.write_bytes(os.path.join(new, name), content)
             files.write_json(os.path.join(new, DESCRIPTION), description)
             files.write_bytes(os.path.join(new, runtime.file), data)
 
@@ -135,8 +135,8 @@ def with_weights(
             "Received: weights=int8, format=saved_model"
         )
     description = json.loads(made.files[DESCRIPTION]) | {"weights": "int8"}
-    text = json.dumps(description, indent=2) + "\n"
-    return dataclasses.replace(made, files={**made.files, DESCRIPTION: text})
+    content = saved_model.described(description)
+    return dataclasses.replace(made, files={**made.files, DESCRIPTION: content})
 
 
 def _described(specs: Mapping[str, tf.TensorSpec]) -> dict[str, Any]:

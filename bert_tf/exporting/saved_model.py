@@ -42,7 +42,7 @@ class Export:
     Attributes:
         module: Tokenizer, weights and functions.
         signatures: Of them `serving_default` is the one of raw text.
-        files: Name -> text. export.json names the head, and says what the
+        files: Name -> content. export.json names the head, and says what the
             model was trained with.
         in_int8: Returns the same with int8 weights, where that is known.
         methods: Signature -> what TensorFlow Serving answers by it, where that
@@ -51,7 +51,7 @@ class Export:
 
     module: tf.Module
     signatures: Signatures
-    files: Mapping[str, str]
+    files: Mapping[str, bytes]
     methods: Mapping[str, str] = dataclasses.field(default_factory=dict)
     in_int8: "Callable[[], Export] | None" = None
 
@@ -203,7 +203,7 @@ def classifier(
     return Export(
         module,
         _signatures(module, takes_pairs, vocabulary, labels),
-        asset_texts(config, vocabulary, labels, description),
+        contents(config, vocabulary, labels, description),
         {"serve_examples": serving_examples.method(labels)},
     )
 
@@ -294,21 +294,26 @@ def check_fits(
     config.check_vocab_size(len(vocabulary.pieces), "The vocabulary")
 
 
-def asset_texts(
+def contents(
     config: modeling.BertConfig,
     vocabulary: vocabularies.Vocabulary,
     labels: Sequence[str] | None,
     description: Mapping[str, Any],
-) -> dict[str, str]:
-    """Returns name -> text of the files that go into the SavedModel."""
-    texts = {
-        **{name: data.decode() for name, data in vocabulary.files.items()},
-        "bert_config.json": config.to_json(),
-        "export.json": json.dumps(description, indent=2) + "\n",
+) -> dict[str, bytes]:
+    """Returns name -> content of the files that go into the SavedModel."""
+    found = {
+        **vocabulary.files,
+        "bert_config.json": config.to_json().encode(),
+        "export.json": described(description),
     }
     if labels is not None:
-        texts["labels.txt"] = "".join(f"{label}\n" for label in labels)
-    return texts
+        found["labels.txt"] = "".join(f"{x}\n" for x in labels).encode()
+    return found
+
+
+def described(description: Mapping[str, Any]) -> bytes:
+    """Returns the content of an export.json."""
+    return (json.dumps(description, indent=2) + "\n").encode()
 
 
 def save(path: str, export: Export, overwrite: bool = False) -> None:
@@ -325,13 +330,13 @@ def save(path: str, export: Export, overwrite: bool = False) -> None:
 def write(folder: str, export: Export) -> None:
     """Writes a SavedModel into an empty local folder, as it comes."""
     with (
-        tempfile.TemporaryDirectory() as texts,
+        tempfile.TemporaryDirectory() as place,
         phases.lasting("Writing the SavedModel"),
     ):
         assets = []
-        for name, text in export.files.items():
-            asset = pathlib.Path(texts, name)
-            asset.write_text(text, encoding="utf-8")
+        for name, data in export.files.items():
+            asset = pathlib.Path(place, name)
+            asset.write_bytes(data)
             assets.append(tf.saved_model.Asset(str(asset)))
         export.module.files = assets
         tf.saved_model.save(export.module, folder, export.signatures)

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from bert_tf import optimization
+from bert_tf import optimization, vocabularies
 from bert_tf.checkpoints import (
     best,
     names,
@@ -20,6 +20,7 @@ from bert_tf.checkpoints import (
 from bert_tf.errors import InputError
 from bert_tf.exporting import runtimes, saved_model
 from bert_tf.serving import elsewhere, heads, makers
+from bert_tf.vocabularies import word_pieces
 
 import tensorflow as tf
 from absl import logging
@@ -155,7 +156,7 @@ def of_export(made: saved_model.Export) -> Model:
         return made.signatures["serving_default"](**columns)
 
     description = json.loads(made.files["export.json"])
-    labels = opened.lines(made.files.get(original.LABELS, ""))
+    labels = opened.lines(made.files.get(original.LABELS, b"").decode())
     return _model(description, labels, serve, frozenset(parameters))
 
 
@@ -232,8 +233,9 @@ def _elsewhere(path: str) -> saved_model.Export:
             runtimes.open_folder(path, description),
             trained_models.ModelFiles.load(
                 os.path.join(path, original.CONFIG),
-                os.path.join(path, original.VOCAB),
-                description["do_lower_case"],
+                vocabularies.path_in(path)
+                or os.path.join(path, word_pieces.FILE),
+                description.get("do_lower_case", False),
             ),
             original.read_labels(
                 os.path.join(path, original.LABELS), "Export the model again."

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bert_tf import vocab_files
+from bert_tf import vocab_files, vocabularies
 from bert_tf.checkpoints import (
     opened,
     original,
@@ -87,6 +87,10 @@ class Said:
         path = os.path.join(self.folder, name)
         return path if self.folder and tf.io.gfile.exists(path) else None
 
+    def vocab(self) -> str | None:
+        """Returns the vocabulary that the run left; None if there is none."""
+        return vocabularies.path_in(self.folder) if self.folder else None
+
 
 def make(
     source: opened.Checkpoint,
@@ -106,7 +110,7 @@ def make(
     vocab_files.validate_case_matches_checkpoint(lower, said.path)
     files = trained_models.ModelFiles.load(
         said.user("bert_config_file") or said.file(original.CONFIG),
-        said.user("vocab_file") or said.file(original.VOCAB),
+        said.user("vocab_file") or said.vocab(),
         lower,
         source,
     )

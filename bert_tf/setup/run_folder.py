@@ -88,7 +88,7 @@ _BEFORE_STEPS = (
     _FLAGS,
     "*.tf_record",
     original.CONFIG,
-    original.VOCAB,
+    *original.vocab_names(),
     original.LABELS,
 )
 

@@ -156,7 +156,7 @@ def train(
         examples=data.count,
         evaluation=evaluation,
         eval_steps=plan.steps_per_epoch(data.count),
-        texts=run.files.texts(run.labels),
+        beside=run.files.contents(run.labels),
         tracing=run.without_padding,
     ).train()
 

@@ -91,7 +91,7 @@ class Session:
         paths: Of the records, to be named where one of them is damaged.
         examples: How many there are, where the log is to say it.
         predictions: The loss whose weights are predictions, for the meter.
-        texts: What lies beside the best weights: name -> text.
+        beside: What lies beside the best weights: name -> content.
         tracing: A context in which training is traced.
     """
 
@@ -112,7 +112,7 @@ class Session:
     predictions: str | None = None
     evaluation: Evaluation | None = None
     eval_steps: int = 1
-    texts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    beside: Mapping[str, bytes] = dataclasses.field(default_factory=dict)
     tracing: Callable[[], contextlib.AbstractContextManager[None]] = (
         contextlib.nullcontext
     )
@@ -303,7 +303,7 @@ class Session:
         return best.Best(
             self.folder,
             self.evaluation.metric,
-            self.texts,
+            self.beside,
             self.evaluation.lowest,
             distribution.is_chief(self.strategy),
         )

@@ -8,10 +8,17 @@ A kind is a file here with a `Vocabulary`, and a row each of `KINDS` and of
 of itself, above all the template of a row.
 """
 
+import os
 import pathlib
+from collections.abc import Mapping
 
 from bert_tf.errors import InputError
-from bert_tf.vocabularies import byte_pairs, sentence_pieces, word_pieces
+from bert_tf.vocabularies import (
+    byte_pairs,
+    sentence_pieces,
+    tokenizer_json,
+    word_pieces,
+)
 from bert_tf.vocabularies.kinds import Files, Kind
 from bert_tf.vocabularies.vocabulary import (
     BulkTokenizer,
@@ -34,8 +41,12 @@ __all__ = [
     "Template",
     "Tokenizer",
     "Vocabulary",
+    "among",
+    "difference",
+    "find",
     "open",
     "open_files",
+    "path_in",
     "read",
 ]
 
@@ -46,18 +57,24 @@ KINDS: dict[str, Kind] = {
         endings=(".txt",),
         open=word_pieces.open_file,
         read=word_pieces.WordPiece.of_contents,
+        tokenizer="WordPiece",
+        difference=word_pieces.difference,
     ),
     byte_pairs.BytePairs.kind: Kind(
         files=byte_pairs.FILES,
         endings=(".json",),
         open=byte_pairs.open_files,
         read=byte_pairs.BytePairs.of_contents,
+        tokenizer="BPE",
+        difference=byte_pairs.difference,
     ),
     sentence_pieces.SentencePieces.kind: Kind(
         files=(sentence_pieces.FILE,),
-        endings=(".model",),
+        endings=(".model", ".spm"),
         open=sentence_pieces.open_file,
         read=sentence_pieces.SentencePieces.parse,
+        tokenizer="Unigram",
+        difference=sentence_pieces.difference,
     ),
 }
 
@@ -75,16 +92,63 @@ def open(
 
 
 def open_files(path: epath.PathLike, say: bool = True) -> Files:
-    """Reads the files of a vocabulary; arguments are those of `open`."""
-    # Files of other names are of word pieces as well: the original reads a
-    # vocabulary of any name.
-    name, place = word_pieces.WordPiece.kind, pathlib.PurePath(path)
-    for other, kind in KINDS.items():
+    """Reads the files of a vocabulary; arguments are those of `open`.
+
+    Of several files in one folder any may be named, or a tokenizer.json.
+    """
+    kind = _kind(path)
+    return Files(kind, KINDS[kind].open(path, say))
+
+
+def _kind(path: epath.PathLike) -> str:
+    """Returns the kind that a file is of: by its name, or by what is in it."""
+    place = pathlib.PurePath(path)
+    if place.suffix == ".json":
+        model = tokenizer_json.model_type(path)
+        for name, kind in KINDS.items():
+            if model and kind.tokenizer == model:
+                return name
+    for name, kind in KINDS.items():
         is_part = len(kind.files) > 1 and place.name in kind.files
         if is_part or (place.suffix and place.suffix in kind.endings):
-            name = other
-            break
-    return Files(name, KINDS[name].open(path, say))
+            return name
+    # Files of other names are of word pieces as well: the original reads a
+    # vocabulary of any name.
+    return word_pieces.WordPiece.kind
+
+
+def find(folder: epath.PathLike, say: bool = True) -> Files | None:
+    """Reads the vocabulary that a folder holds; None if it holds none.
+
+    Raises InputError if one of several files is missing. `say` as in `open`.
+    """
+    found = path_in(folder)
+    return None if found is None else open_files(found, say)
+
+
+def path_in(folder: epath.PathLike) -> str | None:
+    """Returns the first file of the vocabulary that a folder holds, if any."""
+    for kind in KINDS.values():
+        for path in (epath.Path(folder) / file for file in kind.files):
+            if path.exists() and not path.is_dir():
+                return os.fspath(path)
+    return None
+
+
+def difference(given: Files, brought: Files) -> str:
+    """Says how a vocabulary is not a checkpoint's, for users; "" if it is."""
+    if given.kind != brought.kind:
+        kinds = [x.kind.replace("_", " ") for x in (given, brought)]
+        return f"it is of {kinds[0]}, and the checkpoint's of {kinds[1]}"
+    return KINDS[given.kind].difference(given.contents, brought.contents)
+
+
+def among(contents: Mapping[str, bytes]) -> Files | None:
+    """Picks the vocabulary out of files, name -> content; None of none."""
+    for name, kind in KINDS.items():
+        if all(file in contents for file in kind.files):
+            return Files(name, {file: contents[file] for file in kind.files})
+    return None
 
 
 def read(files: Files, do_lower_case: bool, name: str) -> Vocabulary:

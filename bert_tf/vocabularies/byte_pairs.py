@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 from bert_tf import extras, tokenization
 from bert_tf.errors import InputError
-from bert_tf.vocabularies import bulk, byte_pair_files, vocabulary
+from bert_tf.vocabularies import bulk, byte_pair_files, kinds, vocabulary
 
 import numpy as np
 from etils import epath
@@ -182,6 +182,20 @@ def open_files(path: epath.PathLike, say: bool) -> dict[str, bytes]:
     """Reads the two files; nothing is changed in them."""
     del say
     return byte_pair_files.read(path)
+
+
+def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
+    """Says how pieces or merges are not a checkpoint's; "" if they are.
+
+    Files may write the same pieces in other words.
+    """
+    ours, theirs = (
+        byte_pair_files.parse(contents, "The vocabulary")
+        for contents in (given, brought)
+    )
+    found = kinds.of_pieces(ours[0], theirs[0])
+    is_other = ours[1] != theirs[1]
+    return found or ("its merges are other ones" if is_other else "")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,6 +24,7 @@ from bert_tf import tokenization
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
     bulk,
+    kinds,
     sentence_models,
     tokenizer_json,
     unigram_json,
@@ -231,6 +232,20 @@ def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
     if found is not None:
         return {FILE: unigram_json.read(found, str(path))}
     return {FILE: sentence_models.read(path)}
+
+
+def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
+    """Says how pieces are not a checkpoint's; "" if they are.
+
+    What a tokenizer.json says of a model has fewer rules than the model.
+    """
+    ours, theirs = (
+        [(x.piece, x.score) for x in sentence_models.parse(data, FILE).pieces]
+        for contents in (given, brought)
+        for data in contents.values()
+    )
+    names = kinds.of_pieces([x for x, _ in ours], [x for x, _ in theirs])
+    return names or ("its pieces have other scores" if ours != theirs else "")
 
 
 @dataclasses.dataclass(frozen=True)

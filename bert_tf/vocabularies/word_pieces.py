@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import re
 from collections.abc import Mapping
 from typing import ClassVar, Self
 
@@ -13,6 +14,8 @@ import numpy as np
 from etils import epath
 
 FILE = "vocab.txt"
+
+_UNUSED = re.compile(r"\[unused\d+\]")
 
 
 def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
@@ -26,6 +29,32 @@ def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
         pieces = sorted(ids, key=lambda piece: ids[piece])
         return {FILE: vocab_files.vocab_text(pieces).encode()}
     return {FILE: vocab_files.read_vocab(path, say).encode()}
+
+
+def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
+    """Says how pieces are not a checkpoint's; "" if they are.
+
+    Words of the user's own may stand in its unused places. Its lines may be
+    ones that `WordPiece.parse` refuses.
+    """
+    ours, theirs = (_lines(contents[FILE]) for contents in (given, brought))
+    if len(ours) != len(theirs):
+        return (
+            f"it has {len(ours)} pieces, and the checkpoint's has {len(theirs)}"
+        )
+    for i, (own, their) in enumerate(zip(ours, theirs, strict=True)):
+        # No text reaches an empty line, or the first of two that are the same:
+        # `parse_vocab` says to rename them.
+        is_unused = _UNUSED.fullmatch(their) or not their
+        if own != their and not is_unused and their not in theirs[i + 1 :]:
+            return f"line {i + 1} is {own!r}, and the checkpoint's is {their!r}"
+    return ""
+
+
+def _lines(data: bytes) -> list[str]:
+    text = data.decode().removesuffix("\n")
+    # Not splitlines: the released Chinese vocabulary has U+2028 as a piece.
+    return text.split("\n") if text else []
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Keras models from checkpoints of every format."""
 
-from bert_tf import heads, modeling
+from bert_tf import heads, modeling, vocabularies
 from bert_tf.api import models
 from bert_tf.checkpoints import best, original, tf1_files
 from bert_tf.errors import InputError
@@ -148,7 +148,7 @@ class TestRun:
             tiny.close(model(inputs), expected)
             known = model.bert.reading
             assert known.flags["max_seq_length"] == "12"
-            assert known.vocab == (run / "vocab.txt").read_text()
+            assert known.vocab == vocabularies.find(run)
         newest = models.BertClassifier.from_checkpoint(run / "model.ckpt-7")
         assert np.abs(newest(inputs) - expected).max() > 1e-3
 

@@ -6,6 +6,7 @@ import sys
 
 from bert_tf.api import models, text_reading
 from bert_tf.errors import InputError
+from tests import interop_samples as samples
 from tests import reference
 from tests.api import keras_models as tiny
 
@@ -88,7 +89,10 @@ class TestFiles:
         bert = model if kind == "Bert" else model.bert
         bert.encoder.layers[0].trainable = False
         bert.reading = text_reading.Reading(
-            "a/bert_model.ckpt", "a\nb\n", True, {"scheme": "BIO"}
+            "a/bert_model.ckpt",
+            samples.vocab_files(["a", "b"]),
+            True,
+            {"scheme": "BIO"},
         )
         config = model.get_config()
         # Of what JSON has: a `.keras` file keeps it as such.

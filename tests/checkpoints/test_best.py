@@ -6,6 +6,7 @@ import json
 
 from bert_tf import files, heads, modeling
 from bert_tf.checkpoints import best, formats, tf1_files, trained_models
+from tests import interop_samples as samples
 
 import numpy as np
 import pytest
@@ -20,8 +21,8 @@ _CONFIG = modeling.BertConfig(
     max_position_embeddings=8,
 )
 _FILES = {
-    "bert_config.json": _CONFIG.to_json(),
-    "vocab.txt": "".join(f"{piece}\n" for piece in "abcdefghijk"),
+    "bert_config.json": _CONFIG.to_json().encode(),
+    **samples.vocab_files("abcdefghijk").contents,
 }
 
 
@@ -93,7 +94,7 @@ def test_the_folder_is_a_whole_model(tmp_path, model):
     kept.offer(1, {"f1": 0.1}, model)
     source = formats.open_checkpoint(str(tmp_path / "best"))
     assert source.config == _CONFIG
-    assert source.vocab == _FILES["vocab.txt"]
+    assert source.vocab == samples.vocab_files("abcdefghijk")
     assert source.shapes == {v.path: tuple(v.shape) for v in model.variables}
 
 

@@ -95,7 +95,7 @@ class TestRoundTrip:
     def test_chinese_vocabulary_stays_as_it_is(self, tmp_path, shared_data):
         # One of its pieces is U+2028, which is a line end to some.
         path = shared_data / "vocab" / "bert_chinese.txt"
-        pieces = opened.pieces(path.read_text(encoding="utf-8"))
+        pieces = opened.lines(path.read_text(encoding="utf-8"))
         config = dataclasses.replace(_CONFIG, vocab_size=len(pieces))
         model = samples.random_model("masked_lm", config)
         tf1 = samples.write_tf1(tmp_path / "tf1", model, vocab=pieces)
@@ -103,7 +103,7 @@ class TestRoundTrip:
         (tmp_path / "hf" / "vocab.txt").unlink()  # tokenizer.json has it, too
         convert(tmp_path / "hf", "tf1", tmp_path / "again")
         text = (tmp_path / "again" / "vocab.txt").read_text(encoding="utf-8")
-        assert opened.pieces(text) == pieces
+        assert opened.lines(text) == pieces
 
 
 class TestTf1:

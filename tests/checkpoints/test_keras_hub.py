@@ -4,7 +4,7 @@ import dataclasses
 import json
 import pathlib
 
-from bert_tf import modeling, tokenization, vocab_files
+from bert_tf import modeling, tokenization
 from bert_tf.checkpoints import formats, keras_hub_names, names
 from tests import interop_samples as samples
 
@@ -14,7 +14,7 @@ import keras_hub
 import numpy as np
 import pytest
 
-_UNCASED = (keras_hub_names.UNCASED_TEXTS,)
+_UNCASED = (*keras_hub_names.of_texts("word_pieces", True),)
 
 
 def backbone(sizes=samples.SMALL):
@@ -112,7 +112,7 @@ class TestReading:
         source = formats.open_checkpoint(preset(theirs, tmp_path))
         assert source.do_lower_case is True
         assert source.vocab is not None
-        assert list(vocab_files.parse_vocab(source.vocab, "")) == samples.VOCAB
+        assert source.vocab == samples.vocab_files(samples.VOCAB)
 
     def test_a_preset_by_name(self, tmp_path, monkeypatch):
         # As if downloaded before: kagglehub asks no server for a version

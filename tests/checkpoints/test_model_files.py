@@ -23,8 +23,8 @@ def _text(pieces):
     return "".join(f"{piece}\n" for piece in pieces)
 
 
-def _sha256(text):
-    return hashlib.sha256(text.encode()).hexdigest()
+def _sha256(vocab):
+    return hashlib.sha256(vocab.contents["vocab.txt"]).hexdigest()
 
 
 def test_brought_by_the_checkpoint(tf1):
@@ -72,13 +72,14 @@ def test_vocabulary(tmp_path, tf1):
     brought = [*samples.VOCAB[:-1], "[unused0]"]
     source = dataclasses.replace(
         formats.open_checkpoint(tf1),
-        vocab="".join(f"{x}\n" for x in brought),
+        vocab=samples.vocab_files(brought),
     )
     path = tmp_path / "vocab.txt"
     # A word of the user's own in an unused place.
-    given = "".join(f"{x}\n" for x in [*brought[:-1], "mine"])
-    path.write_text(given)
-    assert model_files.find_vocab(str(path), source) == given
+    given = [*brought[:-1], "mine"]
+    path.write_text(_text(given))
+    found = model_files.find_vocab(str(path), source)
+    assert found == samples.vocab_files(given)
     for pieces, message in (
         ([*brought[:-2], "mine", "w"], "line 39 is 'mine', and .* 'w23'"),
         (brought[:-1], "it has 39 pieces, and the checkpoint's has 40"),
@@ -99,7 +100,7 @@ def test_vocabulary_beside_a_checkpoint_from_windows(
     caplog.set_level("INFO", "absl")
     for _ in range(2):
         source = formats.open_checkpoint(str(folder))
-        assert source.vocab == _text(samples.VOCAB)
+        assert source.vocab == samples.vocab_files(samples.VOCAB)
     (said,) = (x for x in caplog.messages if "is read with" in x)
     assert said == f"{path} is read with the line ends made LF."
 
@@ -111,25 +112,27 @@ def test_what_is_wrong_with_a_vocabulary_names_it(tmp_path, tf1):
     path.write_text(_text(pieces))
     with pytest.raises(ValueError, match=f"^{path}, line 40: .* on line 7\\."):
         model_files.find_vocab(str(path), None)
-    source = dataclasses.replace(source, vocab=_text(pieces))
+    source = dataclasses.replace(source, vocab=samples.vocab_files(pieces))
     name = f"The vocabulary of {source.path}"
     with pytest.raises(ValueError, match=f"^{name}, line 40: .* on line 7"):
         model_files.find_vocab(None, source)
     # What the message says to do, in a copy of it.
-    given = _text([*pieces[:6], "[unused-7]", *pieces[7:]])
-    path.write_text(given)
-    assert model_files.find_vocab(str(path), source) == given
+    given = [*pieces[:6], "[unused-7]", *pieces[7:]]
+    path.write_text(_text(given))
+    found = model_files.find_vocab(str(path), source)
+    assert found == samples.vocab_files(given)
 
 
 def test_vocabulary_of_records(tmp_path, tf1, caplog):
     find = model_files.find_records_vocab
-    brought = _text([*samples.VOCAB[:-1], "[unused0]"])
+    brought = samples.vocab_files([*samples.VOCAB[:-1], "[unused0]"])
     source = dataclasses.replace(formats.open_checkpoint(tf1), vocab=brought)
     assert find(None, source, _sha256(brought)) == brought
     # An extended one has to be given, to be compared.
     path = tmp_path / "vocab.txt"
-    path.write_text(_text([*samples.VOCAB[:-1], "mine"]))
-    given = path.read_text()
+    extended = [*samples.VOCAB[:-1], "mine"]
+    path.write_text(_text(extended))
+    given = samples.vocab_files(extended)
     assert not caplog.records
     assert find(None, source, _sha256(given)) is None
     assert "made with another vocabulary than that of" in caplog.text
@@ -137,12 +140,15 @@ def test_vocabulary_of_records(tmp_path, tf1, caplog):
     assert find(str(path), None, None) == given
     with pytest.raises(ValueError, match=r"not made with the vocabulary"):
         find(str(path), source, _sha256(brought))
-    path.write_text(_text(["mine", *samples.VOCAB[1:]]))
+    others = ["mine", *samples.VOCAB[1:]]
+    path.write_text(_text(others))
     with pytest.raises(ValueError, match="line 1 is 'mine'"):
-        find(str(path), source, _sha256(path.read_text()))
+        find(str(path), source, _sha256(samples.vocab_files(others)))
     # As create_pretraining_data.py read it.
     windows = tmp_path / "windows.txt"
-    windows.write_bytes(b"\xef\xbb\xbf" + given.replace("\n", "\r\n").encode())
+    windows.write_bytes(
+        b"\xef\xbb\xbf" + _text(extended).replace("\n", "\r\n").encode()
+    )
     assert find(str(windows), source, _sha256(given)) == given
     # Records of the original have no manifest.
     assert find(None, source, None) is None

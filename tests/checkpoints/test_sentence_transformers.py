@@ -4,7 +4,7 @@ import dataclasses
 import json
 import logging
 
-from bert_tf import modeling
+from bert_tf import modeling, vocabularies
 from bert_tf.checkpoints import (
     formats,
     restoring,
@@ -15,7 +15,6 @@ from bert_tf.tasks.features import extraction
 from bert_tf.tasks.features import layers as feature_layers
 from bert_tf.tasks.features import lines as feature_lines
 from bert_tf.tasks.features import saved_model as features_model
-from bert_tf.vocabularies import word_pieces
 from tests import interop_samples as samples
 
 import numpy as np
@@ -53,7 +52,7 @@ def _vectors(folder, texts):
     """Our vectors of texts, as extract_features.py and its SavedModel make."""
     found = sentence_transformers.choose(str(folder), {}, _DEFAULT)
     source, model = _model(folder)
-    vocabulary = word_pieces.WordPiece.parse(
+    vocabulary = vocabularies.read(
         source.vocab, source.do_lower_case, str(folder)
     )
     length, choice = found.max_seq_length, feature_layers.Choice(found.features)

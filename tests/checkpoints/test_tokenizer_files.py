@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable
 
 from bert_tf import vocabularies
-from bert_tf.checkpoints import huggingface_tokenizer, tokenizer_files
+from bert_tf.checkpoints import tokenizer_files
 from bert_tf.errors import InputError
 from bert_tf.text import learning, learning_byte_pairs
 from bert_tf.vocabularies import byte_pairs, sentence_pieces, word_pieces
@@ -238,22 +238,70 @@ def test_greek_in_word_pieces():
 # ---- Files -------------------------------------------------------------------
 
 
+def _of_bert(do_lower_case):
+    """What earlier versions wrote of word pieces, part by part."""
+    vocabulary = _word_pieces(do_lower_case)
+    names = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    ids = vocabulary.ids
+    flags = {"single_word": False, "lstrip": False, "rstrip": False}
+    flags |= {"normalized": False, "special": True}
+    tokens = {f"{name[1:-1].lower()}_token": name for name in names}
+    return {
+        "tokenizer.json": {
+            "version": "1.0",
+            "truncation": None,
+            "padding": None,
+            "added_tokens": [
+                {"id": ids[name], "content": name, **flags}
+                for name in sorted(names, key=lambda name: ids[name])
+            ],
+            "normalizer": {
+                "type": "BertNormalizer",
+                "clean_text": True,
+                "handle_chinese_chars": True,
+                "strip_accents": None,
+                "lowercase": do_lower_case,
+            },
+            "pre_tokenizer": {"type": "BertPreTokenizer"},
+            "post_processor": {
+                "type": "BertProcessing",
+                "sep": ["[SEP]", ids["[SEP]"]],
+                "cls": ["[CLS]", ids["[CLS]"]],
+            },
+            "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+            "model": {
+                "type": "WordPiece",
+                "unk_token": "[UNK]",
+                "continuing_subword_prefix": "##",
+                "max_input_chars_per_word": 200,
+                "vocab": dict(ids),
+            },
+        },
+        "special_tokens_map.json": tokens,
+        "tokenizer_config.json": {
+            **tokens,
+            "do_lower_case": do_lower_case,
+            "model_max_length": 20,
+            "strip_accents": None,
+            "tokenize_chinese_chars": True,
+            "tokenizer_class": "DistilBertTokenizer",
+        },
+    }
+
+
 @pytest.mark.parametrize("do_lower_case", [True, False])
 def test_word_pieces_are_written_as_before(tmp_path, do_lower_case):
     vocabulary = _word_pieces(do_lower_case)
-    before, now = tmp_path / "before", tmp_path / "now"
-    before.mkdir()
-    now.mkdir()
-    text = vocabulary.files["vocab.txt"].decode()
     name = "DistilBertTokenizer"
-    huggingface_tokenizer.write(str(before), text, do_lower_case, 20, name)
-    tokenizer_files.write(str(now), vocabulary, 20, name)
-    contents = [
-        {path.name: path.read_bytes() for path in folder.iterdir()}
-        for folder in (before, now)
-    ]
-    assert contents[0] == contents[1]
-    assert len(contents[0]) == 4
+    assert tokenizer_files.write(str(tmp_path), vocabulary, 20, name)
+    # Keys in their order.
+    expected = {
+        file: json.dumps(values, indent=2, ensure_ascii=False)
+        for file, values in _of_bert(do_lower_case).items()
+    }
+    found = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
+    assert found.pop("vocab.txt").encode() == vocabulary.files["vocab.txt"]
+    assert {file: text.rstrip() for file, text in found.items()} == expected
 
 
 _OPEN = {

@@ -2,6 +2,7 @@ import dataclasses
 
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import formats, opened, tf1_files, trained_models
+from tests import interop_samples as samples
 
 import pytest
 
@@ -62,7 +63,7 @@ def test_labels(tmp_path):
     folder = str(tmp_path)
     assert trained_models.read_labels(folder) is None
     trained_models.check_labels(folder, ("a", "b"))
-    files = trained_models.ModelFiles(_CONFIG, "x\n", True)
+    files = trained_models.ModelFiles(_CONFIG, samples.vocab_files(["x"]), True)
     files.write(folder, ("a b", "c"))
     assert (tmp_path / "vocab.txt").read_text() == "x\n"
     config = str(tmp_path / "bert_config.json")
@@ -114,7 +115,9 @@ def test_a_head_of_other_classes(trained, classes, labels, fits, caplog):
 
 
 def test_one_label_or_several():
-    files = trained_models.ModelFiles(_CONFIG, "", True).of_problem(True)
+    files = trained_models.ModelFiles(
+        _CONFIG, samples.vocab_files([]), True
+    ).of_problem(True)
     source = dataclasses.replace(_source(("a", "b"), 2), config=files.config)
     with pytest.raises(ValueError, match="--label_separator"):
         trained_models.check_classes(source, ("a", "b"))

@@ -23,18 +23,17 @@ def _source(tmp_path_factory):
     folder = tmp_path_factory.mktemp("source")
     samples.write_tf1(folder, samples.random_model("pretraining", _CONFIG))
     return dataclasses.replace(
-        formats.open_checkpoint(str(folder)), vocab=_text(samples.VOCAB)
+        formats.open_checkpoint(str(folder)),
+        vocab=samples.vocab_files(samples.VOCAB),
     )
-
-
-def _text(pieces):
-    return "".join(f"{piece}\n" for piece in pieces)
 
 
 def test_new_pieces_are_means_of_what_they_were_split_into(source):
     # In the place of one, and behind the last.
     new = [*samples.VOCAB[:-1], "cats", "asss", "☃", "##ss", "##so"]
-    changed, counts = vocabulary_change.change_vocab(source, _text(new))
+    changed, counts = vocabulary_change.change_vocab(
+        source, samples.vocab_files(new)
+    )
     # "w24" is gone; neither "☃" nor "##o" can be spelt.
     assert counts == vocabulary_change.Counts(kept=39, new=5, unknown=2)
     assert changed.config == dataclasses.replace(_CONFIG, vocab_size=len(new))
@@ -63,11 +62,13 @@ def test_new_pieces_are_means_of_what_they_were_split_into(source):
 def test_text_of_old_pieces_is_read_as_before(source, tmp_path):
     order = np.random.default_rng(0).permutation(len(samples.VOCAB))
     new = [*(samples.VOCAB[i] for i in order), "more"]
-    changed, _ = vocabulary_change.change_vocab(source, _text(new))
+    changed, _ = vocabulary_change.change_vocab(
+        source, samples.vocab_files(new)
+    )
     formats.write(str(tmp_path / "new"), "tf1", changed)
     opened = formats.open_checkpoint(str(tmp_path / "new"))
     config = dataclasses.replace(_CONFIG, vocab_size=len(new))
-    assert (opened.vocab, opened.config) == (_text(new), config)
+    assert (opened.vocab, opened.config) == (samples.vocab_files(new), config)
     assert opened.shapes == names.shapes(config, "pretraining")
     words = ["[CLS]", "the", "cat", "sat", "on", "a", "mat", ".", "[SEP]"]
     outputs = []
@@ -87,4 +88,6 @@ def test_text_of_old_pieces_is_read_as_before(source, tmp_path):
 def test_a_source_without_a_vocabulary_is_refused(source):
     unknown = dataclasses.replace(source, vocab=None)
     with pytest.raises(ValueError, match="give --vocab_file"):
-        vocabulary_change.change_vocab(unknown, _text(samples.VOCAB))
+        vocabulary_change.change_vocab(
+            unknown, samples.vocab_files(samples.VOCAB)
+        )

@@ -2,7 +2,7 @@
 
 import pathlib
 
-from bert_tf import modeling
+from bert_tf import modeling, vocabularies
 from bert_tf.checkpoints import formats, names, tf1_files
 from tests import interop_samples as samples
 from tests import scripts
@@ -66,7 +66,7 @@ def test_to_each_format_and_back(tmp_path, fine_tuned):
     )
     samples.assert_equal(str(fine_tuned), str(tmp_path / "again"))
     again = formats.open_checkpoint(f"{tmp_path}/again")
-    assert again.vocab == (fine_tuned / "vocab.txt").read_text()
+    assert again.vocab == vocabularies.find(fine_tuned)
     labels = formats.open_checkpoint(f"{tmp_path}/hf").labels
     assert labels == ("no", "yes", "so")
 
@@ -103,7 +103,7 @@ def test_files_of_a_bare_checkpoint(tmp_path, fine_tuned):
     assert source.shapes == names.shapes(_CONFIG, "encoder")
     # As the vocabulary looks.
     assert source.do_lower_case is True
-    assert source.vocab == (fine_tuned / "vocab.txt").read_text()
+    assert source.vocab == vocabularies.find(fine_tuned)
 
 
 def test_a_prefix_is_what_the_original_names(tmp_path, fine_tuned):

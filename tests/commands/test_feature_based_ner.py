@@ -3,13 +3,25 @@
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import restoring, tf1_files, trained_models
 from bert_tf.vocabularies import word_pieces
+from tests import interop_samples as samples
 from tests import reference, scripts
 
 import numpy as np
 import pytest
 
 _SCRIPT = "examples/feature_based_ner"
-_VOCAB = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nann\n##a\nin\nrome\nsat\n"
+_VOCAB = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "ann",
+    "##a",
+    "in",
+    "rome",
+    "sat",
+]
 _CONFIG = modeling.BertConfig(
     vocab_size=10,
     hidden_size=12,
@@ -28,7 +40,8 @@ def folder(tmp_path):
     tf1_files.write(
         str(tmp_path / "bert_model.ckpt"), {v.path: v.value for v in variables}
     )
-    trained_models.ModelFiles(_CONFIG, _VOCAB, True).write(str(tmp_path), None)
+    vocab = samples.vocab_files(_VOCAB)
+    trained_models.ModelFiles(_CONFIG, vocab, True).write(str(tmp_path), None)
     (tmp_path / "words.conll").write_text(
         "Anna\tB-person\nsat\tO\nin\tO\nRome\tB-place\n\n"
         "Ann\tB-person\nsat\tO\n\n" * 4
@@ -77,7 +90,7 @@ def test_a_vector_is_that_of_the_words_first_piece(folder):
         2,
         16,
     )
-    pieces = _VOCAB.split()
+    pieces = _VOCAB
     reader = example["feature_lines"].Reader(
         word_pieces.WordPiece(tuple(pieces), True), 6, by_word=True
     )

@@ -16,6 +16,7 @@ from bert_tf.tasks.features import lines as feature_lines
 from bert_tf.tasks.squad import answers as squad_answers
 from bert_tf.training import progress
 from bert_tf.vocabularies import word_pieces
+from tests import interop_samples as samples
 from tests import small_disks
 
 import numpy as np
@@ -113,7 +114,7 @@ def _checkpoint():
             v.path: v.numpy() for v in model.variables if v.path in names
         },
         config=_CONFIG,
-        vocab="".join(f"{piece}\n" for piece in _VOCAB),
+        vocab=samples.vocab_files(_VOCAB),
         do_lower_case=True,
         labels=("x", "y", "z"),
     )
@@ -139,7 +140,7 @@ def _answers(folder):
 
 
 def _best(folder):
-    kept = best.Best(folder, "f1", {"vocab.txt": "a\n"})
+    kept = best.Best(folder, "f1", {"vocab.txt": b"a\n"})
     kept.offer(1, {"f1": 1.0}, _model())
 
 

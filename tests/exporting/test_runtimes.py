@@ -247,7 +247,7 @@ def test_scripts_write_and_ask(export_format, tmp_path):
     files = sorted(os.listdir(tmp_path / "1"))
     model = runtimes.RUNTIMES[export_format].file
     assert files == sorted(
-        [original.CONFIG, original.VOCAB, "export.json", "labels.txt", model]
+        [original.CONFIG, "vocab.txt", "export.json", "labels.txt", model]
     )
 
 

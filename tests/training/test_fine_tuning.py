@@ -3,6 +3,7 @@ from bert_tf.checkpoints import tf1_files, trained_models
 from bert_tf.records import record_file, tfrecord
 from bert_tf.records import types as record_types
 from bert_tf.training import fine_tuning, loop
+from tests import interop_samples as samples
 
 import numpy as np
 import pytest
@@ -71,7 +72,7 @@ def test_logits_and_labels_without_the_filling(tmp_path, two_replicas):
     rng = np.random.default_rng(0)
     ids = rng.integers(0, 11, (7, 8))
     data = _write(str(tmp_path / "x.tf_record"), ids, range(7))
-    files = trained_models.ModelFiles(_CONFIG, "", True)
+    files = trained_models.ModelFiles(_CONFIG, samples.vocab_files([]), True)
     found = []
     for strategy in (
         tf.distribute.get_strategy(),
@@ -134,7 +135,11 @@ def _tag(folder, epochs):
     model.bert.pooler.dense.bias.assign(rng.normal(size=4))
     run = fine_tuning.Run(
         *(str(folder), tf.distribute.get_strategy(), model),
-        *(trained_models.ModelFiles(_CONFIG, "", True), None, {"train": data}),
+        *(
+            trained_models.ModelFiles(_CONFIG, samples.vocab_files([]), True),
+            None,
+            {"train": data},
+        ),
     )
     before = {v.path: v.numpy() for v in model.variables}
 

@@ -197,5 +197,5 @@ def around(
             "serve_pairs": module.serve_pairs,
             "serve_ids": module.serve_ids,
         },
-        saved_model.asset_texts(config, vocabulary, None, description),
+        saved_model.contents(config, vocabulary, None, description),
     )

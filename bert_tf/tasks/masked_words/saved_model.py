@@ -272,5 +272,5 @@ def around(
             "serve_text": module.serve_text,
             "serve_ids": module.serve_ids,
         },
-        saved_model.asset_texts(config, vocabulary, None, description),
+        saved_model.contents(config, vocabulary, None, description),
     )

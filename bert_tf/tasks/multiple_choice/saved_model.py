@@ -119,5 +119,5 @@ def chooser(
     return saved_model.Export(
         module,
         {"serving_default": module.serve, "serve_ids": module.serve_ids},
-        saved_model.asset_texts(config, vocabulary, None, description),
+        saved_model.contents(config, vocabulary, None, description),
     )

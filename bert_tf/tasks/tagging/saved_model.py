@@ -289,5 +289,5 @@ def tagger(
             "serve_words": module.serve_words,
             "serve_ids": module.serve_ids,
         },
-        saved_model.asset_texts(config, vocabulary, labels, description),
+        saved_model.contents(config, vocabulary, labels, description),
     )

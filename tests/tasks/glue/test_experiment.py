@@ -19,6 +19,7 @@ from bert_tf.storage import run_lock
 from bert_tf.tasks.glue import data as glue_data
 from bert_tf.tasks.glue import experiment as glue_experiment
 from bert_tf.tasks.glue import runs as glue_runs
+from tests import interop_samples as samples
 
 import numpy as np
 import pytest
@@ -32,7 +33,9 @@ _CONFIG = modeling.BertConfig(
     intermediate_size=8,
     max_position_embeddings=8,
 )
-_VOCAB = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n"
+_VOCAB = samples.vocab_files(
+    ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
+)
 
 # What run_classifier.py leaves, as far as it is looked at. The score is a
 # function of seed and rate; runs whose seed is in the file "fails" fail.
