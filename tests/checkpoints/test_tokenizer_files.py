@@ -238,6 +238,72 @@ def test_greek_in_word_pieces():
 # ---- Files -------------------------------------------------------------------
 
 
+def _of_bert(do_lower_case):
+    """What earlier versions wrote of word pieces, part by part."""
+    vocabulary = _word_pieces(do_lower_case)
+    names = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    ids = vocabulary.ids
+    flags = {"single_word": False, "lstrip": False, "rstrip": False}
+    flags |= {"normalized": False, "special": True}
+    tokens = {f"{name[1:-1].lower()}_token": name for name in names}
+    return {
+        "tokenizer.json": {
+            "version": "1.0",
+            "truncation": None,
+            "padding": None,
+            "added_tokens": [
+                {"id": ids[name], "content": name, **flags}
+                for name in sorted(names, key=lambda name: ids[name])
+            ],
+            "normalizer": {
+                "type": "BertNormalizer",
+                "clean_text": True,
+                "handle_chinese_chars": True,
+                "strip_accents": None,
+                "lowercase": do_lower_case,
+            },
+            "pre_tokenizer": {"type": "BertPreTokenizer"},
+            "post_processor": {
+                "type": "BertProcessing",
+                "sep": ["[SEP]", ids["[SEP]"]],
+                "cls": ["[CLS]", ids["[CLS]"]],
+            },
+            "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+            "model": {
+                "type": "WordPiece",
+                "unk_token": "[UNK]",
+                "continuing_subword_prefix": "##",
+                "max_input_chars_per_word": 200,
+                "vocab": dict(ids),
+            },
+        },
+        "special_tokens_map.json": tokens,
+        "tokenizer_config.json": {
+            **tokens,
+            "do_lower_case": do_lower_case,
+            "model_max_length": 20,
+            "strip_accents": None,
+            "tokenize_chinese_chars": True,
+            "tokenizer_class": "DistilBertTokenizer",
+        },
+    }
+
+
+@pytest.mark.parametrize("do_lower_case", [True, False])
+def test_word_pieces_are_written_as_before(tmp_path, do_lower_case):
+    vocabulary = _word_pieces(do_lower_case)
+    name = "DistilBertTokenizer"
+    assert tokenizer_files.write(str(tmp_path), vocabulary, 20, name)
+    # Keys in their order.
+    expected = {
+        file: json.dumps(values, indent=2, ensure_ascii=False)
+        for file, values in _of_bert(do_lower_case).items()
+    }
+    found = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
+    assert found.pop("vocab.txt").encode() == vocabulary.files["vocab.txt"]
+    assert {file: text.rstrip() for file, text in found.items()} == expected
+
+
 _OPEN = {
     "word_pieces": word_pieces.open_file,
     "byte_pairs": byte_pairs.open_files,
