@@ -60,6 +60,9 @@ def _model(
     ).double()
     # Their head for sentences drops out, the original's does not.
     model.eval()
+    # Their table keeps the row of padding as it is; but [PAD] may stand, as any
+    # piece, in the place of a masked word.
+    model.albert.embeddings.word_embeddings.padding_idx = None
     tensors = tf.train.load_checkpoint(prefix)
     left = set(tensors.get_variable_to_shape_map())
     with torch.no_grad():

@@ -114,49 +114,47 @@ def test_each_weight_has_its_moments_once(tmp_path, optimizer, groups, inner):
     }
     found = stored(tmp_path, optimizer, groups, inner)
     assert len(found) == 3 * len(weights) + len(EXTRA)
-    assert dict(found) == weights | slots | dict.fromkeys(EXTRA, [])
+    assert dict(found) == weights | slots | {name: [] for name in EXTRA}
 
 
 # ---- Going on ---------------------------------------------------------------
 
-# Layers, with dropout, that share weights.
+# With dropout; two layers are one.
 _CONFIG = {
     "embedding_size": 4,
-    "num_hidden_layers": 4,
-    "num_hidden_groups": 2,
-    "inner_group_num": 2,
+    "num_hidden_layers": 2,
+    "num_hidden_groups": 1,
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
-def test_kill_9_changes_nothing(tmp_path, optimizer):
+def test_kill_9_changes_nothing(tmp_path):
     setting = runs.Setting.make(tmp_path, **_CONFIG)
     flags = (
-        f"--optimizer={optimizer}",
-        "--num_train_steps=100",
-        "--save_checkpoints_steps=10",
+        "--optimizer=lamb",
+        "--num_train_steps=40",
+        "--save_checkpoints_steps=5",
     )
     whole, output = tmp_path / "whole", tmp_path / "out"
     run = setting.run(whole, *flags)
     assert run.wait() == 0, run.stderr
     run = setting.start(output, *flags, log="killed")
-    runs.wait_for((output / "model.ckpt-30.index").exists, run)
+    runs.wait_for((output / "model.ckpt-10.index").exists, run)
     run.kill(signal.SIGKILL)
     assert run.wait() == -signal.SIGKILL
-    assert not (output / "model.ckpt-100.index").exists()
+    assert not (output / "model.ckpt-40.index").exists()
     run = setting.run(output, *flags)
     assert run.wait() == 0, run.stderr
     assert "Going on from step" in run.stderr
-    runs.assert_same_checkpoint(output, whole, 100)
+    runs.assert_same_checkpoint(output, whole, 40)
     assert runs.metrics(output) == runs.metrics(whole)
     # The moments, too, are those of the whole run, byte for byte.
-    data = "model.ckpt-100.data-00000-of-00001"
+    data = "model.ckpt-40.data-00000-of-00001"
     assert (output / data).read_bytes() == (whole / data).read_bytes()
-    slot = "bert/encoder/transformer/group_1/inner_group_1/LayerNorm/beta/"
+    slot = "bert/encoder/transformer/group_0/inner_group_0/LayerNorm/beta/"
     moments = {
         name: value
-        for name, value in runs.tensors(output, 100).items()
+        for name, value in runs.tensors(output, 40).items()
         if name.startswith(slot)
     }
     assert len(moments) == 2
