@@ -163,7 +163,16 @@ def train(
     Returns:
         What each step reports, and the weights after the last.
     """
-    model = _model(config, prefix)
+    # Tensors are tiny: threads would but wait for one another.
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return _train(_model(config, prefix), batches, optimizer, rates)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _train(model, batches, optimizer, rates):
     updates = _Optimizer(model, UPDATES[optimizer])
     reports = []
     for batch, rate in zip(batches, rates, strict=True):
