@@ -125,7 +125,7 @@ UPDATES: dict[str, _Update] = {"lamb": _lamb, "adamw": _adamw}
 class _Optimizer:
     """Clips all gradients to a joint norm of 1, keeps m and v, updates."""
 
-    def __init__(self, model: torch.nn.Module, update: _Update):
+    def __init__(self, model, update):
         # A weight that layers share is there once, with the sum of gradients.
         self._parameters = {
             _original_name(name): p for name, p in model.named_parameters()
@@ -136,7 +136,7 @@ class _Optimizer:
         self._steps = 0
 
     @torch.no_grad()
-    def step(self, rate: float) -> float:
+    def step(self, rate):
         """Updates the parameters; returns the norm of the gradients."""
         self._steps += 1
         gradients = {n: p.grad for n, p in self._parameters.items()}

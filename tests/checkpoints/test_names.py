@@ -260,7 +260,7 @@ class TestCheckOfSharedLayers:
     def _check(self, **changes):
         sizes = samples.SMALL | {"embedding_size": 16}
         counts = {"num_hidden_groups": 2, "inner_group_num": 2}
-        written = albert.AlbertConfig(**sizes, **counts)
+        written = albert.AlbertConfig(**sizes | counts)
         config = albert.AlbertConfig(**sizes | counts | changes)
         found = names.shapes(written, "pretraining")
         slots = {f"{n}/adam_{x}": s for n, s in found.items() for x in "mv"}

@@ -134,8 +134,12 @@ def test_every_step_is_that_of_pytorch(
     )
     assert [line["step"] for line in found] == list(range(1, STEPS + 1))
     for name in expected[0]:
-        values = [[line[name] for line in lines] for lines in (found, expected)]
-        np.testing.assert_allclose(*values, rtol=1e-4, err_msg=name)
+        np.testing.assert_allclose(
+            [line[name] for line in found],
+            [line[name] for line in expected],
+            rtol=1e-4,
+            err_msg=name,
+        )
     # The run says something: it learns, and the clipping acts.
     losses = [line["loss"] for line in expected]
     assert np.mean(losses[-5:]) < 0.8 * np.mean(losses[:5])
