@@ -203,6 +203,28 @@ def _named_as(
     return None
 
 
+def _strangers(
+    config: configuration.BertConfig, found: Collection[str]
+) -> list[str]:
+    """Says which variables of an encoder are in no model of the config.
+
+    Who left them out would compute something else. What stands below a variable
+    of the model is its slot, of whatever optimizer.
+    """
+    family = families.of(config)
+    counts = ", ".join(
+        f"{name}={getattr(config, name)}" for name in family.counts
+    )
+    return [
+        f"{name} is not in the config"
+        + (f", which says {counts}" if family.layer(name) is not None else "")
+        for name in sorted(found)
+        if name.startswith(family.prefix)
+        and not family.has(name, config)
+        and not family.has(name.rpartition("/")[0], config)
+    ]
+
+
 def check(
     config: configuration.BertConfig,
     found: Mapping[str, tuple[int, ...]],
@@ -211,8 +233,10 @@ def check(
 ) -> None:
     """Raises InputError if a config does not describe the tensors.
 
-    Heads and the pooler may be missing from what was `found`. The message names
-    the config's path where it does not lie beside the checkpoint.
+    Heads and the pooler may be missing from what was `found`, and what belongs
+    to no encoder is nobody's concern; but an encoder's variables are all to be
+    used. The message names the config's path where it does not lie beside the
+    checkpoint.
     """
     family = families.of(config)
     other = _named_as(found, family)
@@ -237,13 +261,7 @@ def check(
         for name, shape in expected.items()
         if name in found and found[name] != shape
     ]
-    # The first layer too many.
-    problems += [
-        f"{name} is not in the config, which says "
-        f"{family.counts[0]}={family.num_layers(config)}"
-        for name in sorted(found)
-        if family.layer(name) == family.num_layers(config)
-    ]
+    problems += _strangers(config, found.keys() - expected.keys())
     if problems:
         more = len(problems) - 3
         shown = problems[:3] + ([f"and {more} more"] if more > 0 else [])

@@ -7,6 +7,7 @@ feed-forward size; digits are themselves.
 
 import dataclasses
 import itertools
+import operator
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -71,6 +72,24 @@ class Family:
             for own in (numbers if "{}" in name else [()])
             if name not in absent
         }
+
+    def has(self, name: str, config: configuration.BertConfig) -> bool:
+        """Whether a config's model has a variable of this name.
+
+        It lists no layers: these may be more than memory has room for.
+        """
+        if name in self.absent(config):
+            return False
+        counts = [getattr(config, count) for count in self.counts]
+        for template in self.variables:
+            before, *others = map(re.escape, template.split("{}"))
+            pattern = before + "".join(rf"(0|[1-9]\d*){x}" for x in others)
+            found = re.fullmatch(pattern, name)
+            if found:
+                numbers = map(int, found.groups())
+                # A name without numbers is there once.
+                return all(map(operator.lt, numbers, counts))
+        return False
 
     def numbers(
         self, config: configuration.BertConfig

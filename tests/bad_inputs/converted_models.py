@@ -1,13 +1,17 @@
 """The inputs of the table of convert_checkpoint.py."""
 
+import dataclasses
 import os
 import pathlib
 import shutil
 
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import tf1_files
+from bert_tf.encoders import albert, families
 from tests import tiny_files
 from tests.bad_inputs import bad_models, damaged, foreign_models
+
+import numpy as np
 
 
 def write(folder: pathlib.Path) -> None:
@@ -30,6 +34,30 @@ def _write_two_heads(model: pathlib.Path) -> None:
     tf1_files.write(str(model / "bert_model.ckpt"), tensors)
 
 
+def _write_groups(model: pathlib.Path) -> None:
+    """Writes two groups of layers, of which the config knows one."""
+    config = albert.AlbertConfig(
+        len(tiny_files.VOCAB),
+        embedding_size=4,
+        hidden_size=8,
+        num_attention_heads=2,
+        intermediate_size=16,
+    )
+    two = dataclasses.replace(config, num_hidden_groups=2)
+    tiny_files.write_model(model, heads.BertPretrainer(families.make(two)))
+    (model / "bert_config.json").write_text(config.to_json())
+
+
+def _write_adapters(model: pathlib.Path) -> None:
+    """Writes layers with a part that BERT's have not."""
+    prefix = str(model / "bert_model.ckpt")
+    tensors = tf1_files.read(prefix, list(tf1_files.shapes(prefix)))
+    for i in range(2):
+        name = f"bert/encoder/layer_{i}/output/adapters/ff/kernel"
+        tensors[name] = np.zeros([8, 2], np.float32)
+    tf1_files.write(prefix, tensors)
+
+
 def _write_models(folder: pathlib.Path) -> None:
     model, classifier = folder / "model", folder / "classifier"
     tiny_files.write_model(model)
@@ -43,6 +71,8 @@ def _write_models(folder: pathlib.Path) -> None:
         "config_endless": damaged.values(num_hidden_layers=10**12),
         "config_architecture": damaged.values(architectures="BertModel"),
         "two_heads": _write_two_heads,
+        "groups": _write_groups,
+        "adapters": _write_adapters,
     }
     damaged.write_changed(model, folder / "models", known)
     labels = {

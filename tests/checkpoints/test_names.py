@@ -1,5 +1,7 @@
 """The tables of names, by themselves."""
 
+import dataclasses
+
 from bert_tf import modeling
 from bert_tf.checkpoints import (
     huggingface_names,
@@ -7,7 +9,8 @@ from bert_tf.checkpoints import (
     names,
     original,
 )
-from bert_tf.encoders import families
+from bert_tf.encoders import albert, families
+from bert_tf.errors import InputError
 from tests import interop_samples as samples
 
 import pytest
@@ -214,11 +217,97 @@ class TestCheck:
         with pytest.raises(ValueError, match=message):
             self._check(**changes)
 
+    @pytest.mark.parametrize(
+        "left",
+        [
+            # What TF1's optimizers keep, and averages of weights.
+            "bert/encoder/layer_2/output/dense/kernel/Adam_1",
+            "bert/embeddings/word_embeddings/ExponentialMovingAverage",
+            # Of no encoder.
+            "beta1_power",
+            "cls/mine/output_weights",
+            "task/kernel",
+        ],
+    )
+    def test_what_may_be_left(self, left):
+        found = names.shapes(_CONFIG, "pretraining")
+        names.check(_CONFIG, {**found, left: (32,)}, "x")
+
+    @pytest.mark.parametrize(
+        "left",
+        [
+            "bert/encoder/layer_1/adapter/kernel",
+            "bert/encoder/layer_01/output/dense/bias",
+            "bert/encoder/layer_7/output/dense/bias",
+            "bert/encoder/layer_7/output/dense/bias/Adam",
+            "bert/embeddings_project/kernel",
+            "bert/embeddings/sentence_embeddings",
+        ],
+    )
+    def test_what_the_encoder_does_not_know(self, left):
+        found = names.shapes(_CONFIG, "pretraining")
+        with pytest.raises(InputError, match=f"config beside them: {left} is "):
+            names.check(_CONFIG, {**found, left: (32,)}, "x")
+
     def test_a_head_of_another_size(self):
         found = names.shapes(_CONFIG, "pretraining")
         found["cls/predictions/output_bias"] = (39,)
         with pytest.raises(ValueError, match=r"output_bias is \[39\] there"):
             names.check(_CONFIG, found, "x")
+
+
+class TestCheckOfSharedLayers:
+    def _check(self, **changes):
+        sizes = samples.SMALL | {"embedding_size": 16}
+        counts = {"num_hidden_groups": 2, "inner_group_num": 2}
+        written = albert.AlbertConfig(**sizes | counts)
+        config = albert.AlbertConfig(**sizes | counts | changes)
+        found = names.shapes(written, "pretraining")
+        slots = {f"{n}/adam_{x}": s for n, s in found.items() for x in "mv"}
+        names.check(config, found | slots, "some/model")
+
+    def test_what_fits(self):
+        self._check()
+        # More layers, of the same weights.
+        self._check(num_hidden_layers=6)
+
+    @pytest.mark.parametrize(
+        "changes, message",
+        [
+            (
+                {"num_hidden_groups": 1},
+                "group_1/inner_group_0/LayerNorm/beta is not in the config, "
+                "which says num_hidden_groups=1, inner_group_num=2; ",
+            ),
+            (
+                {"inner_group_num": 1},
+                "group_0/inner_group_1/LayerNorm/beta is not in the config, "
+                "which says num_hidden_groups=2, inner_group_num=1; ",
+            ),
+            (
+                {"num_hidden_groups": 3},
+                "group_2/inner_group_0/LayerNorm/beta is not there; ",
+            ),
+        ],
+    )
+    def test_what_does_not(self, changes, message):
+        with pytest.raises(InputError, match=message):
+            self._check(**changes)
+
+    def test_a_mapping_that_the_config_lacks(self):
+        written = albert.AlbertConfig(
+            **samples.SMALL, embedding_size=32, maps_embeddings=True
+        )
+        found = names.shapes(written, "encoder")
+        names.check(written, found, "x")
+        config = dataclasses.replace(written, maps_embeddings=False)
+        with pytest.raises(InputError) as error:
+            names.check(config, found, "x")
+        assert str(error.value).endswith(
+            ": bert/encoder/embedding_hidden_mapping_in/bias is not in the "
+            "config; bert/encoder/embedding_hidden_mapping_in/kernel is not in "
+            "the config. Use the config that belongs to them."
+        )
 
 
 class TestTf1:

@@ -99,6 +99,8 @@ MODELS = {
     "labels_few": "has 3 classes: give a name for each by --labels, none empt",
     "labels_twice": "labels.txt must name the classes, one a line: 'a' is the",
     "labels_empty": "labels.txt must name the classes, one a line: it is empty",
+    "groups": "beta is not in the config, which says num_hidden_groups=1, inn",
+    "adapters": "bert/encoder/layer_0/output/adapters/ff/kernel is not in the",
     "two_heads": "holds several heads: pretraining, span. Say which one is",
 }
 
