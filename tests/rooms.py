@@ -283,8 +283,7 @@ ROOMS: dict[str, set[str]] = {
         "tasks.squad",
         "tasks.tagging",
         "text",
-        "tokenization",
-        "vocab_files",
+        "vocabularies",
     },
     # ---- What scripts share. `flags` does without TensorFlow: flags are read
     # before it is imported. `setup` does what they say.

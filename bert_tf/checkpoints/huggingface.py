@@ -345,21 +345,19 @@ def write(
     with tf.io.gfile.GFile(os.path.join(folder, _WEIGHTS), "wb") as file:
         file.write(data)
     described = table.from_config(config, head, _classes(source, head))
-    vocabulary = _vocabulary(source)
-    if vocabulary is not None:
-        pad = vocabulary.ids.get(vocabulary.special.pad.text)
-        _check_padding(theirs, pad)
-        if pad is not None:
-            described["pad_token_id"] = pad
-    files.write_json(os.path.join(folder, CONFIG), described)
-    if vocabulary is not None:
+    if (vocabulary := _vocabulary(source)) is not None:
         is_usual = vocabulary.kind in families.of(config).vocabularies
         tokenizer_files.write(
             folder,
             vocabulary,
             config.max_position_embeddings,
-            (is_usual and theirs.tokenizer) or None,
+            theirs.tokenizer if is_usual else None,
         )
+        pad = vocabulary.ids.get(vocabulary.special.pad.text)
+        _check_padding(theirs, pad)
+        if pad is not None:
+            described["pad_token_id"] = pad
+    files.write_json(os.path.join(folder, CONFIG), described)
     return {row.ours for row in rows}
 
 

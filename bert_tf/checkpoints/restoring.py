@@ -64,8 +64,7 @@ def restore_weights(
     """Sets variables from a checkpoint, by name.
 
     Variables whose names match the regular expression `required` must be there.
-    The others, heads, may start from random values. Heads that are there only
-    may stay unused; the encoder's variables may not.
+    The others, heads, may start from random values.
     """
     report = compare(variables, source, required)
     wanted = {v.path: v for v in variables}
@@ -99,19 +98,12 @@ def compare(
     fresh = sorted(wanted.keys() - stored.keys())
     unused = sorted({*stored.keys(), *source.left_over} - wanted.keys())
     missing = [name for name in fresh if re.search(required, name)]
-    # Without them, layers for example, the encoder would compute another thing.
-    # What stands below a variable is its slot.
-    dropped = [
-        name
-        for name in unused
-        if re.search(ENCODER, name) and name.rpartition("/")[0] not in wanted
-    ]
-    if missing or dropped:
+    if missing:
         # By what the encoder is called there one sees what it is.
         unused = sorted(unused, key=lambda name: "encoder" not in name)
         raise InputError(
             f"{source.path} does not fit this model. "
-            f"In the model only: {_some(missing) or 'nothing'}. "
+            f"In the model only: {_some(missing)}. "
             f"In the checkpoint only: {_some(unused) or 'nothing'}. "
             "Is it another architecture than bert_config_file says?"
         )

@@ -207,7 +207,6 @@ def _write_configs(folder: pathlib.Path) -> None:
         "positions": {"max_position_embeddings": 8},
         "small": {"vocab_size": 20},
         "deep": {"num_hidden_layers": 3},
-        "shallow": {"num_hidden_layers": 1},
         "wide": {"hidden_size": 12},
     }.items():
         values = json.loads(text) | changes

@@ -5,8 +5,7 @@ import pathlib
 import re
 
 from bert_tf import heads, modeling
-from bert_tf.checkpoints import restoring, tf1_files
-from bert_tf.errors import InputError
+from bert_tf.checkpoints import tf1_files
 from tests.checkpoints.test_tf1_files import (
     CONFIG,
     array,
@@ -66,26 +65,6 @@ class TestRestoreWeights:
         np.testing.assert_array_equal(
             classifier.bert.embeddings.word_embeddings, before
         )
-
-    @pytest.mark.parametrize("required", ["", restoring.ENCODER])
-    def test_of_more_layers(self, tmp_path, required):
-        prefix = save(make_state(num_hidden_layers=2), tmp_path, 1)
-        model = heads.BertPretrainer(modeling.Bert(CONFIG))
-        message = (
-            "In the model only: nothing. In the checkpoint only: "
-            "bert/encoder/layer_1/attention/output/LayerNorm/beta, .* and 13 "
-            "more. Is it another architecture"
-        )
-        with pytest.raises(InputError, match=message):
-            restore(model.variables, prefix, required)
-
-    def test_slots_of_any_optimizer_may_stay(self, tmp_path):
-        model = heads.BertPretrainer(modeling.Bert(CONFIG))
-        weights = {v.path: v.value for v in model.variables}
-        slot = "bert/encoder/layer_0/output/dense/kernel/Adam"
-        prefix = str(tmp_path / "model.ckpt-1")
-        tf1_files.write(prefix, {**weights, slot: np.zeros(3, np.float32)})
-        assert restore(model.variables, prefix).unused == (slot,)
 
     def test_required_is_the_callers_choice(self, tmp_path):
         prefix = save(make_state(), tmp_path, 1)

@@ -172,12 +172,6 @@ _CHECKPOINTS = {
             {"bert_config_file": "{data}/configs/deep.json"},
             "does not fit this model. In the model only: bert/encoder/layer_2",
         ),
-        (
-            "of more layers",
-            "{data}/models/bare",
-            {"bert_config_file": "{data}/configs/shallow.json"},
-            "In the model only: nothing. In the checkpoint only: bert/encoder",
-        ),
     )
 }
 
