@@ -32,7 +32,7 @@ import shlex
 
 from bert_tf import extras, options, phases, vocabularies
 from bert_tf.errors import InputError
-from bert_tf.flags import command_line, quiet, shared, unused
+from bert_tf.flags import command_line, quiet, shared
 from bert_tf.flags import masks as mask_flags
 from bert_tf.flags import sections as flag_sections
 from bert_tf.flags import text as text_flags
@@ -255,17 +255,6 @@ def output_of_flags() -> creation_output.Output:
     return output
 
 
-def check_casing_is_used(vocabulary: vocabularies.Vocabulary) -> None:
-    """Raises InputError if a casing is given to a kind that has none."""
-    name = "do_lower_case"
-    if name not in vocabulary.settings and unused.given(flags.FLAGS[name]):
-        raise InputError(
-            f"--{name} is not for a vocabulary of {vocabulary.kind}, whose "
-            "files say all: leave it out. Received: "
-            f"{name}={_DO_LOWER_CASE.value}, vocab_file={_VOCAB_FILE.value}"
-        )
-
-
 def check_words_are_pieces(vocabulary: vocabularies.Vocabulary) -> None:
     """Raises InputError if words are listed for a kind that can't join them."""
     if any(mask_flags.words().values()) and vocabulary.kind != "word_pieces":
@@ -280,7 +269,9 @@ def job_of_flags(output: creation_output.Output) -> creation_job.Job:
     """Returns what to make; checks all that can be checked before the work."""
     settings, vocab_file = settings_of_flags(), _VOCAB_FILE.value
     vocabulary = vocabularies.open(vocab_file, _DO_LOWER_CASE.value)
-    check_casing_is_used(vocabulary)
+    shared.check_casing_is_used(
+        vocabulary.kind, vocabulary.settings, vocab_file
+    )
     pretraining_sequences.check_vocabulary(vocabulary, vocab_file)
     vocabulary.check(vocab_file)
     check_words_are_pieces(vocabulary)

@@ -313,6 +313,9 @@ def main(_):
     files = trained_models.ModelFiles.load(
         _BERT_CONFIG_FILE.value, _VOCAB_FILE.value, lower, source
     )
+    shared.check_casing_is_used(
+        files.vocab.kind, files.vocabulary.settings, _VOCAB_FILE.value
+    )
     files.config.check_sequence_length(length)
     choice.check(files.config.num_hidden_layers)
     source_file, path = _INPUT_FILE.value, _OUTPUT_FILE.value

@@ -104,6 +104,8 @@ def find_vocab(path: str | None, source: Source | None) -> vocabularies.Files:
     _check(given, path)
     if source is not None and brought is not None:
         _check_same(given, path, brought, source.path)
+    elif source is not None:
+        _check_kind(given, path, source)
     return given
 
 
@@ -148,6 +150,17 @@ def find_records_vocab(
         )
         return None
     return brought
+
+
+def _check_kind(given: vocabularies.Files, path: str, source: Source) -> None:
+    """Raises InputError where weights without a vocabulary have another."""
+    known = families.of(source.config).vocabularies
+    if given.kind not in known:
+        raise InputError(
+            f"{path} is no vocabulary of {source.path}, whose pieces are of "
+            f"another kind: {' or '.join(known)}. Give the vocabulary that it "
+            f"was trained with. Received: a vocabulary of {given.kind}"
+        )
 
 
 def _check(vocab: vocabularies.Files, name: str) -> None:

@@ -3,10 +3,13 @@
 A flag means the same everywhere; what differs in default or help is given.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 from bert_tf import options
+from bert_tf.errors import InputError
 from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import unused
 
 from absl import flags
 
@@ -51,6 +54,22 @@ def do_lower_case(section: flag_sections.Section) -> flag_sections.Holder:
     return section.boolean(
         "do_lower_case", True, "True for uncased models, False for cased ones."
     )
+
+
+def check_casing_is_used(
+    kind: str, settings: Collection[str], path: str | None
+) -> None:
+    """Raises InputError if a casing is given to a vocabulary that has none.
+
+    Its kind, the names of its settings and its path are given.
+    """
+    name = "do_lower_case"
+    if name not in settings and unused.given(flags.FLAGS[name]):
+        raise InputError(
+            f"--{name} is not for a vocabulary of {kind}, whose files say all: "
+            f"leave it out. Received: {name}={flags.FLAGS[name].value}, "
+            f"vocab_file={path}"
+        )
 
 
 # ---- Data -------------------------------------------------------------------

@@ -114,6 +114,13 @@ def make(
         lower,
         source,
     )
+    casing = said.user("do_lower_case")
+    if casing is not None and "do_lower_case" not in files.vocabulary.settings:
+        raise InputError(
+            "--do_lower_case is not for this vocabulary, whose files say all: "
+            f"leave it out. Received: do_lower_case={casing}, a vocabulary of "
+            f"{files.vocab.kind}"
+        )
     longest = files.config.max_position_embeddings
     default = min(heads.HEADS[head].usual_length, longest)
     length = said.any("max_seq_length", default)

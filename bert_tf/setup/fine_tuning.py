@@ -10,7 +10,7 @@ import tempfile
 from bert_tf import vocab_files
 from bert_tf.checkpoints import formats, opened, tf1_files, trained_models
 from bert_tf.errors import InputError
-from bert_tf.flags import command_line, flagfiles
+from bert_tf.flags import command_line, flagfiles, shared
 from bert_tf.flags import fine_tuning as fine_tuning_flags
 from bert_tf.flags import run as run_flags
 from bert_tf.setup import run as run_setup
@@ -71,6 +71,11 @@ def load_files() -> trained_models.ModelFiles:
         fine_tuning_flags.VOCAB_FILE.value,
         lower,
         run_setup.find_source(),
+    )
+    shared.check_casing_is_used(
+        files.vocab.kind,
+        files.vocabulary.settings,
+        fine_tuning_flags.VOCAB_FILE.value,
     )
     memory_use.check_room_for_weights(files.config)
     return files
