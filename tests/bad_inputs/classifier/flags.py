@@ -42,6 +42,27 @@ CASES: dict[str, matrix.Case] = {
         "Only flags are expected, as --name=value. Received: 'false'",
         arguments=("false",),
     ),
+    # ---- Vocabularies of other kinds
+    "byte pairs of word pieces' weights": matrix.Case(
+        {"vocab_file": "{data}/vocab.json"},
+        "is not the vocabulary of {data}/model/bert_model.ckpt: it is of byte",
+    ),
+    "sentence pieces of weights without a vocabulary": matrix.Case(
+        {
+            "vocab_file": "{data}/spiece.model",
+            "init_checkpoint": "{data}/models/no_vocab",
+        },
+        "whose pieces are of another kind: word_pieces. Give the vocabulary",
+    ),
+    "a casing of byte pairs": matrix.Case(
+        {
+            "vocab_file": "{data}/vocab.json",
+            "bert_config_file": "{data}/roberta.json",
+            "init_checkpoint": None,
+            "do_lower_case": "false",
+        },
+        "--do_lower_case is not for a vocabulary of byte_pairs, whose files",
+    ),
     # ---- Tasks
     "unknown task": task(
         "nope", "Unknown task. Expected one of CoLA, SST-2, MRPC, STS-B, QQP,"

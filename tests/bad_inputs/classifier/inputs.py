@@ -6,6 +6,7 @@ import pathlib
 
 from tests import tiny_files
 from tests.bad_inputs import bad_models, damaged, matrix
+from tests.vocabularies import byte_pair_samples, sentence_models
 
 CONFIGS = pathlib.Path(__file__).resolve().parents[3] / "configs"
 
@@ -37,6 +38,19 @@ PREDICTS: dict[str, str | None] = {
     "train_file": None,
     "dev_file": None,
     "test_file": "{data}/test.tsv",
+}
+
+
+_ROBERTA = {
+    "model_type": "roberta",
+    "vocab_size": 300,
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 16,
+    "type_vocab_size": 1,
+    "pad_token_id": 1,
 }
 
 
@@ -131,6 +145,9 @@ def _write_tables(folder: pathlib.Path) -> None:
         "surrogate.jsonl": objects(text="\ud83d"),
     }.items():
         (folder / name).write_bytes(data)
+    byte_pair_samples.write(folder, 300)
+    (folder / "roberta.json").write_text(json.dumps(_ROBERTA))
+    (folder / "spiece.model").write_bytes(sentence_models.train())
     (folder / "dangling.tsv").symlink_to("gone.tsv")
     os.mkfifo(folder / "pipe.tsv")
 

@@ -36,7 +36,7 @@ CASES: dict[str, matrix.Case] = {
     ),
     "vocab_binary": model(
         "vocab_binary",
-        "{data}/models/vocab_binary/vocab.txt is not UTF-8 text:",
+        "{data}/models/vocab_binary/vocab.txt, line 1: a vocabulary",
     ),
     "cut_data": model(
         "cut_data",

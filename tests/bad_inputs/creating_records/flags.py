@@ -33,7 +33,7 @@ CASES = {
     ),
     "vocab is tokenizer": vocab(
         "tokenizer.json",
-        "tokenizer.json: the tokenizer must be a BPE. Give the vocabulary of",
+        "tokenizer.json lacks [CLS], which pre-training needs: add it as a",
     ),
     "vocab lfs": vocab(
         "lfs", "lfs is not a BERT vocabulary: it is a pointer of git-lfs,"

@@ -133,12 +133,12 @@ RUNS = {
         "not the file itself. Run `git lfs"
     ),
     "vocab_binary": (
-        "vocab.txt is not UTF-8 text: invalid start byte at byte 0. Convert "
-        "it, as with iconv, or copy it"
+        "vocab.txt, line 1: a vocabulary must be UTF-8 text. Received: "
+        "byte=0x80"
     ),
     "vocab_utf_16": (
-        "vocab.txt is not UTF-8 text: it is UTF-16, not UTF-8. Convert it, "
-        "as with iconv."
+        "vocab.txt can't be read: it is UTF-16, not UTF-8. Convert it, as "
+        "with iconv."
     ),
     "vocab_short": (
         "vocab.txt does not belong to this BERT config: it has 43 pieces, "

@@ -73,7 +73,7 @@ MODELS = {
     "strangers": "them: bert/embeddings/LayerNorm/beta is not there",
     "config_of_other": "them: bert/encoder/layer_2/",
     "config_broken": "bert_config.json is not JSON: Expecting value",
-    "vocab_latin_1": "vocab.txt is not UTF-8 text: invalid continuation byte",
+    "vocab_latin_1": "vocab.txt, line 2: a vocabulary must be UTF-8",
     "hf_no_weights": "There are no weights beside it, none of model.safetens",
     "hf_cut": "can't be read, it is truncated or corrupt, such as a download",
     "hf_lfs": "model.safetensors can't be read: it is a pointer of git-lfs",

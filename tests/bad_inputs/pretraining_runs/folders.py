@@ -103,7 +103,12 @@ CASES = {
             {},
             "flags.txt is damaged: it keeps the flags of a run, and is not UT",
         ),
-        ("of a broken vocabulary", "{data}/run_vocab", {}, "vocab.txt is not"),
+        (
+            "of a broken vocabulary",
+            "{data}/run_vocab",
+            {},
+            "must be UTF-8 text",
+        ),
         (
             "without a run to evaluate",
             "{out}",

@@ -92,7 +92,7 @@ _VOCABULARIES = {
         ("git-lfs", "lfs.txt", "vocabulary: it is a pointer of git-lfs"),
         ("with a piece twice", "twice.txt", "this piece is already on line 6"),
         ("with a hole", "line.txt", "line 10: a vocabulary must not hold emp"),
-        ("JSON", "vocab.json", "it lacks the piece '[UNK]', which stands for"),
+        ("JSON", "vocab.json", "vocabs/merges.txt is missing: a vocabulary of"),
     )
 } | {
     "vocabulary of another checkpoint": Case(
@@ -131,7 +131,11 @@ _CHECKPOINTS = {
         ("of other names", "strangers", "not those of the config beside them"),
         ("of another config", "config_of_other", "bert/encoder/layer_2/atten"),
         ("of a broken config", "config_broken", "config.json is not JSON: "),
-        ("of a broken vocabulary", "vocab_latin_1", "txt is not UTF-8 text"),
+        (
+            "of a broken vocabulary",
+            "vocab_latin_1",
+            "a vocabulary must be UTF-8",
+        ),
         ("without a config", "bare", "known: give --bert_config_file, or a c"),
         ("empty folder", "empty_folder", "holds no checkpoint. Looked for: b"),
         ("of Hugging Face, bare", "hf_no_weights", "There are no weights bes"),
