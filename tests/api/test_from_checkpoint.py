@@ -124,7 +124,7 @@ def _run_with_best(folder):
         str(run),
         "eval_accuracy",
         {
-            name: (run / name).read_text()
+            name: (run / name).read_bytes()
             for name in ("vocab.txt", "bert_config.json", "labels.txt")
         },
     )
