@@ -170,6 +170,7 @@ ROOMS: dict[str, set[str]] = {
         "storage",
         "tasks.classification",
         "tasks.tables",
+        "vocabularies",
     },
     "tasks.squad": {
         "errors",

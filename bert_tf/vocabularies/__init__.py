@@ -120,9 +120,9 @@ def _kind(path: epath.PathLike) -> str:
 
 
 def find(folder: epath.PathLike, say: bool = True) -> Files | None:
-    """Reads the vocabulary that a folder holds; None if it holds none.
+    """Reads the vocabulary that a folder holds whole; None if it holds none.
 
-    Raises InputError if one of several files is missing. `say` as in `open`.
+    `say` is as in `open`.
     """
     found = path_in(folder)
     return None if found is None else open_files(found, say)
@@ -131,9 +131,9 @@ def find(folder: epath.PathLike, say: bool = True) -> Files | None:
 def path_in(folder: epath.PathLike) -> str | None:
     """Returns the first file of the vocabulary that a folder holds, if any."""
     for kind in KINDS.values():
-        for path in (epath.Path(folder) / file for file in kind.files):
-            if path.exists() and not path.is_dir():
-                return os.fspath(path)
+        paths = [epath.Path(folder) / file for file in kind.files]
+        if all(path.exists() and not path.is_dir() for path in paths):
+            return os.fspath(paths[0])
     return None
 
 

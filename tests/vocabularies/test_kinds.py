@@ -4,8 +4,9 @@ import hashlib
 import json
 
 from bert_tf import errors, vocabularies
+from bert_tf.flags import written_files
 from tests import scripts
-from tests.vocabularies import sentence_models, symbols
+from tests.vocabularies import byte_pair_samples, sentence_models, symbols
 
 import pytest
 
@@ -116,3 +117,47 @@ def test_records_of_sentence_pieces(tmp_path):
     assert shown.wait() == 0, shown.stderr
     assert "[CLS]" in shown.stdout
     assert "[MASK→" in shown.stdout
+
+
+def test_a_folder_is_known_by_all_files_of_a_kind(tmp_path):
+    assert vocabularies.find(tmp_path) is None
+    byte_pair_samples.write(tmp_path)
+    (tmp_path / "spiece.model").write_bytes(sentence_models.train())
+    found = vocabularies.find(tmp_path)
+    assert found == vocabularies.Files("byte_pairs", byte_pair_samples.files())
+    # Of a file alone that other programs have as well nothing is thought.
+    (tmp_path / "merges.txt").unlink()
+    assert vocabularies.find(tmp_path).kind == "sentence_pieces"
+
+
+def test_scripts_may_replace_what_kinds_are_kept_as():
+    known = [x for kind in vocabularies.KINDS.values() for x in kind.files]
+    assert set(known) == set(written_files.VOCABULARY)
+
+
+def test_differences_are_said():
+    files = byte_pair_samples.files()
+    brought = vocabularies.Files("byte_pairs", files)
+    # The same pieces, as another program writes them.
+    written = json.dumps(json.loads(files["vocab.json"]), indent=1).encode()
+    same = vocabularies.Files("byte_pairs", files | {"vocab.json": written})
+    assert same != brought
+    assert vocabularies.difference(same, brought) == ""
+    fewer = files["merges.txt"].rsplit(b"\n", 2)[0] + b"\n"
+    other = vocabularies.Files("byte_pairs", files | {"merges.txt": fewer})
+    assert "merges are other" in vocabularies.difference(other, brought)
+    model = vocabularies.Files(
+        "sentence_pieces", {"spiece.model": sentence_models.train()}
+    )
+    assert vocabularies.difference(model, brought) == (
+        "it is of sentence pieces, and the checkpoint's of byte pairs"
+    )
+    assert vocabularies.difference(model, model) == ""
+
+
+def test_files_go_through_json():
+    files = vocabularies.Files(
+        "sentence_pieces", {"spiece.model": sentence_models.train()}
+    )
+    config = json.loads(json.dumps(files.to_config()))
+    assert vocabularies.Files.from_config(config) == files

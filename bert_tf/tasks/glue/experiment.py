@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 
 import bert_tf
-from bert_tf import files, phases
+from bert_tf import files, phases, vocabularies
 from bert_tf.checkpoints import formats, opened, tf1_files, trained_models
 from bert_tf.errors import InputError
 from bert_tf.storage import run_lock
@@ -145,7 +145,7 @@ class Experiment:
         self.files.write(folder, None)
         return {
             "bert_config_file": f"{folder}/bert_config.json",
-            "vocab_file": f"{folder}/vocab.txt",
+            "vocab_file": vocabularies.path_in(folder) or "",
         }
 
     # ---- Training -----------------------------------------------------------
