@@ -114,9 +114,16 @@ def execute(command: str) -> int:
     return process.wait()
 
 
-def run(number: int, title: str, command: str) -> float:
-    """Runs one step; returns its seconds. Ends the program if it fails."""
-    print(f"\n== {number}/{len(STEPS)} {title}", flush=True)
+def run(number: int, total: int, title: str, command: str) -> float:
+    """Runs a step of so many; returns its seconds. A failure ends the program.
+
+    Args:
+        number: Of the step, from 1.
+        total: How many steps there are.
+        title: What it does.
+        command: What follows `python`.
+    """
+    print(f"\n== {number}/{total} {title}", flush=True)
     print(f"   python {command}", flush=True)
     start = time.monotonic()
     code = execute(command)
@@ -135,7 +142,7 @@ def main() -> None:
         print(f"== Removing the last quickstart's results in {_FOLDER}")
         shutil.rmtree(folder)
     seconds = {
-        name: run(number, title, command)
+        name: run(number, len(STEPS), title, command)
         for number, (title, name, command) in enumerate(STEPS, 1)
     }
     (folder / "seconds.json").write_text(json.dumps(seconds), encoding="utf-8")
