@@ -294,7 +294,7 @@ def test_a_head_that_its_run_did_not_train(tmp_path, capsys):
     assert f"{run}/model.ckpt-7 {problem}" in error(f"--model_dir={run}")
     # The best weights are kept without what training needs.
     texts = {
-        name: (run / name).read_text()
+        name: (run / name).read_bytes()
         for name in ("vocab.txt", "bert_config.json")
     }
     kept = best.Best(str(run), "loss", texts, lowest=True)

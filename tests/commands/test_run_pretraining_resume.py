@@ -165,7 +165,7 @@ class TestInterrupted:
         start, data = tmp_path / "start", tmp_path / "data"
         for folder in (start, data):
             folder.mkdir()
-        text = "".join(f"{piece}\n" for piece in range(40))
+        text = "".join(f"{piece}\n" for piece in ("[UNK]", *range(39)))
         (start / "vocab.txt").write_text(text)
         for path in trained.glob("model.ckpt-2.*"):
             (start / path.name).write_bytes(path.read_bytes())
