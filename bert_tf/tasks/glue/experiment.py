@@ -143,9 +143,11 @@ class Experiment:
         """Writes what belongs to the model; returns the flags that name it."""
         tf.io.gfile.makedirs(folder)
         self.files.write(folder, None)
+        # Any file of a vocabulary names those beside it.
+        vocab_file = next(iter(self.files.vocab.contents))
         return {
             "bert_config_file": f"{folder}/bert_config.json",
-            "vocab_file": f"{folder}/vocab.txt",
+            "vocab_file": f"{folder}/{vocab_file}",
         }
 
     # ---- Training -----------------------------------------------------------
