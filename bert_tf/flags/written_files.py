@@ -3,6 +3,8 @@
 import fnmatch
 from collections.abc import Sequence
 
+# A vocabulary of any kind, which is kept beside weights.
+VOCABULARIES = ("vocab.txt", "vocab.json", "merges.txt", "spiece.model")
 # What runs write into their folder where they evaluate and predict.
 RESULT_FILES = (
     "eval_results*.txt",
@@ -25,7 +27,7 @@ STATE_FILES = (
     "metrics.jsonl",
     "checkpoint",
     "bert_config.json",
-    "vocab.txt",
+    *VOCABULARIES,
     "labels.txt",
     "train_examples.json",
 )
@@ -68,7 +70,12 @@ SAVED_MODEL = (
 # And into that of a model for another runtime: the model, and what is a file of
 # ours beside it only, as users have such files of their own.
 _RUNTIME_MODELS = ("model.tflite", "model.onnx")
-_BESIDE_THEM = ("bert_config.json", "vocab.txt", "labels.txt", "export.json")
+_BESIDE_THEM = (
+    *VOCABULARIES,
+    "bert_config.json",
+    "labels.txt",
+    "export.json",
+)
 EXPORT = (*SAVED_MODEL, *_RUNTIME_MODELS)
 # What tells TensorFlow Serving what to serve.
 SERVER_CONFIGS = ("models.config", "batching.config")
@@ -78,7 +85,7 @@ CHECKPOINT = (
     "config.json",
     "metadata.json",
     "task.json",
-    "vocab.txt",
+    *VOCABULARIES,
     "labels.txt",
     "tokenizer*.json",
     "preprocessor.json",
