@@ -88,11 +88,12 @@ _SHARD_SIZE_MB = _OUTPUT.integer(
     least=1,
     only_with="output_dir",
 )
-_VOCAB_FILE = _MODEL.input_path(
-    "vocab_file",
+_VOCAB_FILE = shared.vocab_file(
+    _MODEL,
     "The vocabulary: a vocab.txt, a RoBERTa's vocab.json (with merges.txt "
     "beside it) or tokenizer.json, or an ALBERT's spiece.model.",
     required=True,
+    holds="",
 )
 _DO_LOWER_CASE = _MODEL.boolean(
     "do_lower_case",

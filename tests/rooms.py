@@ -170,7 +170,6 @@ ROOMS: dict[str, set[str]] = {
         "storage",
         "tasks.classification",
         "tasks.tables",
-        "vocabularies",
     },
     "tasks.squad": {
         "errors",

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from bert_tf import files
 from bert_tf.errors import InputError
 from bert_tf.flags import help_text
+from bert_tf.flags import sections as flag_sections
 from bert_tf.storage import kept_flags
 
 from absl import flags, logging
@@ -78,7 +79,13 @@ def values_of(*modules: types.ModuleType) -> dict[str, str]:
 def _values(module: str | None = None) -> dict[str, str]:
     """Name -> text of a module's own flags, by default the script's."""
     own = flags.FLAGS.get_key_flags_for_module(module or sys.argv[0])
-    return {f.name: _text(f) for f in own if f.value is not None}
+    return {f.name: _text(f) for f in own if _is_said(f)}
+
+
+def _is_said(flag: flags.Flag) -> bool:
+    """Whether a flag has a value that no other name of it tells as well."""
+    about = flag_sections.about(flag)
+    return flag.value is not None and not (about and about.alias)
 
 
 def _text(flag: flags.Flag) -> str:

@@ -59,6 +59,7 @@ class About:
         own: Patterns of what is written into a NEW_FOLDER; of a FOLDER names.
         required: Whether a run needs it.
         rare: Whether only `--helpfull` shows it.
+        alias: Whether it is but another name of a flag.
         only_with: All of these must hold, or the flag is not used.
     """
 
@@ -70,6 +71,7 @@ class About:
     own: tuple[str, ...] = ()
     required: bool = False
     rare: bool = False
+    alias: bool = False
     only_with: tuple[Condition, ...] = ()
 
 
@@ -201,6 +203,12 @@ class Section:
             serializer=flags.CsvListSerializer(","),
         )
         return self._keep(holder, "A,B,...", how)
+
+    def alias(self, name: str, holder: Holder) -> Holder:
+        """Another name of a flag, whose conditions are the flag's own."""
+        kind = _ABOUT[flags.FLAGS[holder.name]].kind
+        alias = flags.DEFINE_alias(name, holder.name)
+        return self._keep(alias, kind, {"alias": True})
 
     # ---- Paths --------------------------------------------------------------
 

@@ -16,6 +16,8 @@ from absl import flags
 # absl then takes a flag for one of the module that calls a function here.
 flags.disclaim_key_flags()
 
+_ORIGINAL = flag_sections.Section("Of the original")
+
 
 # ---- The model --------------------------------------------------------------
 
@@ -27,16 +29,17 @@ def bert_config_file(
     holder = section.input_path(
         "bert_config_file", text, holds=flag_sections.MODEL
     )
-    flags.DEFINE_alias("albert_config_file", holder.name)
+    _ORIGINAL.alias("albert_config_file", holder)
     return holder
 
 
 def vocab_file(
-    section: flag_sections.Section, text: str
+    section: flag_sections.Section, text: str, **how: Any
 ) -> flag_sections.Holder:
     """Its vocabulary; also under the name that ALBERT's scripts have."""
-    holder = section.input_path("vocab_file", text, holds=flag_sections.MODEL)
-    flags.DEFINE_alias("spm_model_file", holder.name)
+    how = {"holds": flag_sections.MODEL, **how}
+    holder = section.input_path("vocab_file", text, **how)
+    _ORIGINAL.alias("spm_model_file", holder)
     return holder
 
 

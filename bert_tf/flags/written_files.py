@@ -3,8 +3,8 @@
 import fnmatch
 from collections.abc import Sequence
 
-# The files of a vocabulary, of any kind.
-VOCABULARY = ("vocab.txt", "vocab.json", "merges.txt", "spiece.model")
+# A vocabulary of any kind, which is kept beside weights.
+VOCABULARIES = ("vocab.txt", "vocab.json", "merges.txt", "spiece.model")
 # What runs write into their folder where they evaluate and predict.
 RESULT_FILES = (
     "eval_results*.txt",
@@ -27,7 +27,7 @@ STATE_FILES = (
     "metrics.jsonl",
     "checkpoint",
     "bert_config.json",
-    *VOCABULARY,
+    *VOCABULARIES,
     "labels.txt",
     "train_examples.json",
 )
@@ -71,8 +71,8 @@ SAVED_MODEL = (
 # ours beside it only, as users have such files of their own.
 _RUNTIME_MODELS = ("model.tflite", "model.onnx")
 _BESIDE_THEM = (
+    *VOCABULARIES,
     "bert_config.json",
-    *VOCABULARY,
     "labels.txt",
     "export.json",
 )
@@ -85,7 +85,7 @@ CHECKPOINT = (
     "config.json",
     "metadata.json",
     "task.json",
-    *VOCABULARY,
+    *VOCABULARIES,
     "labels.txt",
     "tokenizer*.json",
     "preprocessor.json",

@@ -2,7 +2,8 @@
 
 import sys
 
-from bert_tf.flags import flagfiles
+from bert_tf import vocabularies
+from bert_tf.flags import flagfiles, written_files
 
 import pytest
 from absl import flags
@@ -136,3 +137,13 @@ class TestCheckSameRun:
             "do_train was true and is false",
             "label was a default and is new",
         ]
+
+
+def test_files_of_all_vocabularies_are_known():
+    names = [x for kind in vocabularies.KINDS.values() for x in kind.files]
+    assert sorted(written_files.VOCABULARIES) == sorted(names)
+    for own in (written_files.STATE_FILES, written_files.CHECKPOINT):
+        assert set(names) <= set(own)
+    # Beside a model of another runtime they are ours; alone they may not be.
+    assert written_files.foreign(names, ()) == names
+    assert written_files.foreign(["model.onnx", *names], ("*.onnx",)) == []

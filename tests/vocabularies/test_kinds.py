@@ -132,7 +132,7 @@ def test_a_folder_is_known_by_all_files_of_a_kind(tmp_path):
 
 def test_scripts_may_replace_what_kinds_are_kept_as():
     known = [x for kind in vocabularies.KINDS.values() for x in kind.files]
-    assert set(known) == set(written_files.VOCABULARY)
+    assert set(known) == set(written_files.VOCABULARIES)
 
 
 def test_differences_are_said():

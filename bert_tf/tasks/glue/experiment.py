@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 
 import bert_tf
-from bert_tf import files, phases, vocabularies
+from bert_tf import files, phases
 from bert_tf.checkpoints import formats, opened, tf1_files, trained_models
 from bert_tf.errors import InputError
 from bert_tf.storage import run_lock
@@ -143,9 +143,11 @@ class Experiment:
         """Writes what belongs to the model; returns the flags that name it."""
         tf.io.gfile.makedirs(folder)
         self.files.write(folder, None)
+        # Any file of a vocabulary names those beside it.
+        vocab_file = next(iter(self.files.vocab.contents))
         return {
             "bert_config_file": f"{folder}/bert_config.json",
-            "vocab_file": vocabularies.path_in(folder) or "",
+            "vocab_file": f"{folder}/{vocab_file}",
         }
 
     # ---- Training -----------------------------------------------------------
