@@ -302,9 +302,10 @@ def job_of_flags(output: creation_output.Output) -> creation_job.Job:
         folder=output.work_folder,
         **mask_flags.words(),
     )
-    # A cluster may have what is not here.
+    # Both are what workers need a package for, and a cluster may have what is
+    # not here.
     if not _RUNNER.value:
-        _ = job.words
+        _ = job.tokenizer, job.words
     return job
 
 
@@ -316,14 +317,7 @@ def show_records(number: int) -> None:
 
     vocabulary = vocabularies.open(_VOCAB_FILE.value, _DO_LOWER_CASE.value)
     files = paths.expand(text_flags.INPUT_FILE.value)
-    shown = show.show(
-        files,
-        vocabulary.pieces,
-        number,
-        vocabulary.sha256,
-        vocabulary.special.mask.text,
-    )
-    for text in shown:
+    for text in show.show(files, vocabulary, number):
         print(text)
 
 
