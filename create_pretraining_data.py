@@ -268,7 +268,7 @@ def check_casing_is_used(vocabulary: vocabularies.Vocabulary) -> None:
 
 def check_words_are_pieces(vocabulary: vocabularies.Vocabulary) -> None:
     """Raises InputError if words are listed for a kind that can't join them."""
-    if any(mask_flags.words().values()) and vocabulary.kind != "word_pieces":
+    if any(mask_flags.words().values()) and not vocabulary.has_fixed_words:
         raise InputError(
             "--word_list and --segmenter join word pieces only: leave them "
             f"out. Received: vocab_file={_VOCAB_FILE.value}, a vocabulary of "

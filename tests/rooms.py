@@ -219,7 +219,6 @@ ROOMS: dict[str, set[str]] = {
         "heads",
         "modeling",
         "text",
-        "tokenization",
         "vocab_files",
         "vocabularies",
     },
