@@ -143,9 +143,12 @@ def _kind(path: epath.PathLike) -> str:
         for name, kind in KINDS.items():
             if model and kind.tokenizer == model:
                 return name
+    # Names first: one kind's file may end as another's do.
     for name, kind in KINDS.items():
-        is_part = len(kind.files) > 1 and place.name in kind.files
-        if is_part or (place.suffix and place.suffix in kind.endings):
+        if place.name in kind.files:
+            return name
+    for name, kind in KINDS.items():
+        if place.suffix and place.suffix in kind.endings:
             return name
     # Files of other names are of word pieces as well: the original reads a
     # vocabulary of any name.
