@@ -258,7 +258,7 @@ def output_of_flags() -> creation_output.Output:
 
 def check_words_are_pieces(vocabulary: vocabularies.Vocabulary) -> None:
     """Raises InputError if words are listed for a kind that can't join them."""
-    if any(mask_flags.words().values()) and vocabulary.kind != "word_pieces":
+    if any(mask_flags.words().values()) and not vocabulary.has_fixed_words:
         raise InputError(
             "--word_list and --segmenter join word pieces only: leave them "
             f"out. Received: vocab_file={_VOCAB_FILE.value}, a vocabulary of "
@@ -294,9 +294,10 @@ def job_of_flags(output: creation_output.Output) -> creation_job.Job:
         folder=output.work_folder,
         **mask_flags.words(),
     )
-    # A cluster may have what is not here.
+    # Both are what workers need a package for, and a cluster may have what is
+    # not here.
     if not _RUNNER.value:
-        _ = job.words
+        _ = job.tokenizer, job.words
     return job
 
 
@@ -308,14 +309,7 @@ def show_records(number: int) -> None:
 
     vocabulary = vocabularies.open(_VOCAB_FILE.value, _DO_LOWER_CASE.value)
     files = paths.expand(text_flags.INPUT_FILE.value)
-    shown = show.show(
-        files,
-        vocabulary.pieces,
-        number,
-        vocabulary.sha256,
-        vocabulary.special.mask.text,
-    )
-    for text in shown:
+    for text in show.show(files, vocabulary, number):
         print(text)
 
 

@@ -290,9 +290,7 @@ def _notes(values: Mapping[str, Any], config: BertConfig) -> list[str]:
             f"heads are trained with hidden_dropout_prob={rate}, not with "
             f"classifier_dropout={values['classifier_dropout']}."
         )
-    is_theirs = "model_type" in values or "transformers_version" in values
-    is_theirs &= config.model_type == BertConfig.model_type
-    if is_theirs and _activation(values.get("hidden_act", "gelu")) == "gelu":
+    if _is_erf_in_theirs(values, config):
         notes.append(
             "a config of Hugging Face, where gelu is the erf form. In this "
             "file it is taken for the original's tanh form; the model's folder "
@@ -304,6 +302,19 @@ def _notes(values: Mapping[str, Any], config: BertConfig) -> list[str]:
     if missing:
         notes.append(f"not in the file, so the default: {', '.join(missing)}.")
     return notes
+
+
+def _is_erf_in_theirs(values: Mapping[str, Any], config: BertConfig) -> bool:
+    """Whether a file is transformers', and its gelu taken for the tanh form."""
+    # Where it is erf by default, values of theirs are in our words by now.
+    if type(config).hidden_act != "gelu":
+        return False
+    theirs, unsaid = {"architectures", "transformers_version"}, "linear"
+    # Files of ours name the other families, whose values are all in them.
+    if config.model_type == BertConfig.model_type:
+        theirs, unsaid = theirs | {"model_type"}, "gelu"
+    act = _activation(values.get("hidden_act", unsaid))
+    return not theirs.isdisjoint(values) and act == "gelu"
 
 
 @functools.cache

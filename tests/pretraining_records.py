@@ -124,6 +124,7 @@ def write_made(
     write_manifest(
         files,
         record_type=settings.record_type,
+        vocab_sha256=VOCABULARY.sha256,
         max_seq_length=settings.max_seq_length,
         max_predictions_per_seq=settings.max_predictions_per_seq,
         objective=settings.objective,

@@ -35,7 +35,7 @@ ROOMS: dict[str, set[str]] = {
         "options",
         "phases",
         "storage",
-        "vocab_files",
+        "vocabularies",
     },
     "pretraining_data": {
         "errors",

@@ -7,9 +7,10 @@ import pathlib
 from typing import Any
 
 from bert_tf import configuration
-from bert_tf.encoders import families
+from bert_tf.encoders import albert, families
 
 import pytest
+import transformers
 
 _MODELS = pathlib.Path(__file__).resolve().parents[1] / "configs" / "models"
 
@@ -98,6 +99,14 @@ _OF_A_CLASSIFIER = {
     "tie_word_embeddings": True,
     "torch_dtype": "float16",
 }
+_ALBERT = {
+    "vocab_size": 40,
+    "embedding_size": 16,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+}
 _BASE = configuration.BertConfig(vocab_size=30522, type_vocab_size=2)
 
 
@@ -138,6 +147,52 @@ class TestConfigOfTransformers:
         config = configuration.BertConfig.from_json_file(path)
         assert config.hidden_act == ours
         assert "gelu is the erf form" not in caplog.text
+
+    @pytest.mark.parametrize(
+        ("changes", "is_said"),
+        [
+            ({}, True),
+            # What transformers takes, and what the original says.
+            ({"hidden_act": "gelu_new"}, False),
+            ({"architectures": None, "transformers_version": None}, False),
+        ],
+    )
+    def test_gelu_of_an_albert(self, tmp_path, caplog, changes, is_said):
+        caplog.set_level("INFO", "absl")
+        theirs = transformers.AlbertConfig(
+            **_ALBERT, hidden_act="gelu", architectures=["AlbertForMaskedLM"]
+        )
+        values = theirs.to_dict() | changes
+        values = {k: x for k, x in values.items() if x is not None}
+        path = written(tmp_path, values)
+        config = families.read_config(path)
+        assert config.hidden_act == "gelu"
+        notes = [x for x in caplog.messages if "gelu is the erf form" in x]
+        assert len(notes) == is_said
+        assert all(x.startswith(f"{path}: a config of Hug") for x in notes)
+
+    def test_albert_of_ours_is_not_theirs(self, tmp_path, caplog):
+        caplog.set_level("INFO", "absl")
+        config = albert.AlbertConfig(vocab_size=40)
+        path = written(tmp_path, json.loads(config.to_json()))
+        assert families.read_config(path) == config
+        assert "gelu" not in caplog.text
+
+    @pytest.mark.parametrize(
+        ("act", "ours"), [("gelu", "gelu_erf"), ("gelu_new", "gelu")]
+    )
+    @pytest.mark.parametrize(
+        "kind", [transformers.RobertaConfig, transformers.DistilBertConfig]
+    )
+    def test_what_is_taken_as_theirs_needs_no_word(
+        self, tmp_path, caplog, kind, act, ours
+    ):
+        caplog.set_level("INFO", "absl")
+        theirs = kind(architectures=[kind.__name__.replace("Config", "Model")])
+        key = "activation" if hasattr(theirs, "activation") else "hidden_act"
+        path = written(tmp_path, theirs.to_dict() | {key: act})
+        assert families.read_config(path).hidden_act == ours
+        assert "gelu" not in caplog.text
 
     def test_dropout_of_a_classifier(self, tmp_path, caplog):
         caplog.set_level("INFO", "absl")

@@ -8,6 +8,7 @@ import sys
 
 from bert_tf import extras
 from bert_tf.errors import InputError
+from tests.vocabularies import byte_pair_samples
 
 import pytest
 
@@ -90,6 +91,23 @@ def test_onnx(files):
     )
     assert "need the package tf2onnx, of the extra onnx: " in line
     assert not (files / "1").exists()
+
+
+def test_byte_pairs(files):
+    """It is missed before workers start, which would only say that one died."""
+    vocab = byte_pair_samples.write(files)
+    line = _without(
+        "tokenizers",
+        "create_pretraining_data.py",
+        f"--input_file={files}/text.txt",
+        f"--vocab_file={vocab}",
+        f"--output_dir={files}/records",
+    )
+    assert line.startswith(
+        "error: Vocabularies of byte pairs need the package tokenizers, of the "
+        "extra data: "
+    )
+    assert not (files / "records").exists()
 
 
 @pytest.mark.parametrize("package", ["aiohttp", "prometheus_client"])

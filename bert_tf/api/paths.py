@@ -12,7 +12,6 @@ from bert_tf.errors import InputError
 from bert_tf.exporting import runtimes
 from bert_tf.serving import opening
 from bert_tf.storage import kept_flags
-from bert_tf.vocabularies import word_pieces
 
 import tensorflow as tf
 
@@ -64,7 +63,7 @@ def export_files(path: str) -> dict[str, bytes]:
         if data is not None:
             found[name] = data
     is_whole = vocabularies.among(found) is not None
-    missing = [] if is_whole else [word_pieces.FILE]
+    missing = [] if is_whole else [vocabularies.USUAL_FILE]
     missing += [] if DESCRIPTION in found else [DESCRIPTION]
     if missing:
         raise InputError(

@@ -13,7 +13,6 @@ from bert_tf.api import arguments, paths
 from bert_tf.checkpoints import huggingface, model_files
 from bert_tf.errors import InputError
 from bert_tf.text import graph as text_graph
-from bert_tf.vocabularies import word_pieces
 
 import keras
 import tensorflow as tf
@@ -140,11 +139,9 @@ class Tokenizer(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` makes the same layer of."""
-        is_plain = self.files.kind == word_pieces.WordPiece.kind
+        plain = vocabularies.listed(self.files, self.vocabulary)
         return super().get_config() | {
-            "vocabulary": list(self.vocabulary)
-            if is_plain
-            else self.files.to_config(),
+            "vocabulary": plain or self.files.to_config(),
             "do_lower_case": self.do_lower_case,
             "max_seq_length": self.max_seq_length,
             "pad_to_max": self.pad_to_max,
@@ -201,9 +198,7 @@ def _find_files(
                 "The vocabulary must be a path, or a list of word pieces. "
                 f"Received: vocabulary={given!r}"[:400]
             )
-        kind = word_pieces.WordPiece
-        plain = kind(tuple(given), do_lower_case=False)
-        return vocabularies.Files(kind.kind, plain.files), lower, _PLAIN
+        return vocabularies.of_list(given), lower, _PLAIN
     if isinstance(given, Mapping) and given.keys() == _CONFIG_KEYS:
         return vocabularies.Files.from_config(given), lower, _PLAIN
     if not isinstance(given, str | os.PathLike) or not os.fspath(given):

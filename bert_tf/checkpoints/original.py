@@ -19,8 +19,6 @@ import tensorflow as tf
 
 PREFIX = "bert_model.ckpt"
 CONFIG = "bert_config.json"
-# Read as well, beside the released checkpoints of another encoder.
-_CONFIGS = (CONFIG, "albert_config.json")
 # As they name its vocabulary, which is kept under a name of its kind.
 _RELEASED_PIECES = "30k-clean.model"
 LABELS = "labels.txt"
@@ -79,7 +77,9 @@ class Files:
 def read_files(folder: str) -> Files:
     """Reads the files beside a folder's checkpoints, these unopened."""
     config = None
-    paths = [os.path.join(folder, name) for name in _CONFIGS]
+    configs = [CONFIG]
+    configs += [row.config_file for row in families.FAMILIES.values()]
+    paths = [os.path.join(folder, name) for name in configs]
     path = next(filter(tf.io.gfile.exists, paths), None)
     if path:
         config = families.read_config(path)

@@ -37,6 +37,8 @@ class Family:
         absent: Returns the variables that a config's model does not have, and
             that it has in other libraries.
         vocabularies: The kinds of vocabularies that its models have.
+        config_file: What released checkpoints call the file of their config,
+            which is read beside them.
         huggingface: What it is in files of Hugging Face; None where
             transformers has no such model. `keras_hub` likewise.
     """
@@ -50,6 +52,7 @@ class Family:
     counts: tuple[str, ...] = ("num_hidden_layers",)
     absent: Callable[[Any], frozenset[str]] = lambda config: frozenset()
     vocabularies: tuple[str, ...] = ("word_pieces",)
+    config_file: str = "bert_config.json"
     huggingface: foreign.HuggingFace | None = None
     keras_hub: foreign.KerasHub | None = None
 

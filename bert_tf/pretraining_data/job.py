@@ -22,6 +22,8 @@ class Job:
         folder: For the work; its files are removed at the end.
         word_list: A file of words of several tokens, "" for none.
         segmenter: `module:function` that splits a text into such words.
+        kinds: Of vocabularies, by name: worker processes have not imported the
+            modules that registered those from elsewhere.
     """
 
     units: tuple[corpus.Unit, ...]
@@ -33,16 +35,25 @@ class Job:
     folder: str
     word_list: str = ""
     segmenter: str = ""
+    kinds: tuple[tuple[str, vocabularies.Kind], ...] = dataclasses.field(
+        default_factory=lambda: tuple(vocabularies.KINDS.items())
+    )
 
     @property
     def vocabulary(self) -> vocabularies.Vocabulary:
         """What splits the text into pieces."""
+        self._register()
         return _vocabulary(self.vocab_file, self.do_lower_case)
 
     @property
     def tokenizer(self) -> vocabularies.BulkTokenizer:
         """Splits sentences."""
+        self._register()
         return _tokenizer(self.vocab_file, self.do_lower_case)
+
+    def _register(self) -> None:
+        for name, kind in self.kinds:
+            vocabularies.register(name, kind)
 
     @property
     def words(self) -> word_lists.WordList | word_lists.Segmenter | None:

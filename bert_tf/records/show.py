@@ -11,7 +11,7 @@ token that is to be predicted as it stands has an equals sign.
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
-from bert_tf import vocab_files
+from bert_tf import vocabularies
 from bert_tf.errors import InputError
 from bert_tf.records import dynamic_masks, manifests, masking, pipeline, reading
 from bert_tf.records import types as record_types
@@ -33,28 +33,23 @@ _LABELS = {
 
 
 def show(
-    files: Sequence[str],
-    pieces: Sequence[str],
-    number: int,
-    vocab_sha256: str | None = None,
-    mask_piece: str = vocab_files.MASK,
+    files: Sequence[str], vocabulary: vocabularies.Vocabulary, number: int
 ) -> Iterator[str]:
     """Yields the first `number` records, each as lines of text.
 
     Records that are masked while they are read get masks such as training
-    draws. `mask_piece` hides a word. It is an InputError if the files can't be
-    read, hold no records of pre-training, or were made with another vocabulary
-    than `vocab_sha256`.
+    draws. It is an InputError if the files can't be read, hold no records of
+    pre-training, or were made with another vocabulary, as a manifest says.
     """
     manifest = manifests.find(files)
     objective, masks = "nsp", None
     if manifest is not None:
-        if vocab_sha256 not in (None, manifest.vocab_sha256):
+        if manifest.vocab_sha256 not in (None, vocabulary.sha256):
             raise InputError(
                 f"{files[0]} was not made with this vocabulary: its manifest "
                 "has another vocab_sha256. Give the one that it was made "
-                f"with. Received: {len(pieces)} pieces, in the manifest "
-                f"{manifest.vocab_size}"
+                f"with. Received: {len(vocabulary.pieces)} pieces, in the "
+                f"manifest {manifest.vocab_size}"
             )
         objective = manifest.objective
         if manifest.dynamic_masking:
@@ -62,7 +57,7 @@ def show(
             masks = dynamic_masks.DynamicMasks(settings, manifest.seed)
     shown = 0
     for file in files:
-        for row in _rows(file, number - shown):
+        for row in _rows(file, number - shown, vocabulary):
             if masks is not None:
                 batch = {n: _batch_of_one(x) for n, x in row.items()}
                 batch = masks.apply(batch, tf.constant([0], tf.int64), shown)
@@ -73,7 +68,7 @@ def show(
                     "belongs to it, which says how training masks it"
                 )
             shown += 1
-            yield _text(shown, file, row, pieces, objective, mask_piece)
+            yield _text(shown, file, row, vocabulary, objective)
 
 
 def _batch_of_one(values: np.ndarray) -> tf.Tensor:
@@ -81,12 +76,16 @@ def _batch_of_one(values: np.ndarray) -> tf.Tensor:
     return tf.constant(values[np.newaxis], tf.float32 if is_float else tf.int32)
 
 
-def _rows(file: str, number: int) -> Iterator[dict[str, np.ndarray]]:
+def _rows(
+    file: str, number: int, vocabulary: vocabularies.Vocabulary
+) -> Iterator[dict[str, np.ndarray]]:
     seen = 0
     with pipeline.explained([file]):
         for serialized in tf.data.TFRecordDataset(file).take(number):
             seen += 1
-            yield _decode(file, seen, serialized.numpy())
+            row = _decode(file, seen, serialized.numpy())
+            _check_ranges(f"{file}, record {seen}", row, vocabulary.template)
+            yield row
     if seen < number:
         # TensorFlow takes a header that was cut off for the end of the file.
         reading.count([file])
@@ -129,20 +128,22 @@ def _decode(file: str, number: int, record: bytes) -> dict[str, np.ndarray]:
                 f"{'floats' if kind == 'float' else 'integers'}. Make the data "
                 f"again. Received: {len(row[feature.name])} in its {stored_as}"
             )
-    _check_ranges(where, row, lengths)
     return row
 
 
 def _check_ranges(
-    where: str, row: Mapping[str, np.ndarray], lengths: Mapping[str, int]
+    where: str,
+    row: Mapping[str, np.ndarray],
+    template: vocabularies.Template,
 ) -> None:
     """Raises InputError where a number points to what is not in the record."""
+    most_segments = max(1, *template.segments)
     for name, most in (
         ("input_mask", 1),
-        ("segment_ids", 1),
+        ("segment_ids", most_segments),
         ("next_sentence_labels", 1),
-        ("masked_lm_positions", lengths["S"] - 1),
-        ("sequence_ids", lengths["K"]),
+        ("masked_lm_positions", len(row["input_ids"]) - 1),
+        ("sequence_ids", len(row["next_sentence_labels"])),
     ):
         for wrong in row.get(name, np.empty(0)):
             if not 0 <= wrong <= most:
@@ -156,10 +157,10 @@ def _text(
     number: int,
     file: str,
     row: Mapping[str, np.ndarray],
-    pieces: Sequence[str],
+    vocabulary: vocabularies.Vocabulary,
     objective: str,
-    mask_piece: str,
 ) -> str:
+    pieces, mask_piece = vocabulary.pieces, vocabulary.special.mask.text
     ids, mask = row["input_ids"], row["input_mask"]
     is_prediction = row["masked_lm_weights"] > 0
     places = row["masked_lm_positions"][is_prediction].tolist()
@@ -173,16 +174,32 @@ def _text(
         f"record {number}: {os.path.basename(file)}, {int(mask.sum())} of "
         f"{len(ids)} tokens, {len(labels)} predictions"
     ]
+    unmasked = ids.copy()
+    unmasked[places] = row["masked_lm_ids"][is_prediction]
     sequences = row.get("sequence_ids", mask)
     for sequence in range(1, int(sequences.max()) + 1):
         inside = np.flatnonzero(sequences == sequence)
         text = " ".join(tokens[place] for place in inside)
         lines.append(f"{sequence:3} {text}")
         label = int(row["next_sentence_labels"][sequence - 1])
-        if objective in _LABELS and row["segment_ids"][inside].any():
+        is_pair = _is_pair(unmasked[inside].tolist(), vocabulary.template)
+        if objective in _LABELS and is_pair:
             said = _LABELS[objective][label]
             lines.append(f"    second segment: {said} (label {label})")
     return "\n".join(lines)
+
+
+def _is_pair(ids: Sequence[int], template: vocabularies.Template) -> bool:
+    """Whether what separates two texts stands inside a row without masks.
+
+    Segment numbers do not tell: some kinds of vocabularies have one for both.
+    """
+    size = len(template.between)
+    start, end = len(template.before), len(ids) - len(template.after)
+    return any(
+        tuple(ids[place : place + size]) == template.between
+        for place in range(start, end - size + 1)
+    )
 
 
 def _pieces(pieces: Sequence[str], ids: np.ndarray, file: str) -> list[str]:

@@ -165,7 +165,8 @@ class Model:
         """Loads what is to answer, then lets go of what is not.
 
         That is what `place` lists, or the newest version that can be loaded.
-        While a version that is listed can't be, the others stay.
+        While a version that is listed can't be, those stay that its labels had
+        before, and all of them where no other one answers.
         """
         place = self.place
         found = await asyncio.to_thread(find_versions, self.path)
@@ -186,8 +187,9 @@ class Model:
             for label, version in place.labels.items()
             if version in answering or label in self._labels
         }
-        if answering and (listed is None or len(answering) == len(wanted)):
-            for version in self._loaded.keys() - answering:
+        if answering:
+            kept = answering | set(self._labels.values())
+            for version in self._loaded.keys() - kept:
                 self._let_go(version)
         if not self._loaded:
             self._refuse(wanted)

@@ -20,7 +20,6 @@ from bert_tf.checkpoints import (
 from bert_tf.errors import InputError
 from bert_tf.exporting import runtimes, saved_model
 from bert_tf.serving import elsewhere, heads, makers
-from bert_tf.vocabularies import word_pieces
 
 import tensorflow as tf
 from absl import logging
@@ -234,7 +233,7 @@ def _elsewhere(path: str) -> saved_model.Export:
             trained_models.ModelFiles.load(
                 os.path.join(path, original.CONFIG),
                 vocabularies.path_in(path)
-                or os.path.join(path, word_pieces.FILE),
+                or os.path.join(path, vocabularies.USUAL_FILE),
                 description.get("do_lower_case", False),
             ),
             original.read_labels(

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bert_tf import characters, tokenization, vocabularies
+from bert_tf.errors import InputError
 from bert_tf.text import byte_pairs as graph_byte_pairs
 from bert_tf.text import graph_rows
 from bert_tf.text import sentence_pieces as graph_sentence_pieces
@@ -311,6 +312,19 @@ TOKENIZERS: dict[str, Callable[[Any], graph_rows.Tokenizer]] = {
         graph_sentence_pieces.SentencePieceTokenizer
     ),
 }
+
+
+def register(kind: str, make: Callable[[Any], graph_rows.Tokenizer]) -> None:
+    """Adds the tokenizer of a kind of vocabulary; InputError if it has one.
+
+    `make` gets the vocabulary.
+    """
+    if TOKENIZERS.get(kind, make) != make:
+        raise InputError(
+            "There is a tokenizer in the graph of this kind already. "
+            f"Received: kind={kind!r}"
+        )
+    TOKENIZERS[kind] = make
 
 
 def of(vocabulary: vocabularies.Vocabulary) -> graph_rows.Tokenizer:

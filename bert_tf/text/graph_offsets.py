@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from bert_tf import vocabularies
+from bert_tf.errors import InputError
 from bert_tf.text import byte_pairs as graph_byte_pairs
 from bert_tf.text import graph as text_graph
 from bert_tf.text import graph_rows, sentence_piece_offsets
@@ -115,6 +116,19 @@ TOKENIZERS: dict[str, Callable[[Any], Tokenizer]] = {
     word_pieces.WordPiece.kind: _of_word_pieces,
     sentence_pieces.SentencePieces.kind: sentence_piece_offsets.OffsetTokenizer,
 }
+
+
+def register(kind: str, make: Callable[[Any], Tokenizer]) -> None:
+    """Adds a kind's tokenizer that knows places; InputError if it has one.
+
+    `make` gets the vocabulary.
+    """
+    if TOKENIZERS.get(kind, make) != make:
+        raise InputError(
+            "There is a tokenizer with offsets of this kind already. "
+            f"Received: kind={kind!r}"
+        )
+    TOKENIZERS[kind] = make
 
 
 def of(vocabulary: vocabularies.Vocabulary) -> Tokenizer:

@@ -3,14 +3,19 @@
     vocabulary = vocabularies.open("vocab.txt", do_lower_case=True)
     vocabulary.tokenizer().tokenize("UNwanted")  # un ##want ##ed
 
-A kind is a file here with a `Vocabulary`, and a row each of `KINDS` and of
-`text.graph.TOKENIZERS`. Tasks, exports and data creation know only what it says
-of itself, above all the template of a row.
+A kind is a file here with a `Vocabulary`, a row of `KINDS` and a tokenizer each
+in `text.graph` and `text.graph_offsets`. Tasks, exports and data creation know
+only what it says of itself, above all the template of a row. A kind from
+elsewhere joins by three calls, before any file is read:
+
+    vocabularies.register(Symbols.kind, vocabularies.Kind(...))
+    graph.register(Symbols.kind, Tokenizer)
+    graph_offsets.register(Symbols.kind, Tokenizer)
 """
 
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
@@ -34,6 +39,7 @@ from etils import epath
 
 __all__ = [
     "KINDS",
+    "USUAL_FILE",
     "BulkTokenizer",
     "Files",
     "Kind",
@@ -46,11 +52,17 @@ __all__ = [
     "among",
     "difference",
     "find",
+    "listed",
+    "of_list",
     "open",
     "open_files",
     "path_in",
     "read",
+    "register",
 ]
+
+# What errors say is missing where there is no vocabulary of any kind.
+USUAL_FILE = word_pieces.FILE
 
 # The name of a kind -> how its files are opened and read.
 KINDS: dict[str, Kind] = {
@@ -79,6 +91,27 @@ KINDS: dict[str, Kind] = {
         difference=sentence_pieces.difference,
     ),
 }
+
+
+def register(name: str, kind: Kind) -> None:
+    """Adds a kind; InputError if its name or names of files are taken.
+
+    The name is `kind` of its vocabularies.
+    """
+    for other, row in KINDS.items():
+        if other == name and row != kind:
+            raise InputError(
+                "There is a kind of vocabulary of this name already: choose "
+                f"another. Received: name={name!r}"
+            )
+        taken = {*row.files, *row.endings} & {*kind.files, *kind.endings}
+        if other != name and taken:
+            raise InputError(
+                f"Kinds are told apart by the names of their files, and {other}"
+                f" has {min(taken)} already: choose others. Received: "
+                f"name={name!r}, files={kind.files}, endings={kind.endings}"
+            )
+    KINDS[name] = kind
 
 
 def open(
@@ -110,9 +143,12 @@ def _kind(path: epath.PathLike) -> str:
         for name, kind in KINDS.items():
             if model and kind.tokenizer == model:
                 return name
+    # Names first: one kind's file may end as another's do.
     for name, kind in KINDS.items():
-        is_part = len(kind.files) > 1 and place.name in kind.files
-        if is_part or (place.suffix and place.suffix in kind.endings):
+        if place.name in kind.files:
+            return name
+    for name, kind in KINDS.items():
+        if place.suffix and place.suffix in kind.endings:
             return name
     # Files of other names are of word pieces as well: the original reads a
     # vocabulary of any name.
@@ -164,3 +200,15 @@ def read(files: Files, do_lower_case: bool, name: str) -> Vocabulary:
             f"{', '.join(KINDS)}. Received: kind={files.kind}"
         )
     return KINDS[files.kind].read(files.contents, do_lower_case, name)
+
+
+def of_list(pieces: Sequence[str]) -> Files:
+    """Returns the vocabulary that a plain list of pieces is: of word pieces."""
+    vocabulary = word_pieces.WordPiece(tuple(pieces), do_lower_case=False)
+    return Files(vocabulary.kind, vocabulary.files)
+
+
+def listed(files: Files, pieces: Sequence[str]) -> list[str] | None:
+    """Returns the pieces if `of_list` takes them; None of another kind."""
+    is_plain = files.kind == word_pieces.WordPiece.kind
+    return list(pieces) if is_plain else None

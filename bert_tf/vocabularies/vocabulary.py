@@ -134,6 +134,8 @@ class Vocabulary(abc.ABC):
     kind: ClassVar[str]
     # What stands before a word or a sentence where spaces belong to pieces.
     before_words: ClassVar[str] = ""
+    # Whether a word has the same pieces wherever it stands in a text.
+    has_fixed_words: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod

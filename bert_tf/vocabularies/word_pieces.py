@@ -69,6 +69,7 @@ class WordPiece(vocabulary.Vocabulary):
     text: str = ""
 
     kind: ClassVar[str] = "word_pieces"
+    has_fixed_words: ClassVar[bool] = True
 
     @classmethod
     def parse(cls, text: str, do_lower_case: bool, name: str) -> Self:

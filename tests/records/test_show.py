@@ -6,13 +6,15 @@ import re
 from bert_tf.pretraining_data import sequences as pretraining_sequences
 from bert_tf.records import reading, show, tfrecord
 from bert_tf.records import types as record_types
+from bert_tf.vocabularies import word_pieces
 from tests import pretraining_records, scripts
+from tests.vocabularies import byte_pair_samples, symbols
 
 import numpy as np
 import pytest
 
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-PIECES += [f"w{i}" for i in range(5, 31)] + [f"##s{i}" for i in range(31, 40)]
+VOCABULARY = pretraining_records.VOCABULARY
+PIECES = VOCABULARY.pieces
 
 
 def write(folder, features, **manifest):
@@ -20,6 +22,7 @@ def write(folder, features, **manifest):
     with tfrecord.Writer(path) as writer:
         writer.write(record_types.PRETRAINING.encode(features))
     if manifest:
+        manifest = {"vocab_sha256": VOCABULARY.sha256} | manifest
         pretraining_records.write_manifest([str(path)], **manifest)
     return [str(path)]
 
@@ -49,13 +52,52 @@ TOKENS = "[CLS] w5 [MASK→w6] =w7 w20→w8 w9 [SEP] w10 [SEP]"
     ],
 )
 def test_marks(tmp_path, manifest, said):
-    (text,) = show.show(write(tmp_path, FEATURES, **manifest), PIECES, 5)
+    (text,) = show.show(write(tmp_path, FEATURES, **manifest), VOCABULARY, 5)
     expected = [
         "record 1: part-00000.tfrecord, 9 of 16 tokens, 3 predictions",
         f"  1 {TOKENS}",
         *([said] if said else []),
     ]
     assert text.splitlines() == expected
+
+
+def _row(template, first, second, label):
+    """The features of a row without predictions but one, of [first..]."""
+    ids, segments = template.row(first, second)
+    return {
+        "input_ids": ids,
+        "input_mask": [1] * len(ids),
+        "segment_ids": segments,
+        "masked_lm_positions": [len(template.before)],
+        "masked_lm_ids": first[:1],
+        "masked_lm_weights": [1],
+        "next_sentence_labels": [label],
+    }
+
+
+@pytest.mark.parametrize(
+    "vocabulary",
+    [
+        pretraining_records.VOCABULARY,
+        # Both texts of its pairs have segment 0.
+        byte_pair_samples.vocabulary(),
+        # The second one has segment 3.
+        symbols.VOCABULARY,
+    ],
+    ids=lambda vocabulary: vocabulary.kind,
+)
+def test_pairs_of_every_kind(tmp_path, vocabulary):
+    template, sep = vocabulary.template, vocabulary.template.separator
+    first = [20, 21]
+    pair = _row(template, first, [22], label=1)
+    alone = _row(template, first, [], label=0)
+    # A token may be replaced by a separator, which separates nothing.
+    replaced = {**alone, "input_ids": [*alone["input_ids"]]}
+    replaced["input_ids"][len(template.before)] = sep
+    said = "    second segment: is of another document (label 1)"
+    for features, expected in ((pair, [said]), (alone, []), (replaced, [])):
+        (text,) = show.show(write(tmp_path, features), vocabulary, 1)
+        assert text.splitlines()[2:] == expected
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -70,7 +112,7 @@ def test_packed(tmp_path, dynamic):
     for i in range(len(text)):
         tokens = text.tokens[slice(*text.starts[i : i + 2])]
         sequences.add(" ".join(PIECES[token] for token in tokens))
-    shown = list(show.show(files[:1], PIECES, 1000))
+    shown = list(show.show(files[:1], VOCABULARY, 1000))
     assert len(shown) == reading.count(files[:1])[0]
     found = set()
     for record in shown:
@@ -91,7 +133,7 @@ def test_packed(tmp_path, dynamic):
 def test_at_most_so_many(tmp_path):
     files = pretraining_records.write(tmp_path, (2, 3))
     for number in (1, 2, 4, 5, 9):
-        shown = list(show.show(files, PIECES, number))
+        shown = list(show.show(files, VOCABULARY, number))
         assert len(shown) == min(number, 5)
     assert "record 5: records-1.tfrecord" in shown[-1]
 
@@ -99,15 +141,30 @@ def test_at_most_so_many(tmp_path):
 class TestRefuses:
     def test_other_vocabulary(self, tmp_path):
         message = r"holds the token 20, the vocabulary has 10: give the one"
+        shorter = word_pieces.WordPiece(PIECES[:10], do_lower_case=True)
         with pytest.raises(ValueError, match=message):
-            list(show.show(write(tmp_path, FEATURES), PIECES[:10], 1))
+            list(show.show(write(tmp_path, FEATURES), shorter, 1))
+
+    def test_vocabulary_of_another_hash(self, tmp_path):
+        files = write(tmp_path, FEATURES, vocab_sha256="ab" * 32)
+        message = r"was not made with this vocabulary: .* 40 pieces, in the"
+        with pytest.raises(ValueError, match=message):
+            list(show.show(files, VOCABULARY, 1))
+
+    @pytest.mark.parametrize("number", [-1, 2])
+    def test_segment_that_no_row_has(self, tmp_path, number):
+        segments = [0] * 7 + [number] * 2 + [0] * 7
+        files = write(tmp_path, FEATURES | {"segment_ids": segments})
+        message = r"record 1: segment_ids must be from 0 to 1\. "
+        with pytest.raises(ValueError, match=message):
+            list(show.show(files, VOCABULARY, 1))
 
     def test_other_records(self, tmp_path):
         path = tmp_path / "records"
         with tfrecord.Writer(path) as writer:
             writer.write(record_types.RecordType("other", ()).encode({}))
         with pytest.raises(ValueError, match="records does not hold pre-train"):
-            list(show.show([str(path)], PIECES, 1))
+            list(show.show([str(path)], VOCABULARY, 1))
 
     def test_records_of_a_task(self, tmp_path):
         path = tmp_path / "records"
@@ -116,13 +173,13 @@ class TestRefuses:
         with tfrecord.Writer(path) as writer:
             writer.write(kind.encode(features))
         with pytest.raises(ValueError, match="records does not hold pre-train"):
-            list(show.show([str(path)], PIECES, 1))
+            list(show.show([str(path)], VOCABULARY, 1))
 
     def test_text(self, tmp_path):
         path = tmp_path / "a.txt"
         path.write_text("This is text, of which records are still to be made.")
         with pytest.raises(ValueError, match=r"a.txt, record 1: .*TFRecord f"):
-            list(show.show([str(path)], PIECES, 1))
+            list(show.show([str(path)], VOCABULARY, 1))
 
     def test_what_only_the_manifest_says(self, tmp_path):
         settings = pretraining_sequences.Settings(16, 4, dynamic_masking=True)
@@ -130,7 +187,7 @@ class TestRefuses:
         for path in tmp_path.glob("*manifest.json"):
             path.unlink()
         with pytest.raises(ValueError, match="copy the manifest that belongs"):
-            list(show.show(files, PIECES, 1))
+            list(show.show(files, VOCABULARY, 1))
 
 
 def test_script(tmp_path):

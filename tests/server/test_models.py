@@ -1,9 +1,11 @@
 """Where models lie, and what they are called."""
 
 import asyncio
+import dataclasses
 
 from bert_tf.errors import InputError
 from bert_tf.server import batching, models
+from bert_tf.server.refusals import Refusal
 
 import pytest
 
@@ -67,3 +69,69 @@ def test_what_is_no_model(tmp_path, name):
     with pytest.raises(InputError) as error:
         asyncio.run(models.Model(place, batching.Limits()).update())
     assert str(tmp_path / name) in str(error.value)
+
+
+class _Servable:
+    """A version that is loaded at once, and never asked."""
+
+    def __init__(self, path, version, limits, on_batch):
+        del path, limits, on_batch
+        self.version, self.users = version, 0
+
+    def close(self):
+        """Has nothing to let go of."""
+
+
+@pytest.fixture(name="film")
+def _film(monkeypatch, tmp_path):
+    """Versions 1 and 2 answer, 2 by a label; 3 is not there yet."""
+    monkeypatch.setattr(models.servables, "Servable", _Servable)
+    monkeypatch.setattr(models.constant_kernels, "check", lambda path: None)
+    for number in (1, 2):
+        _version(tmp_path / str(number))
+    place = models.Place(
+        "film", str(tmp_path), (1, 2), {"stable": 1, "canary": 2}
+    )
+    return models.Model(place, batching.Limits())
+
+
+def _answering(model, *places):
+    """The versions that answer after each place in turn: the last's."""
+
+    async def follow():
+        for place in places:
+            model.place = place
+            await model.update()
+        found = {}
+        for version in (1, 2, 3):
+            try:
+                with model.using(version):
+                    found[version] = True
+            except Refusal:
+                found[version] = False
+        with model.using(None) as newest:
+            unlabelled = newest.version
+        await model.close()
+        return [version for version in found if found[version]], unlabelled
+
+    return asyncio.run(follow())
+
+
+def test_a_version_that_was_rolled_back_does_not_wait_for_a_new_one(film):
+    after = dataclasses.replace(
+        film.place, versions=(1, 3), labels={"stable": 1, "new": 3}
+    )
+    assert _answering(film, film.place, after) == ([1], 1)
+
+
+def test_a_label_stays_until_its_new_version_is_there(film):
+    after = dataclasses.replace(
+        film.place, versions=(1, 3), labels={"stable": 1, "canary": 3}
+    )
+    assert _answering(film, film.place, after) == ([1, 2], 2)
+    assert film.labelled("canary") == 2
+
+
+def test_all_stay_where_no_listed_version_can_be_loaded(film):
+    after = dataclasses.replace(film.place, versions=(3,), labels={"new": 3})
+    assert _answering(film, film.place, after) == ([1, 2], 2)

@@ -53,7 +53,9 @@ class Bulk:
 
 @dataclasses.dataclass(frozen=True)
 class Symbols(vocabularies.Vocabulary):
-    """`<s> first </s> </s> second </s>`, filled up with 1, in one segment."""
+    """`<mask> <s> first </s> </s> second </s>`, filled up with piece 1.
+
+    The first text and what fills up are in segment 1, the second in 3."""
 
     kind: ClassVar[str] = "symbols"
 
@@ -87,7 +89,7 @@ class Symbols(vocabularies.Vocabulary):
     @property
     def template(self):
         return vocabularies.Template(
-            before=(4, 0), between=(2, 2), after=(2,), segments=(0, 3), pooled=1
+            before=(4, 0), between=(2, 2), after=(2,), segments=(1, 3), pooled=1
         )
 
     @property
@@ -106,15 +108,36 @@ class Symbols(vocabularies.Vocabulary):
 
 
 class GraphTokenizer(graph_rows.Tokenizer):
-    """Splits at spaces, in the graph."""
+    """Splits at ASCII spaces, in the graph, and knows where pieces are."""
+
+    def __init__(self, vocabulary):
+        super().__init__(vocabulary)
+        keys = tf.constant(list(vocabulary.pieces))
+        self._table = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(keys, tf.range(len(keys))),
+            vocabulary.special.unk.id,
+        )
 
     def tokenize(self, texts):
         words = tf.strings.split(texts)
-        keys = tf.constant(list(self.vocabulary.pieces))
-        table = tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(keys, tf.range(len(keys))), 3
+        return words.with_values(self._table.lookup(words.values))
+
+    def tokenize_with_offsets(self, texts):
+        chars = tf.strings.unicode_split(texts, "UTF-8", errors="ignore")
+        is_word = tf.strings.regex_full_match(chars.flat_values, r"[^ \t\n]")
+        places = tf.ragged.range(chars.row_lengths()).flat_values
+        none = tf.constant([False])
+        goes_on = tf.concat([none, is_word[:-1]], 0) & (places > 0)
+        is_last = places == tf.gather(
+            chars.row_lengths() - 1, chars.value_rowids()
         )
-        return words.with_values(table.lookup(words.values))
+        ends = is_word & (is_last | ~tf.concat([is_word[1:], none], 0))
+        places = tf.cast(places, tf.int32)
+        return graph_rows.Pieces(
+            self.tokenize(texts),
+            tf.boolean_mask(places, is_word & ~goes_on),
+            tf.boolean_mask(places, ends) + 1,
+        )
 
 
 def _open(path, say):

@@ -19,7 +19,8 @@ import pytest
 import tensorflow as tf
 
 VOCABULARY = symbols.VOCABULARY
-FRONT, BETWEEN, AFTER, PAD, SECOND = [4, 0], [2, 2], [2], 1, 3
+FRONT, BETWEEN, AFTER, PAD = [4, 0], [2, 2], [2], 1
+FIRST, SECOND = 1, 3
 
 
 @pytest.fixture(name="tokenizer")
@@ -33,17 +34,17 @@ def _tokenizer(monkeypatch):
 def row(first, second, length):
     """Ids, mask and segments of a row, padded."""
     ids = [*FRONT, *first]
-    segments = [0] * len(ids)
+    segments = [FIRST] * len(ids)
     if second:
         ids += [*BETWEEN, *second]
-        segments += [0, 0, *([SECOND] * len(second))]
+        segments += [FIRST, FIRST, *([SECOND] * len(second))]
     ids += AFTER
-    segments.append(SECOND if second else 0)
+    segments.append(SECOND if second else FIRST)
     rest = length - len(ids)
     return (
         ids + [PAD] * rest,
         [1] * len(ids) + [0] * rest,
-        segments + [0] * rest,
+        segments + [FIRST] * rest,
     )
 
 

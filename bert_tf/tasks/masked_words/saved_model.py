@@ -126,7 +126,9 @@ class _MaskedWordsModule(tf.Module):
             {
                 "input_ids": ids,
                 "input_mask": mask,
-                "segment_ids": tf.zeros_like(ids),
+                "segment_ids": tf.fill(
+                    tf.shape(ids), self._vocabulary.template.segments[0]
+                ),
                 "masked_lm_positions": places,
             }
         )

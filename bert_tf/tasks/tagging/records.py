@@ -109,6 +109,7 @@ class Encoder:
         row["input_ids"] += self._vocabulary.special.pad.id
         row["input_ids"][: len(ids)] = ids
         row["input_mask"][: len(ids)] = 1
+        row["segment_ids"] += template.segments[0]
         row["segment_ids"][: len(ids)] = segments
         front = len(template.before)
         own = slice(front, front + len(pieces))

@@ -51,7 +51,9 @@ class _Labeller(tf.Module):
             batch = {
                 "input_ids": ids,
                 "input_mask": mask,
-                "segment_ids": tf.zeros_like(ids),
+                "segment_ids": tf.fill(
+                    tf.shape(ids), vocabulary.template.segments[0]
+                ),
             }
             return tf.argmax(logits(batch), axis=-1, output_type=tf.int32)
 

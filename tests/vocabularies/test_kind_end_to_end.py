@@ -1,0 +1,355 @@
+"""A kind of vocabulary from outside the package, from text to served answers.
+
+What Python computes of a row stands beside what a SavedModel answers: rows are
+laid out by the template's own `row`, which no graph reads.
+"""
+
+import dataclasses
+import json
+
+import bert_tf
+from bert_tf import errors, modeling, vocabularies
+from bert_tf.checkpoints import formats, tf1_files
+from bert_tf.tasks import tables
+from bert_tf.tasks.classification import records as text_records
+from bert_tf.tasks.multiple_choice import problems as choice_problems
+from bert_tf.tasks.multiple_choice import records as choice_records
+from bert_tf.tasks.squad import questions as squad_questions
+from bert_tf.tasks.squad import records as squad_records
+from bert_tf.tasks.squad import windows as squad_windows
+from bert_tf.tasks.tagging import conll
+from bert_tf.tasks.tagging import records as tagging_records
+from bert_tf.tasks.tagging import words as tagging_words
+from bert_tf.text import graph, graph_offsets
+from tests import interop_samples as samples
+from tests import scripts
+from tests.vocabularies import symbols
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+VOCABULARY = symbols.VOCABULARY
+TEMPLATE = VOCABULARY.template
+CONFIG = modeling.BertConfig(
+    vocab_size=len(VOCABULARY.pieces),
+    hidden_size=16,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=24,
+    type_vocab_size=4,
+)
+LENGTH = 16
+LABELS = ("O", "X", "Y")
+ROW = ("input_ids", "input_mask", "segment_ids")
+# The last word of the first is unknown.
+TEXTS = ("a b zz", "c  d e", "f", "g h i j")
+OTHERS = ("k l", "m", "n o p", "q")
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch):
+    monkeypatch.setattr(vocabularies, "KINDS", {**vocabularies.KINDS})
+    for module in (graph, graph_offsets):
+        monkeypatch.setattr(module, "TOKENIZERS", {**module.TOKENIZERS})
+        module.register(symbols.Symbols.kind, symbols.GraphTokenizer)
+    vocabularies.register(symbols.Symbols.kind, symbols.ROW)
+
+
+def ids(text):
+    """By Python's own split."""
+    return [VOCABULARY.ids.get(word, 3) for word in text.split()]
+
+
+def inputs(first, second=()):
+    """One row [1, S], without padding."""
+    row, segments = TEMPLATE.row(first, second)
+    values = row, [1] * len(row), segments
+    return {name: tf.constant([x]) for name, x in zip(ROW, values, strict=True)}
+
+
+def padded(first, second=(), length=LENGTH):
+    """One row as records have it."""
+    row, segments = TEMPLATE.row(first, second)
+    rest = length - len(row)
+    return (
+        row + [VOCABULARY.special.pad.id] * rest,
+        [1] * len(row) + [0] * rest,
+        segments + [TEMPLATE.segments[0]] * rest,
+    )
+
+
+def write(folder, head):
+    """Writes a checkpoint of random weights; returns its folder and model."""
+    made = samples.random_model(head, CONFIG)
+    weights = {v.path: v.value for v in made.variables}
+    folder.mkdir()
+    tf1_files.write(str(folder / "bert_model.ckpt"), weights)
+    (folder / "bert_config.json").write_text(CONFIG.to_json())
+    (folder / "symbols.txt").write_bytes(VOCABULARY.files["symbols.txt"])
+    if head in ("classification", "tagging"):
+        (folder / "labels.txt").write_text("".join(f"{x}\n" for x in LABELS))
+    return folder, made
+
+
+# ---- Registration -----------------------------------------------------------
+
+
+def test_a_name_is_taken_once():
+    vocabularies.register("symbols", symbols.ROW)
+    other = dataclasses.replace(symbols.ROW, endings=(".other",))
+    with pytest.raises(errors.InputError, match="of this name already"):
+        vocabularies.register("symbols", other)
+    with pytest.raises(errors.InputError, match=r"symbols has symbols.txt alr"):
+        vocabularies.register("others", other)
+    for module in (graph, graph_offsets):
+        module.register("symbols", symbols.GraphTokenizer)
+        with pytest.raises(errors.InputError, match="of this kind already"):
+            module.register("symbols", graph.BertTokenizer)
+
+
+# ---- Records ----------------------------------------------------------------
+
+
+def test_records_of_pretraining(tmp_path, capsys):
+    (tmp_path / "own.symbols").write_bytes(VOCABULARY.files["symbols.txt"])
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    documents = [
+        "\n".join(" ".join(letters[i : i + 6]) for i in range(start, 20, 2))
+        for start in range(8)
+    ]
+    (tmp_path / "text.txt").write_text("\n\n".join(documents) + "\n")
+    vocab = f"--vocab_file={tmp_path}/own.symbols"
+    script = "create_pretraining_data"
+    # Two workers, which have not imported what registers the kind.
+    assert not scripts.run_here(
+        script,
+        (),
+        vocab,
+        f"--input_file={tmp_path}/text.txt",
+        f"--output_dir={tmp_path}/out",
+        "--max_seq_length=24",
+        "--max_predictions_per_seq=3",
+        "--dupe_factor=2",
+        "--num_workers=2",
+    )
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["vocab_sha256"] == VOCABULARY.sha256
+    assert manifest["vocab_size"] == len(VOCABULARY.pieces)
+    capsys.readouterr()
+    assert not scripts.run_here(
+        script, (), vocab, "--show=3", f"--input_file={tmp_path}/out/*.tfrecord"
+    )
+    shown = capsys.readouterr().out
+    assert shown.count("<mask> <s> ") == 3
+    assert shown.count(" </s> </s> ") == shown.count("second segment: ") > 0
+
+
+def test_records_of_texts(tmp_path):
+    encoder = text_records.Encoder(graph.of(VOCABULARY), LENGTH)
+    pairs = list(zip(TEXTS, OTHERS, strict=True))
+    written = encoder.write(
+        str(tmp_path / "x"),
+        [tables.Example("1", a, b, "X") for a, b in pairs],
+        LABELS,
+    )
+    expected = [padded(ids(a), ids(b)) for a, b in pairs]
+    assert_rows(written, expected)
+
+
+def test_records_of_choices(tmp_path):
+    encoder = choice_records.Encoder(graph.of(VOCABULARY), LENGTH)
+    problems = [choice_problems.Problem("1", TEXTS[0], OTHERS, 2)]
+    written = encoder.write(str(tmp_path / "x"), problems)
+    expected = [[padded(ids(TEXTS[0]), ids(b)) for b in OTHERS]]
+    assert_rows(written, expected)
+
+
+def test_records_of_words(tmp_path):
+    pieces = tagging_words.WordPieces(VOCABULARY)
+    encoder = tagging_records.Encoder(pieces, LENGTH)
+    sentence = conll.Sentence(("a", "zz", "b"), LABELS, (1, 2, 3), 0)
+    written = encoder.write(str(tmp_path / "x"), [[sentence]], LABELS)
+    assert_rows(written, [padded(ids("a zz b"))])
+
+
+def test_records_of_questions(tmp_path):
+    layout = squad_windows.Layout(LENGTH, 4, 4)
+    cutter = squad_windows.Cutter(VOCABULARY, layout)
+    question = squad_questions.Question("q", "a b", "c d e zz", ())
+    written, _ = squad_records.write_to_predict(
+        str(tmp_path / "x"), cutter, [question]
+    )
+    assert_rows(written, [padded(ids("a b"), ids("c d e zz"))])
+
+
+def assert_rows(written, expected):
+    (serialized,) = tf.data.TFRecordDataset(written.path).batch(10)
+    rows = written.record_type.parse(serialized, written.lengths)
+    for number, name in enumerate(ROW):
+        values = np.array(expected)[..., number, :]
+        np.testing.assert_array_equal(rows[name], values, name)
+
+
+# ---- Checkpoints ------------------------------------------------------------
+
+
+def test_a_checkpoint_carries_it(tmp_path):
+    folder, _ = write(tmp_path / "model", "classification")
+    source = formats.open_checkpoint(str(folder))
+    assert source.vocab == vocabularies.Files("symbols", VOCABULARY.files)
+    formats.write(str(tmp_path / "copy"), "tf1", source)
+    samples.assert_equal(str(folder), str(tmp_path / "copy"))
+    again = formats.open_checkpoint(str(tmp_path / "copy"))
+    assert again.vocab == source.vocab
+
+
+@pytest.mark.parametrize(
+    ("output_format", "file", "note"),
+    [
+        ("hf", "symbols.txt", "transformers has no tokenizer of this vocab"),
+        ("keras_hub", "", "KerasHub has no tokenizer of this vocabulary for"),
+    ],
+)
+def test_other_libraries_are_said_to_have_none(
+    tmp_path, output_format, file, note
+):
+    folder, made = write(tmp_path / "model", "encoder")
+    source = formats.open_checkpoint(str(folder))
+    path = tmp_path / "theirs"
+    written = formats.write(str(path), output_format, source)
+    (said,) = [x for x in written.notes if "tokenizer" in x]
+    assert said.startswith(note)
+    assert said.endswith("Received: kind=symbols")
+    assert not list(path.glob("tokenizer*.json"))
+    again = formats.open_checkpoint(str(path))
+    if file:
+        assert (path / file).read_bytes() == VOCABULARY.files[file]
+        assert again.vocab == source.vocab
+    table = "bert/embeddings/word_embeddings"
+    np.testing.assert_array_equal(
+        again.read([table])[table],
+        next(v.value for v in made.variables if v.path == table),
+    )
+
+
+# ---- Raw text ---------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Served:
+    """What a head answers: as a SavedModel, and loaded of both."""
+
+    outputs: dict
+    answers: list
+
+
+@pytest.fixture(name="serve")
+def _serve(tmp_path):
+    """Exports a checkpoint's head; both ways of loading answer the same."""
+
+    def serve(folder, asked, names, **said):
+        loaded = bert_tf.load(folder, max_seq_length=LENGTH, **said)
+        bert_tf.export(loaded, tmp_path / "export")
+        answers = bert_tf.load(tmp_path / "export")(asked)
+        for found, expected in zip(answers, loaded(asked), strict=True):
+            assert found == expected
+        columns = list(zip(*asked, strict=True)) if len(names) > 1 else [asked]
+        texts = dict(zip(names, columns, strict=True))
+        export = tf.saved_model.load(str(tmp_path / "export"))
+        outputs = export.signatures["serving_default"](
+            **{name: tf.constant(x) for name, x in texts.items()}
+        )
+        assets = tmp_path / "export" / "assets"
+        assert (assets / "symbols.txt").read_bytes() == (
+            VOCABULARY.files["symbols.txt"]
+        )
+        return Served(outputs, answers)
+
+    return serve
+
+
+def close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("head", ["classification", "next_sentence"])
+def test_pairs(tmp_path, serve, head):
+    folder, made = write(tmp_path / "model", head)
+    pairs = list(zip(TEXTS, OTHERS, strict=True))
+    said = {"pairs": True} if head == "classification" else {"head": head}
+    served = serve(folder, pairs, ("text_a", "text_b"), **said)
+    logits = [made(inputs(ids(a), ids(b)))[0].numpy() for a, b in pairs]
+    close(served.outputs["logits"], logits)
+
+
+def test_vectors(tmp_path, serve):
+    folder, made = write(tmp_path / "model", "encoder")
+    asked = [(text, "") for text in TEXTS]
+    served = serve(folder, asked, ("text_a", "text_b"), unit="cls")
+    vectors = [
+        made(inputs(ids(text))).sequence[0, TEMPLATE.pooled] for text in TEXTS
+    ]
+    close([x["vector"] for x in served.answers], vectors)
+
+
+def test_choices(tmp_path, serve):
+    folder, made = write(tmp_path / "model", "multiple_choice")
+    asked = [(text, OTHERS) for text in TEXTS]
+    served = serve(folder, asked, ("prompt", "choices"))
+    logits = []
+    for text in TEXTS:
+        rows = [inputs(ids(text), ids(x)) for x in OTHERS]
+        each = [{k: x[tf.newaxis] for k, x in row.items()} for row in rows]
+        logits.append([made(row)[0, 0].numpy() for row in each])
+    close(served.outputs["logits"], logits)
+
+
+def test_labels_of_words(tmp_path, serve):
+    folder, made = write(tmp_path / "model", "tagging")
+    served = serve(folder, list(TEXTS), ("text",), scheme="none")
+    kinds = set()
+    for text, answer in zip(TEXTS, served.answers, strict=True):
+        best = made(inputs(ids(text)))[0].numpy().argmax(-1)
+        front = len(TEMPLATE.before)
+        labels = [LABELS[x] for x in best[front:][: len(text.split())]]
+        expected = list(zip(labels, text.split(), strict=True))
+        kinds |= set(labels)
+        found = [(x["type"], x["text"]) for x in answer["entities"]]
+        assert found == expected, text
+    assert len(kinds) > 1, "the test would see no difference"
+
+
+def test_answers_to_questions(tmp_path, serve):
+    folder, made = write(tmp_path / "model", "span")
+    asked = list(zip(OTHERS, TEXTS, strict=True))
+    served = serve(folder, asked, ("question", "context"), max_query_length=4)
+    for (question, context), answer in zip(asked, served.answers, strict=True):
+        logits = made(inputs(ids(question), ids(context)))
+        starts, ends = (x[0].numpy() for x in logits)
+        front = TEMPLATE.second(len(ids(question)))
+        words = context.split()
+        scores = {
+            (i, j): starts[front + i] + ends[front + j]
+            for i in range(len(words))
+            for j in range(i, len(words))
+        }
+        first, last = max(scores, key=scores.__getitem__)
+        assert answer["answer"].split() == words[first : last + 1]
+
+
+def test_masked_words(tmp_path, serve):
+    folder, made = write(tmp_path / "model", "masked_lm")
+    texts = ["a [MASK] c", "[MASK] zz d"]
+    served = serve(folder, texts, ("text",), head="masked_lm", top_k=3)
+    mask = VOCABULARY.special.mask.id
+    for text, answer in zip(texts, served.answers, strict=True):
+        words = text.split()
+        row = [mask if x == "[MASK]" else ids(x)[0] for x in words]
+        place = len(TEMPLATE.before) + words.index("[MASK]")
+        asked = inputs(row) | {"masked_lm_positions": tf.constant([[place]])}
+        best = made(asked)[0, 0].numpy().argsort()[::-1][:3]
+        (found,) = answer["masks"]
+        pieces = [x["piece"] for x in found]
+        assert pieces == [VOCABULARY.pieces[x] for x in best]
