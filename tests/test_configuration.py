@@ -99,7 +99,7 @@ _OF_A_CLASSIFIER = {
     "tie_word_embeddings": True,
     "torch_dtype": "float16",
 }
-_ALBERT = {
+_ALBERT: dict[str, Any] = {
     "vocab_size": 40,
     "embedding_size": 16,
     "hidden_size": 32,

@@ -138,7 +138,7 @@ def settings() -> dict[str, Any]:
     }
 
 
-def words() -> dict[str, str]:
+def words() -> dict[str, Any]:
     """Returns where words of several tokens are told, by field of a job."""
     word_list, segmenter = WORD_LIST.value or "", SEGMENTER.value or ""
     if word_list and segmenter:

@@ -320,6 +320,8 @@ def test_formats_and_back(model, converted, tmp_path):
             f"--output_path={tmp_path}/{number}",
         )
         found = formats.open_checkpoint(f"{tmp_path}/{number}")
+        assert source.vocab is not None
+        assert found.vocab is not None
         assert not vocabularies.difference(source.vocab, found.vocab)
         names = [x for x in found.shapes if x.startswith("bert/encoder")]
         assert len(names) > 10
@@ -449,7 +451,7 @@ def test_tagger(model, converted, kind, tmp_path):
 
 def test_answers_to_questions(model, tmp_path):
     rng = random.Random(0)
-    paragraphs = []
+    paragraphs: list[dict[str, Any]] = []
     for i in range(24):
         words = rng.choices(_WORDS, k=40)
         context = " ".join(words)

@@ -127,7 +127,9 @@ def test_a_folder_is_known_by_all_files_of_a_kind(tmp_path):
     assert found == vocabularies.Files("byte_pairs", byte_pair_samples.files())
     # Of a file alone that other programs have as well nothing is thought.
     (tmp_path / "merges.txt").unlink()
-    assert vocabularies.find(tmp_path).kind == "sentence_pieces"
+    other = vocabularies.find(tmp_path)
+    assert other is not None
+    assert other.kind == "sentence_pieces"
 
 
 def test_scripts_may_replace_what_kinds_are_kept_as():
