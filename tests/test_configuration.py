@@ -10,7 +10,6 @@ from bert_tf import configuration
 from bert_tf.encoders import albert, families
 
 import pytest
-import transformers
 
 _MODELS = pathlib.Path(__file__).resolve().parents[1] / "configs" / "models"
 
@@ -158,6 +157,9 @@ class TestConfigOfTransformers:
         ],
     )
     def test_gelu_of_an_albert(self, tmp_path, caplog, changes, is_said):
+        transformers = pytest.importorskip(
+            "transformers", reason="needs the extra `parity`"
+        )
         caplog.set_level("INFO", "absl")
         theirs = transformers.AlbertConfig(
             **_ALBERT, hidden_act="gelu", architectures=["AlbertForMaskedLM"]

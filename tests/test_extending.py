@@ -1,4 +1,4 @@
-"""A head and an encoder from outside, with the code of docs/extending.md.
+"""A head, an encoder and a vocabulary from outside: docs/extending.md's code.
 
 Nothing of bert_tf is edited or patched: the page's files are written to a
 folder and run as a reader would run them.
@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("mine")
     page = (_ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     blocks = re.findall(r'```python title="(.+?)"\n(.+?)```', page, re.S)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for name, code in blocks:
         (path / name).write_text(code)
     config = {"model_type": "damped_bert"} | pretraining_records.CONFIG
@@ -256,3 +256,100 @@ def test_families_are_named_in_their_rows_only():
         for text in _texts(path):
             assert text != "model_type", path
             assert not re.match(r"\^?bert/", text), (path, text)
+
+
+# ---- The vocabulary ---------------------------------------------------------
+
+_LETTERS = ["<pad>", "<unk>", "<cls>", "<sep>", "<mask>", *"ACGTN"]
+# All tokenizers of the page's vocabulary, and Python's own rule.
+_COMPARE = """
+import letters
+from bert_tf import vocabularies
+from bert_tf.text import graph, graph_offsets
+
+vocabulary = vocabularies.open("dna.letters", do_lower_case=True)
+texts = ["AC GT", "", " \\tNxA\\r\\nC", "中A\u00a0", "ACGTN" * 9]
+split = vocabulary.tokenizer()
+expected = [
+    [(x, i) for i, x in enumerate(text) if x not in " \\t\\r\\n"]
+    for text in texts
+]
+ids = [[vocabulary.ids.get(x, 1) for x, _ in row] for row in expected]
+starts = [i for row in expected for _, i in row]
+for text, row, numbers in zip(texts, expected, ids):
+    tokens = split.tokenize_with_offsets(text)
+    assert [(t.piece, t.start) for t in tokens] == row
+    assert split.convert_tokens_to_ids(split.tokenize(text)) == numbers
+flat, lengths = vocabulary.bulk_tokenizer().tokenize(texts)
+assert flat.tolist() == sum(ids, []) and lengths.tolist() == list(map(len, ids))
+assert graph.of(vocabulary).tokenize(texts).to_list() == ids
+found = graph_offsets.of(vocabulary).tokenize_with_offsets(texts)
+assert found.ids.to_list() == ids
+assert found.starts.numpy().tolist() == starts
+assert found.ends.numpy().tolist() == [i + 1 for i in starts]
+"""
+
+
+@pytest.fixture(scope="module")
+def dna(folder):
+    """Records of letters, made by two workers."""
+    (folder / "dna.letters").write_text("\n".join(_LETTERS) + "\n")
+    rng = np.random.default_rng(0)
+    lines = ["".join(rng.choice(list("ACGT"), 9)) for _ in range(60)]
+    for i in range(0, 60, 6):
+        lines[i] = ""
+    (folder / "dna.txt").write_text("\n".join(lines) + "\n")
+    _script(
+        folder,
+        "create_pretraining_data",
+        "--vocab_file=dna.letters",
+        "--input_file=dna.txt",
+        "--output_dir=dna",
+        "--max_seq_length=16",
+        "--max_predictions_per_seq=4",
+        "--dupe_factor=2",
+        "--num_workers=2",
+    )
+    return folder
+
+
+def test_tokenizers_of_letters_agree(folder, dna):
+    (folder / "compare.py").write_text(_COMPARE)
+    _run(folder, "compare.py")
+
+
+@pytest.mark.slow
+def test_letters_from_text_to_answers(folder, dna):
+    config = {"model_type": "damped_bert"} | pretraining_records.CONFIG
+    config |= {"vocab_size": len(_LETTERS)}
+    (folder / "dna.json").write_text(json.dumps(config))
+    _script(
+        folder,
+        "run_pretraining",
+        "--bert_config_file=dna.json",
+        "--vocab_file=dna.letters",
+        "--input_file=dna/*.tfrecord",
+        "--output_dir=dna_model",
+        "--do_train=true",
+        "--train_batch_size=8",
+        "--max_seq_length=16",
+        "--max_predictions_per_seq=4",
+        "--num_train_steps=2",
+        "--num_warmup_steps=1",
+    )
+    kept = (folder / "dna_model" / "letters.txt").read_text()
+    assert kept.split() == _LETTERS
+    (folder / "gaps.txt").write_text("AC[MASK]GT\n")
+    _script(
+        folder,
+        "run_prediction",
+        "--model_dir=dna_model",
+        "--head=masked_lm",
+        "--top_k=3",
+        "--input_file=gaps.txt",
+        "--output_file=gaps.jsonl",
+    )
+    (found,) = json.loads((folder / "gaps.jsonl").read_text())["masks"]
+    assert len({x["piece"] for x in found} & set(_LETTERS)) == 3
+    for answer in found:
+        assert answer["text"] == f"AC{answer['piece']}GT"

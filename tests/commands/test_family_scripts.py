@@ -20,8 +20,11 @@ from tests import scripts
 import numpy as np
 import pytest
 import tensorflow as tf
-import torch
-import transformers
+
+torch = pytest.importorskip("torch", reason="needs the extra `parity`")
+transformers = pytest.importorskip(
+    "transformers", reason="needs the extra `parity`"
+)
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,6 @@ from tests.vocabularies import sentence_models as samples
 
 import pytest
 import tokenizers
-import transformers
 from tokenizers import models, normalizers, pre_tokenizers
 
 _PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "\u2028")
@@ -182,6 +181,9 @@ def test_sentence_pieces(tmp_path, lower):
 
 def test_as_transformers_writes_it(tmp_path):
     (tmp_path / "spiece.model").write_bytes(samples.train())
+    transformers = pytest.importorskip(
+        "transformers", reason="needs the extra `parity`"
+    )
     # Its type names flags only.
     made: Any = transformers.AlbertTokenizer
     made.from_pretrained(tmp_path).save_pretrained(tmp_path / "saved")
