@@ -7,6 +7,7 @@ Documentation may name them, and so may sentences for people: errors, help.
 import ast
 import pathlib
 import re
+from collections.abc import Callable
 
 from bert_tf import vocabularies
 from bert_tf.encoders import families
@@ -154,7 +155,9 @@ def _allowed(name: str, rooms: set[str]) -> bool:
     )
 
 
-def _found(find, rooms: set[str]) -> dict[str, set[str]]:
+def _found(
+    find: Callable[[str], set[str]], rooms: set[str]
+) -> dict[str, set[str]]:
     names = {path: path.relative_to(_ROOT).as_posix() for path in _FILES}
     found = {
         name: find(path.read_text(encoding="utf-8"))
