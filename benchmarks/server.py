@@ -10,12 +10,14 @@ then many at once, each of which asks again as soon as it is answered; then as
 many, which together ask three times as often as the one could. Prints requests
 per second and latencies in milliseconds, and their ratios to the one client's;
 then, of --memory_requests, the server's memory as they go. Clients share the
-processors with the server.
+processors with the server, so they are as plain as can be: sockets that write
+bytes made before.
 """
 
 import asyncio
 import contextlib
 import dataclasses
+import json
 import pathlib
 import re
 import statistics
@@ -23,13 +25,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+import urllib.parse
+from collections.abc import Iterator, Sequence
 
 from bert_tf import heads, modeling
 from bert_tf.exporting import saved_model
 from bert_tf.vocabularies import word_pieces
 
-import aiohttp
 import numpy as np
 from absl import app, flags
 
@@ -123,36 +125,55 @@ def _texts(count: int, seed: int) -> list[str]:
     ]
 
 
+def _requests(texts: Sequence[str], address: str) -> list[bytes]:
+    """Returns a request of each text, as it goes through a socket."""
+    host = urllib.parse.urlsplit(address).netloc
+    bodies = [json.dumps({"instances": [text]}).encode() for text in texts]
+    return [
+        f"POST /v1/models/model:predict HTTP/1.1\r\nHost: {host}\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n".encode()
+        + body
+        for body in bodies
+    ]
+
+
+async def _answer(reader: asyncio.StreamReader) -> None:
+    """Reads an answer; RuntimeError for what is none to a good request."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    found = re.search(rb"(?i)\r\ncontent-length: (\d+)\r\n", head)
+    if not head.startswith(b"HTTP/1.1 200 ") or not found:
+        raise RuntimeError(f"The server answers: {head.decode()}")
+    await reader.readexactly(int(found[1]))
+
+
 async def _ask(
-    session: aiohttp.ClientSession, texts: list[str], clients: int, rate: float
+    address: str, texts: Sequence[str], clients: int, rate: float
 ) -> Load:
     """Asks texts; each client one after the other.
 
     Args:
-        session: Of the server.
+        address: Of the server.
         texts: One a request.
         clients: How many ask at once.
         rate: Requests per second, as they come by chance; 0 for no pause.
     """
-    waiting = iter(texts)
+    parts = urllib.parse.urlsplit(address)
+    waiting = iter(_requests(texts, address))
     latencies = []
     rng = np.random.default_rng(1)
 
-    async def pauses() -> AsyncIterator[str]:
-        for text in waiting:
+    async def client() -> None:
+        reader, writer = await asyncio.open_connection(
+            parts.hostname, parts.port
+        )
+        for request in waiting:
             if rate:
                 await asyncio.sleep(rng.exponential(clients / rate))
-            yield text
-
-    async def client() -> None:
-        async for text in pauses():
             start = time.perf_counter()
-            async with session.post(
-                "/v1/models/model:predict", json={"instances": [text]}
-            ) as answer:
-                answer.raise_for_status()
-                await answer.read()
+            writer.write(request)
+            await _answer(reader)
             latencies.append(time.perf_counter() - start)
+        writer.close()
 
     start = time.perf_counter()
     await asyncio.gather(*(client() for _ in range(clients)))
@@ -167,32 +188,28 @@ def _memory(process: subprocess.Popen) -> float:
 
 
 async def _measure(process: subprocess.Popen, address: str) -> None:
-    connector = aiohttp.TCPConnector(limit=_CLIENTS.value)
-    async with aiohttp.ClientSession(address, connector=connector) as session:
-        texts = _texts(_REQUESTS.value, seed=0)
-        few = texts[: _REQUESTS.value // 10]
-        one = await _ask(session, few, 1, 0)
-        print(f"1 client:              {one}")
-        many = await _ask(session, texts, _CLIENTS.value, 0)
-        print(f"{_CLIENTS.value} clients:            {many}")
-        paced = await _ask(session, texts, _CLIENTS.value, _RATE * one.rate)
-        print(f"{_CLIENTS.value} at {_RATE} times the rate: {paced}")
-        print(f"throughput:     {many.rate / one.rate:.2f} times one client's")
-        for load, which in ((many, "of these"), (paced, "at three times")):
-            print(f"median {which}: {load.median / one.median:.2f} times")
-        await _watch_memory(process, session)
+    texts = _texts(_REQUESTS.value, seed=0)
+    few = texts[: _REQUESTS.value // 10]
+    one = await _ask(address, few, 1, 0)
+    print(f"1 client:              {one}")
+    many = await _ask(address, texts, _CLIENTS.value, 0)
+    print(f"{_CLIENTS.value} clients:            {many}")
+    paced = await _ask(address, texts, _CLIENTS.value, _RATE * one.rate)
+    print(f"{_CLIENTS.value} at {_RATE} times the rate: {paced}")
+    print(f"throughput:     {many.rate / one.rate:.2f} times one client's")
+    for load, which in ((many, "of these"), (paced, "at three times")):
+        print(f"median {which}: {load.median / one.median:.2f} times")
+    await _watch_memory(process, address)
 
 
-async def _watch_memory(
-    process: subprocess.Popen, session: aiohttp.ClientSession
-) -> None:
+async def _watch_memory(process: subprocess.Popen, address: str) -> None:
     """Prints the memory of the server as it answers more requests."""
     part = _MEMORY_REQUESTS.value // _LOOKS
     if not part:
         return
     print(f"memory: {_memory(process):.0f} MB", end="", flush=True)
     for look in range(_LOOKS):
-        await _ask(session, _texts(part, look), _CLIENTS.value, 0)
+        await _ask(address, _texts(part, look), _CLIENTS.value, 0)
         print(f", {_memory(process):.0f}", end="", flush=True)
     print(f" after {part} requests each")
 

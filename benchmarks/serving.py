@@ -10,8 +10,9 @@ export_saved_model.py, and converted for ONNX Runtime, whose own optimizer fuses
 attention, GELU and layer norm. Both answer the same texts in turn, in one
 process: ours with its own tokenizer in the graph, ONNX Runtime with that of the
 Rust library `tokenizers`. Printed are medians of milliseconds of processor
-time, and for each model the median of its times over ONNX Runtime's that were
-taken next to them. `--before` names a SavedModel of the same weights, or of any
+time (of several --threads, which may wait for each other, of a clock), and for
+each model the median of its times over ONNX Runtime's that were taken next to
+them. `--before` names a SavedModel of the same weights, or of any
 of that size, that is timed as well. `--others` times models of ids too, each
 with the tokenizer of the Rust library: ours for LiteRT, in float32 and int8,
 and ONNX Runtime's own dynamic int8 of its model. Those in int8 need not agree:
@@ -39,7 +40,7 @@ import numpy as np
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Texts of so many pieces each, [CLS] and [SEP] included.
-_SHAPES = {
+SHAPES = {
     "1 x 8": [8],
     "1 x 32": [32],
     "1 x 128": [128],
@@ -53,7 +54,7 @@ _SHAPES = {
     ],
 }
 _LEAST_SECONDS = 0.05
-_KEEP = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"
+KEEP = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"
 # What all others are compared with.
 _OTHER = "onnxruntime"
 
@@ -63,7 +64,7 @@ Answer = Callable[[Sequence[str]], np.ndarray]
 def main() -> None:
     """Makes both models, checks that they agree, and times them."""
     flags = _flags()
-    os.environ[_KEEP] = str(int(flags.keep_kernels))
+    os.environ[KEEP] = str(int(flags.keep_kernels))
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         _write_weights(flags, folder / "hf")
@@ -81,11 +82,11 @@ def main() -> None:
         *(f"{name + ' ms':>20}" for name in models),
         *(f"{name + ' /':>17}" for name in compared),
     )
-    words = _words(flags.vocab_file)
+    words = read_words(flags.vocab_file)
     for shape in flags.shapes:
-        texts = _texts(words, _SHAPES[shape])
+        texts = make_texts(words, SHAPES[shape])
         _check(models, texts)
-        times = _times(models, texts, flags.runs)
+        times = _times(models, texts, flags)
         milliseconds = [1000 * statistics.median(x) for x in times.values()]
         ratios = [
             statistics.median(
@@ -115,7 +116,7 @@ def _flags() -> argparse.Namespace:
         "--keep_kernels", action=argparse.BooleanOptionalAction, default=True
     )
     parser.add_argument(
-        "--shapes", nargs="+", choices=_SHAPES, default=list(_SHAPES)
+        "--shapes", nargs="+", choices=SHAPES, default=list(SHAPES)
     )
     return parser.parse_args()
 
@@ -287,13 +288,14 @@ def _fused(folder: pathlib.Path) -> str:
 # ---- Texts and times ---------------------------------------------------------
 
 
-def _words(vocab_file: str) -> list[str]:
+def read_words(vocab_file: str) -> list[str]:
     """Returns the words that are one piece."""
     text = pathlib.Path(vocab_file).read_text(encoding="utf-8")
     return [x for x in text.splitlines() if x.isascii() and x.isalpha()]
 
 
-def _texts(words: Sequence[str], lengths: Sequence[int]) -> list[str]:
+def make_texts(words: Sequence[str], lengths: Sequence[int]) -> list[str]:
+    """Returns texts of so many pieces each, [CLS] and [SEP] included."""
     generator = np.random.default_rng(1)
     return [" ".join(generator.choice(words, n - 2)) for n in lengths]
 
@@ -310,21 +312,22 @@ def _check(models: dict[str, Answer], texts: Sequence[str]) -> None:
 
 
 def _times(
-    models: dict[str, Answer], texts: Sequence[str], runs: int
+    models: dict[str, Answer], texts: Sequence[str], flags: argparse.Namespace
 ) -> dict[str, list[float]]:
     """Returns the seconds of an answer, in turn, by the model's name."""
+    clock = time.process_time if flags.threads == 1 else time.perf_counter
     start = time.perf_counter()
     for answer in models.values():
         answer(texts)
     once = (time.perf_counter() - start) / len(models)
     repeats = max(1, round(_LEAST_SECONDS / once))
     times: dict[str, list[float]] = {name: [] for name in models}
-    for _ in range(runs):
+    for _ in range(flags.runs):
         for name, answer in models.items():
-            start = time.process_time()
+            start = clock()
             for _ in range(repeats):
                 answer(texts)
-            times[name].append((time.process_time() - start) / repeats)
+            times[name].append((clock() - start) / repeats)
     return times
 
 
