@@ -17,10 +17,33 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-def config_of(model: str) -> dict:
-    """Reads configs/models/*.json."""
-    path = ROOT / "configs" / "models" / f"{model}.json"
-    return json.loads(path.read_text())
+# Family -> the objective that it is pre-trained by.
+OBJECTIVES = {
+    "bert": "nsp",
+    "roberta": "full_sentences",
+    "distilbert": "none",
+    "albert": "sop",
+}
+# What a model of another family takes of a BERT of the same size.
+_SIZES = (
+    *("hidden_size", "num_hidden_layers", "num_attention_heads"),
+    "intermediate_size",
+)
+
+
+def config_of(model: str, family: str = "bert") -> dict:
+    """Reads configs/models/*.json.
+
+    Of another family than BERT its own base, with the sizes of the model.
+    """
+    folder = ROOT / "configs" / "models"
+    sizes = json.loads((folder / f"{model}.json").read_text())
+    if family == "bert":
+        return sizes
+    own = json.loads((folder / f"{family}_base.json").read_text())
+    if model == "base":
+        return own
+    return own | {name: sizes[name] for name in _SIZES}
 
 
 def timed(step: Callable[[int], None], seconds: float) -> float:
@@ -38,13 +61,16 @@ def rows(config: dict, count: int, S: int, P: int) -> dict[str, np.ndarray]:
     """Makes random features of full length."""
     rng = np.random.default_rng(0)
     V = config["vocab_size"]
+    segments = np.arange(S) // (S // 2)
+    if config["type_vocab_size"] < 2:
+        segments[:] = 0
     positions = np.stack(
         [np.sort(rng.permutation(np.arange(1, S))[:P]) for _ in range(count)]
     )
     return {
         "input_ids": rng.integers(5, V, (count, S)),
         "input_mask": np.ones([count, S], int),
-        "segment_ids": np.tile(np.arange(S) // (S // 2), [count, 1]),
+        "segment_ids": np.tile(segments, [count, 1]),
         "masked_lm_positions": positions,
         "masked_lm_ids": rng.integers(5, V, (count, P)),
         "masked_lm_weights": np.ones([count, P], np.float32),
@@ -66,7 +92,8 @@ def make(
     The objective, the loop and the input are run_pretraining.py's: records are
     read from a file.
     """
-    from bert_tf import heads, modeling, optimization
+    from bert_tf import heads, optimization
+    from bert_tf.encoders import families
     from bert_tf.records import pipeline, tfrecord
     from bert_tf.records import types as record_types
     from bert_tf.training import loop, pretraining, schedules
@@ -74,12 +101,14 @@ def make(
     import tensorflow as tf
 
     strategy = tf.distribute.get_strategy()
-    model = heads.BertPretrainer(modeling.Bert(modeling.BertConfig(**config)))
+    made = families.from_values(config)
+    kind = OBJECTIVES[made.model_type]
+    model = heads.BertPretrainer(families.make(made))
     model.bert.encoder.remat = remat
     optimizer = optimization.AdamWeightDecay(
         schedules.linear_warmup_decay(1e-4, 100, 10000)
     )
-    optimizer.build(model.trainable_variables)
+    optimizer.build(pretraining.trained_variables(model, kind))
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder)
     path = os.path.join(folder, "records")
@@ -94,7 +123,7 @@ def make(
         record_types.PRETRAINING,
         {"S": S, "P": P},
     )
-    objective = pretraining.objective("nsp")
+    objective = pretraining.objective(kind)
     train = loop.make_train_steps(
         *(strategy, model, optimizer, objective, dataset, 1),
         *(accumulate, use_xla),

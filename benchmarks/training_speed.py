@@ -2,6 +2,7 @@
 
     pip install -e '.[parity]'
     python -m benchmarks.training_speed --models=mini,small,base
+    python -m benchmarks.training_speed --families=roberta,distilbert,albert
 
 The same model, batch, length and number of masked words for all, float32,
 dropout on, random text without padding. Every side runs in a process of its
@@ -17,6 +18,12 @@ own, as its users run it, the sides in turn:
 - keras_hub_onednn: the same with oneDNN switched on
 - keras_hub_onednn_no_xla: the same with jit_compile=False: XLA has kernels of
   its own, so this has more of oneDNN
+
+Another family has its base's vocabulary, with the sizes of the model where that
+is not base itself, and its own task: RobertaForMaskedLM, DistilBertForMaskedLM
+and AlbertForPreTraining, whose ALBERT has no dropout, as the second version of
+the released ones. Optimizers are those of BERT. KerasHub takes part in BERT's
+only.
 
 Prints sequences per second (the median of the rounds), the ratios, and the
 share of the processor's matrix-product speed that ours reaches for the
@@ -40,6 +47,9 @@ SIDES = (
 )
 
 _MODELS = flags.DEFINE_list("models", ["mini"], "Of configs/models.")
+_FAMILIES = flags.DEFINE_list(
+    "families", ["bert"], f"Of {', '.join(pretraining_step.OBJECTIVES)}."
+)
 _SIDES = flags.DEFINE_list("sides", list(SIDES), "Who takes part.")
 _ROUNDS = flags.DEFINE_integer("rounds", 3, "Times that each side runs.")
 _SECONDS = flags.DEFINE_float("seconds", 10.0, "Of steps in every round.")
@@ -71,13 +81,14 @@ def ours(config: dict, batch: int, use_xla: bool = False) -> float:
 
 
 def transformers(config: dict, batch: int) -> float:
-    """BertForPreTraining in PyTorch."""
+    """BertForPreTraining in PyTorch, or what another family has."""
     import torch
     import transformers as library
 
     torch.set_num_threads(os.cpu_count() or 1)
-    known = library.BertConfig(**config)
-    model = library.BertForPreTraining(known).train()
+    architecture, sentences = _THEIRS[config.get("model_type", "bert")]
+    kind = getattr(library, architecture)
+    model = kind(kind.config_class(**_their_config(config))).train()
     optimizer = torch.optim.AdamW(
         model.parameters(), 1e-4, weight_decay=0.01, fused=True
     )
@@ -92,10 +103,13 @@ def transformers(config: dict, batch: int) -> float:
     inputs = {
         "input_ids": torch.tensor(features["input_ids"]),
         "attention_mask": torch.tensor(features["input_mask"]),
-        "token_type_ids": torch.tensor(features["segment_ids"]),
         "labels": torch.tensor(labels),
-        "next_sentence_label": torch.tensor(features["next_sentence_labels"]),
     }
+    if sentences:
+        inputs |= {
+            "token_type_ids": torch.tensor(features["segment_ids"]),
+            sentences: torch.tensor(features["next_sentence_labels"]),
+        }
 
     def step(count):
         for _ in range(count):
@@ -106,6 +120,40 @@ def transformers(config: dict, batch: int) -> float:
             optimizer.zero_grad()
 
     return pretraining_step.timed(step, _SECONDS.value)
+
+
+# Family -> its model of transformers, and what that calls labels of sentences.
+_THEIRS = {
+    "bert": ("BertForPreTraining", "next_sentence_label"),
+    "roberta": ("RobertaForMaskedLM", None),
+    "distilbert": ("DistilBertForMaskedLM", None),
+    "albert": ("AlbertForPreTraining", "sentence_order_label"),
+}
+_OF_DISTILBERT = {
+    "hidden_size": "dim",
+    "num_hidden_layers": "n_layers",
+    "num_attention_heads": "n_heads",
+    "intermediate_size": "hidden_dim",
+    "hidden_act": "activation",
+    "hidden_dropout_prob": "dropout",
+    "attention_probs_dropout_prob": "attention_dropout",
+}
+
+
+def _their_config(config: dict) -> dict:
+    """Returns a config in the words of transformers.
+
+    By hand: bert_tf would bring TensorFlow into a process of PyTorch.
+    """
+    values = dict(config)
+    family = values.pop("model_type", "bert")
+    values["hidden_act"] = values["hidden_act"].removesuffix("_erf")
+    if family == "roberta":
+        values["max_position_embeddings"] += 2
+    if family == "distilbert":
+        del values["type_vocab_size"]
+        values = {_OF_DISTILBERT.get(k, k): x for k, x in values.items()}
+    return values
 
 
 def keras_hub_onednn_no_xla(config: dict, batch: int) -> float:
@@ -192,21 +240,24 @@ def needed_flops(config: dict) -> float:
     """
     D, F = config["hidden_size"], config["intermediate_size"]
     S, P, L = _LENGTH.value, _PREDICTIONS.value, config["num_hidden_layers"]
+    has_pairs = _THEIRS[config.get("model_type", "bert")][1] is not None
 
     def layer(rows):
         keys_and_values = 2 * S * 2 * D * D
         attention = 2 * 2 * rows * S * D
         return keys_and_values + attention + 2 * rows * (2 * D * D + 2 * D * F)
 
-    encoder = (L - 1) * layer(S) + layer(P + 1)
-    heads = 2 * D * D + 2 * P * (D * D + D * config["vocab_size"])
+    E = config.get("embedding_size", D)
+    encoder = (L - 1) * layer(S) + layer(P + has_pairs)
+    encoder += 2 * S * E * D * (E != D)
+    heads = 2 * D * D * has_pairs + 2 * P * (D * E + E * config["vocab_size"])
     return 3.0 * (encoder + heads)
 
 
 # ---- Main -------------------------------------------------------------------
 
 
-def run(side: str, model: str) -> float:
+def run(side: str, model: str, family: str) -> float:
     """Runs one side in a process of its own."""
     environment = {}
     if "onednn" in side:
@@ -215,47 +266,61 @@ def run(side: str, model: str) -> float:
     values = [f"--{name}={flags.FLAGS[name].value}" for name in names]
     line = own_process.last_line(
         "benchmarks.training_speed",
-        *(f"--run={side}", f"--models={model}", *values),
+        *(f"--run={side}", f"--models={model}", f"--families={family}"),
+        *values,
         **environment,
     )
     return float(line)
 
 
+def measure(model: str, family: str) -> None:
+    """Runs all sides in turn and prints the table of a model."""
+    config = pretraining_step.config_of(model, family)
+    batch = batch_size(model)
+    sides = [
+        side
+        for side in _SIDES.value
+        if family == "bert" or not side.startswith("keras_hub")
+    ]
+    found = collections.defaultdict(list)
+    for _ in range(_ROUNDS.value):
+        found["ceiling"].append(run("ceiling", model, family))
+        for side in sides:
+            found[side].append(batch / run(side, model, family))
+    median = {side: statistics.median(v) for side, v in found.items()}
+    top = median.pop("ceiling")
+    print(f"{family} {model}: batch {batch} x {_LENGTH.value}", flush=True)
+    for side, rate in median.items():
+        values = " ".join(f"{value:.2f}" for value in found[side])
+        print(
+            f"  {side:17} {rate:8.2f} sequences/s  ({values})  "
+            f"ours / this {median.get('ours', rate) / rate:5.2f}"
+        )
+    share = median.get("ours", 0) * needed_flops(config) / top
+    print(
+        f"  matrix products: {top / 1e9:.0f} GFLOP/s; ours needs "
+        f"{needed_flops(config) / 1e9:.2f} GFLOP a sequence: "
+        f"{100 * share:.0f} % of that speed",
+        flush=True,
+    )
+
+
 def main(argv):
-    """Runs all sides in turn and prints the table."""
+    """Measures all models."""
     del argv
     if _RUN.value == "ceiling":
         print(ceiling())
         return
     if _RUN.value:
-        model = _MODELS.value[0]
+        model, family = _MODELS.value[0], _FAMILIES.value[0]
         function = globals()[_RUN.value.removesuffix("_onednn")]
-        print(function(pretraining_step.config_of(model), batch_size(model)))
+        config = pretraining_step.config_of(model, family)
+        print(function(config, batch_size(model)))
         return
     print(f"{os.cpu_count()} cores; {_ROUNDS.value} rounds, sides in turn")
     for model in _MODELS.value:
-        config, batch = pretraining_step.config_of(model), batch_size(model)
-        found = collections.defaultdict(list)
-        for _ in range(_ROUNDS.value):
-            found["ceiling"].append(run("ceiling", model))
-            for side in _SIDES.value:
-                found[side].append(batch / run(side, model))
-        median = {side: statistics.median(v) for side, v in found.items()}
-        top = median.pop("ceiling")
-        print(f"{model}: batch {batch} x {_LENGTH.value}", flush=True)
-        for side, rate in median.items():
-            values = " ".join(f"{value:.2f}" for value in found[side])
-            print(
-                f"  {side:17} {rate:8.2f} sequences/s  ({values})  "
-                f"ours / this {median.get('ours', rate) / rate:5.2f}"
-            )
-        share = median.get("ours", 0) * needed_flops(config) / top
-        print(
-            f"  matrix products: {top / 1e9:.0f} GFLOP/s; ours needs "
-            f"{needed_flops(config) / 1e9:.2f} GFLOP a sequence: "
-            f"{100 * share:.0f} % of that speed",
-            flush=True,
-        )
+        for family in _FAMILIES.value:
+            measure(model, family)
 
 
 if __name__ == "__main__":

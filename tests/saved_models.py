@@ -8,12 +8,16 @@ import json
 import pathlib
 import subprocess
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from bert_tf import modeling
 
 import numpy as np
+
+# The one op of each kind of vocabulary that is not TensorFlow's own.
+WORD_PIECES = "FastWordpieceTokenizeWithOffsets"
+SENTENCE_PIECES = "TFText>FastSentencepieceTokenize"
 
 _STRANGER = """
 import json, sys
@@ -21,34 +25,36 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow.python.framework import op_def_registry
 
-with open(sys.argv[1]) as file:
-    path, signature, inputs, size = json.load(file)
-message = saved_model_pb2.SavedModel()
-with open(path + "/saved_model.pb", "rb") as file:
-    message.ParseFromString(file.read())
-graph = message.meta_graphs[0].graph_def
-ops = {node.op for node in graph.node}
-for function in graph.library.function:
-    ops |= {node.op for node in function.node_def}
-ops -= {function.signature.name for function in graph.library.function}
-# Before tensorflow_text is imported: what the core knows.
-foreign = sorted(op for op in ops if op_def_registry.get(op) is None)
+def ops_of(path):
+    message = saved_model_pb2.SavedModel()
+    with open(path + "/saved_model.pb", "rb") as file:
+        message.ParseFromString(file.read())
+    graph = message.meta_graphs[0].graph_def
+    ops = {node.op for node in graph.node}
+    for function in graph.library.function:
+        ops |= {node.op for node in function.node_def}
+    return ops - {x.signature.name for x in graph.library.function}
 
-import tensorflow_text
-serve = tf.saved_model.load(path).signatures[signature]
-rows = {}
-for start in range(0, len(next(iter(inputs.values()))), size):
-    batch = {n: tf.constant(x[start : start + size]) for n, x in inputs.items()}
-    for name, values in serve(**batch).items():
-        rows.setdefault(name, []).extend(values.numpy().tolist())
+with open(sys.argv[1]) as file:
+    asked = json.load(file)
+answers = {}
+for name, (path, *_) in asked.items():
+    ops = ops_of(path)
+    # Before tensorflow_text is imported: what the core knows.
+    foreign = sorted(op for op in ops if op_def_registry.get(op) is None)
+    answers[name] = {"ops": sorted(ops), "foreign": foreign, "rows": {}}
+if any(answer["foreign"] for answer in answers.values()):
+    import tensorflow_text
+for name, (path, signature, inputs, size) in asked.items():
+    serve = tf.saved_model.load(path).signatures[signature]
+    rows = answers[name]["rows"]
+    for i in range(0, len(next(iter(inputs.values()))), size):
+        batch = {n: tf.constant(x[i : i + size]) for n, x in inputs.items()}
+        for output, values in serve(**batch).items():
+            rows.setdefault(output, []).extend(values.numpy().tolist())
+answers["imports_us"] = "bert_tf" in sys.modules
 with open(sys.argv[2], "w") as file:
-    json.dump({
-        "ops": len(ops),
-        "foreign": foreign,
-        "python": sorted(op for op in ops if "PyFunc" in op),
-        "rows": rows,
-        "imports_us": "bert_tf" in sys.modules,
-    }, file, default=bytes.decode)
+    json.dump(answers, file, default=bytes.decode)
 """
 
 
@@ -86,15 +92,31 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     return exponentials / exponentials.sum(-1, keepdims=True)
 
 
+class Asked(NamedTuple):
+    """What a stranger is asked.
+
+    Attributes:
+        path: Of the SavedModel.
+        inputs: Those of the signature, a value for each row.
+        signature: Which one.
+        batch_size: Rows at a time.
+    """
+
+    path: pathlib.Path
+    inputs: Mapping[str, Sequence]
+    signature: str = "serving_default"
+    batch_size: int = 100
+
+
 def serve_elsewhere(
     folder: pathlib.Path,
     path: pathlib.Path,
     signature: str = "serving_default",
     batch_size: int = 100,
-    tokenizer: str = "FastWordpieceTokenizeWithOffsets",
+    tokenizer: str = WORD_PIECES,
     **inputs: Sequence,
 ) -> dict[str, list[Any]]:
-    """Serves rows by a stranger, and checks that it needs no more than it has.
+    """Serves rows of one SavedModel by a stranger; see `serve_all_elsewhere`.
 
     Args:
         folder: To work in.
@@ -107,8 +129,32 @@ def serve_elsewhere(
     Returns:
         Output -> a value for each row; lists are padded as in their batch.
     """
+    asked = {"": Asked(path, inputs, signature, batch_size)}
+    return serve_all_elsewhere(folder, asked, (tokenizer,))[""]
+
+
+def serve_all_elsewhere(
+    folder: pathlib.Path, asked: Mapping[str, Asked], foreign: Sequence[str]
+) -> dict[str, dict[str, list[Any]]]:
+    """Serves rows by a stranger, and checks that it needs no more than it has.
+
+    Args:
+        folder: To work in.
+        asked: Name -> what is asked under it.
+        foreign: The ops of each SavedModel that are not TensorFlow's own.
+
+    Returns:
+        Name -> output -> a value for each row.
+    """
     request, answer = folder / "request.json", folder / "answer.json"
-    request.write_text(json.dumps([str(path), signature, inputs, batch_size]))
+    request.write_text(
+        json.dumps(
+            {
+                name: (str(x.path), x.signature, x.inputs, x.batch_size)
+                for name, x in asked.items()
+            }
+        )
+    )
     done = subprocess.run(
         [sys.executable, "-c", _STRANGER, str(request), str(answer)],
         cwd=folder,
@@ -118,9 +164,12 @@ def serve_elsewhere(
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(answer.read_text())
-    assert not found["imports_us"]
-    assert found["ops"] > 50
-    # All that TensorFlow Serving's binary registers besides the core.
-    assert found["foreign"] == [tokenizer]
-    assert found["python"] == []
-    return found["rows"]
+    assert not found.pop("imports_us")
+    for model in found.values():
+        assert len(model["ops"]) > 50
+        # All that TensorFlow Serving's binary registers besides the core.
+        assert model["foreign"] == list(foreign)
+        # Nothing of Python, nothing that grows in a server.
+        refused = ("PyFunc", "Mutable")
+        assert not [x for x in model["ops"] if any(y in x for y in refused)]
+    return {name: model["rows"] for name, model in found.items()}

@@ -1,13 +1,14 @@
 """The inputs of the table of convert_checkpoint.py."""
 
 import dataclasses
+import json
 import os
 import pathlib
 import shutil
 
 from bert_tf import heads, modeling
-from bert_tf.checkpoints import tf1_files
-from bert_tf.encoders import albert, families
+from bert_tf.checkpoints import formats, tf1_files
+from bert_tf.encoders import albert, families, roberta
 from tests import tiny_files
 from tests.bad_inputs import bad_models, damaged, foreign_models
 
@@ -46,6 +47,29 @@ def _write_groups(model: pathlib.Path) -> None:
     two = dataclasses.replace(config, num_hidden_groups=2)
     tiny_files.write_model(model, heads.BertPretrainer(families.make(two)))
     (model / "bert_config.json").write_text(config.to_json())
+
+
+def _write_roberta(folder: pathlib.Path, path: pathlib.Path) -> None:
+    """Writes a RoBERTa of transformers whose config lacks the two rows.
+
+    It counts the positions of tokens, where that of transformers counts rows.
+    """
+    config = roberta.RobertaConfig(
+        len(tiny_files.VOCAB),
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=16,
+    )
+    tiny_files.write_model(folder, families.make(config))
+    (folder / "bert_config.json").write_text(config.to_json())
+    (folder / "vocab.txt").unlink()
+    formats.write(str(path), "hf", formats.open_checkpoint(str(folder)))
+    values = json.loads((path / "config.json").read_text())
+    assert values["max_position_embeddings"] == 18
+    values["max_position_embeddings"] = 16
+    (path / "config.json").write_text(json.dumps(values))
 
 
 def _write_adapters(model: pathlib.Path) -> None:
@@ -89,6 +113,7 @@ def _write_models(folder: pathlib.Path) -> None:
         },
     )
     foreign_models.write(folder / "foreign", model, classifier)
+    _write_roberta(folder / "roberta", folder / "foreign/hf/roberta_rows")
     for name in ("mödel ☃", "other", "windows", "run", "replaced"):
         shutil.copytree(model, folder / name)
     (folder / "bare").mkdir()

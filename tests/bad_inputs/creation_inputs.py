@@ -9,6 +9,7 @@ from typing import Any
 
 from tests import tiny_files
 from tests.bad_inputs import bad_models
+from tests.vocabularies import byte_pair_samples, sentence_models
 
 import tensorflow as tf
 
@@ -147,6 +148,12 @@ def write_vocabularies(folder: pathlib.Path) -> None:
     write("cased", [x.title() if x.isalpha() else x for x in pieces])
     write("columns", [f"{x}\t{i}" for i, x in enumerate(pieces)])
     write("turned", [*pieces[:5], *pieces[:4:-1]])
+    (folder / "pairs").mkdir()
+    byte_pair_samples.write(folder / "pairs", 300)
+    shutil.copy(folder / "pairs" / "merges.txt", folder)
+    bpe = sentence_models.train(model_type="bpe")
+    (folder / "bpe.model").write_bytes(bpe)
+    (folder / "text.model").write_bytes(b"my thesis")
     (folder / "windows").write_bytes(
         b"\xef\xbb\xbf" + "".join(f"{x}\r\n" for x in pieces).encode()
     )

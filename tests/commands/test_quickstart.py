@@ -10,7 +10,7 @@ import sys
 
 from bert_tf.records import tfrecord
 from bert_tf.records import types as record_types
-from examples.quickstart import make_data, report, run
+from examples.quickstart import family, make_data, report, run
 
 import pytest
 
@@ -198,16 +198,27 @@ def test_accuracy_is_of_the_most_probable_label(tmp_path):
 
 def test_flagfiles_open_with_the_command_that_uses_them():
     commands = {command for _, _, command in run.STEPS}
+    for name in family.FAMILIES:
+        commands |= {command for _, command in family.steps(name)}
     for path in sorted((_ROOT / "configs" / "quickstart").glob("*.flags")):
         first = path.read_text(encoding="utf-8").splitlines()[0]
         if path.stem != "fine_tune":  # what two others have in common
             assert first.removeprefix("# python ") in commands
 
 
-def test_pre_training_keeps_the_vocabulary_beside_the_weights():
+@pytest.mark.parametrize(
+    "pretraining, vocabulary",
+    [
+        ("run_pretraining", "learn_vocabulary"),
+        *((f"{x}_pretraining", f"{x}_vocabulary") for x in family.FAMILIES),
+    ],
+)
+def test_pre_training_keeps_the_vocabulary_beside_the_weights(
+    pretraining, vocabulary
+):
     folder = _ROOT / "configs" / "quickstart"
-    lines = (folder / "run_pretraining.flags").read_text().splitlines()
-    learnt = (folder / "learn_vocabulary.flags").read_text().splitlines()
+    lines = (folder / f"{pretraining}.flags").read_text().splitlines()
+    learnt = (folder / f"{vocabulary}.flags").read_text().splitlines()
     (vocab,) = (line for line in learnt if line.startswith("--vocab_file="))
     assert vocab in lines
 

@@ -23,9 +23,12 @@ _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def write_run(folder, model, vocab, config, *flags, labels=()):
-    """Writes what a run leaves."""
+    """Writes what a run leaves, of word pieces or of a vocabulary's files."""
+    if not isinstance(vocab, dict):
+        vocab = {"vocab.txt": ("\n".join(vocab) + "\n").encode()}
     folder.mkdir()
-    (folder / "vocab.txt").write_text("\n".join(vocab) + "\n")
+    for name, data in vocab.items():
+        (folder / name).write_bytes(data)
     (folder / "bert_config.json").write_text(config.to_json())
     (folder / "flags.txt").write_text("".join(f"{flag}\n" for flag in flags))
     if labels:

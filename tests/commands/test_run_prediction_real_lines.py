@@ -1,12 +1,29 @@
-"""Every head on 1,000 real lines: our script, and a stranger's server."""
+"""Every head of every family on 1,000 real lines: our script and a stranger.
 
-from bert_tf import heads, modeling
+Weights are random. The vocabularies of byte pairs and sentence pieces are
+learned of the lines. The stranger, a process without our package, serves all
+heads of a family, as each start takes seconds.
+"""
+
+import dataclasses
+import functools
+import gc
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+from bert_tf import heads, vocabularies
+from bert_tf.encoders import families
+from bert_tf.text import learning_byte_pairs, learning_sentence_pieces
+from bert_tf.vocabularies import sentence_pieces
 from tests import saved_models, scripts
 from tests.commands import test_run_prediction as test_predict
 
+import keras
 import numpy as np
 import pytest
-import tensorflow as tf
+
+# ---- Lines -------------------------------------------------------------------
 
 
 def real_lines(shared_data, head):
@@ -57,43 +74,157 @@ MODELS = {
     "span": heads.BertSpanFinder,
     "multiple_choice": heads.BertMultipleChoice,
 }
+_LABELS = ("O", "B-x", "I-x")
+
+# ---- Families ----------------------------------------------------------------
+
+
+def _byte_pairs(lines: list[str], folder: pathlib.Path) -> vocabularies.Files:
+    del folder
+    words = learning_byte_pairs.count_words(lines)
+    vocabulary = learning_byte_pairs.learn(words, 1000)
+    return vocabularies.Files(vocabulary.kind, vocabulary.files)
+
+
+def _sentence_pieces(
+    lines: list[str], folder: pathlib.Path
+) -> vocabularies.Files:
+    del folder
+    words = learning_sentence_pieces.count_words(lines, do_lower_case=True)
+    model = learning_sentence_pieces.learn(words, 1000)
+    kind = sentence_pieces.SentencePieces.kind
+    return vocabularies.Files(kind, {sentence_pieces.FILE: model})
+
+
+def _released(lines: list[str], folder: pathlib.Path) -> vocabularies.Files:
+    del lines
+    return vocabularies.open_files(folder / "vocab" / "bert_uncased.txt")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Family:
+    """What is tried of a family.
+
+    Attributes:
+        vocabulary: Returns that of lines, or one in the folder of real data.
+        foreign: The ops of its SavedModels that are not TensorFlow's own.
+        config: What its config has beside the shape.
+        has_pairs: Whether it is pre-trained on two segments.
+    """
+
+    vocabulary: Callable[[list[str], pathlib.Path], vocabularies.Files]
+    foreign: tuple[str, ...]
+    config: dict[str, Any] = dataclasses.field(default_factory=dict)
+    has_pairs: bool = True
+
+    @property
+    def heads(self) -> list[str]:
+        """Those of `MODELS` that its models have."""
+        return [x for x in MODELS if self.has_pairs or x != "next_sentence"]
+
+
+_FAMILIES = {
+    "bert": _Family(
+        _released, (saved_models.WORD_PIECES,), {"type_vocab_size": 2}
+    ),
+    "roberta": _Family(_byte_pairs, (), has_pairs=False),
+    "distilbert": _Family(
+        _released, (saved_models.WORD_PIECES,), has_pairs=False
+    ),
+    "albert": _Family(
+        _sentence_pieces,
+        (saved_models.SENTENCE_PIECES,),
+        # Both layers have the same weights.
+        {"type_vocab_size": 2, "embedding_size": 8},
+    ),
+}
+_SHAPE = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 64,
+    # Other texts get other answers.
+    "initializer_range": 0.5,
+}
+_FLAGS = (
+    *("--max_seq_length=48", "--doc_stride=16", "--max_query_length=12"),
+    "--text_b_column=b",
+)
+
+
+class _Made:
+    """The runs of a family's heads, what these answer, and their exports."""
+
+    def __init__(self, name: str, data: pathlib.Path, folder: pathlib.Path):
+        self._data, self._folder = data, folder
+        family = _FAMILIES[name]
+        self._files = family.vocabulary(self._lines("encoder"), data)
+        vocabulary = vocabularies.read(self._files, True, name)
+        size = {"vocab_size": len(vocabulary.pieces)}
+        self._config = families.from_values(
+            {"model_type": name, **size, **_SHAPE, **family.config}
+        )
+        self.answers = {head: self._answers(head) for head in family.heads}
+        self.served = saved_models.serve_all_elsewhere(
+            folder,
+            {head: self._export(head) for head in family.heads},
+            family.foreign,
+        )
+
+    def _lines(self, head: str) -> list[str]:
+        return real_lines(self._data, head)
+
+    def _answers(self, head: str) -> list[dict[str, Any]]:
+        """What run_prediction.py answers, asked of a run."""
+        keras.utils.set_random_seed(1)
+        folder = self._folder / head
+        folder.mkdir()
+        run = test_predict.write_run(
+            *(folder / "run", MODELS[head](families.make(self._config))),
+            *(self._files.contents, self._config, *_FLAGS),
+            labels=_LABELS if head in ("classification", "tagging") else (),
+        )
+        return test_predict.answers(
+            *(folder, self._lines(head), f"--model_dir={run}"),
+            *("--batch_size=50", "--sort_window=500"),
+        )
+
+    def _export(self, head: str) -> saved_models.Asked:
+        """Exports the run; returns what is to be asked of it."""
+        folder = self._folder / head
+        code = scripts.run_here(
+            "export_saved_model",
+            (),
+            *(f"--model_dir={folder}/run", f"--export_dir={folder}/export"),
+        )
+        assert not code
+        gc.collect()  # Models are held by cycles.
+        columns = _columns(head, self._lines(head))
+        return saved_models.Asked(folder / "export", columns)
+
+
+@pytest.fixture(scope="module")
+def made(shared_data, tmp_path_factory):
+    """Name of a family -> what was made of it, once."""
+
+    def make(name: str) -> _Made:
+        return _Made(name, shared_data, tmp_path_factory.mktemp(name))
+
+    return functools.cache(make)
+
+
+# ---- Tests -------------------------------------------------------------------
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("head", list(MODELS))
-def test_a_stranger_serves_real_lines_as_predicted(head, shared_data, tmp_path):
-    text = (shared_data / "vocab" / "bert_uncased.txt").read_text("utf-8")
-    vocab = text.removesuffix("\n").split("\n")
-    config = saved_models.config(vocab, max_position_embeddings=64)
-    tf.keras.utils.set_random_seed(1)
-    has_labels = head in ("classification", "tagging")
-    labels = ["O", "B-x", "I-x"] if has_labels else ()
-    run = test_predict.write_run(
-        *(
-            tmp_path / "run",
-            MODELS[head](modeling.Bert(config)),
-            vocab,
-            config,
-        ),
-        *("--max_seq_length=48", "--doc_stride=16", "--max_query_length=12"),
-        "--text_b_column=b",
-        labels=labels,
-    )
-    lines = real_lines(shared_data, head)
-    found = test_predict.answers(
-        *(tmp_path, lines, f"--model_dir={run}"),
-        *("--batch_size=50", "--sort_window=500"),
-    )
-    code = scripts.run_here(
-        "export_saved_model",
-        (),
-        *(f"--model_dir={run}", f"--export_dir={tmp_path}/export"),
-    )
-    assert not code
-    columns = _columns(head, lines)
-    served = saved_models.serve_elsewhere(
-        tmp_path, tmp_path / "export", **columns
-    )
+@pytest.mark.parametrize(
+    "name, head",
+    [(name, head) for name, row in _FAMILIES.items() for head in row.heads],
+)
+def test_a_stranger_serves_real_lines_as_predicted(made, name, head):
+    family = made(name)
+    found, served = family.answers[head], family.served[head]
     assert len(found) == 1000
     for i, answer in enumerate(found):
         _check_row(answer, {name: rows[i] for name, rows in served.items()})

@@ -109,7 +109,7 @@ def test_saved_models(tmp_path):
     rows = saved_models.serve_elsewhere(
         tmp_path,
         path,
-        tokenizer="TFText>FastSentencepieceTokenize",
+        tokenizer=saved_models.SENTENCE_PIECES,
         text=texts,
     )
     python = sentence_models.vocabulary().tokenizer()

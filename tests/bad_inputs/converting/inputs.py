@@ -131,6 +131,7 @@ FOREIGN = {
     "hf/normalizer": "`normalizer` must be an object. Copy or download it agai",
     "hf/casing_text": "`do_lower_case` must be true or false. Copy or download",
     "hf/class_number": "`tokenizer_class` must be a text. Copy or download it",
+    "hf/roberta_rows": "position_embeddings is [16, 8] there and [14, 8] by",
     "keras_hub/no_weights": "is not all there: model.weights.h5 does not exist",
     "keras_hub/weights_cut": "not what its config.json says. Download it agai",
     "keras_hub/no_task_weights": "has a classification head, whose weights ar",

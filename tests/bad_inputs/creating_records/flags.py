@@ -31,6 +31,23 @@ CASES = {
         "model/bert_config.json",
         "model/merges.txt is missing: a vocabulary of byte pairs is",
     ),
+    "vocab is merges alone": vocab(
+        "vocabs/merges.txt",
+        "vocabs/vocab.json is missing: a vocabulary of byte pairs is",
+    ),
+    "casing of byte pairs": matrix.Case(
+        {
+            "vocab_file": "{data}/vocabs/pairs/vocab.json",
+            "do_lower_case": "false",
+        },
+        "--do_lower_case is not for a vocabulary of byte_pairs, whose files",
+    ),
+    "vocab is a BPE model": vocab(
+        "vocabs/bpe.model", "Received: model_type=bpe"
+    ),
+    "vocab is no model": vocab(
+        "vocabs/text.model", "vocabs/text.model is no model of sentencepiece"
+    ),
     "vocab is tokenizer": vocab(
         "tokenizer.json",
         "tokenizer.json lacks [CLS], which pre-training needs: add it as a",
