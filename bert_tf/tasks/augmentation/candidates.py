@@ -155,7 +155,9 @@ class Finder:
         So their order is that of the vocabulary: it does not hang on how
         scores are rounded, which differs between sizes of batches.
         """
-        same = self._alike.get(word.text.lower(), set()) | {*ids}
+        same = self._alike.get(word.text.lower(), set())
+        if len(ids) == 1:
+            same = {*same, *ids}  # Where accents are stripped, for one.
         chosen = [piece for piece in best if piece not in same]
         texts = [self._spelled[x] for x in sorted(chosen[: self._number])]
         return texts if self._has_case else in_case(word.text, texts)
