@@ -116,7 +116,7 @@ _OVERWRITE = _OUTPUT.boolean(
 command_line.start(__name__)
 
 from bert_tf import files, heads, phases, vocab_files
-from bert_tf.checkpoints import formats, trained_models
+from bert_tf.checkpoints import formats, names, trained_models
 from bert_tf.encoders import families
 from bert_tf.exporting import inference
 from bert_tf.storage import input_files
@@ -131,6 +131,7 @@ from bert_tf.tasks.augmentation import (
 from absl import logging
 from etils import epath
 
+_HEAD = "masked_lm"
 # Of tasks with many rows, as TinyBERT's.
 _COPIES_OF_TASKS = {"SST-2": 20, "QNLI": 20, "MNLI": 10, "QQP": 10, "XNLI": 10}
 
@@ -201,14 +202,35 @@ def check_rows(table):
     return sum(1 for _ in phases.tracked(table.rows(), "Checking", "rows"))
 
 
+def read_stop_words():
+    """Returns the words that stay."""
+    path = _STOP_WORDS.value
+    if not path:
+        return stop_words.ENGLISH
+    input_files.check(path, _STOP_WORDS.name)
+    return stop_words.read(path)
+
+
 # ---- The model --------------------------------------------------------------
 
 
-def load_finder():
+def check_head(source):
+    """Raises InputError if a checkpoint can't tell masked words."""
+    if not names.HEADS[_HEAD].variables.keys() <= source.shapes.keys():
+        raise InputError(
+            f"{source.path} has no head for masked words. Give a pre-trained "
+            "checkpoint that has; an encoder alone, or one that was "
+            "fine-tuned, has none. "
+            f"Received: init_checkpoint={_INIT_CHECKPOINT.value}"
+        )
+
+
+def load_finder(stay):
     """Returns what finds words in texts, and what finds others for them."""
     lower, length = _DO_LOWER_CASE.value, _MAX_SEQ_LENGTH.value
     vocab_files.validate_case_matches_checkpoint(lower, _INIT_CHECKPOINT.value)
     source = formats.open_checkpoint(_INIT_CHECKPOINT.value)
+    check_head(source)
     model_files = trained_models.ModelFiles.load(
         _BERT_CONFIG_FILE.value, _VOCAB_FILE.value, lower, source
     )
@@ -217,12 +239,9 @@ def load_finder():
         model_files.vocab.kind, vocabulary.settings, _VOCAB_FILE.value
     )
     model_files.config.check_sequence_length(length)
-    stay = stop_words.ENGLISH
-    if _STOP_WORDS.value:
-        stay = stop_words.read(_STOP_WORDS.value)
     reader = words.Reader(vocabulary, stay, length)
     model = heads.BertMaskedLM(families.make(model_files.config))
-    trained_models.restore(model, source, "masked_lm")
+    trained_models.restore(model, source, _HEAD)
     finder = candidates.Finder(
         inference.of(model),
         vocabulary,
@@ -268,7 +287,7 @@ def main(_):
     table = find_table(task)
     check_format(table)
     total = check_rows(table) * len(table.columns)
-    reader, finder = load_finder()
+    reader, finder = load_finder(read_stop_words())
     usual = _COPIES_OF_TASKS.get(task.name if task else "", 30)
     settings = copies.Settings(
         _COPIES.value or usual, _PROBABILITY.value, _SEED.value

@@ -105,21 +105,25 @@ class Finder:
         `done` gets the number of texts that each batch completes.
         """
         found: list[Candidates] = [[[] for _ in text.words] for text in texts]
+        how = (self._vocabulary, self._length)
         rows = [
-            (number, row)
+            (number, share)
             for number, text in enumerate(texts)
-            for row in passes.of(
-                text, self._vocabulary, self._length, self._masked_share
-            )
+            for share in passes.shares(text, *how, self._masked_share)
         ]
-        rows.sort(key=lambda x: _order(x[1]), reverse=True)
+        # The longest first, so that memory that is too little shows at once.
+        # Of about one length those with as many masks go together: the encoder
+        # leaves padding out, but not the head.
+        lengths = [passes.length(text, *how) // _ALIKE for text in texts]
+        rows.sort(key=lambda x: (-lengths[x[0]], -len(x[1])))
         left = collections.Counter(number for number, _ in rows)
         done(len(texts) - len(left))
         for start in range(0, len(rows), self._batch_size):
             batch = rows[start : start + self._batch_size]
-            best = self._run(*self._pad([row for _, row in batch])).numpy()
-            for (number, row), of_row in zip(batch, best, strict=True):
-                for at, pieces in zip(row.words, of_row, strict=False):
+            made = [passes.lay_out(texts[i], x, *how) for i, x in batch]
+            best = self._run(*self._pad(made)).numpy()
+            for (number, share), of_row in zip(batch, best, strict=True):
+                for at, pieces in zip(share, of_row, strict=False):
                     word = texts[number].words[at]
                     ids = texts[number].ids[word.first : word.last]
                     found[number][at] = self._choose(word, ids, pieces.tolist())
@@ -161,16 +165,6 @@ class Finder:
         chosen = [piece for piece in best if piece not in same]
         texts = [self._spelled[x] for x in sorted(chosen[: self._number])]
         return texts if self._has_case else in_case(word.text, texts)
-
-
-def _order(row: passes.Pass) -> tuple[int, int]:
-    """Rows go from the highest to the lowest, those alike in one batch.
-
-    The longest come first, so that memory that is too little shows at once. Of
-    about one length those with as many masks go together: padding is left out
-    by the encoder, but not by the head.
-    """
-    return len(row.ids) // _ALIKE, len(row.places)
 
 
 def in_case(word: str, candidates: list[str]) -> list[str]:

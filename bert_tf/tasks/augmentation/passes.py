@@ -26,42 +26,38 @@ class Pass(NamedTuple):
         ids: The pieces, [S].
         segments: Their segment numbers, [S].
         places: Where the masks are in the row, [P].
-        words: Which words of the text they stand for, [P].
     """
 
     ids: list[int]
     segments: list[int]
     places: list[int]
-    words: list[int]
 
 
-def of(
+def length(
+    text: words.Text, vocabulary: vocabularies.Vocabulary, max_seq_length: int
+) -> int:
+    """Returns how many pieces a row has about: masks may be of several."""
+    whole = 2 * len(text.ids) + vocabulary.template.special(2)
+    return min(whole, max_seq_length)
+
+
+def shares(
     text: words.Text,
     vocabulary: vocabularies.Vocabulary,
     max_seq_length: int,
     masked_share: float = MASKED_SHARE,
-) -> list[Pass]:
-    """Returns the rows that mask each word of a text once.
+) -> list[range]:
+    """Returns which words of a text each row is to mask: each word once.
 
-    Args:
-        text: Whose words.
-        vocabulary: Of the model.
-        max_seq_length: Of a row, and more than its special pieces.
-        masked_share: The most masks that a row may have, of its pieces, but
-            one at least.
+    A row masks at most `masked_share` of its pieces, but one word at least.
     """
-    length = 2 * len(text.ids) + vocabulary.template.special(2)
-    most = max(1, int(masked_share * min(length, max_seq_length)))
-    number = -(-len(text.words) // most)
-    return [
-        _pass(
-            text, range(i, len(text.words), number), vocabulary, max_seq_length
-        )
-        for i in range(number)
-    ]
+    pieces = length(text, vocabulary, max_seq_length)
+    count = len(text.words)
+    rows = -(-count // max(1, int(masked_share * pieces)))
+    return [range(i, count, rows) for i in range(rows)]
 
 
-def _pass(
+def lay_out(
     text: words.Text,
     masked: range,
     vocabulary: vocabularies.Vocabulary,
@@ -81,4 +77,4 @@ def _pass(
     first += text.ids[done:]
     room = max(0, max_seq_length - template.special(2) - len(first))
     ids, segments = template.row(first, text.ids[:room])
-    return Pass(ids, segments, places, list(masked))
+    return Pass(ids, segments, places)

@@ -99,10 +99,10 @@ def test_candidates_are_transformers_likeliest(share, theirs, ours):
     texts = _TEXTS[:-1]
     read, found = _find(ours, texts, share)
     for text, of_text in zip(read, found, strict=True):
-        for row in passes.of(text, ours[1], _LENGTH, share):
-            masked = [text.words[i] for i in row.words]
+        for numbers in passes.shares(text, ours[1], _LENGTH, share):
+            masked = [text.words[i] for i in numbers]
             expected = _expected(theirs, text.text, masked)
-            assert [of_text[i] for i in row.words] == expected
+            assert [of_text[i] for i in numbers] == expected
         assert len(of_text) == len(text.words)
 
 
