@@ -293,7 +293,7 @@ def main(_):
         _COPIES.value or usual, _PROBABILITY.value, _SEED.value
     )
     phase, meter = phases.Phase("Augmenting", "texts", total), phases.Meter()
-    counts = collections.Counter()
+    counts: collections.Counter[str] = collections.Counter()
     epath.Path(path).parent.mkdir(parents=True, exist_ok=True)
     lines = augmented(table, reader, finder, settings, phase, counts)
     files.write_lines(path, lines)

@@ -86,7 +86,9 @@ def test_none_or_all(probability):
 
 
 def test_words_without_candidates_stay():
-    choices = [[[] for _ in text.words] for text in _TEXTS]
+    choices: list[list[list[str]]] = [
+        [[] for _ in text.words] for text in _TEXTS
+    ]
     assert not _draw(probability=1.0, choices=choices)
     choices[0][1] = ["bird"]
     assert _draw(probability=1.0, choices=choices) == [
