@@ -148,7 +148,13 @@ ROOMS: dict[str, set[str]] = {
     },
     # ---- Tasks, and any model as a function of lines
     "tasks.labels": {"errors"},
-    "tasks.tables": {"errors", "storage", "tasks.labels"},
+    "tasks.table_columns": {"errors", "storage", "tasks.labels"},
+    "tasks.tables": {
+        "errors",
+        "storage",
+        "tasks.labels",
+        "tasks.table_columns",
+    },
     "tasks.batches": set(),
     "tasks.classification": {
         "errors",
@@ -220,6 +226,15 @@ ROOMS: dict[str, set[str]] = {
         "modeling",
         "text",
         "vocab_files",
+        "vocabularies",
+    },
+    "tasks.augmentation": {
+        "characters",
+        "errors",
+        "storage",
+        "tasks.masked_words",
+        "tasks.tables",
+        "tokenization",
         "vocabularies",
     },
     "tasks.next_sentence": {
@@ -335,6 +350,7 @@ LIGHT = {
     "text.learning_sentence_pieces",
     "pretraining_data",
     "tasks.labels",
+    "tasks.table_columns",
     "tasks.tables",
     "flags",
 }

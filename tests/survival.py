@@ -109,6 +109,17 @@ KINDS = (
         ),
         "Another process writes {out}/x.npy.offsets.npy: ",
     ),
+    Kind(
+        "augmentation",
+        "augment_data",
+        (
+            *("--input_file={data}/lines.txt", "--output_file={out}/x.tsv"),
+            *("--has_header=false", "--text_a_column=0", "--candidates=5"),
+            *("--init_checkpoint={data}/model", "--max_seq_length=32"),
+            *("--sort_window=100", "--batch_size=8"),
+        ),
+        "Another process writes {out}/x.tsv: ",
+    ),
 )
 
 

@@ -7,30 +7,20 @@ A script adopts them with `flags.adopt_module_key_flags(classification_flags)`;
 from bert_tf import options
 from bert_tf.flags import sections as flag_sections
 from bert_tf.flags import shared
-from bert_tf.tasks import tables
-from bert_tf.tasks.classification import glue
 
 _DATA = flag_sections.Section("Data")
 _TRAINING = flag_sections.Section("Training", only_with="do_train")
 # What only files of the user's own need to be told.
 _OWN_FILES = ("train_file", "dev_file", "test_file")
 
-TASK_NAME = _DATA.string(
-    "task_name", None, f"One of {', '.join(glue.NAMES)}.", kind="NAME"
-)
+TASK_NAME = shared.task_name(_DATA)
 DATA_DIR = _DATA.input_path(
     "data_dir",
     "Folder of the task's files. Without it a task of GLUE comes from "
     "TensorFlow Datasets (which keeps them in $TFDS_DATA_DIR).",
     only_with="task_name",
 )
-XNLI_LANGUAGE = _DATA.string(
-    "xnli_language",
-    "zh",
-    "Language of XNLI, as its files name it.",
-    kind="CODE",
-    only_with="task_name=XNLI",
-)
+XNLI_LANGUAGE = shared.xnli_language(_DATA)
 TRAIN_FILE = _DATA.input_path(
     "train_file", "Instead of --task_name: your own training file."
 )
@@ -47,34 +37,10 @@ DEV_FRACTION = _DATA.number(
     most=1,
     only_with="train_file",
 )
-FILE_FORMAT = _DATA.choice(
-    "file_format",
-    None,
-    tables.FORMATS,
-    "Format of your own files. tsv: quotes are plain characters. By default "
-    "as the file's name ends (.csv, .json, .jsonl), or tsv.",
-    only_with=_OWN_FILES,
-)
-HAS_HEADER = _DATA.boolean(
-    "has_header",
-    True,
-    "Whether the first row of your files names columns.",
-    only_with=_OWN_FILES,
-)
-TEXT_A_COLUMN = _DATA.string(
-    "text_a_column",
-    "text",
-    "Column of the text: name, or number from 0.",
-    kind="COLUMN",
-    only_with=_OWN_FILES,
-)
-TEXT_B_COLUMN = _DATA.string(
-    "text_b_column",
-    None,
-    "Column of the second text, if there is one.",
-    kind="COLUMN",
-    only_with=_OWN_FILES,
-)
+FILE_FORMAT = shared.file_format(_DATA, only_with=_OWN_FILES)
+HAS_HEADER = shared.has_header(_DATA, only_with=_OWN_FILES)
+TEXT_A_COLUMN = shared.text_a_column(_DATA, only_with=_OWN_FILES)
+TEXT_B_COLUMN = shared.text_b_column(_DATA, only_with=_OWN_FILES)
 LABEL_COLUMN = _DATA.string(
     "label_column",
     "label",

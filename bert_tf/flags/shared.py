@@ -10,6 +10,8 @@ from bert_tf import options
 from bert_tf.errors import InputError
 from bert_tf.flags import sections as flag_sections
 from bert_tf.flags import unused
+from bert_tf.tasks import tables
+from bert_tf.tasks.classification import glue
 
 from absl import flags
 
@@ -100,6 +102,76 @@ def test_file(
     """The user's own file to predict."""
     return section.input_path(
         "test_file", text, only_with="do_predict", harmless=True
+    )
+
+
+def task_name(section: flag_sections.Section) -> flag_sections.Holder:
+    """A published task."""
+    return section.string(
+        "task_name", None, f"One of {', '.join(glue.NAMES)}.", kind="NAME"
+    )
+
+
+def xnli_language(section: flag_sections.Section) -> flag_sections.Holder:
+    """Of that task, which is in many."""
+    return section.string(
+        "xnli_language",
+        "zh",
+        "Language of XNLI, as its files name it.",
+        kind="CODE",
+        only_with="task_name=XNLI",
+    )
+
+
+def file_format(
+    section: flag_sections.Section, **how: Any
+) -> flag_sections.Holder:
+    """What the user's own files are."""
+    return section.choice(
+        "file_format",
+        None,
+        tables.FORMATS,
+        "Format of your own files. tsv: quotes are plain characters. By "
+        "default as the file's name ends (.csv, .json, .jsonl), or tsv.",
+        **how,
+    )
+
+
+def has_header(
+    section: flag_sections.Section, **how: Any
+) -> flag_sections.Holder:
+    """Whether their columns have names."""
+    return section.boolean(
+        "has_header",
+        True,
+        "Whether the first row of your files names columns.",
+        **how,
+    )
+
+
+def text_a_column(
+    section: flag_sections.Section, **how: Any
+) -> flag_sections.Holder:
+    """Where their texts stand."""
+    return section.string(
+        "text_a_column",
+        "text",
+        "Column of the text: name, or number from 0.",
+        kind="COLUMN",
+        **how,
+    )
+
+
+def text_b_column(
+    section: flag_sections.Section, **how: Any
+) -> flag_sections.Holder:
+    """Where the second texts of pairs stand."""
+    return section.string(
+        "text_b_column",
+        None,
+        "Column of the second text, if there is one.",
+        kind="COLUMN",
+        **how,
     )
 
 

@@ -9,11 +9,11 @@ import json
 import math
 import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from bert_tf.errors import InputError
 from bert_tf.storage import input_files
-from bert_tf.tasks import labels
+from bert_tf.tasks import labels, table_columns
 
 from absl import logging
 from etils import epath
@@ -44,12 +44,43 @@ class Example:
     label: labels.Label = None
 
 
+class Row(NamedTuple):
+    """A row of a table, with all of its columns.
+
+    Attributes:
+        line: Number from 1 of its first line.
+        cells: All that stands in it: texts, or of JSON lines the object.
+        places: What the caller calls a column -> its place in `cells`.
+        texts: What the caller calls a column -> its text.
+    """
+
+    line: int
+    cells: Any
+    places: Mapping[str, Any]
+    texts: dict[str, str]
+
+
 def format_of(path: str) -> str:
     """Returns the format that a file's name promises; TSV if none."""
     return _FORMAT_OF_SUFFIX.get(pathlib.PurePath(path).suffix.lower(), "tsv")
 
 
 def read_columns(
+    path: str, columns: Mapping[str, str | int], **how: Any
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Reads some columns of a table, local or in a bucket.
+
+    Arguments and errors are those of `read_rows`.
+
+    Yields:
+        Line number from 1, and the text of each of `columns` that is there; of
+        a list the JSON of its texts.
+    """
+    for row in read_rows(path, columns, **how):
+        yield row.line, row.texts
+
+
+def read_rows(
     path: str,
     columns: Mapping[str, str | int],
     *,
@@ -58,8 +89,8 @@ def read_columns(
     skip_short_rows: bool = False,
     lists: Collection[str] = (),
     optional: Collection[str] = (),
-) -> Iterator[tuple[int, dict[str, str]]]:
-    """Reads some columns of a table, local or in a bucket.
+) -> Iterator[Row]:
+    """Reads rows whole, and finds some of their columns.
 
     Args:
         path: The file.
@@ -72,39 +103,45 @@ def read_columns(
         lists: Those of `columns` that may be lists in JSON lines.
         optional: Those that a table, or a JSON object, may lack.
 
-    Yields:
-        Line number from 1, and the text of each of `columns` that is there; of
-        a list the JSON of its texts.
-
     Raises:
         FileNotFoundError: There is no such file.
         InputError: The file is empty or not UTF-8, a row or the header lacks a
             column, a row is longer than the first, or a JSON value is no text.
     """
     if file_format == "jsonl":
-        yield from _json_columns(path, columns, lists, optional)
+        yield from _json_rows(path, columns, lists, optional)
         return
-    rows = _csv_rows(path) if file_format == "csv" else _tsv_rows(path)
     positions: dict[str, int] | None = None
     short_lines: list[int] = []
     number_of_rows = width = 0
-    for line, row in _without_blank_end(path, rows):
+    for line, row in _without_blank_end(path, _cells(path, file_format)):
         width = width or len(row)
         if positions is None:
-            there = _there(columns, optional, row, has_header)
+            there = table_columns.there(columns, optional, row, has_header)
             if has_header:
-                positions = _positions(path, row, there)
+                positions = table_columns.positions(path, row, there)
                 continue
-            positions = _numbers(path, there)
+            positions = table_columns.numbers(path, there)
         number_of_rows += 1
         least = max(positions.values()) + 1
         if not skip_short_rows:
-            _check_width(f"{path}, line {line}", row, least, width)
+            where = f"{path}, line {line}"
+            table_columns.check_width(where, row, least, width)
         elif len(row) < least:
             short_lines.append(line)
             continue
-        yield line, {name: row[at] for name, at in positions.items()}
+        texts = {name: row[at] for name, at in positions.items()}
+        yield Row(line, row, positions, texts)
     _check_found(path, number_of_rows, short_lines, has_header)
+
+
+def read_header(path: str, file_format: str) -> list[str]:
+    """Returns the first row of a TSV or CSV."""
+    return next((row for _, row in _cells(path, file_format)), [])
+
+
+def _cells(path: str, file_format: str) -> Iterator[tuple[int, list[str]]]:
+    return _csv_rows(path) if file_format == "csv" else _tsv_rows(path)
 
 
 def _check_found(
@@ -122,43 +159,6 @@ def _check_found(
             path,
             len(short_lines),
             short_lines[0],
-        )
-
-
-def _there(
-    columns: Mapping[str, str | int],
-    optional: Collection[str],
-    first: list[str],
-    has_header: bool,
-) -> dict[str, str | int]:
-    """Leaves out optional columns that a table of this first row lacks."""
-
-    def is_there(column: str) -> bool:
-        is_number = column.isdecimal() and int(column) < len(first)
-        return is_number or (has_header and column in first)
-
-    return {
-        name: column
-        for name, column in columns.items()
-        if name not in optional or is_there(str(column))
-    }
-
-
-def _check_width(where: str, row: list[str], least: int, most: int) -> None:
-    """Raises InputError if a row has too few columns, or too many."""
-    if len(row) < least:
-        raise InputError(
-            f"{where}: a column is missing. Expected at least {least} columns. "
-            f"Received: {len(row)} columns, {labels.shortened(repr(row))}"
-        )
-    # A separator in a text moves what is behind it into columns that no one
-    # reads.
-    if len(row) > most:
-        raise InputError(
-            f"{where}: more columns than the first row. Expected {most}. "
-            f"Received: {len(row)}, {labels.shortened(repr(row))}. Quote "
-            "fields that hold the separator (CSV), or remove tabs from texts "
-            "(TSV)."
         )
 
 
@@ -280,12 +280,12 @@ def json_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
         yield line, row
 
 
-def _json_columns(
+def _json_rows(
     path: str,
     columns: Mapping[str, str | int],
     lists: Collection[str],
     optional: Collection[str],
-) -> Iterator[tuple[int, dict[str, str]]]:
+) -> Iterator[Row]:
     number_of_rows = 0
     for line, row in json_objects(path):
         number_of_rows += 1
@@ -306,7 +306,7 @@ def _json_columns(
             for name, key in there.items()
         }
         check_text(texts, where)
-        yield line, texts
+        yield Row(line, row, there, texts)
     if not number_of_rows:
         raise InputError(
             f"{path}: the file has no rows. Expected JSON objects."
@@ -336,48 +336,3 @@ def _plain(
 def _is_missing(value: Any) -> bool:
     """Whether a JSON value is null, as pandas writes it, or Python's NaN."""
     return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def _numbers(path: str, columns: Mapping[str, str | int]) -> dict[str, int]:
-    names = [at for at in columns.values() if not str(at).isdecimal()]
-    if names:
-        raise InputError(
-            f"{path} has no header, so its columns go by number, from 0. "
-            f"Received: {', '.join(map(str, names))}"
-        )
-    return {name: int(at) for name, at in columns.items()}
-
-
-def _of_one_column(header: list[str]) -> str:
-    """Returns a hint where a header was plainly not split."""
-    problem = input_files.explain(header[0][:64].encode())
-    if problem:
-        return f"As it seems, {problem}. "
-    if len(header) == 1 and any(x in header[0] for x in "\t,;|"):
-        return (
-            "It is one column only: between columns TSV has tabs and CSV "
-            "commas, and the file's name says which (.tsv, .csv). "
-        )
-    return ""
-
-
-def _positions(
-    path: str, header: list[str], columns: Mapping[str, str | int]
-) -> dict[str, int]:
-    positions = {}
-    for name, column in columns.items():
-        count = header.count(str(column))
-        if count == 1:
-            positions[name] = header.index(str(column))
-        elif (
-            count == 0 and str(column).isdecimal() and int(column) < len(header)
-        ):
-            positions[name] = int(column)
-        else:
-            problem = "appears twice in" if count > 1 else "is missing from"
-            raise InputError(
-                f"{path}, line 1: the column {column!r} {problem} the header. "
-                f"{_of_one_column(header)}"
-                f"Received: {labels.shortened(', '.join(header), 300)}"
-            )
-    return positions

@@ -9,6 +9,7 @@ import dataclasses
 import json
 import pathlib
 import random
+import re
 from typing import Any
 
 import bert_tf
@@ -279,6 +280,24 @@ def test_hidden_states_are_those_of_transformers(
         assert [x["token"] for x in line["features"]] == pieces
         values = [x["layers"][0]["values"] for x in line["features"]]
         np.testing.assert_allclose(values, states.numpy(), atol=1e-5)
+
+
+def test_more_rows_of_a_table(model, tmp_path):
+    lines = [f"{i}\t{first}" for i, (first, _) in enumerate(_PAIRS)]
+    (tmp_path / "in.tsv").write_text("\n".join(["n\ttext", *lines]), "utf-8")
+    _here(
+        *("augment_data", f"--init_checkpoint={model}", "--candidates=3"),
+        *(f"--input_file={tmp_path}/in.tsv", f"--max_seq_length={_LENGTH}"),
+        *(f"--output_file={tmp_path}/out.tsv", "--augmentation_copies=5"),
+    )
+    (_, *rows) = (tmp_path / "out.tsv").read_text("utf-8").splitlines()
+    assert len(rows) > 2 * len(lines)
+    for row in rows:
+        number, text = row.split("\t")
+        # Whatever was replaced, by a word in the same place.
+        words = r"[^\W\d_]+"
+        before = _PAIRS[int(number)][0]
+        assert re.split(words, text) == re.split(words, before)
 
 
 def test_vectors_of_words(model, converted, kind, tmp_path):

@@ -1,0 +1,311 @@
+r"""Makes more rows of a table: other words, by a masked language model.
+
+A task of GLUE, as TinyBERT's data augmentation:
+    python augment_data.py --task_name=MRPC --data_dir=$GLUE_DIR/MRPC \
+        --init_checkpoint=$BERT_BASE_DIR \
+        --output_file=/tmp/augmented/MRPC/train.tsv
+A table of your own:
+    python augment_data.py --input_file=train.csv --text_a_column=message \
+        --init_checkpoint=$BERT_BASE_DIR --output_file=augmented.csv
+
+Each row is followed by copies of it, in which each word that is no stop word is
+replaced, with a probability, by one of the words that the model finds likeliest
+in its place. All other columns stay, and the table has the format of the input:
+run_classifier.py takes it with the same flags. See docs/augmentation.md.
+"""
+
+import collections
+import os
+
+from bert_tf.errors import InputError
+from bert_tf.flags import command_line, shared
+from bert_tf.flags import sections as flag_sections
+from bert_tf.tasks import tables
+from bert_tf.tasks.classification import glue
+from bert_tf.tasks.classification import task as classification
+
+# ---- Flags ------------------------------------------------------------------
+
+_MODEL = flag_sections.Section("Model")
+_DATA = flag_sections.Section("Data")
+_WORDS = flag_sections.Section("Augmentation")
+_OUTPUT = flag_sections.Section("Output")
+
+_INIT_CHECKPOINT = shared.init_checkpoint(
+    _MODEL,
+    "A pre-trained checkpoint of any format, with its head for masked words.",
+    required=True,
+)
+_BERT_CONFIG_FILE = shared.bert_config_file(
+    _MODEL,
+    "The model's bert_config.json; by default what comes with the checkpoint.",
+)
+_VOCAB_FILE = shared.vocab_file(
+    _MODEL, "Its vocabulary; by default what comes with the checkpoint."
+)
+_DO_LOWER_CASE = shared.do_lower_case(_MODEL)
+_MAX_SEQ_LENGTH = shared.max_seq_length(
+    _MODEL,
+    128,
+    "Pieces that the model reads at a time, a text and the same once more; "
+    "words behind the first so many of a text stay.",
+    least=4,
+)
+_BATCH_SIZE = shared.batch_size(_MODEL)
+_WINDOW = shared.sort_window(_MODEL)
+
+_TASK_NAME = shared.task_name(_DATA)
+_DATA_DIR = _DATA.input_path(
+    "data_dir", "Folder of the task's files.", only_with="task_name"
+)
+_XNLI_LANGUAGE = shared.xnli_language(_DATA)
+_INPUT_FILE = _DATA.input_path(
+    "input_file", "Instead of --task_name: your own table."
+)
+_OF_INPUT = {"only_with": "input_file"}
+_FILE_FORMAT = shared.file_format(_DATA, **_OF_INPUT)
+_HAS_HEADER = shared.has_header(_DATA, **_OF_INPUT)
+_TEXT_A_COLUMN = shared.text_a_column(_DATA, **_OF_INPUT)
+_TEXT_B_COLUMN = shared.text_b_column(_DATA, **_OF_INPUT)
+
+_COPIES = _WORDS.integer(
+    "augmentation_copies",
+    None,
+    "Copies of a row; what is drawn twice is left out. By default as "
+    "TinyBERT's: 30, of SST-2 and QNLI 20, of MNLI and QQP 10.",
+    least=1,
+    most=10_000,
+)
+_PROBABILITY = _WORDS.number(
+    "replace_probability",
+    0.4,
+    "With which each word is replaced.",
+    above=0,
+    most=1,
+)
+_CANDIDATES = _WORDS.integer(
+    "candidates", 15, "The likeliest words, of which one is drawn.", least=1
+)
+_STOP_WORDS = _WORDS.input_path(
+    "stop_words_file",
+    "Words that stay, a line each; by default English ones.",
+)
+_MASKED_SHARE = _WORDS.number(
+    "masked_share",
+    0.25,
+    "The most of a row's pieces that are masked at once; 0 for one mask at a "
+    "time, as TinyBERT's, which takes far longer.",
+    least=0,
+    most=1,
+    rare=True,
+)
+_SEED = _WORDS.integer(
+    "seed", 12345, "Of all that is drawn.", least=0, most=2**31 - 1
+)
+
+_OUTPUT_FILE = _OUTPUT.output_path(
+    "output_file",
+    "The new table.",
+    holds=flag_sections.FILE,
+    required=True,
+)
+_OVERWRITE = _OUTPUT.boolean(
+    "overwrite", False, "Whether to replace an existing output_file."
+)
+
+command_line.start(__name__)
+
+from bert_tf import files, heads, phases, vocab_files
+from bert_tf.checkpoints import formats, names, trained_models
+from bert_tf.encoders import families
+from bert_tf.exporting import inference
+from bert_tf.storage import input_files
+from bert_tf.tasks.augmentation import (
+    candidates,
+    copies,
+    stop_words,
+    table_lines,
+    words,
+)
+
+from absl import logging
+from etils import epath
+
+_HEAD = "masked_lm"
+# Of tasks with many rows, as TinyBERT's.
+_COPIES_OF_TASKS = {"SST-2": 20, "QNLI": 20, "MNLI": 10, "QQP": 10, "XNLI": 10}
+
+
+# ---- The table --------------------------------------------------------------
+
+
+def find_table(task):
+    """Returns the table that the flags name, of a task or the user's own."""
+    if task is None:
+        input_files.check(_INPUT_FILE.value, _INPUT_FILE.name)
+        split = classification.Split(
+            _INPUT_FILE.value,
+            _TEXT_A_COLUMN.value,
+            _TEXT_B_COLUMN.value,
+            has_header=_HAS_HEADER.value,
+            file_format=_FILE_FORMAT.value
+            or tables.format_of(_INPUT_FILE.value),
+        )
+    else:
+        classification.check_split(task, "train")
+        split = task.splits["train"]
+    if split.text_a == split.text_b:
+        raise InputError(
+            "--text_a_column and --text_b_column must name columns apart. "
+            f"Received: text_a_column={split.text_a}, "
+            f"text_b_column={split.text_b}"
+        )
+    texts = {"text_a": split.text_a, "text_b": split.text_b}
+    return table_lines.Table(
+        os.path.join(_DATA_DIR.value or "", split.file),
+        {name: at for name, at in texts.items() if at is not None},
+        split.file_format,
+        split.has_header,
+        task is not None and task.skips_short_rows,
+    )
+
+
+def find_task():
+    """Returns the task that the flags name; None of the user's own table."""
+    name, path = _TASK_NAME.value, _INPUT_FILE.value
+    if bool(name) == bool(path):
+        raise InputError(
+            "Give either --task_name with --data_dir, or a table of your own "
+            f"by --input_file. Received: task_name={name}, input_file={path}"
+        )
+    if name and not _DATA_DIR.value:
+        raise InputError(
+            "Give --data_dir, the folder of the task's files: what is written "
+            f"has their format. Received: task_name={name}"
+        )
+    return glue.find(name, _XNLI_LANGUAGE.value) if name else None
+
+
+def check_format(table):
+    """Raises InputError if the output's name promises another format."""
+    promised = tables.format_of(_OUTPUT_FILE.value)
+    if promised != table.file_format and not _FILE_FORMAT.value:
+        raise InputError(
+            f"The output has the format of {table.path}, {table.file_format}: "
+            "let the name of --output_file end so. Received: "
+            f"output_file={_OUTPUT_FILE.value}"
+        )
+
+
+def check_rows(table):
+    """Checks all rows; returns how many there are."""
+    return sum(1 for _ in phases.tracked(table.rows(), "Checking", "rows"))
+
+
+def read_stop_words():
+    """Returns the words that stay."""
+    path = _STOP_WORDS.value
+    if not path:
+        return stop_words.ENGLISH
+    input_files.check(path, _STOP_WORDS.name)
+    return stop_words.read(path)
+
+
+# ---- The model --------------------------------------------------------------
+
+
+def check_head(source):
+    """Raises InputError if a checkpoint can't tell masked words."""
+    if not names.HEADS[_HEAD].variables.keys() <= source.shapes.keys():
+        raise InputError(
+            f"{source.path} has no head for masked words. Give a pre-trained "
+            "checkpoint that has; an encoder alone, or one that was "
+            "fine-tuned, has none. "
+            f"Received: init_checkpoint={_INIT_CHECKPOINT.value}"
+        )
+
+
+def load_finder(stay):
+    """Returns what finds words in texts, and what finds others for them."""
+    lower, length = _DO_LOWER_CASE.value, _MAX_SEQ_LENGTH.value
+    vocab_files.validate_case_matches_checkpoint(lower, _INIT_CHECKPOINT.value)
+    source = formats.open_checkpoint(_INIT_CHECKPOINT.value)
+    check_head(source)
+    model_files = trained_models.ModelFiles.load(
+        _BERT_CONFIG_FILE.value, _VOCAB_FILE.value, lower, source
+    )
+    vocabulary = model_files.vocabulary
+    shared.check_casing_is_used(
+        model_files.vocab.kind, vocabulary.settings, _VOCAB_FILE.value
+    )
+    model_files.config.check_sequence_length(length)
+    reader = words.Reader(vocabulary, stay, length)
+    model = heads.BertMaskedLM(families.make(model_files.config))
+    trained_models.restore(model, source, _HEAD)
+    finder = candidates.Finder(
+        inference.of(model),
+        vocabulary,
+        length,
+        _CANDIDATES.value,
+        _BATCH_SIZE.value,
+        _MASKED_SHARE.value,
+    )
+    return reader, finder
+
+
+# ---- Rows -------------------------------------------------------------------
+
+
+def augmented(table, reader, finder, settings, phase, counts):
+    """Yields the lines of the new table; counts its rows and words."""
+    yield from table.header()
+    for window in table_lines.windows(table.rows(), _WINDOW.value):
+        texts = [[reader.read(x) for x in row.texts.values()] for row in window]
+        flat = [text for of_row in texts for text in of_row]
+        found = iter(finder.find(flat, phase.add))
+        for row, of_row in zip(window, texts, strict=True):
+            choices = [next(found) for _ in of_row]
+            made = copies.draw(of_row, choices, settings, counts["rows in"])
+            counts["rows in"] += 1
+            counts["rows out"] += 1 + len(made)
+            yield table_lines.line(row.cells, table.file_format)
+            for copy in made:
+                counts["words replaced"] += copy.replaced
+                changed = dict(zip(row.texts, copy.texts, strict=True))
+                cells = table_lines.changed(row, changed)
+                yield table_lines.line(cells, table.file_format)
+    phase.finish()
+
+
+# ---- Main -------------------------------------------------------------------
+
+
+def main(_):
+    """The whole augmentation as an outline."""
+    command_line.unwind_at_sigterm()
+    task, path = find_task(), _OUTPUT_FILE.value
+    table = find_table(task)
+    check_format(table)
+    total = check_rows(table) * len(table.columns)
+    reader, finder = load_finder(read_stop_words())
+    usual = _COPIES_OF_TASKS.get(task.name if task else "", 30)
+    settings = copies.Settings(
+        _COPIES.value or usual, _PROBABILITY.value, _SEED.value
+    )
+    phase, meter = phases.Phase("Augmenting", "texts", total), phases.Meter()
+    counts: collections.Counter[str] = collections.Counter()
+    epath.Path(path).parent.mkdir(parents=True, exist_ok=True)
+    lines = augmented(table, reader, finder, settings, phase, counts)
+    files.write_lines(path, lines)
+    logging.info(
+        "Wrote %s: %d rows in, %d rows out, %d words replaced; %.1f rows in/s.",
+        path,
+        counts["rows in"],
+        counts["rows out"],
+        counts["words replaced"],
+        meter.rate(counts["rows in"]),
+    )
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,97 @@
+"""Times augmentation here against one mask per pass, as TinyBERT's script does.
+
+    python -m benchmarks.augmentation --vocab_file=$BERT_BASE_DIR/vocab.txt \
+        --input_file=$GLUE_DIR/MRPC/train.tsv --text_a_column="#1 String"
+
+Both are ours, on the same model of random weights, with the same rows of
+`masked [SEP] original`: augment_data.py as it is, and with one mask in each
+pass and one pass at a time. Words that get candidates count, and all that is
+done for them but the reading and writing of files: to find them in the texts,
+the model, the drawing of copies. After a first round that is not counted each
+runs twice, in turn; the faster time counts. The slow one has a part of the
+lines, evenly spread. Prints both speeds and the ratio.
+"""
+
+import itertools
+import os
+import time
+
+from bert_tf import heads, modeling, vocabularies
+from bert_tf.exporting import inference
+from bert_tf.tasks import tables
+from bert_tf.tasks.augmentation import candidates, copies, stop_words, words
+
+import keras
+import tensorflow as tf
+from absl import app, flags
+
+_INPUT_FILE = flags.DEFINE_string(
+    "input_file", None, "A table of texts.", required=True
+)
+_COLUMN = flags.DEFINE_string("text_a_column", "sentence", "Of the texts.")
+_VOCAB_FILE = flags.DEFINE_string(
+    "vocab_file", None, "Of the model.", required=True
+)
+_BERT_CONFIG_FILE = flags.DEFINE_string(
+    "bert_config_file", "configs/models/mini.json", "Of the model."
+)
+_LINES = flags.DEFINE_integer("lines", 2000, "How many of them.", 1)
+_EVERY = flags.DEFINE_integer("every", 40, "Which part the slow one has.", 1)
+_BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Rows at a time.", 1)
+_MAX_SEQ_LENGTH = flags.DEFINE_integer("max_seq_length", 128, "Pieces.", 4)
+_COPIES = flags.DEFINE_integer("augmentation_copies", 20, "Of a line.", 1)
+_THREADS = flags.DEFINE_integer("threads", os.cpu_count() or 1, "Cores.")
+_ROUNDS = 2
+
+
+def make(**how):
+    """Returns the function from lines to the number of words."""
+    keras.utils.set_random_seed(1)
+    config = modeling.BertConfig.from_json_file(_BERT_CONFIG_FILE.value)
+    vocabulary = vocabularies.open(_VOCAB_FILE.value, do_lower_case=True)
+    model = inference.of(heads.BertMaskedLM(modeling.Bert(config)))
+    length = _MAX_SEQ_LENGTH.value
+    reader = words.Reader(vocabulary, stop_words.ENGLISH, length)
+    finder = candidates.Finder(model, vocabulary, length, 15, **how)
+    settings = copies.Settings(_COPIES.value)
+
+    def augment(lines):
+        texts = [reader.read(line) for line in lines]
+        for row, (text, found) in enumerate(
+            zip(texts, finder.find(texts), strict=True)
+        ):
+            copies.draw([text], [found], settings, row)
+        return sum(len(text.words) for text in texts)
+
+    return augment
+
+
+def main(_):
+    """Measures both in turn and prints the ratio."""
+    tf.config.threading.set_intra_op_parallelism_threads(_THREADS.value)
+    rows = tables.read_columns(_INPUT_FILE.value, {"text": _COLUMN.value})
+    texts = (row["text"] for _, row in rows)
+    lines = list(itertools.islice(texts, _LINES.value))
+    contenders = {
+        "ours": (make(batch_size=_BATCH_SIZE.value), lines),
+        "one by one": (
+            make(batch_size=1, masked_share=0),
+            lines[:: _EVERY.value],
+        ),
+    }
+    best = dict.fromkeys(contenders, 0.0)
+    for number in range(1 + _ROUNDS):
+        for name, (augment, own) in contenders.items():
+            began = time.perf_counter()
+            count = augment(own)
+            speed = count / (time.perf_counter() - began)
+            if number:
+                best[name] = max(best[name], speed)
+    print(f"{len(lines)} lines, {_THREADS.value} threads")
+    for name, speed in best.items():
+        print(f"{name:12} {speed:8.1f} words/s")
+    print(f"ratio        {best['ours'] / best['one by one']:8.1f}")
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,1 @@
+"""More rows for a table: words that a masked language model puts in place."""

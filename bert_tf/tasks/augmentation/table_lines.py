@@ -1,0 +1,83 @@
+"""Rows of a table as lines of another with the same format and columns."""
+
+import csv
+import dataclasses
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from bert_tf.storage import input_files
+from bert_tf.tasks import tables
+
+# Characters of the rows that are kept in memory at a time; one may have more.
+_MOST_IN_WINDOW = 1 << 24
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A file and its columns of texts; attributes as of `tables.read_rows`."""
+
+    path: str
+    columns: Mapping[str, str | int]
+    file_format: str = "tsv"
+    has_header: bool = True
+    skips_short_rows: bool = False
+
+    def rows(self) -> Iterator[tables.Row]:
+        """Reads it; raises as `tables.read_rows`, and InputError of a pipe."""
+        input_files.check_can_be_read_again(self.path)
+        for row in tables.read_rows(
+            self.path,
+            self.columns,
+            file_format=self.file_format,
+            has_header=self.has_header,
+            skip_short_rows=self.skips_short_rows,
+        ):
+            if self.file_format == "jsonl":
+                # Also what is written as it stands.
+                tables.check_text(row.cells, f"{self.path}, line {row.line}")
+            yield row
+
+    def header(self) -> Iterator[str]:
+        """Yields the line that names columns, if there is one."""
+        if self.has_header and self.file_format != "jsonl":
+            cells = tables.read_header(self.path, self.file_format)
+            yield line(cells, self.file_format)
+
+
+def windows(
+    rows: Iterable[tables.Row], most: int
+) -> Iterator[list[tables.Row]]:
+    """Cuts a stream into lists of rows, not too many, that fit into memory."""
+    window: list[tables.Row] = []
+    size = 0
+    for row in rows:
+        length = sum(map(len, row.texts.values()))
+        if window and (len(window) == most or size + length > _MOST_IN_WINDOW):
+            yield window
+            window, size = [], 0
+        window.append(row)
+        size += length
+    if window:
+        yield window
+
+
+def changed(row: tables.Row, texts: Mapping[str, str]) -> Any:
+    """Returns the cells of a row with other texts in some columns."""
+    cells = row.cells.copy()
+    for name, text in texts.items():
+        if text != row.texts[name]:
+            cells[row.places[name]] = text
+    return cells
+
+
+def line(cells: Any, file_format: str) -> str:
+    """Returns cells as they stand in a file, without the line end."""
+    if file_format == "jsonl":
+        return json.dumps(cells, ensure_ascii=False)
+    if file_format == "tsv":
+        return "\t".join(cells)
+    file = io.StringIO(newline="")
+    csv.writer(file).writerow(cells)
+    return file.getvalue().removesuffix("\r\n")

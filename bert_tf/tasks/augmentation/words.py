@@ -1,0 +1,122 @@
+"""The words of a text that may be replaced, and the pieces they are made of.
+
+A word is what the original's tokenizer takes for one: letters between white
+space, punctuation and Chinese characters, each of which is one, too. As in
+TinyBERT, words with digits or symbols and stop words stay.
+"""
+
+import re
+import unicodedata
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from bert_tf import characters, tokenization, vocabularies
+
+# Longer ones are names, or texts in a script without spaces: no one word would
+# stand for them.
+_MOST_PIECES = 8
+
+
+class Word(NamedTuple):
+    """A word: its characters `text[start:end]` and pieces `ids[first:last]`."""
+
+    text: str
+    start: int
+    end: int
+    first: int
+    last: int
+
+
+class Text(NamedTuple):
+    """A text with the ids that a row has room for, and its words among them."""
+
+    text: str
+    ids: list[int]
+    words: list[Word]
+
+
+class Reader:
+    """Finds the words of texts."""
+
+    def __init__(
+        self,
+        vocabulary: vocabularies.Vocabulary,
+        stop_words: Collection[str],
+        max_seq_length: int,
+    ):
+        """Takes the words that stay, in lower case."""
+        self._tokenizer = vocabulary.tokenizer()
+        self._stop_words = stop_words
+        self._room = max_seq_length - vocabulary.template.special(1)
+
+    def read(self, text: str) -> Text:
+        """Returns the words that may be replaced."""
+        tokens = self._tokenizer.tokenize_with_offsets(text)
+        spans = _Spans(tokens)
+        words = []
+        for start, end in of_letters(text):
+            if text[start:end].lower() in self._stop_words:
+                continue
+            pieces = spans.find(start, end)
+            if pieces is None or pieces[1] > self._room:
+                continue
+            if pieces[1] - pieces[0] <= _MOST_PIECES:
+                words.append(Word(text[start:end], start, end, *pieces))
+        kept = [token.piece for token in tokens[: self._room]]
+        return Text(text, self._tokenizer.convert_tokens_to_ids(kept), words)
+
+
+class _Spans:
+    """Finds the pieces that are a word, and nothing beside it."""
+
+    def __init__(self, tokens: Sequence[tokenization.Token]):
+        self._tokens = tokens
+        self._first: dict[int, int] = {}
+        self._last: dict[int, int] = {}
+        for place, token in enumerate(tokens):
+            self._first.setdefault(token.start, place)
+            self._last[token.end] = place
+
+    def find(self, start: int, end: int) -> tuple[int, int] | None:
+        """Returns their range; None where a piece reaches across an end."""
+        first, last = self._first.get(start), self._last.get(end)
+        if first is None or last is None or last < first:
+            return None
+        if first and self._tokens[first - 1].end > start:
+            return None
+        is_end = last + 1 == len(self._tokens)
+        if not is_end and self._tokens[last + 1].start < end:
+            return None
+        return first, last + 1
+
+
+# ---- Letters ----------------------------------------------------------------
+
+_LETTER, _OTHER, _CHINESE, _BETWEEN = "aox "
+_WORD = re.compile(f"(?<![{_LETTER}{_OTHER}])a+(?![{_LETTER}{_OTHER}])|x")
+
+
+class _Kinds(dict[int, str]):
+    """For str.translate: what is a letter, and what stands between words."""
+
+    def __missing__(self, code: int) -> str:
+        kind = self[code] = _kind(chr(code))
+        return kind
+
+
+def _kind(char: str) -> str:
+    if characters.is_whitespace(char) or characters.is_punctuation(char):
+        return _BETWEEN
+    if characters.is_cjk(char):
+        return _CHINESE
+    # Of many scripts vowels are marks.
+    return _LETTER if unicodedata.category(char)[0] in "LM" else _OTHER
+
+
+_KINDS = _Kinds()
+
+
+def of_letters(text: str) -> list[tuple[int, int]]:
+    """Returns where the words that are letters alone begin and end."""
+    found = _WORD.finditer(text.translate(_KINDS))
+    return [match.span() for match in found]

@@ -1,0 +1,94 @@
+"""Columns of a table: where they stand, and rows that lack one or have more.
+
+Errors name the file and the line, as those of `tasks.tables`.
+"""
+
+from collections.abc import Collection, Mapping
+
+from bert_tf.errors import InputError
+from bert_tf.storage import input_files
+from bert_tf.tasks import labels
+
+
+def there(
+    columns: Mapping[str, str | int],
+    optional: Collection[str],
+    first: list[str],
+    has_header: bool,
+) -> dict[str, str | int]:
+    """Leaves out optional columns that a table of this first row lacks."""
+
+    def is_there(column: str) -> bool:
+        is_number = column.isdecimal() and int(column) < len(first)
+        return is_number or (has_header and column in first)
+
+    return {
+        name: column
+        for name, column in columns.items()
+        if name not in optional or is_there(str(column))
+    }
+
+
+def check_width(where: str, row: list[str], least: int, most: int) -> None:
+    """Raises InputError if a row has too few columns, or too many."""
+    if len(row) < least:
+        raise InputError(
+            f"{where}: a column is missing. Expected at least {least} columns. "
+            f"Received: {len(row)} columns, {labels.shortened(repr(row))}"
+        )
+    # A separator in a text moves what is behind it into columns that no one
+    # reads.
+    if len(row) > most:
+        raise InputError(
+            f"{where}: more columns than the first row. Expected {most}. "
+            f"Received: {len(row)}, {labels.shortened(repr(row))}. Quote "
+            "fields that hold the separator (CSV), or remove tabs from texts "
+            "(TSV)."
+        )
+
+
+def numbers(path: str, columns: Mapping[str, str | int]) -> dict[str, int]:
+    """Returns where columns stand in a table without a header."""
+    names = [at for at in columns.values() if not str(at).isdecimal()]
+    if names:
+        raise InputError(
+            f"{path} has no header, so its columns go by number, from 0. "
+            f"Received: {', '.join(map(str, names))}"
+        )
+    return {name: int(at) for name, at in columns.items()}
+
+
+def _of_one_column(header: list[str]) -> str:
+    """Returns a hint where a header was plainly not split."""
+    problem = input_files.explain(header[0][:64].encode())
+    if problem:
+        return f"As it seems, {problem}. "
+    if len(header) == 1 and any(x in header[0] for x in "\t,;|"):
+        return (
+            "It is one column only: between columns TSV has tabs and CSV "
+            "commas, and the file's name says which (.tsv, .csv). "
+        )
+    return ""
+
+
+def positions(
+    path: str, header: list[str], columns: Mapping[str, str | int]
+) -> dict[str, int]:
+    """Returns where columns stand; InputError if the header lacks one."""
+    positions = {}
+    for name, column in columns.items():
+        count = header.count(str(column))
+        if count == 1:
+            positions[name] = header.index(str(column))
+        elif (
+            count == 0 and str(column).isdecimal() and int(column) < len(header)
+        ):
+            positions[name] = int(column)
+        else:
+            problem = "appears twice in" if count > 1 else "is missing from"
+            raise InputError(
+                f"{path}, line 1: the column {column!r} {problem} the header. "
+                f"{_of_one_column(header)}"
+                f"Received: {labels.shortened(', '.join(header), 300)}"
+            )
+    return positions

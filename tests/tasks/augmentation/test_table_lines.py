@@ -1,0 +1,96 @@
+import csv
+import json
+
+from bert_tf.errors import InputError
+from bert_tf.tasks import tables
+from bert_tf.tasks.augmentation import table_lines
+
+import pytest
+
+_CELLS = ["1", 'so, "he"', "a\nb", "\u2028x\ry", ""]
+
+
+def _table(path, text, columns, **how):
+    path.write_bytes(text.encode())
+    return table_lines.Table(
+        str(path), columns, tables.format_of(str(path)), **how
+    )
+
+
+def test_csv_is_read_back(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(table_lines.line(_CELLS, "csv") + "\n", newline="")
+    with path.open(newline="") as file:
+        assert list(csv.reader(file)) == [_CELLS]
+    assert table_lines.line([""], "csv") == '""'
+
+
+def test_tsv_has_no_quotes():
+    assert table_lines.line(['"a"', "b,c", ""], "tsv") == '"a"\tb,c\t'
+
+
+def test_other_columns_stay_as_they_are(tmp_path):
+    table = _table(
+        tmp_path / "a.tsv", "\ufeffid\ttext\ty\r\n7\tx z\t\r\n", {"t": "text"}
+    )
+    assert list(table.header()) == ["id\ttext\ty"]
+    (row,) = table.rows()
+    assert table_lines.changed(row, {"t": "w"}) == ["7", "w", ""]
+    assert row.cells == ["7", "x z", ""]
+
+
+def test_json_keeps_values_and_keys(tmp_path):
+    cells = {"id": 1e3, "tags": ["ä", None], "text": 5, "b": "x", "": True}
+    table = _table(
+        tmp_path / "a.jsonl",
+        json.dumps(cells) + "\n\n",
+        {"t": "text", "u": "b"},
+    )
+    (row,) = table.rows()
+    assert not list(table.header())
+    # What is a number stays one where it does not change.
+    same = table_lines.changed(row, {"t": "5", "u": "y"})
+    assert same == cells | {"b": "y"}
+    assert json.loads(table_lines.line(same, "jsonl")) == same
+    assert list(same) == list(cells)
+    assert table_lines.changed(row, {"t": "6"})["text"] == "6"
+
+
+def test_json_that_is_no_text(tmp_path):
+    table = _table(
+        tmp_path / "a.jsonl", '{"text": "a", "id": "\\ud83d"}\n', {"t": "text"}
+    )
+    with pytest.raises(InputError, match="line 1: a text holds half a surrog"):
+        list(table.rows())
+
+
+def test_columns_by_number_without_a_header(tmp_path):
+    table = _table(tmp_path / "a.csv", "x,y\nz,w\n", {"t": 1}, has_header=False)
+    assert not list(table.header())
+    assert [row.texts["t"] for row in table.rows()] == ["y", "w"]
+
+
+def test_windows_have_bounded_rows_and_characters(tmp_path, monkeypatch):
+    text = "text\n" + "".join(f"{'x' * n}\n" for n in (1, 2, 3, 9, 1, 1))
+    rows = list(_table(tmp_path / "a.tsv", text, {"t": "text"}).rows())
+
+    def sizes(most):
+        return [len(x) for x in table_lines.windows(iter(rows), most)]
+
+    assert sizes(4) == [4, 2]
+    assert sizes(6) == [6]
+    monkeypatch.setattr(table_lines, "_MOST_IN_WINDOW", 5)
+    # One of nine characters goes by itself.
+    assert sizes(4) == [2, 1, 1, 2]
+
+
+def test_windows_read_no_further_than_they_must():
+    taken = []
+
+    def rows():
+        for number in range(10):
+            taken.append(number)
+            yield tables.Row(number, ["x"], {"t": 0}, {"t": "x"})
+
+    next(table_lines.windows(rows(), 3))
+    assert len(taken) == 4
