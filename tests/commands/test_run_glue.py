@@ -4,6 +4,7 @@ import json
 import logging
 import pathlib
 
+from bert_tf.flags import distillation as distillation_flags
 from bert_tf.flags import fine_tuning as fine_tuning_flags
 from bert_tf.flags import optimization as optimization_flags
 from bert_tf.flags import run as run_flags
@@ -12,7 +13,12 @@ from tests import scripts
 import pytest
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-_FLAG_MODULES = (run_flags, optimization_flags, fine_tuning_flags)
+_FLAG_MODULES = (
+    run_flags,
+    optimization_flags,
+    fine_tuning_flags,
+    distillation_flags,
+)
 _CONFIG = {
     "vocab_size": 7,
     "hidden_size": 8,
