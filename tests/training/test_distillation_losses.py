@@ -1,5 +1,7 @@
 """Losses over a teacher, by NumPy in float64."""
 
+from typing import Any
+
 from bert_tf.encoders import watching
 from bert_tf.training import distillation_losses
 
@@ -29,7 +31,7 @@ def _divergence(p, q):
     return (p * ratio).sum(-1)
 
 
-def _float(*arrays):
+def _float(*arrays: Any) -> Any:
     return [tf.constant(x, tf.float32) for x in arrays]
 
 
