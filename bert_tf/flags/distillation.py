@@ -7,18 +7,21 @@ A script adopts them with `flags.adopt_module_key_flags(distillation_flags)`;
 from bert_tf import options
 from bert_tf.flags import sections as flag_sections
 
-_DISTILLATION = flag_sections.Section("Distillation", only_with="do_train")
+_TEACHER = flag_sections.Section("Distillation", only_with="do_train")
+_LEARNING = flag_sections.Section(
+    "Distillation", only_with=("teacher", "!do_train"), harmless=False
+)
 # Those of --distillation's kinds that compare logits; without it they are.
 _BY_LOGITS = ("distillation=logits", "!distillation")
 
-TEACHER = _DISTILLATION.input_path(
+TEACHER = _TEACHER.input_path(
     "teacher",
     "A trained model to learn from: the folder of a run or of a checkpoint of "
     "any format, with the same vocabulary.",
     holds=flag_sections.MODEL,
 )
 # No defaults: what is not given is not kept, and runs of before go on.
-DISTILLATION = _DISTILLATION.choice(
+DISTILLATION = _LEARNING.choice(
     "distillation",
     None,
     options.DISTILLATIONS,
@@ -26,9 +29,8 @@ DISTILLATION = _DISTILLATION.choice(
     "beside the labels. tinybert_layers: its attention and hidden states, "
     "minilm: the relations of its last layer, both before a run that learns "
     "its logits. distilbert, of pre-training: words and last hidden states.",
-    only_with="teacher",
 )
-TEMPERATURE = _DISTILLATION.number(
+TEMPERATURE = _LEARNING.number(
     "temperature",
     None,
     "Divides logits before they are compared; 2 by default. Higher ones tell "
@@ -36,7 +38,7 @@ TEMPERATURE = _DISTILLATION.number(
     above=0,
     only_with=("distillation=distilbert", *_BY_LOGITS),
 )
-HARD_LABEL_WEIGHT = _DISTILLATION.number(
+HARD_LABEL_WEIGHT = _LEARNING.number(
     "hard_label_weight",
     None,
     "How much the labels count, and the teacher the rest to 1; 0.5 by default.",
@@ -44,7 +46,7 @@ HARD_LABEL_WEIGHT = _DISTILLATION.number(
     most=1,
     only_with=_BY_LOGITS,
 )
-RELATION_HEADS = _DISTILLATION.integer(
+RELATION_HEADS = _LEARNING.integer(
     "relation_heads",
     None,
     "Slices of hidden states whose relations are compared. By default the most "
