@@ -182,10 +182,12 @@ def sums(model, batch, dropout_seed):
 def compare(logits, teacher, batch, temperature):
     """How far starts and ends are from a teacher's."""
     loss = 0.0
-    for pair in zip(logits, teacher, strict=True):
-        pair = (of_tokens(x, batch) for x in pair)
+    for ours, theirs in zip(logits, teacher, strict=True):
         loss += distillation_losses.classes(
-            *pair, batch["row_weights"], temperature
+            of_tokens(ours, batch),
+            of_tokens(theirs, batch),
+            batch["row_weights"],
+            temperature,
         )
     return loss / 2
 

@@ -74,6 +74,10 @@ def by_logits(
 
     The task's own losses count `hard_label_weight`, that one the rest to 1. All
     are reported as they are.
+
+    Otherwise than TinyBERT's code, heads read the pooled output as ever, not
+    what a ReLU leaves of it, and divergences are not divided by the number of
+    classes: what labels and teacher count would hang on it.
     """
 
     def weights(batch):

@@ -112,7 +112,7 @@ def test_labels_in_another_order_are_found_by_name(
     other = tmp_path / "teacher"
     shutil.copytree(teacher, other)
     order = (2, 0, 1)
-    prefix = tf1_files.latest(str(other))
+    prefix = tf1_files.find(str(other))
     values = _weights(other)
     for name in values:
         if name.startswith("output_"):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from typing import Any
 
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import tf1_files
@@ -53,14 +54,9 @@ def _write_choices(path, rng):
 
 
 # Imported before any run in this process, which must not define them anew.
-_FLAG_MODULES = (
-    run_flags,
-    optimization_flags,
-    distillation_flags,
-    fine_tuning_flags,
-)
+_FLAG_MODULES = [run_flags, optimization_flags, distillation_flags]
 # Script -> how its data is written, its model, and the name of its loss.
-_TASKS = {
+_TASKS: dict[str, Any] = {
     "run_ner": (_write_tags, lambda x: heads.BertTagger(x, 3), "label"),
     "run_squad": (_write_questions, heads.BertSpanFinder, "span"),
     "run_multiple_choice": (
@@ -72,9 +68,9 @@ _TASKS = {
 
 
 def _run(script, *given):
-    modules = _FLAG_MODULES
-    if script == "run_pretraining":
-        modules = modules[:-1]  # It has some of the flags by itself.
+    modules = list(_FLAG_MODULES)
+    if script != "run_pretraining":  # It has some of these by itself.
+        modules.append(fine_tuning_flags)
     assert not scripts.run_here(script, modules, "--do_train", *given)
 
 

@@ -272,6 +272,24 @@ def test_the_same_without_computing_padding(kind, batch):
         np.testing.assert_allclose(found[name]["loss"], value["loss"], 1e-5)
 
 
+@pytest.mark.parametrize("kind", _KINDS)
+def test_in_bfloat16(kind, batch):
+    model, _, objective = _made(kind)
+    expected = objective.sums(model, batch, None)
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        model, _, other = _made(kind)
+        for variable, value in zip(other.own, objective.own, strict=True):
+            variable.assign(value)
+        found = other.sums(model, batch, None)
+    finally:
+        keras.config.set_dtype_policy(before)
+    for name, value in expected.items():
+        assert found[name]["loss"].dtype == tf.float32
+        np.testing.assert_allclose(found[name]["loss"], value["loss"], 0.05)
+
+
 def _sequence(bert, batch, positions):
     return bert(batch, None, positions).sequence
 

@@ -49,11 +49,11 @@ def test_classes(temperature, shape):
         _softmax(theirs / temperature), _softmax(ours / temperature)
     )
     found = distillation_losses.classes(
-        *_float(ours, theirs, weights), temperature
+        *_float(ours, theirs, weights), temperature=temperature
     )
     _assert_same(found, temperature**2 * (weights * divergence).sum())
     same = distillation_losses.classes(
-        *_float(ours, ours, weights), temperature
+        *_float(ours, ours, weights), temperature=temperature
     )
     assert float(same) == 0
 
@@ -64,7 +64,9 @@ def test_classes_that_are_no_choice_count_nothing():
     first = _divergence(_softmax(theirs[:1]), _softmax(ours[:1]))
     others = _divergence(_softmax(theirs[1:, :2]), _softmax(ours[1:, :2]))
     expected = first.sum() + others.sum()
-    found = distillation_losses.classes(*_float(ours, theirs, np.ones(B)), 1.0)
+    found = distillation_losses.classes(
+        *_float(ours, theirs, np.ones(B)), temperature=1
+    )
     _assert_same(found, expected)
 
 
@@ -76,7 +78,7 @@ def test_labels_that_are_each_true_or_not(temperature):
     divergence = p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))
     expected = temperature**2 * (weights * divergence.mean(-1)).sum()
     found = distillation_losses.labels(
-        *_float(ours, theirs, weights), temperature
+        *_float(ours, theirs, weights), temperature=temperature
     )
     _assert_same(found, expected)
 
@@ -85,7 +87,9 @@ def test_scores():
     ours, theirs = _random([B, 1], 1), _random([B, 1], 2)
     weights = np.array([1.0, 0.0, 0.5])
     expected = (weights * ((ours - theirs) ** 2)[:, 0]).sum()
-    found = distillation_losses.scores(*_float(ours, theirs, weights), 3.0)
+    found = distillation_losses.scores(
+        *_float(ours, theirs, weights), temperature=3
+    )
     _assert_same(found, expected)
 
 
@@ -167,6 +171,6 @@ def test_relations_of_other_heads_and_widths(heads, packed):
         q = np.maximum(q, 1e-300)
         expected += (_TOKENS * _divergence(p, q).mean(1)).sum()
     found = distillation_losses.relations(
-        _given(*ours), _given(*theirs), *_float(_TOKENS), heads
+        _given(*ours), _given(*theirs), *_float(_TOKENS), heads=heads
     )
     _assert_same(found, expected)

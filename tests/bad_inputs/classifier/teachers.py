@@ -69,8 +69,8 @@ CASES: dict[str, matrix.Case] = {
         teacher="{data}/teachers/no_config/best",
     ),
     "teacher of another casing": _teacher(
-        "was trained with do_lower_case=True: it would read other pieces",
-        do_lower_case="false",
+        "was trained with do_lower_case=False: it would read other pieces",
+        teacher="{data}/teachers/cased/best",
     ),
     # ---- Ways to learn
     "kind without a teacher": matrix.Case(
@@ -80,10 +80,10 @@ CASES: dict[str, matrix.Case] = {
         {"temperature": "2"}, "--temperature goes with --teacher or without"
     ),
     "temperature of nothing": _teacher(
-        "--temperature must be a number above 0", temperature="0"
+        "--temperature must be a number, above 0.", temperature="0"
     ),
     "weight above 1": _teacher(
-        "--hard_label_weight must be a number from 0 to 1",
+        "--hard_label_weight must be a number, at least 0 and at most 1.",
         hard_label_weight="1.5",
     ),
     "temperature of layers": _teacher(
@@ -139,6 +139,11 @@ def _other_piece(folder: pathlib.Path) -> None:
     path.write_text(path.read_text().replace("\ncat\n", "\ncow\n"))
 
 
+def _cased(folder: pathlib.Path) -> None:
+    path = folder / "flags.txt"
+    path.write_text(path.read_text().replace("case=true", "case=false"))
+
+
 def write(folder: pathlib.Path) -> None:
     """Writes teachers and students, once there is a run."""
     damaged.write_changed(
@@ -146,6 +151,7 @@ def write(folder: pathlib.Path) -> None:
         folder / "teachers",
         {
             "pieces": _other_piece,
+            "cased": _cased,
             "no_vocab": damaged.without("best/vocab.txt"),
             "no_config": damaged.without("best/bert_config.json"),
         },
