@@ -239,11 +239,12 @@ def _check_head(source: opened.Checkpoint, student: Student) -> None:
             "layers only, by --distillation=minilm or tinybert_layers."
         )
     if trained_models.is_multi_label(source) != student.is_multi_label:
+        labels = (
+            "one label each" if student.is_multi_label else "several labels"
+        )
         raise InputError(
-            f"The teacher {source.path} was trained on texts with "
-            f"{'one label each' if student.is_multi_label else 'several'}"
-            f"{'' if student.is_multi_label else ' labels'}: give one that was "
-            "trained as the student is to be."
+            f"The teacher {source.path} was trained on texts with {labels}: "
+            "give one that was trained as the student is to be."
         )
     temperature = distillation_flags.TEMPERATURE.value
     is_score = student.head == "classification" and student.labels is None
