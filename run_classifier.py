@@ -29,6 +29,7 @@ import os
 
 from bert_tf.flags import classification as classification_flags
 from bert_tf.flags import command_line, shared
+from bert_tf.flags import distillation as distillation_flags
 from bert_tf.flags import fine_tuning as fine_tuning_flags
 from bert_tf.flags import optimization as optimization_flags
 from bert_tf.flags import run as run_flags
@@ -40,6 +41,7 @@ flags.adopt_module_key_flags(run_flags)
 flags.adopt_module_key_flags(fine_tuning_flags)
 flags.adopt_module_key_flags(optimization_flags)
 flags.adopt_module_key_flags(classification_flags)
+flags.adopt_module_key_flags(distillation_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
@@ -70,14 +72,23 @@ from bert_tf.checkpoints import tf1_files, trained_models
 from bert_tf.encoders import families
 from bert_tf.exporting import saved_model
 from bert_tf.setup import classification as classification_setup
+from bert_tf.setup import distillation as distillation_setup
 from bert_tf.setup import fine_tuning as fine_tuning_setup
 from bert_tf.setup import run as run_setup
+from bert_tf.setup import teachers
 from bert_tf.tasks.classification import glue, predictions, reports
 from bert_tf.tasks.classification import records as text_records
 from bert_tf.tasks.classification import task as classification
 from bert_tf.text import graph as text_graph
 from bert_tf.text import long_documents
-from bert_tf.training import fine_tuning, loop, progress, session
+from bert_tf.training import (
+    distillation,
+    distillation_losses,
+    fine_tuning,
+    loop,
+    progress,
+    session,
+)
 
 import tensorflow as tf
 from absl import logging
@@ -105,6 +116,7 @@ _IDENTITY = (
     "train_batch_size",
     "group_by_length",
     "seed",
+    *distillation_flags.IDENTITY,
 )
 # What says which rows of the training file are held out.
 _OF_HOLD_OUT = (
@@ -119,6 +131,15 @@ _OF_HOLD_OUT = (
 # ---- Objective: sums, to be divided by weights summed over all replicas -----
 
 
+def rows(batch, task, class_weights):
+    """What each row counts, [B]: filling 0, a window its share of 1."""
+    weights = batch["row_weights"] * batch.get("window_weights", 1.0)
+    weights *= tf.cast(batch["is_real_example"], tf.float32)
+    if class_weights and not task.is_multi_label:
+        weights *= tf.gather(class_weights, batch["label_ids"])
+    return weights
+
+
 def objective(task, class_weights):
     """Returns what to minimize.
 
@@ -127,22 +148,14 @@ def objective(task, class_weights):
         class_weights: How much each counts, [C]; None: all the same.
     """
 
-    def rows(batch):
-        """What each row counts, [B]: filling 0, a window its share of 1."""
-        weights = batch["row_weights"] * batch.get("window_weights", 1.0)
-        weights *= tf.cast(batch["is_real_example"], tf.float32)
-        if class_weights and not task.is_multi_label:
-            weights *= tf.gather(class_weights, batch["label_ids"])
-        return weights
-
     def weights(batch):
         """What the loss is divided by."""
-        return {"label": tf.reduce_sum(rows(batch))}
+        return {"label": tf.reduce_sum(rows(batch, task, class_weights))}
 
     def sums(model, batch, dropout_seed):
         """Loss and accuracy sums of one replica's batch."""
         logits = model(batch, dropout_seed)  # [B, C]
-        of_batch = batch["label_ids"], rows(batch)
+        of_batch = batch["label_ids"], rows(batch, task, class_weights)
         if task.labels is None:
             return {"label": losses.regression(logits[:, 0], *of_batch)}
         if task.is_multi_label:
@@ -151,6 +164,17 @@ def objective(task, class_weights):
         return {"label": losses.classification(logits, *of_batch)}
 
     return loop.Objective(weights, sums)
+
+
+def comparison(task, class_weights):
+    """Returns how logits are compared with a teacher's."""
+    divergence = distillation_losses.classes
+    if task.labels is None:
+        divergence = distillation_losses.scores
+    elif task.is_multi_label:
+        divergence = distillation_losses.labels
+    counts = functools.partial(rows, task=task, class_weights=class_weights)
+    return distillation.Comparison.of("label", counts, divergence)
 
 
 # ---- Data -------------------------------------------------------------------
@@ -211,7 +235,7 @@ class Run(fine_tuning.Run):
     documents: long_documents.LongDocuments
 
 
-def train(run, plan, class_weights, batch_size):
+def train(run, plan, class_weights, batch_size, teacher):
     """Trains; with a dev set, evaluates each epoch and keeps the best."""
     evaluation = None
     if "dev" in run.data:
@@ -222,7 +246,12 @@ def train(run, plan, class_weights, batch_size):
     fine_tuning.train(
         run,
         plan,
-        objective(run.task, class_weights),
+        distillation_setup.of_run(
+            objective(run.task, class_weights),
+            comparison(run.task, class_weights),
+            teacher,
+            run,
+        ),
         functools.partial(run_setup.restore, select=own_head(run.task)),
         evaluation,
     )
@@ -351,6 +380,13 @@ def main(_):
     documents.check(length - 2)
     if work.train:
         class_weights = find_class_weights(folder, task, data_dir)
+        teacher = teachers.find(
+            "classification",
+            model_files,
+            length,
+            task.labels,
+            task.is_multi_label,
+        )
     else:
         class_weights = None
         check_trained(folder, task, work.evaluate)
@@ -376,7 +412,8 @@ def main(_):
         documents,
     )
     if work.train:
-        train(run, plan, class_weights, fine_tuning_flags.EVAL_BATCH_SIZE.value)
+        batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value
+        train(run, plan, class_weights, batch_size, teacher)
     if plan.check_only:
         fine_tuning_setup.report_check(run, "classification", length)
         return

@@ -28,6 +28,7 @@ import pathlib
 
 from bert_tf.errors import InputError
 from bert_tf.flags import command_line, shared
+from bert_tf.flags import distillation as distillation_flags
 from bert_tf.flags import fine_tuning as fine_tuning_flags
 from bert_tf.flags import optimization as optimization_flags
 from bert_tf.flags import run as run_flags
@@ -39,6 +40,7 @@ from absl import flags
 flags.adopt_module_key_flags(run_flags)
 flags.adopt_module_key_flags(optimization_flags)
 flags.adopt_module_key_flags(fine_tuning_flags)
+flags.adopt_module_key_flags(distillation_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
@@ -83,7 +85,7 @@ _INTERMEDIATE_TASK = _CHOICES.string(
 # Every run is trained and evaluated.
 command_line.start(__name__, always=("do_train", "do_eval"))
 
-from bert_tf import files
+from bert_tf import files, options
 from bert_tf.checkpoints import tf1_files
 from bert_tf.flags import flagfiles
 from bert_tf.setup import fine_tuning as fine_tuning_setup
@@ -93,6 +95,7 @@ from bert_tf.tasks.glue import data as glue_data
 from bert_tf.tasks.glue import experiment as glue_experiment
 from bert_tf.tasks.glue import runs as glue_runs
 from bert_tf.tasks.glue import submission as glue_submission
+from bert_tf.tasks.glue import teachers as glue_teachers
 from bert_tf.training import distribution
 
 import tensorflow as tf
@@ -116,6 +119,7 @@ _EACH = (
     "init_checkpoint",
     "bert_config_file",
     "vocab_file",
+    "teacher",
 )
 _REFUSED = {
     "seed": "--seeds has the seeds",
@@ -284,6 +288,20 @@ def digest(files, source):
     return total.hexdigest()
 
 
+def find_teachers(names):
+    """Returns the teacher of each task; none where none are asked for."""
+    folder = distillation_flags.TEACHER.value
+    kind = distillation_flags.DISTILLATION.value
+    if kind in options.DISTILLATIONS_OF_LAYERS:
+        raise InputError(
+            f"--distillation={kind} trains no head, and here every run is "
+            "evaluated. Train the layers by run_classifier.py, and start from "
+            "its folder by --init_checkpoint. "
+            f"Received: distillation={kind}"
+        )
+    return glue_teachers.find(folder, names) if folder else {}
+
+
 # ---- The outcome ------------------------------------------------------------
 
 
@@ -358,10 +376,11 @@ def main(_):
         run_flags.INIT_CHECKPOINT.value or None, digest(model_files, source)
     )
     check_settings(choices, data)
+    all_teachers = find_teachers(names)
     # The process of a run is ended too.
     command_line.unwind_at_sigterm()
     values = flagfiles.values_of(
-        run_flags, optimization_flags, fine_tuning_flags
+        run_flags, optimization_flags, fine_tuning_flags, distillation_flags
     ) | {"max_seq_length": f"{_MAX_SEQ_LENGTH.value}"}
     folder = run_flags.OUTPUT_DIR.value
     is_check = run_flags.CHECK_ONLY.value
@@ -374,6 +393,7 @@ def main(_):
         data,
         choices,
         all_seeds,
+        all_teachers,
     )
     if is_check or not len(experiment.results):
         experiment.check(start)

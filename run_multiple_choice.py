@@ -25,6 +25,7 @@ from collections.abc import Mapping, Sequence
 
 from bert_tf.errors import InputError
 from bert_tf.flags import command_line, shared
+from bert_tf.flags import distillation as distillation_flags
 from bert_tf.flags import fine_tuning as fine_tuning_flags
 from bert_tf.flags import optimization as optimization_flags
 from bert_tf.flags import run as run_flags
@@ -35,6 +36,7 @@ from absl import flags
 flags.adopt_module_key_flags(run_flags)
 flags.adopt_module_key_flags(fine_tuning_flags)
 flags.adopt_module_key_flags(optimization_flags)
+flags.adopt_module_key_flags(distillation_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
@@ -62,8 +64,10 @@ command_line.start(__name__)
 
 from bert_tf import heads, losses
 from bert_tf.encoders import families
+from bert_tf.setup import distillation as distillation_setup
 from bert_tf.setup import fine_tuning as fine_tuning_setup
 from bert_tf.setup import run as run_setup
+from bert_tf.setup import teachers
 from bert_tf.tasks.classification import predictions
 from bert_tf.tasks.classification import task as classification
 from bert_tf.tasks.multiple_choice import problems as choice_problems
@@ -71,7 +75,13 @@ from bert_tf.tasks.multiple_choice import records as choice_records
 from bert_tf.tasks.multiple_choice import results as choice_results
 from bert_tf.tasks.multiple_choice import saved_model as choice_model
 from bert_tf.text import graph as text_graph
-from bert_tf.training import fine_tuning, loop, progress, session
+from bert_tf.training import (
+    distillation,
+    fine_tuning,
+    loop,
+    progress,
+    session,
+)
 
 import tensorflow as tf
 from absl import logging
@@ -84,6 +94,7 @@ _IDENTITY = (
     "train_batch_size",
     "group_by_length",
     "seed",
+    *distillation_flags.IDENTITY,
 )
 
 
@@ -106,6 +117,9 @@ def sums(model, batch, dropout_seed):
 
 
 OBJECTIVE = loop.Objective(weights, sums)
+COMPARISON = distillation.Comparison.of(
+    "choice", lambda batch: batch["row_weights"]
+)
 
 
 # ---- Data -------------------------------------------------------------------
@@ -157,14 +171,15 @@ class Run(fine_tuning.Run):
     splits: Mapping[str, Sequence[choice_problems.Problem]]
 
 
-def train(run, plan, batch_size):
+def train(run, plan, batch_size, teacher):
     """Trains; with a dev set, evaluates each epoch and keeps the best."""
     evaluation = None
     if "dev" in run.data:
         evaluation = session.Evaluation(
             "eval_accuracy", lambda: evaluate(run, batch_size)
         )
-    fine_tuning.train(run, plan, OBJECTIVE, run_setup.restore, evaluation)
+    objective = distillation_setup.of_run(OBJECTIVE, COMPARISON, teacher, run)
+    fine_tuning.train(run, plan, objective, run_setup.restore, evaluation)
 
 
 # ---- Evaluate and predict ---------------------------------------------------
@@ -215,6 +230,8 @@ def main(_):
     splits = read_splits(work)
     if not work.train:
         fine_tuning_setup.check_trained("multiple_choice", _IDENTITY)
+    else:
+        teacher = teachers.find("multiple_choice", model_files, length)
 
     strategy = fine_tuning_setup.set_up_distribution()
     plan = fine_tuning_setup.plan(strategy)
@@ -227,7 +244,7 @@ def main(_):
     output_dir = run_flags.OUTPUT_DIR.value
     run = Run(output_dir, strategy, model, model_files, None, data, splits)
     if work.train:
-        train(run, plan, fine_tuning_flags.EVAL_BATCH_SIZE.value)
+        train(run, plan, fine_tuning_flags.EVAL_BATCH_SIZE.value, teacher)
     if plan.check_only:
         rows = max(
             (len(x.choices) for split in splits.values() for x in split),

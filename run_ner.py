@@ -30,6 +30,7 @@ from collections.abc import Mapping
 
 from bert_tf.errors import InputError
 from bert_tf.flags import command_line, shared
+from bert_tf.flags import distillation as distillation_flags
 from bert_tf.flags import fine_tuning as fine_tuning_flags
 from bert_tf.flags import optimization as optimization_flags
 from bert_tf.flags import run as run_flags
@@ -41,6 +42,7 @@ from absl import flags
 flags.adopt_module_key_flags(run_flags)
 flags.adopt_module_key_flags(fine_tuning_flags)
 flags.adopt_module_key_flags(optimization_flags)
+flags.adopt_module_key_flags(distillation_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
@@ -101,8 +103,10 @@ command_line.start(__name__)
 from bert_tf import heads, losses
 from bert_tf.checkpoints import tf1_files, trained_models
 from bert_tf.encoders import families
+from bert_tf.setup import distillation as distillation_setup
 from bert_tf.setup import fine_tuning as fine_tuning_setup
 from bert_tf.setup import run as run_setup
+from bert_tf.setup import teachers
 from bert_tf.storage import input_files
 from bert_tf.tasks.tagging import predicting
 from bert_tf.tasks.tagging import records as tagging_records
@@ -110,7 +114,13 @@ from bert_tf.tasks.tagging import results as tagging_results
 from bert_tf.tasks.tagging import saved_model as tagging_model
 from bert_tf.tasks.tagging import splits as tagging_splits
 from bert_tf.tasks.tagging import words as tagging_words
-from bert_tf.training import fine_tuning, loop, progress, session
+from bert_tf.training import (
+    distillation,
+    fine_tuning,
+    loop,
+    progress,
+    session,
+)
 
 import numpy as np
 import tensorflow as tf
@@ -130,6 +140,7 @@ _IDENTITY = (
     "train_batch_size",
     "group_by_length",
     "seed",
+    *distillation_flags.IDENTITY,
 )
 
 
@@ -157,6 +168,7 @@ def sums(model, batch, dropout_seed):
 
 
 OBJECTIVE = loop.Objective(weights, sums)
+COMPARISON = distillation.Comparison.of("label", word_weights)
 
 
 # ---- Data -------------------------------------------------------------------
@@ -249,7 +261,7 @@ class Run(fine_tuning.Run):
     scheme: str
 
 
-def train(run, plan, batch_size):
+def train(run, plan, batch_size, teacher):
     """Trains; with a dev set, evaluates each epoch and keeps the best."""
     evaluation = None
     if "dev" in run.data:
@@ -257,7 +269,8 @@ def train(run, plan, batch_size):
             tagging_results.metric(run.scheme),
             lambda: evaluate(run, "dev", batch_size)[0],
         )
-    fine_tuning.train(run, plan, OBJECTIVE, run_setup.restore, evaluation)
+    objective = distillation_setup.of_run(OBJECTIVE, COMPARISON, teacher, run)
+    fine_tuning.train(run, plan, objective, run_setup.restore, evaluation)
 
 
 # ---- Evaluate and predict ---------------------------------------------------
@@ -358,6 +371,8 @@ def main(_):
         _LABELS.value, find_scheme(), splits, known
     )
     check_labels(folder, source, labels, work.train)
+    if work.train:
+        teacher = teachers.find("tagging", model_files, length, labels)
 
     strategy = fine_tuning_setup.set_up_distribution()
     plan = fine_tuning_setup.plan(strategy)
@@ -372,7 +387,7 @@ def main(_):
         folder, strategy, model, model_files, labels, data, splits, scheme
     )
     if work.train:
-        train(run, plan, fine_tuning_flags.EVAL_BATCH_SIZE.value)
+        train(run, plan, fine_tuning_flags.EVAL_BATCH_SIZE.value, teacher)
     if plan.check_only:
         fine_tuning_setup.report_check(run, "tagging", length)
         return

@@ -19,6 +19,7 @@ import os
 
 from bert_tf.errors import InputError
 from bert_tf.flags import command_line, shared
+from bert_tf.flags import distillation as distillation_flags
 from bert_tf.flags import optimization as optimization_flags
 from bert_tf.flags import run as run_flags
 from bert_tf.flags import sections as flag_sections
@@ -27,6 +28,7 @@ from absl import flags
 
 flags.adopt_module_key_flags(run_flags)
 flags.adopt_module_key_flags(optimization_flags)
+flags.adopt_module_key_flags(distillation_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
@@ -125,9 +127,11 @@ from bert_tf import files, heads, vocabularies
 from bert_tf.checkpoints import model_files, original
 from bert_tf.encoders import families
 from bert_tf.records import manifests, pipeline
+from bert_tf.setup import distillation as distillation_setup
 from bert_tf.setup import run as run_setup
-from bert_tf.setup import run_folder
+from bert_tf.setup import run_folder, teachers
 from bert_tf.training import (
+    distillation,
     distribution,
     memory_use,
     pretraining,
@@ -143,18 +147,27 @@ _IDENTITY = (
     "max_seq_length",
     "max_predictions_per_seq",
     "seed",
+    *distillation_flags.IDENTITY,
 )
 
 
 # ---- Train ------------------------------------------------------------------
 
 
-def train(plan, folder, strategy, model, data, evaluate, vocab):
+def train(plan, folder, strategy, model, data, evaluate, vocab, teacher):
     """Trains to the last step, from where the run in `folder` stopped.
 
     `evaluate` returns results; it is called at intervals. `vocab` is the
-    vocabulary to keep, or None.
+    vocabulary to keep, or None, and so is the teacher.
     """
+    losses = pretraining.loss_names(data.objective)
+    objective = distillation_setup.objective(
+        pretraining.objective(data.objective),
+        distillation.Comparison(losses, distillation.of_words),
+        teacher,
+        strategy,
+        model,
+    )
     beside = original.contents(model.bert.config, vocab, None)
 
     def begin():
@@ -182,8 +195,9 @@ def train(plan, folder, strategy, model, data, evaluate, vocab):
         plan=plan,
         schedule=plan.schedule(),
         stop=plan.num_train_steps,
-        objective=pretraining.objective(data.objective),
-        trained=pretraining.trained_variables(model, data.objective),
+        objective=objective,
+        trained=objective.trained
+        or pretraining.trained_variables(model, data.objective),
         restore=run_setup.restore,
         begin=begin,
         batches=batches,
@@ -308,6 +322,20 @@ def find_vocab(config, data):
     return vocab
 
 
+def find_teacher(config, data, vocab):
+    """Returns what to learn from beside the words, if anything."""
+    manifest = manifests.find(data.files)
+    return teachers.find_for(
+        teachers.Student(
+            "masked_lm",
+            config,
+            vocab,
+            manifest.do_lower_case if manifest else None,
+            data.lengths["S"],
+        )
+    )
+
+
 def report(strategy, data, lacks_vocab):
     """Says what the run reads, and what it will lack."""
     logging.info(
@@ -349,6 +377,7 @@ def main(_):
     if run_setup.is_remote():
         pretraining.check_no_masking(data, eval_data)
     vocab = find_vocab(config, data)
+    teacher = find_teacher(config, data, vocab) if do_train else None
     identity = _IDENTITY if do_train else None
     if plan.check_only:
         run_folder.check_output_dir(identity)
@@ -366,7 +395,9 @@ def main(_):
         plan.seed,
     )
     if do_train:
-        step = train(plan, folder, strategy, model, data, evaluate, vocab)
+        step = train(
+            plan, folder, strategy, model, data, evaluate, vocab, teacher
+        )
     else:
         step = run_setup.restore_trained(model)
     if plan.check_only:

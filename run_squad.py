@@ -27,6 +27,7 @@ import os
 from collections.abc import Sequence
 
 from bert_tf.flags import command_line, shared
+from bert_tf.flags import distillation as distillation_flags
 from bert_tf.flags import fine_tuning as fine_tuning_flags
 from bert_tf.flags import optimization as optimization_flags
 from bert_tf.flags import run as run_flags
@@ -37,6 +38,7 @@ from absl import flags
 flags.adopt_module_key_flags(run_flags)
 flags.adopt_module_key_flags(fine_tuning_flags)
 flags.adopt_module_key_flags(optimization_flags)
+flags.adopt_module_key_flags(distillation_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
@@ -107,15 +109,24 @@ command_line.start(__name__)
 
 from bert_tf import heads, losses
 from bert_tf.encoders import families
+from bert_tf.setup import distillation as distillation_setup
 from bert_tf.setup import fine_tuning as fine_tuning_setup
 from bert_tf.setup import run as run_setup
+from bert_tf.setup import teachers
 from bert_tf.tasks.squad import answers as squad_answers
 from bert_tf.tasks.squad import questions as squad_questions
 from bert_tf.tasks.squad import records as squad_records
 from bert_tf.tasks.squad import saved_model as squad_model
 from bert_tf.tasks.squad import threshold as squad_threshold
 from bert_tf.tasks.squad import windows as squad_windows
-from bert_tf.training import fine_tuning, loop, progress, session
+from bert_tf.training import (
+    distillation,
+    distillation_losses,
+    fine_tuning,
+    loop,
+    progress,
+    session,
+)
 
 import numpy as np
 import tensorflow as tf
@@ -132,6 +143,7 @@ _IDENTITY = (
     "train_batch_size",
     "group_by_length",
     "seed",
+    *distillation_flags.IDENTITY,
 )
 
 
@@ -143,6 +155,13 @@ def weights(batch):
     return {"span": tf.reduce_sum(batch["row_weights"])}
 
 
+def of_tokens(logits, batch):
+    """Logits of places, [B, S], such that padding is none of them."""
+    # The original leaves the padding in; without it a loss does not depend on
+    # how far its batch is padded.
+    return tf.where(batch["input_mask"] > 0, logits, -1e9)
+
+
 def sums(model, batch, dropout_seed):
     """Loss and accuracy sums of one replica's batch."""
     rows = batch["row_weights"]  # [B]
@@ -150,9 +169,7 @@ def sums(model, batch, dropout_seed):
     for name, logits in zip(
         ("start", "end"), model(batch, dropout_seed), strict=True
     ):
-        # The original leaves the padding in; without it a loss does not depend
-        # on how far its batch is padded.
-        logits = tf.where(batch["input_mask"] > 0, logits, -1e9)  # [B, S]
+        logits = of_tokens(logits, batch)
         labels = batch[f"{name}_positions"]  # [B]
         entropy, best = losses.cross_entropy(logits, labels)
         loss += tf.reduce_sum(rows * entropy) / 2
@@ -162,7 +179,21 @@ def sums(model, batch, dropout_seed):
     return {"span": {"loss": loss, **metrics}}
 
 
+def compare(logits, teacher, batch, temperature):
+    """How far starts and ends are from a teacher's."""
+    loss = 0.0
+    for ours, theirs in zip(logits, teacher, strict=True):
+        loss += distillation_losses.classes(
+            of_tokens(ours, batch),
+            of_tokens(theirs, batch),
+            batch["row_weights"],
+            temperature,
+        )
+    return loss / 2
+
+
 OBJECTIVE = loop.Objective(weights, sums)
+COMPARISON = distillation.Comparison(("span",), compare)
 
 
 # ---- Data -------------------------------------------------------------------
@@ -223,14 +254,15 @@ class Run(fine_tuning.Run):
     threshold: squad_threshold.Threshold
 
 
-def train(run, plan, do_eval, batch_size):
+def train(run, plan, do_eval, batch_size, teacher):
     """Trains; with --do_eval, evaluates each epoch and keeps the best."""
     evaluation = None
     if do_eval:
         evaluation = session.Evaluation(
             "f1", lambda: score(run, answer(run, batch_size))[0]
         )
-    fine_tuning.train(run, plan, OBJECTIVE, run_setup.restore, evaluation)
+    objective = distillation_setup.of_run(OBJECTIVE, COMPARISON, teacher, run)
+    fine_tuning.train(run, plan, objective, run_setup.restore, evaluation)
 
 
 # ---- Evaluate and predict ---------------------------------------------------
@@ -339,7 +371,9 @@ def main(_):
     to_train, to_answer, is_scorable = read_files(work, version_2)
     if (work.predict or work.export) and not is_scorable:
         threshold.known()  # An error before the work, not after it.
-    if not work.train:
+    if work.train:
+        teacher = teachers.find("span", model_files, layout.max_seq_length)
+    else:
         fine_tuning_setup.check_trained("span", _IDENTITY)
 
     strategy = fine_tuning_setup.set_up_distribution()
@@ -364,7 +398,7 @@ def main(_):
     )
     if work.train:
         batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value
-        train(run, plan, work.evaluate, batch_size)
+        train(run, plan, work.evaluate, batch_size, teacher)
     if plan.check_only:
         fine_tuning_setup.report_check(run, "span", layout.max_seq_length)
         return

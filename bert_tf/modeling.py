@@ -19,7 +19,7 @@ Dropout takes its randomness as an argument: `dropout_seed`, an int32 [2]
 tensor, or None for no dropout. The same seed gives the same masks.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from bert_tf import configuration
@@ -203,6 +203,8 @@ class Bert(keras.Model):
         skips_padding: Whether layers compute tokens only: the same numbers in
             less time, where shapes may differ from batch to batch. What is
             returned for padding is then not to be read.
+        laid_out: What the layout of a batch goes through before layers have
+            it; see encoders/watching.py.
     """
 
     embeddings_class = Embeddings
@@ -212,6 +214,7 @@ class Bert(keras.Model):
         self.config = config
         self.mapping: layers.Dense | None = None
         self.skips_padding = False
+        self.laid_out: Callable[[padding.Rows], padding.Rows] = _as_it_is
         self._drawn = dropout_seeds.Drawn()
         with layers.of_policy(self.dtype_policy):
             self.make_parts()
@@ -274,6 +277,7 @@ class Bert(keras.Model):
                 position_ids = _numbered(ids[0])
             ids = [layout.joined(x) for x in ids]  # [1, J] each
             position_ids = layout.joined(position_ids)
+        layout = self.laid_out(layout)
         x = self.embeddings(*ids, seeds[0], position_ids)  # [B, S, E]
         if self.mapping is not None:
             x = self.mapping(x)  # [B, S, D]
@@ -299,6 +303,10 @@ class Bert(keras.Model):
         if "sequence_ids" in inputs:
             return block_diagonal_mask(inputs["sequence_ids"])
         return additive_mask(inputs["input_mask"])
+
+
+def _as_it_is(layout: padding.Rows) -> padding.Rows:
+    return layout
 
 
 def _numbered(ids: tf.Tensor) -> tf.Tensor:

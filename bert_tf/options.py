@@ -18,6 +18,12 @@ CLIPPING = ("global", "per_replica")
 # Of moments that are kept: nearer to 1 float32 has too few numbers.
 LARGEST_BETA = 0.999999
 
+# What a student learns from a teacher, by who did so first. That of words is
+# for pre-training, those of layers train no head.
+DISTILLATIONS = ("logits", "distilbert", "tinybert_layers", "minilm")
+DISTILLATION_OF_WORDS = DISTILLATIONS[1]
+DISTILLATIONS_OF_LAYERS = DISTILLATIONS[2:]
+
 # Checkpoints of this project and of others.
 CHECKPOINT_FORMATS = ("tf1", "hf", "keras_hub")
 USE_CHECKPOINT = ("best", "last")

@@ -5,6 +5,7 @@ import pathlib
 from typing import Any
 
 from bert_tf.flags import classification as classification_flags
+from bert_tf.flags import distillation as distillation_flags
 from bert_tf.flags import fine_tuning as fine_tuning_flags
 from bert_tf.flags import optimization as optimization_flags
 from bert_tf.flags import run as run_flags
@@ -68,6 +69,7 @@ def run_here(*arguments: str, name: str = "__main__") -> Any:
         fine_tuning_flags,
         optimization_flags,
         classification_flags,
+        distillation_flags,
     )
     return scripts.run_here("run_classifier", modules, *arguments, name=name)
 

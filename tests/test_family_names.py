@@ -59,6 +59,10 @@ _FAMILIES_ELSEWHERE = {
         "RobertaProcessing",
         "RobertaTokenizer",
     },
+    # A way to distil, by the name of the paper that has it: any family's model
+    # learns like that.
+    "bert_tf/options.py": {"distilbert"},
+    "bert_tf/flags/distillation.py": {"distillation=distilbert"},
     # An alias of a flag, by the name that the original of ALBERT gave it.
     "bert_tf/flags/shared.py": {"albert_config_file"},
 }

@@ -22,8 +22,12 @@ import tensorflow as tf
 GLOBAL_STEP = "global_step"
 RECORDS = "data_position/records"
 SEED = "data_position/seed"
+# What stands before the names of what an objective trains beside the model.
+OF_OBJECTIVES = "objective/"
 # What a run keeps beside weights and moments.
-_STATE = re.compile(r"^global_step$|^data_position/|^loss_scale/")
+_STATE = re.compile(
+    r"^global_step$|^data_position/|^loss_scale/|^" + OF_OBJECTIVES
+)
 
 
 class UnreadableError(InputError):
@@ -86,7 +90,10 @@ def is_weight(name: str) -> bool:
 
 
 def is_state(name: str) -> bool:
-    """Says whether a tensor is a run's step, data position or loss scale."""
+    """Says whether a tensor is a run's own, and no model's.
+
+    That is its step, data position, loss scale, what its objective trains.
+    """
     return bool(_STATE.search(name))
 
 

@@ -11,6 +11,7 @@ from bert_tf import vocab_files
 from bert_tf.checkpoints import formats, opened, tf1_files, trained_models
 from bert_tf.errors import InputError
 from bert_tf.flags import command_line, flagfiles, shared
+from bert_tf.flags import distillation as distillation_flags
 from bert_tf.flags import fine_tuning as fine_tuning_flags
 from bert_tf.flags import run as run_flags
 from bert_tf.setup import run as run_setup
@@ -182,6 +183,7 @@ _NOT_OF_READING = frozenset(
         "class_weights",
         "train_batch_size",
         "group_by_length",
+        *distillation_flags.IDENTITY,
     }
 )
 

@@ -132,7 +132,7 @@ def train(
     plan.check(data.count)
     trained_on = train_examples.of(data)
     train_examples.check_same(run.folder, trained_on)
-    trained = run.model.trained_variables
+    trained = objective.trained or run.model.trained_variables
     everything = {variable.path for variable in run.model.variables}
 
     def begin() -> None:

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import operator
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bert_tf import optimization
@@ -58,6 +58,11 @@ class Objective:
         factors: Loss name -> its factor in what is minimized, by default 1. The
             losses are reported as they are.
         sizes: Batch -> what a meter asks of it, as `sizes_of`.
+        trained: What it trains of a model, where that is not what the model's
+            outputs depend on.
+        own: Variables that it trains beside the model's, named `objective/...`.
+            Only training needs them: its checkpoints have them, exports and
+            `best/` do not.
     """
 
     weights: Callable[[Batch], dict[str, tf.Tensor]]
@@ -67,6 +72,8 @@ class Objective:
     ]
     factors: Mapping[str, float] = dataclasses.field(default_factory=dict)
     sizes: Callable[[Batch], dict[str, tf.Tensor]] = sizes_of_rows
+    trained: Sequence[keras.Variable] | None = None
+    own: Sequence[keras.Variable] = ()
 
     def total(self, losses: Mapping[str, Any]) -> Any:
         """Returns what is minimized: the losses, each times its factor."""

@@ -41,7 +41,7 @@ def objective(kind: str) -> loop.Objective:
     sentences = _SENTENCES[kind]
 
     def weights(batch):
-        totals = {"masked_lm": tf.reduce_sum(_mask_weights(batch))}
+        totals = {"masked_lm": tf.reduce_sum(mask_weights(batch))}
         if sentences is not None:
             totals[sentences] = tf.reduce_sum(_sentence_weights(batch))
         return totals
@@ -50,7 +50,7 @@ def objective(kind: str) -> loop.Objective:
         words, orders = model(batch, dropout_seed)  # [B, P, V], [B, 2] or so
         found = {
             "masked_lm": losses.classification(
-                words, batch["masked_lm_ids"], _mask_weights(batch)
+                words, batch["masked_lm_ids"], mask_weights(batch)
             )
         }
         if sentences is not None:
@@ -63,6 +63,12 @@ def objective(kind: str) -> loop.Objective:
         return found
 
     return loop.Objective(weights, sums, sizes=sizes)
+
+
+def loss_names(kind: str) -> tuple[str, ...]:
+    """Returns the names of the losses of `objective`."""
+    sentences = _SENTENCES[kind]
+    return ("masked_lm",) if sentences is None else ("masked_lm", sentences)
 
 
 def has_pairs(kind: str) -> bool:
@@ -94,7 +100,7 @@ def trained_variables(
     return [v for v in variables if v.path not in unread]
 
 
-def _mask_weights(batch: loop.Batch) -> tf.Tensor:
+def mask_weights(batch: loop.Batch) -> tf.Tensor:
     """1 for real predictions of real rows, else 0, [B, P]."""
     return batch["masked_lm_weights"] * batch["row_weights"][:, tf.newaxis]
 

@@ -187,7 +187,8 @@ class Session:
             optimizer = plan.recipe.make_optimizer(
                 self.schedule, self.model.bert.config
             )
-            optimizer.build(self.trained)
+            own = self.objective.own
+            optimizer.build([*self.trained, *own])
             state = training_state.TrainState(
                 self.model,
                 optimizer,
@@ -196,6 +197,7 @@ class Session:
                 writes,
                 plan.batch_size,
                 self.untrained,
+                own,
             )
             self.restore(state)
         return optimizer, state

@@ -1,7 +1,7 @@
 """The state of a run: what it needs to go on where it stopped."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from bert_tf import optimization
@@ -20,7 +20,8 @@ class TrainState:
     The newest `keep` checkpoints stay. A run can't be resumed with another
     seed, that of the data order. With a batch size it goes on from the
     original's checkpoints too, which tell no data position. Moments that a
-    checkpoint has of `untrained` variables are left out.
+    checkpoint has of `untrained` variables are left out. `own` are variables of
+    the objective.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class TrainState:
         write: bool = True,
         batch_size: int | None = None,
         untrained: Collection[str] = (),
+        own: Sequence[keras.Variable] = (),
     ):
         self.model = model
         self.seed = seed
@@ -41,9 +43,8 @@ class TrainState:
         self.untrained = frozenset(untrained)
         self.step = 0
         self.records = 0  # records consumed, over all epochs
-        self.variables: dict[str, Any] = {
-            v.path: v for v in model.variables
-        } | optimizer.slots
+        self.weights = {v.path: v for v in (*model.variables, *own)}
+        self.variables: dict[str, Any] = self.weights | optimizer.slots
 
     def save(self, folder: str) -> str:
         """Writes model.ckpt-STEP and removes the oldest beyond `keep`."""
@@ -103,7 +104,7 @@ class TrainState:
         unused = resuming.moments_of(stored, self.untrained)
         resuming.check(prefix, wanted, stored.keys() - unused)
         restoring.check_shapes(
-            prefix, stored, {v.path: v.shape for v in self.model.variables}
+            prefix, stored, {n: v.shape for n, v in self.weights.items()}
         )
         values = tf1_files.read(prefix, sorted(wanted))
         step = int(values[tf1_files.GLOBAL_STEP])

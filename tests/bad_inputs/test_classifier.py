@@ -4,13 +4,14 @@ import os
 
 from bert_tf.storage import run_lock
 from tests.bad_inputs import matrix
-from tests.bad_inputs.classifier import flags, right, runs, tables
+from tests.bad_inputs.classifier import flags, right, runs, tables, teachers
 from tests.bad_inputs.classifier.inputs import SCRIPT, write_data
 
 CASES = {
     **flags.CASES,
     **tables.CASES,
     **runs.CASES,
+    **teachers.CASES,
 }
 
 data = matrix.inputs(write_data)

@@ -4,6 +4,7 @@ import json
 import logging
 import pathlib
 
+from bert_tf.flags import distillation as distillation_flags
 from bert_tf.flags import fine_tuning as fine_tuning_flags
 from bert_tf.flags import optimization as optimization_flags
 from bert_tf.flags import run as run_flags
@@ -12,7 +13,12 @@ from tests import scripts
 import pytest
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-_FLAG_MODULES = (run_flags, optimization_flags, fine_tuning_flags)
+_FLAG_MODULES = (
+    run_flags,
+    optimization_flags,
+    fine_tuning_flags,
+    distillation_flags,
+)
 _CONFIG = {
     "vocab_size": 7,
     "hidden_size": 8,
@@ -86,6 +92,28 @@ def test_runs_table_and_predictions(flags, tmp_path):
     assert "2 runs, 2 are done." in again.stderr
     assert again.stdout == done.stdout
     assert (output / "results.jsonl").read_text() == text
+    # Its best run teaches other runs.
+    given = [*flags, "--tasks=WNLI", "--seeds=4", f"--teacher={output}"]
+    given.append(f"--output_dir={tmp_path}/students")
+    taught = scripts.run(tmp_path / "taught", "run_glue", *given)
+    assert taught.wait() == 0, taught.stderr
+    (line,) = (tmp_path / "students/results.jsonl").read_text().splitlines()
+    row = json.loads(line)
+    folder = tmp_path / "students" / row["folder"]
+    kept = (folder / "flags.txt").read_text()
+    assert f"--teacher={output}/{best['folder']}\n" in kept
+    assert row["others"]["teacher"] != rows[0]["others"]["start"]
+
+
+def test_teachers_of_all_tasks_are_needed(flags, tmp_path, capsys):
+    given = [*flags, f"--output_dir={tmp_path}/out", "--check_only"]
+    given += ["--tasks=WNLI", f"--teacher={tmp_path}"]
+    assert _run_here(*given) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "--teacher holds no trained model of WNLI: give the out" in error
+    assert _run_here(*given, "--distillation=minilm") == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "trains no head, and here every run is evaluated" in error
 
 
 def _run_here(*arguments):

@@ -5,6 +5,7 @@ import json
 import shutil
 
 from bert_tf.checkpoints import tf1_files
+from bert_tf.flags import distillation as distillation_flags
 from bert_tf.flags import fine_tuning as fine_tuning_flags
 from bert_tf.flags import optimization as optimization_flags
 from bert_tf.flags import run as run_flags
@@ -15,7 +16,12 @@ import pytest
 import tensorflow as tf
 
 # Imported before any run in this process, which must not define them anew.
-_FLAG_MODULES = (run_flags, fine_tuning_flags, optimization_flags)
+_FLAG_MODULES = (
+    run_flags,
+    fine_tuning_flags,
+    optimization_flags,
+    distillation_flags,
+)
 _WORDS = [
     "the",
     "cat",

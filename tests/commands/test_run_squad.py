@@ -6,6 +6,7 @@ import shutil
 
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import tf1_files
+from bert_tf.flags import distillation as distillation_flags
 from bert_tf.flags import fine_tuning as fine_tuning_flags
 from bert_tf.flags import optimization as optimization_flags
 from bert_tf.flags import run as run_flags
@@ -19,7 +20,12 @@ import tensorflow as tf
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Imported before any run in this process, which must not define them anew.
-_FLAG_MODULES = (run_flags, fine_tuning_flags, optimization_flags)
+_FLAG_MODULES = (
+    run_flags,
+    fine_tuning_flags,
+    optimization_flags,
+    distillation_flags,
+)
 _LINE = "the cat dog bird fish runs sleeps eats red blue green old new big"
 _WORDS = _LINE.split()
 _CONFIG = {

@@ -8,6 +8,7 @@ import pathlib
 import re
 import shutil
 import tempfile
+import types
 from collections.abc import Mapping, Sequence
 
 import bert_tf
@@ -40,7 +41,7 @@ _PREDICTED = "predicted.txt"
 
 @dataclasses.dataclass(frozen=True)
 class Start:
-    """The weights that runs start from; no path: random ones."""
+    """Weights that runs start from, or learn from; no path: random ones."""
 
     path: str | None
     digest: str
@@ -59,16 +60,18 @@ class Experiment:
         data: Mapping[str, glue_data.Data],
         settings: Sequence[glue_runs.Setting],
         seeds: Sequence[int],
+        teachers: Mapping[str, Start] = types.MappingProxyType({}),
     ):
         """Takes up what is done in the folder.
 
         `lock` is the folder's, None if nothing is written; `script` is
         run_classifier.py, with its `flags`, the same for all runs. Each of the
-        settings runs with each of the seeds.
+        settings runs with each of the seeds, and learns from its task's
+        teacher, if there is one.
         """
         self.folder, self.script, self.files = folder, script, model_files
         self.data, self.settings, self.seeds = data, settings, seeds
-        self.lock = lock
+        self.lock, self.teachers = lock, teachers
         path = os.path.join(folder, "results.jsonl")
         self.results = glue_runs.Results(path)
         self.flags = dict(flags)
@@ -129,6 +132,8 @@ class Experiment:
             "start": start.digest,
             "version": bert_tf.__version__,
         }
+        if task in self.teachers:
+            others["teacher"] = self.teachers[task].digest
         return [
             glue_runs.Run(task, setting, seed, others)
             for setting in self.settings
@@ -219,6 +224,7 @@ class Experiment:
         **more: str,
     ) -> None:
         setting = dataclasses.asdict(run.setting)
+        teacher = self.teachers.get(run.task)
         self._call(
             os.path.join(self.folder, run.folder),
             run.task,
@@ -227,6 +233,7 @@ class Experiment:
             do_train="true",
             do_eval="true",
             init_checkpoint=start.path,
+            teacher=teacher.path if teacher else None,
             seed=str(run.seed),
             **{k: repr(v) for k, v in setting.items()},
             **more,

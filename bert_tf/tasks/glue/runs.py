@@ -150,6 +150,10 @@ class Results:
         """Returns what came of a run; None if it is not done."""
         return self._done.get(key)
 
+    def of(self, task: str) -> list[Done]:
+        """Returns what came of a task's runs."""
+        return [done for done in self._done.values() if done.task == task]
+
     def add(self, done: Done) -> None:
         """Adds a line."""
         if self._to_mend is not None:

@@ -6,6 +6,7 @@ import pathlib
 
 from tests import tiny_files
 from tests.bad_inputs import bad_models, damaged, matrix
+from tests.bad_inputs.classifier import teachers
 from tests.vocabularies import byte_pair_samples, sentence_models
 
 CONFIGS = pathlib.Path(__file__).resolve().parents[3] / "configs"
@@ -214,6 +215,7 @@ def write_data(folder: pathlib.Path) -> None:
     (folder / "others").mkdir()
     (folder / "others/flags.txt").write_text("# python run_ner.py\n")
     matrix.make(SCRIPT, folder, folder / "run")
+    teachers.write(folder)
     labels = "labels.txt"
     damaged.write_changed(
         folder / "run",

@@ -12,6 +12,14 @@ CASES: dict[str, matrix.Case] = {
         {"tasks": ""},
         "--tasks must be given or left out, and it is empty. Is a variable",
     ),
+    "no teacher of a task": matrix.Case(
+        {"teacher": "{data}/models"},
+        "--teacher holds no trained model of RTE: give the output_dir of a",
+    ),
+    "layers, which have no score": matrix.Case(
+        {"teacher": "{data}/models", "distillation": "minilm"},
+        "--distillation=minilm trains no head, and here every run is",
+    ),
     "AX as a task": matrix.Case(
         {"tasks": "AX"},
         "Unknown tasks. Expected some of CoLA, SST-2, MRPC, STS-B, QQP,",

@@ -91,6 +91,23 @@ _FLAGS: dict[str, Case] = {
         {"flagfile": "{data}/utf16.flags"},
         "can't be read: it is not UTF-8 text, invalid start byte. Give a text",
     ),
+    "teacher of unknown pieces": Case(
+        {
+            "teacher": "{data}/model",
+            "init_checkpoint": None,
+            "vocab_file": None,
+            "bert_config_file": "{data}/model/bert_config.json",
+        },
+        "that of the records is not known: give it by --vocab_file.",
+    ),
+    "layers with an evaluation": Case(
+        {
+            "teacher": "{data}/model",
+            "distillation": "minilm",
+            "do_eval": "true",
+        },
+        "to ask the model: leave out --do_eval. After it start a run with",
+    ),
     "more warm-up than steps": Case(
         {"num_warmup_steps": "9"},
         "Received: num_warmup_steps=9, num_train_steps=2",

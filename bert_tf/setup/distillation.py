@@ -1,0 +1,117 @@
+"""Puts the teacher that `setup.teachers` found into the objective of a task.
+
+Called from the `main` of the training scripts only.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bert_tf import heads, options
+from bert_tf.checkpoints import names, trained_models
+from bert_tf.encoders import families
+from bert_tf.setup import teachers
+from bert_tf.training import distillation, fine_tuning, loop
+
+import keras
+import tensorflow as tf
+from absl import logging
+
+# Head of a teacher -> its model, of an encoder and a number of labels.
+_MODELS: Mapping[str, Callable[[keras.Model, int], keras.Model]] = {
+    "encoder": lambda bert, _: bert,
+    "classification": heads.BertClassifier,
+    "tagging": heads.BertTagger,
+    "span": lambda bert, _: heads.BertSpanFinder(bert),
+    "multiple_choice": lambda bert, _: heads.BertMultipleChoice(bert),
+    "masked_lm": lambda bert, _: heads.BertMaskedLM(bert),
+}
+
+
+def _make(
+    teacher: teachers.Teacher, strategy: tf.distribute.Strategy
+) -> keras.Model:
+    """Returns the model, with its weights, which nothing trains."""
+    bias = names.HEADS[teacher.head].bias
+    number = teacher.source.shapes[bias][0] if bias else 0
+    with strategy.scope():
+        model = _MODELS[teacher.head](families.make(teacher.config), number)
+        logging.info("The teacher, for --distillation=%s:", teacher.kind)
+        trained_models.restore(model, teacher.source, teacher.head)
+    model.trainable = False
+    return model
+
+
+def objective(
+    own: loop.Objective,
+    comparison: distillation.Comparison,
+    teacher: teachers.Teacher | None,
+    strategy: tf.distribute.Strategy,
+    student: keras.Model,
+    skips_padding: bool = False,
+) -> loop.Objective:
+    """Returns a task's objective with the teacher in it, if there is one.
+
+    Args:
+        own: Of the task.
+        comparison: How the task compares logits.
+        teacher: What `teachers.find` found.
+        strategy: In whose scope the teacher is made.
+        student: The task's model.
+        skips_padding: Whether the teacher computes tokens only.
+    """
+    if teacher is None:
+        return own
+    model = _make(teacher, strategy)
+    bert = model if teacher.head == "encoder" else model.bert
+    if teacher.kind in options.DISTILLATIONS_OF_LAYERS:
+        distillation.check_watched(student.bert, "The student")
+        distillation.check_watched(bert, f"The teacher {teacher.source.path}")
+    bert.skips_padding = skips_padding
+    with strategy.scope():
+        return _OBJECTIVES[teacher.kind](
+            own, comparison, teacher, model, student
+        )
+
+
+def of_run(
+    own: loop.Objective,
+    comparison: distillation.Comparison,
+    teacher: teachers.Teacher | None,
+    run: fine_tuning.Run,
+) -> loop.Objective:
+    """As `objective`, of a run that fine-tunes."""
+    return objective(
+        own, comparison, teacher, run.strategy, run.model, run.has_free_shapes
+    )
+
+
+def _by_logits(own, comparison, teacher, model, _):
+    def outputs(batch: loop.Batch) -> Any:
+        found = model(batch)
+        if teacher.order is None:
+            return found
+        return tf.gather(found, teacher.order, axis=-1)
+
+    return distillation.by_logits(
+        own,
+        comparison,
+        outputs,
+        teacher.temperature,
+        teacher.hard_label_weight,
+    )
+
+
+_OBJECTIVES: Mapping[str, Callable[..., loop.Objective]] = {
+    "logits": _by_logits,
+    options.DISTILLATION_OF_WORDS: lambda own, _, teacher, model, student: (
+        distillation.by_words_and_states(
+            own, student, model, teacher.temperature
+        )
+    ),
+    "tinybert_layers": lambda own, _, __, model, student: (
+        distillation.by_layers(own, student.bert, model)
+    ),
+    "minilm": lambda own, _, teacher, model, student: distillation.by_relations(
+        own, student.bert, model, teacher.relation_heads
+    ),
+}

@@ -1,0 +1,344 @@
+"""A teacher that the flags of `flags.distillation` name: found and checked.
+
+Called from the `main` of the training scripts only.
+"""
+
+import dataclasses
+import math
+import os
+from collections.abc import Sequence
+
+from bert_tf import modeling, options, vocabularies
+from bert_tf.checkpoints import formats, names, opened, trained_models
+from bert_tf.errors import InputError
+from bert_tf.flags import distillation as distillation_flags
+from bert_tf.flags import flagfiles
+from bert_tf.flags import run as run_flags
+
+from absl import flags, logging
+
+# Of MiniLMv2, whose students and teachers are 384, 768 or 1,024 wide.
+_MOST_RELATION_HEADS = 48
+
+
+@dataclasses.dataclass(frozen=True)
+class Student:
+    """What a teacher has to fit.
+
+    Attributes:
+        head: Of the teacher whose logits are compared: a key of names.HEADS.
+        vocab: None where it is not known.
+        do_lower_case: Whether it reads lower-cased text; None: not said.
+        length: The most pieces of a row.
+        labels: Of its classes, if it has any.
+        is_multi_label: Whether a text may have several of them.
+    """
+
+    head: str
+    config: modeling.BertConfig
+    vocab: vocabularies.Files | None
+    do_lower_case: bool | None
+    length: int
+    labels: tuple[str, ...] | None = None
+    is_multi_label: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Teacher:
+    """A teacher that fits, to be made.
+
+    Attributes:
+        head: That it is to have: a key of names.HEADS.
+        order: Which of its outputs is the student's first label, second ...;
+            None where they are in the same order.
+        kind: One of options.DISTILLATIONS.
+    """
+
+    source: opened.Checkpoint
+    config: modeling.BertConfig
+    head: str
+    order: tuple[int, ...] | None
+    kind: str
+    temperature: float
+    hard_label_weight: float
+    relation_heads: int
+
+
+# ---- Checking ----------------------------------------------------------------
+
+
+def find(
+    head: str,
+    files: trained_models.ModelFiles,
+    length: int,
+    labels: tuple[str, ...] | None = None,
+    is_multi_label: bool = False,
+) -> Teacher | None:
+    """As `find_for`, for a student of these files; see Student."""
+    has_casing = "do_lower_case" in files.vocabulary.settings
+    return find_for(
+        Student(
+            head,
+            files.config,
+            files.vocab,
+            files.do_lower_case if has_casing else None,
+            length,
+            labels,
+            is_multi_label,
+        )
+    )
+
+
+def find_for(student: Student) -> Teacher | None:
+    """Returns the teacher that the flags name, if they do.
+
+    It raises InputError unless the student can learn from it.
+    """
+    path = distillation_flags.TEACHER.value
+    if not path:
+        return None
+    _check_elsewhere(path)
+    kind = distillation_flags.DISTILLATION.value or options.DISTILLATIONS[0]
+    is_pretraining = student.head == "masked_lm"
+    if kind == options.DISTILLATION_OF_WORDS and not is_pretraining:
+        raise InputError(
+            f"--distillation={kind} is for run_pretraining.py: it learns "
+            "words. Here use --distillation=logits."
+        )
+    # Of a run its best or newest weights.
+    own = trained_models.own_checkpoint(path, True)
+    source = formats.open_checkpoint(own or path)
+    config = _config(source)
+    _check_texts(source, student)
+    head, order = student.head, None
+    if kind in options.DISTILLATIONS_OF_LAYERS:
+        head = "encoder"
+        _check_no_head(kind)
+    else:
+        _check_head(source, student)
+        order = _order(source, student)
+    _check_layers(kind, student.config, config)
+    return Teacher(
+        source,
+        config,
+        head,
+        order,
+        kind,
+        distillation_flags.TEMPERATURE.value or 2.0,
+        _hard_label_weight(),
+        _relation_heads(kind, student.config, config),
+    )
+
+
+def _hard_label_weight() -> float:
+    given = distillation_flags.HARD_LABEL_WEIGHT.value
+    return 0.5 if given is None else given
+
+
+def _check_elsewhere(path: str) -> None:
+    """Raises InputError if the teacher is what the run itself writes."""
+    folder = run_flags.OUTPUT_DIR.value
+    own, place = (os.path.join(os.path.realpath(x), "") for x in (folder, path))
+    if "://" not in path and place.startswith(own):
+        raise InputError(
+            "--teacher lies in --output_dir, where the student's weights are "
+            f"written: choose another output_dir. Received: teacher={path}, "
+            f"output_dir={folder}"
+        )
+
+
+def _config(source: opened.Checkpoint) -> modeling.BertConfig:
+    if source.config is None:
+        raise InputError(
+            f"The architecture of the teacher {source.path} is not known: put "
+            "its bert_config.json beside it."
+        )
+    return source.config
+
+
+def _check_texts(source: opened.Checkpoint, student: Student) -> None:
+    """Raises InputError unless the teacher reads the student's ids."""
+    try:
+        _config(source).check_sequence_length(student.length)
+    except InputError as error:
+        raise InputError(f"The teacher {source.path}: {error}") from error
+    if source.vocab is None:
+        raise InputError(
+            "A teacher and its student must have the same vocabulary, and none "
+            f"lies beside the teacher {source.path}: put it there."
+        )
+    if student.vocab is None:
+        raise InputError(
+            "A teacher and its student must have the same vocabulary, and that "
+            "of the records is not known: give it by --vocab_file."
+        )
+    if found := vocabularies.difference(student.vocab, source.vocab):
+        raise InputError(
+            "A teacher and its student must have the same vocabulary, and that "
+            f"of the student is not the one of {source.path}: {found}. Give "
+            "another teacher, or the student its vocabulary by --vocab_file."
+        )
+    lower = _lower_cases(source)
+    if None not in (lower, student.do_lower_case) and (
+        lower != student.do_lower_case
+    ):
+        raise InputError(
+            f"The teacher {source.path} was trained with "
+            f"do_lower_case={lower}: it would read other pieces than those it "
+            "knows. Give the same. "
+            f"Received: do_lower_case={student.do_lower_case}"
+        )
+
+
+def _lower_cases(source: opened.Checkpoint) -> bool | None:
+    """Whether a teacher reads lower-cased text; None where nothing says it."""
+    if source.do_lower_case is not None or source.format != "tf1":
+        return source.do_lower_case
+    folder = os.path.dirname(source.path)
+    if os.path.basename(folder) == "best":
+        folder = os.path.dirname(folder)
+    kept = flagfiles.read_if_there(os.path.join(folder, "flags.txt"))
+    said = kept.get("do_lower_case")
+    return None if said is None else said == "true"
+
+
+# ---- The head ----------------------------------------------------------------
+
+
+def _check_no_head(kind: str) -> None:
+    """Raises InputError where a head is asked for that nothing trains."""
+    asked = [
+        name
+        for name in ("do_eval", "do_predict", "do_export", "eval_steps")
+        if name in flags.FLAGS and flags.FLAGS[name].value
+    ]
+    if asked:
+        raise InputError(
+            f"--distillation={kind} trains layers and no head, so there is "
+            f"nothing to ask the model: leave out "
+            f"{', '.join(f'--{x}' for x in asked)}. After it start a run with "
+            "--distillation=logits, or without a teacher, from its folder by "
+            "--init_checkpoint."
+        )
+    if run_flags.REMAT.value:
+        raise InputError(
+            f"--distillation={kind} compares what is inside layers, and "
+            "--remat does not keep that: leave it out, and raise "
+            "--gradient_accumulation_steps where memory is short."
+        )
+
+
+def _check_head(source: opened.Checkpoint, student: Student) -> None:
+    """Raises InputError unless the teacher has the head to learn from."""
+    head = names.HEADS[student.head]
+    missing = sorted(head.variables.keys() - source.shapes.keys())
+    if missing:
+        raise InputError(
+            f"The teacher {source.path} has no {student.head} head "
+            f"({', '.join(missing)}). Train it on the task first, or learn its "
+            "layers only, by --distillation=minilm or tinybert_layers."
+        )
+    if trained_models.is_multi_label(source) != student.is_multi_label:
+        labels = (
+            "one label each" if student.is_multi_label else "several labels"
+        )
+        raise InputError(
+            f"The teacher {source.path} was trained on texts with {labels}: "
+            "give one that was trained as the student is to be."
+        )
+    temperature = distillation_flags.TEMPERATURE.value
+    is_score = student.head == "classification" and student.labels is None
+    if is_score and temperature is not None:
+        raise InputError(
+            "--temperature is of classes, and a score has none: leave it out. "
+            f"Received: temperature={temperature}"
+        )
+
+
+def _order(
+    source: opened.Checkpoint, student: Student
+) -> tuple[int, ...] | None:
+    """Returns where the student's labels are among the teacher's, by name."""
+    head = names.HEADS[student.head]
+    if not head.has_labels:
+        return None
+    ours = student.labels or ("",)  # a score
+    theirs = source.labels
+    number = source.shapes[head.bias][0]
+    if theirs is None and number == len(ours):
+        if student.labels:
+            logging.warning(
+                "The teacher %s does not name its classes: they are taken for "
+                "%s, in this order. labels.txt beside it would tell.",
+                source.path,
+                ", ".join(ours),
+            )
+        return None
+    if theirs is None or set(theirs) != set(ours):
+        raise InputError(
+            f"The teacher {source.path} has other labels than the student: "
+            f"{_listed(theirs) if theirs else f'{number} without names'}. Give "
+            "a teacher of the same task, in whatever order. "
+            f"Received: labels={_listed(student.labels or ('none, a score',))}"
+        )
+    return None if theirs == ours else tuple(map(theirs.index, ours))
+
+
+def _listed(labels: Sequence[str]) -> str:
+    more = [f"and {len(labels) - 12} more"] * (len(labels) > 12)
+    return ", ".join([*labels[:12], *more])
+
+
+# ---- The layers --------------------------------------------------------------
+
+
+def _check_layers(
+    kind: str, ours: modeling.BertConfig, theirs: modeling.BertConfig
+) -> None:
+    """Raises InputError where a way to distil does not fit two models."""
+    if (
+        kind == options.DISTILLATION_OF_WORDS
+        and ours.hidden_size != theirs.hidden_size
+    ):
+        raise InputError(
+            f"--distillation={kind} compares last hidden states, which must "
+            "have one width. Give the student that of the teacher, or use "
+            "--distillation=logits or minilm. Received: "
+            f"hidden_size={ours.hidden_size}, the teacher's "
+            f"{theirs.hidden_size}"
+        )
+    if kind != "tinybert_layers":
+        return
+    if theirs.num_blocks % ours.num_blocks:
+        raise InputError(
+            f"--distillation={kind} compares each layer of the student with "
+            "every so many layers of the teacher, so the one number must "
+            "divide the other. Give the student as many, or use "
+            "--distillation=minilm, which compares the last ones. Received: "
+            f"{ours.num_blocks} layers, the teacher has {theirs.num_blocks}"
+        )
+    if ours.num_attention_heads != theirs.num_attention_heads:
+        raise InputError(
+            f"--distillation={kind} compares the attention of each head, so "
+            "both must have as many. Use --distillation=minilm, whose "
+            "relations need no equal heads. Received: "
+            f"num_attention_heads={ours.num_attention_heads}, the teacher's "
+            f"{theirs.num_attention_heads}"
+        )
+
+
+def _relation_heads(
+    kind: str, ours: modeling.BertConfig, theirs: modeling.BertConfig
+) -> int:
+    """Returns how many relation heads there are, which divide both widths."""
+    shared = math.gcd(ours.hidden_size, theirs.hidden_size)
+    most = max(n for n in range(1, _MOST_RELATION_HEADS + 1) if shared % n == 0)
+    given = distillation_flags.RELATION_HEADS.value
+    if kind == "minilm" and given and shared % given:
+        raise InputError(
+            "--relation_heads cut the hidden states of both models into "
+            f"slices, so they must divide both widths, such as {most}. "
+            f"Received: relation_heads={given}, hidden_size={ours.hidden_size},"
+            f" the teacher's {theirs.hidden_size}"
+        )
+    return given or most

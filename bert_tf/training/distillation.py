@@ -1,0 +1,355 @@
+"""Distillation: objectives with a teacher in them.
+
+A teacher is a model that no one trains. It computes without dropout, and no
+gradient goes into it; objectives hold it, so that it is in no checkpoint. The
+loop, which knows no teacher, divides and adds up as ever.
+
+Shapes as in modeling.py.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bert_tf import losses, modeling
+from bert_tf.checkpoints import tf1_files
+from bert_tf.encoders import layers, ops, watching
+from bert_tf.errors import InputError
+from bert_tf.training import distillation_losses, loop, pretraining
+
+import keras
+import tensorflow as tf
+
+# The loss of a teacher's logits.
+TEACHER = "teacher"
+
+
+def _fixed(outputs: Any) -> Any:
+    """What no gradient goes into, of whatever structure."""
+    return tf.nest.map_structure(tf.stop_gradient, outputs)
+
+
+# ---- Logits ------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """How a task compares its model's outputs with a teacher's.
+
+    Attributes:
+        losses: The names of the losses of its objective. What the first is
+            divided by, the comparison is, too.
+        sums: (outputs, the teacher's, batch, temperature) -> a float32 scalar.
+    """
+
+    losses: tuple[str, ...]
+    sums: Callable[[Any, Any, loop.Batch, float], tf.Tensor]
+
+    @classmethod
+    def of(
+        cls,
+        loss: str,
+        counts: Callable[[loop.Batch], tf.Tensor],
+        divergence: Callable[..., tf.Tensor] = distillation_losses.classes,
+    ) -> "Comparison":
+        """Returns that of an objective with one loss, over logits [Q, C].
+
+        `counts` returns the weights [Q] of a batch's rows.
+        """
+
+        def sums(logits, teacher, batch, temperature):
+            return divergence(logits, teacher, counts(batch), temperature)
+
+        return cls((loss,), sums)
+
+
+def by_logits(
+    objective: loop.Objective,
+    comparison: Comparison,
+    teacher: Callable[[loop.Batch], Any],
+    temperature: float,
+    hard_label_weight: float,
+) -> loop.Objective:
+    """Adds a loss over the teacher's outputs to the objective of a task.
+
+    The task's own losses count `hard_label_weight`, that one the rest to 1. All
+    are reported as they are.
+
+    Otherwise than TinyBERT's code, heads read the pooled output as ever, not
+    what a ReLU leaves of it, and divergences are not divided by the number of
+    classes: what labels and teacher count would hang on it.
+    """
+
+    def weights(batch):
+        own = objective.weights(batch)
+        return own | {TEACHER: own[comparison.losses[0]]}
+
+    def sums(model, batch, dropout_seed):
+        seen = []
+
+        def remembering(*inputs):
+            seen.append(model(*inputs))
+            return seen[-1]
+
+        found = objective.sums(remembering, batch, dropout_seed)
+        theirs = _fixed(teacher(batch))
+        loss = comparison.sums(seen[-1], theirs, batch, temperature)
+        return found | {TEACHER: {"loss": loss}}
+
+    factors = dict.fromkeys(comparison.losses, hard_label_weight)
+    return dataclasses.replace(
+        objective,
+        weights=weights,
+        sums=sums,
+        factors=factors | {TEACHER: 1 - hard_label_weight},
+    )
+
+
+def of_words(
+    student: tuple[tf.Tensor, tf.Tensor],
+    teacher: tf.Tensor,
+    batch: loop.Batch,
+    temperature: float,
+) -> tf.Tensor:
+    """Compares the masked words of pre-training; see `Comparison.sums`."""
+    words, _ = student  # [B, P, V], [B, 2] or so
+    weights = pretraining.mask_weights(batch)
+    return distillation_losses.classes(words, teacher, weights, temperature)
+
+
+# ---- Layers ------------------------------------------------------------------
+
+
+def by_layers(
+    objective: loop.Objective,
+    student: modeling.Bert,
+    teacher: modeling.Bert,
+) -> loop.Objective:
+    """Returns what makes a student's layers those of its teacher: TinyBERT's.
+
+    It is stage one of two (Jiao et al., 2019, https://arxiv.org/abs/1909.10351,
+    section 3.1): the head is not trained, which `by_logits` does after it. The
+    student's layer m learns from the teacher's m * k, where k is how many times
+    as many that has: attention scores before the softmax, and hidden states,
+    those below the first layer too. As in the original's code one dense layer
+    with a bias, `fit_dense`, takes all hidden states to the teacher's width; in
+    the paper there are two without.
+
+    Otherwise than the original, whose means take in padding, only tokens count:
+    how far a batch is padded is another matter here.
+    """
+    fit = _fit_dense(student.config, teacher.config)
+
+    def weights(batch):
+        sizes = objective.sizes(batch)
+        return {"attention": sizes["pairs"], "hidden": sizes["tokens"]}
+
+    def sums(model, batch, dropout_seed):
+        rows = _rows(batch)
+        tokens = _token_weights(rows)
+        ours, our_attention = _watched(model.bert, rows, dropout_seed)
+        theirs, their_attention = _fixed(_watched(teacher, rows, None))
+        step = len(their_attention) // len(our_attention)
+        attention = [
+            distillation_losses.attention_scores(*pair, tokens)
+            for pair in zip(
+                our_attention, their_attention[step - 1 :: step], strict=True
+            )
+        ]
+        our_states = [ours.embeddings, *ours.layers]
+        their_states = [theirs.embeddings, *theirs.layers][::step]
+        hidden = [
+            distillation_losses.hidden_states(fit(x), y, tokens)
+            for x, y in zip(our_states, their_states, strict=True)
+        ]
+        return {
+            "attention": {"loss": sum(attention)},
+            "hidden": {"loss": sum(hidden)},
+        }
+
+    return loop.Objective(
+        weights,
+        sums,
+        sizes=objective.sizes,
+        trained=_without_pooler(student),
+        own=fit.variables,
+    )
+
+
+def _fit_dense(
+    student: modeling.BertConfig, teacher: modeling.BertConfig
+) -> layers.Dense:
+    """Returns what takes the student's hidden states to the teacher's width."""
+    fit = layers.Dense(
+        student, student.hidden_size, teacher.hidden_size, name="fit_dense"
+    )
+    with keras.name_scope(tf1_files.OF_OBJECTIVES.rstrip("/")):
+        fit.build()
+    return fit
+
+
+def by_relations(
+    objective: loop.Objective,
+    student: modeling.Bert,
+    teacher: modeling.Bert,
+    relation_heads: int,
+) -> loop.Objective:
+    """Returns what gives a student the relations of its teacher: MiniLMv2's.
+
+    Only the last layers are compared (Wang et al., 2021, section 3.3, whose
+    large teachers are read some layers below the last). What lies behind the
+    student's last queries, keys and values is not trained, nor is the head.
+    """
+
+    def weights(batch):
+        return {"relations": objective.sizes(batch)["tokens"]}
+
+    def sums(model, batch, dropout_seed):
+        rows = _rows(batch)
+        _, ours = _watched(model.bert, rows, dropout_seed)
+        _, theirs = _fixed(_watched(teacher, rows, None))
+        loss = distillation_losses.relations(
+            ours[-1], theirs[-1], _token_weights(rows), relation_heads
+        )
+        return {"relations": {"loss": loss}}
+
+    return loop.Objective(
+        weights,
+        sums,
+        sizes=objective.sizes,
+        trained=_up_to_last_values(student),
+    )
+
+
+def _watched(
+    bert: modeling.Bert, rows: loop.Batch, seed: tf.Tensor | None
+) -> tuple[modeling.BertOutputs, list[watching.Attended]]:
+    """Returns all that an encoder computes of rows, and of its attention."""
+    with watching.watched(bert) as seen:
+        outputs = bert(rows, seed)
+    return outputs, seen
+
+
+def check_watched(bert: keras.Model, name: str) -> None:
+    """Raises InputError if the layers of an encoder can't be watched.
+
+    `name` is what errors call it.
+    """
+    if isinstance(bert, modeling.Bert):
+        rows = {"input_ids": tf.zeros([1, 2], tf.int32)}
+        outputs, seen = _watched(bert, rows, None)
+        if len(seen) == len(outputs.layers):
+            return
+    raise InputError(
+        f"{name} has no layers of attention that can be compared one by one: "
+        "use --distillation=logits. "
+        f"Received: model_type={bert.config.model_type}"
+    )
+
+
+def _rows(batch: loop.Batch) -> loop.Batch:
+    """A batch as the encoder takes it: where rows have choices, these."""
+    if batch["input_ids"].shape.rank == 2:
+        return batch
+    names = ("input_ids", "input_mask", "segment_ids")
+    length = tf.shape(batch["input_ids"])[-1]
+    return {name: tf.reshape(batch[name], [-1, length]) for name in names}
+
+
+def _token_weights(rows: loop.Batch) -> tf.Tensor:
+    """1 for tokens, 0 for padding and in filling, float32 [B, S]."""
+    return tf.cast(rows["input_mask"], tf.float32)
+
+
+def _without_pooler(bert: modeling.Bert) -> list[keras.Variable]:
+    """What hidden states depend on."""
+    pooler = {variable.path for variable in bert.pooler.variables}
+    return [v for v in bert.trainable_variables if v.path not in pooler]
+
+
+def _up_to_last_values(bert: modeling.Bert) -> list[keras.Variable]:
+    """What the last layer's queries, keys and values depend on."""
+    *first, last = bert.encoder.layers
+    read = {v.path for layer in first for v in layer.variables}
+    read |= {v.path for v in last.attention.self_attention.variables}
+    unread = {v.path for v in last.variables} - read
+    return [v for v in _without_pooler(bert) if v.path not in unread]
+
+
+# ---- Pre-training, as DistilBERT's ------------------------------------------
+
+# Of its README: alpha_mlm 2, alpha_ce 5, alpha_cos 1.
+_FACTORS: Mapping[str, float] = {"masked_lm": 2.0, TEACHER: 5.0, "cosine": 1.0}
+
+
+def by_words_and_states(
+    objective: loop.Objective,
+    student: keras.Model,
+    teacher: keras.Model,
+    temperature: float,
+) -> loop.Objective:
+    """Returns DistilBERT's three losses (Sanh et al., 2019, section 3).
+
+    They are 5 times the divergence from the teacher's words, 2 times the loss
+    of masked words, and the cosine of last hidden states of all tokens. There
+    is no loss over two segments, and pooler and next sentences stay as they
+    are.
+
+    Otherwise than the original, which compares the words of all tokens, those
+    of the masked ones are compared: the vocabulary product of all S places,
+    twice, would take more than the rest of the step, and more memory than it.
+
+    Args:
+        objective: Of pre-training.
+        student: A BertPretrainer.
+        teacher: A BertMaskedLM of the same width.
+        temperature: Of the words.
+    """
+
+    def weights(batch):
+        words = tf.reduce_sum(pretraining.mask_weights(batch))
+        tokens = objective.sizes(batch)["tokens"]
+        return {"masked_lm": words, TEACHER: words, "cosine": tokens}
+
+    def sums(model, batch, dropout_seed):
+        ours, our_words = _states_and_words(
+            model.bert, model.cls.predictions, batch, dropout_seed
+        )
+        theirs, their_words = _fixed(
+            _states_and_words(teacher.bert, teacher.predictions, batch, None)
+        )
+        counts = pretraining.mask_weights(batch)  # [B, P]
+        divergence = distillation_losses.classes(
+            our_words, their_words, counts, temperature
+        )
+        distance = distillation_losses.cosine(
+            ours, theirs, _token_weights(batch)
+        )
+        return {
+            "masked_lm": losses.classification(
+                our_words, batch["masked_lm_ids"], counts
+            ),
+            TEACHER: {"loss": divergence},
+            "cosine": {"loss": distance},
+        }
+
+    return loop.Objective(
+        weights,
+        sums,
+        _FACTORS,
+        objective.sizes,
+        pretraining.trained_variables(student, "none"),
+    )
+
+
+def _states_and_words(
+    bert: modeling.Bert,
+    predictions: keras.layers.Layer,
+    batch: loop.Batch,
+    seed: tf.Tensor | None,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns last hidden states [B, S, D] and masked words [B, P, V]."""
+    sequence = bert(batch, seed).sequence
+    masked = ops.at(sequence, batch["masked_lm_positions"])  # [B, P, D]
+    words = predictions(masked, bert.embeddings.word_embeddings)
+    return sequence, tf.cast(words, tf.float32)

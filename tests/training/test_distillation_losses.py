@@ -1,0 +1,176 @@
+"""Losses over a teacher, by NumPy in float64."""
+
+from typing import Any
+
+from bert_tf.encoders import watching
+from bert_tf.training import distillation_losses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+B, S, D, N = 3, 5, 12, 3
+_LENGTHS = np.array([5, 3, 1])
+# Of tokens, 0 for padding, in which anything may stand.
+_TOKENS = (np.arange(S) < _LENGTHS[:, None]).astype(np.float64)
+
+
+def _random(shape, seed):
+    values = np.random.default_rng(seed).normal(size=shape)
+    return 3 * values.astype(np.float32).astype(np.float64)
+
+
+def _softmax(x):
+    x = np.exp(x - x.max(-1, keepdims=True))
+    return x / x.sum(-1, keepdims=True)
+
+
+def _divergence(p, q):
+    """KL of q from p, where p may have zeros."""
+    ratio = np.where(p > 0, np.log(np.maximum(p, 1e-300) / q), 0)
+    return (p * ratio).sum(-1)
+
+
+def _float(*arrays: Any) -> Any:
+    return [tf.constant(x, tf.float32) for x in arrays]
+
+
+def _assert_same(found, expected):
+    assert found.dtype == tf.float32
+    assert float(found) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.0, 0.5])
+@pytest.mark.parametrize("shape", [(B,), (B, S)])
+def test_classes(temperature, shape):
+    ours, theirs = _random([*shape, 4], 1), _random([*shape, 4], 2)
+    weights = np.abs(_random(shape, 3)) * (_TOKENS if len(shape) > 1 else 1)
+    divergence = _divergence(
+        _softmax(theirs / temperature), _softmax(ours / temperature)
+    )
+    found = distillation_losses.classes(
+        *_float(ours, theirs, weights), temperature=temperature
+    )
+    _assert_same(found, temperature**2 * (weights * divergence).sum())
+    same = distillation_losses.classes(
+        *_float(ours, ours, weights), temperature=temperature
+    )
+    assert float(same) == 0
+
+
+def test_classes_that_are_no_choice_count_nothing():
+    ours, theirs = _random([B, 4], 1), _random([B, 4], 2)
+    ours[1:, 2:] = theirs[1:, 2:] = -1e9
+    first = _divergence(_softmax(theirs[:1]), _softmax(ours[:1]))
+    others = _divergence(_softmax(theirs[1:, :2]), _softmax(ours[1:, :2]))
+    expected = first.sum() + others.sum()
+    found = distillation_losses.classes(
+        *_float(ours, theirs, np.ones(B)), temperature=1
+    )
+    _assert_same(found, expected)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.0])
+def test_labels_that_are_each_true_or_not(temperature):
+    ours, theirs = _random([B, 4], 1), _random([B, 4], 2)
+    weights = np.array([1.0, 0.0, 0.5])
+    q, p = (1 / (1 + np.exp(-x / temperature)) for x in (ours, theirs))
+    divergence = p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))
+    expected = temperature**2 * (weights * divergence.mean(-1)).sum()
+    found = distillation_losses.labels(
+        *_float(ours, theirs, weights), temperature=temperature
+    )
+    _assert_same(found, expected)
+
+
+def test_scores():
+    ours, theirs = _random([B, 1], 1), _random([B, 1], 2)
+    weights = np.array([1.0, 0.0, 0.5])
+    expected = (weights * ((ours - theirs) ** 2)[:, 0]).sum()
+    found = distillation_losses.scores(
+        *_float(ours, theirs, weights), temperature=3
+    )
+    _assert_same(found, expected)
+
+
+def test_hidden_states_and_their_cosine():
+    ours, theirs = _random([B, S, D], 1), _random([B, S, D], 2)
+    expected = (_TOKENS * ((ours - theirs) ** 2).mean(-1)).sum()
+    found = distillation_losses.hidden_states(*_float(ours, theirs, _TOKENS))
+    _assert_same(found, expected)
+    norms = np.linalg.norm(ours, axis=-1) * np.linalg.norm(theirs, axis=-1)
+    distance = 1 - (ours * theirs).sum(-1) / norms
+    found = distillation_losses.cosine(*_float(ours, theirs, _TOKENS))
+    _assert_same(found, (_TOKENS * distance).sum())
+
+
+# ---- Attention ---------------------------------------------------------------
+
+
+def _mask(packed):
+    """What is added to scores: -10000 for padding, or for other sequences."""
+    if not packed:
+        return -10000 * (1 - _TOKENS)[:, None, None]
+    numbers = np.array([[1, 1, 2, 2, 2], [1, 2, 2, 0, 0], [1, 0, 0, 0, 0]])
+    differ = numbers[:, None, :, None] != numbers[:, None, None]
+    return -10000.0 * differ
+
+
+def _attended(heads, width, seed, packed=False):
+    """Queries (not divided yet), keys, values, [B, N, S, H], and a mask."""
+    shape = [B, heads, S, width // heads]
+    arrays = [_random(shape, seed + i) for i in range(3)]
+    return (*arrays, _mask(packed))
+
+
+def _given(queries, keys, values, mask):
+    root = np.sqrt(queries.shape[-1])
+    return watching.Attended(*_float(queries / root, keys, values, mask))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_attention_scores(packed):
+    ours, theirs = _attended(N, D, 1, packed), _attended(N, 6, 5, packed)
+    scores = []
+    for queries, keys, _, mask in (ours, theirs):
+        x = queries @ keys.swapaxes(-1, -2) / np.sqrt(queries.shape[-1])
+        x = x + mask
+        scores.append(np.where(x <= -100, 0, x))
+    sees = np.broadcast_to(mask > -100, [B, 1, S, S])[:, 0]
+    error = ((scores[0] - scores[1]) ** 2).mean(1)  # [B, S, S]
+    expected = (_TOKENS[:, :, None] * sees * error).sum()
+    found = distillation_losses.attention_scores(
+        _given(*ours), _given(*theirs), *_float(_TOKENS)
+    )
+    _assert_same(found, expected)
+
+
+def test_scores_far_below_count_as_none():
+    ours = _attended(1, 4, 1)
+    low = (-200 * np.ones_like(ours[0]), np.ones_like(ours[1]), *ours[2:])
+    theirs = (0 * ours[0], ours[1], *ours[2:])
+    found = distillation_losses.attention_scores(
+        _given(*low), _given(*theirs), *_float(_TOKENS)
+    )
+    assert float(found) == 0
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("heads", [1, 3, 6])
+def test_relations_of_other_heads_and_widths(heads, packed):
+    ours, theirs = _attended(3, 12, 1, packed), _attended(2, 24, 5, packed)
+    mask, expected = ours[-1], 0.0
+    for own, other in zip(ours[:3], theirs[:3], strict=True):
+        relations = []
+        for x in (own, other):
+            flat = x.swapaxes(1, 2).reshape(B, S, -1)  # [B, S, D]
+            x = flat.reshape(B, S, heads, -1).swapaxes(1, 2)
+            like = x @ x.swapaxes(-1, -2) / np.sqrt(x.shape[-1])
+            relations.append(_softmax(like + mask))
+        q, p = relations
+        q = np.maximum(q, 1e-300)
+        expected += (_TOKENS * _divergence(p, q).mean(1)).sum()
+    found = distillation_losses.relations(
+        _given(*ours), _given(*theirs), *_float(_TOKENS), heads=heads
+    )
+    _assert_same(found, expected)
