@@ -134,6 +134,7 @@ ROOMS: dict[str, set[str]] = {
         "checkpoints",
         "configuration",
         "encoders.families",
+        "encoders.layers",
         "errors",
         "exporting",
         "files",
