@@ -269,11 +269,16 @@ def measure(strategy, model, task, examples, encoder):
 # ---- Writing ----------------------------------------------------------------
 
 
+def weights_in(source):
+    """Returns how many weights a checkpoint has."""
+    return sum(math.prod(shape) for shape in source.shapes.values())
+
+
 def write(path, source, description):
     """Writes the checkpoint and importance.json, both or nothing."""
-    size = sum(4 * math.prod(shape) for shape in source.shapes.values())
     if not _OVERWRITE.value:
         formats.check_target(path)
+    size = 4 * weights_in(source)
     with files.new_folder(path, _OVERWRITE.value, size) as folder:
         original.write(folder, source, source.config)
         files.write_text(
@@ -366,15 +371,15 @@ def main(_):
         small = smaller.keep_layers(small, layers)
     write(_OUTPUT_PATH.value, small, describe(found, layers, units, count))
     logging.info(
-        "Wrote %s: %d of %d layers, %d of %d units, %s of %s weights of "
-        "the encoder. Fine-tune it again, by --init_checkpoint.",
+        "Wrote %s: %d of %d layers, %d of %d units, %s of %s weights. "
+        "Fine-tune it again, by --init_checkpoint.",
         _OUTPUT_PATH.value,
         sizes.layers,
         config.num_hidden_layers,
         sizes.units,
         config.intermediate_size,
-        f"{names.parameters(small.config, 'encoder'):,}",
-        f"{names.parameters(config, 'encoder'):,}",
+        f"{weights_in(small):,}",
+        f"{weights_in(source):,}",
     )
 
 

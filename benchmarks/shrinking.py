@@ -82,14 +82,15 @@ def scored(start: str, target: pathlib.Path, seed: int) -> tuple[float, float]:
         *("--do_eval=true", f"--init_checkpoint={start}", f"--seed={seed}"),
         *("--eval_batch_size=64", "--use_checkpoint=last"),
     ]
+    trains = [
+        *("--do_train=true", f"--num_train_epochs={_EPOCHS.value}"),
+        *(f"--learning_rate={_RATE.value}", "--keep_checkpoint_max=1"),
+    ]
     plain, again = (target.with_name(f"{target.name}-{x}") for x in "pa")
     run("run_classifier.py", plain, f"--output_dir={plain}", *options)
     if _EPOCHS.value:
-        run(
-            *("run_classifier.py", again, f"--output_dir={again}", *options),
-            *("--do_train=true", f"--num_train_epochs={_EPOCHS.value}"),
-            *(f"--learning_rate={_RATE.value}", "--keep_checkpoint_max=1"),
-        )
+        options += [*trains, f"--output_dir={again}"]
+        run("run_classifier.py", again, *options)
     return score(plain), score(again)
 
 

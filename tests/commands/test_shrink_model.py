@@ -72,6 +72,7 @@ def test_what_is_left_is_an_ordinary_model(trained, tmp_path):
     assert kept == np.argmax(said["layers"]["importance"])
     whole = formats.open_checkpoint(f"{trained}/run")
     source = formats.open_checkpoint(str(small))
+    assert source.config is not None
     assert source.labels == ("no", "yes")
     assert source.vocab == whole.vocab
     assert not source.state
@@ -106,6 +107,7 @@ def test_is_fine_tuned_again(trained, tmp_path):
         *("--num_train_epochs=1", "--train_batch_size=4"),
     )
     config = formats.open_checkpoint(str(again)).config
+    assert config is not None
     assert config.intermediate_size == 8
     assert config.num_hidden_layers == 2
 
@@ -164,13 +166,13 @@ def _loss(task, class_weights, logits, **batch):
 def test_losses_are_those_of_training():
     """Cross entropy, sigmoid cross entropy or squares, each row weighted."""
     rng = np.random.default_rng(0)
-    rows = np.float32([1, 0.5, 1, 0])
-    windows = np.float32([1, 1, 0.25, 1])
+    rows = np.array([1, 0.5, 1, 0], np.float32)
+    windows = np.array([1, 1, 0.25, 1], np.float32)
     weights = np.float64(rows) * windows
     logits = rng.normal(size=(4, 2)).astype(np.float32)
     shared = {"row_weights": rows, "window_weights": windows}
 
-    labels = np.int32([0, 1, 1, 0])
+    labels = np.array([0, 1, 1, 0], np.int32)
     logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
     entropy = -logs[np.arange(4), labels]
     task = _task(("a", "b"))
@@ -180,14 +182,14 @@ def test_losses_are_those_of_training():
     scaled = weights * np.array([2, 3, 3, 2])
     assert found == pytest.approx((scaled * entropy).sum(), rel=1e-5)
 
-    several = np.int32([[0, 1], [1, 1], [0, 0], [1, 0]])
+    several = np.array([[0, 1], [1, 1], [0, 0], [1, 0]], np.int32)
     signs = np.where(several, -1, 1)
     entropy = np.log1p(np.exp(signs * np.float64(logits))).mean(axis=1)
     task = _task(("a", "b"), separator=",")
     found = _loss(task, None, logits, label_ids=several, **shared)
     assert found == pytest.approx((weights * entropy).sum(), rel=1e-5)
 
-    scores = np.float32([0.5, 2, -1, 3])
+    scores = np.array([0.5, 2, -1, 3], np.float32)
     squares = (np.float64(logits[:, 0]) - scores) ** 2
     task = _task(None, is_regression=True)
     found = _loss(task, None, logits[:, :1], label_ids=scores, **shared)

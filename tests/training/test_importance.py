@@ -44,7 +44,7 @@ def _loss(model, batch):
 def _dataset(strategy, rows, batch_size):
     """Batches of the rows, the last filled up with rows of no weight."""
     missing = -_ROWS % batch_size
-    weights = np.float32([1] * _ROWS + [0] * missing)
+    weights = np.array([1] * _ROWS + [0] * missing, np.float32)
     filled = {n: np.concatenate([x, x[:missing]]) for n, x in rows.items()}
     dataset = tf.data.Dataset.from_tensor_slices(
         filled | {"row_weights": weights}
@@ -125,6 +125,7 @@ def _of_units(theirs, rows, denses):
 
 def _ours(theirs, folder):
     source = formats.open_checkpoint(hf.save(theirs.float(), folder))
+    assert source.config is not None
     model = samples.model("classification", source.config)
     restoring.restore_weights(model.variables, source)
     theirs.double()
@@ -215,6 +216,7 @@ def _small(model, folder, kept_layers=None, kept_units=None):
         source = smaller.keep_units(source, kept_units)
     if kept_layers is not None:
         source = smaller.keep_layers(source, kept_layers)
+    assert source.config is not None
     small = samples.model("classification", source.config)
     restoring.restore_weights(small.variables, source)
     return small
