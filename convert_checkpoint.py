@@ -13,6 +13,10 @@ new pieces become the means of those of the pieces that they were split into:
     python convert_checkpoint.py --output_format=tf1 --output_path=/tmp/domain \
         --input_checkpoint=uncased_L-12_H-768_A-12 --new_vocab_file=domain.txt
 
+Fewer layers, to start a smaller model from (docs/shrinking.md):
+    python convert_checkpoint.py --output_format=tf1 --output_path=/tmp/six \
+        --input_checkpoint=uncased_L-12_H-768_A-12 --layers=0,2,4,7,9,11
+
 The input is a checkpoint of the original or ours, the folder of a Hugging Face
 model, the folder or the name of a KerasHub preset. The output is a folder, with
 config and vocabulary; it appears when it is complete. A TF1 checkpoint may also
@@ -22,6 +26,7 @@ writes bert_model.ckpt.index and what belongs to it beside one another.
 
 import dataclasses
 import os
+import re
 
 from bert_tf import options
 from bert_tf.errors import InputError
@@ -68,6 +73,12 @@ _NEW_VOCAB_FILE = _MODEL.input_path(
     "Another vocabulary to give it, of any size. Leaves out what only "
     "training needs.",
 )
+_LAYERS = _MODEL.words(
+    "layers",
+    None,
+    "Numbers, from 0, of the layers to keep, such as 0,2,4. All else is kept; "
+    "leaves out what only training needs.",
+)
 _DO_LOWER_CASE = _MODEL.boolean(
     "do_lower_case",
     None,
@@ -108,6 +119,7 @@ from bert_tf.checkpoints import (
     formats,
     model_files,
     names,
+    smaller,
     tf1_files,
     vocabulary_change,
 )
@@ -222,6 +234,19 @@ def with_new_vocab(source, path):
     return source
 
 
+def with_layers(source, texts):
+    """Returns the source with the layers of these numbers only."""
+    if not all(re.fullmatch("[0-9]{1,9}", text) for text in texts):
+        raise InputError(
+            "--layers takes whole numbers with commas between, such as 0,2,4. "
+            f"Received: layers={','.join(texts)}"
+        )
+    count = source.config.num_hidden_layers
+    source = smaller.keep_layers(source, list(map(int, texts)))
+    logging.info("Keeps layers %s of %d.", ", ".join(texts), count)
+    return source
+
+
 # ---- Report -----------------------------------------------------------------
 
 
@@ -281,6 +306,8 @@ def main(_):
     describe(source)
     if _NEW_VOCAB_FILE.value:
         source = with_new_vocab(source, _NEW_VOCAB_FILE.value)
+    if _LAYERS.value:
+        source = with_layers(source, _LAYERS.value)
     if _STRIP_OPTIMIZER.value or output_format != "tf1":
         source = dataclasses.replace(source, state=())
     report(path, formats.write(path, output_format, source, _OVERWRITE.value))

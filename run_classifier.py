@@ -368,7 +368,9 @@ def main(_):
     """The whole run as an outline."""
     folder = run_flags.OUTPUT_DIR.value
     work = fine_tuning_setup.work()
-    task = classification_setup.find_task(fine_tuning_setup.known_labels())
+    seed = run_flags.SEED.value
+    known_labels = fine_tuning_setup.known_labels()
+    task = classification_setup.find_task(known_labels, seed)
     data_dir = classification_flags.DATA_DIR.value
     splits = splits_to_read(task, data_dir, work)
     if work.predict and _GLUE_SERVER_FILES.value:
@@ -398,7 +400,6 @@ def main(_):
     records_folder = fine_tuning_setup.make_folder(strategy, _IDENTITY)
     tokenizer = text_graph.of(model_files.vocabulary)
     encoder = text_records.Encoder(tokenizer, length, documents)
-    seed = run_flags.SEED.value
     data = write_records(records_folder, task, data_dir, splits, encoder, seed)
     run = Run(
         folder,

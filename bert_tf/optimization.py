@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bert_tf import options
+from bert_tf import options, weight_pruning
 from bert_tf.errors import InputError
 
 import keras
@@ -158,6 +158,7 @@ class Optimizer:
             sum's size beside epsilon differs.)
         rate_of: Name of a variable -> factor of its learning rate.
         loss_scale: Multiplies the loss of a float16 run; else None.
+        pruning: Which weights are zero after an update; None: as they come.
 
     Attributes:
         slot_names: What it keeps of each variable, such as two moments.
@@ -183,6 +184,7 @@ class Optimizer:
         clipping: str = "global",
         rate_of: Callable[[str], float] = lambda name: 1.0,
         loss_scale: LossScale | None = None,
+        pruning: weight_pruning.Pruning | None = None,
     ):
         if clipping not in CLIPPING:
             raise InputError(
@@ -199,6 +201,7 @@ class Optimizer:
         self.clipping = clipping
         self.rate_of = rate_of
         self.loss_scale = loss_scale
+        self.pruning = pruning
         self.variables: list[keras.Variable] = []
         self.slots: dict[str, tf.Variable] = {}  # by name in the checkpoint
 
@@ -240,22 +243,29 @@ class Optimizer:
         Every replica calls it, in replica context, with the same gradients,
         already summed over replicas. The step, an int64 scalar, is the number
         of steps made before this one. Returns `learning_rate` and
-        `gradient_norm`, float32 scalars, and what the loss scale adds.
+        `gradient_norm`, float32 scalars, and what loss scale and pruning add.
         """
         clipped, norm = clip_by_global_norm(gradients, self.clip_norm)
         if self.clipping == "global":
             gradients = clipped
         rate = self.schedule(step)
 
+        pruning = self.pruning
+
         def update():
+            nonzero = pruning.nonzero(self.variables) if pruning else {}
             for variable, gradient in zip(
                 self.variables, gradients, strict=True
             ):
                 factor = self.rate_of(variable.path)
                 own = rate if factor == 1 else rate * factor
                 self._update(variable, gradient, own, step)
+            if pruning:
+                pruning.apply(self.variables, nonzero, step + 1)
 
         report = {"learning_rate": rate, "gradient_norm": norm}
+        if pruning:
+            report["pruned_share"] = pruning.share_after(step + 1)
         if self.loss_scale is None:
             update()
             return report

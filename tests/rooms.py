@@ -100,7 +100,8 @@ ROOMS: dict[str, set[str]] = {
         "errors",
     },
     "losses": set(),
-    "optimization": {"errors", "options"},
+    "weight_pruning": set(),
+    "optimization": {"errors", "options", "weight_pruning"},
     # ---- Weights in and out; training
     "checkpoints": {
         "configuration",
@@ -149,6 +150,7 @@ ROOMS: dict[str, set[str]] = {
         "records",
         "storage",
         "text",
+        "weight_pruning",
     },
     # ---- Tasks, and any model as a function of lines
     "tasks.labels": {"errors"},

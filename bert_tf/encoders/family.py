@@ -18,6 +18,9 @@ from bert_tf.errors import InputError
 
 import keras
 
+# The variables of a block that have feed-forward units -> the axis of these.
+Units = dict[str, int]
+
 
 @dataclasses.dataclass(frozen=True)
 class Family:
@@ -105,6 +108,11 @@ class Family:
         """Returns how many first numbers of layers there are."""
         return getattr(config, self.counts[0])
 
+    @property
+    def shares_layers(self) -> bool:
+        """Whether layers may share weights, so that none can go by itself."""
+        return self.counts != ("num_hidden_layers",)
+
     def check_has_all(self, config: configuration.BertConfig) -> None:
         """Raises InputError where other libraries' models have a part more."""
         if absent := self.absent(config):
@@ -121,6 +129,29 @@ class Family:
             if found:
                 return int(found[1])
         return None
+
+    def renumbered(self, name: str, number: int) -> str:
+        """Returns what a layer's variable is called in that of another number.
+
+        Others keep their names.
+        """
+        for before in self._layers():
+            found = re.match(rf"{re.escape(before)}(\d+)/", name)
+            if found:
+                return f"{before}{number}{name[found.end(1) :]}"
+        return name
+
+    def with_units(self, config: configuration.BertConfig) -> list[Units]:
+        """Returns what has feed-forward units, in the order of `numbers`."""
+        axes = {
+            name: letters.index("F")
+            for name, letters in self.variables.items()
+            if "F" in letters
+        }
+        return [
+            {name.format(*own): axis for name, axis in axes.items()}
+            for own in self.numbers(config)
+        ]
 
     def depth(self, name: str, config: configuration.BertConfig) -> int:
         """Returns how far below the heads a variable is, for its learning rate.

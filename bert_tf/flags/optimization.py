@@ -96,3 +96,29 @@ LAYER_DECAY = _OPTIMIZER.number(
     above=0,
     most=1,
 )
+PRUNE_TO = _OPTIMIZER.number(
+    "prune_to",
+    0.0,
+    "Share of the weights in the kernels of the encoder's layers that are zero "
+    "at the end, the smallest ones. They take no less time.",
+    least=0,
+    most=0.999,
+)
+PRUNE_UNTIL = _OPTIMIZER.number(
+    "prune_until",
+    0.5,
+    "Share of the steps in which --prune_to is reached; in the others the "
+    "weights that are left learn.",
+    above=0,
+    most=1,
+    only_with="prune_to",
+    rare=True,
+)
+PRUNE_EVERY = _OPTIMIZER.integer(
+    "prune_every",
+    10,
+    "Steps from one choice of weights to prune to the next.",
+    least=1,
+    only_with="prune_to",
+    rare=True,
+)

@@ -1,13 +1,12 @@
 """Makes a task of the flags of `flags.classification`.
 
-Called from the `main` of run_classifier.py only.
+Called from the `main` of run_classifier.py and shrink_model.py only.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from bert_tf.errors import InputError
 from bert_tf.flags import classification as classification_flags
-from bert_tf.flags import run as run_flags
 from bert_tf.tasks import labels as label_column
 from bert_tf.tasks import tables
 from bert_tf.tasks.classification import class_weights, glue, own_files
@@ -17,12 +16,15 @@ from bert_tf.text import long_documents
 from absl import logging
 
 
-def find_task(known_labels: Sequence[str] | None) -> classification.Task:
+def find_task(
+    known_labels: Sequence[str] | None, seed: int
+) -> classification.Task:
     """Returns the task that the flags describe, published or the user's.
 
     Args:
         known_labels: Labels of the user's files where neither --labels nor a
             training file tells them.
+        seed: Draws the rows that --dev_fraction holds out.
     """
     files = {
         split: flag.value
@@ -53,11 +55,11 @@ def find_task(known_labels: Sequence[str] | None) -> classification.Task:
         )
     if not labels and "train" not in files:
         labels = known_labels
-    return _own_task(files, labels)
+    return _own_task(files, labels, seed)
 
 
 def _own_task(
-    files: Mapping[str, str], labels: Sequence[str] | None
+    files: Mapping[str, str], labels: Sequence[str] | None, seed: int
 ) -> classification.Task:
     """Returns the task of the user's files, those of each split."""
     columns = own_files.Columns(
@@ -83,7 +85,7 @@ def _own_task(
             f"Received: files={', '.join(files.values())}"
         )
     return own_files.hold_out(
-        task, classification_flags.DEV_FRACTION.value, run_flags.SEED.value
+        task, classification_flags.DEV_FRACTION.value, seed
     )
 
 

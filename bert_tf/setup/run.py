@@ -125,6 +125,9 @@ def recipe() -> recipes.Recipe:
         clip_norm=optimization_flags.CLIP_NORM.value,
         clipping=optimization_flags.CLIPPING.value,
         layer_decay=optimization_flags.LAYER_DECAY.value,
+        prune_to=optimization_flags.PRUNE_TO.value,
+        prune_until=optimization_flags.PRUNE_UNTIL.value,
+        prune_every=optimization_flags.PRUNE_EVERY.value,
         dtype=run_flags.DTYPE.value,
     )
 

@@ -1,5 +1,7 @@
-"""Cuts a stream of texts into batches that fit into memory."""
+"""Takes of a stream of texts what fits into memory: batches, or a sample."""
 
+import itertools
+import random
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
@@ -22,3 +24,19 @@ def of_texts(
             batch, total = [], 0
     if batch:
         yield batch
+
+
+def drawn(items: Iterable[Item], most: int, seed: int) -> list[Item]:
+    """Returns all items, or so many, each as likely as any other.
+
+    A reservoir (Vitter, 1985, https://doi.org/10.1145/3147.3165): of a stream
+    no more is kept.
+    """
+    items = iter(items)
+    kept = list(itertools.islice(items, most))
+    numbers = random.Random(seed)
+    for number, item in enumerate(items, len(kept)):
+        place = numbers.randrange(number + 1)
+        if place < most:
+            kept[place] = item
+    return kept

@@ -33,6 +33,7 @@ _MEASURED: dict[str, Callable[[float], str]] = {
     "flops_utilization": lambda share: f"{100 * share:.0f} % of peak FLOP/s",
     "loss_scale": lambda scale: f"loss scale {scale:.0f}",
     "skipped_steps": lambda count: f"{count:.0f} steps skipped",
+    "pruned_share": lambda share: f"{100 * share:.1f} % pruned",
 }
 # What is not worth a place on screen below.
 _LEAST = {"input_share": 0.05}
@@ -120,7 +121,10 @@ class Progress:
     def evaluation(
         self, step: int, results: Mapping[str, float], best_step: int
     ) -> None:
-        """Reports an evaluation; names of results get "eval_" before them."""
+        """Reports an evaluation; names of results get "eval_" before them.
+
+        The best step is 0 where none counts yet.
+        """
         if not self.write:
             return
         named = {
@@ -128,7 +132,9 @@ class Progress:
             for name, value in results.items()
         }
         texts = [f"{name} {value:.4f}" for name, value in named.items()]
-        texts.append("the best" if step == best_step else f"best {best_step:,}")
+        if best_step:
+            is_best = step == best_step
+            texts.append("the best" if is_best else f"best {best_step:,}")
         named[_EVALUATION] = best_step
         shown = [f"step {step:,}/{self.stop:,}", *texts]
         logging.info("%s", _lines(shown))

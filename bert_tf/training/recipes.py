@@ -4,7 +4,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 
-from bert_tf import configuration, optimization, options
+from bert_tf import configuration, optimization, options, weight_pruning
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.training import schedules
@@ -28,6 +28,9 @@ class Recipe:
         adam_epsilon: Added to the root of the second moment; LAMB's too.
         clipping: One of optimization.CLIPPING.
         layer_decay: Each layer's rate is so much of that of the layer above.
+        prune_to: The share of the encoder's kernels that is zero at last.
+        prune_until: The share of the steps after which that is so.
+        prune_every: Steps from one choice of weights to the next.
         dtype: float16 scales the loss.
     """
 
@@ -43,6 +46,9 @@ class Recipe:
     clip_norm: float = 1.0
     clipping: str = "global"
     layer_decay: float = 1.0
+    prune_to: float = 0.0
+    prune_until: float = 0.5
+    prune_every: int = 10
     dtype: str = "float32"
 
     def __post_init__(self):
@@ -69,6 +75,11 @@ class Recipe:
                     f"`{name}` must be above 0 and at most {LARGEST_BETA}. "
                     f"Received: {name}={value}"
                 )
+        if not 0 <= self.prune_to < 1:
+            raise InputError(
+                "`prune_to` must be a share, at least 0 and below 1. "
+                f"Received: prune_to={self.prune_to}"
+            )
         for name in ("lr_power", "adam_epsilon", "clip_norm"):
             value = getattr(self, name)
             if not 0 < value < math.inf:
@@ -112,8 +123,12 @@ class Recipe:
         self,
         schedule: optimization.Schedule,
         config: configuration.BertConfig,
+        num_train_steps: int | None = None,
     ) -> optimization.Optimizer:
-        """Returns the optimizer of an encoder with a head, to be built."""
+        """Returns the optimizer of an encoder with a head, to be built.
+
+        The steps of the run are needed to prune.
+        """
         kind = {
             "adamw": optimization.AdamWeightDecay,
             "adamw_bias_corrected": optimization.BiasCorrectedAdamW,
@@ -130,6 +145,29 @@ class Recipe:
             clipping=self.clipping,
             rate_of=layer_rates(self.layer_decay, config),
             loss_scale=optimization.LossScale() if is_scaled else None,
+            pruning=self.pruning(config, num_train_steps or 1),
+        )
+
+    def pruning(
+        self, config: configuration.BertConfig, num_train_steps: int
+    ) -> weight_pruning.Pruning | None:
+        """Returns how weights become zero, or None."""
+        if not self.prune_to:
+            return None
+        family = families.of(config)
+        kernels = [x for x in family.variables if x.endswith("/kernel")]
+        if not any("{}" in name for name in kernels):
+            raise InputError(
+                "Pruned are kernels of layers, and this encoder has none: "
+                f"leave out --prune_to. Received: prune_to={self.prune_to}"
+            )
+        return weight_pruning.Pruning(
+            share=self.prune_to,
+            end=max(1, round(self.prune_until * num_train_steps)),
+            every=self.prune_every,
+            prunes=lambda name: (
+                family.layer(name) is not None and name.endswith("/kernel")
+            ),
         )
 
 

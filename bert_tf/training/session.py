@@ -173,6 +173,13 @@ class Session:
                 hooks=self._hooks(state.step, kept),
                 agree=agree,
             )
+        if optimizer.pruning:
+            zeros, size = optimizer.pruning.zeros(self.trained)
+            logging.info(
+                "Pruned: %.2f %% of %s weights of the encoder's kernels are 0.",
+                100 * zeros / size,
+                f"{size:,}",
+            )
         agree(True)  # Waits for the one that writes.
         return step
 
@@ -185,7 +192,7 @@ class Session:
         writes = distribution.is_chief(self.strategy) and not plan.check_only
         with self.strategy.scope():
             optimizer = plan.recipe.make_optimizer(
-                self.schedule, self.model.bert.config
+                self.schedule, self.model.bert.config, self.stop
             )
             own = self.objective.own
             optimizer.build([*self.trained, *own])
@@ -323,9 +330,15 @@ class Session:
         kept: best.Best,
         report: progress.Progress,
     ) -> training_run.Hook:
+        config, stop = self.model.bert.config, self.stop
+        pruning = self.plan.recipe.pruning(config, stop)
+        pruned_at = pruning.end if pruning else 0
+
         def hook(step: int, _: loop.Scalars) -> bool:
             results = evaluation.evaluate()
-            kept.offer(step, results, self.model)
+            # The best is one of those that have all the zeros asked for.
+            if step >= pruned_at:
+                kept.offer(step, results, self.model)
             report.evaluation(step, results, _best_step(kept))
             return self._is_over(step, evaluation, kept)
 
@@ -351,4 +364,5 @@ class Session:
 
 
 def _best_step(kept: best.Best) -> int:
-    return int((kept.results or {})[tf1_files.GLOBAL_STEP])
+    """Returns the step of the best evaluation; 0 where none counts yet."""
+    return int((kept.results or {}).get(tf1_files.GLOBAL_STEP, 0))

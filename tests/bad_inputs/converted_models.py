@@ -35,18 +35,27 @@ def _write_two_heads(model: pathlib.Path) -> None:
     tf1_files.write(str(model / "bert_model.ckpt"), tensors)
 
 
+_SHARED = albert.AlbertConfig(
+    len(tiny_files.VOCAB),
+    embedding_size=4,
+    hidden_size=8,
+    num_attention_heads=2,
+    intermediate_size=16,
+)
+
+
 def _write_groups(model: pathlib.Path) -> None:
     """Writes two groups of layers, of which the config knows one."""
-    config = albert.AlbertConfig(
-        len(tiny_files.VOCAB),
-        embedding_size=4,
-        hidden_size=8,
-        num_attention_heads=2,
-        intermediate_size=16,
-    )
-    two = dataclasses.replace(config, num_hidden_groups=2)
+    two = dataclasses.replace(_SHARED, num_hidden_groups=2)
     tiny_files.write_model(model, heads.BertPretrainer(families.make(two)))
-    (model / "bert_config.json").write_text(config.to_json())
+    (model / "bert_config.json").write_text(_SHARED.to_json())
+
+
+def _write_shared_layers(model: pathlib.Path) -> None:
+    """Writes layers that share their weights."""
+    shared = heads.BertPretrainer(families.make(_SHARED))
+    tiny_files.write_model(model, shared)
+    (model / "bert_config.json").write_text(_SHARED.to_json())
 
 
 def _write_roberta(folder: pathlib.Path, path: pathlib.Path) -> None:
@@ -112,6 +121,7 @@ def _write_models(folder: pathlib.Path) -> None:
             for name, data in labels.items()
         },
     )
+    _write_shared_layers(folder / "shared_layers")
     foreign_models.write(folder / "foreign", model, classifier)
     _write_roberta(folder / "roberta", folder / "foreign/hf/roberta_rows")
     for name in ("mödel ☃", "other", "windows", "run", "replaced"):

@@ -145,3 +145,24 @@ def test_a_prefix_in_a_folder_of_other_files(tmp_path, fine_tuned):
     convert(tmp_path, *flags, "--overwrite", "--strip_optimizer")
     assert (tmp_path / "notes.txt").read_text() == "mine"
     assert (tmp_path / "bert_model.ckpt.index").read_bytes() != before
+
+
+def test_layers(tmp_path, fine_tuned):
+    said = convert(
+        tmp_path,
+        f"--input_checkpoint={fine_tuned}",
+        "--output_format=tf1",
+        f"--output_path={tmp_path}/two",
+        "--labels=no,yes,so",
+        "--layers=0,2",
+    )
+    assert "Keeps layers 0, 2 of 3." in said
+    found = formats.open_checkpoint(f"{tmp_path}/two")
+    assert found.config == modeling.BertConfig(
+        **samples.SMALL | {"num_hidden_layers": 2}
+    )
+    assert found.labels == ("no", "yes", "so")
+    assert found.vocab == vocabularies.find(fine_tuned)
+    # No moments and no step: 16 variables of a layer went.
+    assert len(found.shapes) == 57 - 16
+    assert not found.state

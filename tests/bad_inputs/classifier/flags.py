@@ -42,6 +42,23 @@ CASES: dict[str, matrix.Case] = {
         "Only flags are expected, as --name=value. Received: 'false'",
         arguments=("false",),
     ),
+    # ---- Pruning
+    "all weights pruned": matrix.Case(
+        {"prune_to": "1"},
+        "--prune_to must be a number, at least 0 and at most 0.999. Received",
+    ),
+    "less than no weights pruned": matrix.Case(
+        {"prune_to": "-0.1"},
+        "--prune_to must be a number, at least 0 and at most 0.999. Received",
+    ),
+    "pruned in no steps": matrix.Case(
+        {"prune_to": "0.5", "prune_until": "0"},
+        "--prune_until must be a number, above 0 and at most 1. Received",
+    ),
+    "pruned every half step": matrix.Case(
+        {"prune_to": "0.5", "prune_every": "0.5"},
+        "--prune_every must be a whole number, at least 1. Received",
+    ),
     # ---- Vocabularies of other kinds
     "byte pairs of word pieces' weights": matrix.Case(
         {"vocab_file": "{data}/vocab.json"},

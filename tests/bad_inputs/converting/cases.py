@@ -97,6 +97,36 @@ CASES: dict[str, matrix.Case] = {
         labels="a,b,c",
         head="encoder",
     ),
+    # ---- Layers
+    "layers empty": flags(
+        "--layers must be given or left out, and it is empty. Is a variable",
+        layers="",
+    ),
+    "layers of letters": flags(
+        "--layers takes whole numbers with commas between, such as 0,2,4.",
+        layers="0,x",
+    ),
+    "layers from the end": flags(
+        "--layers takes whole numbers with commas between, such as 0,2,4.",
+        layers="-1",
+    ),
+    "a layer left empty": flags(
+        "--layers takes whole numbers with commas between, such as 0,2,4.",
+        layers="0,,1",
+    ),
+    "layers beyond the last": flags(
+        "are numbers from 0 to 1, in ascending order, each once. Received: l",
+        layers="0,2",
+    ),
+    "a layer twice": flags("each once. Received: layers=0,0", layers="0,0"),
+    "layers in descending order": flags(
+        "ascending order, each once. Received: layers=1,0", layers="1,0"
+    ),
+    "layers that share weights": model(
+        "shared_layers",
+        "share their weights, so none can be taken out. Lower `num_hidden_lay",
+        layers="0,1",
+    ),
     # ---- The name of the model
     "name empty": input_of(
         "", "--input_checkpoint is empty. Is a variable of the shell not set?"

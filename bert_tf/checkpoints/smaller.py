@@ -1,0 +1,131 @@
+"""Checkpoints of fewer layers, or of fewer feed-forward units in each.
+
+Both are the same encoder with another config: what is left is an ordinary
+checkpoint, of which every script and every other format knows what it is.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bert_tf import configuration
+from bert_tf.checkpoints import opened
+from bert_tf.encoders import families
+from bert_tf.errors import InputError
+
+import numpy as np
+
+
+def keep_layers(
+    source: opened.Checkpoint, layers: Sequence[int]
+) -> opened.Checkpoint:
+    """Returns the checkpoint with these layers only, numbered anew from 0.
+
+    All else is kept, but for what only training needs. It raises InputError for
+    layers that are not there, or that share weights with others.
+    """
+    config = _config_of(source)
+    check_layers(layers, config, source.path)
+    family = families.of(config)
+    numbers = {layer: number for number, layer in enumerate(layers)}
+    old = {}
+    for name in source.shapes:
+        layer = family.layer(name)
+        if layer is None:
+            old[name] = name
+        elif layer in numbers:
+            old[family.renumbered(name, numbers[layer])] = name
+
+    def read(wanted: Sequence[str]) -> dict[str, np.ndarray]:
+        values = source.read([old[name] for name in wanted])
+        return {name: values[old[name]] for name in wanted}
+
+    shapes = {name: source.shapes[theirs] for name, theirs in old.items()}
+    return _changed(source, shapes, read, num_hidden_layers=len(layers))
+
+
+def check_layers(
+    layers: Sequence[int], config: configuration.BertConfig, path: str
+) -> None:
+    """Raises InputError unless these layers can be kept, and others not."""
+    shown = ",".join(map(str, layers))
+    check_own_layers(config, path, f"layers={shown}")
+    count = config.num_hidden_layers
+    is_ascending = all(a < b for a, b in itertools.pairwise(layers))
+    if not layers or not is_ascending or layers[0] < 0 or layers[-1] >= count:
+        raise InputError(
+            f"The layers to keep of {path} are numbers from 0 to {count - 1}, "
+            f"in ascending order, each once. Received: layers={shown}"
+        )
+
+
+def check_own_layers(
+    config: configuration.BertConfig, path: str, received: str
+) -> None:
+    """Raises InputError if layers share weights: none can be taken out."""
+    if families.of(config).shares_layers:
+        raise InputError(
+            f"The layers of {path} share their weights, so none can be taken "
+            "out. Lower `num_hidden_layers` in its config instead: the "
+            f"weights stay as they are. Received: {received}"
+        )
+
+
+def keep_units(
+    source: opened.Checkpoint, units: Sequence[Sequence[int]]
+) -> opened.Checkpoint:
+    """Returns the checkpoint with these feed-forward units only.
+
+    They are given for each block that has weights of its own, in the order of
+    the family's `numbers`, as many for each. A unit is a column of the kernel
+    before the activation, its bias, and a row of the kernel behind it.
+    """
+    config = _config_of(source)
+    (count,) = {len(own) for own in units}
+    blocks = families.of(config).with_units(config)
+    slices = {
+        name: (axis, list(own))
+        for block, own in zip(blocks, units, strict=True)
+        for name, axis in block.items()
+    }
+
+    def read(wanted: Sequence[str]) -> dict[str, np.ndarray]:
+        values = source.read(wanted)
+        for name in wanted:
+            if name in slices:
+                axis, own = slices[name]
+                values[name] = np.take(values[name], own, axis=axis)
+        return values
+
+    shapes = dict(source.shapes)
+    for name, (axis, _) in slices.items():
+        shape = list(shapes[name])
+        shape[axis] = count
+        shapes[name] = tuple(shape)
+    return _changed(source, shapes, read, intermediate_size=count)
+
+
+def _config_of(source: opened.Checkpoint) -> configuration.BertConfig:
+    if source.config is None:
+        raise InputError(
+            f"There is no config beside {source.path}, so its architecture is "
+            "not known: give --bert_config_file."
+        )
+    return source.config
+
+
+def _changed(
+    source: opened.Checkpoint,
+    shapes: Mapping[str, tuple[int, ...]],
+    read: Callable[[Sequence[str]], dict[str, np.ndarray]],
+    **sizes: Any,
+) -> opened.Checkpoint:
+    """Returns the source with other weights, and without training state."""
+    return dataclasses.replace(
+        source,
+        shapes=shapes,
+        read=read,
+        config=dataclasses.replace(_config_of(source), **sizes),
+        state=(),
+    )

@@ -1,0 +1,387 @@
+r"""Takes the least important parts out of a fine-tuned classifier.
+
+Half of the feed-forward units of each layer, and two of six layers:
+    python shrink_model.py --task_name=MRPC --data_dir=$GLUE_DIR/MRPC \
+        --init_checkpoint=/tmp/mrpc_output/best --output_path=/tmp/mrpc_small \
+        --keep_intermediate=0.5 --num_hidden_layers=4
+
+What is left is fine-tuned again, as any other checkpoint:
+    python run_classifier.py --task_name=MRPC --data_dir=$GLUE_DIR/MRPC \
+        --init_checkpoint=/tmp/mrpc_small --output_dir=/tmp/mrpc_again ...
+
+How important a layer or a unit is, is measured on the task's data in one pass:
+by how much the loss of each row would change without it, to first order (Michel
+et al., 2019, https://arxiv.org/abs/1905.10650). The output is a folder with an
+ordinary checkpoint, of a model that is really smaller, and importance.json,
+which says what was measured and what was kept. docs/shrinking.md tells more.
+"""
+
+import dataclasses
+import json
+import math
+import os
+import tempfile
+
+from bert_tf import options
+from bert_tf.errors import InputError
+from bert_tf.flags import classification as classification_flags
+from bert_tf.flags import command_line, shared, written_files
+from bert_tf.flags import sections as flag_sections
+
+from absl import flags
+
+flags.adopt_module_key_flags(classification_flags)
+
+# ---- Flags ------------------------------------------------------------------
+
+_IMPORTANCE = "importance.json"
+
+_MODEL = flag_sections.Section("Model")
+_DATA = flag_sections.Section("Data")
+_SIZE = flag_sections.Section("What to keep")
+_OUTPUT = flag_sections.Section("Output")
+_DEVICES = flag_sections.Section("Devices")
+
+_INIT_CHECKPOINT = shared.init_checkpoint(
+    _MODEL, "The fine-tuned classifier, of any format.", required=True
+)
+_BERT_CONFIG_FILE = shared.bert_config_file(
+    _MODEL,
+    "Its bert_config.json. By default what comes with init_checkpoint.",
+)
+_VOCAB_FILE = shared.vocab_file(
+    _MODEL, "Its vocabulary. By default what comes with init_checkpoint."
+)
+_DO_LOWER_CASE = shared.do_lower_case(_MODEL)
+_NUM_HIDDEN_LAYERS = _SIZE.integer(
+    "num_hidden_layers",
+    None,
+    "Layers to keep, the most important ones. By default all.",
+    least=1,
+)
+_INTERMEDIATE_SIZE = _SIZE.integer(
+    "intermediate_size",
+    None,
+    "Feed-forward units to keep of each layer, the most important ones. By "
+    "default all.",
+    least=1,
+    only_with="!keep_intermediate",
+)
+_KEEP_INTERMEDIATE = _SIZE.number(
+    "keep_intermediate",
+    None,
+    "Or the share of them, such as 0.5.",
+    above=0,
+    most=1,
+)
+_OUTPUT_PATH = _OUTPUT.output_path(
+    "output_path",
+    "The new folder to write.",
+    required=True,
+    holds=flag_sections.NEW_FOLDER,
+    own=(*written_files.CHECKPOINT, _IMPORTANCE),
+)
+_OVERWRITE = _OUTPUT.boolean(
+    "overwrite", False, "Whether to replace a checkpoint at output_path."
+)
+_MEASURE_ON = _DATA.choice(
+    "measure_on",
+    "train",
+    ("train", "dev"),
+    "The data to measure on. A dev set that was measured on scores the "
+    "smaller model too well.",
+)
+_MAX_EXAMPLES = _DATA.integer(
+    "max_examples",
+    4096,
+    "Examples to measure on at most; of more, so many are drawn by --seed.",
+    least=1,
+)
+_MAX_SEQ_LENGTH = shared.max_seq_length(
+    _DATA, 128, "Pieces per example, as in training.", least=4
+)
+_SEED = _DATA.integer(
+    "seed",
+    12345,
+    "Draws the examples, and the rows of --dev_fraction as in training.",
+    least=0,
+    most=2**31 - 1,
+)
+_BATCH_SIZE = shared.batch_size(_DATA)
+_DISTRIBUTION_STRATEGY = _DEVICES.choice(
+    "distribution_strategy",
+    "default",
+    ("default", "mirrored"),
+    "What to compute on: one device, or all local GPUs.",
+)
+_DTYPE = _DEVICES.choice(
+    "dtype",
+    "float32",
+    [name for name in options.DTYPES if name != "float16"],
+    "Number format of activations.",
+)
+
+command_line.start(__name__)
+
+from bert_tf import files, heads, losses
+from bert_tf.checkpoints import (
+    formats,
+    names,
+    original,
+    smaller,
+    trained_models,
+)
+from bert_tf.encoders import families
+from bert_tf.records import pipeline
+from bert_tf.setup import classification as classification_setup
+from bert_tf.tasks import batches
+from bert_tf.tasks.classification import records as text_records
+from bert_tf.tasks.classification import task as classification
+from bert_tf.text import graph as text_graph
+from bert_tf.training import distribution, importance, memory_use
+
+import tensorflow as tf
+from absl import logging
+
+# ---- What to keep -----------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """How many layers to keep, and how many units of each."""
+
+    layers: int
+    units: int
+
+
+def find_sizes(config, path):
+    """Returns what the flags ask for; InputError if the model has it not."""
+    if not any(
+        (
+            _NUM_HIDDEN_LAYERS.value,
+            _INTERMEDIATE_SIZE.value,
+            _KEEP_INTERMEDIATE.value,
+        )
+    ):
+        raise InputError(
+            "Give what to keep: --num_hidden_layers, and --intermediate_size "
+            "or --keep_intermediate."
+        )
+    if _NUM_HIDDEN_LAYERS.value:
+        smaller.check_own_layers(
+            config, path, f"num_hidden_layers={_NUM_HIDDEN_LAYERS.value}"
+        )
+    for flag, there in (
+        (_NUM_HIDDEN_LAYERS, config.num_hidden_layers),
+        (_INTERMEDIATE_SIZE, config.intermediate_size),
+    ):
+        if flag.value and flag.value > there:
+            raise InputError(
+                f"--{flag.name} is more than {path} has, {there}: lower it. "
+                f"Received: {flag.name}={flag.value}"
+            )
+    units = _INTERMEDIATE_SIZE.value or config.intermediate_size
+    if _KEEP_INTERMEDIATE.value:
+        units = max(1, round(_KEEP_INTERMEDIATE.value * units))
+    return Sizes(_NUM_HIDDEN_LAYERS.value or config.num_hidden_layers, units)
+
+
+def describe(found, layers, units, examples):
+    """Returns importance.json: what was measured, and what is kept."""
+    return {
+        "measured_on": {"split": _MEASURE_ON.value, "examples": examples},
+        "layers": {
+            "importance": found.layers.tolist(),
+            "kept": list(layers),
+        },
+        "units": [
+            {"importance": values.tolist(), "kept": list(kept)}
+            for values, kept in zip(found.units, units, strict=True)
+        ],
+    }
+
+
+def report(found, layers, units):
+    """Logs how important layers are, and what of the units' stays."""
+    for number, value in enumerate(found.layers):
+        logging.info(
+            "Layer %d: importance %.4g, %s.",
+            number,
+            value,
+            "kept" if number in layers else "taken out",
+        )
+    for number, (values, kept) in enumerate(
+        zip(found.units, units, strict=True)
+    ):
+        share = values[list(kept)].sum() / max(values.sum(), 1e-30)
+        logging.info(
+            "Units of layer %d: %d of %d kept, %.1f %% of their importance.",
+            number,
+            len(kept),
+            len(values),
+            100 * share,
+        )
+
+
+# ---- Data -------------------------------------------------------------------
+
+
+def loss_of(task, class_weights):
+    """Returns what sums the losses of rows, as run_classifier.py's."""
+
+    def sums(model, batch):
+        logits = model(batch)  # [B, C]
+        labels = batch["label_ids"]
+        rows = batch["row_weights"] * batch.get("window_weights", 1.0)  # [B]
+        if task.labels is None:
+            return losses.regression(logits[:, 0], labels, rows)["loss"]
+        if task.is_multi_label:
+            scale = tf.constant(class_weights or 1.0)
+            return losses.multi_label(logits, labels, rows, scale)["loss"]
+        if class_weights:
+            rows *= tf.gather(class_weights, labels)
+        return losses.classification(logits, labels, rows)["loss"]
+
+    return sums
+
+
+def measure(strategy, model, task, examples, encoder):
+    """Returns the importance of what is in a model."""
+    class_weights = classification_setup.find_class_weights(task, examples)
+    with tempfile.TemporaryDirectory() as folder:
+        data = encoder.write(
+            os.path.join(folder, "examples.tf_record"),
+            examples,
+            task.labels,
+            task.is_multi_label,
+        )
+        dataset = pipeline.distribute(
+            strategy,
+            pipeline.evaluate([data.path], _BATCH_SIZE.value),
+            data.record_type,
+            data.lengths,
+            trim=True,
+        )
+        loss = loss_of(task, class_weights)
+        return importance.measure(strategy, model, loss, dataset, len(examples))
+
+
+# ---- Writing ----------------------------------------------------------------
+
+
+def weights_in(source):
+    """Returns how many weights a checkpoint has."""
+    return sum(math.prod(shape) for shape in source.shapes.values())
+
+
+def write(path, source, description):
+    """Writes the checkpoint and importance.json, both or nothing."""
+    if not _OVERWRITE.value:
+        formats.check_target(path)
+    size = 4 * weights_in(source)
+    with files.new_folder(path, _OVERWRITE.value, size) as folder:
+        original.write(folder, source, source.config)
+        files.write_text(
+            os.path.join(folder, _IMPORTANCE),
+            json.dumps(description) + "\n",
+        )
+
+
+# ---- Main -------------------------------------------------------------------
+
+
+def open_model():
+    """Returns the fine-tuned checkpoint, its task, its vocabulary; checked."""
+    source = trained_models.with_trained_head(
+        formats.open_checkpoint(_INIT_CHECKPOINT.value), "classification"
+    )
+    task = classification_setup.find_task(source.labels, _SEED.value)
+    model_files = trained_models.ModelFiles.load(
+        _BERT_CONFIG_FILE.value,
+        _VOCAB_FILE.value,
+        _DO_LOWER_CASE.value,
+        source,
+    ).of_problem(task.is_multi_label)
+    shared.check_casing_is_used(
+        model_files.vocab.kind,
+        model_files.vocabulary.settings,
+        _VOCAB_FILE.value,
+    )
+    names.check(model_files.config, source.shapes, source.path)
+    memory_use.check_room_for_weights(model_files.config)
+    trained_models.check_classes(source, task.labels, task.is_multi_label)
+    source = dataclasses.replace(
+        source,
+        config=model_files.config,
+        vocab=model_files.vocab,
+        labels=task.labels,
+    )
+    return source, task, model_files.vocabulary
+
+
+def check_data(task, split):
+    """Raises InputError if there is no such split; tells what is not read."""
+    classification.check_split(task, split)
+    unread = [classification_flags.TEST_FILE]
+    if split == "train":
+        unread.append(classification_flags.DEV_FILE)
+    given = [f"--{flag.name}" for flag in unread if flag.value]
+    if given:
+        logging.warning("Not read, but %s: %s.", split, ", ".join(given))
+
+
+def find_importance(source, task, vocabulary, strategy):
+    """Returns what is measured, and on how many examples."""
+    documents = classification_setup.find_long_documents(task)
+    tokenizer = text_graph.of(vocabulary)
+    encoder = text_records.Encoder(tokenizer, _MAX_SEQ_LENGTH.value, documents)
+    with strategy.scope():
+        model = heads.BertClassifier(
+            families.make(source.config), len(task.labels or ("score",))
+        )
+        trained_models.restore(model, source, "classification")
+    data_dir, split = classification_flags.DATA_DIR.value, _MEASURE_ON.value
+    examples = batches.drawn(
+        classification.read_split(task, data_dir, split),
+        _MAX_EXAMPLES.value,
+        _SEED.value,
+    )
+    logging.info("Measuring on %d examples of %s.", len(examples), split)
+    return measure(strategy, model, task, examples, encoder), len(examples)
+
+
+def main(_):
+    """The whole work as an outline."""
+    command_line.unwind_at_sigterm()
+    source, task, vocabulary = open_model()
+    config = source.config
+    sizes = find_sizes(config, source.path)
+    check_data(task, _MEASURE_ON.value)
+    config.check_sequence_length(_MAX_SEQ_LENGTH.value)
+    strategy = distribution.set_up(
+        _DISTRIBUTION_STRATEGY.value, _DTYPE.value, _SEED.value
+    )
+    distribution.check_batch_size(strategy, _BATCH_SIZE.name, _BATCH_SIZE.value)
+    found, count = find_importance(source, task, vocabulary, strategy)
+    layers = importance.most_important(found.layers, sizes.layers)
+    units = [importance.most_important(x, sizes.units) for x in found.units]
+    report(found, layers, units)
+    small = smaller.keep_units(source, units)
+    if sizes.layers < config.num_hidden_layers:
+        small = smaller.keep_layers(small, layers)
+    write(_OUTPUT_PATH.value, small, describe(found, layers, units, count))
+    logging.info(
+        "Wrote %s: %d of %d layers, %d of %d units, %s of %s weights. "
+        "Fine-tune it again, by --init_checkpoint.",
+        _OUTPUT_PATH.value,
+        sizes.layers,
+        config.num_hidden_layers,
+        sizes.units,
+        config.intermediate_size,
+        f"{weights_in(small):,}",
+        f"{weights_in(source):,}",
+    )
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,167 @@
+"""Checkpoints of fewer layers and units, against slices made by hand."""
+
+import copy
+import re
+
+from bert_tf import modeling
+from bert_tf.checkpoints import formats, smaller
+from bert_tf.encoders import albert, families
+from bert_tf.errors import InputError
+from tests import huggingface_models as hf
+from tests import interop_samples as samples
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra `parity`")
+
+_CONFIG = modeling.BertConfig(**samples.SMALL)
+_LAYERS = (0, 2)
+_LAYER = re.compile(r"bert/encoder/layer_(\d)/")
+# As many in each layer, other ones.
+_UNITS = [(0, 3, 5, 63), (1, 2, 60, 61), (7, 8, 9, 10)]
+
+
+@pytest.fixture(scope="module", name="folder")
+def _folder(tmp_path_factory):
+    """A classifier of three layers, in our format."""
+    folder = tmp_path_factory.mktemp("three")
+    model = samples.random_model("classification", _CONFIG)
+    return samples.write_tf1(folder, model, ("no", "yes", "so"))
+
+
+def _values(path):
+    source = formats.open_checkpoint(path)
+    return source.read(list(source.shapes))
+
+
+def _by_hand(values, layers):
+    """Keeps layers of a dict of tensors by their names in it."""
+    found = {}
+    for name, value in values.items():
+        layer = _LAYER.match(name)
+        if not layer:
+            found[name] = value
+        elif int(layer[1]) in layers:
+            number = layers.index(int(layer[1]))
+            after = name[layer.end() :]
+            found[f"bert/encoder/layer_{number}/{after}"] = value
+    return found
+
+
+def _inputs(model):
+    """Rows without padding, from whose id RoBERTa's positions are counted."""
+    inputs = samples.batch(samples.config_of(model))
+    inputs["input_ids"] = np.where(
+        inputs["input_ids"] == 1, 2, inputs["input_ids"]
+    )
+    inputs["input_mask"] = np.ones_like(inputs["input_mask"])
+    return inputs
+
+
+def _assert_equal(found, expected):
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, name)
+
+
+@pytest.mark.parametrize("written", formats.FORMATS)
+@pytest.mark.parametrize("read", formats.FORMATS)
+def test_layers_of_each_format_in_each(tmp_path, folder, read, written):
+    source = formats.open_checkpoint(folder)
+    formats.write(f"{tmp_path}/whole", read, source)
+    kept = smaller.keep_layers(
+        formats.open_checkpoint(f"{tmp_path}/whole"), _LAYERS
+    )
+    assert kept.config.num_hidden_layers == 2
+    values = kept.read(list(kept.shapes))
+    assert {n: x.shape for n, x in values.items()} == kept.shapes
+    formats.write(f"{tmp_path}/small", written, kept)
+    found = formats.open_checkpoint(f"{tmp_path}/small")
+    assert found.config.num_hidden_layers == 2
+    assert found.vocab.contents == source.vocab.contents
+    if "keras_hub" not in (read, written):  # whose presets have no labels
+        assert found.labels == ("no", "yes", "so")
+    expected = _by_hand(_values(folder), _LAYERS)
+    _assert_equal(_values(f"{tmp_path}/small"), expected)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "layers"),
+    [
+        ("BertForSequenceClassification", "bert.encoder.layer"),
+        ("RobertaForSequenceClassification", "roberta.encoder.layer"),
+        ("DistilBertForQuestionAnswering", "distilbert.transformer.layer"),
+        ("BertForPreTraining", "bert.encoder.layer"),
+    ],
+)
+def test_layers_as_transformers_without_some(tmp_path, architecture, layers):
+    """Their model without a layer, ours, and theirs of our folder are one."""
+    theirs = hf.make(architecture)
+    path = hf.save(theirs, tmp_path / "whole")
+    kept = smaller.keep_layers(formats.open_checkpoint(path), _LAYERS)
+    formats.write(f"{tmp_path}/small", "hf", kept)
+    wanted = copy.deepcopy(theirs)
+    stack = [wanted.get_submodule(layers)[i] for i in _LAYERS]
+    parent, _, name = layers.rpartition(".")
+    kept_stack = torch.nn.ModuleList(stack)
+    setattr(wanted.get_submodule(parent), name, kept_stack)
+    model, head = samples.load(f"{tmp_path}/small")
+    hf.compare(model, head, wanted, _inputs(model))
+    loaded = type(theirs).from_pretrained(tmp_path / "small").eval()
+    hf.compare(model, head, loaded, _inputs(model))
+
+
+def test_units_as_transformers_with_slices(tmp_path):
+    theirs = hf.make("BertForSequenceClassification")
+    path = hf.save(theirs, tmp_path / "whole")
+    kept = smaller.keep_units(formats.open_checkpoint(path), _UNITS)
+    assert kept.config.intermediate_size == 4
+    formats.write(f"{tmp_path}/small", "hf", kept)
+    wanted = copy.deepcopy(theirs)
+    for layer, units in zip(wanted.bert.encoder.layer, _UNITS, strict=True):
+        inner, outer = layer.intermediate.dense, layer.output.dense
+        inner.weight.data = inner.weight.data[list(units)]
+        inner.bias.data = inner.bias.data[list(units)]
+        outer.weight.data = outer.weight.data[:, list(units)]
+    model, head = samples.load(f"{tmp_path}/small")
+    hf.compare(model, head, wanted, _inputs(model))
+    loaded = type(theirs).from_pretrained(tmp_path / "small").eval()
+    hf.compare(model, head, loaded, _inputs(model))
+
+
+def test_units_of_shared_layers_are_those_of_a_block(tmp_path):
+    config = albert.AlbertConfig(
+        **samples.SMALL | {"num_hidden_layers": 4}, num_hidden_groups=2
+    )
+    model = samples.random_model("classification", config)
+    source = formats.open_checkpoint(samples.write_tf1(tmp_path, model))
+    kept = smaller.keep_units(source, _UNITS[:2])
+    old, new = (x.read(list(x.shapes)) for x in (source, kept))
+    changed = {name for name in old if old[name].shape != new[name].shape}
+    block = "bert/encoder/transformer/group_{}/inner_group_0/ffn_1/intermediate"
+    for group, units in enumerate(_UNITS[:2]):
+        place = block.format(group)
+        for name, axis in (
+            (f"{place}/dense/kernel", 1),
+            (f"{place}/dense/bias", 0),
+            (f"{place}/output/dense/kernel", 0),
+        ):
+            changed.remove(name)
+            rows = old[name].take(units, axis)
+            np.testing.assert_array_equal(new[name], rows)
+    assert not changed
+    with pytest.raises(InputError, match="share their weights, so none can"):
+        smaller.keep_layers(source, [0, 1])
+
+
+@pytest.mark.parametrize("layers", [(), (3,), (-1, 0), (1, 1), (2, 0)])
+def test_layers_that_are_not_there(folder, layers):
+    source = formats.open_checkpoint(folder)
+    with pytest.raises(InputError, match="numbers from 0 to 2, in ascending"):
+        smaller.keep_layers(source, layers)
+
+
+def test_families_tell_which_layers_share_weights():
+    shared = {n for n, x in families.FAMILIES.items() if x.shares_layers}
+    assert shared == {"albert"}

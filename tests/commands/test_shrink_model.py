@@ -1,0 +1,196 @@
+"""Runs shrink_model.py on tables made here, and what comes after it."""
+
+import json
+import pathlib
+
+from bert_tf import heads, modeling
+from bert_tf.checkpoints import formats, restoring
+from bert_tf.flags import classification as classification_flags
+from bert_tf.tasks.classification import own_files
+from tests import classifier_runs, reference, scripts
+from tests import huggingface_models as hf
+from tests import interop_samples as samples
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+transformers = pytest.importorskip(
+    "transformers", reason="needs the extra `parity`"
+)
+
+_DATA = (
+    "--text_a_column=t",
+    "--label_column=y",
+    "--max_seq_length=12",
+)
+
+
+def run_here(*arguments, name="__main__"):
+    """Runs the script in this process; see scripts.run_here."""
+    modules = (classification_flags,)
+    return scripts.run_here("shrink_model", modules, *arguments, name=name)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder with a classifier, and a table of its classes."""
+    folder = tmp_path_factory.mktemp("trained")
+    classifier_runs.write_model(folder)
+    config = modeling.BertConfig(**classifier_runs.CONFIG)
+    model = heads.BertClassifier(modeling.Bert(config), 2)
+    reference.random_weights(model.variables)
+    vocab = (folder / "vocab.txt").read_text().splitlines()
+    samples.write_tf1(folder / "run", model, ("no", "yes"), vocab)
+    rng = np.random.default_rng(0)
+    rows = [
+        {"t": classifier_runs.sentence(rng), "y": ("no", "yes")[i % 2]}
+        for i in range(24)
+    ]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (folder / "train.jsonl").write_text(text)
+    return folder
+
+
+def _shrink(trained, output, *more):
+    assert not run_here(
+        f"--train_file={trained}/train.jsonl",
+        *_DATA,
+        f"--init_checkpoint={trained}/run",
+        *(f"--output_path={output}", *more),
+    )
+    return json.loads((output / "importance.json").read_text())
+
+
+def test_what_is_left_is_an_ordinary_model(trained, tmp_path):
+    small = tmp_path / "small"
+    said = _shrink(
+        *(trained, small, "--num_hidden_layers=1", "--keep_intermediate=0.25")
+    )
+    assert said["measured_on"] == {"split": "train", "examples": 24}
+    (kept,) = said["layers"]["kept"]
+    assert kept == np.argmax(said["layers"]["importance"])
+    whole = formats.open_checkpoint(f"{trained}/run")
+    source = formats.open_checkpoint(str(small))
+    assert source.config is not None
+    assert source.labels == ("no", "yes")
+    assert source.vocab == whole.vocab
+    assert not source.state
+    # Its weights are those of what was kept.
+    units = said["units"][kept]["kept"]
+    order = np.argsort(said["units"][kept]["importance"])
+    assert set(units) == set(order[-4:])
+    before, after = "bert/encoder/layer_{}/output/dense/kernel".format, 0
+    (theirs,) = whole.read([before(kept)]).values()
+    (ours,) = source.read([before(after)]).values()
+    np.testing.assert_array_equal(ours, theirs[units])
+    # transformers gives the same logits.
+    formats.write(str(tmp_path / "hf"), "hf", source)
+    model = heads.BertClassifier(modeling.Bert(source.config), 2)
+    restoring.restore_weights(model.variables, source)
+    loaded = transformers.AutoModelForSequenceClassification.from_pretrained(
+        tmp_path / "hf"
+    ).eval()
+    assert loaded.config.intermediate_size == 4
+    assert loaded.config.num_hidden_layers == 1
+    hf.compare(model, "classification", loaded, samples.batch(source.config))
+
+
+def test_is_fine_tuned_again(trained, tmp_path):
+    small, again = tmp_path / "small", tmp_path / "again"
+    _shrink(trained, small, "--intermediate_size=8")
+    classifier_runs.run(
+        tmp_path,
+        *("--do_train", "--do_eval", f"--train_file={trained}/train.jsonl"),
+        *(f"--dev_file={trained}/train.jsonl", *_DATA),
+        *(f"--init_checkpoint={small}", f"--output_dir={again}"),
+        *("--num_train_epochs=1", "--train_batch_size=4"),
+    )
+    config = formats.open_checkpoint(str(again)).config
+    assert config is not None
+    assert config.intermediate_size == 8
+    assert config.num_hidden_layers == 2
+
+
+def test_the_same_again_and_of_fewer_examples(trained, tmp_path):
+    first, second, third = (
+        _shrink(trained, tmp_path / name, "--intermediate_size=8", *more)
+        for name, more in (
+            ("first", ()),
+            ("second", ("--batch_size=24",)),
+            ("third", ("--max_examples=9", "--seed=3")),
+        )
+    )
+    assert third["measured_on"]["examples"] == 9
+    for ours, theirs in zip(first["units"], second["units"], strict=True):
+        np.testing.assert_allclose(
+            ours["importance"], theirs["importance"], rtol=1e-4, atol=1e-8
+        )
+
+
+def test_a_task_of_glue(tmp_path, trained):
+    folder = tmp_path / "SST-2"
+    folder.mkdir()
+    rng = np.random.default_rng(1)
+    rows = [f"{classifier_runs.sentence(rng)}\t{i % 2}" for i in range(6)]
+    table = "sentence\tlabel\n" + "".join(f"{row}\n" for row in rows)
+    (folder / "dev.tsv").write_text(table)
+    copy = tmp_path / "model"
+    source = formats.open_checkpoint(f"{trained}/run")
+    formats.write(str(copy), "tf1", source)
+    (copy / "labels.txt").write_text("0\n1\n")
+    assert not run_here(
+        *("--task_name=SST-2", f"--data_dir={folder}", "--measure_on=dev"),
+        *(f"--init_checkpoint={copy}", f"--output_path={tmp_path}/small"),
+        *("--max_seq_length=12", "--intermediate_size=8"),
+    )
+    text = pathlib.Path(f"{tmp_path}/small/importance.json").read_text()
+    said = json.loads(text)
+    assert said["measured_on"] == {"split": "dev", "examples": 6}
+
+
+# ---- The losses -------------------------------------------------------------
+
+
+def _task(labels, is_regression=False, separator=None):
+    columns = own_files.Columns("t", None, "y")
+    return own_files.custom(columns, {}, labels, is_regression, separator)
+
+
+def _loss(task, class_weights, logits, **batch):
+    loss_of = run_here(name="module")["loss_of"](task, class_weights)
+    tensors = {name: tf.constant(x) for name, x in batch.items()}
+    return float(loss_of(lambda _: tf.constant(logits), tensors))
+
+
+def test_losses_are_those_of_training():
+    """Cross entropy, sigmoid cross entropy or squares, each row weighted."""
+    rng = np.random.default_rng(0)
+    rows = np.array([1, 0.5, 1, 0], np.float32)
+    windows = np.array([1, 1, 0.25, 1], np.float32)
+    weights = np.float64(rows) * windows
+    logits = rng.normal(size=(4, 2)).astype(np.float32)
+    shared = {"row_weights": rows, "window_weights": windows}
+
+    labels = np.array([0, 1, 1, 0], np.int32)
+    logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    entropy = -logs[np.arange(4), labels]
+    task = _task(("a", "b"))
+    found = _loss(task, None, logits, label_ids=labels, **shared)
+    assert found == pytest.approx((weights * entropy).sum(), rel=1e-5)
+    found = _loss(task, (2.0, 3.0), logits, label_ids=labels, **shared)
+    scaled = weights * np.array([2, 3, 3, 2])
+    assert found == pytest.approx((scaled * entropy).sum(), rel=1e-5)
+
+    several = np.array([[0, 1], [1, 1], [0, 0], [1, 0]], np.int32)
+    signs = np.where(several, -1, 1)
+    entropy = np.log1p(np.exp(signs * np.float64(logits))).mean(axis=1)
+    task = _task(("a", "b"), separator=",")
+    found = _loss(task, None, logits, label_ids=several, **shared)
+    assert found == pytest.approx((weights * entropy).sum(), rel=1e-5)
+
+    scores = np.array([0.5, 2, -1, 3], np.float32)
+    squares = (np.float64(logits[:, 0]) - scores) ** 2
+    task = _task(None, is_regression=True)
+    found = _loss(task, None, logits[:, :1], label_ids=scores, **shared)
+    assert found == pytest.approx((weights * squares).sum(), rel=1e-5)
