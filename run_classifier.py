@@ -71,7 +71,6 @@ from bert_tf.encoders import families
 from bert_tf.exporting import saved_model
 from bert_tf.setup import classification as classification_setup
 from bert_tf.setup import fine_tuning as fine_tuning_setup
-from bert_tf.setup import run as run_setup
 from bert_tf.tasks.classification import glue, predictions, reports
 from bert_tf.tasks.classification import records as text_records
 from bert_tf.tasks.classification import task as classification
@@ -223,7 +222,9 @@ def train(run, plan, class_weights, batch_size):
         run,
         plan,
         objective(run.task, class_weights),
-        functools.partial(run_setup.restore, select=own_head(run.task)),
+        functools.partial(
+            fine_tuning_setup.restore, run.files, select=own_head(run.task)
+        ),
         evaluation,
     )
 

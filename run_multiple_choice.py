@@ -20,6 +20,7 @@ checkpoint stands and ends with the same weights.
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Mapping, Sequence
 
@@ -63,7 +64,6 @@ command_line.start(__name__)
 from bert_tf import heads, losses
 from bert_tf.encoders import families
 from bert_tf.setup import fine_tuning as fine_tuning_setup
-from bert_tf.setup import run as run_setup
 from bert_tf.tasks.classification import predictions
 from bert_tf.tasks.classification import task as classification
 from bert_tf.tasks.multiple_choice import problems as choice_problems
@@ -164,7 +164,8 @@ def train(run, plan, batch_size):
         evaluation = session.Evaluation(
             "eval_accuracy", lambda: evaluate(run, batch_size)
         )
-    fine_tuning.train(run, plan, OBJECTIVE, run_setup.restore, evaluation)
+    restore = functools.partial(fine_tuning_setup.restore, run.files)
+    fine_tuning.train(run, plan, OBJECTIVE, restore, evaluation)
 
 
 # ---- Evaluate and predict ---------------------------------------------------

@@ -25,6 +25,7 @@ checkpoint stands and ends with the same weights.
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Mapping
 
@@ -257,7 +258,8 @@ def train(run, plan, batch_size):
             tagging_results.metric(run.scheme),
             lambda: evaluate(run, "dev", batch_size)[0],
         )
-    fine_tuning.train(run, plan, OBJECTIVE, run_setup.restore, evaluation)
+    restore = functools.partial(fine_tuning_setup.restore, run.files)
+    fine_tuning.train(run, plan, OBJECTIVE, restore, evaluation)
 
 
 # ---- Evaluate and predict ---------------------------------------------------

@@ -108,7 +108,6 @@ command_line.start(__name__)
 from bert_tf import heads, losses
 from bert_tf.encoders import families
 from bert_tf.setup import fine_tuning as fine_tuning_setup
-from bert_tf.setup import run as run_setup
 from bert_tf.tasks.squad import answers as squad_answers
 from bert_tf.tasks.squad import questions as squad_questions
 from bert_tf.tasks.squad import records as squad_records
@@ -230,7 +229,8 @@ def train(run, plan, do_eval, batch_size):
         evaluation = session.Evaluation(
             "f1", lambda: score(run, answer(run, batch_size))[0]
         )
-    fine_tuning.train(run, plan, OBJECTIVE, run_setup.restore, evaluation)
+    restore = functools.partial(fine_tuning_setup.restore, run.files)
+    fine_tuning.train(run, plan, OBJECTIVE, restore, evaluation)
 
 
 # ---- Evaluate and predict ---------------------------------------------------
