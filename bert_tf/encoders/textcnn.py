@@ -98,7 +98,8 @@ class Windows(keras.layers.Layer):
         """Returns the largest value of each filter, [B, D]."""
         widths = self.config.filter_widths
         length = tf.shape(x)[1]
-        x *= is_token[:, :, tf.newaxis]
+        # LiteRT has no slices with new axes.
+        x *= tf.expand_dims(is_token, -1)
         x = tf.pad(x, [[0, 0], [0, max(widths) - 1], [0, 0]])
         # What each place of each filter makes of each word, in one product.
         E = x.shape[-1]
@@ -114,7 +115,7 @@ class Windows(keras.layers.Layer):
                 [next(parts)[:, i : i + length] for i in range(width)]
             )  # [B, S, F]
             last = is_token * students.next_to(is_token, width - 1)
-            counts = tf.maximum(first, last)[:, :, tf.newaxis] > 0
+            counts = tf.expand_dims(tf.maximum(first, last), -1) > 0
             windows = tf.where(counts, windows, windows.dtype.min)
             largest.append(tf.reduce_max(windows, axis=1))  # [B, F]
         # Adding and ReLU keep the order, so the largest come first.
