@@ -236,9 +236,7 @@ def test_other_number_formats(config):
     keras.utils.set_random_seed(3)
     model = heads.BertClassifier(families.make(config), 2)
     family = families.of(config)
-    half = heads.BertClassifier(
-        family.model(config, dtype="mixed_bfloat16"), 2
-    )
+    half = heads.BertClassifier(family.model(config, dtype="mixed_bfloat16"), 2)
     for ours, theirs in zip(half.variables, model.variables, strict=True):
         ours.assign(theirs)
     found, wanted = half(_batch()), model(_batch())
