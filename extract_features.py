@@ -317,6 +317,7 @@ def main(_):
         files.vocab.kind, files.vocabulary.settings, _VOCAB_FILE.value
     )
     files.config.check_sequence_length(length)
+    files.config.check_gives_sequence("a feature extractor")
     choice.check(files.config.num_hidden_layers)
     source_file, path = _INPUT_FILE.value, _OUTPUT_FILE.value
     total = count_lines(source_file) if source_file else None

@@ -74,7 +74,6 @@ from bert_tf.exporting import saved_model
 from bert_tf.setup import classification as classification_setup
 from bert_tf.setup import distillation as distillation_setup
 from bert_tf.setup import fine_tuning as fine_tuning_setup
-from bert_tf.setup import run as run_setup
 from bert_tf.setup import teachers
 from bert_tf.tasks.classification import glue, predictions, reports
 from bert_tf.tasks.classification import records as text_records
@@ -252,7 +251,9 @@ def train(run, plan, class_weights, batch_size, teacher):
             teacher,
             run,
         ),
-        functools.partial(run_setup.restore, select=own_head(run.task)),
+        functools.partial(
+            fine_tuning_setup.restore, run.files, select=own_head(run.task)
+        ),
         evaluation,
     )
 

@@ -20,6 +20,7 @@ checkpoint stands and ends with the same weights.
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Mapping, Sequence
 
@@ -66,7 +67,6 @@ from bert_tf import heads, losses
 from bert_tf.encoders import families
 from bert_tf.setup import distillation as distillation_setup
 from bert_tf.setup import fine_tuning as fine_tuning_setup
-from bert_tf.setup import run as run_setup
 from bert_tf.setup import teachers
 from bert_tf.tasks.classification import predictions
 from bert_tf.tasks.classification import task as classification
@@ -179,7 +179,8 @@ def train(run, plan, batch_size, teacher):
             "eval_accuracy", lambda: evaluate(run, batch_size)
         )
     objective = distillation_setup.of_run(OBJECTIVE, COMPARISON, teacher, run)
-    fine_tuning.train(run, plan, objective, run_setup.restore, evaluation)
+    restore = functools.partial(fine_tuning_setup.restore, run.files)
+    fine_tuning.train(run, plan, objective, restore, evaluation)
 
 
 # ---- Evaluate and predict ---------------------------------------------------

@@ -25,6 +25,7 @@ checkpoint stands and ends with the same weights.
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Mapping
 
@@ -270,7 +271,8 @@ def train(run, plan, batch_size, teacher):
             lambda: evaluate(run, "dev", batch_size)[0],
         )
     objective = distillation_setup.of_run(OBJECTIVE, COMPARISON, teacher, run)
-    fine_tuning.train(run, plan, objective, run_setup.restore, evaluation)
+    restore = functools.partial(fine_tuning_setup.restore, run.files)
+    fine_tuning.train(run, plan, objective, restore, evaluation)
 
 
 # ---- Evaluate and predict ---------------------------------------------------

@@ -111,7 +111,6 @@ from bert_tf import heads, losses
 from bert_tf.encoders import families
 from bert_tf.setup import distillation as distillation_setup
 from bert_tf.setup import fine_tuning as fine_tuning_setup
-from bert_tf.setup import run as run_setup
 from bert_tf.setup import teachers
 from bert_tf.tasks.squad import answers as squad_answers
 from bert_tf.tasks.squad import questions as squad_questions
@@ -262,7 +261,8 @@ def train(run, plan, do_eval, batch_size, teacher):
             "f1", lambda: score(run, answer(run, batch_size))[0]
         )
     objective = distillation_setup.of_run(OBJECTIVE, COMPARISON, teacher, run)
-    fine_tuning.train(run, plan, objective, run_setup.restore, evaluation)
+    restore = functools.partial(fine_tuning_setup.restore, run.files)
+    fine_tuning.train(run, plan, objective, restore, evaluation)
 
 
 # ---- Evaluate and predict ---------------------------------------------------

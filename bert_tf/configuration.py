@@ -68,6 +68,8 @@ class BertConfig:
     least_types: ClassVar[int] = 1
     one_value: ClassVar[Mapping[str, Any]] = _ONE_VALUE
     unused_keys: ClassVar[frozenset[str]] = frozenset()
+    # Whether there is a vector for each token, not for the row alone.
+    gives_sequence: ClassVar[bool] = True
 
     vocab_size: int  # V
     hidden_size: int = 768  # D
@@ -199,6 +201,11 @@ class BertConfig:
         """Of what a classifier reads."""
         return self.hidden_dropout_prob
 
+    @property
+    def activations(self) -> int | None:
+        """Numbers that training keeps of a token; None: as transformers do."""
+        return None
+
     def to_json(self) -> str:
         """Returns the text of a bert_config.json."""
         said = {
@@ -218,6 +225,15 @@ class BertConfig:
                 "lower it. "
                 f"Received: max_seq_length={max_seq_length}, "
                 f"max_position_embeddings={self.max_position_embeddings}"
+            )
+
+    def check_gives_sequence(self, reader: str) -> None:
+        """Raises InputError if there are no vectors of tokens for `reader`."""
+        if not self.gives_sequence:
+            raise InputError(
+                f"This encoder has a vector for each text, and none for its "
+                f"tokens, which {reader} needs: choose another encoder. "
+                f"Received: model_type={self.model_type}"
             )
 
     def check_vocab_size(self, size: int, path: str) -> None:

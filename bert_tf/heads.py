@@ -121,13 +121,17 @@ class Model(keras.Model):
     Attributes:
         reads_all: Whether it reads every token, not some of each sequence.
         reads_pooled: Whether it reads the pooled output.
+        reads_sequence: Whether it reads vectors of tokens.
     """
 
     reads_all = False
     reads_pooled = True
+    reads_sequence = False
 
     def __init__(self, bert: modeling.Bert, **kwargs: Any):
         super().__init__(**{"dtype": bert.dtype_policy} | kwargs)
+        if self.reads_sequence:
+            bert.config.check_gives_sequence(f"the head {self.name}")
         self._drawn = dropout_seeds.Drawn()
         self.bert = bert
 
@@ -149,6 +153,8 @@ class Model(keras.Model):
 
 class BertPretrainer(Model):
     """BERT with masked words and next sentences (paper, section 3.1)."""
+
+    reads_sequence = True
 
     def __init__(
         self, bert: modeling.Bert, name: str = "pretrainer", **kwargs: Any
@@ -189,6 +195,7 @@ class BertMaskedLM(Model):
     """BERT with the masked words of pre-training only."""
 
     reads_pooled = False
+    reads_sequence = True
 
     def __init__(
         self, bert: modeling.Bert, name: str = "masked_lm", **kwargs: Any
@@ -293,6 +300,7 @@ class BertTagger(Model):
 
     reads_all = True
     reads_pooled = False
+    reads_sequence = True
 
     def __init__(
         self,
@@ -324,6 +332,7 @@ class BertSpanFinder(Model):
 
     reads_all = True
     reads_pooled = False
+    reads_sequence = True
 
     def __init__(
         self, bert: modeling.Bert, name: str = "span_finder", **kwargs: Any

@@ -199,6 +199,7 @@ class Bert(keras.Model):
 
     Attributes:
         embeddings_class: What makes the first layer's input.
+        scope: What the names of all its variables begin with.
         mapping: What makes D of the embeddings' E, where these differ.
         skips_padding: Whether layers compute tokens only: the same numbers in
             less time, where shapes may differ from batch to batch. What is
@@ -208,6 +209,7 @@ class Bert(keras.Model):
     """
 
     embeddings_class = Embeddings
+    scope = "bert"
 
     def __init__(self, config: BertConfig, name: str = "bert", **kwargs: Any):
         super().__init__(name=name, **kwargs)
@@ -219,7 +221,7 @@ class Bert(keras.Model):
         with layers.of_policy(self.dtype_policy):
             self.make_parts()
         # Whatever the model is called, its variables have these names.
-        with keras.name_scope("bert"):
+        with keras.name_scope(self.scope):
             self.build_parts()
         self.built = True
 

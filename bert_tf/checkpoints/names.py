@@ -148,6 +148,7 @@ def _sizes(
         "C": num_labels,
         "1": 1,
         "2": 2,
+        **families.of(config).sizes(config),
     }
 
 

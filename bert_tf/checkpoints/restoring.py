@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from bert_tf.checkpoints import tf1_files
+from bert_tf.encoders import families
 from bert_tf.errors import InputError
 
 import keras
@@ -52,19 +53,24 @@ class Report:
         return "\n".join(lines)
 
 
-# A head over the sequence output needs no pooler, and some files have none.
-ENCODER = "^bert/(?!pooler/)"
+def _encoder() -> str:
+    """Returns a pattern of what is of an encoder, whichever it is.
+
+    A head over the sequence output needs no pooler, and some files have none.
+    """
+    prefixes = {row.prefix for row in families.FAMILIES.values()}
+    return f"^({'|'.join(map(re.escape, sorted(prefixes)))})(?!pooler/)"
 
 
 def restore_weights(
     variables: Sequence[keras.Variable],
     source: Source,
-    required: str = ENCODER,
+    required: str | None = None,
 ) -> Report:
     """Sets variables from a checkpoint, by name.
 
-    Variables whose names match the regular expression `required` must be there.
-    The others, heads, may start from random values.
+    Variables whose names match the regular expression `required` must be there,
+    by default the encoder's. The others, heads, may start from random values.
     """
     report = compare(variables, source, required)
     wanted = {v.path: v for v in variables}
@@ -89,7 +95,7 @@ def _check_finite(path: str, values: Mapping[str, np.ndarray]) -> None:
 def compare(
     variables: Sequence[keras.Variable],
     source: Source,
-    required: str = ENCODER,
+    required: str | None = None,
 ) -> Report:
     """Says what `restore_weights` would do, or raises what it would raise."""
     stored = source.shapes
@@ -97,7 +103,8 @@ def compare(
     present = sorted(wanted.keys() & stored.keys())
     fresh = sorted(wanted.keys() - stored.keys())
     unused = sorted({*stored.keys(), *source.left_over} - wanted.keys())
-    missing = [name for name in fresh if re.search(required, name)]
+    pattern = _encoder() if required is None else required
+    missing = [name for name in fresh if re.search(pattern, name)]
     if missing:
         # By what the encoder is called there one sees what it is.
         unused = sorted(unused, key=lambda name: "encoder" not in name)

@@ -26,7 +26,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import configuration
-from bert_tf.encoders import albert, bert, distilbert, roberta
+from bert_tf.encoders import (
+    albert,
+    bert,
+    bilstm,
+    distilbert,
+    roberta,
+    textcnn,
+)
 from bert_tf.encoders import family as family_row
 from bert_tf.errors import InputError
 
@@ -36,7 +43,14 @@ BERT = bert.BERT
 # By name.
 FAMILIES: dict[str, family_row.Family] = {
     row.name: row
-    for row in (BERT, roberta.ROBERTA, distilbert.DISTILBERT, albert.ALBERT)
+    for row in (
+        BERT,
+        roberta.ROBERTA,
+        distilbert.DISTILBERT,
+        albert.ALBERT,
+        textcnn.TEXTCNN,
+        bilstm.BILSTM,
+    )
 }
 
 

@@ -2,7 +2,7 @@
 
 Shapes are words of letters, a letter a size, as in modeling.py: V vocabulary,
 T token types, M positions, D hidden size, E size of word embeddings, F
-feed-forward size; digits are themselves.
+feed-forward size; digits are themselves. A family may have letters of its own.
 """
 
 import dataclasses
@@ -39,6 +39,7 @@ class Family:
             in a layer's name.
         absent: Returns the variables that a config's model does not have, and
             that it has in other libraries.
+        sizes: Returns what its own letters stand for, or others in its place.
         vocabularies: The kinds of vocabularies that its models have.
         config_file: What released checkpoints call the file of their config,
             which is read beside them.
@@ -54,6 +55,7 @@ class Family:
     pooler: frozenset[str]
     counts: tuple[str, ...] = ("num_hidden_layers",)
     absent: Callable[[Any], frozenset[str]] = lambda config: frozenset()
+    sizes: Callable[[Any], Mapping[str, int]] = lambda config: {}
     vocabularies: tuple[str, ...] = ("word_pieces",)
     config_file: str = "bert_config.json"
     huggingface: foreign.HuggingFace | None = None

@@ -209,10 +209,11 @@ def _computes_as_bert(encoder: keras.Model) -> bool:
     """Whether an encoder is BERT, or of a class that computes the same."""
     if not isinstance(encoder, modeling.Bert):
         return False
+    if type(encoder).call is not modeling.Bert.call:
+        return False  # Nor may it have such parts.
     known = [encoder.embeddings, encoder.encoder, *encoder.encoder.layers]
     return (
-        type(encoder).call is modeling.Bert.call
-        and type(encoder).mask is modeling.Bert.mask
+        type(encoder).mask is modeling.Bert.mask
         # Of their own: who derives from them may compute something else.
         and all(vars(type(x)).get("computes_as_bert") for x in known)
         and type(encoder.pooler) is modeling.Pooler

@@ -51,7 +51,14 @@ def of(export: saved_model.Export, head: str) -> Numbers:
         name: tf.TensorSpec(spec.shape, spec.dtype, name)
         for name, spec in zip(names, served.input_signature, strict=True)
     }
-    found = served.get_concrete_function().structured_outputs
+    traced = served.get_concrete_function()
+    if _has_loop(traced.graph.as_graph_def()):
+        raise InputError(
+            "Only a SavedModel can be written of this encoder: it computes in "
+            "a loop, step by step, which LiteRT and ONNX Runtime do not take "
+            f"over. Received: head={head}"
+        )
+    found = traced.structured_outputs
     outputs = {
         name: tf.TensorSpec(x.shape, x.dtype, name)
         for name, x in sorted(found.items())
@@ -64,3 +71,11 @@ def of(export: saved_model.Export, head: str) -> Numbers:
 
     function = tf.function(compute, list(inputs.values()), autograph=False)
     return Numbers(function, inputs, outputs)
+
+
+def _has_loop(graph: Any) -> bool:
+    """Whether a graph, or a function that it calls, has a loop."""
+    nodes = [*graph.node]
+    for function in graph.library.function:
+        nodes += function.node_def
+    return any(node.op in ("While", "StatelessWhile") for node in nodes)

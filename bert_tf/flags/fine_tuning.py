@@ -9,6 +9,7 @@ from bert_tf.flags import sections as flag_sections
 from bert_tf.flags import shared
 
 _MODEL = flag_sections.Section("Model")
+_NEW_MODEL = flag_sections.Section("Model", only_with="do_train")
 _WORK = flag_sections.Section("What to do")
 _TRAINING = flag_sections.Section("Training", only_with="do_train")
 _EVALUATION = flag_sections.Section("Evaluation", only_with="do_eval")
@@ -22,6 +23,12 @@ VOCAB_FILE = shared.vocab_file(
     "that of the run in output_dir.",
 )
 DO_LOWER_CASE = shared.do_lower_case(_MODEL)
+WORD_VECTORS = _NEW_MODEL.input_path(
+    "word_vectors",
+    "Vectors that the words of a new model start from: a text file, as of "
+    "GloVe or word2vec, or a checkpoint that has the same vocabulary.",
+    only_with="!init_checkpoint",
+)
 
 # ---- The run ----------------------------------------------------------------
 

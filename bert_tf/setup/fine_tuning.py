@@ -4,11 +4,19 @@ Called from the `main` of the fine-tuning scripts only.
 """
 
 import dataclasses
+import functools
 import os
 import tempfile
 
 from bert_tf import vocab_files
-from bert_tf.checkpoints import formats, opened, tf1_files, trained_models
+from bert_tf.checkpoints import (
+    formats,
+    opened,
+    tf1_files,
+    trained_models,
+    word_vectors,
+)
+from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.flags import command_line, flagfiles, shared
 from bert_tf.flags import distillation as distillation_flags
@@ -17,7 +25,10 @@ from bert_tf.flags import run as run_flags
 from bert_tf.setup import run as run_setup
 from bert_tf.setup import run_folder
 from bert_tf.training import distribution, fine_tuning, memory_use
+from bert_tf.training import state as training_state
 
+import keras
+import numpy as np
 import tensorflow as tf
 from absl import logging
 
@@ -166,6 +177,44 @@ def _removed_at_end(folder: str) -> str:
 
 
 # ---- The weights ------------------------------------------------------------
+
+
+def restore(
+    files: trained_models.ModelFiles,
+    state: training_state.TrainState,
+    select: run_setup.Select | None = None,
+) -> None:
+    """Sets the state of a training run, as `setup.run.restore`.
+
+    One that starts from random weights may have vectors for its words.
+    """
+    begin = functools.partial(_set_words, files)
+    if select is None:
+        run_setup.restore(state, begin=begin)
+    else:
+        run_setup.restore(state, select, begin)
+
+
+def _set_words(files: trained_models.ModelFiles, model: keras.Model) -> None:
+    """Sets the words that --word_vectors has vectors for."""
+    path = fine_tuning_flags.WORD_VECTORS.value
+    if not path:
+        return
+    name = families.of(files.config).words
+    (words,) = (x for x in model.variables if x.path == name)
+    table = np.asarray(words)  # [V, E]
+    vectors = word_vectors.read(
+        path, files.vocab, files.vocabulary, table.shape[1]
+    )
+    words.assign(np.where(vectors.found[:, np.newaxis], vectors.table, table))
+    logging.info(
+        "Word vectors of %s for %d of %d pieces; the others start from random "
+        "values.",
+        path,
+        vectors.found.sum(),
+        len(table),
+    )
+
 
 # What of a run's identity does not change how a text is read: which data it
 # has, how it trains, and labels, which are checked by themselves.

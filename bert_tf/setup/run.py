@@ -206,12 +206,20 @@ def _all(source: opened.Checkpoint) -> opened.Checkpoint:
     return source
 
 
-def restore(state: training_state.TrainState, select: Select = _all) -> None:
+def _as_it_is(_: keras.Model) -> None:
+    """Leaves random weights."""
+
+
+def restore(
+    state: training_state.TrainState,
+    select: Select = _all,
+    begin: Callable[[keras.Model], None] = _as_it_is,
+) -> None:
     """Sets the state of a training run, then writes its flags and config.
 
     1. Goes on in output_dir, 2. starts from init_checkpoint, 3. from random
-    weights. The flags come last: a run that can't start must not replace
-    those of the run that output_dir holds.
+    weights, some of which `begin` may set. The flags come last: a run that
+    can't start must not replace those of the run that output_dir holds.
     """
     folder = run_flags.OUTPUT_DIR.value
     init_checkpoint = run_flags.INIT_CHECKPOINT.value
@@ -226,6 +234,7 @@ def restore(state: training_state.TrainState, select: Select = _all) -> None:
             logging.info("%s", line)
     else:
         logging.info("Starting from random weights.")
+        begin(state.model)
     if state.write:
         flagfiles.write_flagfile(run_folder.flags_file())
         files.write_text(

@@ -154,7 +154,8 @@ class Meter:
             shares["input_share"] = waited / scalars["seconds"]
         if (peak := peak_memory()) is not None:
             shares["peak_memory"] = float(peak)
-        if not self.peak_flops:
+        # What is counted is the work of transformers.
+        if not self.peak_flops or self.config.activations is not None:
             return shares
         flops = training_flops(
             self.config,

@@ -72,6 +72,11 @@ def training_memory(
     )
     size = _BYTES[dtype]
     tokens = batch * seq
+    weights = 4 * accelerators.parameters(config)
+    state = (3 if accumulate == 1 else 4) * weights
+    if config.activations is not None:
+        kept = 4.0 * tokens * config.activations
+        return Memory(state, 2 * weights, kept, kept / 2)
     read = tokens if reads_all else batch * (predictions + 1)
 
     def layer(rows):
@@ -94,8 +99,6 @@ def training_memory(
         tokens * (2 * F + 4 * D) * size + 2 * tokens * seq * N * 4,
         batch * predictions * V * 4,
     )
-    weights = 4 * accelerators.parameters(config)
-    state = (3 if accumulate == 1 else 4) * weights
     return Memory(state, 2 * weights, embeddings + head + kept, working)
 
 

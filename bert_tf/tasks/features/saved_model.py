@@ -147,6 +147,7 @@ def extractor(
     """
     config = model.config
     saved_model.check_fits(config, vocabulary, max_seq_length)
+    config.check_gives_sequence("a feature extractor")
     choice.check(config.num_blocks)
     if unit not in ("token", "cls", "mean"):
         raise InputError(

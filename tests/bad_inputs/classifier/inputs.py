@@ -146,6 +146,26 @@ def _write_tables(folder: pathlib.Path) -> None:
         "surrogate.jsonl": objects(text="\ud83d"),
     }.items():
         (folder / name).write_bytes(data)
+    for name, text in {
+        "vectors.txt": "the 1 2\ncat 3 4\n",
+        "vectors_wide.txt": "the 1 2 3\ncat 4 5 6\n",
+        "vectors_cut.txt": "the 1 2\ncat 3",
+        "vectors_other.txt": "le 1 2\nchat 3 4\n",
+    }.items():
+        (folder / name).write_text(text)
+    student = {
+        "model_type": "textcnn",
+        "vocab_size": len(tiny_files.VOCAB),
+        "embedding_size": 2,
+        "hidden_size": 6,
+        "max_position_embeddings": 32,
+    }
+    for name, changes in {
+        "textcnn.json": {},
+        "textcnn_heads.json": {"num_attention_heads": 2},
+        "textcnn_wide.json": {"embedding_size": 9},
+    }.items():
+        (folder / name).write_text(json.dumps(student | changes))
     byte_pair_samples.write(folder, 300)
     (folder / "roberta.json").write_text(json.dumps(_ROBERTA))
     (folder / "spiece.model").write_bytes(sentence_models.train())

@@ -25,6 +25,15 @@ GOOD: dict[str, matrix.Case] = {
         do_eval=None,
         init_checkpoint="{data}/run",
     ),
+    "word vectors of a new model": matrix.Case(
+        {
+            "init_checkpoint": None,
+            "vocab_file": "{data}/model/vocab.txt",
+            "bert_config_file": "{data}/textcnn.json",
+            "word_vectors": "{data}/vectors.txt",
+        },
+        "Word vectors of {data}/vectors.txt for 2 of",
+    ),
     "server's files without predicting": matrix.Case(
         {"glue_server_files": "true", "task_name": None},
         "Not used, as they go with --do_predict: --glue_server_files",

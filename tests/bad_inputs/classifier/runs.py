@@ -10,6 +10,22 @@ from tests.bad_inputs.classifier.inputs import (
     task,
 )
 
+
+def _student(config: str, line: str, **flags: str | None) -> matrix.Case:
+    """Returns a case of a new model that is no transformer."""
+    files = {
+        "init_checkpoint": None,
+        "vocab_file": "{data}/model/vocab.txt",
+        "bert_config_file": f"{{data}}/{config}",
+    }
+    return matrix.Case({**TRAINS, **files, **flags}, line)
+
+
+def _vectors(name: str, line: str, config: str = "textcnn.json") -> matrix.Case:
+    """Returns a case of word vectors that are wrong."""
+    return _student(config, line, word_vectors=f"{{data}}/{name}")
+
+
 CASES: dict[str, matrix.Case] = {
     # ---- Models
     "config_heads": model(
@@ -57,6 +73,37 @@ CASES: dict[str, matrix.Case] = {
     "no model": matrix.Case(
         {"init_checkpoint": "{data}/none"},
         "There is no checkpoint {data}/none: {data}/none.index does",
+    ),
+    "a config of no transformer with heads": _student(
+        "textcnn_heads.json", "`num_attention_heads` is of transformers, and"
+    ),
+    "weights of another encoder": matrix.Case(
+        {"bert_config_file": "{data}/textcnn.json"},
+        "{data}/textcnn.json is not the config of {data}/model/bert_model",
+    ),
+    # ---- Word vectors
+    "word vectors beside weights": matrix.Case(
+        {"word_vectors": "{data}/vectors.txt"},
+        "--word_vectors goes without --init_checkpoint: leave it out.",
+    ),
+    "word vectors that are not there": _vectors(
+        "none.txt", "There is no checkpoint {data}/none.txt:"
+    ),
+    "word vectors of another size": _vectors(
+        "vectors_wide.txt",
+        "{data}/vectors_wide.txt has vectors of 3 numbers, and the model's",
+    ),
+    "word vectors that are cut": _vectors(
+        "vectors_cut.txt", "line 2 has 1 numbers, and 2 were expected."
+    ),
+    "word vectors of other words": _vectors(
+        "vectors_other.txt", "None of the words of {data}/vectors_other.txt"
+    ),
+    "word vectors that are a page": _vectors(
+        "page.tsv", "{data}/page.tsv can't be read as word vectors, a word"
+    ),
+    "word vectors of fewer numbers": _vectors(
+        "model", "has vectors of 8 numbers, too few", "textcnn_wide.json"
     ),
     # ---- Predicting
     "predicting without labels": matrix.Case(

@@ -1,0 +1,241 @@
+"""Word vectors to start a model's table of words from.
+
+They are those of a text file, as of GloVe, word2vec and fastText, a word and
+its numbers on each line; or the table of any checkpoint that has the same
+vocabulary. Shapes: V pieces of the vocabulary, E numbers of a vector.
+"""
+
+import dataclasses
+import os
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bert_tf import phases, vocabularies
+from bert_tf.checkpoints import formats, huggingface, opened
+from bert_tf.encoders import families
+from bert_tf.errors import InputError
+from bert_tf.storage import file_systems, input_files
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Vectors:
+    """What was found for a vocabulary.
+
+    Attributes:
+        table: [V, E] float32, zero where nothing was found.
+        found: [V] bool.
+    """
+
+    table: np.ndarray
+    found: np.ndarray
+
+
+def read(
+    path: str,
+    files: vocabularies.Files,
+    vocabulary: vocabularies.Vocabulary,
+    size: int,
+) -> Vectors:
+    """Returns the vectors of a vocabulary's pieces, E = `size` numbers each.
+
+    It raises InputError where there are none, or none that fit.
+    """
+    if _is_text(path):
+        return _of_file(path, vocabulary, size)
+    return _of_checkpoint(formats.open_checkpoint(path), files, size)
+
+
+def _is_text(path: str) -> bool:
+    """Whether a path is that of a file of text, not of a checkpoint."""
+    system = file_systems.of(path)
+    is_file = system.exists(path) and not system.isdir(path)
+    of_checkpoint = os.path.basename(path) in huggingface.FILES or re.search(
+        r"\.(index|meta|data-\d+-of-\d+)$", path
+    )
+    return is_file and not of_checkpoint
+
+
+# ---- Files of text ----------------------------------------------------------
+
+
+class _Line(NamedTuple):
+    number: int
+    text: bytes  # without what ends it, and without spaces around
+
+
+class _Words:
+    """Which pieces a word of a file is, by how they are written.
+
+    A piece that goes on with a word is none, unless it is of signs: those
+    stand for themselves wherever they are. Where the vocabulary has small
+    letters only, a word with others is taken for what lacks its own vector.
+    """
+
+    def __init__(self, vocabulary: vocabularies.Vocabulary):
+        self._lowers = bool(vocabulary.settings.get("do_lower_case"))
+        self._ids: dict[bytes, list[int]] = {}
+        for number, (text, space) in enumerate(vocabulary.spellings):
+            if space is not False or not any(x.isalnum() for x in text):
+                self._ids.setdefault(text.encode(), []).append(number)
+
+    def ids(self, word: bytes) -> tuple[list[int], bool]:
+        """Returns the pieces, and whether they are written as the word."""
+        if word in self._ids:
+            return self._ids[word], True
+        if not self._lowers:
+            return [], False
+        lower = word.decode("utf-8", "ignore").lower().encode()
+        return self._ids.get(lower, []), False
+
+
+def _of_file(
+    path: str, vocabulary: vocabularies.Vocabulary, size: int
+) -> Vectors:
+    """Reads a file; of a word that comes again the first line counts."""
+    words = _Words(vocabulary)
+    table = np.zeros([len(vocabulary.pieces), size], np.float32)
+    # 2 for a vector of the word itself, 1 for one in other letters.
+    found = np.zeros(len(table), np.int8)
+    for line in _vectors(path, size):
+        word = line.text.rsplit(b" ", size)[0]
+        ids, is_own = words.ids(word)
+        rank = 1 + is_own
+        new = [number for number in ids if found[number] < rank]
+        if new:
+            table[new] = _numbers(path, line, size)
+            found[new] = rank
+    if not found.any():
+        raise InputError(
+            f"None of the words of {path} is a piece of the vocabulary: is it "
+            "a file of word vectors, in the language of the vocabulary?"
+        )
+    return Vectors(table, found > 0)
+
+
+def _vectors(path: str, size: int) -> Iterator[_Line]:
+    """Yields the lines of words; InputError for others than `size` numbers."""
+    input_files.check(path, "word_vectors")
+    lines = _lines(path)
+    first = next(lines, None)
+    if first is None:
+        raise _unreadable(path, "it is empty")
+    header = re.fullmatch(rb"(\d+) (\d+)", first.text)
+    there = int(header[2]) if header else first.text.count(b" ")
+    if there != size:
+        raise InputError(
+            f"{path} has vectors of {there} numbers, and the model's words "
+            f"have {size}: give other vectors, or say so in the model's config "
+            "(`embedding_size`, or `hidden_size` where there is none). "
+            f"Received: word_vectors={path}"
+        )
+    if not header:
+        yield first
+    count = 0
+    for line in lines:
+        if (numbers := line.text.count(b" ")) < size:
+            raise _unreadable(
+                path,
+                f"line {line.number} has {numbers} numbers, and {size} were "
+                "expected",
+            )
+        count += 1
+        yield line
+    if header and count < int(header[1]):
+        raise _unreadable(
+            path, f"it ends after {count} of {int(header[1])} words"
+        )
+
+
+def _lines(path: str) -> Iterator[_Line]:
+    """Yields the lines that are not empty."""
+    with file_systems.of(path).open(path, "rb") as file:
+        lines = phases.tracked(file, "Reading word vectors", "lines")
+        for number, text in enumerate(lines, 1):
+            if number == 1:
+                if problem := input_files.explain_text(text[:64]):
+                    raise _unreadable(path, problem)
+                text = text.removeprefix(b"\xef\xbb\xbf")
+            if b"\0" in text:
+                raise _unreadable(
+                    path,
+                    "it is no text. Vectors in word2vec's binary format have "
+                    "to be saved as text first",
+                )
+            if text := text.replace(b"\t", b" ").strip(b" \r\n"):
+                yield _Line(number, text)
+
+
+def _numbers(path: str, line: _Line, size: int) -> np.ndarray:
+    fields = line.text.rsplit(b" ", size)[1:]
+    try:
+        values = np.array(fields).astype(np.float32)
+    except ValueError as error:
+        raise _unreadable(
+            path, f"line {line.number} holds what is no number"
+        ) from error
+    if not np.isfinite(values).all():
+        raise _unreadable(
+            path, f"line {line.number} holds what is no finite number"
+        )
+    return values
+
+
+def _unreadable(path: str, problem: str) -> InputError:
+    return InputError(
+        f"{path} can't be read as word vectors, a word and its numbers on each "
+        f"line: {problem}. Download or make it again."
+    )
+
+
+# ---- Checkpoints ------------------------------------------------------------
+
+
+def _of_checkpoint(
+    source: opened.Checkpoint, files: vocabularies.Files, size: int
+) -> Vectors:
+    """Takes the table of a checkpoint's words; of the same vocabulary."""
+    name = families.of(source.config).words
+    if name not in source.shapes:
+        raise InputError(
+            f"{source.path} has no table of words: {name} is not there."
+        )
+    if source.vocab is None:
+        raise InputError(
+            f"There is no vocabulary beside {source.path}, so it is not known "
+            "whose vectors these are: put it there, or give its folder."
+        )
+    if found := vocabularies.difference(files, source.vocab):
+        raise InputError(
+            f"The vocabulary is not that of {source.path}, whose vectors are "
+            f"to be the words': {found}. Give --vocab_file of that model. "
+            f"Received: word_vectors={source.path}"
+        )
+    table = source.read([name])[name]
+    if table.shape[1] < size:
+        raise InputError(
+            f"{source.path} has vectors of {table.shape[1]} numbers, too few "
+            f"for the model's words, which have {size}: say so in the model's "
+            "config (`embedding_size`). "
+            f"Received: word_vectors={source.path}"
+        )
+    if table.shape[1] > size:
+        table = project(table, size)
+    return Vectors(table, np.ones(len(table), bool))
+
+
+def project(table: np.ndarray, size: int) -> np.ndarray:
+    """Returns the first `size` principal components of vectors [V, E].
+
+    They keep the most of what tells the vectors apart.
+    """
+    centred = table.astype(np.float64)
+    centred -= centred.mean(axis=0)
+    _, axes = np.linalg.eigh(centred.T @ centred)  # By rising importance.
+    axes = axes[:, ::-1][:, :size]
+    # Each axis may point either way: so that its largest number is positive.
+    largest = np.abs(axes).argmax(axis=0)
+    axes = axes * np.sign(axes[largest, np.arange(size)])
+    return (centred @ axes).astype(np.float32)

@@ -1,0 +1,302 @@
+"""A BiLSTM (Tang et al., 2019, https://arxiv.org/abs/1903.12136), and its row.
+
+One layer that reads a row from both ends (Hochreiter & Schmidhuber, 1997, with
+the forget gate of Gers et al., 2000). Classifiers read the last state of each
+direction, through a dense layer with ReLU.
+
+Shapes as in modeling.py, and E: size of the word vectors; H: units of a
+direction, D / 2; G: gates of all units, 4 H, in the order input, forget,
+output, candidate.
+"""
+
+import dataclasses
+import math
+from typing import Any, ClassVar
+
+from bert_tf import modeling
+from bert_tf.encoders import family, ops, students
+from bert_tf.encoders.student_config import StudentConfig
+from bert_tf.errors import InputError
+
+import keras
+import tensorflow as tf
+
+# What closes a gate, or opens it: its sigmoid is 0 or 1 to the last bit.
+_CLOSED, _OPEN = -1e4, 1e4
+
+
+@dataclasses.dataclass(frozen=True)
+class BiLstmConfig(StudentConfig):
+    """Architecture of a BiLSTM; each direction has half of `hidden_size`."""
+
+    model_type: ClassVar[str] = "bilstm"
+    architectures: ClassVar[str] = "BiLstm"
+
+    hidden_size: int = 600  # D
+    pooler_act: str = "relu"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.hidden_size % 2:
+            raise InputError(
+                "`hidden_size` must be even: each direction has half of it. "
+                f"Received: hidden_size={self.hidden_size}"
+            )
+
+    @property
+    def units(self) -> int:
+        """Units of a direction, H."""
+        return self.hidden_size // 2
+
+    @property
+    def activations(self) -> int:
+        """Numbers that training keeps of a token: gates, states, words."""
+        return 30 * self.units + 3 * self.embedding_size
+
+
+def recur(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
+    """Runs an LSTM over steps, from a state of zero.
+
+    Args:
+        x: What the inputs make of the gates, [S, B, G].
+        kernel: What the states make of them, [H, G].
+
+    Returns:
+        The hidden states after each step, [S, B, H].
+    """
+
+    # The gradient is written out: gates are computed again, those of all steps
+    # in one product, and so is the kernel's gradient. In the loop are left the
+    # products that wait for each other.
+    @tf.custom_gradient
+    def function(x, kernel):
+        states, cells = _run(x, kernel)
+
+        def gradient(dy):
+            before, cells_before = map(_delayed, (states, cells))
+            gates = tf.matmul(_rows(before), kernel)  # [S * B, G]
+            gates = x + tf.reshape(gates, tf.shape(x))  # [S, B, G]
+            d_gates = _run_back(dy, _slopes(gates, cells, cells_before), kernel)
+            # Over steps and rows, [H, S * B] by [S * B, G].
+            d_kernel = tf.matmul(
+                _rows(before), _rows(d_gates), transpose_a=True
+            )
+            return d_gates, d_kernel
+
+        return states, gradient
+
+    return function(x, kernel)
+
+
+def _run(x: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the hidden states and the cells, both [S, B, H]."""
+    steps, H = tf.shape(x)[0], kernel.shape[0]
+    zeros = tf.zeros_like(x[0, :, :H])  # [B, H]
+
+    def step(t, h, c, states, cells):
+        gates = tf.gather(x, t) + tf.matmul(h, kernel)  # [B, G]
+        opening = tf.sigmoid(gates[..., : 3 * H])
+        i, f, o = tf.split(opening, 3, axis=-1)
+        c = f * c + i * tf.tanh(gates[..., 3 * H :])
+        h = o * tf.tanh(c)
+        return t + 1, h, c, states.write(t, h), cells.write(t, c)
+
+    *_, states, cells = tf.while_loop(
+        lambda t, *_: t < steps,
+        step,
+        (0, zeros, zeros, _array(x, zeros), _array(x, zeros)),
+        maximum_iterations=x.shape[0],
+    )
+    return states.stack(), cells.stack()
+
+
+def _array(x: tf.Tensor, value: tf.Tensor) -> tf.TensorArray:
+    """Returns an array of as many values as `x` has steps."""
+    return tf.TensorArray(x.dtype, tf.shape(x)[0], element_shape=value.shape)
+
+
+def _delayed(states: tf.Tensor) -> tf.Tensor:
+    """Returns the states before each step, [S, B, H]."""
+    return tf.concat([tf.zeros_like(states[:1]), states[:-1]], axis=0)
+
+
+def _slopes(gates: tf.Tensor, cells: tf.Tensor, before: tf.Tensor) -> tf.Tensor:
+    """Returns what steps back multiply by, [S, B, 6 H].
+
+    That of the gates, in their order, by the gradient of the cell or, for the
+    output gate, of the state; of the cell by that of the state; of the cell
+    before by that of the cell, which is the forget gate itself.
+    """
+    H = cells.shape[-1]
+    i, f, o = tf.split(tf.sigmoid(gates[..., : 3 * H]), 3, axis=-1)
+    g, y = tf.tanh(gates[..., 3 * H :]), tf.tanh(cells)
+    return tf.concat(
+        [
+            g * i * (1 - i),
+            before * f * (1 - f),
+            y * o * (1 - o),
+            i * (1 - g * g),
+            o * (1 - y * y),
+            f,
+        ],
+        axis=-1,
+    )
+
+
+def _run_back(dy: tf.Tensor, slopes: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
+    """Returns the gradients of the gates, [S, B, G]."""
+    steps, H = tf.shape(dy)[0], kernel.shape[0]
+    zeros = tf.zeros_like(dy[0])  # [B, H]
+    some = tf.zeros_like(slopes[0, ..., : 4 * H])  # [B, G]
+
+    def step(t, dh, dc, found):
+        i, f, o, g, cell, keeps = tf.split(tf.gather(slopes, t), 6, axis=-1)
+        dh += tf.gather(dy, t)
+        dc += dh * cell
+        d_gates = tf.concat([dc * i, dc * f, dh * o, dc * g], axis=-1)
+        dh = tf.matmul(d_gates, kernel, transpose_b=True)
+        return t - 1, dh, dc * keeps, found.write(t, d_gates)
+
+    *_, found = tf.while_loop(
+        lambda t, *_: t >= 0,
+        step,
+        (steps - 1, zeros, zeros, _array(dy, some)),
+        maximum_iterations=dy.shape[0],
+    )
+    return found.stack()
+
+
+def _rows(x: tf.Tensor) -> tf.Tensor:  # [S, B, E]
+    """Returns those of all steps, [S * B, E]."""
+    return tf.reshape(x, [-1, x.shape[-1]])
+
+
+# ---- Layers -----------------------------------------------------------------
+
+
+class Lstm(keras.layers.Layer):
+    """LSTM units that read a row from its beginning, or from its end.
+
+    Where there is no token, gates that are closed keep anything from coming
+    into the state, and one that is open keeps the state.
+    """
+
+    def __init__(self, config: BiLstmConfig, from_end: bool, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.config = config
+        self.from_end = from_end
+
+    def build(self, input_shape=None):
+        E, H = self.config.embedding_size, self.config.units
+        # Glorot's for the kernel of each gate.
+        most = math.sqrt(6 / (E + H))
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(E, 4 * H),
+            initializer=keras.initializers.RandomUniform(-most, most),
+        )
+        self.recurrent_kernel = self.add_weight(
+            name="recurrent_kernel",
+            shape=(H, 4 * H),
+            initializer=keras.initializers.Orthogonal(),
+        )
+        self.bias = self.add_weight(
+            name="bias", shape=(4 * H,), initializer=_of_gates
+        )
+
+    def call(self, x, is_token):  # [B, S, E], [B, S]
+        """Returns the states, [B, S, H]; 0 for padding."""
+        H = self.config.units
+        gates = tf.cast(ops.affine(x, self.kernel, self.bias), tf.float32)
+        no_token = 1 - tf.cast(is_token, tf.float32)[:, :, tf.newaxis]
+        # Of input, forget and output gate; the candidate is then not read.
+        closing = tf.repeat([_CLOSED, _OPEN, _CLOSED, 0.0], H)  # [G]
+        gates = tf.transpose(gates + no_token * closing, [1, 0, 2])
+        if self.from_end:
+            gates = tf.reverse(gates, [0])
+        states = recur(gates, tf.cast(self.recurrent_kernel, tf.float32))
+        if self.from_end:
+            states = tf.reverse(states, [0])  # [S, B, H]
+        return tf.cast(tf.transpose(states, [1, 0, 2]), x.dtype)
+
+
+def _of_gates(shape: Any, dtype: Any = None) -> tf.Tensor:
+    """Ones for forget gates, else zeros (Jozefowicz et al., 2015)."""
+    return tf.repeat(tf.constant([0.0, 1.0, 0.0, 0.0], dtype), shape[0] // 4)
+
+
+class Ends(keras.layers.Layer):
+    """Both directions, and the last state of each."""
+
+    def __init__(self, config: BiLstmConfig, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.forward = Lstm(config, from_end=False, name="forward")
+        self.backward = Lstm(config, from_end=True, name="backward")
+
+    def build(self, input_shape=None):
+        self.forward.build()
+        self.backward.build()
+
+    def call(self, x, is_token):  # [B, S, E], [B, S]
+        """Returns the states beside each other [B, S, D], the last [B, D]."""
+        last = is_token * (1 - students.next_to(is_token, 1))  # [B, S]
+        first = is_token * (1 - students.next_to(is_token, -1))
+        ways = [(self.forward, last), (self.backward, first)]
+        states = [layer(x, is_token) for layer, _ in ways]  # [B, S, H] each
+        ends = [
+            tf.reduce_sum(y * end[:, :, tf.newaxis], axis=1)
+            for y, (_, end) in zip(states, ways, strict=True)
+        ]
+        return tf.concat(states, axis=-1), tf.concat(ends, axis=-1)
+
+
+class BiLstm(students.Student):
+    """A BiLSTM without a head.
+
+    Of its outputs, `sequence` has the states of both directions beside each
+    other, and `layers` are these alone.
+    """
+
+    config: BiLstmConfig
+    scope = "bilstm"
+
+    def make_parts(self):
+        self.embeddings = students.Words(self.config, name="embeddings")
+        self.encoder = Ends(self.config, name="lstm")
+        self.pooler = modeling.Pooler(self.config, name="pooler")
+
+    def call(self, inputs, dropout_seed=None, positions=None, training=None):
+        """Encodes a batch, as modeling.Bert; words are dropped out."""
+        ids, is_token = self.read(inputs)
+        dropout_seed = self._drawn.unless(dropout_seed, training)
+        x = self.embeddings(ids)  # [B, S, E]
+        x = ops.dropout(x, self.config.hidden_dropout_prob, dropout_seed)
+        states, ends = self.encoder(x, is_token)  # [B, S, D], [B, D]
+        read = states if positions is None else ops.at(states, positions)
+        return modeling.BertOutputs(read, self.pooler(ends), x, [read])
+
+
+# ---- The row ----------------------------------------------------------------
+
+
+def _sizes(config: BiLstmConfig) -> dict[str, int]:
+    return {"H": config.units, "G": 4 * config.units}
+
+
+_DIRECTION = {"kernel": "EG", "recurrent_kernel": "HG", "bias": "G"}
+_POOLER = {"bilstm/pooler/dense/kernel": "DD", "bilstm/pooler/dense/bias": "D"}
+
+BILSTM = family.Family(
+    name="bilstm",
+    config=BiLstmConfig,
+    model=BiLstm,
+    variables={
+        "bilstm/embeddings/word_embeddings": "VE",
+        **{f"bilstm/lstm/forward/{n}": x for n, x in _DIRECTION.items()},
+        **{f"bilstm/lstm/backward/{n}": x for n, x in _DIRECTION.items()},
+        **_POOLER,
+    },
+    words="bilstm/embeddings/word_embeddings",
+    pooler=frozenset(_POOLER),
+    sizes=_sizes,
+)

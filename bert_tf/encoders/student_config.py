@@ -1,0 +1,61 @@
+"""What configs of encoders have in common that are no transformers."""
+
+import dataclasses
+import json
+from typing import ClassVar
+
+from bert_tf import configuration
+from bert_tf.errors import InputError
+
+# Fields of BERT's config that say nothing of them.
+_UNUSED = (
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "attention_probs_dropout_prob",
+    "type_vocab_size",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class StudentConfig(configuration.BertConfig):
+    """Architecture of an encoder without attention, positions and segments.
+
+    `hidden_size` is that of the vector that classifiers read, and
+    `max_position_embeddings` the longest row: there is no table of positions,
+    so it may be any.
+    """
+
+    least_types: ClassVar[int] = 0
+    sizes: ClassVar[tuple[str, ...]] = (
+        "vocab_size",
+        "embedding_size",
+        "hidden_size",
+        "max_position_embeddings",
+    )
+
+    hidden_size: int = 300  # D
+    num_hidden_layers: int = 1
+    num_attention_heads: int = 1
+    intermediate_size: int = 1
+    attention_probs_dropout_prob: float = 0.0
+    type_vocab_size: int = 0
+    initializer_range: float = 0.1
+    embedding_size: int = 300  # E
+
+    def __post_init__(self):
+        super().__post_init__()
+        defaults = {x.name: x.default for x in dataclasses.fields(self)}
+        given = [n for n in _UNUSED if getattr(self, n) != defaults[n]]
+        if given:
+            raise InputError(
+                f"`{given[0]}` is of transformers, and this model is none: "
+                "leave it out. Received: "
+                f"{given[0]}={getattr(self, given[0])!r}"
+            )
+
+    def to_json(self) -> str:
+        """Returns the text of its config, without what is BERT's alone."""
+        values = json.loads(super().to_json())
+        said = {n: x for n, x in values.items() if n not in _UNUSED}
+        return json.dumps(said, indent=2) + "\n"

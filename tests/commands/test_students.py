@@ -1,0 +1,228 @@
+"""Trains, resumes, exports and asks TextCNN and BiLSTM by the scripts."""
+
+import json
+import pathlib
+import shutil
+
+import bert_tf
+from bert_tf.checkpoints import tf1_files
+from tests import classifier_runs, saved_models, scripts
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.slow
+
+_SIZES = {
+    "textcnn": {
+        "embedding_size": 8,
+        "hidden_size": 8,
+        "filter_widths": [2, 3],
+        "hidden_dropout_prob": 0.2,
+    },
+    "bilstm": {"embedding_size": 8, "hidden_size": 12},
+}
+_WORDS = classifier_runs.WORDS[:20]
+_RED = "red"
+
+
+@pytest.fixture(scope="module", params=list(_SIZES))
+def name(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def folder(name, tmp_path_factory):
+    """Vocabulary, config and tables: a text is red if it says so."""
+    folder = tmp_path_factory.mktemp(name)
+    classifier_runs.write_model(folder)
+    config = {
+        "model_type": name,
+        "vocab_size": classifier_runs.CONFIG["vocab_size"],
+        "max_position_embeddings": 32,
+        **_SIZES[name],
+    }
+    (folder / "bert_config.json").write_text(json.dumps(config))
+    rng = np.random.default_rng(0)
+    others = [word for word in _WORDS if word != _RED]
+    for split, rows in (("train", 160), ("dev", 40)):
+        lines = ["text\tsecond\tlabel"]
+        for i in range(rows):
+            words = list(rng.choice(others, rng.integers(2, 7)))
+            if i % 2:
+                words[rng.integers(len(words))] = _RED
+            second = " ".join(rng.choice(others, 2))
+            label = ("other", "red")[i % 2]
+            lines.append(f"{' '.join(words)}\t{second}\t{label}")
+        (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def _flags(folder: pathlib.Path, *flags: str) -> list[str]:
+    return [
+        f"--vocab_file={folder}/vocab.txt",
+        f"--bert_config_file={folder}/bert_config.json",
+        f"--train_file={folder}/train.tsv",
+        *("--text_b_column=second", "--max_seq_length=16"),
+        *("--train_batch_size=16", "--learning_rate=0.02", "--do_train"),
+        *("--num_train_epochs=8", "--save_checkpoints_steps=20"),
+        *flags,
+    ]
+
+
+@pytest.fixture(scope="module")
+def trained(folder):
+    output = folder / "output"
+    classifier_runs.run(
+        folder / "trained",
+        *_flags(folder, f"--dev_file={folder}/dev.tsv", "--do_eval"),
+        *(f"--test_file={folder}/dev.tsv", "--do_predict", "--do_export"),
+        f"--output_dir={output}",
+    )
+    return output
+
+
+def _pairs(folder):
+    lines = (folder / "dev.tsv").read_text().splitlines()[1:]
+    return [tuple(line.split("\t")[:2]) for line in lines]
+
+
+def _probabilities(rows):
+    return [list(row["probabilities"].values()) for row in rows]
+
+
+def test_learns_a_rule(trained):
+    found = classifier_runs.results(trained / "eval_results.txt")
+    assert found["eval_accuracy"] >= 0.95
+
+
+def test_export_answers_elsewhere_as_the_script(folder, trained, tmp_path):
+    wanted = _probabilities(classifier_runs.rows(trained / "predictions.jsonl"))
+    first, second = zip(*_pairs(folder), strict=True)
+    rows = saved_models.serve_elsewhere(
+        tmp_path,
+        trained / "export",
+        text_a=list(first),
+        text_b=list(second),
+        batch_size=7,
+    )
+    np.testing.assert_allclose(rows["probabilities"], wanted, atol=1e-5)
+    for path in (trained, trained / "export"):
+        answers = bert_tf.load(str(path))(_pairs(folder))
+        np.testing.assert_allclose(_probabilities(answers), wanted, atol=1e-5)
+
+
+def test_goes_on_where_it_stopped(folder, trained):
+    stopped = folder / "stopped"
+    shutil.copytree(trained, stopped)
+    for path in stopped.glob("model.ckpt-80.*"):
+        path.unlink()
+    done = classifier_runs.run(
+        folder / "again", *_flags(folder), f"--output_dir={stopped}"
+    )
+    assert f"Going on from step 60 in {stopped}." in done.stderr
+    wanted, found = (
+        tf1_files.read(prefix, list(tf1_files.shapes(prefix)))
+        for prefix in (f"{x}/model.ckpt-80" for x in (trained, stopped))
+    )
+    assert found.keys() == wanted.keys()
+    for key, value in wanted.items():
+        np.testing.assert_array_equal(found[key], value, key)
+
+
+def test_starts_from_word_vectors(folder, name):
+    path, output = folder / "vectors.txt", folder / "from_vectors"
+    numbers = " ".join(["0.5"] * 8)
+    path.write_text(f"red {numbers}\nthe {numbers}\nmouse {numbers}\n")
+    done = classifier_runs.run(
+        folder / "vectors",
+        *_flags(folder, "--learning_rate=1e-12", "--num_train_epochs=0.1"),
+        *(f"--word_vectors={path}", f"--output_dir={output}"),
+    )
+    pieces = (folder / "vocab.txt").read_text().split()
+    said = f"Word vectors of {path} for 2 of {len(pieces)} pieces; the others"
+    assert said in done.stderr
+    words = f"{name}/embeddings/word_embeddings"
+    prefix = tf1_files.latest(str(output))
+    table = tf1_files.read(prefix, [words])[words]
+    has_vector = np.array([piece in ("red", "the") for piece in pieces])
+    np.testing.assert_allclose(table[has_vector], 0.5, atol=1e-6)
+    assert (np.abs(table[~has_vector] - 0.5) > 1e-3).any(axis=1).all()
+
+
+def _refused(capfd, script, *flags):
+    """Runs a script here that must end with an error, and returns that."""
+    assert scripts.run_here(script, (), *flags) == 1
+    return capfd.readouterr().err.rpartition("error: ")[2]
+
+
+def test_others_have_no_such_model(trained, name, tmp_path, capfd):
+    flags = (
+        f"--input_checkpoint={trained}",
+        f"--output_path={tmp_path}/theirs",
+    )
+    for output_format in ("hf", "keras_hub"):
+        said = _refused(
+            *(capfd, "convert_checkpoint"),
+            *(f"--output_format={output_format}", *flags),
+        )
+        assert f"Received: encoder={name}" in said
+    assert not scripts.run_here(
+        "convert_checkpoint", (), "--output_format=tf1", *flags
+    )
+    config = json.loads((tmp_path / "theirs/bert_config.json").read_text())
+    assert config["model_type"] == name
+
+
+def test_int8_and_other_runtimes(trained, name, tmp_path, capfd):
+    flags = (f"--model_dir={trained}", f"--export_dir={tmp_path}/export")
+    said = _refused(capfd, "export_saved_model", *flags, "--weights=int8")
+    assert "A SavedModel of this head keeps float32." in said
+    if name == "bilstm":
+        said = _refused(capfd, "export_saved_model", *flags, "--format=litert")
+        assert "it computes in a loop, step by step, which LiteRT" in said
+        return
+    pytest.importorskip("ai_edge_litert", reason="needs the extra `litert`")
+    assert not scripts.run_here(
+        "export_saved_model", (), *flags, "--format=litert"
+    )
+    pairs = _pairs(trained.parent)
+    found, wanted = (
+        _probabilities(bert_tf.load(str(path))(pairs))
+        for path in (tmp_path / "export", trained)
+    )
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+# ---- Tasks about tokens -----------------------------------------------------
+
+
+def test_tagging(folder, name, tmp_path):
+    rng = np.random.default_rng(1)
+    lines = []
+    for _ in range(60):
+        for word in rng.choice(_WORDS, 5):
+            lines.append(f"{word} {'B-x' if word == _RED else 'O'}")
+        lines.append("")
+    (tmp_path / "words.conll").write_text("\n".join(lines) + "\n")
+    done = scripts.run(
+        *(tmp_path / "log", "run_ner", f"--vocab_file={folder}/vocab.txt"),
+        f"--bert_config_file={folder}/bert_config.json",
+        *(f"--train_file={tmp_path}/words.conll", "--do_train"),
+        *(f"--dev_file={tmp_path}/words.conll", "--do_eval", "--do_export"),
+        *("--max_seq_length=12", "--learning_rate=0.02"),
+        *("--num_train_epochs=20", "--train_batch_size=15"),
+        f"--output_dir={tmp_path}/output",
+    )
+    if name == "textcnn":
+        assert done.wait() == 1
+        assert done.lines[-1].startswith(
+            "error: This encoder has a vector for each text, and none for its "
+            "tokens, which the head tagger needs"
+        )
+        return
+    assert done.wait() == 0, done.stderr
+    found = classifier_runs.results(tmp_path / "output/eval_results.txt")
+    assert found["eval_f1"] >= 0.95
+    (answer,) = bert_tf.load(f"{tmp_path}/output/export")(["the red cat"])
+    assert "red" in json.dumps(answer)

@@ -1,0 +1,355 @@
+"""TextCNN and BiLSTM, against the layers of PyTorch with the same weights."""
+
+import json
+import pathlib
+
+from bert_tf import heads
+from bert_tf.checkpoints import names
+from bert_tf.encoders import bilstm, families, textcnn
+from bert_tf.errors import InputError
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+torch = pytest.importorskip("torch", reason="needs the extra `parity`")
+
+_MODELS = pathlib.Path(__file__).resolve().parents[2] / "configs" / "models"
+_TEXTCNN = textcnn.TextCnnConfig(
+    vocab_size=20, embedding_size=5, hidden_size=8, filter_widths=(2, 4)
+)
+_BILSTM = bilstm.BiLstmConfig(vocab_size=20, embedding_size=5, hidden_size=6)
+_CONFIGS = {"textcnn": _TEXTCNN, "bilstm": _BILSTM}
+# One is shorter than the widest filter, one fills its row, one is empty.
+_LENGTHS = (7, 1, 3, 9, 0, 2)
+_TOLERANCE = 1e-5
+
+
+@pytest.fixture(params=list(_CONFIGS))
+def config(request):
+    return _CONFIGS[request.param]
+
+
+@pytest.fixture
+def model(config):
+    """An encoder whose biases are not zero either."""
+    keras.utils.set_random_seed(3)
+    model = families.make(config)
+    for variable in model.variables:
+        variable.assign(np.random.default_rng(1).normal(size=variable.shape))
+    return model
+
+
+def _batch(before=0, behind=0, lengths=_LENGTHS):
+    """Rows of tokens, with padding that has ids of its own."""
+    rng = np.random.default_rng(0)
+    S = max(lengths) + before + behind
+    ids, mask = (np.zeros([len(lengths), S], np.int32) for _ in range(2))
+    for row, length in enumerate(lengths):
+        ids[row, before : before + length] = rng.integers(1, 20, length)
+        mask[row, before : before + length] = 1
+    filling = np.random.default_rng(9).integers(0, 20, ids.shape)
+    ids = np.where(mask, ids, filling).astype(np.int32)
+    return {"input_ids": ids, "input_mask": mask}
+
+
+def _alone(batch, row):
+    """The tokens of a row, without padding: [1, S]."""
+    is_token = batch["input_mask"][row] > 0
+    return {name: x[row, is_token][np.newaxis] for name, x in batch.items()}
+
+
+# ---- PyTorch ----------------------------------------------------------------
+
+
+class _Theirs:
+    """The same model of layers of PyTorch, in float64."""
+
+    def __init__(self, model):
+        self.config = model.config
+        self.weights = {
+            v.path.partition("/")[2]: torch.tensor(
+                np.asarray(v), dtype=torch.float64, requires_grad=True
+            )
+            for v in model.variables
+        }
+
+    def pooled(self, ids):
+        """Returns [D] of the tokens of a row."""
+        words = self.weights["embeddings/word_embeddings"][torch.tensor(ids)]
+        if isinstance(self.config, textcnn.TextCnnConfig):
+            return self._largest(words)
+        states = self._states(words)  # [S, D]
+        H = self.config.units
+        ends = torch.cat([states[-1, :H], states[0, H:]])
+        kernel = self.weights["pooler/dense/kernel"]
+        return torch.relu(ends @ kernel + self.weights["pooler/dense/bias"])
+
+    def _largest(self, words):
+        kernel, start, found = self.weights["windows/kernel"], 0, []
+        biases = self.weights["windows/bias"].split(self.config.num_filters)
+        for width, bias in zip(self.config.filter_widths, biases, strict=True):
+            filters = kernel[:, start : start + width].permute(2, 0, 1)
+            start += width
+            short = max(width - len(words), 0)
+            x = torch.nn.functional.pad(words.T[None], (0, short))
+            y = torch.nn.functional.conv1d(x, filters, bias)  # [1, F, S]
+            found.append(torch.relu(y).amax(dim=2)[0])
+        return torch.cat(found)
+
+    def _states(self, words):
+        E, H = words.shape[1], self.config.units
+        lstm = torch.nn.LSTM(E, H, bidirectional=True, dtype=torch.float64)
+        # Theirs are input, forget, candidate, output.
+        order = [*range(2 * H), *range(3 * H, 4 * H), *range(2 * H, 3 * H)]
+        own = {}
+        for name, end in (("forward", ""), ("backward", "_reverse")):
+            own |= {
+                f"{theirs}_l0{end}": torch.movedim(
+                    self.weights[f"lstm/{name}/{ours}"][..., order], -1, 0
+                )
+                for theirs, ours in (
+                    ("weight_ih", "kernel"),
+                    ("weight_hh", "recurrent_kernel"),
+                    ("bias_ih", "bias"),
+                )
+            }
+            own[f"bias_hh_l0{end}"] = torch.zeros(4 * H, dtype=torch.float64)
+        found, _ = torch.func.functional_call(lstm, own, (words[:, None],))
+        return found[:, 0]
+
+
+def test_outputs_and_gradients_are_those_of_pytorch(model):
+    batch = _batch(behind=2)
+    D = model.config.hidden_size
+    factors = np.random.default_rng(2).normal(size=[len(_LENGTHS), D])
+    factors[_LENGTHS.index(0)] = 0  # PyTorch has no rows without a token.
+    theirs = _Theirs(model)
+    total = torch.zeros((), dtype=torch.float64)
+    with tf.GradientTape() as tape:
+        pooled = model(batch).pooled
+        loss = tf.reduce_sum(pooled * factors.astype(np.float32))
+    for row, length in enumerate(_LENGTHS):
+        if not length:
+            continue
+        wanted = theirs.pooled(_alone(batch, row)["input_ids"][0])
+        np.testing.assert_allclose(
+            pooled[row], wanted.detach().numpy(), atol=_TOLERANCE
+        )
+        total = total + (wanted * torch.tensor(factors[row])).sum()
+    total.backward()
+    for variable, found in zip(
+        model.trainable_variables,
+        tape.gradient(loss, model.trainable_variables),
+        strict=True,
+    ):
+        wanted = theirs.weights[variable.path.partition("/")[2]].grad
+        np.testing.assert_allclose(
+            found,
+            wanted.numpy(),
+            rtol=_TOLERANCE,
+            atol=_TOLERANCE,
+            err_msg=variable.path,
+        )
+
+
+def test_states_of_tokens_are_those_of_pytorch():
+    keras.utils.set_random_seed(3)
+    model = families.make(_BILSTM)
+    theirs, batch = _Theirs(model), _batch(behind=1)
+    sequence = model(batch).sequence.numpy()
+    for row, length in enumerate(_LENGTHS):
+        if not length:
+            continue
+        ids = torch.tensor(batch["input_ids"][row, :length])
+        words = theirs.weights["embeddings/word_embeddings"][ids]
+        wanted = theirs._states(words).detach().numpy()
+        np.testing.assert_allclose(
+            sequence[row, :length], wanted, atol=_TOLERANCE
+        )
+    np.testing.assert_array_equal(sequence[batch["input_mask"] == 0], 0)
+    places = np.array([[0, 2]] * len(_LENGTHS), np.int32)
+    read = model(batch, positions=places).sequence
+    np.testing.assert_array_equal(read, sequence[:, [0, 2]])
+
+
+# ---- Padding ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("before, behind", [(0, 0), (0, 5), (3, 0), (2, 4)])
+def test_padding_and_other_rows_change_nothing(model, before, behind):
+    batch = _batch(before, behind)
+    pooled = model(batch).pooled.numpy()
+    assert np.isfinite(pooled).all()
+    for row, length in enumerate(_LENGTHS):
+        if length:
+            alone = model(_alone(batch, row)).pooled[0]
+            np.testing.assert_allclose(pooled[row], alone, atol=1e-6)
+    # Of nothing but padding a bias is left, or nothing.
+    empty = pooled[_LENGTHS.index(0)]
+    other = model(_batch(behind=1, lengths=(0, 0))).pooled
+    np.testing.assert_allclose(other, [empty, empty], atol=1e-6)
+
+
+def test_the_order_of_words_counts(model):
+    ids = np.array([[1, 2, 3, 4, 5, 6], [6, 5, 4, 3, 2, 1]], np.int32)
+    first, second = model({"input_ids": ids}).pooled.numpy()
+    assert np.abs(first - second).max() > 1e-3
+
+
+# ---- Variables, dropout, number formats -------------------------------------
+
+
+def test_names_and_shapes_are_those_of_the_row(model, config):
+    wanted = names.shapes(config, "encoder")
+    assert {v.path: tuple(v.shape) for v in model.variables} == wanted
+    assert {v.path for v in model.variables} == {
+        name for name in wanted if families.of(config).has(name, config)
+    }
+
+
+@pytest.mark.parametrize(
+    "name, parameters",
+    # Words, kernels and biases; and the dense layer of the BiLSTM.
+    [
+        ("textcnn", 30522 * 300 + 12 * 300 * 100 + 300),
+        ("bilstm", 30522 * 300 + 2 * (600 * 1200 + 1200) + 600 * 600 + 600),
+    ],
+)
+def test_released_sizes(name, parameters):
+    config = families.read_config(str(_MODELS / f"{name}.json"))
+    assert names.parameters(config, "encoder") == parameters
+
+
+def test_dropout_is_a_function_of_the_seed(config):
+    keras.utils.set_random_seed(3)
+    model = heads.BertClassifier(families.make(config), 2)
+    batch = _batch()
+    rows = [model(batch, tf.constant([1, seed])).numpy() for seed in (1, 1, 2)]
+    np.testing.assert_array_equal(rows[0], rows[1])
+    assert np.abs(rows[0] - rows[2]).max() > 1e-6
+    assert np.abs(rows[0] - model(batch).numpy()).max() > 1e-6
+
+
+def test_other_number_formats(config):
+    keras.utils.set_random_seed(3)
+    model = heads.BertClassifier(families.make(config), 2)
+    family = families.of(config)
+    half = heads.BertClassifier(family.model(config, dtype="mixed_bfloat16"), 2)
+    for ours, theirs in zip(half.variables, model.variables, strict=True):
+        ours.assign(theirs)
+    found, wanted = half(_batch()), model(_batch())
+    assert found.dtype == tf.float32
+    np.testing.assert_allclose(found, wanted, atol=0.02)
+
+
+@pytest.mark.slow
+def test_compiled_steps_are_the_same(model):
+    batch = {name: tf.constant(x) for name, x in _batch().items()}
+
+    def gradients():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(model(batch).pooled ** 2)
+        return tape.gradient(loss, model.trainable_variables)
+
+    compiled = tf.function(gradients, jit_compile=True, autograph=False)
+    for found, wanted in zip(compiled(), gradients(), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+# ---- Heads ------------------------------------------------------------------
+
+
+def test_heads_over_texts(config):
+    bert = families.make(config)
+    assert heads.BertClassifier(bert, 3)(_batch()).shape == (6, 3)
+    choices = {n: x.reshape(2, 3, -1) for n, x in _batch().items()}
+    scores = heads.BertMultipleChoice(bert)(choices).numpy()
+    assert scores.shape == (2, 3)
+    assert scores[1, 1] < -1e8  # The row without a token is no choice.
+
+
+_OF_TOKENS = {
+    "tagger": lambda bert: heads.BertTagger(bert, 3),
+    "span_finder": heads.BertSpanFinder,
+    "masked_lm": heads.BertMaskedLM,
+    "pretrainer": heads.BertPretrainer,
+}
+
+
+@pytest.mark.parametrize("name", _OF_TOKENS)
+def test_heads_over_tokens(name):
+    batch = _batch() | {"masked_lm_positions": np.zeros([6, 2], np.int32)}
+    made = _OF_TOKENS[name](families.make(_BILSTM))
+    for output in tf.nest.flatten(made(batch)):
+        assert np.isfinite(output).all()
+    with pytest.raises(InputError) as error:
+        _OF_TOKENS[name](families.make(_TEXTCNN))
+    assert str(error.value) == (
+        "This encoder has a vector for each text, and none for its tokens, "
+        f"which the head {name} needs: choose another encoder. "
+        "Received: model_type=textcnn"
+    )
+
+
+def test_packed_rows_are_refused(model):
+    batch = _batch()
+    with pytest.raises(InputError, match="reads one sequence in a row"):
+        model(batch | {"sequence_ids": batch["input_mask"]})
+
+
+# ---- Configs ----------------------------------------------------------------
+
+
+def test_config_says_nothing_of_transformers(config):
+    values = json.loads(config.to_json())
+    assert "num_attention_heads" not in values
+    assert families.of_values(values).config.from_dict(values) == config
+    assert families.from_values(families.to_values(config)) == config
+
+
+@pytest.mark.parametrize(
+    "values, line",
+    [
+        (
+            {"model_type": "textcnn", "num_attention_heads": 2},
+            "`num_attention_heads` is of transformers, and this model is none",
+        ),
+        (
+            {"model_type": "textcnn", "filter_widths": []},
+            "`filter_widths` must be a list of numbers of words",
+        ),
+        (
+            {"model_type": "textcnn", "filter_widths": [3, "4"]},
+            "Received: filter_widths=[3, '4']",
+        ),
+        (
+            {"model_type": "textcnn", "filter_widths": 3},
+            "Received: filter_widths=3",
+        ),
+        (
+            {"model_type": "textcnn", "hidden_size": 100},
+            "multiple of how many widths there are. Received: hidden_size=100",
+        ),
+        (
+            {"model_type": "bilstm", "hidden_size": 7},
+            "`hidden_size` must be even: each direction has half of it.",
+        ),
+        (
+            {"model_type": "bilstm", "embedding_size": 0},
+            "`embedding_size` must be a positive integer.",
+        ),
+        (
+            {"model_type": "bilstm", "filter_widths": [3]},
+            "The BERT config has unknown keys: filter_widths.",
+        ),
+    ],
+)
+def test_bad_configs(tmp_path, values, line):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"vocab_size": 20} | values))
+    with pytest.raises(InputError) as error:
+        families.read_config(str(path))
+    assert line in str(error.value)
+    assert "\n" not in str(error.value)
