@@ -194,7 +194,8 @@ def _compare(lab: _Lab, run: runs.Run) -> comparison.Verdict:
     if run.name in lab.failed:
         return comparison.Verdict(difference=lab.failed[run.name])
     return comparison.compare(
-        run.name, lab.before, lab.after, expected.TEXTS, expected.FILES
+        *(run.name, lab.before, lab.after),
+        *(expected.TEXTS, expected.FILES, expected.CHANGED),
     )
 
 
@@ -221,6 +222,8 @@ def _show(lab: _Lab, wanted: list[runs.Run]) -> bool:
         print(f"  {x.old} -> {x.new} in {count} files: {x.reason}")
     for y in expected.FILES:
         print(f"  {meant[y.names]} more files {y.names}: {y.reason}")
+    for z in expected.CHANGED:
+        print(f"  {meant[z.names]} other files {z.names}: {z.reason}")
     print("Not compared:")
     for pattern, reason in comparison.LEFT_OUT.items():
         print(f"  files {pattern}: {reason}")

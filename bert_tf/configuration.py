@@ -231,7 +231,7 @@ class BertConfig:
         """Raises InputError if there are no vectors of tokens for `reader`."""
         if not self.gives_sequence:
             raise InputError(
-                f"This encoder has a vector for each text, and none for its "
+                "This encoder has a vector for each text, and none for its "
                 f"tokens, which {reader} needs: choose another encoder. "
                 f"Received: model_type={self.model_type}"
             )

@@ -96,6 +96,21 @@ class New:
 
 
 @dataclasses.dataclass(frozen=True)
+class Changed:
+    """Files that are meant to hold something else; they are not compared.
+
+    Attributes:
+        names: Of the files, a pattern.
+        reason: Why.
+        runs: Only in these, as a file pattern.
+    """
+
+    names: str
+    reason: str
+    runs: str = "*"
+
+
+@dataclasses.dataclass(frozen=True)
 class Verdict:
     """What a comparison of a run found.
 
@@ -127,6 +142,7 @@ def compare(
     after: Side,
     expected: Sequence[Expected],
     new: Sequence[New] = (),
+    changed: Sequence[Changed] = (),
 ) -> Verdict:
     """Compares all that a run wrote and printed."""
     sides = [_files(side, run) for side in (before, after)]
@@ -145,6 +161,11 @@ def compare(
     counts = collections.Counter(
         {name: len(found) for name, found in added.items() if found}
     )
+    for y in changed:
+        if fnmatch.fnmatch(run, y.runs):
+            for name in fnmatch.filter(sides[0], y.names):
+                del sides[0][name]
+                counts[y.names] += 1
     lines: list[int] = []
     for number, name in enumerate(sides[0]):
         kind = _kind(name)

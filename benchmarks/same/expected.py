@@ -7,6 +7,7 @@ from benchmarks.same import comparison
 
 # Where modules lay that are in rooms now.
 _FLAT = "bert_tf"
+_NGRAMS = '"ngram": 3, "favor_shorter_ngram": true'
 
 # Names of scripts, and what files and screens say.
 TEXTS = (
@@ -56,6 +57,18 @@ TEXTS = (
         "the modules moved",
         "flags_export_saved_model",
     ),
+    comparison.Expected(
+        '"mask_id": 103',
+        f'"mask_id": 103, {_NGRAMS}',
+        "manifests say how n-grams would be masked",
+        "records_*",
+    ),
+    comparison.Expected(
+        '"span_max_words": 10, "output_file"',
+        f'"span_max_words": 10, {_NGRAMS}, "output_file"',
+        "manifests say how n-grams would be masked",
+        "records_*",
+    ),
 )
 # Files that were not written before.
 FILES = (
@@ -78,5 +91,14 @@ FILES = (
         "*.serve_examples.npz",
         "classifiers answer serialized tf.Examples",
         "answers",
+    ),
+)
+# Files that hold something else.
+CHANGED = (
+    comparison.Changed(
+        "*",
+        "pairs are cut to length after they are swapped, so that their lengths "
+        "do not tell the order",
+        "records_sop_*",
     ),
 )

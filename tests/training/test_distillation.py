@@ -182,7 +182,8 @@ def test_logits_by_numpy(batch):
 
 
 def _made(kind, config=_SMALL, large=_LARGE):
-    """A student, its teacher's variables, and an objective of a kind."""
+    """A student, its teacher, and an objective of a kind; always the same."""
+    keras.utils.set_random_seed(1)
     model = heads.BertPretrainer(_bert(config, 1))
     if kind in ("layers", "relations"):
         teacher = _bert(large, 2)
@@ -287,7 +288,7 @@ def test_in_bfloat16(kind, batch):
         keras.config.set_dtype_policy(before)
     for name, value in expected.items():
         assert found[name]["loss"].dtype == tf.float32
-        np.testing.assert_allclose(found[name]["loss"], value["loss"], 0.05)
+        np.testing.assert_allclose(found[name]["loss"], value["loss"], 0.1)
 
 
 def _sequence(bert, batch, positions):
@@ -348,7 +349,6 @@ class _Trainer:
         self, kind, files, strategy=tiny_model.ONE, accumulate=1, start=0
     ):
         with strategy.scope():
-            keras.utils.set_random_seed(1)
             self.model, self.teacher, objective = _made(kind)
             self.optimizer = optimization.AdamWeightDecay(
                 schedules.linear_warmup_decay(0.01, 2, 10)

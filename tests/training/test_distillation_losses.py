@@ -1,5 +1,6 @@
 """Losses over a teacher, by NumPy in float64."""
 
+from collections.abc import Callable
 from typing import Any
 
 from bert_tf.encoders import watching
@@ -31,8 +32,12 @@ def _divergence(p, q):
     return (p * ratio).sum(-1)
 
 
-def _float(*arrays: Any) -> Any:
+def _float(*arrays):
     return [tf.constant(x, tf.float32) for x in arrays]
+
+
+def _of(function: Callable[..., Any], *arrays: Any, **more: Any) -> Any:
+    return function(*_float(*arrays), **more)
 
 
 def _assert_same(found, expected):
@@ -48,12 +53,20 @@ def test_classes(temperature, shape):
     divergence = _divergence(
         _softmax(theirs / temperature), _softmax(ours / temperature)
     )
-    found = distillation_losses.classes(
-        *_float(ours, theirs, weights), temperature=temperature
+    found = _of(
+        distillation_losses.classes,
+        ours,
+        theirs,
+        weights,
+        temperature=temperature,
     )
     _assert_same(found, temperature**2 * (weights * divergence).sum())
-    same = distillation_losses.classes(
-        *_float(ours, ours, weights), temperature=temperature
+    same = _of(
+        distillation_losses.classes,
+        ours,
+        ours,
+        weights,
+        temperature=temperature,
     )
     assert float(same) == 0
 
@@ -64,8 +77,8 @@ def test_classes_that_are_no_choice_count_nothing():
     first = _divergence(_softmax(theirs[:1]), _softmax(ours[:1]))
     others = _divergence(_softmax(theirs[1:, :2]), _softmax(ours[1:, :2]))
     expected = first.sum() + others.sum()
-    found = distillation_losses.classes(
-        *_float(ours, theirs, np.ones(B)), temperature=1
+    found = _of(
+        distillation_losses.classes, ours, theirs, np.ones(B), temperature=1
     )
     _assert_same(found, expected)
 
@@ -77,8 +90,12 @@ def test_labels_that_are_each_true_or_not(temperature):
     q, p = (1 / (1 + np.exp(-x / temperature)) for x in (ours, theirs))
     divergence = p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))
     expected = temperature**2 * (weights * divergence.mean(-1)).sum()
-    found = distillation_losses.labels(
-        *_float(ours, theirs, weights), temperature=temperature
+    found = _of(
+        distillation_losses.labels,
+        ours,
+        theirs,
+        weights,
+        temperature=temperature,
     )
     _assert_same(found, expected)
 
@@ -87,8 +104,8 @@ def test_scores():
     ours, theirs = _random([B, 1], 1), _random([B, 1], 2)
     weights = np.array([1.0, 0.0, 0.5])
     expected = (weights * ((ours - theirs) ** 2)[:, 0]).sum()
-    found = distillation_losses.scores(
-        *_float(ours, theirs, weights), temperature=3
+    found = _of(
+        distillation_losses.scores, ours, theirs, weights, temperature=3
     )
     _assert_same(found, expected)
 
@@ -171,6 +188,6 @@ def test_relations_of_other_heads_and_widths(heads, packed):
         q = np.maximum(q, 1e-300)
         expected += (_TOKENS * _divergence(p, q).mean(1)).sum()
     found = distillation_losses.relations(
-        _given(*ours), _given(*theirs), *_float(_TOKENS), heads=heads
+        _given(*ours), _given(*theirs), tf.constant(_TOKENS, tf.float32), heads
     )
     _assert_same(found, expected)
