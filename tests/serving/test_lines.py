@@ -197,7 +197,12 @@ _ENTITY = {"type": "loc", "start": 1, "end": 6, "text": "Rome,\tx"}
         ),
         (
             {"text": "[MASK] [MASK] [MASK]"},
-            {"masks": [[{"piece": x, "score": 1}] for x in ("[MASK]", *"ab")]},
+            {
+                "masks": [
+                    [{"piece": x, "text": x, "score": 1}]
+                    for x in ("[MASK]", *"ab")
+                ]
+            },
             "[MASK] a b\t[MASK]\t1\ta\t1\tb\t1",
             "[MASK] a b",
         ),

@@ -108,7 +108,6 @@ def test_tokenizer_json(folder):
 @pytest.mark.parametrize(
     ("part", "values", "named"),
     [
-        ("model", {"type": "Unigram"}, "model.type=Unigram"),
         ("model", {"dropout": 0.1}, "model.dropout=0.1"),
         ("model", {"byte_fallback": True}, "model.byte_fallback=true"),
         ("model", {"ignore_merges": True}, "model.ignore_merges=true"),

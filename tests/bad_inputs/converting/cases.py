@@ -224,7 +224,7 @@ CASES: dict[str, matrix.Case] = {
     # ---- The new vocabulary
     "new is empty": new(
         "models/vocab_empty/vocab.txt",
-        "vocab.txt is not a BERT vocabulary: it is empty. Give the vocab.txt",
+        "The new vocabulary is not a BERT vocabulary: it is empty. Give the",
     ),
     "new lacks [UNK]": new(
         "models/vocab_no_unk/vocab.txt",
