@@ -169,6 +169,7 @@ def test_the_table_of_a_student(tmp_path):
     tiny_files.write_model(tmp_path, model)
     (tmp_path / "bert_config.json").write_text(config.to_json())
     files = vocabularies.find(tmp_path)
+    assert files
     vocabulary = vocabularies.read(files, True, "The vocabulary")
     vectors = word_vectors.read(
         str(tmp_path / "bert_model.ckpt"), files, vocabulary, 4

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import shutil
+from typing import Any
 
 import bert_tf
 from bert_tf.checkpoints import tf1_files
@@ -13,7 +14,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-_SIZES = {
+_SIZES: dict[str, dict[str, Any]] = {
     "textcnn": {
         "embedding_size": 8,
         "hidden_size": 8,
@@ -144,6 +145,7 @@ def test_starts_from_word_vectors(folder, name):
     assert said in done.stderr
     words = f"{name}/embeddings/word_embeddings"
     prefix = tf1_files.latest(str(output))
+    assert prefix
     table = tf1_files.read(prefix, [words])[words]
     has_vector = np.array([piece in ("red", "the") for piece in pieces])
     np.testing.assert_allclose(table[has_vector], 0.5, atol=1e-6)

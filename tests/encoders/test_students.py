@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+from typing import Any
 
 from bert_tf import heads
 from bert_tf.checkpoints import names
@@ -103,7 +104,7 @@ class _Theirs:
         lstm = torch.nn.LSTM(E, H, bidirectional=True, dtype=torch.float64)
         # Theirs are input, forget, candidate, output.
         order = [*range(2 * H), *range(3 * H, 4 * H), *range(2 * H, 3 * H)]
-        own = {}
+        own: dict[str, Any] = {}
         for name, end in (("forward", ""), ("backward", "_reverse")):
             own |= {
                 f"{theirs}_l0{end}": torch.movedim(
@@ -235,8 +236,8 @@ def test_dropout_is_a_function_of_the_seed(config):
 def test_other_number_formats(config):
     keras.utils.set_random_seed(3)
     model = heads.BertClassifier(families.make(config), 2)
-    family = families.of(config)
-    half = heads.BertClassifier(family.model(config, dtype="mixed_bfloat16"), 2)
+    kind = type(model.bert)
+    half = heads.BertClassifier(kind(config, dtype="mixed_bfloat16"), 2)
     for ours, theirs in zip(half.variables, model.variables, strict=True):
         ours.assign(theirs)
     found, wanted = half(_batch()), model(_batch())
