@@ -38,7 +38,7 @@ def _trained(setting):
 
 
 # Files of checkpoints that are held back, and a file that says so.
-_HELD = ("model.ckpt-20.data-00000-of-00001", "model.ckpt-30.index")
+_HELD = ("out/model.ckpt-20.data-00000-of-00001", "out/model.ckpt-30.index")
 
 
 def _hold(name, said):
@@ -100,9 +100,9 @@ class TestInterrupted:
         run = setting.run(whole, *flags, "--save_in_background=false")
         assert run.wait() == 0, run.stderr
         for name, last in zip(_HELD, (10, 20), strict=True):
-            said = tmp_path / name
+            said = tmp_path / f"held-behind-{last}"
             run = scripts.Run(
-                tmp_path / f"log-{name}",
+                tmp_path / f"log-{last}",
                 "run_pretraining",
                 setting.flags(output, *flags),
                 {},
