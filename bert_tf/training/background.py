@@ -31,11 +31,11 @@ class Writer:
     def __enter__(self):
         return self
 
-    def __exit__(self, _, error: BaseException | None, __):
+    def __exit__(self, *raised):
         try:
             self.wait()
         except Exception as own:
-            if error is None:
+            if raised[1] is None:
                 raise
             logging.error("%s", own)
         finally:
