@@ -56,7 +56,7 @@ def measure(step: Any, state: Any, folder: pathlib.Path) -> Round:
         prefix = state.save(str(folder / "background"), writer)
         stall = time.perf_counter() - began
         memory = _resident() - before
-        saving = []
+        saving: list[float] = []
         while not saving or writer.is_writing:
             saving.append(_seconds(step, 1))
         writer.wait()

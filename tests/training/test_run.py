@@ -186,11 +186,15 @@ class TestRun:
             if step == 4:
                 os.kill(os.getpid(), signal.SIGTERM)
 
+        def agree(yes):
+            recorder.calls.append("agree")
+            return yes
+
         with pytest.raises(SystemExit):
             training_run.run(
                 *(recorder.train, 0, 20, 2, (2, recorder.hook("save"))),
                 [(2, terminate)],
-                agree=lambda yes: recorder.calls.append("agree") or yes,
+                agree=agree,
                 finish=lambda: recorder.calls.append("finish"),
             )
         assert recorder.calls == [
