@@ -96,6 +96,13 @@ _USE_XLA = _TRAINING.boolean(
     "compile.",
     rare=True,
 )
+_SAVE_IN_BACKGROUND = _TRAINING.boolean(
+    "save_in_background",
+    True,
+    "Whether steps go on while a checkpoint is written: the same bytes, and "
+    "one more copy of weights and moments in the memory of the host meanwhile.",
+    rare=True,
+)
 _EVAL_STEPS = _TRAINING.integer(
     "eval_steps",
     None,
@@ -201,7 +208,7 @@ def train(plan, folder, strategy, model, data, evaluate, vocab, teacher):
         restore=run_setup.restore,
         begin=begin,
         batches=batches,
-        paths=data.files,
+        explained=data.explained,
         predictions="masked_lm",
         evaluation=evaluation,
         eval_steps=plan.eval_steps or 1,
@@ -249,6 +256,7 @@ def find_plan():
         num_train_steps=_NUM_TRAIN_STEPS.value,
         eval_steps=_EVAL_STEPS.value,
         early_stop=_EARLY_STOP.value,
+        save_in_background=_SAVE_IN_BACKGROUND.value,
         use_xla=_USE_XLA.value,
         **run_setup.plan_fields(),
     )

@@ -11,6 +11,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -92,11 +93,26 @@ def make(
     The objective, the loop and the input are run_pretraining.py's: records are
     read from a file.
     """
+    step, _ = make_with_state(config, B, S, P, remat, accumulate, use_xla)
+    return step
+
+
+def make_with_state(
+    config: dict,
+    B: int,
+    S: int,
+    P: int,
+    remat: bool = False,
+    accumulate: int = 1,
+    use_xla: bool = False,
+) -> tuple[Callable[[int], None], Any]:
+    """Returns that function and the `TrainState`, to be saved."""
     from bert_tf import heads, optimization
     from bert_tf.encoders import families
     from bert_tf.records import pipeline, tfrecord
     from bert_tf.records import types as record_types
     from bert_tf.training import loop, pretraining, schedules
+    from bert_tf.training import state as training_state
 
     import tensorflow as tf
 
@@ -128,11 +144,13 @@ def make(
         *(strategy, model, optimizer, objective, dataset, 1),
         *(accumulate, use_xla),
     )
+    state = training_state.TrainState(model, optimizer, seed=1)
     done = 0
 
     def step(count):
         nonlocal done
         train(done, count)
         done += count
+        state.step = done
 
-    return step
+    return step, state

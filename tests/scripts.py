@@ -14,7 +14,7 @@ import signal
 import sys
 import traceback
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from absl import flags
@@ -51,16 +51,18 @@ class Run:
         flags: list[str],
         environment: Mapping[str, str],
         has_children: bool = False,
+        before: Callable[[], None] | None = None,
     ):
         """Starts the script; its output goes to two files in `folder`.
 
-        A script that has children of its own outlives the tests.
+        A script that has children of its own outlives the tests. `before` is
+        called in its process first.
         """
         folder.mkdir(parents=True, exist_ok=True)
         self._files = [str(folder / name) for name in ("stdout", "stderr")]
         self._process = _CONTEXT.Process(
             target=_main,
-            args=(script, flags, dict(environment), *self._files),
+            args=(script, flags, dict(environment), *self._files, before),
             daemon=not has_children,
         )
         self._process.start()
@@ -104,11 +106,13 @@ class Run:
         ]
 
 
-def _main(script, flags, environment, stdout, stderr):
+def _main(script, flags, environment, stdout, stderr, before):
     for path, number in ((stdout, 1), (stderr, 2)):
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(file, number)
     os.environ.update(environment)
+    if before is not None:
+        before()
     path = str(_ROOT / f"{script}.py")
     sys.argv = [path, *flags]
     try:

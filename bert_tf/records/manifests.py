@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple, Self, get_args, get_type_hints
 import bert_tf
 from bert_tf import files
 from bert_tf.errors import InputError
-from bert_tf.storage import input_files
+from bert_tf.storage import file_systems, input_files
 
 from etils import epath
 
@@ -145,7 +146,7 @@ def _check_keys(path: str, kind: type, values: Any) -> None:
             f"{path} is not a manifest of this format. {_WAY_OUT} "
             f"Expected a JSON object, received: {repr(values)[:80]}"
         )
-    types = get_type_hints(kind)
+    types = _types(kind)
     unknown = sorted(values.keys() - types.keys())
     missing = sorted(types.keys() - values.keys())
     if unknown or missing:
@@ -166,6 +167,11 @@ def _check_keys(path: str, kind: type, values: Any) -> None:
                 f"{path}: {key!r} must be of type {names}. "
                 f"{_WAY_OUT} Received: {key}={repr(value)[:80]}"
             )
+
+
+@functools.cache  # Of ten thousand shards all are of one kind.
+def _types(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def find(paths: Sequence[str]) -> Manifest | None:
@@ -207,8 +213,7 @@ class _Listing(NamedTuple):
 
 def _listings(folder: str) -> Mapping[str, list[_Listing]]:
     listings = collections.defaultdict(list)
-    names = [path.name for path in epath.Path(folder or ".").iterdir()]
-    for name in sorted(names):
+    for name in sorted(file_systems.of(folder).listdir(folder or ".")):
         if name != "manifest.json" and not name.endswith(".manifest.json"):
             continue
         path = os.path.join(folder, name)

@@ -3,6 +3,7 @@
 import concurrent.futures
 import os
 from collections.abc import Sequence
+from typing import TypeVar
 
 from bert_tf.errors import InputError
 from bert_tf.storage import file_systems, input_files
@@ -13,6 +14,7 @@ from etils.epath import stat_utils
 _MAGIC = frozenset("*?[")
 # Of a bucket each question takes a tenth of a second.
 _AT_A_TIME = 32
+Item = TypeVar("Item")
 
 
 def expand(patterns: Sequence[str]) -> list[str]:
@@ -49,13 +51,20 @@ def expand(patterns: Sequence[str]) -> list[str]:
     return files
 
 
+def spread(items: Sequence[Item], most: int) -> list[Item]:
+    """Returns so many at most, evenly, with the first and the last."""
+    if len(items) <= most:
+        return list(items)
+    return [items[i * (len(items) - 1) // (most - 1)] for i in range(most)]
+
+
 def _is_link(path: str) -> bool:
     return not file_systems.is_remote(path) and os.path.islink(path)
 
 
 def _stat(file: str) -> stat_utils.StatResult:
     try:
-        return epath.Path(file).stat()
+        return file_systems.of(file).stat(file)
     except OSError as error:
         if not _is_link(file):
             raise

@@ -46,7 +46,7 @@ def make_evaluate(
         return loop.first_replica(strategy, strategy.run(replica, (batch,)))
 
     def means(dataset, batches=None):
-        total = None
+        total = before = None
         with (
             distribution.left_together(strategy),
             distribution.cluster_watched(),
@@ -54,19 +54,26 @@ def make_evaluate(
             for batch in phases.tracked(
                 dataset, "Evaluating", "batches", batches
             ):
-                values = tf.nest.map_structure(np.float64, step(batch))
-                # Of a long evaluation float32 would not hold the sum.
-                total = values if total is None else _sum(total, values)
-        if total is None:
+                # Accelerators have work while those of before are waited for.
+                values, before = before, step(batch)
+                total = _sum(total, values)
+        if before is None:
             raise InputError("There are no records to evaluate on.")
-        weights, sums = total
+        weights, sums = _sum(total, before)
         return loop.divide(objective, sums, weights)
 
     return means
 
 
-def _sum(left: Any, right: Any) -> Any:
-    return tf.nest.map_structure(lambda a, b: a + b, left, right)
+def _sum(total: Any, values: Any) -> Any:
+    """Adds values of a batch; None where there are none yet."""
+    if values is None:
+        return total
+    # Of a long evaluation float32 would not hold the sum.
+    values = tf.nest.map_structure(np.float64, values)
+    if total is None:
+        return values
+    return tf.nest.map_structure(lambda a, b: a + b, total, values)
 
 
 def predict(

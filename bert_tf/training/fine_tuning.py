@@ -152,7 +152,7 @@ def train(
         restore=restore,
         begin=begin,
         batches=functools.partial(_batches, run, plan),
-        paths=[data.path],
+        explained=lambda: pipeline.explained([data.path]),
         examples=data.count,
         evaluation=evaluation,
         eval_steps=plan.steps_per_epoch(data.count),

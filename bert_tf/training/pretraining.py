@@ -5,8 +5,10 @@ other. Records are checked before any work. Shapes: B batch, S sequence length,
 P predictions per row, V vocabulary, K sequences packed in a row, or 1.
 """
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bert_tf import configuration, losses, optimization
 from bert_tf.errors import InputError
@@ -24,6 +26,10 @@ from bert_tf.training import (
 import keras
 import tensorflow as tf
 from absl import logging
+
+# Files that are looked into before the first step, where a manifest vouches for
+# what all hold: of ten thousand files it would take minutes.
+_LOOKED_INTO = 256
 
 # ---- Objective --------------------------------------------------------------
 
@@ -152,10 +158,14 @@ def make_evaluation(
     batch_size = min(batch_size, -(-sum(data.counts) // replicas) * replicas)
     number = min(max_steps, -(-sum(data.counts) // batch_size))
 
+    @functools.cache  # Its graph is made once, and read from the start again.
+    def batches() -> tf.distribute.DistributedDataset:
+        dataset = pipeline.evaluate(data.files, batch_size, max_steps)
+        return data.batches(strategy, dataset, seed)
+
     def evaluate() -> loop.Scalars:
-        batches = pipeline.evaluate(data.files, batch_size, max_steps)
-        with pipeline.explained(data.files):
-            return means(data.batches(strategy, batches, seed), number)
+        with data.explained():
+            return means(batches(), number)
 
     return evaluate
 
@@ -188,6 +198,21 @@ class Data:
         return pipeline.distribute(
             strategy, dataset, self.record_type, self.lengths, masks=masks
         )
+
+    @contextlib.contextmanager
+    def explained(self) -> Iterator[None]:
+        """Names file and record where one can't be read, or is of another kind.
+
+        Of many files only some are looked into beforehand.
+        """
+        with pipeline.explained(self.files):
+            try:
+                yield
+            # The message of TensorFlow has the bytes of a record, which need
+            # not be text.
+            except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
+                reading.check(self.record_type, self.files, self.lengths, True)
+                raise
 
 
 def check_no_masking(*data: Data) -> None:
@@ -233,7 +258,8 @@ def find(
     """Finds the records, and compares them with the flags and the model.
 
     Flags that say nothing are None. It raises InputError if they contradict
-    each other, or the files are no records.
+    each other, or the files are no records: of many with a manifest some are
+    looked into, and `Data.explained` names others when they are read.
     """
     files = paths.expand(patterns)
     manifest = manifests.find(files)
@@ -260,9 +286,11 @@ def find(
     }
     config.check_sequence_length(lengths["S"])
     record_type = record_types.PRETRAINING_TYPES[manifest.record_type]
-    reading.check(record_type, files, lengths, is_by_manifest=True)
     counts = [shard.records for shard in manifest.shards]
-    record_values.check(files, record_type, lengths, config, counts)
+    some = paths.spread(list(zip(files, counts, strict=True)), _LOOKED_INTO)
+    some_files, some_counts = zip(*some, strict=True)
+    reading.check(record_type, some_files, lengths, is_by_manifest=True)
+    record_values.check(some_files, record_type, lengths, config, some_counts)
     masks = None
     if manifest.dynamic_masking:
         masks = masking.Masking.of_manifest(manifest.masking, files[0])

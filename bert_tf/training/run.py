@@ -28,6 +28,7 @@ def run(
     save: tuple[int, Hook],
     hooks: Sequence[tuple[Due, Hook]] = (),
     agree: Callable[[bool], bool] = lambda yes: yes,
+    finish: Callable[[], None] = lambda: None,
 ) -> int:
     """Trains in blocks of at most `every` steps and calls the hooks between.
 
@@ -36,6 +37,8 @@ def run(
     period and at the end, or at given steps. It takes the step and the block's
     scalars, with the block's number of `steps` and its `seconds`. `save` is
     called after the others, and where a signal or a hook's error ends the run.
+    `finish` waits for what it may have left to a thread, before a signal's end;
+    at other ends the caller does.
 
     All workers of a cluster need hooks due at the same steps: a reduction of
     one worker's block finds its partners in the same block of the others. Where
@@ -84,6 +87,7 @@ def run(
             if step < stop and step % save[0]:
                 save[1](step, scalars)
             if is_stopped:
+                finish()
                 agree(True)  # Waits for the one that writes.
                 number = signals.received or signal.SIGTERM
                 logging.warning("%s: saved step %d; ending.", number.name, step)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bert_tf import files, optimization
 from bert_tf.checkpoints import best, tf1_files
-from bert_tf.records import pipeline
 from bert_tf.training import (
     accelerators,
+    background,
     disk_space,
     distribution,
     loop,
@@ -38,6 +38,7 @@ class Plan:
         seed: Of the data order and dropout.
         iterations_per_loop: Longest block of steps on the device.
         peak_flops: Of one device, where its data sheet is not known.
+        save_in_background: Whether steps go on while a checkpoint is written.
         remat: Whether the backward pass computes layers again.
         check_only: Whether to stop before the first step, writing nothing.
     """
@@ -50,6 +51,7 @@ class Plan:
     save_checkpoints_steps: int
     keep_checkpoint_max: int
     log_steps: int
+    save_in_background: bool = False
     recipe: recipes.Recipe = dataclasses.field(default_factory=recipes.Recipe)
     peak_flops: float | None = None
     profile_steps: tuple[int, int] | None = None
@@ -88,7 +90,7 @@ class Session:
         begin: Called by the chief before the first step, to write what belongs
             to the run.
         batches: (records consumed, step) -> the batches from there on.
-        paths: Of the records, to be named where one of them is damaged.
+        explained: A context that names records which are damaged.
         examples: How many there are, where the log is to say it.
         predictions: The loss whose weights are predictions, for the meter.
         beside: What lies beside the best weights: name -> content.
@@ -106,7 +108,7 @@ class Session:
     restore: Callable[[training_state.TrainState], None]
     begin: Callable[[], None]
     batches: Callable[[int, int], tf.distribute.DistributedDataset]
-    paths: Sequence[str]
+    explained: Callable[[], contextlib.AbstractContextManager[None]]
     untrained: frozenset[str] = frozenset()
     examples: int | None = None
     predictions: str | None = None
@@ -163,15 +165,20 @@ class Session:
             return state.step
         if on:
             logging.info("Training%s for %d steps.", on, self.stop)
-        with pipeline.explained(self.paths), self.tracing():
+        with (
+            self.explained(),
+            self.tracing(),
+            background.Writer() as writer,
+        ):
             step = training_run.run(
                 self._steps(optimizer, state, agree),
                 state.step,
                 self.stop,
                 plan.iterations_per_loop,
-                save=(plan.save_checkpoints_steps, self._saving(state)),
-                hooks=self._hooks(state.step, kept),
+                save=(plan.save_checkpoints_steps, self._saving(state, writer)),
+                hooks=self._hooks(state.step, kept, writer.wait),
                 agree=agree,
+                finish=writer.wait,
             )
         if optimizer.pruning:
             zeros, size = optimizer.pruning.zeros(self.trained)
@@ -263,20 +270,30 @@ class Session:
             files.write_text(path, f"{found}\n")
         return found
 
-    def _saving(self, state: training_state.TrainState) -> training_run.Hook:
+    def _saving(
+        self, state: training_state.TrainState, writer: background.Writer
+    ) -> training_run.Hook:
+        plan = self.plan
         first_step, first_record = state.step, state.records
 
         def save(step: int, _: loop.Scalars) -> None:
-            done = (step - first_step) * self.plan.batch_size
+            done = (step - first_step) * plan.batch_size
             state.step, state.records = step, first_record + done
-            state.save(self.folder)
+            writer.wait()  # One at a time, and one copy.
+            # What the end waits for goes as quickly as it can.
+            is_last = step == self.stop or step % plan.save_checkpoints_steps
+            is_beside = plan.save_in_background and not is_last
+            state.save(self.folder, writer if is_beside else None)
 
         return save
 
     # ---- What is said of it -------------------------------------------------
 
     def _hooks(
-        self, start: int, kept: best.Best | None
+        self,
+        start: int,
+        kept: best.Best | None,
+        finish: Callable[[], None],
     ) -> list[tuple[training_run.Due, training_run.Hook]]:
         plan = self.plan
         report = self._progress(start)
@@ -288,7 +305,7 @@ class Session:
             )
             hooks.append((plan.profile_steps, profile))
         if self.evaluation and kept:
-            evaluate = self._evaluating(self.evaluation, kept, report)
+            evaluate = self._evaluating(self.evaluation, kept, report, finish)
             hooks.append((self.eval_steps, evaluate))
         return hooks
 
@@ -329,6 +346,7 @@ class Session:
         evaluation: Evaluation,
         kept: best.Best,
         report: progress.Progress,
+        finish: Callable[[], None] = lambda: None,
     ) -> training_run.Hook:
         config, stop = self.model.bert.config, self.stop
         pruning = self.plan.recipe.pruning(config, stop)
@@ -336,6 +354,8 @@ class Session:
 
         def hook(step: int, _: loop.Scalars) -> bool:
             results = evaluation.evaluate()
+            # No checkpoint from before the best is missing, should this end.
+            finish()
             # The best is one of those that have all the zeros asked for.
             if step >= pruned_at:
                 kept.offer(step, results, self.model)

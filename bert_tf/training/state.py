@@ -1,12 +1,14 @@
 """The state of a run: what it needs to go on where it stopped."""
 
+import functools
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from bert_tf import optimization
 from bert_tf.checkpoints import restoring, resuming, tf1_files
 from bert_tf.errors import InputError
+from bert_tf.training import background
 
 import keras
 import numpy as np
@@ -46,8 +48,12 @@ class TrainState:
         self.weights = {v.path: v for v in (*model.variables, *own)}
         self.variables: dict[str, Any] = self.weights | optimizer.slots
 
-    def save(self, folder: str) -> str:
-        """Writes model.ckpt-STEP and removes the oldest beyond `keep`."""
+    def save(self, folder: str, writer: background.Writer | None = None) -> str:
+        """Writes model.ckpt-STEP and removes the oldest beyond `keep`.
+
+        A `writer` does that later, of a copy of the values as they are now; it
+        is the caller's to wait for what it wrote before.
+        """
         prefix = os.path.join(folder, f"model.ckpt-{self.step}")
         if not self.write:
             return prefix
@@ -55,24 +61,14 @@ class TrainState:
         tensors[tf1_files.GLOBAL_STEP] = np.int64(self.step)
         tensors[tf1_files.RECORDS] = np.int64(self.records)
         tensors[tf1_files.SEED] = np.int64(self.seed)
-        try:
-            tf1_files.write(prefix, tensors)
-            # Later ones are unreadable and were passed over.
-            found = tf1_files.numbered(folder).items()
-            prefixes = [path for step, path in found if step <= self.step]
-            tf1_files.write_state(folder, prefixes[-self.keep :])
-        # Of a full disk, for example; or of a bucket.
-        except (OSError, tf.errors.OpError) as error:
-            last = tf1_files.latest(folder)
-            reason = getattr(error, "message", None) or str(error)
-            raise OSError(
-                f"Step {self.step} could not be saved in {folder}: "
-                f"{reason}. The last whole checkpoint is "
-                f"{os.path.basename(last) if last else 'none'}. Once there is "
-                "room, the same command goes on from it."
-            ) from error
-        for old in prefixes[: -self.keep]:
-            tf1_files.remove(old)
+        if writer is None:
+            _write(folder, self.step, tensors, self.keep)
+        else:
+            copied = {name: _copy(value) for name, value in tensors.items()}
+            # The step of now: the state's goes on.
+            writer.start(
+                functools.partial(_write, folder, self.step, copied, self.keep)
+            )
         return prefix
 
     def resume(self, folder: str) -> bool:
@@ -143,8 +139,39 @@ class TrainState:
             )
 
 
+def _write(
+    folder: str, step: int, tensors: Mapping[str, Any], keep: int
+) -> None:
+    """Writes a checkpoint and removes the oldest beyond `keep`."""
+    try:
+        tf1_files.write(os.path.join(folder, f"model.ckpt-{step}"), tensors)
+        # Later ones are unreadable and were passed over.
+        found = tf1_files.numbered(folder).items()
+        prefixes = [path for number, path in found if number <= step]
+        tf1_files.write_state(folder, prefixes[-keep:])
+    # Of a full disk, for example; or of a bucket.
+    except (OSError, tf.errors.OpError) as error:
+        last = tf1_files.latest(folder)
+        reason = getattr(error, "message", None) or str(error)
+        raise OSError(
+            f"Step {step} could not be saved in {folder}: "
+            f"{reason}. The last whole checkpoint is "
+            f"{os.path.basename(last) if last else 'none'}. Once there is "
+            "room, the same command goes on from it."
+        ) from error
+    for old in prefixes[:-keep]:
+        tf1_files.remove(old)
+
+
 def _value(variable: Any) -> tf.Tensor:
     """The value of a Keras or TensorFlow variable, from one replica."""
     if isinstance(variable, keras.Variable):
         variable = variable.value
     return tf.convert_to_tensor(variable)
+
+
+def _copy(value: Any) -> tf.Tensor:
+    """Copies a value to memory of the host that no step changes."""
+    # From accelerators, too. On CPUs others share what they read.
+    with tf.device("CPU:0"):
+        return tf.raw_ops.DeepCopy(x=value)

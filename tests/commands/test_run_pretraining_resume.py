@@ -1,9 +1,12 @@
 """Runs of run_pretraining.py that are interrupted, and go on."""
 
+import functools
 import hashlib
 import json
+import pathlib
 import re
 import signal
+import time
 
 from bert_tf.checkpoints import tf1_files
 from bert_tf.records import tfrecord
@@ -21,6 +24,7 @@ from tests.pretraining_runs import (
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 
 @pytest.fixture(scope="module", name="setting")
@@ -31,6 +35,23 @@ def _setting(tmp_path_factory):
 @pytest.fixture(scope="module", name="trained")
 def _trained(setting):
     return train_two_steps(setting)
+
+
+# Files of checkpoints that are held back, and a file that says so.
+_HELD = ("out/model.ckpt-20.data-00000-of-00001", "out/model.ckpt-30.index")
+
+
+def _hold(name, said):
+    """Makes the process that saves stay before a file gets its name."""
+    rename = tf.io.gfile.rename
+
+    def held(source, target, overwrite=False):
+        if target.endswith(name):
+            pathlib.Path(said).touch()
+            time.sleep(600)
+        rename(source, target, overwrite=overwrite)
+
+    tf.io.gfile.rename = held
 
 
 LONG = (
@@ -68,6 +89,47 @@ class TestInterrupted:
         assert {path.name for path in output.glob("model.ckpt*")} == {
             path.name for path in uninterrupted.glob("model.ckpt*")
         }
+
+    def test_kill_9_while_a_checkpoint_is_written(self, setting, tmp_path):
+        flags = (
+            *("--num_train_steps=60", "--save_checkpoints_steps=10"),
+            *("--eval_steps=15", "--max_eval_steps=2"),
+            "--keep_checkpoint_max=6",
+        )
+        whole, output = tmp_path / "whole", tmp_path / "out"
+        run = setting.run(whole, *flags, "--save_in_background=false")
+        assert run.wait() == 0, run.stderr
+        for name, last in zip(_HELD, (10, 20), strict=True):
+            said = tmp_path / f"held-behind-{last}"
+            run = scripts.Run(
+                tmp_path / f"log-{last}",
+                "run_pretraining",
+                setting.flags(output, *flags),
+                {},
+                before=functools.partial(_hold, name, str(said)),
+            )
+            wait_for(said.exists, run)
+            # Steps go on, up to the evaluation or save that waits for it.
+            end = last + 14
+            wait_for(lambda end=end: metrics(output)[-1]["step"] >= end, run)
+            run.kill(signal.SIGKILL)
+            assert run.wait() == -signal.SIGKILL
+            found = tf1_files.numbered(str(output))
+            assert max(found) == last
+            # What was there is whole.
+            assert_same_checkpoint(output, whole, last)
+        run = setting.run(output, *flags)
+        assert run.wait() == 0, run.stderr
+        assert "Going on from step 20" in run.stderr
+        assert metrics(output) == metrics(whole)
+        kept = re.compile(r"checkpoint$|model\.ckpt-|results\.json$")
+        for folder in (".", "best"):
+            expected, found = (
+                contents(whole / folder),
+                contents(output / folder),
+            )
+            for name in filter(kept.match, expected.keys() | found.keys()):
+                assert found.get(name) == expected.get(name), name
 
     def test_kill_9_of_replicas_that_evaluate(self, setting, tmp_path):
         flags = (

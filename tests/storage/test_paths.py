@@ -43,3 +43,17 @@ def test_takes_a_name_with_brackets(folder):
 def test_names_what_is_wrong(folder, pattern, message):
     with pytest.raises(ValueError, match=message):
         paths.expand([f"{folder}/a", pattern.format(folder)])
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "expected"),
+    [
+        (3, 3, [0, 1, 2]),
+        (0, 3, []),
+        (5, 3, [0, 2, 4]),
+        (10, 4, [0, 3, 6, 9]),
+        (1000, 2, [0, 999]),
+    ],
+)
+def test_spread(count, most, expected):
+    assert paths.spread(range(count), most) == expected

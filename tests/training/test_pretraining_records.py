@@ -1,10 +1,16 @@
 """Tests of the records of bert_tf/training/pretraining.py."""
 
 import dataclasses
+import pathlib
+import re
 
-from bert_tf.records import masking
+from bert_tf import modeling
+from bert_tf.errors import InputError
+from bert_tf.records import manifests, masking, pipeline
 from bert_tf.records import types as record_types
+from bert_tf.storage import paths
 from bert_tf.training import pretraining
+from tests import pretraining_records
 
 import pytest
 import tensorflow as tf
@@ -33,3 +39,55 @@ def test_sizes_of_rows_of_several_sequences():
     }
     expected = {"sequences": 3, "tokens": 6, "pairs": 9 + 1 + 4}
     assert pretraining.sizes(batch) == expected
+
+
+@pytest.mark.parametrize("count", [300, 900])
+def test_of_many_files_some_are_looked_into(tmp_path, count):
+    (tmp_path / "one").mkdir()
+    file = pathlib.Path(pretraining_records.write(tmp_path / "one", [3])[0])
+    files = [tmp_path / f"records-{i:03d}.tfrecord" for i in range(count)]
+    looked_into = set(paths.spread(range(count), 256))
+    assert len(looked_into) == 256
+    assert {0, count - 1} < looked_into
+    for number, each in enumerate(files):
+        # Whoever opened one of the others would say that it is none.
+        is_read = number in looked_into
+        each.write_bytes(file.read_bytes() if is_read else b"no records " * 9)
+    names = [str(each) for each in files]
+    shards = [manifests.Shard(each.name, 3) for each in files]
+    pretraining_records.write_manifest([str(file)])
+    manifest = manifests.Manifest.read(tmp_path / "one" / "manifest.json")
+    dataclasses.replace(manifest, shards=tuple(shards)).write(
+        tmp_path / "manifest.json"
+    )
+    config = modeling.BertConfig(**pretraining_records.CONFIG)
+    data = pretraining.find([f"{tmp_path}/*.tfrecord"], config, None, None)
+    assert (data.files, data.counts) == (names, [3] * count)
+    # They are named when their turn comes.
+    wrong = min(set(range(count)) - looked_into)
+    message = f"^{re.escape(names[wrong])}, record 1: truncated, corrupt"
+    with pytest.raises(InputError, match=message), data.explained():
+        for _ in pipeline.evaluate(data.files, 8):
+            pass
+
+
+def test_a_file_of_another_kind_is_named_when_it_is_read(tmp_path):
+    files = pretraining_records.write(tmp_path, [3, 3])
+    pretraining_records.write_manifest(files)
+    config = modeling.BertConfig(**pretraining_records.CONFIG)
+    data = pretraining.find(files, config, None, None)
+    (tmp_path / "other").mkdir()
+    other = pretraining_records.write(
+        tmp_path / "other", [3], sequence=12, predictions=4
+    )
+    pathlib.Path(files[1]).write_bytes(pathlib.Path(other[0]).read_bytes())
+    batches = data.batches(
+        tf.distribute.get_strategy(), pipeline.evaluate(files, 2), 1
+    )
+    message = (
+        f"^{re.escape(files[1])} holds sequences of 12 tokens .*, expected 16 "
+        "as its manifest says"
+    )
+    with pytest.raises(InputError, match=message), data.explained():
+        for _ in batches:
+            pass

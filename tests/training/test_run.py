@@ -179,6 +179,28 @@ class TestRun:
         assert recorder.calls == [("save", 6)]
         assert signal.getsignal(number) is before
 
+    def test_what_is_written_beside_is_waited_for_before_the_end(self):
+        recorder = Recorder()
+
+        def terminate(step, _):
+            if step == 4:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        def agree(yes):
+            recorder.calls.append("agree")
+            return yes
+
+        with pytest.raises(SystemExit):
+            training_run.run(
+                *(recorder.train, 0, 20, 2, (2, recorder.hook("save"))),
+                [(2, terminate)],
+                agree=agree,
+                finish=lambda: recorder.calls.append("finish"),
+            )
+        assert recorder.calls == [
+            *(("save", 2), "agree", ("save", 4), "agree", "finish", "agree"),
+        ]
+
     def test_what_is_ignored_stays_ignored(self, sigint):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         recorder = Recorder()

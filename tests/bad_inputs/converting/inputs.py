@@ -127,7 +127,7 @@ FOREIGN = {
     "hf/missing": "bert/encoder/layer_1/output/LayerNorm/beta is not there; b",
     "hf/int8": "holds whole numbers (int8): the model is quantized, and its",
     "hf/tokenizer_text": "tokenizer.json: `model` must be an object. Copy or",
-    "hf/tokenizer_ids": "`vocab` must map the pieces to 0, 1, 2 and so on, each",
+    "hf/tokenizer_ids": "`vocab` must map the pieces to 0, 1, 2 and so on, eac",
     "hf/normalizer": "`normalizer` must be an object. Copy or download it agai",
     "hf/casing_text": "`do_lower_case` must be true or false. Copy or download",
     "hf/class_number": "`tokenizer_class` must be a text. Copy or download it",

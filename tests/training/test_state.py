@@ -1,0 +1,113 @@
+"""Checkpoints that are written while the state goes on."""
+
+import pathlib
+import threading
+
+from bert_tf import heads, modeling, optimization
+from bert_tf.checkpoints import tf1_files
+from bert_tf.training import background
+from bert_tf.training import state as training_state
+from tests import pretraining_records, small_disks
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+
+@pytest.fixture(name="state")
+def _state():
+    config = modeling.BertConfig(**pretraining_records.CONFIG)
+    model = heads.BertPretrainer(modeling.Bert(config))
+    optimizer = optimization.AdamWeightDecay(lambda step: 0.1)
+    optimizer.build(model.trainable_variables)
+    return training_state.TrainState(model, optimizer, 12345, keep=2)
+
+
+def _change(state, step):
+    """Sets values of a step, as training does: by assignments."""
+    state.step, state.records = step, 8 * step
+    rng = np.random.default_rng(step)
+    for number, variable in enumerate(state.variables.values()):
+        values = rng.normal(size=variable.shape).astype(np.float32)
+        if number % 2:
+            variable.assign(values)
+        else:  # In place, where TensorFlow may.
+            variable.assign_sub(variable)
+            variable.assign_add(values)
+
+
+def _contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_the_same_bytes_as_in_the_foreground(state, tmp_path, monkeypatch):
+    expected, found = tmp_path / "foreground", tmp_path / "background"
+    for step in (3, 5, 9):
+        _change(state, step)
+        state.save(str(expected))
+    # Each is written only when the state has gone on.
+    write, release = tf1_files.write, threading.Semaphore(0)
+
+    def held(*arguments):
+        assert release.acquire(timeout=60)
+        write(*arguments)
+
+    monkeypatch.setattr(tf1_files, "write", held)
+    with background.Writer() as writer:
+        for step in (3, 5, 9):
+            _change(state, step)
+            assert state.save(str(found), writer) == str(
+                found / f"model.ckpt-{step}"
+            )
+            assert not (found / f"model.ckpt-{step}.index").exists()
+            _change(state, 1000 + step)
+            release.release()
+            writer.wait()
+    assert _contents(found) == _contents(expected)
+    assert {name.partition(".index")[0] for name in _contents(found)} >= {
+        "model.ckpt-5",
+        "model.ckpt-9",
+    }
+
+
+def test_the_copy_is_one_more_of_weights_and_moments(state, tmp_path):
+    copied = []
+
+    class Noting(background.Writer):
+        def start(self, write):
+            _, _, tensors, _ = write.args
+            copied.append(sum(tf.size(x).numpy() for x in tensors.values()))
+            super().start(write)
+
+    with Noting() as writer:
+        state.save(str(tmp_path), writer)
+    sizes = [np.prod(x.shape, dtype=int) for x in state.variables.values()]
+    # And three numbers: the step, the place in the data, the seed.
+    assert copied == [sum(sizes) + 3]
+
+
+def test_a_full_disk_is_told_at_the_next_and_leaves_the_last(state, tmp_path):
+    with (
+        small_disks.limited(tmp_path / "disk", 8) as disk,
+        background.Writer() as writer,
+    ):
+        # A checkpoint that has room.
+        tf1_files.write(str(disk / "model.ckpt-3"), {"a": np.zeros(8)})
+        before = _contents(disk)
+        _change(state, 5)
+        state.save(str(disk), writer)
+        _change(state, 9)
+        with pytest.raises(
+            OSError,
+            match=r"^Step 5 could not be saved in .*: .*File too large.* The "
+            r"last whole checkpoint is model\.ckpt-3\. ",
+        ):
+            writer.wait()
+        assert _contents(disk) == before
+
+
+def test_where_nothing_is_to_be_written(state, tmp_path):
+    state.write = False
+    with background.Writer() as writer:
+        state.save(str(tmp_path), writer)
+    assert not list(pathlib.Path(tmp_path).iterdir())
