@@ -105,10 +105,10 @@ def test_runs_need_only_what_comes_before_them():
 def test_files_that_are_meant_to_differ_are_counted(tmp_path):
     for side, text in (("before", "x"), ("after", "y")):
         _write(tmp_path / side / "a", **{"part-1": text, "log.txt": "same"})
-    sides = (
+    before, after = (
         comparison.Side(name, pathlib.Path("/code", name), tmp_path / name)
         for name in ("before", "after")
     )
     meant = comparison.Changed("part-*", "a better cut", "a*")
-    found = comparison.compare("a", *sides, [], changed=[meant])
+    found = comparison.compare("a", before, after, [], changed=[meant])
     assert found == comparison.Verdict(1, expected={"part-*": 1})
