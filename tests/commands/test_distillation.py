@@ -106,6 +106,7 @@ def test_logits_beside_the_labels(taught, teacher, model, table, tmp_path):
     _assert_same(_weights(alone), theirs)
 
 
+@pytest.mark.slow
 def test_labels_in_another_order_are_found_by_name(
     taught, teacher, model, table, tmp_path
 ):
@@ -124,6 +125,7 @@ def test_labels_in_another_order_are_found_by_name(
     _assert_same(_weights(found), _weights(taught))
 
 
+@pytest.mark.slow
 def test_goes_on_bit_for_bit_and_only_so(
     taught, teacher, model, table, tmp_path, capsys
 ):
@@ -144,6 +146,7 @@ def test_goes_on_bit_for_bit_and_only_so(
     assert "holds another run: temperature was None and is 4.0" in error
 
 
+@pytest.mark.slow
 def test_a_teacher_of_transformers_without_names(
     teacher, model, table, tmp_path, caplog
 ):
@@ -165,6 +168,7 @@ def test_a_teacher_of_transformers_without_names(
 _FIT = "objective/fit_dense/kernel"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tinybert_layers", "minilm"])
 def test_layers_and_then_the_head(kind, teacher, model, table, tmp_path):
     flags = [f"--teacher={teacher}", f"--distillation={kind}", "--log_steps=1"]
