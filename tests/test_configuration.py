@@ -36,15 +36,17 @@ _NAMED = {
     "large": (24, 1024, 16, 30522),
     "large_cased": (24, 1024, 16, 28996),
 }
-# Of other encoders: tests/checkpoints/test_family.py.
+# Of other encoders: test_family.py in checkpoints/, encoders/test_students.py.
 _OF_OTHERS = {
     "albert_base",
     "albert_large",
     "albert_xlarge",
     "albert_xxlarge",
+    "bilstm",
     "distilbert_base",
     "roberta_base",
     "roberta_large",
+    "textcnn",
 }
 _MINIATURES = {
     f"uncased_L-{L}_H-{D}_A-{D // 64}": (L, D, D // 64, 30522)

@@ -199,8 +199,12 @@ _ENTITY = {"type": "loc", "start": 1, "end": 6, "text": "Rome,\tx"}
             {"text": "[MASK] [MASK] [MASK]"},
             {
                 "masks": [
-                    [{"piece": x, "text": x, "score": 1}]
-                    for x in ("[MASK]", *"ab")
+                    [{"piece": x, "text": text, "score": 1}]
+                    for x, text in (
+                        ("[MASK]", "[MASK] [MASK] [MASK]"),
+                        ("a", "[MASK] a [MASK]"),
+                        ("b", "[MASK] [MASK] b"),
+                    )
                 ]
             },
             "[MASK] a b\t[MASK]\t1\ta\t1\tb\t1",

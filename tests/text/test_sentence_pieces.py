@@ -30,14 +30,29 @@ def runners(do_lower_case):
     )
 
 
+# Sums of scores, in single precision, that differ by less are equal.
+_TIE = 1e-3
+
+
 def check(do_lower_case, texts):
-    """Compares the ids of the texts with those of the Python tokenizer."""
+    """Compares the ids of the texts with those of the Python tokenizer.
+
+    Of two ways to split a text that are equally good each may take another. It
+    hangs on the model whether there are such, and the model on our pages.
+    """
     in_python, in_graph = runners(do_lower_case)
+    pieces = sentence_models.vocabulary(do_lower_case).proto.pieces
+    ties = 0
     for start in range(0, len(texts), 500):
         batch = texts[start : start + 500]
         results = zip(batch, in_python(batch), in_graph(batch), strict=True)
         for text, expected, actual in results:
-            assert actual == expected, repr(text)
+            if actual == expected:
+                continue
+            sums = [sum(pieces[x].score for x in y) for y in (actual, expected)]
+            assert abs(sums[0] - sums[1]) < _TIE, repr(text)
+            ties += 1
+    assert ties <= len(texts) / 10_000
 
 
 @_CASINGS
