@@ -19,6 +19,7 @@ _FREE = {
     "attention_probs_dropout_prob",
     "initializer_range",
 }
+_NAMED = 4  # of what is different: another encoder has nothing in common
 _OWN_VOCAB = "Leave out --vocab_file to use the checkpoint's own."
 
 
@@ -65,6 +66,8 @@ def find_config(path: str | None, source: Source | None) -> modeling.BertConfig:
         for name in ours | theirs
         if name not in _FREE and ours.get(name) != theirs.get(name)
     ]
+    if len(different) > _NAMED:
+        different[_NAMED:] = [f"and {len(different) - _NAMED} more"]
     if different:
         raise InputError(
             f"{path} is not the config of {source.path}: "
