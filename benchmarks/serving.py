@@ -177,6 +177,7 @@ def _others(
     folder: pathlib.Path, fused: str, flags: argparse.Namespace
 ) -> dict[str, Answer]:
     """Returns models of ids: LiteRT's, and ONNX Runtime's int8."""
+    import onnx
     from onnxruntime import quantization
 
     found = {}
@@ -185,7 +186,13 @@ def _others(
         _export(flags, folder, name, "--format=litert", f"--weights={kept}")
         found[name] = _litert(folder / name / "model.tflite", flags)
     path = str(folder / "int8.onnx")
-    quantization.quantize_dynamic(fused, path, per_channel=True)
+    # The shapes of fused ops are unknown to it, and so are their types.
+    quantization.quantize_dynamic(
+        fused,
+        path,
+        per_channel=True,
+        extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
+    )
     found["onnx_int8"] = _onnx_runtime(path, flags)
     return found
 
