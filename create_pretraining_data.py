@@ -91,7 +91,7 @@ _SHARD_SIZE_MB = _OUTPUT.integer(
 _VOCAB_FILE = shared.vocab_file(
     _MODEL,
     "The vocabulary: a vocab.txt, a RoBERTa's vocab.json (with merges.txt "
-    "beside it) or tokenizer.json, or an ALBERT's spiece.model.",
+    "beside it) or tokenizer.json, an ALBERT's spiece.model, or symbols.txt.",
     required=True,
     holds="",
 )

@@ -20,6 +20,9 @@ Byte pairs, the vocabulary of RoBERTa; merges.txt is written beside vocab.json:
 Sentence pieces, the vocabulary of ALBERT:
     python learn_vocabulary.py --kind=sentence_pieces --vocab_size=30000 \
         --input_file=/data/wiki/*.txt --vocab_file=spiece.model
+Symbols, what white space separates, the most frequent ones:
+    python learn_vocabulary.py --kind=symbols --vocab_size=5000 \
+        --input_file=/data/visits/*.txt --vocab_file=symbols.txt
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,8 +44,9 @@ from bert_tf.text import (
     learning,
     learning_byte_pairs,
     learning_sentence_pieces,
+    learning_symbols,
 )
-from bert_tf.vocabularies import byte_pair_files, byte_pairs
+from bert_tf.vocabularies import byte_pair_files, byte_pairs, symbols
 
 from absl import flags, logging
 from etils import epath
@@ -57,14 +61,20 @@ _MOST_ROWS = 1 << 22
 
 # What can be learned -> how the name of its file ends, if it matters.
 _WORDS, _BYTES, _SENTENCES = "word_pieces", "byte_pairs", "sentence_pieces"
-_ENDINGS = {_WORDS: "", _BYTES: ".json", _SENTENCES: ".model"}
+_SYMBOLS = "symbols"
+_ENDINGS = {
+    _WORDS: "",
+    _BYTES: ".json",
+    _SENTENCES: ".model",
+    _SYMBOLS: ".symbols",
+}
 # Flags that not all kinds have.
 _FLAGS = {
     "extend_vocab": (_WORDS,),
     "max_characters": (_WORDS,),
     "num_unused": (_WORDS,),
     "do_lower_case": (_WORDS, _SENTENCES),
-    "min_frequency": (_WORDS, _BYTES),
+    "min_frequency": (_WORDS, _BYTES, _SYMBOLS),
     "character_coverage": (_SENTENCES,),
 }
 
@@ -74,7 +84,8 @@ _OUTPUT = flag_sections.Section("Output")
 _VOCAB_FILE = _OUTPUT.output_path(
     "vocab_file",
     "The vocabulary to write, one piece per line; of byte pairs a vocab.json, "
-    "with merges.txt beside it; of sentence pieces a .model.",
+    "with merges.txt beside it; of sentence pieces a .model; of symbols "
+    "symbols.txt, or a name that ends in .symbols.",
     required=True,
     holds=flag_sections.FILE,
 )
@@ -85,8 +96,8 @@ _KIND = _MODEL.choice(
     "kind",
     _WORDS,
     tuple(_ENDINGS),
-    "What to learn: the word pieces of BERT, the byte pairs of RoBERTa or the "
-    "sentence pieces of ALBERT.",
+    "What to learn: the word pieces of BERT, the byte pairs of RoBERTa, the "
+    "sentence pieces of ALBERT, or symbols: what white space separates.",
 )
 _EXTEND_VOCAB = _MODEL.input_path(
     "extend_vocab", "A vocabulary whose [unused] rows to fill."
@@ -109,7 +120,8 @@ _DO_LOWER_CASE = _MODEL.boolean(
 _MIN_FREQUENCY = _MODEL.integer(
     "min_frequency",
     2,
-    "How often two pieces must follow each other to be joined.",
+    "How often two pieces must follow each other to be joined; how often a "
+    "symbol must occur.",
     least=1,
 )
 _MAX_CHARACTERS = _MODEL.integer(
@@ -202,6 +214,38 @@ def learn_sentence_pieces(path: str) -> None:
     logging.info("Wrote %s pieces to %s.", f"{len(pieces):,}", path)
 
 
+def learn_symbols(path: str) -> None:
+    """Takes the most frequent symbols and writes their file."""
+    reader = text_flags.reader()
+    counts = learning_symbols.count(read(text_flags.units(), reader))
+    vocabulary = learning_symbols.learn(
+        counts, _VOCAB_SIZE.value, _MIN_FREQUENCY.value
+    )
+    epath.Path(path).parent.mkdir(parents=True, exist_ok=True)
+    (data,) = vocabulary.files.values()
+    files.write_bytes(path, data)
+    logging.info("Wrote %s pieces to %s.", f"{len(vocabulary.pieces):,}", path)
+    total, unknown = learning_symbols.coverage(vocabulary, counts)
+    logging.info(
+        "The text: %s symbols, %s of them different, %.3f %% are [UNK].",
+        f"{total:,}",
+        f"{len(counts):,}",
+        100 * unknown / total,
+    )
+
+
+def kind_of(path: epath.Path) -> str:
+    """Returns the kind that a file of this name is read as."""
+    if path.name == symbols.FILE:
+        return _SYMBOLS
+    found = [
+        kind
+        for kind, end in _ENDINGS.items()
+        if end and path.name.endswith(end)
+    ]
+    return found[0] if found else _WORDS
+
+
 def check_kind() -> None:
     """Raises InputError for what the kind has not, before work."""
     kind, path = _KIND.value, epath.Path(_VOCAB_FILE.value)
@@ -211,14 +255,14 @@ def check_kind() -> None:
                 f"--{name} is not used with --kind={kind}: leave it out, or "
                 f"learn {' or '.join(kinds)}. Received: kind={kind}"
             )
-    others = [x for x, end in _ENDINGS.items() if end and end == path.suffix]
-    if kind == _WORDS and others:
+    other = kind_of(path)
+    if kind == _WORDS and other != _WORDS:
         raise InputError(
-            f"A file of this name is read as one of {others[0]}: give another "
-            f"name, or --kind={others[0]}. "
+            f"A file of this name is read as one of {other}: give another "
+            f"name, or --kind={other}. "
             f"Received: vocab_file={_VOCAB_FILE.value}"
         )
-    if not path.name.endswith(_ENDINGS[kind]):
+    if kind != other:
         raise InputError(
             f"The name of a file of {kind} must end in {_ENDINGS[kind]}, by "
             "which it is known again. "
@@ -228,6 +272,8 @@ def check_kind() -> None:
         check_byte_pairs(path)
     if kind == _SENTENCES:
         learning_sentence_pieces.check_room(_VOCAB_SIZE.value)
+    if kind == _SYMBOLS:
+        learning_symbols.check_room(_VOCAB_SIZE.value)
 
 
 def check_byte_pairs(path: epath.Path) -> None:
@@ -329,6 +375,7 @@ _LEARN = {
     _WORDS: learn_word_pieces,
     _BYTES: learn_byte_pairs,
     _SENTENCES: learn_sentence_pieces,
+    _SYMBOLS: learn_symbols,
 }
 
 

@@ -22,7 +22,9 @@ _FILES = [
 
 # BERT is what the package is of: its name says nothing.
 _ROWS = [row for row in families.FAMILIES.values() if row is not families.BERT]
-_FAMILIES = re.compile("|".join(row.name for row in _ROWS), re.IGNORECASE)
+_FAMILIES = re.compile(
+    "|".join(row.name.replace("_", "_?") for row in _ROWS), re.IGNORECASE
+)
 # Of word pieces the tagger's words have a few, too: only what stands for the
 # kind is looked for.
 _KINDS = re.compile(
@@ -89,6 +91,7 @@ _KINDS_ELSEWHERE = {
         "learning_byte_pairs",
         "learning_sentence_pieces",
         "sentence_pieces",
+        "symbols",
         "word_pieces",
     },
 }

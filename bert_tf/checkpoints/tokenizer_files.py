@@ -29,6 +29,7 @@ from bert_tf.vocabularies import (
     byte_pairs,
     sentence_models,
     sentence_pieces,
+    symbols,
     unigram_json,
     word_pieces,
 )
@@ -322,9 +323,37 @@ def _rows(vocabulary: Vocabulary) -> dict[str, Any]:
     }
 
 
+# ---- Symbols -----------------------------------------------------------------
+
+
+def _symbols(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
+    made = _library()
+    special = vocabulary.special
+    tokenizer = made.Tokenizer(
+        made.models.WordLevel(dict(vocabulary.ids), special.unk.text)
+    )
+    tokenizer.pre_tokenizer = made.pre_tokenizers.Split(
+        made.Regex(symbols.SPACES), "removed"
+    )
+    tokenizer.add_special_tokens(list(_uses(vocabulary).values()))
+    tokenizer.post_processor = made.processors.BertProcessing(
+        (special.sep.text, special.sep.id), (special.cls.text, special.cls.id)
+    )
+    return TokenizerFiles(
+        tokenizer=tokenizer.to_str(pretty=True),
+        special=_uses(vocabulary),
+        config={
+            "model_input_names": _inputs(vocabulary),
+            "model_max_length": max_length,
+        },
+        tokenizer_class="PreTrainedTokenizerFast",
+    )
+
+
 # The kind of a vocabulary -> what makes its files.
 WRITERS: dict[str, Callable[[Vocabulary, int], TokenizerFiles]] = {
     word_pieces.WordPiece.kind: _word_pieces,
     byte_pairs.BytePairs.kind: _byte_pairs,
     sentence_pieces.SentencePieces.kind: _sentence_pieces,
+    symbols.Symbols.kind: _symbols,
 }

@@ -4,7 +4,13 @@ import fnmatch
 from collections.abc import Sequence
 
 # A vocabulary of any kind, which is kept beside weights.
-VOCABULARIES = ("vocab.txt", "vocab.json", "merges.txt", "spiece.model")
+VOCABULARIES = (
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "spiece.model",
+    "symbols.txt",
+)
 # What runs write into their folder where they evaluate and predict.
 RESULT_FILES = (
     "eval_results*.txt",

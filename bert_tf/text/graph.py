@@ -20,7 +20,13 @@ from bert_tf.errors import InputError
 from bert_tf.text import byte_pairs as graph_byte_pairs
 from bert_tf.text import graph_rows
 from bert_tf.text import sentence_pieces as graph_sentence_pieces
-from bert_tf.vocabularies import byte_pairs, sentence_pieces, word_pieces
+from bert_tf.text import symbols as graph_symbols
+from bert_tf.vocabularies import (
+    byte_pairs,
+    sentence_pieces,
+    symbols,
+    word_pieces,
+)
 
 import numpy as np
 import tensorflow as tf
@@ -311,6 +317,7 @@ TOKENIZERS: dict[str, Callable[[Any], graph_rows.Tokenizer]] = {
     sentence_pieces.SentencePieces.kind: (
         graph_sentence_pieces.SentencePieceTokenizer
     ),
+    symbols.Symbols.kind: graph_symbols.SymbolTokenizer,
 }
 
 

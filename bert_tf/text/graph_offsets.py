@@ -16,7 +16,13 @@ from bert_tf.errors import InputError
 from bert_tf.text import byte_pairs as graph_byte_pairs
 from bert_tf.text import graph as text_graph
 from bert_tf.text import graph_rows, sentence_piece_offsets
-from bert_tf.vocabularies import byte_pairs, sentence_pieces, word_pieces
+from bert_tf.text import symbols as graph_symbols
+from bert_tf.vocabularies import (
+    byte_pairs,
+    sentence_pieces,
+    symbols,
+    word_pieces,
+)
 
 import tensorflow as tf
 
@@ -115,6 +121,7 @@ TOKENIZERS: dict[str, Callable[[Any], Tokenizer]] = {
     byte_pairs.BytePairs.kind: graph_byte_pairs.OffsetTokenizer,
     word_pieces.WordPiece.kind: _of_word_pieces,
     sentence_pieces.SentencePieces.kind: sentence_piece_offsets.OffsetTokenizer,
+    symbols.Symbols.kind: graph_symbols.SymbolTokenizer,
 }
 
 

@@ -8,9 +8,9 @@ in `text.graph` and `text.graph_offsets`. Tasks, exports and data creation know
 only what it says of itself, above all the template of a row. A kind from
 elsewhere joins by three calls, before any file is read:
 
-    vocabularies.register(Symbols.kind, vocabularies.Kind(...))
-    graph.register(Symbols.kind, Tokenizer)
-    graph_offsets.register(Symbols.kind, Tokenizer)
+    vocabularies.register(Letters.kind, vocabularies.Kind(...))
+    graph.register(Letters.kind, Tokenizer)
+    graph_offsets.register(Letters.kind, Tokenizer)
 """
 
 import os
@@ -21,6 +21,7 @@ from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
     byte_pairs,
     sentence_pieces,
+    symbols,
     tokenizer_json,
     word_pieces,
 )
@@ -89,6 +90,14 @@ KINDS: dict[str, Kind] = {
         read=sentence_pieces.SentencePieces.parse,
         tokenizer="Unigram",
         difference=sentence_pieces.difference,
+    ),
+    symbols.Symbols.kind: Kind(
+        files=(symbols.FILE,),
+        endings=(".symbols",),
+        open=symbols.open_file,
+        read=symbols.Symbols.of_contents,
+        tokenizer="WordLevel",
+        difference=symbols.difference,
     ),
 }
 

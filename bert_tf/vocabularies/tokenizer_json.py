@@ -150,6 +150,15 @@ def read_word_pieces(found: Mapping[str, Any], name: str) -> dict[str, int]:
             value = inside
         if value not in allowed:
             raise otherwise(name, "a BERT", field, value)
+    return ids_of(found, name)
+
+
+def ids_of(found: Mapping[str, Any], name: str) -> dict[str, int]:
+    """Takes the ids by piece out of a file, whose pieces are lines of ours.
+
+    Raises:
+        InputError: They are not 0, 1, 2 and so on. `name` is that of the file.
+    """
     vocab = found["model"].get("vocab")
     ids = dict(vocab) if isinstance(vocab, dict) else {}
     for token in added(found):

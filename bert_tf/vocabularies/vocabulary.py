@@ -136,6 +136,9 @@ class Vocabulary(abc.ABC):
     before_words: ClassVar[str] = ""
     # Whether a word has the same pieces wherever it stands in a text.
     has_fixed_words: ClassVar[bool] = False
+    # Whether punctuation at the ends of what white space separates is a word of
+    # its own, where words of a text have labels.
+    splits_punctuation: ClassVar[bool] = True
 
     @property
     @abc.abstractmethod

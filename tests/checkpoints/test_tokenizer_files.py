@@ -9,10 +9,15 @@ from collections.abc import Callable
 from bert_tf import vocabularies
 from bert_tf.checkpoints import tokenizer_files
 from bert_tf.errors import InputError
-from bert_tf.text import learning, learning_byte_pairs
-from bert_tf.vocabularies import byte_pairs, sentence_pieces, word_pieces
+from bert_tf.text import learning, learning_byte_pairs, learning_symbols
+from bert_tf.vocabularies import (
+    byte_pairs,
+    sentence_pieces,
+    symbols,
+    word_pieces,
+)
 from tests import sample_texts
-from tests.vocabularies import byte_pair_samples, sentence_models, symbols
+from tests.vocabularies import byte_pair_samples, sentence_models, signs
 
 import pytest
 
@@ -40,6 +45,12 @@ def _byte_pairs():
     return learning_byte_pairs.learn(words, 1500)
 
 
+@functools.cache
+def _symbols():
+    counts = learning_symbols.count(sentence_models.lines())
+    return learning_symbols.learn(counts, 2000)
+
+
 # Name -> how it is made, and the type of a model that has it.
 _KINDS: dict[str, tuple[Callable[[], vocabularies.Vocabulary], str]] = {
     "word pieces, uncased": (lambda: _word_pieces(True), "bert"),
@@ -53,6 +64,7 @@ _KINDS: dict[str, tuple[Callable[[], vocabularies.Vocabulary], str]] = {
         lambda: sentence_models.vocabulary(False),
         "albert",
     ),
+    "symbols": (_symbols, "bert"),
 }
 
 
@@ -308,6 +320,7 @@ _OPEN = {
     "word_pieces": word_pieces.open_file,
     "byte_pairs": byte_pairs.open_files,
     "sentence_pieces": sentence_pieces.open_file,
+    "symbols": symbols.open_file,
 }
 
 
@@ -342,6 +355,7 @@ def test_classes(made):
             "word_pieces": "BertTokenizer",
             "byte_pairs": "RobertaTokenizer",
             "sentence_pieces": "PreTrainedTokenizerFast",
+            "symbols": "PreTrainedTokenizerFast",
         }[vocabulary.kind]
     )
     for name, value in vocabulary.settings.items():
@@ -391,10 +405,10 @@ def test_byte_pairs_without_a_mask(tmp_path):
 
 
 def test_a_kind_without_a_row(tmp_path):
-    assert not tokenizer_files.write(str(tmp_path), symbols.VOCABULARY, 64)
+    assert not tokenizer_files.write(str(tmp_path), signs.VOCABULARY, 64)
     (path,) = tmp_path.iterdir()
-    assert path.name == "symbols.txt"
-    assert path.read_bytes() == symbols.VOCABULARY.files["symbols.txt"]
+    assert path.name == "signs.txt"
+    assert path.read_bytes() == signs.VOCABULARY.files["signs.txt"]
 
 
 def test_word_pieces_without_ends(tmp_path):

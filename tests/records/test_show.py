@@ -8,7 +8,7 @@ from bert_tf.records import reading, show, tfrecord
 from bert_tf.records import types as record_types
 from bert_tf.vocabularies import word_pieces
 from tests import pretraining_records, scripts
-from tests.vocabularies import byte_pair_samples, symbols
+from tests.vocabularies import byte_pair_samples, signs
 
 import numpy as np
 import pytest
@@ -82,7 +82,7 @@ def _row(template, first, second, label):
         # Both texts of its pairs have segment 0.
         byte_pair_samples.vocabulary(),
         # The second one has segment 3.
-        symbols.VOCABULARY,
+        signs.VOCABULARY,
     ],
     ids=lambda vocabulary: vocabulary.kind,
 )

@@ -23,13 +23,13 @@ from bert_tf.tasks.tagging import words as tagging_words
 from bert_tf.text import graph, graph_offsets
 from tests import interop_samples as samples
 from tests import scripts
-from tests.vocabularies import symbols
+from tests.vocabularies import signs
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-VOCABULARY = symbols.VOCABULARY
+VOCABULARY = signs.VOCABULARY
 TEMPLATE = VOCABULARY.template
 CONFIG = modeling.BertConfig(
     vocab_size=len(VOCABULARY.pieces),
@@ -53,8 +53,8 @@ def _registered(monkeypatch):
     monkeypatch.setattr(vocabularies, "KINDS", {**vocabularies.KINDS})
     for module in (graph, graph_offsets):
         monkeypatch.setattr(module, "TOKENIZERS", {**module.TOKENIZERS})
-        module.register(symbols.Symbols.kind, symbols.GraphTokenizer)
-    vocabularies.register(symbols.Symbols.kind, symbols.ROW)
+        module.register(signs.Signs.kind, signs.GraphTokenizer)
+    vocabularies.register(signs.Signs.kind, signs.ROW)
 
 
 def ids(text):
@@ -87,7 +87,7 @@ def write(folder, head):
     folder.mkdir()
     tf1_files.write(str(folder / "bert_model.ckpt"), weights)
     (folder / "bert_config.json").write_text(CONFIG.to_json())
-    (folder / "symbols.txt").write_bytes(VOCABULARY.files["symbols.txt"])
+    (folder / "signs.txt").write_bytes(VOCABULARY.files["signs.txt"])
     if head in ("classification", "tagging"):
         (folder / "labels.txt").write_text("".join(f"{x}\n" for x in LABELS))
     return folder, made
@@ -97,30 +97,30 @@ def write(folder, head):
 
 
 def test_a_name_is_taken_once():
-    vocabularies.register("symbols", symbols.ROW)
-    other = dataclasses.replace(symbols.ROW, endings=(".other",))
+    vocabularies.register("signs", signs.ROW)
+    other = dataclasses.replace(signs.ROW, endings=(".other",))
     with pytest.raises(errors.InputError, match="of this name already"):
-        vocabularies.register("symbols", other)
-    with pytest.raises(errors.InputError, match=r"symbols has symbols.txt alr"):
+        vocabularies.register("signs", other)
+    with pytest.raises(errors.InputError, match=r"signs has signs.txt alr"):
         vocabularies.register("others", other)
     for module in (graph, graph_offsets):
-        module.register("symbols", symbols.GraphTokenizer)
+        module.register("signs", signs.GraphTokenizer)
         with pytest.raises(errors.InputError, match="of this kind already"):
-            module.register("symbols", graph.BertTokenizer)
+            module.register("signs", graph.BertTokenizer)
 
 
 # ---- Records ----------------------------------------------------------------
 
 
 def test_records_of_pretraining(tmp_path, capsys):
-    (tmp_path / "own.symbols").write_bytes(VOCABULARY.files["symbols.txt"])
+    (tmp_path / "own.signs").write_bytes(VOCABULARY.files["signs.txt"])
     letters = "abcdefghijklmnopqrstuvwxyz"
     documents = [
         "\n".join(" ".join(letters[i : i + 6]) for i in range(start, 20, 2))
         for start in range(8)
     ]
     (tmp_path / "text.txt").write_text("\n\n".join(documents) + "\n")
-    vocab = f"--vocab_file={tmp_path}/own.symbols"
+    vocab = f"--vocab_file={tmp_path}/own.signs"
     script = "create_pretraining_data"
     # Two workers, which have not imported what registers the kind.
     assert not scripts.run_here(
@@ -198,7 +198,7 @@ def assert_rows(written, expected):
 def test_a_checkpoint_carries_it(tmp_path):
     folder, _ = write(tmp_path / "model", "classification")
     source = formats.open_checkpoint(str(folder))
-    assert source.vocab == vocabularies.Files("symbols", VOCABULARY.files)
+    assert source.vocab == vocabularies.Files("signs", VOCABULARY.files)
     formats.write(str(tmp_path / "copy"), "tf1", source)
     samples.assert_equal(str(folder), str(tmp_path / "copy"))
     again = formats.open_checkpoint(str(tmp_path / "copy"))
@@ -208,7 +208,7 @@ def test_a_checkpoint_carries_it(tmp_path):
 @pytest.mark.parametrize(
     ("output_format", "file", "note"),
     [
-        ("hf", "symbols.txt", "transformers has no tokenizer of this vocab"),
+        ("hf", "signs.txt", "transformers has no tokenizer of this vocab"),
         ("keras_hub", "", "KerasHub has no tokenizer of this vocabulary for"),
     ],
 )
@@ -221,7 +221,7 @@ def test_other_libraries_are_said_to_have_none(
     written = formats.write(str(path), output_format, source)
     (said,) = [x for x in written.notes if "tokenizer" in x]
     assert said.startswith(note)
-    assert said.endswith("Received: kind=symbols")
+    assert said.endswith("Received: kind=signs")
     assert not list(path.glob("tokenizer*.json"))
     again = formats.open_checkpoint(str(path))
     if file:
@@ -262,8 +262,8 @@ def _serve(tmp_path):
             **{name: tf.constant(x) for name, x in texts.items()}
         )
         assets = tmp_path / "export" / "assets"
-        assert (assets / "symbols.txt").read_bytes() == (
-            VOCABULARY.files["symbols.txt"]
+        assert (assets / "signs.txt").read_bytes() == (
+            VOCABULARY.files["signs.txt"]
         )
         return Served(outputs, answers)
 

@@ -6,7 +6,7 @@ import json
 from bert_tf import errors, vocabularies
 from bert_tf.flags import written_files
 from tests import scripts
-from tests.vocabularies import byte_pair_samples, sentence_models, symbols
+from tests.vocabularies import byte_pair_samples, sentence_models, signs
 
 import pytest
 
@@ -20,7 +20,7 @@ def _text(pieces):
 
 @pytest.fixture(name="row")
 def _row(monkeypatch):
-    monkeypatch.setitem(vocabularies.KINDS, "symbols", symbols.ROW)
+    monkeypatch.setitem(vocabularies.KINDS, "signs", signs.ROW)
 
 
 def test_word_pieces_of_any_name(tmp_path):
@@ -49,12 +49,12 @@ def test_sentence_pieces(tmp_path):
 
 
 def test_kind_from_outside(tmp_path, row):
-    path = tmp_path / "own.symbols"
-    path.write_text("\n".join(symbols.VOCABULARY.pieces))
+    path = tmp_path / "own.signs"
+    path.write_text("\n".join(signs.VOCABULARY.pieces))
     vocabulary = vocabularies.open(path, do_lower_case=True)
-    assert vocabulary == symbols.VOCABULARY
+    assert vocabulary == signs.VOCABULARY
     assert vocabularies.open_files(path).sha256 == vocabulary.sha256
-    vocabulary.check("own.symbols")
+    vocabulary.check("own.signs")
 
 
 def test_hash_is_of_all_files():
@@ -64,9 +64,9 @@ def test_hash_is_of_all_files():
 
 def test_unknown_kind():
     with pytest.raises(
-        errors.InputError, match=r"it is of a kind .* Received: kind=symbols"
+        errors.InputError, match=r"it is of a kind .* Received: kind=signs"
     ):
-        vocabularies.read(vocabularies.Files("symbols", {}), True, "it")
+        vocabularies.read(vocabularies.Files("signs", {}), True, "it")
 
 
 @pytest.mark.parametrize(

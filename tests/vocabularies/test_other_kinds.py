@@ -12,22 +12,20 @@ from bert_tf.tasks.tagging import records as tagging_records
 from bert_tf.tasks.tagging import words as tagging_words
 from bert_tf.text import graph as text_graph
 from bert_tf.text import graph_windows
-from tests.vocabularies import symbols
+from tests.vocabularies import signs
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-VOCABULARY = symbols.VOCABULARY
+VOCABULARY = signs.VOCABULARY
 FRONT, BETWEEN, AFTER, PAD = [4, 0], [2, 2], [2], 1
 FIRST, SECOND = 1, 3
 
 
 @pytest.fixture(name="tokenizer")
 def _tokenizer(monkeypatch):
-    monkeypatch.setitem(
-        text_graph.TOKENIZERS, "symbols", symbols.GraphTokenizer
-    )
+    monkeypatch.setitem(text_graph.TOKENIZERS, "signs", signs.GraphTokenizer)
     return text_graph.of(VOCABULARY)
 
 

@@ -40,6 +40,7 @@ class _Labeller(tf.Module):
         self.tokenizer = text_graph.of(vocabulary)
         served = inference.of(model)
         self.weights = served.variables
+        self.splits_punctuation = vocabulary.splits_punctuation
         self._vocabulary = vocabulary
         self._room = max_seq_length - vocabulary.template.special(1)
 
@@ -175,7 +176,7 @@ class _TaggerModule(tf.Module):
             )
 
         def call(texts):
-            return tag(texts, split_punctuation=True)[0]
+            return tag(texts, labeller.splits_punctuation)[0]
 
         def serve(text):
             return _dense(call(text))

@@ -48,6 +48,16 @@ CASES = {
     "vocab is no model": vocab(
         "vocabs/text.model", "vocabs/text.model is no model of sentencepiece"
     ),
+    "white space in a symbol": vocab(
+        "vocabs/space.symbols", "vocabs/space.symbols, line 6: a line of a"
+    ),
+    "a symbol twice": vocab(
+        "vocabs/twice.symbols", "line 7: this symbol is already on line 6."
+    ),
+    "symbols without special pieces": vocab(
+        "vocabs/words.symbols",
+        "vocabs/words.symbols: a vocabulary of symbols must hold the special",
+    ),
     "vocab is tokenizer": vocab(
         "tokenizer.json",
         "tokenizer.json lacks [CLS], which pre-training needs: add it as a",

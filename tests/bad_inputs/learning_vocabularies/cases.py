@@ -53,6 +53,30 @@ CASES = {
         "--extend_vocab is not used with --kind=sentence_pieces: leave it",
         extend_vocab="{data}/base.txt",
     ),
+    "symbols in a text": of_kind(
+        "symbols", "my_symbols.txt", "The name of a file of symbols must end in"
+    ),
+    "symbols of frequent characters": of_kind(
+        "symbols",
+        "symbols.txt",
+        "--max_characters is not used with --kind=symbols: leave it",
+        max_characters="9",
+    ),
+    "no room for symbols": of_kind(
+        "symbols",
+        "symbols.txt",
+        "A vocabulary of symbols has 6 at least: the special ones and one of",
+        vocab_size="5",
+    ),
+    "symbols that are too rare": of_kind(
+        "symbols",
+        "x.symbols",
+        "The text holds no symbol that occurs often enough. Make",
+        min_frequency="1000000",
+    ),
+    "word pieces as symbols": out(
+        "{out}/symbols.txt", "A file of this name is read as one of symbols:"
+    ),
     "characters of word pieces": matrix.Case(
         {"character_coverage": "0.99"},
         "--character_coverage is not used with --kind=word_pieces: leave it",

@@ -34,6 +34,7 @@ RIGHT = {
     "sentence pieces": of_kind(
         "sentence_pieces", "x.model", "", vocab_size="60"
     ),
+    "symbols": of_kind("symbols", "symbols.txt", "", min_frequency="1"),
     "a vocabulary to extend": matrix.Case(EXTEND, ""),
     "one to extend, to more pieces than there are": matrix.Case(
         {**EXTEND, "vocab_size": "4194304"}, ""

@@ -52,21 +52,21 @@ class Bulk:
 
 
 @dataclasses.dataclass(frozen=True)
-class Symbols(vocabularies.Vocabulary):
+class Signs(vocabularies.Vocabulary):
     """`<mask> <s> first </s> </s> second </s>`, filled up with piece 1.
 
     The first text and what fills up are in segment 1, the second in 3."""
 
-    kind: ClassVar[str] = "symbols"
+    kind: ClassVar[str] = "signs"
 
     @classmethod
     def parse(cls, contents, do_lower_case, name):
         del do_lower_case, name
-        return cls(tuple(contents["symbols.txt"].decode().split("\n")))
+        return cls(tuple(contents["signs.txt"].decode().split("\n")))
 
     @property
     def files(self):
-        return {"symbols.txt": "\n".join(self.pieces).encode()}
+        return {"signs.txt": "\n".join(self.pieces).encode()}
 
     @property
     def settings(self):
@@ -142,16 +142,16 @@ class GraphTokenizer(graph_rows.Tokenizer):
 
 def _open(path, say):
     del say
-    return {"symbols.txt": pathlib.Path(path).read_bytes()}
+    return {"signs.txt": pathlib.Path(path).read_bytes()}
 
 
 ROW = vocabularies.Kind(
-    files=("symbols.txt",),
-    endings=(".symbols",),
+    files=("signs.txt",),
+    endings=(".signs",),
     open=_open,
-    read=Symbols.parse,
+    read=Signs.parse,
 )
 
-VOCABULARY = Symbols(
+VOCABULARY = Signs(
     ("<s>", "<pad>", "</s>", "<unk>", "<mask>", *"abcdefghijklmnopqrstuvwxyz")
 )

@@ -1,0 +1,248 @@
+"""Symbols, a vocabulary of what white space separates: symbols.txt.
+
+For rows that are no language: codes of visits, visual words, op codes. Nothing
+is normalized and nothing is cut; a symbol that is not listed is `[UNK]`. Rows
+are laid out as BERT's, with its special pieces, which no text reaches.
+
+White space is Python's: symbols are what `text.split()` returns.
+"""
+
+import dataclasses
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Self
+
+from bert_tf import tokenization, vocab_files
+from bert_tf.errors import InputError
+from bert_tf.vocabularies import bulk, kinds, tokenizer_json, vocabulary
+
+import numpy as np
+from etils import epath
+
+FILE = "symbols.txt"
+# In the order of their ids in vocabularies that are learned.
+SPECIAL = vocab_files.SPECIAL_TOKENS
+
+_SYMBOL = re.compile(r"\S+")
+# White space where `\s` is Rust's, which has four characters less.
+SPACES = r"[\s\x1c-\x1f]+"
+# What a tokenizer.json may say of where symbols end.
+_WHITE_SPACE = (
+    {"type": "WhitespaceSplit"},
+    {
+        "type": "Split",
+        "pattern": {"Regex": SPACES},
+        "behavior": "Removed",
+        "invert": False,
+    },
+)
+
+
+# ---- The file ----------------------------------------------------------------
+
+
+def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
+    """Reads a file of any name; `say` is whether to log what was changed.
+
+    It may be a tokenizer.json, which holds the symbols as well.
+    """
+    found = tokenizer_json.read(path)
+    if found is not None:
+        return {FILE: _of_tokenizer(found, str(path)).encode()}
+    text = vocab_files.read_vocab(path, say)
+    if text and not text.endswith("\n"):
+        text += "\n"
+    return {FILE: text.encode()}
+
+
+def _of_tokenizer(found: Mapping[str, Any], name: str) -> str:
+    """Returns the text of the symbols in the tokenizer.json `name`."""
+    for field, steps, allowed in (
+        ("normalizer", tokenizer_json.normalizers(found), ([],)),
+        (
+            "pre_tokenizer",
+            tokenizer_json.pre_tokenizers(found),
+            [[step] for step in _WHITE_SPACE],
+        ),
+        ("model.unk_token", found["model"].get("unk_token"), SPECIAL[1:2]),
+    ):
+        if steps not in allowed:
+            raise tokenizer_json.otherwise(
+                name, "a model of symbols", field, steps
+            )
+    ids = tokenizer_json.ids_of(found, name)
+    return "".join(f"{piece}\n" for piece in sorted(ids, key=lambda x: ids[x]))
+
+
+def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
+    """Says how symbols are not a checkpoint's; "" if they are."""
+    return kinds.of_pieces(*(_lines(x[FILE]) for x in (given, brought)))
+
+
+def _lines(data: bytes) -> list[str]:
+    text = data.decode().removesuffix("\n")
+    return text.split("\n") if text else []
+
+
+def _check(lines: list[str], name: str) -> None:
+    """Raises InputError if a line is no symbol, or is there twice."""
+    seen: dict[str, int] = {}
+    for number, line in enumerate(lines, 1):
+        if line.split() != [line]:
+            raise InputError(
+                f"{name}, line {number}: a line of a vocabulary of symbols "
+                "must be one symbol, without white space: that separates "
+                f"symbols in texts. Received: line={line!r}"
+            )
+        if line in seen:
+            raise InputError(
+                f"{name}, line {number}: this symbol is already on line "
+                f"{seen[line]}. Give one of them a name that no text has. "
+                f"Received: line={line!r}"
+            )
+        seen[line] = number
+    missing = [x for x in SPECIAL if x not in seen and x != vocab_files.MASK]
+    if missing:
+        raise InputError(
+            f"{name}: a vocabulary of symbols must hold the special pieces of "
+            f"BERT, {', '.join(SPECIAL)}. Learn one by learn_vocabulary.py "
+            "--kind=symbols, or write them on the first lines. Received: "
+            f"{len(lines)} lines, none of them {', '.join(missing)}"
+        )
+
+
+# ---- Tokenizers --------------------------------------------------------------
+
+
+class Tokenizer:
+    """Splits texts at white space: what the other tokenizers agree with."""
+
+    def __init__(self, symbols: "Symbols"):
+        self.vocab = symbols.ids
+        self._known = symbols.known
+        self._unknown = symbols.special.unk
+
+    def ids(self, text: str) -> list[int]:
+        """Returns the ids of the symbols of a text."""
+        known, unknown = self._known, self._unknown.id
+        return [known.get(symbol, unknown) for symbol in text.split()]
+
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Returns the symbols; one that is not known is `[UNK]`."""
+        text = tokenization.convert_to_unicode(text)
+        return [self._piece(symbol) for symbol in text.split()]
+
+    def tokenize_with_offsets(
+        self, text: str | bytes
+    ) -> list[tokenization.Token]:
+        """Returns the symbols and the characters they come from."""
+        text = tokenization.convert_to_unicode(text)
+        return [
+            tokenization.Token(self._piece(found.group()), *found.span())
+            for found in _SYMBOL.finditer(text)
+        ]
+
+    def _piece(self, symbol: str) -> str:
+        return symbol if symbol in self._known else self._unknown.text
+
+    def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
+        """Returns the ids of pieces; what is no piece is `[UNK]`."""
+        return [self.vocab.get(x, self._unknown.id) for x in tokens]
+
+
+class BulkTokenizer(bulk.Words):
+    """Splits much text: runs of bytes that are new by Python, once each.
+
+    Runs end at ASCII white space. Python knows more of it, and looks into those
+    that have other characters than ASCII, or control characters.
+    """
+
+    def __init__(self, symbols: "Symbols"):
+        is_word = np.ones(256, bool)
+        is_word[[ord(char) for char in " \t\n\r\v\f"]] = False
+        super().__init__(is_word, np.zeros(256, bool), same_case=False)
+        self._reference = symbols.tokenizer()
+
+    def _ids(self, text: str) -> list[int]:
+        return self._reference.ids(text)
+
+
+# ---- The vocabulary ----------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Symbols(vocabulary.Vocabulary):
+    """The symbols of a symbols.txt, a line each, by id."""
+
+    kind: ClassVar[str] = "symbols"
+    has_fixed_words: ClassVar[bool] = True
+    splits_punctuation: ClassVar[bool] = False
+
+    @classmethod
+    def parse(cls, contents: Mapping[str, bytes], name: str) -> Self:
+        """Reads the file; InputError that begins with `name` if it is bad."""
+        lines = _lines(contents[FILE])
+        _check(lines, name)
+        return cls(tuple(lines))
+
+    @classmethod
+    def of_contents(
+        cls, contents: Mapping[str, bytes], do_lower_case: bool, name: str
+    ) -> Self:
+        """As `parse`; symbols stay as they are, whatever the casing."""
+        del do_lower_case
+        return cls.parse(contents, name)
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The symbols.txt."""
+        return {FILE: "".join(f"{piece}\n" for piece in self.pieces).encode()}
+
+    @property
+    def settings(self) -> dict[str, bool]:
+        """None: the file says all."""
+        return {}
+
+    @functools.cached_property
+    def special(self) -> vocabulary.Special:
+        """The pieces that stand for no text: BERT's."""
+        pad, unk, cls, sep, mask = (
+            vocabulary.Piece(piece, self.ids.get(piece, -1))
+            for piece in SPECIAL
+        )
+        return vocabulary.Special(pad, unk, cls, sep, mask)
+
+    @functools.cached_property
+    def known(self) -> Mapping[str, int]:
+        """What texts can reach -> id: all but the special pieces."""
+        return {x: i for x, i in self.ids.items() if x not in SPECIAL}
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """`[MASK]`, if it lacks that."""
+        mask = vocab_files.MASK
+        return () if mask in self.ids else (mask,)
+
+    @functools.cached_property
+    def template(self) -> vocabulary.Template:
+        """`[CLS] first [SEP]`, or `[CLS] first [SEP] second [SEP]`."""
+        return vocabulary.Template.of_bert(self.special)
+
+    @functools.cached_property
+    def continues(self) -> np.ndarray:
+        """[V] bool, all False: each symbol is a word of its own."""
+        return np.zeros(len(self.pieces), bool)
+
+    @property
+    def spellings(self) -> list[vocabulary.Spelling]:
+        """As they are, with a space before them."""
+        return [vocabulary.Spelling(piece, True) for piece in self.pieces]
+
+    def tokenizer(self) -> Tokenizer:
+        """Makes the one by `str.split`."""
+        return Tokenizer(self)
+
+    def bulk_tokenizer(self) -> BulkTokenizer:
+        """Makes the one by NumPy."""
+        return BulkTokenizer(self)

@@ -1,0 +1,79 @@
+"""The example of symbols: what it reads, and what counting alone guesses."""
+
+import re
+
+from examples import byte_code
+from examples.byte_code import Function
+
+import pytest
+
+_SOURCE = """
+CONSTANT = 1 + 2
+
+def f(a, b):
+    def inner(c):
+        return c if a <= b else None
+    return inner(a + b) * CONSTANT
+
+class X:
+    def g(self):
+        return [f(x, "text") for x in self]
+"""
+
+
+def test_functions_of_a_module():
+    found = list(byte_code.functions(compile(_SOURCE, "x", "exec")))
+    # Those of the module and of the class are none.
+    assert len(found) >= 3
+    symbols = {symbol for row in found for symbol in row}
+    assert all(symbol.split() == [symbol] for symbol in symbols)
+    assert {"BINARY_OP:+", "BINARY_OP:*", "LOAD_CONST:str"} <= symbols
+    assert any(re.match("COMPARE_OP:.*<=", symbol) for symbol in symbols)
+    assert any(symbol.startswith("CALL:") for symbol in symbols)
+    # Names would tell the package.
+    assert not [x for x in symbols if "inner" in x or "CONSTANT" in x]
+
+
+def test_what_is_written(tmp_path):
+    files = [
+        [Function("p", ("A", "B")), Function("p", ("C",))],
+        [Function("q", ("D", "E:+"))],
+    ]
+    byte_code.write_text(tmp_path / "x.txt", files)
+    assert (tmp_path / "x.txt").read_text() == "A B\nC\n\nD E:+\n"
+    byte_code.write_table(tmp_path / "x.tsv", files[1])
+    assert (tmp_path / "x.tsv").read_text() == "package\ttext\nq\tD E:+\n"
+
+
+def test_packages_with_the_most_functions():
+    files = [[Function("many", ("A",))] * 2 for _ in range(10)]
+    files += [[Function("few", ("A",))] for _ in range(12)]
+    files += [[Function("one", ("A",))] * 90]
+    assert byte_code.largest_packages(files) == ["few", "many"]
+
+
+def test_baselines():
+    train = [[Function("p", tuple("ABABACADABC"))]]
+    held_out = [[Function("p", tuple("ABCX"))]]
+    # Behind A most often B, behind B A, behind C A, and at the beginning A.
+    # Between A and C stands B; B and X never had anything between them.
+    found = byte_code.baselines(train, held_out)
+    assert found == {"bigram": 2 / 4, "both": 2 / 4}
+    train = [[Function("p", tuple("QCX"))], *train]
+    assert byte_code.baselines(train, held_out)["both"] == 3 / 4
+    train = [[Function("p", tuple("BCX"))], *train]
+    assert byte_code.baselines(train, held_out)["both"] == 1
+
+
+def test_numbers_are_read(tmp_path):
+    (tmp_path / "x").write_text("a = 0.25\nglobal_step = 7\n")
+    assert byte_code.result(tmp_path / "x", "a") == 0.25
+
+
+@pytest.mark.slow
+def test_library():
+    files = byte_code.read_library()
+    rows = [x.symbols for own in files for x in own]
+    assert len(rows) == len(set(rows)) > 3000
+    assert min(map(len, rows)) >= 16
+    assert len(byte_code.largest_packages(files)) == 6

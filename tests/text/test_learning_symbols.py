@@ -1,0 +1,59 @@
+"""Learning a vocabulary of symbols is counting."""
+
+import collections
+import json
+
+from bert_tf import errors, vocabularies
+from bert_tf.text import learning, learning_symbols
+from tests import scripts
+
+import pytest
+
+_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_TEXTS = ["b a c_1 a", "", "a\tb\u3000 [SEP]", "[SEP] z \ud800 \ud800"]
+
+
+def test_counts_what_white_space_separates(monkeypatch):
+    wanted = collections.Counter(" ".join(_TEXTS).split())
+    assert learning_symbols.count(_TEXTS) == wanted
+    monkeypatch.setattr(learning, "_MAX_STRINGS", 1)
+    assert learning_symbols.count(_TEXTS) == wanted
+    assert learning_symbols.count(_TEXTS, 5) == {
+        "a": 3, "b": 2, "[SEP]": 2, "\ud800": 2
+    }  # fmt: skip
+
+
+def test_takes_the_most_frequent():
+    counts = learning_symbols.count(_TEXTS)
+    found = learning_symbols.learn(counts, 100, min_frequency=1)
+    # Of those that are as frequent the first by name.
+    assert found.pieces == (*_SPECIAL, "a", "b", "c_1", "z")
+    assert learning_symbols.learn(counts, 7).pieces == (*_SPECIAL, "a", "b")
+    assert learning_symbols.learn(counts, 6).pieces == (*_SPECIAL, "a")
+    six = learning_symbols.learn(counts, 6)
+    total, unknown = learning_symbols.coverage(six, counts)
+    assert (total, unknown) == (11, 8)
+
+
+def test_what_can_not_be_learned():
+    with pytest.raises(errors.InputError, match=r"6 at least.*vocab_size=5"):
+        learning_symbols.learn({"a": 9}, 5)
+    with pytest.raises(errors.InputError, match="occurs often enough"):
+        learning_symbols.learn({"a": 1, "[SEP]": 9}, 50)
+
+
+def test_script(tmp_path):
+    rows = [{"text": text} for text in ("x_1 y! x_1", "y! Ä", "x_1 [MASK]")]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    vocab = tmp_path / "folder" / "own.symbols"
+    done = scripts.run(
+        *(tmp_path / "log", "learn_vocabulary", "--kind=symbols"),
+        *(f"--input_file={path}", "--input_format=jsonl"),
+        *("--vocab_size=50", f"--vocab_file={vocab}"),
+    )
+    assert done.wait() == 0, done.stderr
+    assert "The text: 7 symbols, 4 of them different, 28.571 %" in done.stderr
+    found = vocabularies.open(vocab, do_lower_case=True)
+    assert found.kind == "symbols"
+    assert found.pieces == (*_SPECIAL, "x_1", "y!")

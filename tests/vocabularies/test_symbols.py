@@ -1,0 +1,212 @@
+"""Symbols in Python and in bulk equal `str.split`; their file is checked."""
+
+import json
+import random
+
+from bert_tf import errors, vocabularies
+from bert_tf.tasks.masked_words import text as masked_words
+from bert_tf.vocabularies import symbols
+from tests import sample_texts
+
+import numpy as np
+import pytest
+import tokenizers
+from tokenizers import models, pre_tokenizers
+
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+# Such as no text of words has: punctuation, case, accents, other scripts.
+OWN = ("v_1", "V_1", "a.b,c", "##x", "é", "e\u0301", "東京", "[x]", "\ufeff")
+VOCABULARY = symbols.Symbols((*SPECIAL, *OWN))
+UNKNOWN = 1
+
+
+def expected(text):
+    """Ids by Python alone."""
+    own = {symbol: len(SPECIAL) + i for i, symbol in enumerate(OWN)}
+    return [own.get(symbol, UNKNOWN) for symbol in text.split()]
+
+
+def texts():
+    """All white space, all kinds of characters, and symbols among them."""
+    rng = random.Random(0)
+    chars = [*map(chr, range(0x100)), "\u3000", "\u2028", "\u1680", "\ufeff"]
+    made = [
+        "".join(
+            rng.choice([*OWN, *SPECIAL, *rng.choices(chars, k=9), " ", " "])
+            for _ in range(rng.randint(0, 30))
+        )
+        for _ in range(2000)
+    ]
+    return ["", " ", "v_1", "\n v_1\t\tx  ", *made]
+
+
+def check_in_bulk(some):
+    ids, counts = VOCABULARY.bulk_tokenizer().tokenize(some)
+    assert ids.dtype == np.int32
+    found = np.split(ids, np.cumsum(counts)[:-1])
+    for text, row in zip(some, found, strict=True):
+        assert row.tolist() == expected(text), repr(text)
+
+
+def test_python():
+    tokenizer = VOCABULARY.tokenizer()
+    for text in texts():
+        pieces = tokenizer.tokenize(text)
+        assert tokenizer.convert_tokens_to_ids(pieces) == expected(text)
+        tokens = tokenizer.tokenize_with_offsets(text)
+        assert [token.piece for token in tokens] == pieces
+        assert [text[x.start : x.end] for x in tokens] == text.split()
+
+
+def test_bytes():
+    tokenizer = VOCABULARY.tokenizer()
+    data = b"v_1 \xff a.b,c x\xe2\x82 v_1\xff"
+    pieces = ["v_1", "a.b,c", "[UNK]", "v_1"]
+    assert tokenizer.tokenize(data) == pieces
+    assert [x.piece for x in tokenizer.tokenize_with_offsets(data)] == pieces
+
+
+def test_bulk():
+    check_in_bulk(texts())
+    for text in texts()[:50]:
+        check_in_bulk([text])
+    check_in_bulk(sample_texts.random_texts(1, 200))
+    # JSON can hold half a surrogate pair.
+    check_in_bulk(["v_1 \ud800 a\udc00 v_1", "x" * 300_000 + " v_1"])
+    ids, counts = VOCABULARY.bulk_tokenizer().tokenize([])
+    assert not len(ids)
+    assert not len(counts)
+
+
+def test_special_pieces_are_no_text():
+    tokenizer = VOCABULARY.tokenizer()
+    assert tokenizer.tokenize("[CLS] [MASK] [x]") == ["[UNK]", "[UNK]", "[x]"]
+    assert tokenizer.convert_tokens_to_ids(SPECIAL) == [0, 1, 2, 3, 4]
+
+
+def test_rows_are_berts():
+    ids, segments = VOCABULARY.template.row([5, 6], [7])
+    assert ids == [2, 5, 6, 3, 7, 3]
+    assert segments == [0, 0, 0, 0, 1, 1]
+    assert VOCABULARY.special.pad == vocabularies.Piece("[PAD]", 0)
+    assert not VOCABULARY.continues.any()
+    assert VOCABULARY.settings == {}
+
+
+def test_a_masked_symbol_is_filled_as_it_is():
+    piece = VOCABULARY.spellings[5]
+    assert masked_words.fill("é [MASK] é", 0, piece) == "é v_1 é"
+    assert masked_words.fill("é[MASK]", 0, piece) == "é v_1"
+    assert masked_words.fill("[MASK]", 0, piece) == "v_1"
+
+
+# ---- The file ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["symbols.txt", "codes.symbols"])
+def test_a_file_is_known_by_its_name(tmp_path, name):
+    path = tmp_path / name
+    lines = [*SPECIAL, *OWN]
+    # As an editor on Windows writes it, without an end of the last line.
+    path.write_bytes(("\ufeff" + "\r\n".join(lines)).encode())
+    found = vocabularies.open(path, do_lower_case=True)
+    assert found == VOCABULARY
+    assert found.files == {"symbols.txt": ("\n".join(lines) + "\n").encode()}
+    files = vocabularies.open_files(path)
+    assert files.sha256 == found.sha256
+    assert vocabularies.difference(files, files) == ""
+
+
+def _tokenizer(**changes):
+    made = tokenizers.Tokenizer(models.WordLevel(dict(VOCABULARY.ids), "[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    made.add_special_tokens(list(SPECIAL))
+    return {**json.loads(made.to_str()), **changes}
+
+
+def test_a_tokenizer_json_has_them(tmp_path):
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(_tokenizer()))
+    assert vocabularies.open(path, do_lower_case=True) == VOCABULARY
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"normalizer": {"type": "Lowercase"}}, "by its normalizer"),
+        ({"pre_tokenizer": {"type": "Whitespace"}}, "by its pre_tokenizer"),
+        ({"pre_tokenizer": None}, "by its pre_tokenizer"),
+        (
+            {"model": {"type": "WordLevel", "vocab": {}, "unk_token": "?"}},
+            "by its model.unk_token",
+        ),
+        (
+            {
+                "model": {
+                    "type": "WordLevel",
+                    "vocab": {"[UNK]": 7},
+                    "unk_token": "[UNK]",
+                }
+            },
+            "must map the pieces to 0, 1, 2",
+        ),
+    ],
+)
+def test_another_tokenizer_json(tmp_path, changes, problem):
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(_tokenizer(**changes)))
+    with pytest.raises(errors.InputError, match=problem):
+        vocabularies.open_files(path)
+
+
+def test_a_folder_has_it(tmp_path):
+    (tmp_path / "symbols.txt").write_bytes(VOCABULARY.files["symbols.txt"])
+    found = vocabularies.find(tmp_path)
+    assert found == vocabularies.Files("symbols", VOCABULARY.files)
+
+
+def test_special_pieces_may_stand_anywhere():
+    lines = ["a", "[SEP]", "[CLS]", "b", "[UNK]", "[PAD]"]
+    data = {"symbols.txt": "".join(f"{x}\n" for x in lines).encode()}
+    found = symbols.Symbols.parse(data, "it")
+    assert found.special.pad.id == 5
+    assert found.missing == ("[MASK]",)
+    assert found.tokenizer().ids("b c a") == [3, 4, 0]
+    other = dict(data)
+    other["symbols.txt"] = data["symbols.txt"].replace(b"b\n", b"c\n")
+    assert symbols.difference(data, other) == (
+        "piece 3 is 'b', and the checkpoint's is 'c'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ((*SPECIAL, "a b"), "it, line 6: a line .* Received: line='a b'"),
+        ((*SPECIAL, "", "a"), "it, line 6: a line .* Received: line=''"),
+        ((*SPECIAL, "a\u3000"), r"it, line 6: .*line='a\\u3000'"),
+        ((*SPECIAL, "a", "b", "a"), "it, line 8: this symbol is already on li"),
+        (("a", "[UNK]"), r"2 lines, none of them \[PAD\], \[CLS\], \[SEP\]"),
+        ((), "0 lines, none of them"),
+    ],
+)
+def test_a_bad_file(lines, problem):
+    data = {"symbols.txt": "".join(f"{x}\n" for x in lines).encode()}
+    with pytest.raises(errors.InputError, match=problem):
+        symbols.Symbols.parse(data, "it")
+
+
+# ---- Beside word pieces ------------------------------------------------------
+
+
+def test_names_of_letters_and_digits_are_one_word_piece(tmp_path):
+    """Text and symbols in one vocabulary: what docs/symbols.md says to do."""
+    path = tmp_path / "vocab.txt"
+    pieces = (*SPECIAL, "a", "cat", "##s", "v", "##1", "v17", "v1", "##7")
+    path.write_text("".join(f"{piece}\n" for piece in pieces))
+    vocabulary = vocabularies.open(path, do_lower_case=True)
+    text = "a cat v17 v1 cats v17."
+    wanted = ["a", "cat", "v17", "v1", "cat", "##s", "v17", "[UNK]"]
+    assert vocabulary.tokenizer().tokenize(text) == wanted
+    ids, _ = vocabulary.bulk_tokenizer().tokenize([text])
+    assert [pieces[i] for i in ids] == wanted
