@@ -51,6 +51,14 @@ _MAX_SEQ_LENGTH = shared.max_seq_length(
     "Pieces per example; longer ones are cut, shorter ones padded.",
     least=4,
 )
+_TRAINING = flag_sections.Section("Training", only_with="do_train")
+_AUXILIARY_LM_WEIGHT = _TRAINING.number(
+    "auxiliary_lm_weight",
+    None,
+    "Of a left-to-right model: trains it to predict the next piece of each "
+    "text, too, and counts that loss so much. GPT's is 0.5.",
+    above=0,
+)
 _PREDICTION = flag_sections.Section("Prediction", only_with="do_predict")
 _PREDICTIONS_WITH_TEXTS = _PREDICTION.boolean(
     "predictions_with_texts",
@@ -71,10 +79,10 @@ from bert_tf import heads, losses
 from bert_tf.checkpoints import tf1_files, trained_models
 from bert_tf.encoders import families
 from bert_tf.exporting import saved_model
+from bert_tf.setup import auxiliary_lm, teachers
 from bert_tf.setup import classification as classification_setup
 from bert_tf.setup import distillation as distillation_setup
 from bert_tf.setup import fine_tuning as fine_tuning_setup
-from bert_tf.setup import teachers
 from bert_tf.tasks.classification import glue, predictions, reports
 from bert_tf.tasks.classification import records as text_records
 from bert_tf.tasks.classification import task as classification
@@ -108,6 +116,7 @@ _IDENTITY = (
     "text_b_column",
     "label_separator",
     "class_weights",
+    "auxiliary_lm_weight",
     "long_documents",
     "window_stride",
     "do_lower_case",
@@ -242,15 +251,16 @@ def train(run, plan, class_weights, batch_size, teacher):
             f"eval_{run.task.metrics[0]}",
             lambda: evaluate(run, "dev", batch_size),
         )
+    minimized = distillation_setup.of_run(
+        objective(run.task, class_weights),
+        comparison(run.task, class_weights),
+        teacher,
+        run,
+    )
     fine_tuning.train(
         run,
         plan,
-        distillation_setup.of_run(
-            objective(run.task, class_weights),
-            comparison(run.task, class_weights),
-            teacher,
-            run,
-        ),
+        auxiliary_lm.of_run(minimized, _AUXILIARY_LM_WEIGHT.value, run),
         functools.partial(
             fine_tuning_setup.restore, run.files, select=own_head(run.task)
         ),
@@ -380,6 +390,7 @@ def main(_):
     model_files = fine_tuning_setup.load_files().of_problem(task.is_multi_label)
     length = _MAX_SEQ_LENGTH.value
     model_files.config.check_sequence_length(length)
+    auxiliary_lm.check(_AUXILIARY_LM_WEIGHT.value, model_files.config)
     documents.check(length - 2)
     if work.train:
         class_weights = find_class_weights(folder, task, data_dir)

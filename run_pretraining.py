@@ -158,6 +158,12 @@ _IDENTITY = (
 )
 
 
+# What the config says that pre-training trains -> its model.
+_MODELS = {
+    "pretraining": heads.BertPretrainer,
+    "next_piece": heads.BertNextPiece,
+}
+
 # ---- Train ------------------------------------------------------------------
 
 
@@ -209,14 +215,14 @@ def train(plan, folder, strategy, model, data, evaluate, vocab, teacher):
         begin=begin,
         batches=batches,
         explained=data.explained,
-        predictions="masked_lm",
+        predictions=losses[0],
         evaluation=evaluation,
         eval_steps=plan.eval_steps or 1,
         beside=beside,
     ).train()
 
 
-def check_memory(plan, strategy, config, lengths):
+def check_memory(plan, strategy, config, data):
     """Raises InputError where a step on CPUs needs more than there is."""
     if not distribution.is_cpu(strategy):
         return
@@ -224,8 +230,8 @@ def check_memory(plan, strategy, config, lengths):
     memory = memory_use.training_memory(
         config,
         rows // plan.accumulate,
-        lengths["S"],
-        lengths["P"],
+        data.lengths["S"],
+        data.predictions_per_row,
         plan.recipe.dtype,
         plan.remat,
         plan.accumulate,
@@ -307,12 +313,13 @@ def check_sizes(plan, strategy, do_train, do_eval):
 def find_records(config):
     """Returns the records to train on, and those to evaluate on."""
     lengths = _MAX_SEQ_LENGTH.value, _MAX_PREDICTIONS_PER_SEQ.value
-    data = pretraining.find(_INPUT_FILE.value, config, *lengths)
+    head = config.pretraining_head
+    data = pretraining.find(_INPUT_FILE.value, config, *lengths).for_head(head)
     if not _EVAL_FILE.value:
         return data, data
     eval_data = pretraining.find(_EVAL_FILE.value, config, *lengths)
     pretraining.check_alike(data.files, eval_data.files)
-    return data, eval_data
+    return data, eval_data.for_head(head)
 
 
 def find_vocab(config, data):
@@ -332,6 +339,13 @@ def find_vocab(config, data):
 
 def find_teacher(config, data, vocab):
     """Returns what to learn from beside the words, if anything."""
+    given = distillation_flags.TEACHER.value
+    if given and config.pretraining_head != "pretraining":
+        raise InputError(
+            "--teacher is for models that find masked words, and this one "
+            "learns something else: leave it out. "
+            f"Received: teacher={given}, model_type={config.model_type}"
+        )
     manifest = manifests.find(data.files)
     return teachers.find_for(
         teachers.Student(
@@ -357,7 +371,12 @@ def report(strategy, data, lacks_vocab):
             "No vocabulary will lie beside the weights, where later scripts "
             "look for it. --vocab_file puts it there."
         )
-    if not pretraining.has_pairs(data.objective):
+    if data.objective == "next_piece":
+        logging.info(
+            "Each piece is predicted from those before it. Of the encoder, the "
+            "pooler is saved with the rest, but not trained."
+        )
+    elif not pretraining.has_pairs(data.objective):
         logging.info(
             "The data has no task of two segments: bert/pooler and "
             "cls/seq_relationship are saved with the rest, but not trained."
@@ -381,7 +400,7 @@ def main(_):
     config = run_setup.find_config()
     data, eval_data = find_records(config)
     if do_train:
-        check_memory(plan, strategy, config, data.lengths)
+        check_memory(plan, strategy, config, data)
     if run_setup.is_remote():
         pretraining.check_no_masking(data, eval_data)
     vocab = find_vocab(config, data)
@@ -393,7 +412,7 @@ def main(_):
         run_folder.claim_output_dir(strategy, identity)
     report(strategy, data, do_train and vocab is None)
     with strategy.scope():
-        model = heads.BertPretrainer(families.make(config))
+        model = _MODELS[config.pretraining_head](families.make(config))
     evaluate = pretraining.make_evaluation(
         strategy,
         model,

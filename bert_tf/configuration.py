@@ -70,6 +70,8 @@ class BertConfig:
     unused_keys: ClassVar[frozenset[str]] = frozenset()
     # Whether there is a vector for each token, not for the row alone.
     gives_sequence: ClassVar[bool] = True
+    # What pre-training trains beside the encoder, a key of names.HEADS.
+    pretraining_head: ClassVar[str] = "pretraining"
 
     vocab_size: int  # V
     hidden_size: int = 768  # D

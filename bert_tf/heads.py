@@ -216,6 +216,52 @@ class BertMaskedLM(Model):
         return tf.cast(logits, tf.float32)
 
 
+def next_piece_head(bert: modeling.Bert, scope: str = "cls") -> MaskedLMHead:
+    """Returns what predicts the piece behind each place: [B, S, V].
+
+    It is the head of masked words, read elsewhere, and under another name: a
+    checkpoint's names tell which of the two it has.
+    """
+    config = bert.config
+    if config.pretraining_head != "next_piece":
+        raise InputError(
+            "The next piece is predicted by encoders that read from left to "
+            "right; this one has seen it. Give a config with model_type="
+            f"left_to_right. Received: model_type={config.model_type}"
+        )
+    with layers.of_policy(bert.dtype_policy):
+        head = MaskedLMHead(config, name="next_piece")
+    with keras.name_scope(scope):
+        head.build()
+    return head
+
+
+class BertNextPiece(Model):
+    """A left-to-right encoder with the piece that follows each place."""
+
+    reads_all = True
+    reads_pooled = False
+    reads_sequence = True
+
+    def __init__(
+        self, bert: modeling.Bert, name: str = "next_piece", **kwargs: Any
+    ):
+        super().__init__(bert, name=name, **kwargs)
+        self.next_piece = next_piece_head(bert)
+        self.built = True
+
+    def call(self, inputs, dropout_seed=None, training=None):
+        """Returns float32 logits [B, S, V]; arguments as of `Bert`.
+
+        Those of a place are of the piece behind it.
+        """
+        inputs = model_inputs.standard(inputs)
+        dropout_seed = self._drawn.unless(dropout_seed, training)
+        x = self.bert(inputs, dropout_seed).sequence  # [B, S, D]
+        logits = self.next_piece(x, self.bert.embeddings.word_embeddings)
+        return tf.cast(logits, tf.float32)
+
+
 class BertNextSentence(Model):
     """BERT with the next sentences of pre-training only."""
 

@@ -38,6 +38,7 @@ SERVED_HEADS = [
     "tagging",
     "span",
     "multiple_choice",
+    "next_piece",
 ]
 HEADS = ["encoder", "pretraining", *SERVED_HEADS[1:]]
 

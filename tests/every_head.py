@@ -1,8 +1,11 @@
 """A tiny export of each head, with weights that nobody trained."""
 
+import dataclasses
+
 from bert_tf import heads, modeling
+from bert_tf.encoders import left_to_right
 from bert_tf.exporting import saved_model
-from bert_tf.tasks import next_sentence
+from bert_tf.tasks import next_piece, next_sentence
 from bert_tf.tasks.features import layers as feature_layers
 from bert_tf.tasks.features import saved_model as features_model
 from bert_tf.tasks.masked_words import saved_model as masked_words_model
@@ -94,6 +97,12 @@ def _tagging():
     )
 
 
+def _next_piece():
+    config = left_to_right.LeftToRightConfig(**dataclasses.asdict(CONFIG))
+    model = heads.BertNextPiece(left_to_right.LeftToRight(config))
+    return next_piece.next_piece(model, config, _VOCABULARY, MAX_SEQ_LENGTH, 2)
+
+
 # By the names of the heads.
 MAKERS = {
     "masked_lm": _masked_lm,
@@ -103,4 +112,5 @@ MAKERS = {
     "encoder": _encoder,
     "span": _span,
     "multiple_choice": _multiple_choice,
+    "next_piece": _next_piece,
 }

@@ -38,6 +38,9 @@ WIDE = SMALL | {
     "intermediate_size": 3072,
 }
 NUM_LABELS = 3
+# Those that a BERT has, here and in transformers.
+assert families.BERT.huggingface is not None
+HEADS = tuple(families.BERT.huggingface.heads)
 # Absolute, in float32.
 TOLERANCE = 1e-5
 
@@ -50,6 +53,7 @@ def model(head: str, config: modeling.BertConfig) -> keras.Model:
         "next_sentence": heads.BertNextSentence,
         "span": heads.BertSpanFinder,
         "multiple_choice": heads.BertMultipleChoice,
+        "next_piece": heads.BertNextPiece,
     }
     labelled: dict[str, Any] = {
         "classification": heads.BertClassifier,

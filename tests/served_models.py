@@ -3,14 +3,16 @@
 The models know few words, so that most of a text are unknown pieces to them.
 """
 
+import dataclasses
 import functools
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import heads, modeling
+from bert_tf.encoders import left_to_right
 from bert_tf.exporting import saved_model, warmup
-from bert_tf.tasks import next_sentence
+from bert_tf.tasks import next_piece, next_sentence
 from bert_tf.tasks.features import layers as feature_layers
 from bert_tf.tasks.features import saved_model as features_model
 from bert_tf.tasks.masked_words import saved_model as masked_words_model
@@ -39,6 +41,7 @@ HEADS = (
     "multiple_choice",
     "masked_lm",
     "next_sentence",
+    "next_piece",
     "encoder",
 )
 
@@ -69,6 +72,10 @@ def export(name: str) -> saved_model.Export:
     if name == "next_sentence":
         model = heads.BertNextSentence(bert)
         return next_sentence.next_sentence(model, *common, LENGTH)
+    if name == "next_piece":
+        config = left_to_right.LeftToRightConfig(**dataclasses.asdict(CONFIG))
+        model = heads.BertNextPiece(left_to_right.LeftToRight(config))
+        return next_piece.next_piece(model, config, VOCABULARY, LENGTH, 2)
     if name == "encoder":
         choice = feature_layers.Choice("last")
         return features_model.extractor(

@@ -4,7 +4,7 @@ import dataclasses
 
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import names
-from bert_tf.encoders import layers
+from bert_tf.encoders import layers, left_to_right
 from tests import reference
 
 import keras
@@ -380,6 +380,11 @@ def _of_four_choices(inputs):
     }
 
 
+def _left_to_right():
+    config = left_to_right.LeftToRightConfig(**dataclasses.asdict(_TINY))
+    return left_to_right.LeftToRight(config)
+
+
 _HEADS = {
     "pretraining": heads.BertPretrainer,
     "masked_lm": heads.BertMaskedLM,
@@ -388,6 +393,7 @@ _HEADS = {
     "tagging": lambda bert: heads.BertTagger(bert, 3),
     "span": heads.BertSpanFinder,
     "multiple_choice": heads.BertMultipleChoice,
+    "next_piece": lambda _: heads.BertNextPiece(_left_to_right()),
 }
 
 

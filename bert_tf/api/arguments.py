@@ -40,7 +40,7 @@ class Options(TypedDict, total=False):
         max_answer_length: By default 30.
         version_2_with_negative: Whether there may be no answer.
         null_score_diff_threshold: A number, or "auto" for what was tuned.
-        top_k: Pieces to list for a masked word; by default 5.
+        top_k: Pieces to list for a masked word, or behind a text; by default 5.
         features: Of an encoder, which layers make a vector.
         unit: Of an encoder, "mean" or "cls".
         normalize: Of an encoder, whether vectors have the length 1.
@@ -107,7 +107,7 @@ KEYWORDS: Mapping[str, _Keyword] = {
     "max_answer_length": _Keyword("whole", ("span",)),
     "version_2_with_negative": _Keyword("boolean", ("span",)),
     "null_score_diff_threshold": _Keyword("number or auto", ("span",)),
-    "top_k": _Keyword("whole", ("masked_lm",)),
+    "top_k": _Keyword("whole", ("masked_lm", "next_piece")),
     "features": _Keyword(
         "choice",
         ("encoder",),

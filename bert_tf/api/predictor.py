@@ -39,6 +39,8 @@ class Predictor:
     - encoder: a text or a pair; `vector`.
     - masked_lm: a text with [MASK]; `masks`, for each a list of `piece`,
       `score` and `text`, the likeliest first.
+    - next_piece: a text; `pieces`, the likeliest that follow it: a list of
+      `piece`, `score` and `text`.
     - next_sentence: a pair; `is_next`.
     - tagging: a text; `entities` of `type`, `start`, `end` and `text`.
     - span: a pair (question, context); `answer`, `start`, `end`, `score` and

@@ -104,6 +104,13 @@ for _head in (
         _output("cls/multiple_choice/", "1"),
         reads_pooled=True,
     ),
+    Head(
+        "next_piece",
+        {
+            name.replace("predictions", "next_piece"): letters
+            for name, letters in _PREDICTIONS.items()
+        },
+    ),
 ):
     register(_head)
 

@@ -31,6 +31,7 @@ from bert_tf.encoders import (
     bert,
     bilstm,
     distilbert,
+    left_to_right,
     roberta,
     textcnn,
 )
@@ -50,6 +51,7 @@ FAMILIES: dict[str, family_row.Family] = {
         albert.ALBERT,
         textcnn.TEXTCNN,
         bilstm.BILSTM,
+        left_to_right.LEFT_TO_RIGHT,
     )
 }
 

@@ -1,7 +1,9 @@
-"""What attention is given in each layer, for those who compare two models.
+"""What goes on inside an encoder, for objectives that need more of it.
 
-Layers do not know that they are watched: their layout passes on what they call,
-and keeps it. Shapes as in modeling.py.
+That is what attention is given in each layer, for those who compare two models:
+layers do not know that they are watched, as their layout passes on what they
+call, and keeps it. Or it is the last hidden states of all tokens, where a head
+reads some of them. Shapes as in modeling.py.
 """
 
 import contextlib
@@ -62,3 +64,18 @@ def watched(bert: keras.Model) -> Iterator[list[Attended]]:
         yield seen
     finally:
         bert.laid_out = before
+
+
+@contextlib.contextmanager
+def keeping_sequence(encoder: keras.Model) -> Iterator[list[tf.Tensor]]:
+    """Gives the list of last hidden states [B, S, D] of calls inside.
+
+    All places are computed then, also where a head reads some of them only.
+    """
+    kept: list[tf.Tensor] = []
+    before = encoder.keep
+    encoder.keep = kept.append
+    try:
+        yield kept
+    finally:
+        encoder.keep = before

@@ -19,7 +19,10 @@ _HEADS = {
     head: flag_sections.Section(title, only_with=_NO_EXPORT, harmless=False)
     for head, title in (
         ("encoder", "Of vectors (--head=encoder)"),
-        ("masked_lm", "Of masked words (--head=masked_lm)"),
+        (
+            "masked_lm",
+            "Of masked words, or next pieces (--head=masked_lm, next_piece)",
+        ),
         ("classification", "Of classifiers (--head=classification)"),
         ("tagging", "Of taggers (--head=tagging)"),
         ("span", "Of answers (--head=span)"),
@@ -149,9 +152,9 @@ NULL_SCORE_DIFF_THRESHOLD = _HEADS["span"].number_or(
 TOP_K = _HEADS["masked_lm"].integer(
     "top_k",
     5,
-    "Pieces to list for a masked word.",
+    "Pieces to list for a masked word, or behind a text.",
     least=1,
-    only_with="head=masked_lm",
+    only_with=("head=masked_lm", "head=next_piece"),
 )
 FEATURES = _HEADS["encoder"].choice(
     "features",

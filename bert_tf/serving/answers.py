@@ -53,6 +53,21 @@ def masked_lm(row: Row, _: Sequence[str]) -> Answer:
     }
 
 
+def next_piece(row: Row, _: Sequence[str]) -> Answer:
+    """The likeliest next pieces, and the text with each behind it."""
+    columns = (row[name] for name in ("piece", "score", "text"))
+    return {
+        "pieces": [
+            {
+                "piece": piece.decode(),
+                "score": number(score),
+                "text": text.decode(),
+            }
+            for piece, score, text in zip(*columns, strict=True)
+        ]
+    }
+
+
 def tagging(row: Row, _: Sequence[str]) -> Answer:
     """The entities, with their places in characters."""
     names = ("type", "start", "end", "text")

@@ -133,5 +133,12 @@ for _head in (
         trained_by="run_multiple_choice.py",
         around=elsewhere.Elsewhere.multiple_choice,
     ),
+    Head(
+        names.HEADS["next_piece"],
+        asks=lines.NEXT_PIECE,
+        make=makers.next_piece,
+        describe=answers.next_piece,
+        trained_by="run_pretraining.py",
+    ),
 ):
     register(_head)

@@ -37,6 +37,7 @@ class Form:
 # Those of our heads; here, as it needs no TensorFlow to read lines.
 ENCODER = Form(("text_a", "text_b"), second_may_lack=True)
 MASKED_LM = Form(("text",), has_masks=True)
+NEXT_PIECE = Form(("text",))
 NEXT_SENTENCE = Form(("text_a", "text_b"))
 CLASSIFICATION = Form(("text_a", "text_b"), second_may_lack=True)
 TAGGING = Form(("text",))
@@ -291,6 +292,9 @@ def _tsv(query: Query, answer: Mapping[str, Any]) -> list[Any]:
         for best, *_ in answer["masks"]:
             cells += [best["piece"], best["score"]]
         return cells
+    if "pieces" in answer:
+        found = answer["pieces"]
+        return [x[key] for x in found for key in ("piece", "score")]
     if "entities" in answer:
         keys = ("type", "start", "end", "text")
         return [entity[key] for entity in answer["entities"] for key in keys]
@@ -307,6 +311,8 @@ def _tsv(query: Query, answer: Mapping[str, Any]) -> list[Any]:
 def _plain(query: Query, answer: Mapping[str, Any]) -> list[Any]:
     if "masks" in answer:
         return [_all_filled(query, answer)]
+    if "pieces" in answer:
+        return [answer["pieces"][0]["text"]]
     if "entities" in answer:
         found = [f"{x['type']}: {x['text']}" for x in answer["entities"]]
         return ["; ".join(found)]

@@ -9,6 +9,7 @@ from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.exporting import inference, quantized, saved_model
 from bert_tf.tasks import labels as label_column
+from bert_tf.tasks import next_piece as next_piece_model
 from bert_tf.tasks import next_sentence as next_sentence_model
 from bert_tf.tasks.features import layers as feature_layers
 from bert_tf.tasks.features import saved_model as features_model
@@ -40,7 +41,7 @@ class Settings:
         scheme: How a tagger's labels spell entities.
         layout: How contexts are cut to look for an answer.
         threshold: By how much no answer must be better to be the answer.
-        top_k: Pieces to list for a masked word.
+        top_k: Pieces to list for a masked word, or behind a text.
         choice: Which layers make a vector.
         unit: What has a vector, of features.UNITS.
         labels_from: What said what the labels are, for errors.
@@ -117,6 +118,21 @@ def masked_lm(
     )
     return masked_words_model.masked_words_finder(
         model, *_common(files), settings.max_seq_length, settings.top_k
+    )
+
+
+def next_piece(
+    source: opened.Checkpoint,
+    files: trained_models.ModelFiles,
+    settings: Settings,
+) -> saved_model.Export:
+    """A text -> the pieces that may follow it."""
+    model = heads.BertNextPiece(families.make(files.config))
+    return next_piece_model.next_piece(
+        _restored("next_piece", model, source, settings),
+        *_common(files),
+        settings.max_seq_length,
+        settings.top_k,
     )
 
 

@@ -159,7 +159,7 @@ def _encoder(
     }
 
 
-def _masked_lm(said: Said, *_: Any) -> dict[str, Any]:
+def _listing(said: Said, *_: Any) -> dict[str, Any]:
     return {"top_k": said.user("top_k", 5)}
 
 
@@ -317,7 +317,8 @@ def _span(said: Said, _: opened.Checkpoint, length: int) -> dict[str, Any]:
 
 _OWN: Mapping[str, Callable[..., dict[str, Any]]] = {
     "encoder": _encoder,
-    "masked_lm": _masked_lm,
+    "masked_lm": _listing,
+    "next_piece": _listing,
     "classification": _classification,
     "tagging": _tagging,
     "span": _span,

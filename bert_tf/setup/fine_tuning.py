@@ -230,6 +230,7 @@ _NOT_OF_READING = frozenset(
         "scheme",
         "regression",
         "class_weights",
+        "auxiliary_lm_weight",
         "train_batch_size",
         "group_by_length",
         *distillation_flags.IDENTITY,

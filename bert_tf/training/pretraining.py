@@ -1,8 +1,9 @@
 """Pre-training: what it minimizes, and the records that it reads.
 
 The losses are of masked words and of what two segments have to do with each
-other. Records are checked before any work. Shapes: B batch, S sequence length,
-P predictions per row, V vocabulary, K sequences packed in a row, or 1.
+other; of a left-to-right model they are of the pieces that follow. Records are
+checked before any work. Shapes: B batch, S sequence length, P predictions per
+row, V vocabulary, K sequences packed in a row, or 1.
 """
 
 import contextlib
@@ -18,6 +19,7 @@ from bert_tf.storage import paths
 from bert_tf.training import (
     evaluation,
     loop,
+    next_pieces,
     progress,
     record_values,
     session,
@@ -43,7 +45,9 @@ _SENTENCES = {
 
 
 def objective(kind: str) -> loop.Objective:
-    """Returns what to minimize on data made for one of `_SENTENCES`."""
+    """Returns what to minimize on data that says so: see `Data.objective`."""
+    if kind == next_pieces.LOSS:
+        return next_pieces.objective(sizes)
     sentences = _SENTENCES[kind]
 
     def weights(batch):
@@ -72,14 +76,16 @@ def objective(kind: str) -> loop.Objective:
 
 
 def loss_names(kind: str) -> tuple[str, ...]:
-    """Returns the names of the losses of `objective`."""
+    """Returns the names of the losses of `objective`, of pieces first."""
+    if kind == next_pieces.LOSS:
+        return (next_pieces.LOSS,)
     sentences = _SENTENCES[kind]
     return ("masked_lm",) if sentences is None else ("masked_lm", sentences)
 
 
 def has_pairs(kind: str) -> bool:
     """Whether data made for this has a task of two segments."""
-    return _SENTENCES[kind] is not None
+    return _SENTENCES.get(kind) is not None
 
 
 def sizes(batch: loop.Batch) -> dict[str, tf.Tensor]:
@@ -98,6 +104,8 @@ def trained_variables(
 ) -> Sequence[keras.Variable]:
     """Returns what `objective` trains; the rest of the model stays as it is."""
     variables = model.trainable_variables
+    if kind == next_pieces.LOSS:
+        return model.trained_variables
     if has_pairs(kind):
         return variables
     # Trained by the loss over two segments alone.
@@ -181,8 +189,25 @@ class Data:
     counts: list[int]  # records in each file
     record_type: record_types.RecordType
     lengths: dict[str, int]
-    objective: str  # what is learnt of two segments, as the manifest says
+    # What is learnt of two segments, as the manifest says; or next pieces.
+    objective: str
     masking: masking.Masking | None  # if words are masked while reading
+
+    def for_head(self, head: str) -> "Data":
+        """Returns the same records for a model that learns otherwise.
+
+        `head` is what pre-training trains, as the model's config says. Where it
+        predicts what follows, no words are masked.
+        """
+        if head != next_pieces.LOSS:
+            return self
+        return dataclasses.replace(self, objective=head, masking=None)
+
+    @property
+    def predictions_per_row(self) -> int:
+        """Pieces that are predicted in a row, at most."""
+        follows = self.objective == next_pieces.LOSS
+        return self.lengths["S" if follows else "P"]
 
     def batches(
         self,

@@ -248,7 +248,10 @@ def test_wrong_paths_and_keywords(tmp_path, run):
     )
     assert "max_seq_length=True" in error(run, max_seq_length=True)
     assert "batch_size=0" in error(run, batch_size=0)
-    assert "top_k goes with head=masked_lm: leave it out" in error(run, top_k=3)
+    assert (
+        "top_k goes with head=masked_lm or next_piece: leave it out"
+        in error(run, top_k=3)
+    )
     assert "has 2 classes, and labels names 3" in error(run, labels=[*"abc"])
     assert "has no tagging head" in error(run, head="tagging")
     (run / "labels.txt").rename(tmp_path / "labels.txt")

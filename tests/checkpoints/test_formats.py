@@ -51,7 +51,7 @@ class TestRoundTrip:
         for path in (paths[2], paths[4]):
             assert pathlib.Path(path, "vocab.txt").read_bytes() == vocab
 
-    @pytest.mark.parametrize("head", names.HEADS)
+    @pytest.mark.parametrize("head", samples.HEADS)
     def test_every_head_through_huggingface(self, tmp_path, head):
         model = samples.random_model(head, _CONFIG)
         tf1 = samples.write_tf1(tmp_path / "tf1", model)

@@ -20,7 +20,7 @@ _CONFIG = modeling.BertConfig(**samples.SMALL)
 _BERT = huggingface_names.of(_CONFIG, "encoder")
 
 
-@pytest.mark.parametrize("head", names.HEADS)
+@pytest.mark.parametrize("head", samples.HEADS)
 def test_shapes_are_those_of_our_models(head):
     model = samples.model(head, _CONFIG)
     expected = {v.path: tuple(v.shape) for v in model.variables}
@@ -36,7 +36,7 @@ def test_two_heads_are_ambiguous():
         names.find_head(both, "x")
 
 
-@pytest.mark.parametrize("head", names.HEADS)
+@pytest.mark.parametrize("head", samples.HEADS)
 def test_tables_are_one_to_one_and_complete(head):
     config = _CONFIG
     tables = [huggingface_names.table(config, head)]

@@ -54,6 +54,12 @@ _TAKEN = {
         "serving_default": {"prompt", "choices"},
         "serve_ids": _IDS,
     },
+    "next_piece": {
+        "serving_default": _TEXT,
+        "serve_text": _TEXT,
+        "serve_scores": _TEXT,
+        "serve_ids": _IDS,
+    },
 }
 _ALL = [(head, name) for head, taken in _TAKEN.items() for name in taken]
 # Alike in every column, so that none of them is there for one head only.

@@ -36,6 +36,7 @@ SECTIONS = {
     "Multiple choice": "multiple_choice",
     "Masked words": "masked_lm",
     "Next sentence": "next_sentence",
+    "Next piece": "next_piece",
     "Encoder": "encoder",
 }
 

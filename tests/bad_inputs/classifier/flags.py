@@ -42,6 +42,15 @@ CASES: dict[str, matrix.Case] = {
         "Only flags are expected, as --name=value. Received: 'false'",
         arguments=("false",),
     ),
+    # ---- Next pieces beside labels
+    "next pieces that are seen": matrix.Case(
+        {"auxiliary_lm_weight": "0.5"},
+        "--auxiliary_lm_weight is for encoders that read from left to right:",
+    ),
+    "next pieces that do not count": matrix.Case(
+        {"auxiliary_lm_weight": "0"},
+        "--auxiliary_lm_weight must be a number, above 0. Received",
+    ),
     # ---- Pruning
     "all weights pruned": matrix.Case(
         {"prune_to": "1"},

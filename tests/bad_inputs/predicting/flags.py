@@ -69,7 +69,7 @@ CASES: dict[str, matrix.Case] = {
     ),
     "head of others, by a flag": matrix.Case(
         {"top_k": "3"},
-        "--top_k goes with --head=masked_lm: leave it out. Received:",
+        "--top_k goes with --head=masked_lm or --head=next_piece: leave it",
     ),
     "stride of a classifier": matrix.Case(
         {"doc_stride": "3"},

@@ -1,0 +1,105 @@
+"""BERT that reads from left to right, and its row.
+
+It is "LTR & No NSP" of the paper's ablations (Devlin et al., 2018, section
+5.1), what GPT is to BERT: the same layers, vocabulary and records, but no place
+sees what stands behind it. Pre-training predicts the piece that follows.
+
+What stands for a row is its last token: the first, [CLS], sees nothing but
+itself. Variables have BERT's names.
+
+Shapes as in modeling.py.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import ClassVar
+
+from bert_tf import modeling
+from bert_tf.encoders import bert, model_inputs, ops
+
+import tensorflow as tf
+
+# Twice what hides padding: where there is nothing but padding before a place,
+# the softmax still gives exactly 0 to what is behind.
+_BEHIND = -20000.0
+
+
+@dataclasses.dataclass(frozen=True)
+class LeftToRightConfig(modeling.BertConfig):
+    """Architecture of a left-to-right model: a BERT's."""
+
+    model_type: ClassVar[str] = "left_to_right"
+    architectures: ClassVar[str] = "LeftToRight"
+    pretraining_head: ClassVar[str] = "next_piece"
+
+
+def causal_mask(length: tf.Tensor) -> tf.Tensor:
+    """Returns -20000 for the keys behind each query, else 0: [1, 1, S, S]."""
+    # For GPUs TensorFlow compares int32 on the host.
+    places = tf.cast(tf.range(length), tf.float32)  # [S]
+    is_behind = tf.expand_dims(places, 0) > tf.expand_dims(places, 1)
+    mask = _BEHIND * tf.cast(is_behind, tf.float32)  # [S, S], queries first
+    # LiteRT has no slices with new axes.
+    return tf.expand_dims(tf.expand_dims(mask, 0), 0)
+
+
+def last_tokens(input_mask: tf.Tensor) -> tf.Tensor:  # [B, S]
+    """Returns the place of each row's last token, [B, 1]; 0 of an empty row."""
+    places = tf.range(tf.shape(input_mask)[1])  # [S]
+    places = tf.where(input_mask > 0, places, 0)  # [B, S]
+    return tf.reduce_max(places, axis=1, keepdims=True)
+
+
+class LeftToRight(modeling.Bert):
+    """A left-to-right model without a head.
+
+    Of its outputs, `pooled` is of the last token of each row.
+
+    Attributes:
+        keep: Gets the last hidden states of every call; see
+            watching.keeping_sequence.
+    """
+
+    keep: Callable[[tf.Tensor], None] | None = None
+
+    def mask(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Returns what is added to scores, float32 [B, 1, S, S]."""
+        length = tf.shape(inputs["input_ids"])[1]
+        return super().mask(inputs) + causal_mask(length)
+
+    def call(
+        self,
+        inputs: dict[str, tf.Tensor],
+        dropout_seed: tf.Tensor | None = None,
+        positions: tf.Tensor | None = None,
+        training: bool | None = None,
+    ) -> modeling.BertOutputs:
+        """Encodes a batch, as modeling.Bert."""
+        inputs = model_inputs.standard(inputs)
+        last = last_tokens(inputs["input_mask"])  # [B, 1]
+        if positions is None or self.keep is not None:
+            outputs = super().call(inputs, dropout_seed, None, training)
+            sequence = outputs.sequence  # [B, S, D]
+            if self.keep is not None:
+                self.keep(sequence)
+            pooled = self.pooler(ops.at(sequence, last)[:, 0])  # [B, D]
+            if positions is not None:
+                sequence = ops.at(sequence, positions)  # [B, R, D]
+        else:
+            # The first of the places that are read is pooled.
+            positions = tf.concat([last, positions], axis=1)  # [B, 1 + R]
+            outputs = super().call(inputs, dropout_seed, positions, training)
+            sequence, pooled = outputs.sequence[:, 1:], outputs.pooled
+        layers = [*outputs.layers[:-1], sequence]
+        return outputs._replace(sequence=sequence, pooled=pooled, layers=layers)
+
+
+LEFT_TO_RIGHT = dataclasses.replace(
+    bert.BERT,
+    name="left_to_right",
+    config=LeftToRightConfig,
+    model=LeftToRight,
+    # Other libraries have this mask in decoders, under other names.
+    huggingface=None,
+    keras_hub=None,
+)

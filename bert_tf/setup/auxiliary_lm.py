@@ -1,0 +1,66 @@
+"""Puts the loss of next pieces beside that of a task, as GPT's fine-tuning.
+
+Called from the `main` of training scripts only.
+"""
+
+from bert_tf import heads, modeling
+from bert_tf.checkpoints import names, tf1_files
+from bert_tf.errors import InputError
+from bert_tf.setup import run as run_setup
+from bert_tf.training import fine_tuning, loop, next_pieces
+
+import keras
+from absl import logging
+
+_HEAD = names.HEADS["next_piece"]
+
+
+def check(weight: float | None, config: modeling.BertConfig) -> None:
+    """Raises InputError where the encoder sees the pieces to be predicted."""
+    if weight and config.pretraining_head != _HEAD.name:
+        raise InputError(
+            "--auxiliary_lm_weight is for encoders that read from left to "
+            "right: others see the piece that they are to predict. Leave it "
+            "out, or give such a model. "
+            f"Received: auxiliary_lm_weight={weight}, "
+            f"model_type={config.model_type}"
+        )
+
+
+def of_run(
+    own: loop.Objective, weight: float | None, run: fine_tuning.Run
+) -> loop.Objective:
+    """Returns a task's objective with the loss of next pieces in it.
+
+    Its head starts as pre-training left it; of weights without one, from random
+    values. It stays with the run's checkpoints, and is not exported.
+    """
+    if not weight:
+        return own
+    encoder = run.model.bert
+    with run.strategy.scope():
+        head = heads.next_piece_head(
+            encoder, tf1_files.OF_OBJECTIVES.rstrip("/")
+        )
+        _restore(head)
+    return next_pieces.auxiliary(own, weight, head, encoder)
+
+
+def _restore(head: keras.layers.Layer) -> None:
+    """Sets the head to that of --init_checkpoint, if it has one."""
+    source = run_setup.open_init_checkpoint()
+    if source is None:  # A run that goes on has its own.
+        return
+    variables = {
+        variable.path.replace(tf1_files.OF_OBJECTIVES, "cls/", 1): variable
+        for variable in head.variables
+    }
+    if not variables.keys() <= source.shapes.keys():
+        logging.warning(
+            "%s has no head of next pieces: that of --auxiliary_lm_weight "
+            "starts from random values.",
+            source.path,
+        )
+        return
+    for name, value in source.read(list(variables)).items():
+        variables[name].assign(value)

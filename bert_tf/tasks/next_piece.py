@@ -1,0 +1,191 @@
+"""Writes a left-to-right model as a SavedModel: raw text in, what follows out.
+
+    import tensorflow as tf
+    import tensorflow_text  # Registers the tokenizer's op.
+    model = tf.saved_model.load("/models/next/1")
+    model(tf.constant(["The cat sat on"]))["piece"]
+
+Of a text that is too long its end is read. What stands behind a text in a row
+is nothing to the pieces before it, so rows are laid out as in training.
+
+Shapes: B texts, S sequence length, V pieces, K pieces listed for a text.
+"""
+
+import functools
+from collections.abc import Mapping
+
+from bert_tf import heads, modeling, vocabularies
+from bert_tf.errors import InputError
+from bert_tf.exporting import inference, saved_model, serving_inputs
+from bert_tf.text import graph as text_graph
+from bert_tf.text import graph_windows, long_documents
+
+import tensorflow as tf
+
+_Batch = Mapping[str, tf.Tensor]
+
+
+class _NextPieceModule(tf.Module):
+    def __init__(
+        self,
+        model: heads.BertNextPiece,
+        config: modeling.BertConfig,
+        vocabulary: vocabularies.Vocabulary,
+        max_seq_length: int,
+        top_k: int,
+    ):
+        super().__init__()
+        self.tokenizer = text_graph.of(vocabulary)
+        self._length = max_seq_length
+        self._template = vocabulary.template
+        served = inference.of(model)
+        self.weights = served.variables
+        pieces = tf.constant(list(vocabulary.pieces))
+        spelled, spaces = zip(*vocabulary.spellings, strict=True)
+        spelled, goes_on = tf.constant(spelled), [x is False for x in spaces]
+
+        def best(batch: _Batch, places: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            """Returns scores and ids of what follows places [B], [B, K]."""
+            encoder = served.bert
+            x = encoder(batch, None, places[:, tf.newaxis]).sequence
+            words = encoder.embeddings.word_embeddings
+            logits = tf.cast(served.next_piece(x, words)[:, 0], tf.float32)
+            values, found = tf.math.top_k(logits, top_k)
+            total = tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
+            return tf.exp(values - total), found
+
+        def serve(text):
+            (text,) = serving_inputs.shaped(text)
+            batch, counts = self._rows(text)
+            places = len(self._template.before) + counts - 1
+            scores, found = best(batch, places)
+            behind = _behind(text, tf.gather(goes_on, found))
+            return {
+                "piece": tf.gather(pieces, found),
+                "score": scores,
+                "text": tf.strings.join([behind, tf.gather(spelled, found)]),
+            }
+
+        def serve_scores(text):
+            (text,) = serving_inputs.shaped(text)
+            batch, counts = self._rows(text)
+            found = graph_windows.in_parts(
+                lambda parts: self._log_probabilities(
+                    served(dict(zip(batch, parts[:-1], strict=True))),
+                    parts[0],
+                    parts[-1],
+                ),
+                [*batch.values(), counts],
+                tf.TensorSpec([None], tf.float32),
+            )
+            return {"log_probability": found, "count": counts}
+
+        def serve_ids(input_ids, input_mask, segment_ids):
+            batch = serving_inputs.as_batch(
+                input_ids, input_mask, segment_ids, config
+            )
+            is_token = batch["input_mask"] > 0  # [B, S]
+            places = tf.where(is_token, tf.range(tf.shape(is_token)[1]), 0)
+            scores, found = best(batch, tf.reduce_max(places, axis=1))
+            return {
+                "piece": tf.gather(pieces, found),
+                "piece_id": found,
+                "score": scores,
+            }
+
+        def serve_text(text):
+            return self.serve(text)
+
+        function = functools.partial(tf.function, autograph=False)
+        texts = [serving_inputs.TEXTS]
+        self.serve = function(serve, texts)
+        self.serve_text = function(serve_text, texts)
+        self.serve_scores = function(serve_scores, texts)
+        self.serve_ids = function(serve_ids, [serving_inputs.IDS] * 3)
+        # What the loaded model does when it is called.
+        self.__call__ = self.serve
+
+    def _rows(self, texts: tf.Tensor) -> tuple[_Batch, tf.Tensor]:
+        """Returns rows of texts [B], and how many pieces of each they have."""
+        room = self._length - self._template.special(1)
+        pieces = self.tokenizer.tokenize(texts)
+        rows, _ = long_documents.LongDocuments("tail").cut(pieces, room)
+        batch = self.tokenizer.pack(rows, None, self._length, False)
+        return batch, tf.cast(rows.row_lengths(), tf.int32)
+
+    def _log_probabilities(
+        self, logits: tf.Tensor, ids: tf.Tensor, counts: tf.Tensor
+    ) -> tf.Tensor:
+        """Adds up those of the pieces of texts, [rows].
+
+        The logits are [rows, S, V] and ids [rows, S]; texts have as many pieces
+        as counts say, [rows].
+        """
+        following = ids[:, 1:]
+        logits = logits[:, :-1]
+        chosen = tf.gather(logits, following, batch_dims=2)  # [rows, S - 1]
+        found = chosen - tf.reduce_logsumexp(logits, axis=-1)
+        # Where each stands in its text.
+        front = len(self._template.before) - 1
+        place = tf.range(tf.shape(following)[1]) - front  # [S - 1]
+        is_text = (place >= 0) & (place < counts[:, tf.newaxis])
+        return tf.reduce_sum(tf.where(is_text, found, 0.0), axis=1)
+
+
+def _behind(texts: tf.Tensor, goes_on: tf.Tensor) -> tf.Tensor:
+    """Returns texts [B] as they are before a piece, [B, K].
+
+    There is a space behind them, unless the piece goes on with their last word.
+    """
+    lacks_space = tf.strings.regex_full_match(texts, r"(?s:.*[^ \t\r\n])")
+    opened = tf.where(lacks_space, tf.strings.join([texts, " "]), texts)
+    return tf.where(goes_on, texts[:, tf.newaxis], opened[:, tf.newaxis])
+
+
+def next_piece(
+    model: heads.BertNextPiece,
+    config: modeling.BertConfig,
+    vocabulary: vocabularies.Vocabulary,
+    max_seq_length: int,
+    top_k: int,
+) -> saved_model.Export:
+    """Returns the model as one that takes raw text.
+
+    The signature `serving_default` takes `text` (string [B]) and returns the
+    `top_k` likeliest next pieces: `piece` and `text`, which has the piece
+    behind it (string), and `score`, a probability (float32); each [B, top_k].
+    `serve_text` is the same. `serve_scores` takes `text` and returns
+    `log_probability` (float32 [B]), the sum over the pieces of a text of the
+    logarithm of each one's probability after those before it, and `count`
+    (int32 [B]), how many pieces these are.
+
+    `serve_ids` takes `input_ids`, `input_mask` and `segment_ids` (int32 [B, S])
+    and returns what follows the last token of each row: `piece` (string),
+    `piece_id` (int32) and `score` (float32), each [B, top_k].
+
+    Of a text that is longer than `max_seq_length` allows, the last pieces are
+    read. Arguments that do not fit raise InputError.
+    """
+    saved_model.check_fits(config, vocabulary, max_seq_length)
+    if not 1 <= top_k <= len(vocabulary.pieces):
+        raise InputError(
+            "`top_k` must be at least 1 and at most the number of pieces, "
+            f"{len(vocabulary.pieces)}. Received: top_k={top_k}"
+        )
+    module = _NextPieceModule(model, config, vocabulary, max_seq_length, top_k)
+    description = {
+        "head": "next_piece",
+        **vocabulary.settings,
+        "max_seq_length": max_seq_length,
+        "top_k": top_k,
+    }
+    return saved_model.Export(
+        module,
+        {
+            "serving_default": module.serve,
+            "serve_text": module.serve_text,
+            "serve_scores": module.serve_scores,
+            "serve_ids": module.serve_ids,
+        },
+        saved_model.contents(config, vocabulary, None, description),
+    )

@@ -1,0 +1,121 @@
+"""What left-to-right models learn: the piece that follows each place.
+
+It is learned from the records of masked words, which hold the words that they
+hide. Shapes: B batch, S sequence length, P predictions per row, V vocabulary.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+from bert_tf import losses
+from bert_tf.encoders import watching
+from bert_tf.training import loop
+
+import keras
+import tensorflow as tf
+
+LOSS = "next_piece"
+
+# What an encoder takes of a batch.
+_INPUTS = (
+    "input_ids",
+    "input_mask",
+    "segment_ids",
+    "sequence_ids",
+    "position_ids",
+)
+
+
+def objective(
+    sizes: Callable[[loop.Batch], dict[str, tf.Tensor]],
+) -> loop.Objective:
+    """Returns what to minimize; `sizes` are what a meter asks of a batch."""
+
+    def weights(batch):
+        return {LOSS: tf.reduce_sum(piece_weights(batch))}
+
+    def sums(model, batch, dropout_seed):
+        inputs = {n: batch[n] for n in _INPUTS if n in batch}
+        inputs["input_ids"] = ids = original_ids(batch)
+        logits = model(inputs, dropout_seed)  # [B, S, V]
+        return {LOSS: _loss(logits, ids, batch)}
+
+    return loop.Objective(weights, sums, sizes=sizes)
+
+
+def _loss(logits: tf.Tensor, ids: tf.Tensor, batch: loop.Batch) -> losses.Sums:
+    """Compares logits [B, S, V] with the piece behind each of `ids` [B, S]."""
+    following = tf.pad(ids[:, 1:], [[0, 0], [0, 1]])
+    return losses.classification(logits, following, piece_weights(batch))
+
+
+def original_ids(batch: loop.Batch) -> tf.Tensor:
+    """Returns the ids of a batch [B, S] as they were before any was masked."""
+    ids = batch["input_ids"]
+    if "masked_lm_positions" not in batch:
+        return ids
+    positions = batch["masked_lm_positions"]  # [B, P]
+    shown = tf.gather(ids, positions, batch_dims=1)
+    # Of filling nothing changes.
+    is_real = tf.cast(batch["masked_lm_weights"], ids.dtype)
+    change = (batch["masked_lm_ids"] - shown) * is_real
+    rows = tf.zeros_like(positions) + tf.range(tf.shape(ids)[0])[:, tf.newaxis]
+    places = tf.stack([rows, positions], axis=-1)  # [B, P, 2]
+    return tf.tensor_scatter_nd_add(ids, places, change)
+
+
+def piece_weights(batch: loop.Batch) -> tf.Tensor:
+    """1 for places with a token of the same sequence behind them: [B, S].
+
+    All tokens but the first of a sequence are predicted, [SEP] as well. Filling
+    has 0.
+    """
+    # For GPUs TensorFlow compares int32 on the host.
+    sequences = batch.get("sequence_ids", batch["input_mask"])
+    sequences = tf.cast(sequences, tf.float32)  # [B, S], 0 for padding
+    following = sequences[:, 1:]
+    goes_on = (following == sequences[:, :-1]) & (following > 0)
+    goes_on = tf.pad(tf.cast(goes_on, tf.float32), [[0, 0], [0, 1]])
+    return goes_on * batch["row_weights"][:, tf.newaxis]
+
+
+# ---- Beside a task -----------------------------------------------------------
+
+
+def auxiliary(
+    own: loop.Objective,
+    factor: float,
+    head: keras.layers.Layer,
+    encoder: keras.Model,
+) -> loop.Objective:
+    """Adds the loss of next pieces to the objective of a task, times a factor.
+
+    It is GPT's auxiliary objective (Radford et al., 2018, section 3.2), whose
+    factor is 0.5. The task reads the same pass of the encoder. What the head
+    has beside the words is the objective's own: exports do not need it.
+
+    Args:
+        own: Of the task, over rows of texts.
+        factor: Of the loss of next pieces.
+        head: (hidden states [B, S, D], words [V, E]) -> logits [B, S, V].
+        encoder: Of the task's model.
+    """
+
+    def weights(batch):
+        pieces = tf.reduce_sum(piece_weights(batch))
+        return own.weights(batch) | {LOSS: pieces}
+
+    def sums(model, batch, dropout_seed):
+        with watching.keeping_sequence(encoder) as kept:
+            found = own.sums(model, batch, dropout_seed)
+        logits = head(kept[0], encoder.embeddings.word_embeddings)
+        logits = tf.cast(logits, tf.float32)  # [B, S, V]
+        return found | {LOSS: _loss(logits, batch["input_ids"], batch)}
+
+    return dataclasses.replace(
+        own,
+        weights=weights,
+        sums=sums,
+        factors={**own.factors, LOSS: factor},
+        own=(*own.own, *head.variables),
+    )

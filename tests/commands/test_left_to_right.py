@@ -1,0 +1,237 @@
+"""Pre-trains a left-to-right model on records of masked words, and uses it."""
+
+import json
+import shutil
+
+import bert_tf
+from bert_tf.checkpoints import formats, names
+from bert_tf.pretraining_data import sequences as pretraining_sequences
+from tests import classifier_runs, pretraining_records, scripts
+from tests.pretraining_runs import Setting, assert_same_checkpoint, metrics
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_VOCABULARY = pretraining_records.VOCABULARY
+_HEAD = names.HEADS["next_piece"].variables
+
+
+def _make(folder, **settings):
+    """Returns records of one kind, and a config that says left to right."""
+    pretraining_records.write_config(
+        folder / "config.json", model_type="left_to_right"
+    )
+    made = pretraining_sequences.Settings(16, 4, **settings)
+    (folder / "vocab.txt").write_bytes(_VOCABULARY.files["vocab.txt"])
+    return Setting(folder, pretraining_records.write_made(folder, made))
+
+
+def _train(setting, output, *flags):
+    run = setting.run(
+        output,
+        *("--do_eval", f"--vocab_file={setting.folder}/vocab.txt"),
+        *("--num_train_steps=4", "--save_checkpoints_steps=2", *flags),
+    )
+    assert run.wait() == 0, run.stderr
+    return run
+
+
+@pytest.fixture(scope="module", name="setting")
+def _setting(tmp_path_factory):
+    return _make(tmp_path_factory.mktemp("setting"), objective="nsp")
+
+
+@pytest.fixture(scope="module", name="trained")
+def _trained(setting):
+    output = setting.folder / "trained"
+    run = _train(setting, output)
+    assert "Each piece is predicted from those before it." in run.stderr
+    return output
+
+
+def test_what_is_learned(trained):
+    lines = (trained / "eval_results.txt").read_text().splitlines()
+    results = dict(line.split(" = ") for line in lines)
+    assert list(results) == [
+        "global_step",
+        "loss",
+        "next_piece_accuracy",
+        "next_piece_loss",
+    ]
+    # Four steps from chance, over 40 pieces.
+    assert float(results["loss"]) == pytest.approx(np.log(40), abs=0.3)
+    losses = [line["loss"] for line in metrics(trained)]
+    assert losses[-1] < losses[0]
+    source = formats.open_checkpoint(str(trained))
+    assert source.config is not None
+    assert source.config.model_type == "left_to_right"
+    assert source.vocab is not None
+    assert source.vocab.contents == _VOCABULARY.files
+    assert names.find_head(source.shapes, "x") == "next_piece"
+    moments = {x for x in source.state if x.startswith("bert/pooler")}
+    assert not moments, "the pooler is not trained"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"objective": "full_sentences", "dynamic_masking": True},
+        {"objective": "none", "pack": True},
+        {"objective": "sop", "pack": True, "dynamic_masking": True},
+    ],
+    ids=lambda settings: " ".join(map(str, settings)),
+)
+def test_records_of_all_kinds(settings, tmp_path):
+    setting = _make(tmp_path, **settings)
+    _train(setting, tmp_path / "out")
+    losses = [line["loss"] for line in metrics(tmp_path / "out")]
+    assert losses[-1] < losses[0]
+
+
+def test_goes_on_with_the_same_bits(setting, trained, tmp_path):
+    stopped = setting.folder / "stopped"
+    shutil.copytree(trained, stopped)
+    for path in stopped.glob("model.ckpt-4.*"):
+        path.unlink()
+    run = _train(setting, stopped)
+    assert f"Going on from step 2 in {stopped}." in run.stderr
+    assert_same_checkpoint(stopped, trained, 4)
+
+
+@pytest.mark.slow
+def test_replicas_and_micro_batches(setting, tmp_path):
+    without = setting.folder / "without.json"
+    pretraining_records.write_config(
+        without,
+        model_type="left_to_right",
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+    found = []
+    for name, flags in (
+        ("one", ()),
+        (
+            "two",
+            (
+                *("--distribution_strategy=mirrored", "--logical_cpus=2"),
+                *("--gradient_accumulation_steps=2", "--remat"),
+            ),
+        ),
+    ):
+        output = tmp_path / name
+        _train(setting, output, f"--bert_config_file={without}", *flags)
+        found.append([line["next_piece_loss"] for line in metrics(output)])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
+
+
+def test_a_teacher_is_refused(setting, trained, tmp_path):
+    run = setting.run(tmp_path / "out", f"--teacher={trained}")
+    assert run.wait() == 1
+    assert "--teacher is for models that find masked words, and" in run.stderr
+
+
+def test_export_and_questions(trained, tmp_path):
+    export = tmp_path / "export"
+    assert not scripts.run_here(
+        *("export_saved_model", (), f"--model_dir={trained}"),
+        *("--top_k=2", f"--export_dir={export}", "--max_seq_length=16"),
+    )
+    answers = bert_tf.load(export)(["w5 w6", "w7"])
+    assert [len(x["pieces"]) for x in answers] == [2, 2]
+    (tmp_path / "asked.txt").write_text("w5 w6\nw7\n")
+    assert not scripts.run_here(
+        *("run_prediction", (), f"--model_dir={trained}", "--top_k=2"),
+        *(f"--input_file={tmp_path}/asked.txt", "--max_seq_length=16"),
+        f"--output_file={tmp_path}/answers.jsonl",
+    )
+    lines = (tmp_path / "answers.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == answers
+
+
+# ---- Fine-tuning -------------------------------------------------------------
+
+
+def _table(folder):
+    """A text is red where it says so, perhaps at its very beginning."""
+    rng = np.random.default_rng(0)
+    for split, rows in (("train", 96), ("dev", 32)):
+        lines = ["text\tlabel"]
+        for i in range(rows):
+            words = [f"w{x}" for x in rng.integers(6, 30, 5)]
+            if i % 2:
+                words[rng.integers(5)] = "w5"
+            lines.append(f"{' '.join(words)}\t{('other', 'red')[i % 2]}")
+        (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+
+
+def _fine_tune(folder, trained, output, *flags):
+    return classifier_runs.run(
+        output / "log",
+        *(f"--init_checkpoint={trained}", "--do_train", "--do_eval"),
+        *(f"--train_file={folder}/train.tsv", f"--dev_file={folder}/dev.tsv"),
+        *("--max_seq_length=12", "--train_batch_size=16"),
+        *("--learning_rate=0.01", "--num_train_epochs=12"),
+        *("--save_checkpoints_steps=36", f"--output_dir={output}/out", *flags),
+    )
+
+
+@pytest.mark.slow
+def test_auxiliary_language_model(trained, tmp_path):
+    _table(tmp_path)
+    run = _fine_tune(
+        *(tmp_path, trained, tmp_path, "--auxiliary_lm_weight=0.5"),
+        "--do_export",
+    )
+    output = tmp_path / "out"
+    lines = metrics(output)
+    pieces = [x["next_piece_loss"] for x in lines if "next_piece_loss" in x]
+    assert pieces[-1] < pieces[0]
+    for line in lines:
+        if "label_loss" in line:
+            total = line["label_loss"] + 0.5 * line["next_piece_loss"]
+            assert line["loss"] == pytest.approx(total, rel=1e-5)
+    assert "has no head of next pieces" not in run.stderr
+    # The head stays with the run, not with what is used of it.
+    newest, best = (
+        formats.open_checkpoint(str(path)) for path in (output, output / "best")
+    )
+    kept = {name.replace("cls/", "objective/") for name in _HEAD}
+    assert kept <= {*newest.shapes, *newest.state}
+    stored = {*best.shapes, *best.state}
+    assert not [name for name in stored if name.startswith("objective/")]
+    served = tf.saved_model.load(str(output / "export"))
+    label = served.signatures["serving_default"](
+        text_a=tf.constant(["w5 w9 w9 w8 w7", "w6 w9 w9 w8 w7"])
+    )["label"]
+    assert {*label.numpy()} <= {b"red", b"other"}
+
+
+@pytest.mark.slow
+def test_auxiliary_head_of_pre_training(trained, tmp_path):
+    _table(tmp_path)
+    _fine_tune(
+        *(tmp_path, trained, tmp_path, "--auxiliary_lm_weight=0.5"),
+        *("--learning_rate=1e-12", "--num_train_epochs=0.2"),
+    )
+    before, after = (
+        formats.open_checkpoint(str(x)) for x in (trained, tmp_path / "out")
+    )
+    found = {name: name.replace("cls/", "objective/") for name in _HEAD}
+    wanted = before.read(list(found))
+    kept = after.read([*found.values()])
+    for name, own in found.items():
+        np.testing.assert_allclose(kept[own], wanted[name], atol=1e-9)
+
+
+@pytest.mark.slow
+def test_auxiliary_head_of_random_values(trained, tmp_path):
+    _table(tmp_path)
+    folder = tmp_path / "plain"
+    _fine_tune(tmp_path, trained, folder, "--num_train_epochs=1")
+    run = _fine_tune(
+        *(tmp_path, folder / "out", tmp_path / "again"),
+        *("--auxiliary_lm_weight=0.5", "--num_train_epochs=1"),
+    )
+    assert "has no head of next pieces: that of --auxil" in run.stderr

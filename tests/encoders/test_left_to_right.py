@@ -1,0 +1,327 @@
+"""Left-to-right models see nothing behind a place; the rest is BERT.
+
+What BERT computes with its weights and a causal mask, by transformers' own
+decoder, is the reference of hidden states.
+"""
+
+import dataclasses
+
+from bert_tf import errors, heads, modeling
+from bert_tf.checkpoints import formats, names
+from bert_tf.encoders import families, left_to_right, watching
+from bert_tf.exporting import inference
+from tests import interop_samples as samples
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+B, S = 3, 12
+BERT = modeling.BertConfig(**samples.SMALL)
+# Every place of a batch has a piece of its own: a gradient by the table of
+# words then tells of which places it is.
+CONFIG = left_to_right.LeftToRightConfig(
+    vocab_size=B * S,
+    hidden_size=16,
+    num_hidden_layers=3,
+    num_attention_heads=2,
+    intermediate_size=24,
+    max_position_embeddings=S,
+    type_vocab_size=2,
+)
+IDS = np.arange(B * S, dtype=np.int32).reshape(B, S)
+# The first row is full, others are padded behind, or on both sides.
+MASK = np.ones([B, S], np.int32)
+MASK[1, 7:] = 0
+MASK[2, :3] = MASK[2, 9:] = 0
+
+
+def _random(model):
+    rng = np.random.default_rng(0)
+    for variable in model.variables:
+        spread = 0.5 if len(variable.shape) > 1 else 0.1
+        value = rng.normal(0, spread, variable.shape)
+        if variable.path.endswith("gamma"):
+            value += 1
+        variable.assign(value)
+    return model
+
+
+@pytest.fixture(scope="module", name="model")
+def _model():
+    return _random(families.make(CONFIG))
+
+
+def _inputs(**more):
+    inputs = {"input_ids": IDS, "input_mask": MASK, **more}
+    return {name: tf.constant(x) for name, x in inputs.items()}
+
+
+def _packed():
+    """Rows of two sequences, and padding."""
+    numbers = np.zeros([B, S], np.int32)
+    numbers[:, :5], numbers[:, 5:11] = 1, 2
+    positions = np.concatenate([range(5), range(6), [0]]).astype(np.int32)
+    return {
+        "input_mask": (numbers > 0).astype(np.int32),
+        "sequence_ids": numbers,
+        "position_ids": np.tile(positions, [B, 1]),
+    }
+
+
+def _seen(model, inputs, compute):
+    """Which places [B, S] each of the outputs hangs on: [B, R, B, S] bool.
+
+    `compute` returns outputs [B, R, D]. What is exactly 0 is not seen.
+    """
+    table = model.embeddings.word_embeddings.value
+    direction = tf.random.stateless_normal([CONFIG.hidden_size], [1, 2])
+    with tf.GradientTape(persistent=True) as tape:
+        outputs = compute(inputs)
+        sums = tf.reduce_sum(outputs * direction, axis=-1)  # [B, R]
+        parts = [tf.unstack(row) for row in tf.unstack(sums)]
+    found = np.array(
+        [[tape.gradient(x, table).numpy() for x in row] for row in parts]
+    )  # [B, R, V, D]
+    return (found != 0).any(-1).reshape([*found.shape[:2], B, S])
+
+
+def _check(seen, places, is_token, same):
+    """Asserts that places of the outputs see what they may, and all of it.
+
+    `places` [B, R] are those that the outputs are of, `is_token` [B, S] bool,
+    and `same` [B, S, S] bool says what is of one sequence.
+    """
+    for row in range(B):
+        for number, place in enumerate(places[row]):
+            found = seen[row, number]
+            assert not np.delete(found, row, axis=0).any(), (row, place)
+            assert not found[row, place + 1 :].any(), (row, place)
+            if is_token[row, place]:
+                wanted = is_token[row] & same[row, place]
+                wanted[place + 1 :] = False
+                np.testing.assert_array_equal(found[row], wanted)
+
+
+ALL = np.tile(np.arange(S), [B, 1])
+ONE = np.ones([B, S, S], bool)
+
+
+def _forms(model):
+    """All ways in which the last hidden states are computed."""
+    at = tf.constant([[0, 4, 5], [6, 2, 1], [3, 8, 5]])
+
+    def remat(inputs):
+        model.encoder.remat = True
+        try:
+            return model(inputs, tf.constant([3, 4])).sequence
+        finally:
+            model.encoder.remat = False
+
+    def without_padding(inputs, positions=None):
+        model.skips_padding = True
+        try:
+            return model(inputs, positions=positions).sequence
+        finally:
+            model.skips_padding = False
+
+    def kept(inputs):
+        with watching.keeping_sequence(model) as found:
+            model(inputs, positions=at[:, :1])
+        return found[0]
+
+    def compiled(inputs):
+        function = tf.function(lambda x: model(x).sequence, jit_compile=True)
+        return function(inputs)
+
+    served = inference.of(model)
+    return {
+        "plain": (lambda x: model(x).sequence, ALL),
+        "dropout": (lambda x: model(x, tf.constant([1, 2])).sequence, ALL),
+        "remat": (remat, ALL),
+        "read": (lambda x: model(x, positions=at).sequence, at.numpy()),
+        "tokens": (without_padding, ALL),
+        "tokens read": (lambda x: without_padding(x, at), at.numpy()),
+        "kept": (kept, ALL),
+        "xla": (compiled, ALL),
+        "served": (lambda x: served(x).sequence, ALL),
+        "served, read": (
+            lambda x: served(x, positions=at).sequence,
+            at.numpy(),
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        *("plain", "dropout", "remat", "read", "tokens", "tokens read"),
+        *("kept", "xla", "served", "served, read"),
+    ],
+)
+def test_nothing_behind_is_seen(model, form):
+    compute, places = _forms(model)[form]
+    seen = _seen(model, _inputs(), compute)
+    is_token = MASK > 0
+    if form.startswith("tokens"):
+        # What is returned for padding is not to be read.
+        seen[~np.take_along_axis(is_token, places, 1)] = False
+    _check(seen, places, is_token, ONE)
+
+
+@pytest.mark.parametrize("form", ["plain", "read", "tokens", "served"])
+def test_nor_in_packed_rows(model, form):
+    packed = _packed()
+    numbers = packed["sequence_ids"]
+    same = numbers[:, :, np.newaxis] == numbers[:, np.newaxis]
+    compute, places = _forms(model)[form]
+    seen = _seen(model, _inputs(**packed), compute)
+    is_token = packed["input_mask"] > 0
+    if form == "tokens":
+        seen[~is_token] = False
+    _check(seen, places, is_token, same)
+
+
+def test_the_last_token_is_pooled(model):
+    outputs = model(_inputs())
+    last = [S - 1, 6, 8]
+    wanted = model.pooler(
+        tf.stack([outputs.sequence[i, x] for i, x in enumerate(last)])
+    )
+    np.testing.assert_allclose(outputs.pooled, wanted, atol=1e-6)
+    at = tf.constant([[0, 1]] * B)
+    read = model(_inputs(), positions=at)
+    np.testing.assert_allclose(read.pooled, wanted, atol=1e-6)
+    np.testing.assert_allclose(
+        read.sequence, outputs.sequence[:, :2], atol=1e-6
+    )
+    assert len(read.layers) == len(outputs.layers) == CONFIG.num_hidden_layers
+    np.testing.assert_array_equal(read.layers[-1], read.sequence)
+    with watching.keeping_sequence(model) as kept:
+        found = model(_inputs(), positions=at)
+    assert model.keep is None
+    np.testing.assert_allclose(kept[0], outputs.sequence, atol=1e-6)
+    np.testing.assert_allclose(found.sequence, read.sequence, atol=1e-6)
+    np.testing.assert_allclose(found.pooled, wanted, atol=1e-6)
+
+
+def test_a_row_without_tokens_has_numbers(model):
+    inputs = _inputs() | {"input_mask": tf.zeros([B, S], tf.int32)}
+    assert np.isfinite(model(inputs).pooled).all()
+
+
+def test_a_classifier_reads_all_of_a_row(model):
+    classifier = _random(heads.BertClassifier(model, 2))
+    seen = _seen(model, _inputs(), lambda x: model(x).pooled[:, tf.newaxis])[
+        :, 0
+    ]
+    for row in range(B):
+        np.testing.assert_array_equal(seen[row, row], MASK[row] > 0)
+    assert classifier(_inputs()).shape == [B, 2]
+
+
+# ---- The family --------------------------------------------------------------
+
+
+def test_the_config_says_it(tmp_path):
+    path = tmp_path / "bert_config.json"
+    path.write_text(CONFIG.to_json())
+    assert '"model_type": "left_to_right"' in CONFIG.to_json()
+    found = families.read_config(str(path))
+    assert found == CONFIG
+    assert isinstance(families.make(found), left_to_right.LeftToRight)
+    model = heads.BertNextPiece(families.make(CONFIG))
+    shapes = {v.path: tuple(v.shape) for v in model.variables}
+    assert shapes == names.shapes(CONFIG, "next_piece")
+    assert names.find_head(shapes, "x") == "next_piece"
+
+
+def test_next_pieces_need_it():
+    with pytest.raises(errors.InputError, match=r"left_to_right\. Receiv"):
+        heads.BertNextPiece(families.make(BERT))
+
+
+def test_other_libraries_have_none(tmp_path):
+    config = left_to_right.LeftToRightConfig(**samples.SMALL)
+    model = samples.random_model("next_piece", config)
+    source = formats.open_checkpoint(samples.write_tf1(tmp_path / "x", model))
+    assert source.config == config
+    for output_format in ("hf", "keras_hub"):
+        with pytest.raises(errors.InputError, match=r"no such (model|encoder)"):
+            formats.write(str(tmp_path / "y"), output_format, source)
+    formats.write(str(tmp_path / "again"), "tf1", source)
+    samples.assert_equal(str(tmp_path / "x"), str(tmp_path / "again"))
+
+
+def test_bfloat16(model):
+    low = left_to_right.LeftToRight(CONFIG, dtype="mixed_bfloat16")
+    for to, value in zip(low.variables, model.variables, strict=True):
+        to.assign(value)
+    seen = _seen(low, _inputs(), lambda x: tf.cast(low(x).sequence, tf.float32))
+    for place in range(S):
+        assert not seen[:, place, :, place + 1 :].any()
+
+
+# ---- Beside transformers -----------------------------------------------------
+
+
+@pytest.fixture(scope="module", name="beside")
+def _beside(tmp_path_factory):
+    """Our model, and transformers' decoder with its weights."""
+    pytest.importorskip("torch", reason="needs the extra `parity`")
+    transformers = pytest.importorskip(
+        "transformers", reason="needs the extra `parity`"
+    )
+    folder = tmp_path_factory.mktemp("beside")
+    bert = samples.random_model("encoder", BERT)
+    source = formats.open_checkpoint(samples.write_tf1(folder / "tf1", bert))
+    formats.write(str(folder / "hf"), "hf", source)
+    theirs = transformers.BertModel.from_pretrained(
+        folder / "hf", is_decoder=True
+    )
+    ours = families.make(left_to_right.LeftToRightConfig(**samples.SMALL))
+    for to, value in zip(ours.variables, bert.variables, strict=True):
+        to.assign(value)
+    return ours, theirs.eval()
+
+
+def test_hidden_states_are_transformers(beside):
+    import torch
+
+    ours, theirs = beside
+    inputs = samples.batch(ours.config)
+    asked = {
+        "input_ids": inputs["input_ids"],
+        "attention_mask": inputs["input_mask"],
+        "token_type_ids": inputs["segment_ids"],
+    }
+    with torch.no_grad():
+        wanted = theirs(
+            **{name: torch.tensor(np.int64(x)) for name, x in asked.items()},
+            output_hidden_states=True,
+        )
+    found = ours({name: tf.constant(x) for name, x in inputs.items()})
+    is_token = inputs["input_mask"] > 0
+    assert not is_token.all()
+    pairs = zip(
+        [found.embeddings, *found.layers], wanted.hidden_states, strict=True
+    )
+    for x, y in pairs:
+        difference = np.abs(x.numpy() - y.numpy())[is_token]
+        assert difference.max() <= samples.TOLERANCE
+    plain = families.make(BERT)
+    for to, value in zip(plain.variables, ours.variables, strict=True):
+        to.assign(value)
+    other = plain({name: tf.constant(x) for name, x in inputs.items()})
+    difference = np.abs(other.sequence - wanted.last_hidden_state.numpy())
+    assert difference[is_token].max() > 0.1, "the mask would not show"
+
+
+def test_it_is_trained_by_keras(model):
+    """Dropout is drawn where training says so, as in BERT."""
+    keras.utils.set_random_seed(1)
+    fresh = families.make(CONFIG)
+    first = fresh(_inputs(), training=True).sequence
+    assert np.abs(first - fresh(_inputs()).sequence).max() > 1e-3
+    assert dataclasses.asdict(fresh.config) == dataclasses.asdict(CONFIG)

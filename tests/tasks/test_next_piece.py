@@ -1,0 +1,156 @@
+"""What follows a text, and how likely a text is, against NumPy."""
+
+import json
+
+import bert_tf
+from bert_tf import errors, heads
+from bert_tf.encoders import families, left_to_right
+from bert_tf.exporting import saved_model
+from bert_tf.tasks import next_piece
+from bert_tf.vocabularies import word_pieces
+from tests import interop_samples as samples
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+CONFIG = left_to_right.LeftToRightConfig(**samples.SMALL)
+VOCABULARY = word_pieces.WordPiece(tuple(samples.VOCAB), True)
+LENGTH, TOP_K = 9, 3
+# The last two are longer than the model reads.
+TEXTS = ("the cat", "", "a zebra ", "dog , the mat s", "the cat sat on " * 4)
+
+
+@pytest.fixture(scope="module", name="model")
+def _model():
+    return samples.random_model("next_piece", CONFIG)
+
+
+@pytest.fixture(scope="module", name="folder")
+def _folder(model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("export")
+    made = next_piece.next_piece(model, CONFIG, VOCABULARY, LENGTH, TOP_K)
+    saved_model.save(str(folder / "1"), made)
+    return str(folder / "1")
+
+
+@pytest.fixture(scope="module", name="loaded")
+def _loaded(folder):
+    return tf.saved_model.load(folder)
+
+
+def _log_probabilities(model, text):
+    """Those of each next piece, after [CLS] and each piece of a text's end."""
+    tokenizer = VOCABULARY.tokenizer()
+    ids = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
+    ids = ids[-(LENGTH - 2) :]
+    inputs = {"input_ids": tf.constant([[2, *ids]])}
+    logits = model(inputs)[0].numpy().astype(np.float64)
+    shifted = logits - logits.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True)), ids
+
+
+def test_next_pieces(model, loaded):
+    found = loaded(tf.constant(TEXTS))
+    for row, text in enumerate(TEXTS):
+        expected, _ = _log_probabilities(model, text)
+        best = expected[-1].argsort()[::-1][:TOP_K]
+        pieces = [samples.VOCAB[x] for x in best]
+        assert [x.decode() for x in found["piece"][row].numpy()] == pieces
+        np.testing.assert_allclose(
+            found["score"][row], np.exp(expected[-1][best]), rtol=1e-4
+        )
+        for piece, whole in zip(
+            pieces, found["text"][row].numpy(), strict=True
+        ):
+            space = " " if text.strip() == text != "" else ""
+            wanted = f"{text}{space}{piece}"
+            if piece.startswith("##"):
+                wanted = text + piece.removeprefix("##")
+            assert whole.decode() == wanted
+    same = loaded.signatures["serve_text"](text=tf.constant(TEXTS))
+    for name, value in found.items():
+        np.testing.assert_array_equal(same[name], value)
+
+
+def test_one_by_one_as_together(loaded):
+    together = loaded(tf.constant(TEXTS))["score"]
+    alone = [loaded(tf.constant([text]))["score"][0] for text in TEXTS]
+    np.testing.assert_allclose(together, alone, atol=1e-6)
+
+
+def test_scores(model, loaded):
+    found = loaded.signatures["serve_scores"](text=tf.constant(TEXTS))
+    for row, text in enumerate(TEXTS):
+        expected, ids = _log_probabilities(model, text)
+        total = sum(expected[i, x] for i, x in enumerate(ids))
+        assert found["count"][row] == len(ids)
+        assert float(found["log_probability"][row]) == pytest.approx(
+            total, abs=1e-4
+        )
+
+
+def test_ids(model, loaded):
+    ids = np.array([[2, 5, 6, 0], [2, 7, 8, 9]], np.int32)
+    mask = np.array([[1, 1, 1, 0], [1, 1, 1, 1]], np.int32)
+    found = loaded.signatures["serve_ids"](
+        input_ids=tf.constant(ids),
+        input_mask=tf.constant(mask),
+        segment_ids=tf.zeros([2, 4], tf.int32),
+    )
+    logits = model({"input_ids": ids, "input_mask": mask}).numpy()
+    for row, place in enumerate((2, 3)):
+        best = logits[row, place].argsort()[::-1][:TOP_K]
+        assert found["piece_id"][row].numpy().tolist() == best.tolist()
+        names = [x.decode() for x in found["piece"][row].numpy()]
+        assert names == [samples.VOCAB[x] for x in best]
+
+
+def test_what_is_behind_changes_nothing(loaded):
+    """Bit for bit, in a batch of one shape."""
+    serve = loaded.signatures["serve_ids"]
+    first = np.array([[2, 5, 6, 7, 8, 9, 10, 3]] * 2, np.int32)
+    other = first.copy()
+    other[0, 3:], other[1, 3:] = 12, [9, 8, 7, 3, 3]
+    mask = (np.arange(8) < 3).astype(np.int32)[np.newaxis].repeat(2, 0)
+    scores = [
+        serve(
+            input_ids=tf.constant(ids),
+            input_mask=tf.constant(mask),
+            segment_ids=tf.zeros([2, 8], tf.int32),
+        )["score"].numpy()
+        for ids in (first, other)
+    ]
+    np.testing.assert_array_equal(*scores)
+
+
+def test_no_texts(loaded):
+    none = tf.constant([], tf.string)
+    assert loaded(none)["piece"].shape == [0, TOP_K]
+    found = loaded.signatures["serve_scores"](text=none)
+    assert found["log_probability"].shape == [0]
+
+
+def test_asked_in_python(model, folder, tmp_path):
+    path = samples.write_tf1(tmp_path / "model", model)
+    predictor = bert_tf.load(path, max_seq_length=LENGTH, top_k=TOP_K)
+    assert predictor.head == "next_piece"
+    asked = [text for text in TEXTS if text]
+    answers = predictor(asked)
+    assert answers == bert_tf.load(folder)(asked)
+    assert [len(x["pieces"]) for x in answers] == [TOP_K] * len(asked)
+    best = answers[0]["pieces"][0]
+    assert best.keys() == {"piece", "score", "text"}
+    assert json.loads(json.dumps(best)) == best
+
+
+@pytest.mark.parametrize("top_k", [0, len(samples.VOCAB) + 1])
+def test_top_k_must_fit(model, top_k):
+    with pytest.raises(errors.InputError, match=f"Received: top_k={top_k}"):
+        next_piece.next_piece(model, CONFIG, VOCABULARY, LENGTH, top_k)
+
+
+def test_a_model_that_sees_all_is_refused():
+    plain = families.make(families.BERT.config(**samples.SMALL))
+    with pytest.raises(errors.InputError, match="left_to_right"):
+        heads.BertNextPiece(plain)

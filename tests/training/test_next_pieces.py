@@ -1,0 +1,290 @@
+"""The loss of next pieces equals PyTorch's, on records of masked words."""
+
+import dataclasses
+
+from bert_tf import heads
+from bert_tf.encoders import families, foreign, left_to_right
+from bert_tf.records import masking
+from bert_tf.records import types as record_types
+from bert_tf.training import loop, next_pieces, pretraining
+from tests import pretraining_records
+from tests.training.test_pretraining import K, S, make_rows, unpack
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+CONFIG = left_to_right.LeftToRightConfig(
+    **pretraining_records.WITHOUT_DROPOUT
+    | {
+        "max_position_embeddings": S,
+        "num_hidden_layers": 2,
+        "initializer_range": 0.5,
+    }
+)
+
+
+@pytest.fixture(scope="module", name="model")
+def _model():
+    tf.keras.utils.set_random_seed(1)
+    return heads.BertNextPiece(families.make(CONFIG))
+
+
+def tensors(rows):
+    return {
+        name: tf.constant(x, tf.float32 if x.dtype.kind == "f" else tf.int32)
+        for name, x in rows.items()
+    }
+
+
+def means(model, rows):
+    """The mean loss, the share of right pieces, and gradients by name."""
+    batch, objective = tensors(rows), pretraining.objective("next_piece")
+    weight = objective.weights(batch)["next_piece"]
+    with tf.GradientTape() as tape:
+        sums = objective.sums(model, batch, None)["next_piece"]
+        loss = sums["loss"] / weight
+    variables = model.trained_variables
+    gradients = tape.gradient(loss, [v.value for v in variables])
+    return (
+        float(loss),
+        float(sums["accuracy"] / weight),
+        {v.path: g.numpy() for v, g in zip(variables, gradients, strict=True)},
+    )
+
+
+# ---- Which pieces ------------------------------------------------------------
+
+
+def test_masked_rows_are_unmasked():
+    rows = make_rows(objective="none")
+    unmasked = make_rows(objective="none", dynamic_masking=True)
+    assert (rows["input_ids"] != unmasked["input_ids"]).sum() > 100
+    np.testing.assert_array_equal(
+        next_pieces.original_ids(tensors(rows)), unmasked["input_ids"]
+    )
+    np.testing.assert_array_equal(
+        next_pieces.original_ids(tensors(unmasked)), unmasked["input_ids"]
+    )
+
+
+def test_all_but_the_first_of_a_sequence_are_predicted():
+    batch = {
+        "input_mask": tf.constant([[1, 1, 1, 0], [1, 1, 1, 1], [1, 1, 1, 1]]),
+        "row_weights": tf.constant([1.0, 1, 0]),
+    }
+    assert next_pieces.piece_weights(batch).numpy().tolist() == [
+        [1, 1, 0, 0],
+        [1, 1, 1, 0],
+        [0, 0, 0, 0],
+    ]
+    batch["sequence_ids"] = tf.constant(
+        [[1, 1, 0, 0], [1, 1, 2, 2], [1, 1, 1, 1]]
+    )
+    assert next_pieces.piece_weights(batch).numpy().tolist() == [
+        [1, 0, 0, 0],
+        [1, 0, 1, 0],
+        [0, 0, 0, 0],
+    ]
+
+
+def test_packed_rows_have_the_loss_of_padded_ones(model):
+    packed = make_rows(objective="none", pack=True, max_sequences_per_row=K)
+    loss, accuracy, gradients = means(model, packed)
+    loss_, accuracy_, gradients_ = means(model, unpack(packed))
+    assert loss == pytest.approx(loss_, rel=1e-5)
+    assert accuracy == pytest.approx(accuracy_, rel=1e-5)
+    for name, gradient in gradients_.items():
+        scale = np.abs(gradient).max()
+        np.testing.assert_allclose(
+            gradients[name],
+            gradient,
+            atol=1e-5 * scale + 1e-7,
+            err_msg=name,
+        )
+
+
+def test_records_for_it():
+    masks = masking.Masking("token", 0.15, 4, 0.8, 0.1, 0.2, 10, 40, 2, 3, 4)
+    lengths = {"S": 16, "P": 4}
+    data = pretraining.Data(
+        ["x"], [1], record_types.PRETRAINING, lengths, "nsp", masks
+    )
+    assert data.for_head("pretraining") is data
+    assert data.predictions_per_row == 4
+    found = data.for_head("next_piece")
+    assert (found.objective, found.masking) == ("next_piece", None)
+    assert found.predictions_per_row == 16
+    assert pretraining.loss_names("next_piece") == ("next_piece",)
+    assert not pretraining.has_pairs("next_piece")
+
+
+def test_what_is_trained(model):
+    trained = {
+        v.path for v in pretraining.trained_variables(model, "next_piece")
+    }
+    others = {v.path for v in model.variables} - trained
+    assert others == {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
+    _, _, gradients = means(model, make_rows(objective="none"))
+    assert gradients.keys() == trained
+    assert all(x is not None for x in gradients.values())
+
+
+# ---- Beside PyTorch ----------------------------------------------------------
+
+
+def _torch_logits(model, ids, mask, segments):
+    """Logits [B, S, V] in float64 by transformers' own decoder."""
+    torch = pytest.importorskip("torch", reason="needs the extra `parity`")
+    transformers = pytest.importorskip(
+        "transformers", reason="needs the extra `parity`"
+    )
+    values = dataclasses.asdict(CONFIG)
+    for name in ("hidden_act", "pooler_act", "problem_type"):
+        del values[name]
+    theirs = transformers.BertLMHeadModel(
+        transformers.BertConfig(
+            **{k: v for k, v in values.items() if "transform" not in k},
+            hidden_act="gelu_new",
+            is_decoder=True,
+            attn_implementation="eager",
+        )
+    )
+    state = theirs.state_dict()
+    weights = {v.path: v.value.numpy() for v in model.variables}
+    _copy(state, weights)
+    theirs.load_state_dict(state)
+    theirs = theirs.double().eval()
+    return theirs(
+        input_ids=torch.tensor(np.int64(ids)),
+        attention_mask=torch.tensor(np.int64(mask)),
+        token_type_ids=torch.tensor(np.int64(segments)),
+    ).logits
+
+
+def _copy(state, weights):
+    """Sets a state of transformers, by BERT's own table of names."""
+    import torch
+
+    assert families.BERT.huggingface is not None
+    renamed = {
+        name.replace("cls/next_piece", "cls/predictions"): value
+        for name, value in weights.items()
+    }
+    theirs = families.BERT.huggingface
+    rows = foreign.expand(
+        (*theirs.rows, *theirs.heads["masked_lm"].rows),
+        families.BERT.numbers(CONFIG),
+    )
+    for row in rows:
+        if row.theirs in state:
+            value = renamed[row.ours]
+            value = value.T if row.transposed else value
+            state[row.theirs] = torch.tensor(value.copy())
+    words = torch.tensor(renamed["bert/embeddings/word_embeddings"])
+    state["cls.predictions.decoder.weight"] = words
+    bias = torch.tensor(renamed["cls/predictions/output_bias"])
+    state["cls.predictions.decoder.bias"] = bias
+
+
+def _torch_loss(logits, ids, mask):
+    import torch
+
+    following = torch.tensor(np.int64(ids[:, 1:]))
+    following[torch.tensor(mask[:, 1:]) == 0] = -100
+    return torch.nn.functional.cross_entropy(
+        logits[:, :-1].reshape(-1, logits.shape[-1]), following.reshape(-1)
+    )
+
+
+def test_loss_is_pytorchs(model):
+    rows = make_rows(objective="nsp")
+    mask, segments = rows["input_mask"], rows["segment_ids"]
+    assert (mask == 0).any()
+    ids = next_pieces.original_ids(tensors(rows)).numpy()
+    logits = _torch_logits(model, ids, mask, segments)
+    wanted = _torch_loss(logits, ids, mask)
+    loss, accuracy, _ = means(model, rows)
+    assert loss == pytest.approx(wanted.item(), rel=1e-6)
+    best = logits.argmax(-1)[:, :-1].numpy()
+    counts = mask[:, 1:] > 0
+    right = (best == ids[:, 1:])[counts].mean()
+    assert accuracy == pytest.approx(right, abs=1e-6)
+    # What the loss makes of the logits alone.
+    batch = tensors(rows)
+    single = np.float32(logits.detach().numpy())
+    sums = next_pieces._loss(tf.constant(single), tf.constant(ids), batch)
+    weight = pretraining.objective("next_piece").weights(batch)["next_piece"]
+    assert float(sums["loss"] / weight) == pytest.approx(
+        wanted.item(), rel=1e-6
+    )
+
+
+def test_gradients_are_pytorchs(model):
+    rows = make_rows(objective="none")
+    mask, segments = rows["input_mask"], rows["segment_ids"]
+    ids = next_pieces.original_ids(tensors(rows)).numpy()
+    logits = _torch_logits(model, ids, mask, segments)
+    logits.retain_grad()
+    _torch_loss(logits, ids, mask).backward()
+    batch = tensors(rows)
+    ours = tf.constant(np.float32(logits.detach().numpy()))
+    weight = pretraining.objective("next_piece").weights(batch)["next_piece"]
+    with tf.GradientTape() as tape:
+        tape.watch(ours)
+        loss = next_pieces._loss(ours, tf.constant(ids), batch)["loss"] / weight
+    np.testing.assert_allclose(
+        tape.gradient(loss, ours), logits.grad.numpy(), atol=1e-7
+    )
+
+
+# ---- Beside a task -----------------------------------------------------------
+
+
+def test_auxiliary_loss():
+    tf.keras.utils.set_random_seed(2)
+    classifier = heads.BertClassifier(families.make(CONFIG), 2)
+    head = heads.next_piece_head(classifier.bert, "objective")
+    rows = make_rows(objective="none", dynamic_masking=True)
+    batch = tensors(rows)
+    labels = tf.range(tf.shape(batch["input_ids"])[0]) % 2
+
+    def sums(model, batch, dropout_seed):
+        logits = model(batch, dropout_seed)
+        loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+        return {"label": {"loss": tf.reduce_sum(loss)}}
+
+    own = loop.Objective(
+        lambda batch: {"label": tf.reduce_sum(batch["row_weights"])},
+        sums,
+        {"label": 1.0},
+    )
+    both = next_pieces.auxiliary(own, 0.5, head, classifier.bert)
+    assert {v.path for v in both.own} == {
+        f"objective/next_piece/{name}"
+        for name in (
+            *("transform/dense/kernel", "transform/dense/bias"),
+            *("transform/LayerNorm/beta", "transform/LayerNorm/gamma"),
+            "output_bias",
+        )
+    }
+    assert both.factors == {"label": 1.0, "next_piece": 0.5}
+    found = both.sums(classifier, batch, None)
+    weights = both.weights(batch)
+    # The same two losses by two models of their own.
+    alone = own.sums(classifier, batch, None)["label"]["loss"]
+    np.testing.assert_allclose(found["label"]["loss"], alone, rtol=1e-6)
+    pieces = heads.BertNextPiece(classifier.bert)
+    for variable in pieces.next_piece.variables:
+        name = variable.path.replace("cls/", "objective/")
+        (value,) = (x for x in head.variables if x.path == name)
+        variable.assign(value)
+    loss, accuracy, _ = means(pieces, rows)
+    weight = float(weights["next_piece"])
+    assert float(found["next_piece"]["loss"]) / weight == pytest.approx(
+        loss, rel=1e-5
+    )
+    assert float(found["next_piece"]["accuracy"]) / weight == pytest.approx(
+        accuracy, rel=1e-5
+    )
+    assert classifier.bert.keep is None
