@@ -65,6 +65,16 @@ _GLUE_SERVER_FILES = _PREDICTION.boolean(
     only_with="task_name",
 )
 
+_KEEP_TEACHER_LOGITS = flag_sections.Section(
+    "Distillation", only_with="teacher"
+).boolean(
+    "keep_teacher_logits",
+    True,
+    "Whether the teacher answers all examples once, before the first step, and "
+    "not at each one: what it says is kept with the records.",
+    only_with=distillation_flags.BY_LOGITS,
+)
+
 command_line.start(__name__)
 
 from bert_tf import heads, losses
@@ -242,20 +252,30 @@ def train(run, plan, class_weights, batch_size, teacher):
             f"eval_{run.task.metrics[0]}",
             lambda: evaluate(run, "dev", batch_size),
         )
+    learned, run = with_teacher(run, plan, class_weights, batch_size, teacher)
     fine_tuning.train(
         run,
         plan,
-        distillation_setup.of_run(
-            objective(run.task, class_weights),
-            comparison(run.task, class_weights),
-            teacher,
-            run,
-        ),
+        learned,
         functools.partial(
             fine_tuning_setup.restore, run.files, select=own_head(run.task)
         ),
         evaluation,
     )
+
+
+def with_teacher(run, plan, class_weights, batch_size, teacher):
+    """Returns what to minimize, and the run, whose records it may add to."""
+    of_task = (
+        objective(run.task, class_weights),
+        comparison(run.task, class_weights),
+        teacher,
+        run,
+    )
+    keeps = _KEEP_TEACHER_LOGITS.value and not plan.check_only
+    if teacher and teacher.kind == "logits" and keeps:
+        return distillation_setup.with_kept_logits(*of_task, batch_size)
+    return distillation_setup.of_run(*of_task), run
 
 
 def own_head(task):
