@@ -31,7 +31,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from benchmarks import serving
 
@@ -70,7 +71,7 @@ _GROUPS = (16, 32, 128)
 _ALL = "all"
 
 # Number of layers or heads -> length, or group of lengths -> time or score.
-Curve = Mapping[int, Mapping[object, float]]
+Curve = Mapping[int, Mapping[Any, float]]
 
 
 # ---- Time --------------------------------------------------------------------
@@ -164,9 +165,9 @@ def show_times(layers: Curve, heads: Curve) -> None:
 # ---- Score -------------------------------------------------------------------
 
 
-def examples() -> Iterator[tuple[str, str]]:
+def examples(path: str) -> Iterator[tuple[str, str]]:
     """Yields the texts of dev and their labels."""
-    with open(_DEV_FILE.value, encoding="utf-8", newline="") as file:
+    with open(path, encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         for row in rows:
             text, label = (row[name] for name in _COLUMNS.value)
@@ -196,13 +197,13 @@ def trained(name: str, *options: str) -> pathlib.Path:
     return target
 
 
-def scores_of(folder: pathlib.Path) -> dict[object, float]:
+def scores_of(folder: pathlib.Path, dev: str) -> dict[Any, float]:
     """Returns the accuracy of each group of texts of dev, in per cent."""
     import bert_tf
 
     model = bert_tf.load(str(folder))
     tokenizer = bert_tf.Tokenizer(str(folder), max_seq_length=max(_GROUPS))
-    texts, labels = zip(*examples(), strict=True)
+    texts, labels = zip(*examples(dev), strict=True)
     right = np.array(
         [
             answer["label"] == label
@@ -211,18 +212,18 @@ def scores_of(folder: pathlib.Path) -> dict[object, float]:
     )
     lengths = tokenizer(list(texts))["input_mask"].numpy().sum(axis=1)
     groups = np.searchsorted(_GROUPS, lengths)
-    found: dict[object, float] = {
+    found: dict[Any, float] = {
         most: 100 * right[groups == i].mean() for i, most in enumerate(_GROUPS)
     }
     return found | {_ALL: 100 * right.mean()}
 
 
-def scores_by_layers() -> Curve:
+def scores_by_layers(checkpoint: str, dev: str) -> Curve:
     """Returns those of the lowest layers of trained weights."""
     from bert_tf.checkpoints import formats
     from bert_tf.errors import InputError
 
-    source = formats.open_checkpoint(_INIT_CHECKPOINT.value)
+    source = formats.open_checkpoint(checkpoint)
     if source.config is None:
         raise InputError(f"{source.path} has no config beside it.")
     found = {}
@@ -235,7 +236,7 @@ def scores_by_layers() -> Curve:
             *(f"--init_checkpoint={start}", "--learning_rate=5e-5"),
             f"--num_train_epochs={_EPOCHS.value}",
         )
-        found[count] = scores_of(folder)
+        found[count] = scores_of(folder, dev)
     return found
 
 
@@ -249,7 +250,7 @@ def _take_lowest(count: int, target: pathlib.Path) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
 
-def scores_by_heads() -> Curve:
+def scores_by_heads(dev: str) -> Curve:
     """Returns those of models of random weights, BERT-mini but for heads."""
     from bert_tf import modeling
 
@@ -272,7 +273,7 @@ def scores_by_heads() -> Curve:
             *("--learning_rate=3e-4", "--lr_schedule=linear"),
             f"--num_train_epochs={_RANDOM_EPOCHS.value}",
         )
-        found[count] = scores_of(run)
+        found[count] = scores_of(run, dev)
     return found
 
 
@@ -313,20 +314,19 @@ def main(_: list[str]) -> None:
     layers = {n: found[Shape(n, _USUAL_HEADS)] for n in LAYERS}
     heads = {n: found[Shape(_USUAL_LAYERS, n)] for n in HEADS}
     show_times(layers, heads)
-    curves = [
+    curves: list[tuple[str, str, Curve]] = [
         ("layers", "milliseconds", layers),
         ("heads", "milliseconds", heads),
     ]
-    scored: list[tuple[str, Callable[[], Curve]]] = []
-    if _TRAIN_FILE.value and _INIT_CHECKPOINT.value:
-        scored.append(("layers", scores_by_layers))
-    if _TRAIN_FILE.value:
-        scored.append(("heads", scores_by_heads))
-    for name, score in scored:
-        curve = score()
-        print("Accuracy of texts of up to so many pieces")
-        show(name, curve, "{:8.1f}")
-        curves.append((name, "accuracy", curve))
+    dev, checkpoint = _DEV_FILE.value, _INIT_CHECKPOINT.value
+    if _TRAIN_FILE.value and dev:
+        scored = {"heads": scores_by_heads(dev)}
+        if checkpoint:
+            scored["layers"] = scores_by_layers(checkpoint, dev)
+        for name, curve in scored.items():
+            print("Accuracy of texts of up to so many pieces")
+            show(name, curve, "{:8.1f}")
+            curves.append((name, "accuracy", curve))
     if _PICTURE.value:
         draw(curves, _PICTURE.value)
 

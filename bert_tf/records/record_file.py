@@ -17,7 +17,7 @@ class RecordFile:
     count: int
     record_type: record_types.RecordType
     max_seq_length: int
-    source: "RecordFile | None" = None
+    source: "RecordFile | None" = dataclasses.field(default=None, kw_only=True)
 
     @property
     def lengths(self) -> dict[str, int]:
