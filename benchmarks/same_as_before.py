@@ -66,7 +66,8 @@ class _Lab:
     def old_name(self, script: str) -> str:
         """Returns what a script was called before."""
         for text in expected.TEXTS:
-            if text.new == f"{script}.py":
+            is_there = (self.before.checkout / text.old).is_file()
+            if text.new == f"{script}.py" and is_there:
                 return text.old.removesuffix(".py")
         return script
 
@@ -229,6 +230,7 @@ def _show(lab: _Lab, wanted: list[runs.Run]) -> bool:
         print(f"  files {pattern}: {reason}")
     for pattern, names, reason in comparison.MASKS:
         print(f"  in {names}, {pattern}: {reason}")
+    print(f"  what is below {comparison.ROUNDED} of the answers of exports")
     print("  paths of the two checkouts and of what they write")
     return not different
 

@@ -1,6 +1,7 @@
 """Compares what a run wrote in two checkouts, for benchmarks/same_as_before.py.
 
-Files are compared byte for byte, but for what LEFT_OUT and MASKS name.
+Files are compared byte for byte, but for what LEFT_OUT and MASKS name, and
+answers of exports, which may be rounded otherwise.
 """
 
 import collections
@@ -27,6 +28,19 @@ _OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
 # What is taken out of texts: pattern, in which files, why.
 _TIMED = "per_second|input_share|peak_memory|flops_utilization"
 _LOGS = "stderr *log.txt"
+_TEXTS = "*.txt *.json *.jsonl *.tsv *.csv *.conll *.out *checkpoint std*"
+_NEW_FLAGS = (
+    r"adam_beta_1=0\.9",
+    r"adam_beta_2=0\.999",
+    "keep_teacher_logits=true",
+    r"poly_power=1\.0",
+    "prune_every=10",
+    r"prune_to=0\.0",
+    r"prune_until=0\.5",
+    "save_in_background=true",
+    "start_warmup_step=0",
+)
+_VERSIONED = r"(?<=_batch8)_[0-9a-f]{8}\b"
 MASKS = (
     (r"(?m)^[IWE]\d{4} [\d:.]+ .*\n", _LOGS, "TensorFlow's own log"),
     (r"(?m)^\d\d:\d\d:\d\d ", _LOGS, "time of a line"),
@@ -49,10 +63,18 @@ MASKS = (
         "whether a class of ours is private",
     ),
     (r"(?m)^# \d{4}-\d\d-\d\dT[\d:+]+$", "*flags.txt", "time of the start"),
+    (
+        rf"(?m)^--({'|'.join(_NEW_FLAGS)})\n",
+        "*flags.txt",
+        "flags that there were not, at their defaults",
+    ),
+    (r"(?<=\.\d{6})\d+", "*answers.jsonl", "more than six decimals"),
+    (_VERSIONED, _TEXTS, "the version, in the name of a run of GLUE"),
 )
+# Of answers of exports: what is computed in other numbers of rows.
+ROUNDED = 1e-6
 # TensorBoard's files, whose names have time and host in them.
 _EVENTS = re.compile(r"events\.out\.tfevents\..*")
-_TEXTS = "*.txt *.json *.jsonl *.tsv *.csv *.conll *.out *checkpoint std*"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,7 +209,7 @@ def _files(side: Side, run: str) -> dict[str, pathlib.Path]:
     found: dict[str, pathlib.Path] = {}
     events: collections.Counter[str] = collections.Counter()
     for path in sorted(folder.rglob("*")):
-        name = str(path.relative_to(folder))
+        name = re.sub(_VERSIONED, "", str(path.relative_to(folder)))
         if path.is_dir() or any(fnmatch.fnmatch(name, x) for x in LEFT_OUT):
             continue
         if _EVENTS.fullmatch(path.name):
@@ -322,8 +344,10 @@ def _same_tensors(before: pathlib.Path, after: pathlib.Path) -> None:
         raise _DifferentError("equal tensors in other bytes")
 
 
-def _same_values(name: str, left: np.ndarray, right: np.ndarray) -> None:
-    """Raises _DifferentError unless all bits are equal."""
+def _same_values(
+    name: str, left: np.ndarray, right: np.ndarray, most: float = 0
+) -> None:
+    """Raises _DifferentError unless all bits are equal, or nearly so."""
     if (left.shape, left.dtype) != (right.shape, right.dtype):
         raise _DifferentError(
             f"{name}: {left.dtype}{list(left.shape)} became "
@@ -336,6 +360,8 @@ def _same_values(name: str, left: np.ndarray, right: np.ndarray) -> None:
         raise _DifferentError(f"{name}: {count} of {left.size} values differ")
     # bfloat16 and integers without signs as well.
     gap = np.abs(left.astype(np.float64) - right.astype(np.float64)).max()
+    if gap <= most:
+        return
     raise _DifferentError(f"{name}: largest difference {gap:.3g}")
 
 
@@ -345,7 +371,7 @@ def _arrays(before: pathlib.Path, after: pathlib.Path) -> list[int]:
         odd = sorted(set(left.files) ^ set(right.files))[0]
         raise _DifferentError(f"only one of them has {odd}")
     for name in sorted(left.files):
-        _same_values(name, left[name], right[name])
+        _same_values(name, left[name], right[name], ROUNDED)
     return [len(left[left.files[0]])]
 
 

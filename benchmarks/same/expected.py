@@ -69,11 +69,6 @@ TEXTS = (
         "manifests say how n-grams would be masked",
         "records_*",
     ),
-    comparison.Expected(
-        "--adam_epsilon=1e-06",
-        "--adam_beta_1=0.9 --adam_beta_2=0.999 --adam_epsilon=1e-06",
-        "the moments' decay has flags, which are kept with the others",
-    ),
 )
 # Files that were not written before.
 FILES = (
