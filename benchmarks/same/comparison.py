@@ -11,6 +11,7 @@ import itertools
 import pathlib
 import re
 import struct
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -243,6 +244,7 @@ def _masked(path: pathlib.Path, name: str, side: Side) -> str:
     # The second reads some of what the first wrote: both folders are WORK.
     work = rf"{re.escape(str(side.work.parent))}/(before|after)/"
     text = re.sub(work, "WORK/", text)
+    text = text.replace(sys.executable, "PYTHON")
     text = re.sub(
         rf"{re.escape(str(side.checkout))}(?![\w.-])", "CHECKOUT", text
     )
