@@ -65,8 +65,8 @@ MASKS = (
     ),
     (r"(?m)^# \d{4}-\d\d-\d\dT[\d:+]+$", "*flags.txt", "time of the start"),
     (
-        rf"(?m)^--({'|'.join(_NEW_FLAGS)})\n",
-        "*flags.txt",
+        rf"\s--({'|'.join(_NEW_FLAGS)})(?=\s)",
+        "*flags.txt *log.txt",
         "flags that there were not, at their defaults",
     ),
     (r"(?<=\.\d{6})\d+", "*answers.jsonl", "more than six decimals"),
@@ -340,8 +340,8 @@ def _same_tensors(before: pathlib.Path, after: pathlib.Path) -> None:
         raise _DifferentError(f"other tensors: {odd}")
     for name in sorted(names[0] - {_OBJECTS}):
         # Texts alone are no arrays.
-        pair = [np.asarray(side.get_tensor(name)) for side in (left, right)]
-        _same_values(name, *pair)
+        ours, theirs = (np.asarray(x.get_tensor(name)) for x in (left, right))
+        _same_values(name, ours, theirs)
     if _OBJECTS not in names[0]:
         raise _DifferentError("equal tensors in other bytes")
 
