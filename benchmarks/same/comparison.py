@@ -57,6 +57,12 @@ MASKS = (
     (r"(?m)^Took .* seconds\.$", _LOGS, "how long it took"),
     (rf'"\w*({_TIMED})": [^,}}]+,? ?', "*.jsonl", "speed and memory"),
     (r'"seconds": [\d.]+', "*results.jsonl", "how long a run of GLUE took"),
+    (
+        "|".join(f'"{x}", '.replace("=", '": "') for x in _NEW_FLAGS),
+        "*results.jsonl",
+        "flags that there were not, at their defaults",
+    ),
+    (r'"key": "[0-9a-f]{64}"', "*results.jsonl", "the version is a part of it"),
     (r'"date_saved": "[^"]*"', "*metadata.json", "time, of KerasHub's"),
     (
         r'(?<="parser": ")_',
