@@ -153,6 +153,7 @@ def draw(curves: Mapping[str, Curve], path: str) -> None:
         axis.set_xlabel(of_x)
         axis.set_ylabel("milliseconds")
         axis.set_xticks(list(curve))
+        axis.set_ylim(bottom=0)
         axis.legend()
     figure.savefig(path, dpi=150)
 
