@@ -220,12 +220,15 @@ def with_teacher(run, plan, class_weights, batch_size, teacher):
         teacher,
         run,
     )
+    by_logits = teacher and teacher.kind == "logits"
+    if not (by_logits and _KEEP_TEACHER_LOGITS.value) or plan.check_only:
+        return distillation_setup.of_run(*of_task), run
+    # Before the teacher, who takes long.
+    fine_tuning.check(run, plan)
     steps = plan.steps(run.data["train"].count)
-    is_over = steps in tf1_files.numbered(run.folder) or plan.check_only
-    keeps = _KEEP_TEACHER_LOGITS.value and not is_over
-    if teacher and teacher.kind == "logits" and keeps:
-        return distillation_setup.with_kept_logits(*of_task, batch_size)
-    return distillation_setup.of_run(*of_task), run
+    if steps in tf1_files.numbered(run.folder):
+        return distillation_setup.of_run(*of_task), run
+    return distillation_setup.with_kept_logits(*of_task, batch_size)
 
 
 def own_head(task):

@@ -197,6 +197,7 @@ def _compare(lab: _Lab, run: runs.Run) -> comparison.Verdict:
     return comparison.compare(
         *(run.name, lab.before, lab.after),
         *(expected.TEXTS, expected.FILES, expected.CHANGED),
+        *(expected.TAKEN_OUT, expected.ROUNDED),
     )
 
 
@@ -225,12 +226,15 @@ def _show(lab: _Lab, wanted: list[runs.Run]) -> bool:
         print(f"  {meant[y.names]} more files {y.names}: {y.reason}")
     for z in expected.CHANGED:
         print(f"  {meant[z.names]} other files {z.names}: {z.reason}")
+    for out in expected.TAKEN_OUT:
+        print(f"  in {out.files}, without {out.pattern}: {out.reason}")
+    for near in expected.ROUNDED:
+        print(f"  {near.names} of {near.runs} to {near.most}: {near.reason}")
     print("Not compared:")
     for pattern, reason in comparison.LEFT_OUT.items():
         print(f"  files {pattern}: {reason}")
     for pattern, names, reason in comparison.MASKS:
         print(f"  in {names}, {pattern}: {reason}")
-    print(f"  what is below {comparison.ROUNDED} of the answers of exports")
     print("  paths of the two checkouts and of what they write")
     return not different
 

@@ -78,7 +78,7 @@ def main() -> None:
         fused = _fused(folder)
         if flags.others:
             models |= _others(folder, fused, flags)
-        models[_OTHER] = load_onnx(fused, flags)
+        models[_OTHER] = _onnx_runtime(fused, flags)
     compared = [name for name in models if name != _OTHER]
     print(
         f"{'texts':10}",
@@ -192,7 +192,7 @@ def _others(
     for kept in ("float32", "int8"):
         name = f"litert_{kept}"
         _export(flags, folder, name, "--format=litert", f"--weights={kept}")
-        found[name] = load_litert(folder / name / "model.tflite", flags)
+        found[name] = _litert(folder / name / "model.tflite", flags)
     path = str(folder / "int8.onnx")
     # The shapes of fused ops are unknown to it, and so are their types.
     quantization.quantize_dynamic(
@@ -201,7 +201,7 @@ def _others(
         per_channel=True,
         extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
     )
-    found["onnx_int8"] = load_onnx(path, flags)
+    found["onnx_int8"] = _onnx_runtime(path, flags)
     return found
 
 
@@ -215,8 +215,7 @@ def _tokenizer(flags: argparse.Namespace) -> Callable[[Sequence[str]], Any]:
     return lambda texts: tokenizer.encode_batch(list(texts))
 
 
-def load_litert(path: pathlib.Path, flags: argparse.Namespace) -> Answer:
-    """Returns what answers raw texts by a model of ids for LiteRT."""
+def _litert(path: pathlib.Path, flags: argparse.Namespace) -> Answer:
     from ai_edge_litert import interpreter
 
     tokenize = _tokenizer(flags)
@@ -238,11 +237,7 @@ def load_litert(path: pathlib.Path, flags: argparse.Namespace) -> Answer:
     return answer
 
 
-def load_onnx(path: str, flags: argparse.Namespace) -> Answer:
-    """Returns what answers raw texts by a model of ids for ONNX Runtime.
-
-    Its inputs have the names of transformers or ours; it gives logits.
-    """
+def _onnx_runtime(path: str, flags: argparse.Namespace) -> Answer:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -259,18 +254,13 @@ def load_onnx(path: str, flags: argparse.Namespace) -> Answer:
 
     def answer(texts):
         rows = tokenize(texts)
-        ids = [row.ids for row in rows]
-        mask = [row.attention_mask for row in rows]
-        segments = [row.type_ids for row in rows]
         found = {
-            "input_ids": ids,
-            "attention_mask": mask,
-            "input_mask": mask,
-            "token_type_ids": segments,
-            "segment_ids": segments,
+            "input_ids": [row.ids for row in rows],
+            "attention_mask": [row.attention_mask for row in rows],
+            "token_type_ids": [row.type_ids for row in rows],
         }
         inputs = {name: np.array(found[name], k) for name, k in kinds.items()}
-        (logits,) = session.run(["logits"], inputs)
+        (logits,) = session.run(None, inputs)
         exponents = np.exp(logits - logits.max(axis=-1, keepdims=True))
         return exponents / exponents.sum(axis=-1, keepdims=True)
 

@@ -1,7 +1,7 @@
 """Compares what a run wrote in two checkouts, for benchmarks/same_as_before.py.
 
-Files are compared byte for byte, but for what LEFT_OUT and MASKS name, and
-answers of exports, which may be rounded otherwise.
+Files are compared byte for byte, but for what LEFT_OUT and MASKS name, and for
+what is meant to differ.
 """
 
 import collections
@@ -30,17 +30,7 @@ _OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _TIMED = "per_second|input_share|peak_memory|flops_utilization"
 _LOGS = "stderr *log.txt"
 _TEXTS = "*.txt *.json *.jsonl *.tsv *.csv *.conll *.out *checkpoint std*"
-_NEW_FLAGS = (
-    r"adam_beta_1=0\.9",
-    r"adam_beta_2=0\.999",
-    "keep_teacher_logits=true",
-    r"poly_power=1\.0",
-    "prune_every=10",
-    r"prune_to=0\.0",
-    r"prune_until=0\.5",
-    "save_in_background=true",
-    "start_warmup_step=0",
-)
+# The version, in the name of a run of GLUE.
 _VERSIONED = r"(?<=_batch8)_[0-9a-f]{8}\b"
 MASKS = (
     (r"(?m)^[IWE]\d{4} [\d:.]+ .*\n", _LOGS, "TensorFlow's own log"),
@@ -57,11 +47,6 @@ MASKS = (
     (r"(?m)^Took .* seconds\.$", _LOGS, "how long it took"),
     (rf'"\w*({_TIMED})": [^,}}]+,? ?', "*.jsonl", "speed and memory"),
     (r'"seconds": [\d.]+', "*results.jsonl", "how long a run of GLUE took"),
-    (
-        "|".join(f'"{x}", '.replace("=", '": "') for x in _NEW_FLAGS),
-        "*results.jsonl",
-        "flags that there were not, at their defaults",
-    ),
     (r'"key": "[0-9a-f]{64}"', "*results.jsonl", "the version is a part of it"),
     (r'"date_saved": "[^"]*"', "*metadata.json", "time, of KerasHub's"),
     (
@@ -70,16 +55,8 @@ MASKS = (
         "whether a class of ours is private",
     ),
     (r"(?m)^# \d{4}-\d\d-\d\dT[\d:+]+$", "*flags.txt", "time of the start"),
-    (
-        rf"\s--({'|'.join(_NEW_FLAGS)})(?=\s)",
-        "*flags.txt *log.txt",
-        "flags that there were not, at their defaults",
-    ),
-    (r"(?<=\.\d{6})\d+", "*answers.jsonl", "more than six decimals"),
     (_VERSIONED, _TEXTS, "the version, in the name of a run of GLUE"),
 )
-# Of answers of exports: what is computed in other numbers of rows.
-ROUNDED = 1e-6
 # TensorBoard's files, whose names have time and host in them.
 _EVENTS = re.compile(r"events\.out\.tfevents\..*")
 
@@ -140,6 +117,38 @@ class Changed:
 
 
 @dataclasses.dataclass(frozen=True)
+class TakenOut:
+    """What is taken out of texts of both checkouts before they are compared.
+
+    Attributes:
+        pattern: A regular expression.
+        files: Their names, as patterns.
+        reason: Why.
+    """
+
+    pattern: str
+    files: str
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Rounded:
+    """Numbers that are meant to be rounded otherwise.
+
+    Attributes:
+        names: Of the files with arrays, a pattern.
+        most: By so much at most.
+        reason: Why.
+        runs: Only in these, as a file pattern.
+    """
+
+    names: str
+    most: float
+    reason: str
+    runs: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Verdict:
     """What a comparison of a run found.
 
@@ -172,6 +181,8 @@ def compare(
     expected: Sequence[Expected],
     new: Sequence[New] = (),
     changed: Sequence[Changed] = (),
+    taken_out: Sequence[TakenOut] = (),
+    rounded: Sequence[Rounded] = (),
 ) -> Verdict:
     """Compares all that a run wrote and printed."""
     sides = [_files(side, run) for side in (before, after)]
@@ -200,9 +211,12 @@ def compare(
         kind = _kind(name)
         try:
             if kind is _texts:
-                left = _masked(sides[0][name], name, before)
-                right = _masked(sides[1][name], name, after)
+                left = _masked(sides[0][name], name, before, taken_out)
+                right = _masked(sides[1][name], name, after, taken_out)
                 counts.update(_texts(left, right, meant))
+            elif kind is _arrays:
+                most = _most(run, name, rounded)
+                lines += _arrays(sides[0][name], sides[1][name], most)
             else:
                 lines += kind(sides[0][name], sides[1][name])
         except _DifferentError as error:
@@ -244,7 +258,9 @@ class _DifferentError(Exception):
 # ---- Texts ------------------------------------------------------------------
 
 
-def _masked(path: pathlib.Path, name: str, side: Side) -> str:
+def _masked(
+    path: pathlib.Path, name: str, side: Side, taken_out: Sequence[TakenOut]
+) -> str:
     """Returns a text without what differs from run to run."""
     text = path.read_text("utf-8", "backslashreplace")
     # The second reads some of what the first wrote: both folders are WORK.
@@ -254,7 +270,8 @@ def _masked(path: pathlib.Path, name: str, side: Side) -> str:
     text = re.sub(
         rf"{re.escape(str(side.checkout))}(?![\w.-])", "CHECKOUT", text
     )
-    for pattern, files, _ in MASKS:
+    more = [(x.pattern, x.files, x.reason) for x in taken_out]
+    for pattern, files, _ in (*MASKS, *more):
         if any(fnmatch.fnmatch(name, file) for file in files.split()):
             text = re.sub(pattern, " " if pattern == r"\n +" else "", text)
     if name.endswith(
@@ -373,13 +390,27 @@ def _same_values(
     raise _DifferentError(f"{name}: largest difference {gap:.3g}")
 
 
-def _arrays(before: pathlib.Path, after: pathlib.Path) -> list[int]:
+def _most(run: str, name: str, rounded: Sequence[Rounded]) -> float:
+    """Returns how far numbers of a file may be apart."""
+    return max(
+        (
+            x.most
+            for x in rounded
+            if fnmatch.fnmatch(run, x.runs) and fnmatch.fnmatch(name, x.names)
+        ),
+        default=0,
+    )
+
+
+def _arrays(
+    before: pathlib.Path, after: pathlib.Path, most: float
+) -> list[int]:
     left, right = np.load(before), np.load(after)
     if set(left.files) != set(right.files):
         odd = sorted(set(left.files) ^ set(right.files))[0]
         raise _DifferentError(f"only one of them has {odd}")
     for name in sorted(left.files):
-        _same_values(name, left[name], right[name], ROUNDED)
+        _same_values(name, left[name], right[name], most)
     return [len(left[left.files[0]])]
 
 

@@ -101,6 +101,10 @@ class Everything:
         missing = tf.maximum(self._fewest - tf.shape(x)[0], 0)
         return tf.pad(x, [[0, missing], [0, 0]])
 
+    def unfilled(self, x: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+        """Returns the first `rows` of x, what was there before `filled`."""
+        return x[:rows] if self._fewest else x
+
     def _numbers(self, positions: tf.Tensor) -> tf.Tensor:  # [B, R]
         batch, length = self._shape
         starts = tf.range(batch)[:, tf.newaxis] * length  # [B, 1]
@@ -237,15 +241,15 @@ class Layer:
                 q = tf.transpose(own, [0, 2, 1, 3])  # [B, N, R, H]
             else:
                 shape = [*tf.unstack(tf.shape(positions)), x.shape[-1]]
-                own = tf.reshape(self._query(x)[:rows], shape)
-                (q,) = self._split_heads(own)
+                own = layout.unfilled(self._query(x), rows)
+                (q,) = self._split_heads(tf.reshape(own, shape))
             context = _attend(q, k, v, mask)  # [B, R, D]
             context = tf.reshape(context, [-1, x.shape[-1]])  # [B * R, D]
             context = layout.filled(context)
         x = self._norm(x + self._output(context))
         y = self._activation(self._intermediate(x))  # [X or B * R, F]
         x = self._last_norm(x + self._feed_forward(y))
-        return x if positions is None else x[:rows]
+        return x if positions is None else layout.unfilled(x, rows)
 
     def _split_heads(self, y: tf.Tensor) -> list[tf.Tensor]:  # [B, S, D each]
         count = y.shape[-1] // (self._heads * self._size)
@@ -277,5 +281,5 @@ class Pooler:
         self._activation = _ACTIVATIONS[config.pooler_act]
 
     def __call__(self, x, layout):  # [B, D], vectors of [CLS]
-        x = self._dense(layout.filled(x))[: tf.shape(x)[0]]
-        return self._activation(x)  # [B, D]
+        y = layout.unfilled(self._dense(layout.filled(x)), tf.shape(x)[0])
+        return self._activation(y)  # [B, D]
