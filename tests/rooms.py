@@ -201,6 +201,7 @@ ROOMS: dict[str, set[str]] = {
         "errors",
         "extras",
         "files",
+        "losses",
         "phases",
         "records",
         "storage",
@@ -208,6 +209,7 @@ ROOMS: dict[str, set[str]] = {
         "tasks.labels",
         "tasks.tables",
         "text",
+        "training",
     },
     "tasks.glue": {
         "checkpoints",
