@@ -26,7 +26,7 @@ import sys
 import sysconfig
 import types
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 if __name__ == "__main__":
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -144,8 +144,8 @@ def largest_packages(files: Sequence[list[Function]]) -> list[str]:
     return sorted(several[:_PACKAGES])
 
 
-def write_data(folder: pathlib.Path) -> tuple[list, list]:
-    """Writes texts and tables; returns files to learn from, and held out."""
+def write_data(folder: pathlib.Path) -> list[Function]:
+    """Writes texts and tables; returns the held-out rows of the table."""
     files = read_library()
     held_out = files[::_HELD_OUT]
     train = [x for i, x in enumerate(files) if i % _HELD_OUT]
@@ -158,45 +158,69 @@ def write_data(folder: pathlib.Path) -> tuple[list, list]:
         number = sum(map(len, part))
         print(f"   {name}: {len(part)} files, {number} functions")
     print(f"   packages to tell apart: {', '.join(packages)}")
-    return train, held_out
+    return rows
 
 
 # ---- What it is compared with ------------------------------------------------
 
 
-def neighbours(
-    files: Sequence[list[Function]],
-) -> Iterator[tuple[str, str, str]]:
-    """Yields each symbol and the two that stand around it: "" for none."""
-    for functions_of_file in files:
-        for function in functions_of_file:
-            row = ("", *function.symbols, "")
-            yield from zip(row, row[1:], row[2:], strict=False)
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """The ids of a row as they were before some were hidden, and which were."""
+
+    ids: Sequence[int]
+    hidden: Sequence[int]
+
+
+def read_rows(folder: pathlib.Path) -> Iterator[Row]:
+    """Yields the rows of a folder of records."""
+    import tensorflow as tf
+
+    paths = sorted(map(str, folder.glob("*.tfrecord")))
+    for record in tf.data.TFRecordDataset(paths).as_numpy_iterator():
+        feature = tf.train.Example.FromString(record).features.feature
+        ids, mask, places, hidden = (
+            list(feature[name].int64_list.value)
+            for name in (
+                *("input_ids", "input_mask"),
+                *("masked_lm_positions", "masked_lm_ids"),
+            )
+        )
+        # What fills up the list of hidden ones has the place 0, of [CLS].
+        places = [place for place in places if place]
+        for place, id_ in zip(places, hidden, strict=False):
+            ids[place] = id_
+        yield Row(ids[: sum(mask)], places)
 
 
 def baselines(
-    train: Sequence[list[Function]], held_out: Sequence[list[Function]]
+    train: Iterable[Row], held_out: Iterable[Row]
 ) -> dict[str, float]:
-    """Says which part of held-out symbols is guessed right by counting.
+    """Says which part of hidden symbols is guessed right by counting.
 
     "bigram" guesses what most often follows the symbol before, "both" what most
-    often stands between the two, or the first where these are new.
+    often stands between the two, or the first where these are new. They see the
+    symbols beside, also where these are hidden from the model.
     """
-    before: dict[str, collections.Counter[str]]
+    before: dict[int, collections.Counter[int]]
     before = collections.defaultdict(collections.Counter)
-    both: dict[tuple[str, str], collections.Counter[str]]
+    both: dict[tuple[int, int], collections.Counter[int]]
     both = collections.defaultdict(collections.Counter)
-    for left, middle, right in neighbours(train):
-        before[left][middle] += 1
-        both[left, right][middle] += 1
+    for row in train:
+        triples = zip(row.ids, row.ids[1:], row.ids[2:], strict=False)
+        for left, middle, right in triples:
+            before[left][middle] += 1
+            both[left, right][middle] += 1
     best = {key: found.most_common(1)[0][0] for key, found in before.items()}
     between = {key: found.most_common(1)[0][0] for key, found in both.items()}
     hits: collections.Counter[str] = collections.Counter()
-    for left, middle, right in neighbours(held_out):
-        guess = best.get(left, "")
-        hits["bigram"] += guess == middle
-        hits["both"] += between.get((left, right), guess) == middle
-        hits["total"] += 1
+    for row in held_out:
+        for place in row.hidden:
+            left, middle, right = row.ids[place - 1 : place + 2]
+            guess = best.get(left)
+            hits["bigram"] += guess == middle
+            hits["both"] += between.get((left, right), guess) == middle
+            hits["total"] += 1
     return {name: hits[name] / hits["total"] for name in ("bigram", "both")}
 
 
@@ -243,8 +267,8 @@ _STEPS = (
         " --output_dir={folder}/pretrained --vocab_file={folder}/symbols.txt"
         " --bert_config_file={folder}/bert_config.json --do_train --do_eval"
         " --eval_file={folder}/dev_records/*.tfrecord --train_batch_size=32"
-        " --learning_rate=7e-4 --num_train_steps=4000 --num_warmup_steps=400"
-        " --save_checkpoints_steps=4000 --log_steps=200 --max_eval_steps=1000",
+        " --learning_rate=1e-3 --num_train_steps=3000 --num_warmup_steps=200"
+        " --save_checkpoints_steps=3000 --log_steps=100 --max_eval_steps=1000",
     ),
     (
         "Fine-tuning a classifier of packages from the pre-trained weights",
@@ -288,6 +312,24 @@ def ask(folder: pathlib.Path, function: Function) -> None:
         sys.exit("error: the SavedModels should not need bert_tf")
 
 
+def report(folder: pathlib.Path, asked: Sequence[Function]) -> None:
+    """Prints how well models do on what is held out, and how well counting."""
+    path = folder / "pretrained" / "eval_results.txt"
+    accuracy = result(path, "masked_lm_accuracy")
+    print(f"   masked symbols found by the model: {accuracy:.1%}")
+    counted = baselines(
+        read_rows(folder / "train_records"), read_rows(folder / "dev_records")
+    )
+    print(f"   by the symbol before (bigrams): {counted['bigram']:.1%}")
+    print(f"   by the symbols on both sides: {counted['both']:.1%}")
+    for name in ("fine_tuned", "random"):
+        path = folder / name / "eval_results.txt"
+        print(f"   packages, {name}: {result(path, 'eval_accuracy'):.1%}")
+    packages = collections.Counter(x.package for x in asked)
+    most = packages.most_common(1)[0][1] / len(asked)
+    print(f"   packages, the most frequent one: {most:.1%}", flush=True)
+
+
 def main() -> None:
     """Runs all steps, and says how well models and counting do."""
     folder = _ROOT / _FOLDER
@@ -296,7 +338,7 @@ def main() -> None:
         shutil.rmtree(folder)
     total = len(_STEPS) + 3
     print(f"\n== 1/{total} Compiling the standard library", flush=True)
-    train, held_out = write_data(folder / "data")
+    asked = write_data(folder / "data")
     title, command = _VOCABULARY
     run.run(2, total, title, command.format(folder=_FOLDER))
     with (folder / "symbols.txt").open(encoding="utf-8") as file:
@@ -305,21 +347,8 @@ def main() -> None:
     for number, (title, command) in enumerate(_STEPS, 3):
         run.run(number, total, title, command.format(folder=_FOLDER))
     print(f"\n== {total}/{total} What was measured, on files held out")
-    accuracy = result(
-        folder / "pretrained" / "eval_results.txt", "masked_lm_accuracy"
-    )
-    print(f"   masked symbols found by the model: {accuracy:.1%}")
-    counted = baselines(train, held_out)
-    print(f"   by the symbol before (bigrams): {counted['bigram']:.1%}")
-    print(f"   by the symbols on both sides: {counted['both']:.1%}")
-    for name in ("fine_tuned", "random"):
-        path = folder / name / "eval_results.txt"
-        print(f"   packages, {name}: {result(path, 'eval_accuracy'):.1%}")
-    table = (folder / "data" / "dev.tsv").read_text(encoding="utf-8")
-    labels = [line.split("\t")[0] for line in table.splitlines()[1:]]
-    most = collections.Counter(labels).most_common(1)[0][1] / len(labels)
-    print(f"   packages, the most frequent one: {most:.1%}", flush=True)
-    ask(folder, next(x for own in held_out for x in own if x.package in labels))
+    report(folder, asked)
+    ask(folder, asked[0])
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
 """The example of symbols: what it reads, and what counting alone guesses."""
 
+import dataclasses
 import re
 
+from bert_tf.pretraining_data import sequences
 from examples import byte_code
 from examples.byte_code import Function
+from tests import pretraining_records
 
 import pytest
 
@@ -52,17 +55,43 @@ def test_packages_with_the_most_functions():
     assert byte_code.largest_packages(files) == ["few", "many"]
 
 
+def _row(letters, hidden=()):
+    return byte_code.Row([ord(x) for x in letters], hidden)
+
+
 def test_baselines():
-    train = [[Function("p", tuple("ABABACADABC"))]]
-    held_out = [[Function("p", tuple("ABCX"))]]
+    train = [_row("^ABABACADABC$")]
+    held_out = [_row("^ABCX$", (1, 2, 3, 4)), _row("^ABAB$")]
     # Behind A most often B, behind B A, behind C A, and at the beginning A.
     # Between A and C stands B; B and X never had anything between them.
     found = byte_code.baselines(train, held_out)
     assert found == {"bigram": 2 / 4, "both": 2 / 4}
-    train = [[Function("p", tuple("QCX"))], *train]
-    assert byte_code.baselines(train, held_out)["both"] == 3 / 4
-    train = [[Function("p", tuple("BCX"))], *train]
-    assert byte_code.baselines(train, held_out)["both"] == 1
+    # Now C has, between B and X; then X, between C and the end.
+    found = byte_code.baselines([*train, _row("BCX")], held_out)
+    assert found == {"bigram": 2 / 4, "both": 3 / 4}
+    found = byte_code.baselines([*train, _row("BCX$")], held_out)
+    assert found == {"bigram": 2 / 4, "both": 1}
+
+
+def test_rows_are_read_as_they_were(tmp_path):
+    settings = sequences.Settings(16, 4, objective="full_sentences")
+    for name, dynamic in (("hidden", False), ("shown", True)):
+        (tmp_path / name).mkdir()
+        pretraining_records.write_made(
+            tmp_path / name,
+            dataclasses.replace(settings, dynamic_masking=dynamic),
+        )
+    hidden, shown = (
+        list(byte_code.read_rows(tmp_path / name))
+        for name in ("hidden", "shown")
+    )
+    assert [row.ids for row in hidden] == [row.ids for row in shown]
+    assert not any(row.hidden for row in shown)
+    for row in hidden:
+        # 15 % of the pieces between [CLS] and [SEP], at least one.
+        assert 1 <= len(set(row.hidden)) == len(row.hidden) <= 4
+        assert min(row.hidden) > 0
+        assert max(row.hidden) < len(row.ids) - 1
 
 
 def test_numbers_are_read(tmp_path):
