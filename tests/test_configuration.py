@@ -46,6 +46,7 @@ _OF_OTHERS = {
     "albert_xxlarge",
     "bilstm",
     "distilbert_base",
+    "left_to_right_base",
     "roberta_base",
     "roberta_large",
     "textcnn",
