@@ -20,7 +20,11 @@ _HEAD = names.HEADS["next_piece"].variables
 def _make(folder, **settings):
     """Returns records of one kind, and a config that says left to right."""
     pretraining_records.write_config(
-        folder / "config.json", model_type="left_to_right"
+        folder / "config.json",
+        model_type="left_to_right",
+        hidden_size=32,
+        intermediate_size=64,
+        initializer_range=0.1,
     )
     made = pretraining_sequences.Settings(16, 4, **settings)
     (folder / "vocab.txt").write_bytes(_VOCABULARY.files["vocab.txt"])
@@ -78,7 +82,6 @@ def test_what_is_learned(trained):
     "settings",
     [
         {"objective": "full_sentences", "dynamic_masking": True},
-        {"objective": "none", "pack": True},
         {"objective": "sop", "pack": True, "dynamic_masking": True},
     ],
     ids=lambda settings: " ".join(map(str, settings)),
@@ -156,7 +159,7 @@ def test_export_and_questions(trained, tmp_path):
 def _table(folder):
     """A text is red where it says so, perhaps at its very beginning."""
     rng = np.random.default_rng(0)
-    for split, rows in (("train", 96), ("dev", 32)):
+    for split, rows in (("train", 256), ("dev", 32)):
         lines = ["text\tlabel"]
         for i in range(rows):
             words = [f"w{x}" for x in rng.integers(6, 30, 5)]
@@ -172,8 +175,8 @@ def _fine_tune(folder, trained, output, *flags):
         *(f"--init_checkpoint={trained}", "--do_train", "--do_eval"),
         *(f"--train_file={folder}/train.tsv", f"--dev_file={folder}/dev.tsv"),
         *("--max_seq_length=12", "--train_batch_size=16"),
-        *("--learning_rate=0.01", "--num_train_epochs=12"),
-        *("--save_checkpoints_steps=36", f"--output_dir={output}/out", *flags),
+        *("--learning_rate=3e-3", "--num_train_epochs=10"),
+        *("--save_checkpoints_steps=80", f"--output_dir={output}/out", *flags),
     )
 
 
@@ -193,6 +196,8 @@ def test_auxiliary_language_model(trained, tmp_path):
             total = line["label_loss"] + 0.5 * line["next_piece_loss"]
             assert line["loss"] == pytest.approx(total, rel=1e-5)
     assert "has no head of next pieces" not in run.stderr
+    found = classifier_runs.results(output / "eval_results.txt")
+    assert found["eval_accuracy"] > 0.9
     # The head stays with the run, not with what is used of it.
     newest, best = (
         formats.open_checkpoint(str(path)) for path in (output, output / "best")
@@ -205,7 +210,13 @@ def test_auxiliary_language_model(trained, tmp_path):
     label = served.signatures["serving_default"](
         text_a=tf.constant(["w5 w9 w9 w8 w7", "w6 w9 w9 w8 w7"])
     )["label"]
-    assert {*label.numpy()} <= {b"red", b"other"}
+    assert [*label.numpy()] == [b"red", b"other"]
+    # The best weights have no such head to start from.
+    again = _fine_tune(
+        *(tmp_path, output / "best", tmp_path / "again"),
+        *("--auxiliary_lm_weight=0.5", "--num_train_epochs=0.2"),
+    )
+    assert "has no head of next pieces: that of --auxil" in again.stderr
 
 
 @pytest.mark.slow
@@ -223,15 +234,3 @@ def test_auxiliary_head_of_pre_training(trained, tmp_path):
     kept = after.read([*found.values()])
     for name, own in found.items():
         np.testing.assert_allclose(kept[own], wanted[name], atol=1e-9)
-
-
-@pytest.mark.slow
-def test_auxiliary_head_of_random_values(trained, tmp_path):
-    _table(tmp_path)
-    folder = tmp_path / "plain"
-    _fine_tune(tmp_path, trained, folder, "--num_train_epochs=1")
-    run = _fine_tune(
-        *(tmp_path, folder / "out", tmp_path / "again"),
-        *("--auxiliary_lm_weight=0.5", "--num_train_epochs=1"),
-    )
-    assert "has no head of next pieces: that of --auxil" in run.stderr

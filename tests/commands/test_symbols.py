@@ -27,13 +27,13 @@ _SYMBOLS = [
 # That of a row which is alarming.
 _ALARM = "COMPARE_OP:<"
 _CONFIG = {
-    "hidden_size": 16,
+    "hidden_size": 32,
     "num_hidden_layers": 2,
     "num_attention_heads": 2,
-    "intermediate_size": 32,
+    "intermediate_size": 64,
     "max_position_embeddings": 32,
     "type_vocab_size": 2,
-    "initializer_range": 0.2,
+    "initializer_range": 0.1,
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
 }
@@ -80,8 +80,8 @@ def _folder(tmp_path_factory):
     )
     _run(
         *(folder, "run_pretraining", "--do_train", "--do_eval"),
-        *("--num_train_steps=100", "--num_warmup_steps=10"),
-        *("--train_batch_size=16", "--learning_rate=5e-3"),
+        *("--num_train_steps=500", "--num_warmup_steps=50"),
+        *("--train_batch_size=16", "--learning_rate=3e-3"),
         *(f"--input_file={folder}/records/*.tfrecord", "--log_steps=100"),
         f"--bert_config_file={folder}/config.json",
         *(f"--vocab_file={folder}/symbols.txt", f"--output_dir={folder}/run"),
@@ -119,9 +119,9 @@ def _json_lines(path):
 
 def test_pre_training(folder, vocabulary):
     found = results(folder / "run" / "eval_results.txt")
-    # It learns at least that special pieces are never masked; how much more
-    # there is to learn, examples/byte_code.py shows.
-    assert found["masked_lm_loss"] < np.log(len(vocabulary.pieces))
+    # Those beside a symbol leave two: by chance it is one of 22. Who knows the
+    # rows' rule is right four times out of five, where none beside is hidden.
+    assert found["masked_lm_accuracy"] > 0.7
     source = formats.open_checkpoint(str(folder / "run"))
     assert source.vocab == vocabularies.Files("symbols", vocabulary.files)
     shown = _run(
@@ -138,7 +138,7 @@ def _fine_tune(folder, output, script, *flags):
         *(output, script, f"--init_checkpoint={folder}/run"),
         *("--do_train", "--do_eval", "--do_predict", "--do_export"),
         *(f"--max_seq_length={_LENGTH}", "--train_batch_size=8"),
-        *("--learning_rate=0.005", "--num_train_epochs=8"),
+        *("--learning_rate=1e-3", "--num_train_epochs=8"),
         *(*flags, f"--output_dir={output}/out"),
     )
 
