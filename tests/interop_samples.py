@@ -4,7 +4,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from bert_tf import heads, modeling, vocabularies
+from bert_tf import heads, modeling, replaced_tokens, vocabularies
 from bert_tf.checkpoints import formats, names, restoring, tf1_files
 from bert_tf.encoders import families
 from tests import reference
@@ -48,6 +48,7 @@ def model(head: str, config: modeling.BertConfig) -> keras.Model:
         "pretraining": heads.BertPretrainer,
         "masked_lm": heads.BertMaskedLM,
         "next_sentence": heads.BertNextSentence,
+        "replaced_tokens": replaced_tokens.BertReplacedTokens,
         "span": heads.BertSpanFinder,
         "multiple_choice": heads.BertMultipleChoice,
     }

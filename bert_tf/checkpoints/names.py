@@ -73,6 +73,13 @@ _SENTENCES = {
     "cls/seq_relationship/output_bias": "2",
 }
 
+_TOKENS = {
+    "discriminator_predictions/dense/kernel": "DD",
+    "discriminator_predictions/dense/bias": "D",
+    "discriminator_predictions/dense_1/kernel": "D1",
+    "discriminator_predictions/dense_1/bias": "1",
+}
+
 
 def _output(before: str, outputs: str) -> dict[str, str]:
     return {
@@ -90,6 +97,7 @@ for _head in (
         parts=("masked_lm", "next_sentence"),
     ),
     Head("masked_lm", _PREDICTIONS),
+    Head("replaced_tokens", _TOKENS, parts=("encoder",)),
     Head("next_sentence", _SENTENCES, reads_pooled=True),
     Head(
         "classification",
@@ -154,9 +162,11 @@ def _sizes(
 
 def by_piece(config: configuration.BertConfig) -> set[str]:
     """Returns the variables that have a row for each piece, [V, ...]."""
-    tables = [families.of(config).variables]
+    family = families.of(config)
+    tables = [family.variables]
     tables += [head.variables for head in HEADS.values()]
-    return {n for table in tables for n, s in table.items() if s[0] == "V"}
+    found = {n for table in tables for n, s in table.items() if s[0] == "V"}
+    return found | (family.generator.by_piece if family.generator else set())
 
 
 def find_head(found: Collection[str], path: str) -> str:

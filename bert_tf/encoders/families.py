@@ -31,6 +31,7 @@ from bert_tf.encoders import (
     bert,
     bilstm,
     distilbert,
+    electra,
     roberta,
     textcnn,
 )
@@ -48,6 +49,7 @@ FAMILIES: dict[str, family_row.Family] = {
         roberta.ROBERTA,
         distilbert.DISTILBERT,
         albert.ALBERT,
+        electra.ELECTRA,
         textcnn.TEXTCNN,
         bilstm.BILSTM,
     )

@@ -222,7 +222,9 @@ class Session:
         state: training_state.TrainState,
         agree: Callable[[bool], bool],
     ) -> Callable[[int, int], loop.Scalars]:
-        self.model.bert.encoder.remat = self.plan.remat
+        for bert in (self.model.bert, self.model.generator):
+            if bert is not None:
+                bert.encoder.remat = self.plan.remat
         dataset = self.batches(state.records, state.step)
         accumulate = self.plan.accumulate
         if accumulate is None:
@@ -317,6 +319,7 @@ class Session:
             self.plan.peak_flops,
             self.predictions,
             self.model.reads_all,
+            self.model.generator and self.model.generator.config,
         )
         is_chief = distribution.is_chief(self.strategy)
         return progress.Progress(self.folder, start, self.stop, is_chief, meter)
