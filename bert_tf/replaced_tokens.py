@@ -125,16 +125,15 @@ class ReplacedTokensPretrainer(BertReplacedTokens):
         words = self.bert.embeddings.word_embeddings
         logits = self.generator_predictions(x, words)
         logits = tf.cast(logits, tf.float32)  # [B, P, V]
-        seed = _seed_of(ids) if seeds[2] is None else seeds[2]
-        sampled = sample(logits, seed)  # [B, P]
-        text = put(rows["input_ids"], places, ids, is_masked)  # [B, S]
-        seen = put(text, places, sampled, is_masked)
-        # For GPUs TensorFlow compares int32 on the host.
-        is_replaced = tf.cast(seen - text, tf.float32) != 0
-        tokens = self._discriminate(rows | {"input_ids": seen}, seeds[1])
-        return Outputs(
-            logits, sampled, tf.cast(is_replaced, tf.float32), tokens
+        sampled = sample(
+            logits, _seed_of(ids) if seeds[2] is None else seeds[2]
         )
+        text = put(rows["input_ids"], places, ids, is_masked)  # [B, S]
+        seen = put(rows["input_ids"], places, sampled, is_masked)
+        changed = rows | {"input_ids": tf.cast(seen, tf.int32)}
+        tokens = self._discriminate(changed, seeds[1])
+        is_replaced = tf.cast(seen != text, tf.float32)
+        return Outputs(logits, sampled, is_replaced, tokens)
 
 
 def _seed_of(ids: tf.Tensor) -> tf.Tensor:
@@ -159,13 +158,13 @@ def sample(logits: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
 def put(
     ids: tf.Tensor, places: tf.Tensor, values: tf.Tensor, is_put: tf.Tensor
 ) -> tf.Tensor:
-    """Returns ids [B, S] with values [B, P] at places [B, P] where `is_put`."""
-    change = tf.where(is_put, values - ops.at(ids, places), 0)  # [B, P]
-    numbers = tf.zeros_like(places) + tf.range(tf.shape(places)[0])[:, None]
-    # Exact in float32, up to 16 million pieces; GPUs add no int32.
-    changed = tf.tensor_scatter_nd_add(
-        tf.cast(ids, tf.float32),
-        tf.stack([numbers, places], axis=-1),
-        tf.cast(change, tf.float32),
-    )
-    return tf.cast(changed, ids.dtype)
+    """Returns ids [B, S] with values [B, P] at places [B, P] where `is_put`.
+
+    They are float32, which has all numbers up to 16 million: GPUs have no
+    kernels for int32.
+    """
+    ids, values = tf.cast(ids, tf.float32), tf.cast(values, tf.float32)
+    change = tf.where(is_put, values - ops.at(ids, places), 0.0)  # [B, P]
+    # A sum and no scatter, which is slow on TPUs: one of its terms is not 0.
+    there = tf.one_hot(places, tf.shape(ids)[1])  # [B, P, S]
+    return ids + tf.reduce_sum(change[:, :, tf.newaxis] * there, axis=1)

@@ -51,11 +51,12 @@ def _weights(batch):
 def _sums(model, batch, dropout_seed):
     found = model(batch, dropout_seed)
     ids, counts = batch["masked_lm_ids"], pretraining.mask_weights(batch)
-    is_right = tf.cast(found.sampled - ids, tf.float32) == 0
+    # For GPUs TensorFlow compares int32 on the host.
+    drawn, wanted = (tf.cast(x, tf.float32) for x in (found.sampled, ids))
+    is_right = tf.cast(drawn == wanted, tf.float32)
     words = losses.classification(found.words, ids, counts)
     return {
-        "masked_lm": words
-        | {"sampled": tf.reduce_sum(counts * tf.cast(is_right, tf.float32))},
+        "masked_lm": words | {"sampled": tf.reduce_sum(counts * is_right)},
         "disc": losses.binary(
             found.tokens, found.is_replaced, _token_weights(batch)
         ),
