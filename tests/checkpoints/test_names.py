@@ -36,7 +36,7 @@ def test_two_heads_are_ambiguous():
         names.find_head(both, "x")
 
 
-@pytest.mark.parametrize("head", names.HEADS)
+@pytest.mark.parametrize("head", _BERT.heads)
 def test_tables_are_one_to_one_and_complete(head):
     config = _CONFIG
     tables = [huggingface_names.table(config, head)]
