@@ -30,12 +30,14 @@ def take_out(source: opened.Checkpoint) -> opened.Checkpoint:
         for name in source.shapes
         if (ours := generator.alone(name)) is not None
     }
-    wanted = names.shapes(own, "masked_lm")
-    if missing := sorted(wanted.keys() - theirs.keys()):
+    head = names.HEADS["masked_lm"].variables.keys()
+    numbers = map(families.of(own).layer, theirs)
+    has_layers = any(number is not None for number in numbers)
+    if not has_layers or not head <= theirs.keys():
         raise InputError(
-            f"{source.path} holds no generator, as the checkpoints of "
-            "run_pretraining.py do and released archives: there is nothing for "
-            f"{', '.join(missing[:3])}. Leave out --generator."
+            f"{source.path} holds no generator, as checkpoints of pre-training "
+            "and released archives do: leave out --generator. "
+            f"Received: {', '.join(sorted(source.shapes)[:3])} ..."
         )
     shapes = {ours: source.shapes[name] for ours, name in theirs.items()}
     names.check(own, shapes, source.path)
