@@ -172,7 +172,7 @@ class TestGenerator:
         made = heads.BertTagger(families.make(_CONFIG), 3)
         samples.write_tf1(tmp_path, made)
         source = formats.open_checkpoint(str(tmp_path))
-        with pytest.raises(InputError, match="holds no generator, as the che"):
+        with pytest.raises(InputError, match="holds no generator, as checkp"):
             generators.take_out(source)
 
     def test_of_other_sizes(self, tmp_path):
