@@ -84,10 +84,14 @@ def ours_masked_words(config: dict, batch: int) -> float:
     return ours(config, batch, masked_words=True)
 
 
-def ours(config: dict, batch: int, **how: bool) -> float:
+def ours(
+    config: dict, batch: int, use_xla: bool = False, masked_words: bool = False
+) -> float:
     """run_pretraining.py's own objective, loop and input."""
     step = pretraining_step.make(
-        *(config, batch, _LENGTH.value, _PREDICTIONS.value), **how
+        *(config, batch, _LENGTH.value, _PREDICTIONS.value),
+        use_xla=use_xla,
+        masked_words=masked_words,
     )
     return pretraining_step.timed(step, _SECONDS.value)
 

@@ -100,7 +100,7 @@ class ReplacedTokensPretrainer(BertReplacedTokens):
         **kwargs: Any,
     ):
         super().__init__(bert, name=name, **kwargs)
-        self.generator = generator
+        self.generator: modeling.Bert = generator
         with self._own_policy():
             self.generator_predictions = GeneratorHead(
                 generator.config, name="generator_predictions"

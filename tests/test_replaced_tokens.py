@@ -192,25 +192,27 @@ class TestPretrainer:
             lambda logits, _: tf.zeros(tf.shape(logits)[:2], tf.int32) + 9,
         )
         rng = np.random.default_rng(0)
-        ids = np.int32(rng.integers(10, 40, (1, 10)))
-        numbers = np.int32([[1, 1, 1, 1, 1, 1, 2, 2, 2, 2]])
+        ids = rng.integers(10, 40, (1, 10), np.int32)
+        numbers = np.array([[1, 1, 1, 1, 1, 1, 2, 2, 2, 2]], np.int32)
         packed = {
             "input_ids": ids,
             "input_mask": np.ones_like(ids),
             "segment_ids": np.zeros_like(ids),
             "sequence_ids": numbers,
-            "position_ids": np.int32([[0, 1, 2, 3, 4, 5, 0, 1, 2, 3]]),
-            "masked_lm_positions": np.int32([[2, 8]]),
-            "masked_lm_ids": np.int32([[5, 6]]),
-            "masked_lm_weights": np.float32([[1, 1]]),
+            "position_ids": np.array(
+                [[0, 1, 2, 3, 4, 5, 0, 1, 2, 3]], np.int32
+            ),
+            "masked_lm_positions": np.array([[2, 8]], np.int32),
+            "masked_lm_ids": np.array([[5, 6]], np.int32),
+            "masked_lm_weights": np.array([[1, 1]], np.float32),
         }
         found = model(packed)
         alone = model(
             {
                 "input_ids": ids[:, 6:],
-                "masked_lm_positions": np.int32([[2]]),
-                "masked_lm_ids": np.int32([[6]]),
-                "masked_lm_weights": np.float32([[1]]),
+                "masked_lm_positions": np.array([[2]], np.int32),
+                "masked_lm_ids": np.array([[6]], np.int32),
+                "masked_lm_weights": np.array([[1]], np.float32),
             }
         )
         np.testing.assert_allclose(found.words[:, 1:], alone.words, atol=1e-5)

@@ -150,7 +150,7 @@ class Pretraining:
 class _Adam:
     """AdamWeightDecayOptimizer of the original, with its clipping."""
 
-    def __init__(self, parameters: Mapping[str, torch.Tensor]):
+    def __init__(self, parameters: Mapping[str, Any]):
         self.parameters = parameters
         self.m = {k: torch.zeros_like(p) for k, p in parameters.items()}
         self.v = {k: torch.zeros_like(p) for k, p in parameters.items()}

@@ -78,7 +78,9 @@ class Generator(Electra):
 
     scope = "generator"
 
-    def __init__(self, electra: Electra, name: str = "generator", **kwargs):
+    def __init__(
+        self, electra: Electra, name: str = "generator", **kwargs: Any
+    ):
         """Makes the generator of an ELECTRA, over the same embeddings."""
         super().__init__(
             electra.config.generator,

@@ -84,7 +84,7 @@ class ElectraConfig(configuration.BertConfig):
         It raises InputError where these give no model.
         """
         size = round(self.hidden_size * self.generator_hidden_size)
-        defaults = {x.name: x.default for x in dataclasses.fields(self)}
+        kind = type(self)
         try:
             return dataclasses.replace(
                 self,
@@ -96,7 +96,8 @@ class ElectraConfig(configuration.BertConfig):
                 num_attention_heads=max(1, size // 64),
                 pooler_act=configuration.NO_POOLER,
                 problem_type=None,
-                **{name: defaults[name] for name in _OF_GENERATOR},
+                generator_hidden_size=kind.generator_hidden_size,
+                generator_layers=kind.generator_layers,
             )
         except InputError as error:
             raise InputError(

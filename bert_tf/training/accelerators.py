@@ -180,8 +180,12 @@ class Meter:
         # What is counted is the work of transformers.
         if not self.peak_flops or self.config.activations is not None:
             return shares
-        sizes = [scalars[x] for x in ("sequences", "tokens", "pairs")]
-        sizes.append(scalars.get(f"{self.predictions}_weight", 0))
+        sizes = (
+            scalars["sequences"],
+            scalars["tokens"],
+            scalars["pairs"],
+            scalars.get(f"{self.predictions}_weight", 0),
+        )
         if self.generator is not None:
             flops = replaced_tokens_flops(self.config, self.generator, *sizes)
         else:

@@ -166,7 +166,7 @@ def test_generator_and_discriminator_by_themselves(folder, tmp_path):
     asked.write_text(json.dumps({"text": "the [MASK] sat"}) + "\n")
     _run(
         *(tmp_path, "run_prediction", f"--input_file={asked}"),
-        f"--model_dir={tmp_path}/generator_tf1",
+        f"--init_checkpoint={tmp_path}/generator_tf1",
         f"--output_file={tmp_path}/answers.jsonl",
     )
     (answer,) = map(

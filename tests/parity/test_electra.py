@@ -29,7 +29,7 @@ _EQUAL = dataclasses.replace(_SMALL, embedding_size=32)
 _POOLED = dataclasses.replace(_SMALL, pooler_act="gelu_erf")
 _THEIRS = electra.ELECTRA.huggingface
 assert _THEIRS is not None
-_HEADS = _THEIRS.heads
+_HEADS, _KEYS = _THEIRS.heads, _THEIRS.keys
 
 
 def _config(head, config=_SMALL):
@@ -38,9 +38,14 @@ def _config(head, config=_SMALL):
     return dataclasses.replace(config, pooler_act=act)
 
 
+def _released(name):
+    """The config of a released model."""
+    return families.read_config(str(_MODELS / f"electra_{name}.json"))
+
+
 def _make(head, config=_SMALL):
     """A model of transformers."""
-    values = _THEIRS.keys.to_theirs(config)
+    values = _KEYS.to_theirs(config)
     return hf.make(_HEADS[head].architecture, **values)
 
 
@@ -61,7 +66,7 @@ def test_transformers(tmp_path, head, config):
     assert opened.config == _config(head, config)
     model, found = samples.load(source)
     assert found == head
-    inputs = samples.batch(opened.config)
+    inputs = samples.batch(config)
     hf.compare(model, head, theirs, inputs)
     # By way of our own format, bit for bit.
     formats.write(str(tmp_path / "ours"), "tf1", opened)
@@ -123,7 +128,7 @@ def test_notes_say_nothing_of_a_pooler_that_is_nowhere(tmp_path):
     ],
 )
 def test_released_parameter_counts(name, encoder, discriminator, generator):
-    config = families.read_config(str(_MODELS / f"electra_{name}.json"))
+    config = _released(name)
     assert names.parameters(config, "encoder") == encoder
     assert names.parameters(config, "replaced_tokens") == discriminator
     assert names.parameters(config.generator, "masked_lm") == generator
@@ -131,7 +136,7 @@ def test_released_parameter_counts(name, encoder, discriminator, generator):
         (config, "ElectraForPreTraining", discriminator),
         (config.generator, "ElectraForMaskedLM", generator),
     ):
-        values = transformers.ElectraConfig(**_THEIRS.keys.to_theirs(own))
+        values = transformers.ElectraConfig(**_KEYS.to_theirs(own))
         with torch.device("meta"):
             model = getattr(transformers, kind)(values)
         parameters = {id(x): x for x in model.parameters()}
@@ -175,7 +180,7 @@ class TestConfig:
             "base": (256, 12, 4, 1024),
             "large": (256, 24, 4, 1024),
         }.items():
-            config = families.read_config(str(_MODELS / f"electra_{name}.json"))
+            config = _released(name)
             made = config.generator
             assert sizes == (
                 made.hidden_size,

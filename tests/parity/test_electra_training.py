@@ -4,7 +4,7 @@ Shapes: B batch, S sequence length, P predictions per sequence.
 """
 
 from bert_tf import optimization, replaced_tokens
-from bert_tf.encoders import electra, families
+from bert_tf.encoders import electra, electra_config, families
 from bert_tf.records import pipeline
 from bert_tf.records import types as record_types
 from bert_tf.training import loop, schedules
@@ -45,7 +45,7 @@ def make():
         encoder, electra.Generator(encoder)
     )
     reference.random_weights(model.variables, seed=SEED)
-    keys = families.of(CONFIG).huggingface.keys
+    keys = electra_config.KEYS
     theirs = torch_electra.Pretraining(
         keys.to_theirs(CONFIG),
         keys.to_theirs(CONFIG.generator),

@@ -59,8 +59,8 @@ def test_metrics_by_hand():
     logits = np.zeros([2, 2, 3], np.float32)
     logits[0, 0, 1] = logits[0, 1, 0] = logits[1, 0, 0] = 5
     # Predicted: yes, no, yes; no, yes, (yes).
-    scores = np.float32([[1, -1, 2], [-3, 1, 9]])
-    labels = np.float32([[1, 1, 0], [0, 1, 0]])
+    scores = np.array([[1, -1, 2], [-3, 1, 9]], np.float32)
+    labels = np.array([[1, 1, 0], [0, 1, 0]], np.float32)
     model = _Given(
         replaced_tokens.Outputs(
             tf.constant(logits),
@@ -73,8 +73,8 @@ def test_metrics_by_hand():
     weights = task.weights(batch)
     found = loop.divide(task, task.sums(model, batch, None), weights)
     probabilities = 1 / (1 + np.exp(-np.float64(scores)))
-    entropy = -np.where(labels, *np.log([probabilities, 1 - probabilities]))
-    disc = entropy.ravel()[:5].mean()
+    of_label = np.where(labels > 0, probabilities, 1 - probabilities)
+    disc = -np.log(of_label).ravel()[:5].mean()
     wrong, right = np.log(np.exp(5) + 2) - np.array([0, 5])
     words = (2 * right + wrong) / 3
     wanted = {
