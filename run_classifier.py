@@ -65,9 +65,19 @@ _GLUE_SERVER_FILES = _PREDICTION.boolean(
     only_with="task_name",
 )
 
+_KEEP_TEACHER_LOGITS = flag_sections.Section(
+    "Distillation", only_with="teacher"
+).boolean(
+    "keep_teacher_logits",
+    True,
+    "Whether the teacher answers all examples once, before the first step, and "
+    "not at each one: what it says is kept with the records.",
+    only_with=distillation_flags.BY_LOGITS,
+)
+
 command_line.start(__name__)
 
-from bert_tf import heads, losses
+from bert_tf import heads
 from bert_tf.checkpoints import tf1_files, trained_models
 from bert_tf.encoders import families
 from bert_tf.exporting import saved_model
@@ -75,21 +85,18 @@ from bert_tf.setup import classification as classification_setup
 from bert_tf.setup import distillation as distillation_setup
 from bert_tf.setup import fine_tuning as fine_tuning_setup
 from bert_tf.setup import teachers
-from bert_tf.tasks.classification import glue, predictions, reports
+from bert_tf.tasks.classification import (
+    glue,
+    objective,
+    predictions,
+    reports,
+)
 from bert_tf.tasks.classification import records as text_records
 from bert_tf.tasks.classification import task as classification
 from bert_tf.text import graph as text_graph
 from bert_tf.text import long_documents
-from bert_tf.training import (
-    distillation,
-    distillation_losses,
-    fine_tuning,
-    loop,
-    progress,
-    session,
-)
+from bert_tf.training import fine_tuning, progress, session
 
-import tensorflow as tf
 from absl import logging
 
 # What a run in progress can't change.
@@ -125,55 +132,6 @@ _OF_HOLD_OUT = (
     "dev_fraction",
     "seed",
 )
-
-
-# ---- Objective: sums, to be divided by weights summed over all replicas -----
-
-
-def rows(batch, task, class_weights):
-    """What each row counts, [B]: filling 0, a window its share of 1."""
-    weights = batch["row_weights"] * batch.get("window_weights", 1.0)
-    weights *= tf.cast(batch["is_real_example"], tf.float32)
-    if class_weights and not task.is_multi_label:
-        weights *= tf.gather(class_weights, batch["label_ids"])
-    return weights
-
-
-def objective(task, class_weights):
-    """Returns what to minimize.
-
-    Args:
-        task: Of classes, of several labels for a text, or of scores.
-        class_weights: How much each counts, [C]; None: all the same.
-    """
-
-    def weights(batch):
-        """What the loss is divided by."""
-        return {"label": tf.reduce_sum(rows(batch, task, class_weights))}
-
-    def sums(model, batch, dropout_seed):
-        """Loss and accuracy sums of one replica's batch."""
-        logits = model(batch, dropout_seed)  # [B, C]
-        of_batch = batch["label_ids"], rows(batch, task, class_weights)
-        if task.labels is None:
-            return {"label": losses.regression(logits[:, 0], *of_batch)}
-        if task.is_multi_label:
-            scale = tf.constant(class_weights or 1.0)
-            return {"label": losses.multi_label(logits, *of_batch, scale)}
-        return {"label": losses.classification(logits, *of_batch)}
-
-    return loop.Objective(weights, sums)
-
-
-def comparison(task, class_weights):
-    """Returns how logits are compared with a teacher's."""
-    divergence = distillation_losses.classes
-    if task.labels is None:
-        divergence = distillation_losses.scores
-    elif task.is_multi_label:
-        divergence = distillation_losses.labels
-    counts = functools.partial(rows, task=task, class_weights=class_weights)
-    return distillation.Comparison.of("label", counts, divergence)
 
 
 # ---- Data -------------------------------------------------------------------
@@ -242,20 +200,35 @@ def train(run, plan, class_weights, batch_size, teacher):
             f"eval_{run.task.metrics[0]}",
             lambda: evaluate(run, "dev", batch_size),
         )
+    learned, run = with_teacher(run, plan, class_weights, batch_size, teacher)
     fine_tuning.train(
         run,
         plan,
-        distillation_setup.of_run(
-            objective(run.task, class_weights),
-            comparison(run.task, class_weights),
-            teacher,
-            run,
-        ),
+        learned,
         functools.partial(
             fine_tuning_setup.restore, run.files, select=own_head(run.task)
         ),
         evaluation,
     )
+
+
+def with_teacher(run, plan, class_weights, batch_size, teacher):
+    """Returns what to minimize, and the run, whose records it may add to."""
+    of_task = (
+        objective.of(run.task, class_weights),
+        objective.comparison(run.task, class_weights),
+        teacher,
+        run,
+    )
+    by_logits = teacher and teacher.kind == "logits"
+    if not (by_logits and _KEEP_TEACHER_LOGITS.value) or plan.check_only:
+        return distillation_setup.of_run(*of_task), run
+    # Before the teacher, who takes long.
+    fine_tuning.check(run, plan)
+    steps = plan.steps(run.data["train"].count)
+    if steps in tf1_files.numbered(run.folder):
+        return distillation_setup.of_run(*of_task), run
+    return distillation_setup.with_kept_logits(*of_task, batch_size)
 
 
 def own_head(task):

@@ -87,6 +87,9 @@ _BATCH_TIMEOUT_MS = _BATCHES.number(
     least=0,
     most=60000,
 )
+_NUM_BATCH_THREADS = _BATCHES.integer(
+    "num_batch_threads", 1, "Batches of a model that compute at once.", least=1
+)
 _INTRA_OP_THREADS = _DEVICES.integer(
     "intra_op_threads",
     0,
@@ -147,6 +150,7 @@ def main(_):
             max_batch_size=_MAX_BATCH_SIZE.value,
             batch_timeout=_BATCH_TIMEOUT_MS.value / 1000,
             max_queue=_MAX_QUEUE.value,
+            threads=_NUM_BATCH_THREADS.value,
         ),
         max_request_bytes=int(_MAX_REQUEST_MB.value * (1 << 20)),
         poll_seconds=_POLL_SECONDS.value,

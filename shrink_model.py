@@ -123,7 +123,7 @@ _DTYPE = _DEVICES.choice(
 
 command_line.start(__name__)
 
-from bert_tf import files, heads, losses
+from bert_tf import files, heads
 from bert_tf.checkpoints import (
     formats,
     names,
@@ -135,12 +135,12 @@ from bert_tf.encoders import families
 from bert_tf.records import pipeline
 from bert_tf.setup import classification as classification_setup
 from bert_tf.tasks import batches
+from bert_tf.tasks.classification import objective
 from bert_tf.tasks.classification import records as text_records
 from bert_tf.tasks.classification import task as classification
 from bert_tf.text import graph as text_graph
 from bert_tf.training import distribution, importance, memory_use
 
-import tensorflow as tf
 from absl import logging
 
 # ---- What to keep -----------------------------------------------------------
@@ -226,25 +226,6 @@ def report(found, layers, units):
 # ---- Data -------------------------------------------------------------------
 
 
-def loss_of(task, class_weights):
-    """Returns what sums the losses of rows, as run_classifier.py's."""
-
-    def sums(model, batch):
-        logits = model(batch)  # [B, C]
-        labels = batch["label_ids"]
-        rows = batch["row_weights"] * batch.get("window_weights", 1.0)  # [B]
-        if task.labels is None:
-            return losses.regression(logits[:, 0], labels, rows)["loss"]
-        if task.is_multi_label:
-            scale = tf.constant(class_weights or 1.0)
-            return losses.multi_label(logits, labels, rows, scale)["loss"]
-        if class_weights:
-            rows *= tf.gather(class_weights, labels)
-        return losses.classification(logits, labels, rows)["loss"]
-
-    return sums
-
-
 def measure(strategy, model, task, examples, encoder):
     """Returns the importance of what is in a model."""
     class_weights = classification_setup.find_class_weights(task, examples)
@@ -262,7 +243,11 @@ def measure(strategy, model, task, examples, encoder):
             data.lengths,
             trim=True,
         )
-        loss = loss_of(task, class_weights)
+        sums = objective.of(task, class_weights).sums
+
+        def loss(model, batch):
+            return sums(model, batch, None)["label"]["loss"]
+
         return importance.measure(strategy, model, loss, dataset, len(examples))
 
 

@@ -66,7 +66,8 @@ class _Lab:
     def old_name(self, script: str) -> str:
         """Returns what a script was called before."""
         for text in expected.TEXTS:
-            if text.new == f"{script}.py":
+            is_there = (self.before.checkout / text.old).is_file()
+            if text.new == f"{script}.py" and is_there:
                 return text.old.removesuffix(".py")
         return script
 
@@ -196,6 +197,7 @@ def _compare(lab: _Lab, run: runs.Run) -> comparison.Verdict:
     return comparison.compare(
         *(run.name, lab.before, lab.after),
         *(expected.TEXTS, expected.FILES, expected.CHANGED),
+        *(expected.TAKEN_OUT, expected.ROUNDED),
     )
 
 
@@ -224,6 +226,10 @@ def _show(lab: _Lab, wanted: list[runs.Run]) -> bool:
         print(f"  {meant[y.names]} more files {y.names}: {y.reason}")
     for z in expected.CHANGED:
         print(f"  {meant[z.names]} other files {z.names}: {z.reason}")
+    for out in expected.TAKEN_OUT:
+        print(f"  in {out.files}, without {out.pattern}: {out.reason}")
+    for near in expected.ROUNDED:
+        print(f"  {near.names} of {near.runs} to {near.most}: {near.reason}")
     print("Not compared:")
     for pattern, reason in comparison.LEFT_OUT.items():
         print(f"  files {pattern}: {reason}")

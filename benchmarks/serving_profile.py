@@ -4,8 +4,8 @@ r"""Tells which ops of an export take the time, from raw text to answers.
         --vocab_file=/data/bert_uncased/vocab.txt --shapes "1 x 8" "1 x 32"
 
 The texts are those of `benchmarks.serving`, which has the times of the whole.
-For each shape: what the ops of a kind took together, in microseconds of one
-thread, how many were run, and their share; medians of --runs. Ops that pass
+For each shape: what the ops of a kind took together, in microseconds, how many
+were run, and their share; medians of --runs, on --threads (one). Ops that pass
 something on count among `others`. Kernels are kept as there.
 """
 
@@ -26,7 +26,7 @@ def main() -> None:
     flags = _flags()
     os.environ[serving.KEEP] = str(int(flags.keep_kernels))
     words = serving.read_words(flags.vocab_file)
-    with _session() as session:
+    with _session(flags.threads) as session:
         run = _load(session, flags.saved_model)
         for shape in flags.shapes:
             texts = serving.make_texts(words, serving.SHAPES[shape])
@@ -46,16 +46,17 @@ def _flags() -> argparse.Namespace:
     parser.add_argument(
         "--shapes", nargs="+", choices=serving.SHAPES, default=["1 x 8"]
     )
+    parser.add_argument("--threads", type=int, default=1)
     return parser.parse_args()
 
 
-def _session() -> Any:
+def _session(threads: int) -> Any:
     import tensorflow as tf
 
     # Only a session tells what each op took without a profiler's own time.
     v1 = tf.compat.v1
     config = v1.ConfigProto(
-        intra_op_parallelism_threads=1, inter_op_parallelism_threads=1
+        intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1
     )
     return v1.Session(graph=v1.Graph(), config=config)
 

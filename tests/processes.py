@@ -20,7 +20,10 @@ def start(text, *arguments):
 
 
 def run(text, *arguments):
-    """Runs one to its end: its exit status, output and errors."""
+    """Runs one to its end: its exit status, output and errors.
+
+    One that has not ended after five minutes hangs.
+    """
     process = start(text, *arguments)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=300)
     return process.returncode, output, errors

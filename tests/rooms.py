@@ -215,6 +215,7 @@ ROOMS: dict[str, set[str]] = {
         "errors",
         "extras",
         "files",
+        "losses",
         "phases",
         "records",
         "storage",
@@ -222,6 +223,7 @@ ROOMS: dict[str, set[str]] = {
         "tasks.labels",
         "tasks.tables",
         "text",
+        "training",
     },
     "tasks.glue": {
         "checkpoints",

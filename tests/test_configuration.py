@@ -38,6 +38,8 @@ _NAMED = {
 }
 # Of other encoders: test_family.py in checkpoints/, encoders/test_students.py.
 _OF_OTHERS = {
+    "tinybert_4",
+    "tinybert_6",
     "albert_base",
     "albert_large",
     "albert_xlarge",

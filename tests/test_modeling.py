@@ -158,6 +158,9 @@ class TestParameterCounts:
             ("small", 28_763_648),
             ("medium", 41_373_184),
             ("base", 109_482_240),
+            # TinyBERT's (Jiao et al., 2019), as its code counts them.
+            ("tinybert_4", 14_350_248),
+            ("tinybert_6", 66_955_008),
             ("base_cased", 108_310_272),
             ("base_chinese", 102_267_648),
             _slow("base_multilingual_cased", 177_853_440),

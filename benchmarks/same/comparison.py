@@ -1,6 +1,7 @@
 """Compares what a run wrote in two checkouts, for benchmarks/same_as_before.py.
 
-Files are compared byte for byte, but for what LEFT_OUT and MASKS name.
+Files are compared byte for byte, but for what LEFT_OUT and MASKS name, and for
+what is meant to differ.
 """
 
 import collections
@@ -10,6 +11,7 @@ import itertools
 import pathlib
 import re
 import struct
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -27,6 +29,9 @@ _OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
 # What is taken out of texts: pattern, in which files, why.
 _TIMED = "per_second|input_share|peak_memory|flops_utilization"
 _LOGS = "stderr *log.txt"
+_TEXTS = "*.txt *.json *.jsonl *.tsv *.csv *.conll *.out *checkpoint std*"
+# The version, in the name of a run of GLUE.
+_VERSIONED = r"(?<=_batch8)_[0-9a-f]{8}\b"
 MASKS = (
     (r"(?m)^[IWE]\d{4} [\d:.]+ .*\n", _LOGS, "TensorFlow's own log"),
     (r"(?m)^\d\d:\d\d:\d\d ", _LOGS, "time of a line"),
@@ -42,6 +47,7 @@ MASKS = (
     (r"(?m)^Took .* seconds\.$", _LOGS, "how long it took"),
     (rf'"\w*({_TIMED})": [^,}}]+,? ?', "*.jsonl", "speed and memory"),
     (r'"seconds": [\d.]+', "*results.jsonl", "how long a run of GLUE took"),
+    (r'"key": "[0-9a-f]{64}"', "*results.jsonl", "the version is a part of it"),
     (r'"date_saved": "[^"]*"', "*metadata.json", "time, of KerasHub's"),
     (
         r'(?<="parser": ")_',
@@ -49,10 +55,10 @@ MASKS = (
         "whether a class of ours is private",
     ),
     (r"(?m)^# \d{4}-\d\d-\d\dT[\d:+]+$", "*flags.txt", "time of the start"),
+    (_VERSIONED, _TEXTS, "the version, in the name of a run of GLUE"),
 )
 # TensorBoard's files, whose names have time and host in them.
 _EVENTS = re.compile(r"events\.out\.tfevents\..*")
-_TEXTS = "*.txt *.json *.jsonl *.tsv *.csv *.conll *.out *checkpoint std*"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,6 +117,38 @@ class Changed:
 
 
 @dataclasses.dataclass(frozen=True)
+class TakenOut:
+    """What is taken out of texts of both checkouts before they are compared.
+
+    Attributes:
+        pattern: A regular expression.
+        files: Their names, as patterns.
+        reason: Why.
+    """
+
+    pattern: str
+    files: str
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Rounded:
+    """Numbers that are meant to be rounded otherwise.
+
+    Attributes:
+        names: Of the files with arrays, a pattern.
+        most: By so much at most.
+        reason: Why.
+        runs: Only in these, as a file pattern.
+    """
+
+    names: str
+    most: float
+    reason: str
+    runs: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Verdict:
     """What a comparison of a run found.
 
@@ -143,6 +181,8 @@ def compare(
     expected: Sequence[Expected],
     new: Sequence[New] = (),
     changed: Sequence[Changed] = (),
+    taken_out: Sequence[TakenOut] = (),
+    rounded: Sequence[Rounded] = (),
 ) -> Verdict:
     """Compares all that a run wrote and printed."""
     sides = [_files(side, run) for side in (before, after)]
@@ -171,9 +211,12 @@ def compare(
         kind = _kind(name)
         try:
             if kind is _texts:
-                left = _masked(sides[0][name], name, before)
-                right = _masked(sides[1][name], name, after)
+                left = _masked(sides[0][name], name, before, taken_out)
+                right = _masked(sides[1][name], name, after, taken_out)
                 counts.update(_texts(left, right, meant))
+            elif kind is _arrays:
+                most = _most(run, name, rounded)
+                lines += _arrays(sides[0][name], sides[1][name], most)
             else:
                 lines += kind(sides[0][name], sides[1][name])
         except _DifferentError as error:
@@ -187,7 +230,7 @@ def _files(side: Side, run: str) -> dict[str, pathlib.Path]:
     found: dict[str, pathlib.Path] = {}
     events: collections.Counter[str] = collections.Counter()
     for path in sorted(folder.rglob("*")):
-        name = str(path.relative_to(folder))
+        name = re.sub(_VERSIONED, "", str(path.relative_to(folder)))
         if path.is_dir() or any(fnmatch.fnmatch(name, x) for x in LEFT_OUT):
             continue
         if _EVENTS.fullmatch(path.name):
@@ -215,16 +258,20 @@ class _DifferentError(Exception):
 # ---- Texts ------------------------------------------------------------------
 
 
-def _masked(path: pathlib.Path, name: str, side: Side) -> str:
+def _masked(
+    path: pathlib.Path, name: str, side: Side, taken_out: Sequence[TakenOut]
+) -> str:
     """Returns a text without what differs from run to run."""
     text = path.read_text("utf-8", "backslashreplace")
     # The second reads some of what the first wrote: both folders are WORK.
     work = rf"{re.escape(str(side.work.parent))}/(before|after)/"
     text = re.sub(work, "WORK/", text)
+    text = text.replace(sys.executable, "PYTHON")
     text = re.sub(
         rf"{re.escape(str(side.checkout))}(?![\w.-])", "CHECKOUT", text
     )
-    for pattern, files, _ in MASKS:
+    more = [(x.pattern, x.files, x.reason) for x in taken_out]
+    for pattern, files, _ in (*MASKS, *more):
         if any(fnmatch.fnmatch(name, file) for file in files.split()):
             text = re.sub(pattern, " " if pattern == r"\n +" else "", text)
     if name.endswith(
@@ -316,14 +363,16 @@ def _same_tensors(before: pathlib.Path, after: pathlib.Path) -> None:
         raise _DifferentError(f"other tensors: {odd}")
     for name in sorted(names[0] - {_OBJECTS}):
         # Texts alone are no arrays.
-        pair = [np.asarray(side.get_tensor(name)) for side in (left, right)]
-        _same_values(name, *pair)
+        ours, theirs = (np.asarray(x.get_tensor(name)) for x in (left, right))
+        _same_values(name, ours, theirs)
     if _OBJECTS not in names[0]:
         raise _DifferentError("equal tensors in other bytes")
 
 
-def _same_values(name: str, left: np.ndarray, right: np.ndarray) -> None:
-    """Raises _DifferentError unless all bits are equal."""
+def _same_values(
+    name: str, left: np.ndarray, right: np.ndarray, most: float = 0
+) -> None:
+    """Raises _DifferentError unless all bits are equal, or nearly so."""
     if (left.shape, left.dtype) != (right.shape, right.dtype):
         raise _DifferentError(
             f"{name}: {left.dtype}{list(left.shape)} became "
@@ -336,16 +385,32 @@ def _same_values(name: str, left: np.ndarray, right: np.ndarray) -> None:
         raise _DifferentError(f"{name}: {count} of {left.size} values differ")
     # bfloat16 and integers without signs as well.
     gap = np.abs(left.astype(np.float64) - right.astype(np.float64)).max()
+    if gap <= most:
+        return
     raise _DifferentError(f"{name}: largest difference {gap:.3g}")
 
 
-def _arrays(before: pathlib.Path, after: pathlib.Path) -> list[int]:
+def _most(run: str, name: str, rounded: Sequence[Rounded]) -> float:
+    """Returns how far numbers of a file may be apart."""
+    return max(
+        (
+            x.most
+            for x in rounded
+            if fnmatch.fnmatch(run, x.runs) and fnmatch.fnmatch(name, x.names)
+        ),
+        default=0,
+    )
+
+
+def _arrays(
+    before: pathlib.Path, after: pathlib.Path, most: float
+) -> list[int]:
     left, right = np.load(before), np.load(after)
     if set(left.files) != set(right.files):
         odd = sorted(set(left.files) ^ set(right.files))[0]
         raise _DifferentError(f"only one of them has {odd}")
     for name in sorted(left.files):
-        _same_values(name, left[name], right[name])
+        _same_values(name, left[name], right[name], most)
     return [len(left[left.files[0]])]
 
 

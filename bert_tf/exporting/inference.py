@@ -31,10 +31,12 @@ import tensorflow as tf
 # Padding is left out of a batch if it is so many places, and a tenth of all.
 _LEAST_PLACES = 64
 _PARTS = 10
-# oneDNN lays kernels out in one way for products of few rows and in another for
-# those of many. Told that weights never change, each op keeps them as its first
-# batch wanted them: up to so many places a batch has ops of its own.
-_FEW_PLACES = 80
+# oneDNN lays kernels out in one way for products of 7 to 80 rows and in another
+# for those of more or fewer. Told that weights never change, each op keeps them
+# as its first batch wanted them, and lays them out anew for each batch that
+# wants the other way. So batches of few places have ops of their own, and no
+# product has other numbers of rows than the rest of its op's.
+_FEWEST, _FEW_PLACES = 7, 80
 _MAY_SKIP = contextvars.ContextVar("may_skip", default=True)
 
 
@@ -106,27 +108,57 @@ class Encoder:
         the last, and no embeddings, unless the caller reads every layer.
         """
         mask = inputs["input_mask"]  # [B, S]
-        if _MAY_SKIP.get():
-            tokens = tf.math.count_nonzero(mask, dtype=tf.int32)
-            padding = tf.size(mask) - tokens
-            least = tf.maximum(_LEAST_PLACES, tf.size(mask) // _PARTS)
-
-            def everything() -> list[tf.Tensor]:
-                return self._encode(inputs, parts.Everything(mask), positions)
-
-            found = tf.cond(
-                padding >= least,
-                lambda: self._encode(inputs, parts.Tokens(mask), positions),
-                lambda: tf.cond(
-                    tf.size(mask) <= _FEW_PLACES, everything, everything
-                ),
+        if not _MAY_SKIP.get():
+            layout = parts.Everything(mask)
+            return self._outputs(
+                self._encode(inputs, layout, positions), layout
             )
-        else:
-            found = self._encode(inputs, parts.Everything(mask), positions)
-        last = found[-1]  # [B, S or R, D]
-        return modeling.BertOutputs(
-            last, self.pooler(last[:, 0]), found[0], list(found[1:])
+        tokens = tf.math.count_nonzero(mask, dtype=tf.int32)
+        padding = tf.size(mask) - tokens
+        least = tf.maximum(_LEAST_PLACES, tf.size(mask) // _PARTS)
+        layout = parts.Everything(mask, _FEWEST)
+
+        def some() -> list[tf.Tensor]:
+            only = parts.Tokens(mask, _FEWEST, _FEW_PLACES + 1)
+            return self._encode(inputs, only, positions)
+
+        found = tf.cond(
+            padding >= least,
+            some,
+            lambda: tf.cond(
+                tf.size(mask) <= _FEW_PLACES,
+                lambda: self._encode_few(inputs, positions),
+                lambda: self._encode(inputs, layout, positions),
+            ),
         )
+        return self._outputs(found, layout)
+
+    def _outputs(
+        self, found: list[tf.Tensor], layout: parts.Everything
+    ) -> modeling.BertOutputs:
+        last = found[-1]  # [B, S or R, D]
+        pooled = self.pooler(last[:, 0], layout)
+        return modeling.BertOutputs(last, pooled, found[0], list(found[1:]))
+
+    def _encode_few(
+        self, inputs: Mapping[str, tf.Tensor], positions: tf.Tensor | None
+    ) -> list[tf.Tensor]:
+        """As `_encode` of all places, which are _FEWEST at least."""
+        rows, length = tf.unstack(tf.shape(inputs["input_mask"]))
+        fewest = min(_FEWEST, self.config.max_position_embeddings)
+        are_fewer = tf.cast(rows * length < fewest, tf.int32)
+        missing = are_fewer * tf.maximum(fewest - length, 0)
+        filled = {
+            name: tf.pad(inputs[name], [[0, 0], [0, missing]])
+            for name in ("input_ids", "input_mask", "segment_ids")
+        }
+        layout = parts.Everything(filled["input_mask"], _FEWEST)
+        *found, last = self._encode(filled, layout, positions)
+        if positions is None:
+            last = last[:, :length]
+        if not self._every_layer:
+            return [last, last]
+        return [*(x[:, :length] for x in found), last]
 
     def _encode(
         self,

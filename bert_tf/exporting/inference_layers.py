@@ -68,10 +68,15 @@ def _array(variable: keras.Variable) -> np.ndarray:
 
 
 class Everything:
-    """Computes on all places of a batch, X = B * S."""
+    """Computes on all places of a batch, X = B * S.
 
-    def __init__(self, input_mask: tf.Tensor):  # [B, S]
+    What is read at some places only is multiplied by kernels in at least
+    `fewest` rows, with rows of zeros behind the others.
+    """
+
+    def __init__(self, input_mask: tf.Tensor, fewest: int = 0):  # [B, S]
         self._shape = tf.unstack(tf.shape(input_mask))
+        self._fewest = fewest
 
     def flat(self, ids: tf.Tensor) -> tf.Tensor:  # [B, S]
         """Returns what belongs to the places that are computed, [X]."""
@@ -89,6 +94,17 @@ class Everything:
         """Returns those of x [X, D] at `positions` [B, R]: [B * R, D]."""
         return tf.gather(x, self._numbers(positions))
 
+    def filled(self, x: tf.Tensor) -> tf.Tensor:  # [Y, E]
+        """Returns x with rows of zeros behind it, if there are too few."""
+        if not self._fewest:
+            return x
+        missing = tf.maximum(self._fewest - tf.shape(x)[0], 0)
+        return tf.pad(x, [[0, missing], [0, 0]])
+
+    def unfilled(self, x: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+        """Returns the first `rows` of x, what was there before `filled`."""
+        return x[:rows] if self._fewest else x
+
     def _numbers(self, positions: tf.Tensor) -> tf.Tensor:  # [B, R]
         batch, length = self._shape
         starts = tf.range(batch)[:, tf.newaxis] * length  # [B, 1]
@@ -96,17 +112,25 @@ class Everything:
 
 
 class Tokens(Everything):
-    """Computes on the tokens of a batch, X = J.
+    """Computes on the tokens of a batch, X = J, or more: `least` if J is less.
 
     The first place of a row is computed whatever its mask says. So what is
-    read for padding is of a token before it, never of another row.
+    read for padding is of a token before it, never of another row. What is
+    computed beyond the J is the first place again, and not read.
     """
 
-    def __init__(self, input_mask: tf.Tensor):  # [B, S]
-        super().__init__(input_mask)
+    def __init__(
+        self,
+        input_mask: tf.Tensor,  # [B, S]
+        fewest: int = 0,
+        least: int = 0,
+    ):
+        super().__init__(input_mask, fewest)
         is_first = tf.range(self._shape[1]) == 0  # [S]
         is_token = tf.reshape((input_mask > 0) | is_first, [-1])  # [B * S]
-        self._places = tf.where(is_token)[:, 0]  # [J]
+        places = tf.where(is_token)[:, 0]  # [J]
+        missing = tf.maximum(least - tf.shape(places)[0], 0)
+        self._places = tf.pad(places, [[0, missing]])  # [X]
         # Which of the J is read at each place.
         self._token = tf.cumsum(tf.cast(is_token, tf.int32)) - 1  # [B * S]
 
@@ -209,18 +233,23 @@ class Layer:
             context = layout.joined(_attend(q, k, v, mask))  # [X, D]
         else:
             x = layout.at(x, positions)  # [B * R, D]
+            rows = tf.shape(x)[0]
+            x = layout.filled(x)
             if self._query is None:
                 own = tf.transpose(q, [0, 2, 1, 3])  # [B, S, N, H]
                 own = tf.gather(own, positions, batch_dims=1)  # [B, R, N, H]
                 q = tf.transpose(own, [0, 2, 1, 3])  # [B, N, R, H]
             else:
                 shape = [*tf.unstack(tf.shape(positions)), x.shape[-1]]
-                (q,) = self._split_heads(tf.reshape(self._query(x), shape))
+                own = layout.unfilled(self._query(x), rows)
+                (q,) = self._split_heads(tf.reshape(own, shape))
             context = _attend(q, k, v, mask)  # [B, R, D]
             context = tf.reshape(context, [-1, x.shape[-1]])  # [B * R, D]
+            context = layout.filled(context)
         x = self._norm(x + self._output(context))
         y = self._activation(self._intermediate(x))  # [X or B * R, F]
-        return self._last_norm(x + self._feed_forward(y))
+        x = self._last_norm(x + self._feed_forward(y))
+        return x if positions is None else layout.unfilled(x, rows)
 
     def _split_heads(self, y: tf.Tensor) -> list[tf.Tensor]:  # [B, S, D each]
         count = y.shape[-1] // (self._heads * self._size)
@@ -266,5 +295,6 @@ class Pooler:
         self._dense = _Dense(weights, pooler.dense)
         self._activation = _ACTIVATIONS[config.pooler_act]
 
-    def __call__(self, x):  # [B, D], vectors of [CLS]
-        return self._activation(self._dense(x))  # [B, D]
+    def __call__(self, x, layout):  # [B, D], vectors of [CLS]
+        y = layout.unfilled(self._dense(layout.filled(x)), tf.shape(x)[0])
+        return self._activation(y)  # [B, D]

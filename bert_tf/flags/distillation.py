@@ -12,7 +12,7 @@ _LEARNING = flag_sections.Section(
     "Distillation", only_with=("teacher", "!do_train"), harmless=False
 )
 # Those of --distillation's kinds that compare logits; without it they are.
-_BY_LOGITS = ("distillation=logits", "!distillation")
+BY_LOGITS = ("distillation=logits", "!distillation")
 
 TEACHER = _TEACHER.input_path(
     "teacher",
@@ -36,7 +36,7 @@ TEMPERATURE = _LEARNING.number(
     "Divides logits before they are compared; 2 by default. Higher ones tell "
     "more of what the teacher takes for unlikely.",
     above=0,
-    only_with=("distillation=distilbert", *_BY_LOGITS),
+    only_with=("distillation=distilbert", *BY_LOGITS),
 )
 HARD_LABEL_WEIGHT = _LEARNING.number(
     "hard_label_weight",
@@ -44,7 +44,7 @@ HARD_LABEL_WEIGHT = _LEARNING.number(
     "How much the labels count, and the teacher the rest to 1; 0.5 by default.",
     least=0,
     most=1,
-    only_with=_BY_LOGITS,
+    only_with=BY_LOGITS,
 )
 RELATION_HEADS = _LEARNING.integer(
     "relation_heads",

@@ -7,12 +7,17 @@ from bert_tf.records import types as record_types
 
 @dataclasses.dataclass(frozen=True)
 class RecordFile:
-    """A file of records of fixed length, and how many there are."""
+    """A file of records of fixed length, and how many there are.
+
+    Attributes:
+        source: The records as they were, where something was added to them.
+    """
 
     path: str
     count: int
     record_type: record_types.RecordType
     max_seq_length: int
+    source: "RecordFile | None" = dataclasses.field(default=None, kw_only=True)
 
     @property
     def lengths(self) -> dict[str, int]:

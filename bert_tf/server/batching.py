@@ -1,8 +1,9 @@
 """Batches over requests: those that wait are answered together.
 
-A thread runs one batch after the other. It takes the request that has waited
-longest, and of those behind it the ones that are nearest to it in length: so
-little is padded, and nobody waits for ever.
+Each of the threads, of which there is one by default, runs one batch after the
+other. It takes the request that has waited longest, and of those behind it the
+ones that are nearest to it in length: so little is padded, and nobody waits for
+ever.
 """
 
 import collections
@@ -33,11 +34,13 @@ class Limits:
         batch_timeout: Seconds that a request waits for others when there is
             nothing else to do.
         max_queue: Requests that wait.
+        threads: Batches at once.
     """
 
     max_batch_size: int = 32
     batch_timeout: float = 0.0
     max_queue: int = 256
+    threads: int = 1
 
 
 @dataclasses.dataclass(eq=False)
@@ -56,7 +59,7 @@ class _Item:
 
 
 class Batcher:
-    """Runs what is submitted, in batches, in a thread of its own."""
+    """Runs what is submitted, in batches, in threads of its own."""
 
     def __init__(
         self,
@@ -64,7 +67,7 @@ class Batcher:
         limits: Limits,
         on_batch: Callable[[int], None] = lambda rows: None,
     ):
-        """Starts the thread.
+        """Starts the threads.
 
         Args:
             run: Runs a batch, and returns its outputs; it may raise.
@@ -80,8 +83,12 @@ class Batcher:
         self._changed = threading.Condition()
         # Signatures whose outputs could not be split.
         self._alone: set[str] = set()
-        self._thread = threading.Thread(target=self._work, daemon=True)
-        self._thread.start()
+        self._threads = [
+            threading.Thread(target=self._work, daemon=True)
+            for _ in range(limits.threads)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     @property
     def waiting(self) -> int:
@@ -112,11 +119,12 @@ class Batcher:
         return [item.future for item in items]
 
     def close(self) -> None:
-        """Ends the thread when all that was submitted is answered."""
+        """Ends the threads when all that was submitted is answered."""
         with self._changed:
             self._is_closed = True
-            self._changed.notify()
-        self._thread.join()
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
 
     def _answered(self, _: concurrent.futures.Future) -> None:
         with self._changed:
@@ -150,7 +158,7 @@ class Batcher:
             for part in parts
         ]
 
-    # ---- The thread ---------------------------------------------------------
+    # ---- A thread -----------------------------------------------------------
 
     def _work(self) -> None:
         while True:
@@ -159,7 +167,8 @@ class Batcher:
                 if not self._waiting:
                     return
                 self._wait_for_more()
-                batch = self._take()
+                # Another thread may have taken all meanwhile.
+                batch = self._take() if self._waiting else []
             # A client that has gone is not answered.
             batch = [
                 item

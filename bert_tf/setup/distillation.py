@@ -3,6 +3,7 @@
 Called from the `main` of the training scripts only.
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ from bert_tf import heads, options
 from bert_tf.checkpoints import names, trained_models
 from bert_tf.encoders import families
 from bert_tf.setup import teachers
-from bert_tf.training import distillation, fine_tuning, loop
+from bert_tf.training import distillation, fine_tuning, kept_logits, loop
 
 import keras
 import tensorflow as tf
@@ -85,13 +86,58 @@ def of_run(
     )
 
 
+def with_kept_logits(
+    own: loop.Objective,
+    comparison: distillation.Comparison,
+    teacher: teachers.Teacher,
+    run: fine_tuning.Run,
+    batch_size: int,
+) -> tuple[loop.Objective, fine_tuning.Run]:
+    """As `of_run`, of a teacher that says what it thinks before the first step.
+
+    Args:
+        own: Of the task.
+        comparison: How the task compares logits [B, C].
+        teacher: By logits.
+        run: The student's.
+        batch_size: Of what the teacher is asked at once.
+
+    Returns:
+        The objective, and the run with the teacher's logits in its records.
+    """
+    model = _make(teacher, run.strategy)
+    asked = dataclasses.replace(run, model=model)
+    data = kept_logits.write(asked, _outputs(teacher, model), batch_size)
+    return (
+        _learned(own, comparison, teacher, lambda x: x[kept_logits.LOGITS]),
+        dataclasses.replace(run, data={**run.data, "train": data}),
+    )
+
+
 def _by_logits(own, comparison, teacher, model, _):
+    return _learned(own, comparison, teacher, _outputs(teacher, model))
+
+
+def _outputs(
+    teacher: teachers.Teacher, model: keras.Model
+) -> Callable[[loop.Batch], Any]:
+    """Returns what a teacher says of a batch, in the student's order."""
+
     def outputs(batch: loop.Batch) -> Any:
         found = model(batch)
         if teacher.order is None:
             return found
         return tf.gather(found, teacher.order, axis=-1)
 
+    return outputs
+
+
+def _learned(
+    own: loop.Objective,
+    comparison: distillation.Comparison,
+    teacher: teachers.Teacher,
+    outputs: Callable[[loop.Batch], Any],
+) -> loop.Objective:
     return distillation.by_logits(
         own,
         comparison,

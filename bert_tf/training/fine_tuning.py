@@ -115,6 +115,19 @@ class Run:
             bert.skips_padding = before
 
 
+def check(run: Run, plan: Plan) -> dict[str, int | str]:
+    """Returns what tells the examples to train on.
+
+    It raises InputError if the run in the folder trained on other examples, or
+    where numbers contradict each other.
+    """
+    data = run.data["train"]
+    plan.check(data.count)
+    trained_on = train_examples.of(data)
+    train_examples.check_same(run.folder, trained_on)
+    return trained_on
+
+
 def train(
     run: Run,
     plan: Plan,
@@ -129,9 +142,7 @@ def train(
     trained on other examples.
     """
     data = run.data["train"]
-    plan.check(data.count)
-    trained_on = train_examples.of(data)
-    train_examples.check_same(run.folder, trained_on)
+    trained_on = check(run, plan)
     trained = objective.trained or run.model.trained_variables
     everything = {variable.path for variable in run.model.variables}
 

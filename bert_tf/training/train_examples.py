@@ -15,9 +15,12 @@ _EXAMPLES = "train_examples.json"
 
 
 def of(data: record_file.RecordFile) -> dict[str, int | str]:
-    """Returns how many records there are to train on, and their SHA-256."""
+    """Returns how many records there are to train on, and their SHA-256.
+
+    What was added to them is not looked at: it follows from the run's flags.
+    """
     digest = hashlib.sha256()
-    with tf.io.gfile.GFile(data.path, "rb") as file:
+    with tf.io.gfile.GFile((data.source or data).path, "rb") as file:
         while part := file.read(1 << 20):
             digest.update(part)
     return {"records": data.count, "sha256": digest.hexdigest()}

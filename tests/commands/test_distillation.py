@@ -10,6 +10,7 @@ from tests import classifier_runs
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 _LABELS = ("bad", "good", "so")
 
@@ -104,6 +105,33 @@ def test_logits_beside_the_labels(taught, teacher, model, table, tmp_path):
         "--hard_label_weight=1",
     )
     _assert_same(_weights(alone), theirs)
+
+
+@pytest.mark.parametrize(
+    "more", [(), ("--long_documents=windows", "--window_stride=2")]
+)
+def test_logits_that_are_kept_are_those_of_each_step(
+    more, teacher, model, table, tmp_path
+):
+    flags = [f"--teacher={teacher}", "--log_steps=1", "--num_train_epochs=2"]
+    flags += ["--max_seq_length=6", *more]
+    kept = _train(model, table, tmp_path / "kept", *flags)
+    flags.append("--keep_teacher_logits=false")
+    asked = _train(model, table, tmp_path / "asked", *flags)
+    assert not (asked / "train_with_logits.tf_record").exists()
+    record = next(
+        tf.data.TFRecordDataset(
+            str(kept / "train_with_logits.tf_record")
+        ).as_numpy_iterator()
+    )
+    stored = tf.train.Example.FromString(record).features.feature
+    assert len(stored["teacher_logits"].float_list.value) == len(_LABELS)
+    assert len(stored["input_ids"].int64_list.value) == 6
+    for ours, theirs in zip(_losses(kept), _losses(asked), strict=True):
+        assert ours["teacher_loss"] == pytest.approx(
+            theirs["teacher_loss"], rel=1e-5
+        )
+    _assert_same(_weights(kept), _weights(asked), 1e-5)
 
 
 @pytest.mark.slow

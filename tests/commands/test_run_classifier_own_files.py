@@ -5,7 +5,6 @@ import logging
 import pathlib
 
 from bert_tf.records import reading
-from bert_tf.tasks.classification import own_files
 from tests import classifier_runs, scripts
 
 import numpy as np
@@ -191,28 +190,3 @@ def test_several_labels_of_documents_in_windows(model, tmp_path):
     )
     report = (output / "eval_report.txt").read_text()
     assert "micro avg" in report
-
-
-def test_weights_of_classes_in_the_loss():
-    """The weighted mean, as PyTorch's CrossEntropyLoss(weight=...)."""
-    defined = classifier_runs.run_here(name="module")
-    columns = own_files.Columns("t", None, "y")
-    task = own_files.custom(columns, {}, ("a", "b"), False)
-    rng = np.random.default_rng(0)
-    logits = rng.normal(size=(5, 2)).astype(np.float32)
-    labels = np.array([0, 1, 1, 0, 1], np.int32)
-    windows = np.array([1, 0.5, 0.5, 1, 1], np.float32)
-    batch = {
-        "label_ids": tf.constant(labels),
-        "is_real_example": tf.constant([1, 1, 1, 1, 0]),
-        "row_weights": tf.ones([5]),
-        "window_weights": tf.constant(windows),
-    }
-    objective = defined["objective"](task, (2.0, 3.0))
-    weights = np.array([2, 3, 3, 2, 0]) * windows
-    assert float(objective.weights(batch)["label"]) == weights.sum()
-    sums = objective.sums(lambda *_: tf.constant(logits), batch, None)
-    log_shares = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-    assert float(sums["label"]["loss"]) == pytest.approx(
-        -(weights * log_shares[np.arange(5), labels]).sum(), rel=1e-5
-    )

@@ -6,14 +6,12 @@ import pathlib
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import formats, restoring
 from bert_tf.flags import classification as classification_flags
-from bert_tf.tasks.classification import own_files
 from tests import classifier_runs, reference, scripts
 from tests import huggingface_models as hf
 from tests import interop_samples as samples
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 transformers = pytest.importorskip(
     "transformers", reason="needs the extra `parity`"
@@ -147,50 +145,3 @@ def test_a_task_of_glue(tmp_path, trained):
     text = pathlib.Path(f"{tmp_path}/small/importance.json").read_text()
     said = json.loads(text)
     assert said["measured_on"] == {"split": "dev", "examples": 6}
-
-
-# ---- The losses -------------------------------------------------------------
-
-
-def _task(labels, is_regression=False, separator=None):
-    columns = own_files.Columns("t", None, "y")
-    return own_files.custom(columns, {}, labels, is_regression, separator)
-
-
-def _loss(task, class_weights, logits, **batch):
-    loss_of = run_here(name="module")["loss_of"](task, class_weights)
-    tensors = {name: tf.constant(x) for name, x in batch.items()}
-    return float(loss_of(lambda _: tf.constant(logits), tensors))
-
-
-def test_losses_are_those_of_training():
-    """Cross entropy, sigmoid cross entropy or squares, each row weighted."""
-    rng = np.random.default_rng(0)
-    rows = np.array([1, 0.5, 1, 0], np.float32)
-    windows = np.array([1, 1, 0.25, 1], np.float32)
-    weights = np.float64(rows) * windows
-    logits = rng.normal(size=(4, 2)).astype(np.float32)
-    shared = {"row_weights": rows, "window_weights": windows}
-
-    labels = np.array([0, 1, 1, 0], np.int32)
-    logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-    entropy = -logs[np.arange(4), labels]
-    task = _task(("a", "b"))
-    found = _loss(task, None, logits, label_ids=labels, **shared)
-    assert found == pytest.approx((weights * entropy).sum(), rel=1e-5)
-    found = _loss(task, (2.0, 3.0), logits, label_ids=labels, **shared)
-    scaled = weights * np.array([2, 3, 3, 2])
-    assert found == pytest.approx((scaled * entropy).sum(), rel=1e-5)
-
-    several = np.array([[0, 1], [1, 1], [0, 0], [1, 0]], np.int32)
-    signs = np.where(several, -1, 1)
-    entropy = np.log1p(np.exp(signs * np.float64(logits))).mean(axis=1)
-    task = _task(("a", "b"), separator=",")
-    found = _loss(task, None, logits, label_ids=several, **shared)
-    assert found == pytest.approx((weights * entropy).sum(), rel=1e-5)
-
-    scores = np.array([0.5, 2, -1, 3], np.float32)
-    squares = (np.float64(logits[:, 0]) - scores) ** 2
-    task = _task(None, is_regression=True)
-    found = _loss(task, None, logits[:, :1], label_ids=scores, **shared)
-    assert found == pytest.approx((weights * squares).sum(), rel=1e-5)

@@ -23,6 +23,8 @@ CONFIG = modeling.BertConfig(
 # Rows of so many tokens: no padding, too little to leave it out, and enough.
 BATCHES = {
     "one": [9],
+    "one place": [1],
+    "few places": [2, 1],
     "full": [12, 12, 12],
     "little padding": [12, 11, 12],
     "much padding": [40, 3, 17, 1, 5],

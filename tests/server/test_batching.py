@@ -130,6 +130,22 @@ def test_an_idle_model_waits_for_more_if_it_is_told_to():
     assert model.batches == [[1, 2]]
 
 
+def test_as_many_batches_at_once_as_there_are_threads():
+    both = threading.Barrier(2, timeout=30)
+
+    def run(signature, inputs):
+        both.wait()
+        return {"score": np.array([len(text) for text in inputs["text"]])}
+
+    batcher = batching.Batcher(run, batching.Limits(1, threads=2))
+    asked = [
+        batcher.submit(_ONE, {"text": np.array([b"a" * n], object)})[0]
+        for n in (3, 5)
+    ]
+    assert [x.result(30)["score"].tolist() for x in asked] == [[3], [5]]
+    batcher.close()
+
+
 def test_outputs_that_are_no_rows_are_computed_alone():
     def total(signature, inputs):
         return {"score": np.array([sum(map(len, inputs["text"]))])}

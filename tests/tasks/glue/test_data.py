@@ -19,7 +19,7 @@ def rte(tmp_path):
 
 
 def test_data_of_a_task(rte, caplog):
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, "absl"):
         found = glue_data.read_all(["RTE"], str(rte), {})["RTE"]
     assert found.examples == 5
     assert "RTE: 5 train, 3 dev (a part: GLUE's has 2,490 train)" in caplog.text

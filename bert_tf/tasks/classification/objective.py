@@ -1,0 +1,72 @@
+"""What a classifier minimizes: sums, to be divided by weights.
+
+Weights are summed over all replicas. B: rows of a batch; C: classes.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bert_tf import losses
+from bert_tf.tasks.classification import task as classification
+from bert_tf.training import distillation, distillation_losses, loop
+
+import tensorflow as tf
+
+
+def rows(
+    batch: loop.Batch,
+    task: classification.Task,
+    class_weights: Sequence[float] | None,
+) -> tf.Tensor:
+    """What each row counts, [B]: filling 0, a window its share of 1."""
+    weights = batch["row_weights"] * batch.get("window_weights", 1.0)
+    weights *= tf.cast(batch["is_real_example"], tf.float32)
+    if class_weights and not task.is_multi_label:
+        weights *= tf.gather(class_weights, batch["label_ids"])
+    return weights
+
+
+def of(
+    task: classification.Task, class_weights: Sequence[float] | None
+) -> loop.Objective:
+    """Returns what a task minimizes.
+
+    Args:
+        task: Of classes, of several labels for a text, or of scores.
+        class_weights: How much each counts, [C]; None: all the same.
+    """
+
+    def weights(batch: loop.Batch) -> dict[str, tf.Tensor]:
+        """What the loss is divided by."""
+        return {"label": tf.reduce_sum(rows(batch, task, class_weights))}
+
+    def sums(
+        model: Callable[..., tf.Tensor],
+        batch: loop.Batch,
+        dropout_seed: tf.Tensor | None,
+    ) -> dict[str, Any]:
+        """Loss and accuracy sums of one replica's batch."""
+        logits = model(batch, dropout_seed)  # [B, C]
+        of_batch = batch["label_ids"], rows(batch, task, class_weights)
+        if task.labels is None:
+            return {"label": losses.regression(logits[:, 0], *of_batch)}
+        if task.is_multi_label:
+            scale = tf.constant(class_weights or 1.0)
+            return {"label": losses.multi_label(logits, *of_batch, scale)}
+        return {"label": losses.classification(logits, *of_batch)}
+
+    return loop.Objective(weights, sums)
+
+
+def comparison(
+    task: classification.Task, class_weights: Sequence[float] | None
+) -> distillation.Comparison:
+    """Returns how logits are compared with a teacher's."""
+    divergence = distillation_losses.classes
+    if task.labels is None:
+        divergence = distillation_losses.scores
+    elif task.is_multi_label:
+        divergence = distillation_losses.labels
+    counts = functools.partial(rows, task=task, class_weights=class_weights)
+    return distillation.Comparison.of("label", counts, divergence)

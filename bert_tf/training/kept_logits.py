@@ -1,0 +1,72 @@
+"""What a teacher says of the examples to train on, computed once.
+
+Epochs read the same examples, and a teacher, who has no dropout, says the same
+of them. So its logits are kept beside each record, and steps cost as much as
+without a teacher.
+"""
+
+import dataclasses
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from bert_tf.records import record_file, tfrecord
+from bert_tf.records import types as record_types
+from bert_tf.training import fine_tuning, loop
+
+import numpy as np
+import tensorflow as tf
+
+# A feature of the records, [B, C].
+LOGITS = "teacher_logits"
+
+
+def write(
+    run: fine_tuning.Run,
+    teacher: Callable[[loop.Batch], tf.Tensor],
+    batch_size: int,
+) -> record_file.RecordFile:
+    """Writes the records to train on once more, with the teacher's logits.
+
+    Args:
+        run: Of the teacher's model, whose records these are.
+        teacher: A batch of the records -> its logits [B, C].
+        batch_size: Of the batches, over all replicas.
+    """
+    data = run.data["train"]
+
+    def outputs(batch):
+        return {LOGITS: teacher(batch)}
+
+    parts = fine_tuning.predict(run, "train", outputs, batch_size)
+    first = next(parts)
+    said = record_types.RecordType(
+        "teacher",
+        (record_types.Feature(LOGITS, first[LOGITS].shape[1], tf.float32),),
+    )
+    stem, ending = os.path.splitext(data.path)
+    path = f"{stem}_with_logits{ending}"
+    with tfrecord.Writer(path) as writer:
+        parts = itertools.chain([first], parts)
+        writer.write_all(_with_logits(data.path, said, parts))
+    whole = record_types.RecordType(
+        f"{data.record_type.name} with a teacher's logits",
+        (*data.record_type.features, *said.features),
+    )
+    return dataclasses.replace(data, path=path, record_type=whole, source=data)
+
+
+def _with_logits(
+    path: str,
+    said: record_types.RecordType,
+    parts: Iterable[Mapping[str, np.ndarray]],
+) -> Iterator[bytes]:
+    """Yields records with the logits of each behind them.
+
+    Of two serialized messages, one behind the other, protobuf makes one with
+    the features of both.
+    """
+    records = tf.data.TFRecordDataset(path).as_numpy_iterator()
+    for part in parts:
+        for logits in said.encode_batch(part):
+            yield next(records) + logits

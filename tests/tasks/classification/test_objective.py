@@ -1,0 +1,77 @@
+"""The loss of a classifier, against NumPy in float64."""
+
+from bert_tf.tasks.classification import objective, own_files
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+
+def _task(labels, is_regression=False, separator=None):
+    columns = own_files.Columns("t", None, "y")
+    return own_files.custom(columns, {}, labels, is_regression, separator)
+
+
+def _loss(task, class_weights, logits, **batch):
+    tensors = {name: tf.constant(x) for name, x in batch.items()}
+    of_task = objective.of(task, class_weights)
+    found = of_task.sums(lambda *_: tf.constant(logits), tensors, None)
+    return float(found["label"]["loss"])
+
+
+def test_each_row_of_a_loss_is_weighted():
+    """Cross entropy, sigmoid cross entropy or squares."""
+    rng = np.random.default_rng(0)
+    rows = np.array([1, 0.5, 1, 0], np.float32)
+    windows = np.array([1, 1, 0.25, 1], np.float32)
+    weights = np.float64(rows) * windows
+    logits = rng.normal(size=(4, 2)).astype(np.float32)
+    shared = {"row_weights": rows, "window_weights": windows}
+    shared["is_real_example"] = np.array([1, 1, 1, 1], np.int32)
+
+    labels = np.array([0, 1, 1, 0], np.int32)
+    logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    entropy = -logs[np.arange(4), labels]
+    task = _task(("a", "b"))
+    found = _loss(task, None, logits, label_ids=labels, **shared)
+    assert found == pytest.approx((weights * entropy).sum(), rel=1e-5)
+    found = _loss(task, (2.0, 3.0), logits, label_ids=labels, **shared)
+    scaled = weights * np.array([2, 3, 3, 2])
+    assert found == pytest.approx((scaled * entropy).sum(), rel=1e-5)
+
+    several = np.array([[0, 1], [1, 1], [0, 0], [1, 0]], np.int32)
+    signs = np.where(several, -1, 1)
+    entropy = np.log1p(np.exp(signs * np.float64(logits))).mean(axis=1)
+    task = _task(("a", "b"), separator=",")
+    found = _loss(task, None, logits, label_ids=several, **shared)
+    assert found == pytest.approx((weights * entropy).sum(), rel=1e-5)
+
+    scores = np.array([0.5, 2, -1, 3], np.float32)
+    squares = (np.float64(logits[:, 0]) - scores) ** 2
+    task = _task(None, is_regression=True)
+    found = _loss(task, None, logits[:, :1], label_ids=scores, **shared)
+    assert found == pytest.approx((weights * squares).sum(), rel=1e-5)
+
+
+def test_weights_of_classes_in_the_loss():
+    """The weighted mean, as PyTorch's CrossEntropyLoss(weight=...)."""
+    columns = own_files.Columns("t", None, "y")
+    task = own_files.custom(columns, {}, ("a", "b"), False)
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(5, 2)).astype(np.float32)
+    labels = np.array([0, 1, 1, 0, 1], np.int32)
+    windows = np.array([1, 0.5, 0.5, 1, 1], np.float32)
+    batch = {
+        "label_ids": tf.constant(labels),
+        "is_real_example": tf.constant([1, 1, 1, 1, 0]),
+        "row_weights": tf.ones([5]),
+        "window_weights": tf.constant(windows),
+    }
+    of_task = objective.of(task, (2.0, 3.0))
+    weights = np.array([2, 3, 3, 2, 0]) * windows
+    assert float(of_task.weights(batch)["label"]) == weights.sum()
+    sums = of_task.sums(lambda *_: tf.constant(logits), batch, None)
+    log_shares = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    assert float(sums["label"]["loss"]) == pytest.approx(
+        -(weights * log_shares[np.arange(5), labels]).sum(), rel=1e-5
+    )
