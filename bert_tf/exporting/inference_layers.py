@@ -272,14 +272,15 @@ def pooler(
     weights: kept_weights.Weights,
     config: modeling.BertConfig,
     trained: modeling.Pooler | modeling.NoPooler,
-) -> Callable[[tf.Tensor], tf.Tensor]:
+) -> Callable[[tf.Tensor, Everything], tf.Tensor]:
     """Returns what makes the pooled vector [B, D] of that of [CLS]."""
     if isinstance(trained, modeling.NoPooler):
         return _as_it_is
     return Pooler(weights, config, trained)
 
 
-def _as_it_is(x):
+def _as_it_is(x, layout):  # [B, D], vectors of [CLS]
+    del layout
     return x
 
 
