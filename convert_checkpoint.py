@@ -285,7 +285,7 @@ def report(path, written):
     for note in written.notes:
         logging.warning("%s", note)
     if written.left_out:
-        logging.info("Left out: %s", ", ".join(written.left_out))
+        logging.info("Left out: %s", names.listed(written.left_out))
     size = sum(
         tf.io.gfile.stat(os.path.join(folder, name)).length
         for folder, _, files in tf.io.gfile.walk(path)

@@ -4,14 +4,21 @@ Shapes as in encoders/family.py, and C: classes.
 """
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from bert_tf import configuration, options
 from bert_tf.encoders import families
 from bert_tf.encoders import family as family_row
 from bert_tf.errors import InputError
+
+# What a name in a layer begins with, ours or one of other libraries.
+_LAYER = re.compile(r"^.*?\blayer[._]\d+[./]")
+# As many names of one layer are said each by itself.
+_FEW = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,6 +165,23 @@ def _sizes(
         "2": 2,
         **families.of(config).sizes(config),
     }
+
+
+def listed(found: Iterable[str]) -> str:
+    """Returns names as people read them: of a layer's many, only how many."""
+
+    def layer(name: str) -> str | None:
+        start = _LAYER.match(name)
+        return start and start[0]
+
+    texts = []
+    for start, group in itertools.groupby(found, layer):
+        own = list(group)
+        if start is None or len(own) <= _FEW:
+            texts += own
+        else:
+            texts.append(f"{start}* ({len(own)} variables)")
+    return ", ".join(texts)
 
 
 def by_piece(config: configuration.BertConfig) -> set[str]:

@@ -36,6 +36,26 @@ def test_two_heads_are_ambiguous():
         names.find_head(both, "x")
 
 
+def test_names_of_a_layer_are_counted():
+    start, dotted = "generator/encoder/layer_{}", "electra.encoder.layer.{}"
+    found = [
+        "cls/predictions/output_bias",
+        *(start.format(f"0/output/{x}") for x in "abcde"),
+        *(start.format(f"10/output/{x}") for x in "abcdef"),
+        *(start.format(f"11/output/{x}") for x in "ab"),
+        *(dotted.format(f"3.output.{x}") for x in "abcde"),
+    ]
+    assert names.listed(found) == (
+        "cls/predictions/output_bias, "
+        "generator/encoder/layer_0/* (5 variables), "
+        "generator/encoder/layer_10/* (6 variables), "
+        "generator/encoder/layer_11/output/a, "
+        "generator/encoder/layer_11/output/b, "
+        "electra.encoder.layer.3.* (5 variables)"
+    )
+    assert names.listed([]) == ""
+
+
 @pytest.mark.parametrize("head", _BERT.heads)
 def test_tables_are_one_to_one_and_complete(head):
     config = _CONFIG
