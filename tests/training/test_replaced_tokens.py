@@ -130,7 +130,7 @@ def _files(tmp_path):
     return pretraining_records.write(tmp_path, tiny_model.COUNTS)
 
 
-def _trained(files, monkeypatch, **how):
+def _trained(files, monkeypatch, remat=False, **how):
     """Weights and losses after three steps, with samples and no dropout.
 
     The samples are given: they are drawn by replica and by micro-batch.
@@ -149,6 +149,8 @@ def _trained(files, monkeypatch, **how):
 
     def model():
         made.append(make(config))
+        for bert in (made[0].bert, made[0].generator):
+            bert.encoder.remat = remat
         return made[0]
 
     # The objective is of the model that is made here.
@@ -167,11 +169,10 @@ def _trained(files, monkeypatch, **how):
     return trainer.train(0, 3), trainer.arrays()
 
 
-def test_replicas_and_micro_batches_change_nothing(
-    files, monkeypatch, two_replicas
-):
+def test_ways_to_compute_change_nothing(files, monkeypatch, two_replicas):
     plain, weights = _trained(files, monkeypatch)
-    for how in ({"accumulate": 4}, {"strategy": two_replicas}):
+    ways = ({"accumulate": 4}, {"strategy": two_replicas}, {"remat": True})
+    for how in ways:
         found, arrays = _trained(files, monkeypatch, **how)
         for name in ("loss", "masked_lm_loss", "disc_loss"):
             assert found[name] == pytest.approx(plain[name], rel=1e-4), name
