@@ -9,6 +9,7 @@ ROOMS: dict[str, set[str]] = {
     "options": set(),
     "phases": set(),
     "extras": {"errors"},
+    "kept_kernels": {"errors"},
     "storage": {"errors"},
     "files": {"errors", "storage"},
     "config_keys": set(),
@@ -169,6 +170,7 @@ ROOMS: dict[str, set[str]] = {
         "errors",
         "exporting",
         "files",
+        "kept_kernels",
         "losses",
         "modeling",
         "optimization",
@@ -315,7 +317,7 @@ ROOMS: dict[str, set[str]] = {
         "vocab_files",
         "vocabularies",
     },
-    "server": {"errors", "exporting", "text"},
+    "server": {"errors", "exporting", "kept_kernels", "text"},
     # ---- What programs use.
     "api": {
         "checkpoints",
@@ -354,6 +356,7 @@ ROOMS: dict[str, set[str]] = {
         "files",
         "flags",
         "heads",
+        "kept_kernels",
         "modeling",
         "options",
         "serving",
