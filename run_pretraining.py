@@ -130,7 +130,7 @@ _MAX_EVAL_STEPS = _EVALUATION.integer(
 
 command_line.start(__name__)
 
-from bert_tf import files, vocabularies
+from bert_tf import files, kept_kernels, vocabularies
 from bert_tf.checkpoints import model_files, original
 from bert_tf.records import manifests, pipeline
 from bert_tf.setup import distillation as distillation_setup
@@ -280,6 +280,7 @@ def check_names_of_others():
 def check_sizes(plan, strategy, do_train, do_eval):
     """Raises InputError where steps or batches do not fit the plan."""
     if do_train:
+        kept_kernels.check_that_they_change()
         plan.check()
         if plan.accumulate is None and distribution.is_cpu(strategy):
             raise InputError(

@@ -9,6 +9,7 @@ ROOMS: dict[str, set[str]] = {
     "options": set(),
     "phases": set(),
     "extras": {"errors"},
+    "kept_kernels": {"errors"},
     "storage": {"errors"},
     "files": {"errors", "storage"},
     "config_keys": set(),
@@ -191,6 +192,7 @@ ROOMS: dict[str, set[str]] = {
         "errors",
         "exporting",
         "files",
+        "kept_kernels",
         "losses",
         "modeling",
         "optimization",
@@ -337,7 +339,7 @@ ROOMS: dict[str, set[str]] = {
         "vocab_files",
         "vocabularies",
     },
-    "server": {"errors", "exporting", "text"},
+    "server": {"errors", "exporting", "kept_kernels", "text"},
     # ---- What programs use.
     "api": {
         "checkpoints",
@@ -376,6 +378,7 @@ ROOMS: dict[str, set[str]] = {
         "files",
         "flags",
         "heads",
+        "kept_kernels",
         "modeling",
         "options",
         "replaced_tokens",

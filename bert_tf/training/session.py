@@ -8,7 +8,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from bert_tf import files, optimization
+from bert_tf import files, kept_kernels, optimization
 from bert_tf.checkpoints import best, tf1_files
 from bert_tf.training import (
     accelerators,
@@ -121,6 +121,7 @@ class Session:
 
     def train(self) -> int:
         """Trains to the last step, and returns the step where it ended."""
+        kept_kernels.check_that_they_change()
         with distribution.left_together(self.strategy):
             return self._train()
 
