@@ -17,6 +17,10 @@ Fewer layers, to start a smaller model from (docs/shrinking.md):
     python convert_checkpoint.py --output_format=tf1 --output_path=/tmp/six \
         --input_checkpoint=uncased_L-12_H-768_A-12 --layers=0,2,4,7,9,11
 
+The generator of an ELECTRA, from its pre-training (docs/electra.md):
+    python convert_checkpoint.py --output_format=hf --output_path=/tmp/words \
+        --input_checkpoint=/tmp/electra --generator
+
 The input is a checkpoint of the original or ours, the folder of a Hugging Face
 model, the folder or the name of a KerasHub preset. The output is a folder, with
 config and vocabulary; it appears when it is complete. A TF1 checkpoint may also
@@ -79,6 +83,12 @@ _LAYERS = _MODEL.words(
     "Numbers, from 0, of the layers to keep, such as 0,2,4. All else is kept; "
     "leaves out what only training needs.",
 )
+_GENERATOR = _MODEL.boolean(
+    "generator",
+    False,
+    "Whether to take out the generator that an ELECTRA was pre-trained "
+    "against, as a model of masked words; leaves out what only training needs.",
+)
 _DO_LOWER_CASE = _MODEL.boolean(
     "do_lower_case",
     None,
@@ -104,6 +114,7 @@ _HEAD = _MODEL.choice(
     None,
     options.HEADS,
     "The head to write. By default what the input has.",
+    only_with="!generator",
 )
 _LABELS = _MODEL.words(
     "labels",
@@ -117,6 +128,7 @@ command_line.start(__name__)
 from bert_tf import tokenization, vocabularies
 from bert_tf.checkpoints import (
     formats,
+    generators,
     model_files,
     names,
     smaller,
@@ -273,7 +285,7 @@ def report(path, written):
     for note in written.notes:
         logging.warning("%s", note)
     if written.left_out:
-        logging.info("Left out: %s", ", ".join(written.left_out))
+        logging.info("Left out: %s", names.listed(written.left_out))
     size = sum(
         tf.io.gfile.stat(os.path.join(folder, name)).length
         for folder, _, files in tf.io.gfile.walk(path)
@@ -303,6 +315,8 @@ def main(_):
         _DO_LOWER_CASE.value,
         _LABELS.value,
     )
+    if _GENERATOR.value:
+        source = generators.take_out(source)
     describe(source)
     if _NEW_VOCAB_FILE.value:
         source = with_new_vocab(source, _NEW_VOCAB_FILE.value)

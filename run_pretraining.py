@@ -1,4 +1,4 @@
-r"""Pre-trains BERT on masked words and next sentences.
+r"""Pre-trains BERT on masked words and next sentences, or as its family does.
 
     python run_pretraining.py \
         --input_file=/data/wiki/*.tfrecord \
@@ -130,11 +130,11 @@ _MAX_EVAL_STEPS = _EVALUATION.integer(
 
 command_line.start(__name__)
 
-from bert_tf import files, heads, vocabularies
+from bert_tf import files, kept_kernels, vocabularies
 from bert_tf.checkpoints import model_files, original
-from bert_tf.encoders import families
 from bert_tf.records import manifests, pipeline
 from bert_tf.setup import distillation as distillation_setup
+from bert_tf.setup import pretraining as pretraining_setup
 from bert_tf.setup import run as run_setup
 from bert_tf.setup import run_folder, teachers
 from bert_tf.training import (
@@ -158,24 +158,19 @@ _IDENTITY = (
 )
 
 
-# What the config says that pre-training trains -> its model.
-_MODELS = {
-    "pretraining": heads.BertPretrainer,
-    "next_piece": heads.BertNextPiece,
-}
-
 # ---- Train ------------------------------------------------------------------
 
 
-def train(plan, folder, strategy, model, data, evaluate, vocab, teacher):
+def train(plan, folder, strategy, model, own, data, evaluate, vocab, teacher):
     """Trains to the last step, from where the run in `folder` stopped.
 
-    `evaluate` returns results; it is called at intervals. `vocab` is the
-    vocabulary to keep, or None, and so is the teacher.
+    `own` is the model's objective. `evaluate` returns results; it is called at
+    intervals. `vocab` is the vocabulary to keep, or None, and so is the
+    teacher.
     """
     losses = pretraining.loss_names(data.objective)
     objective = distillation_setup.objective(
-        pretraining.objective(data.objective),
+        own,
         distillation.Comparison(losses, distillation.of_words),
         teacher,
         strategy,
@@ -227,14 +222,14 @@ def check_memory(plan, strategy, config, data):
     if not distribution.is_cpu(strategy):
         return
     rows = plan.batch_size // strategy.num_replicas_in_sync
-    memory = memory_use.training_memory(
+    memory = pretraining_setup.memory(
         config,
-        rows // plan.accumulate,
-        data.lengths["S"],
-        data.predictions_per_row,
-        plan.recipe.dtype,
-        plan.remat,
-        plan.accumulate,
+        (
+            rows // plan.accumulate,
+            data.lengths["S"],
+            data.predictions_per_row,
+        ),
+        (plan.recipe.dtype, plan.remat, plan.accumulate),
     )
     memory_use.check_room_for_steps(
         memory,
@@ -289,6 +284,7 @@ def check_names_of_others():
 def check_sizes(plan, strategy, do_train, do_eval):
     """Raises InputError where steps or batches do not fit the plan."""
     if do_train:
+        kept_kernels.check_that_they_change()
         plan.check()
         if plan.accumulate is None and distribution.is_cpu(strategy):
             raise InputError(
@@ -339,13 +335,6 @@ def find_vocab(config, data):
 
 def find_teacher(config, data, vocab):
     """Returns what to learn from beside the words, if anything."""
-    given = distillation_flags.TEACHER.value
-    if given and config.pretraining_head != "pretraining":
-        raise InputError(
-            "--teacher is for models that find masked words, and this one "
-            "learns something else: leave it out. "
-            f"Received: teacher={given}, model_type={config.model_type}"
-        )
     manifest = manifests.find(data.files)
     return teachers.find_for(
         teachers.Student(
@@ -358,7 +347,7 @@ def find_teacher(config, data, vocab):
     )
 
 
-def report(strategy, data, lacks_vocab):
+def report(strategy, model, data, lacks_vocab):
     """Says what the run reads, and what it will lack."""
     logging.info(
         "%d records in %d files, %d replicas.",
@@ -375,6 +364,13 @@ def report(strategy, data, lacks_vocab):
         logging.info(
             "Each piece is predicted from those before it. Of the encoder, the "
             "pooler is saved with the rest, but not trained."
+        )
+    elif model.generator is not None:
+        logging.info(
+            "Learns which tokens were replaced, against a generator of L=%d, "
+            "D=%d.",
+            model.generator.config.num_hidden_layers,
+            model.generator.config.hidden_size,
         )
     elif not pretraining.has_pairs(data.objective):
         logging.info(
@@ -398,6 +394,7 @@ def main(_):
     strategy = run_setup.set_up_distribution(_INPUT_FILE, _EVAL_FILE)
     check_sizes(plan, strategy, do_train, do_eval)
     config = run_setup.find_config()
+    pretraining_setup.check(config)
     data, eval_data = find_records(config)
     if do_train:
         check_memory(plan, strategy, config, data)
@@ -410,12 +407,14 @@ def main(_):
         run_folder.check_output_dir(identity)
     else:
         run_folder.claim_output_dir(strategy, identity)
-    report(strategy, data, do_train and vocab is None)
     with strategy.scope():
-        model = _MODELS[config.pretraining_head](families.make(config))
+        model = pretraining_setup.make_model(config)
+    report(strategy, model, data, do_train and vocab is None)
+    objective = pretraining_setup.make_objective(model, data)
     evaluate = pretraining.make_evaluation(
         strategy,
         model,
+        objective,
         eval_data,
         _EVAL_BATCH_SIZE.value,
         _MAX_EVAL_STEPS.value,
@@ -423,7 +422,8 @@ def main(_):
     )
     if do_train:
         step = train(
-            plan, folder, strategy, model, data, evaluate, vocab, teacher
+            *(plan, folder, strategy, model, objective),
+            *(data, evaluate, vocab, teacher),
         )
     else:
         step = run_setup.restore_trained(model)

@@ -24,6 +24,7 @@ OBJECTIVES = {
     "roberta": "full_sentences",
     "distilbert": "none",
     "albert": "sop",
+    "electra": "none",
 }
 # What a model of another family takes of a BERT of the same size.
 _SIZES = (
@@ -35,15 +36,17 @@ _SIZES = (
 def config_of(model: str, family: str = "bert") -> dict:
     """Reads configs/models/*.json.
 
-    Of another family than BERT its own base, with the sizes of the model.
+    Of another family than BERT its own model of that name or, where it has
+    none, its base with the sizes of BERT's.
     """
     folder = ROOT / "configs" / "models"
+    path = folder / f"{family}_{model}.json"
+    if path.exists():
+        return json.loads(path.read_text())
     sizes = json.loads((folder / f"{model}.json").read_text())
     if family == "bert":
         return sizes
     own = json.loads((folder / f"{family}_base.json").read_text())
-    if model == "base":
-        return own
     return own | {name: sizes[name] for name in _SIZES}
 
 
@@ -87,14 +90,38 @@ def make(
     remat: bool = False,
     accumulate: int = 1,
     use_xla: bool = False,
+    masked_words: bool = False,
 ) -> Callable[[int], None]:
     """Returns a function that makes so many steps.
 
     The objective, the loop and the input are run_pretraining.py's: records are
-    read from a file.
+    read from a file. With `masked_words` an encoder that is pre-trained
+    otherwise learns these.
     """
-    step, _ = make_with_state(config, B, S, P, remat, accumulate, use_xla)
+    step, _ = make_with_state(
+        *(config, B, S, P, remat, accumulate, use_xla, masked_words)
+    )
     return step
+
+
+def model_of(config: Any, masked_words: bool = False) -> tuple[Any, Any, Any]:
+    """Returns a model to pre-train, its objective and what that trains."""
+    from bert_tf import heads, replaced_tokens
+    from bert_tf.encoders import families
+    from bert_tf.training import pretraining
+    from bert_tf.training import replaced_tokens as replaced_tokens_objective
+
+    encoder, generator = families.make(config), families.of(config).generator
+    if generator is None or masked_words:
+        kind = OBJECTIVES[config.model_type]
+        model = heads.BertPretrainer(encoder)
+        trained = pretraining.trained_variables(model, kind)
+        return model, pretraining.objective(kind), trained
+    pair = replaced_tokens.ReplacedTokensPretrainer(
+        encoder, generator.model(encoder)
+    )
+    objective = replaced_tokens_objective.objective(pair)
+    return pair, objective, pair.trained_variables
 
 
 def make_with_state(
@@ -105,26 +132,28 @@ def make_with_state(
     remat: bool = False,
     accumulate: int = 1,
     use_xla: bool = False,
+    masked_words: bool = False,
 ) -> tuple[Callable[[int], None], Any]:
     """Returns that function and the `TrainState`, to be saved."""
-    from bert_tf import heads, optimization
+    from bert_tf import optimization
     from bert_tf.encoders import families
     from bert_tf.records import pipeline, tfrecord
     from bert_tf.records import types as record_types
-    from bert_tf.training import loop, pretraining, schedules
+    from bert_tf.training import loop, schedules
     from bert_tf.training import state as training_state
 
     import tensorflow as tf
 
     strategy = tf.distribute.get_strategy()
     made = families.from_values(config)
-    kind = OBJECTIVES[made.model_type]
-    model = heads.BertPretrainer(families.make(made))
-    model.bert.encoder.remat = remat
+    model, objective, trained = model_of(made, masked_words)
+    for bert in (model.bert, model.generator):
+        if bert is not None:
+            bert.encoder.remat = remat
     optimizer = optimization.AdamWeightDecay(
         schedules.linear_warmup_decay(1e-4, 100, 10000)
     )
-    optimizer.build(pretraining.trained_variables(model, kind))
+    optimizer.build(trained)
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder)
     path = os.path.join(folder, "records")
@@ -139,7 +168,6 @@ def make_with_state(
         record_types.PRETRAINING,
         {"S": S, "P": P},
     )
-    objective = pretraining.objective(kind)
     train = loop.make_train_steps(
         *(strategy, model, optimizer, objective, dataset, 1),
         *(accumulate, use_xla),

@@ -3,6 +3,8 @@
     pip install -e '.[parity]'
     python -m benchmarks.training_speed --models=mini,small,base
     python -m benchmarks.training_speed --families=roberta,distilbert,albert
+    python -m benchmarks.training_speed --families=electra --models=small_owt \
+        --batch=128 --predictions=19 --sides=ours,ours_masked_words,transformers
 
 The same model, batch, length and number of masked words for all, float32,
 dropout on, random text without padding. Every side runs in a process of its
@@ -10,6 +12,7 @@ own, as its users run it, the sides in turn:
 
 - ours: run_pretraining.py's step, records read from a file
 - ours_xla: the same with --use_xla; only where it is asked for by --sides
+- ours_masked_words: ELECTRA's encoder with masked words alone; likewise
 - transformers: BertForPreTraining and the fused AdamW of PyTorch, as its
   Trainer takes by default. It computes the words of all places, not of the
   masked ones only, so it does more: the operations are printed
@@ -19,11 +22,13 @@ own, as its users run it, the sides in turn:
 - keras_hub_onednn_no_xla: the same with jit_compile=False: XLA has kernels of
   its own, so this has more of oneDNN
 
-Another family has its base's vocabulary, with the sizes of the model where that
-is not base itself, and its own task: RobertaForMaskedLM, DistilBertForMaskedLM
+Another family has a model of its own of that name, or else its base with the
+sizes of BERT's, and its own task: RobertaForMaskedLM, DistilBertForMaskedLM
 and AlbertForPreTraining, whose ALBERT has no dropout, as the second version of
-the released ones. Optimizers are those of BERT. KerasHub takes part in BERT's
-only.
+the released ones. For ELECTRA there is ElectraForMaskedLM, whose words are
+computed of the masked places only, torch.multinomial and ElectraForPreTraining
+over the same embeddings: the same work as ours. Optimizers are those of BERT.
+KerasHub takes part in BERT's only.
 
 Prints sequences per second (the median of the rounds), the ratios, and the
 share of the processor's matrix-product speed that ours reaches for the
@@ -35,6 +40,8 @@ import importlib
 import os
 import statistics
 import time
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from benchmarks import own_process, pretraining_step
 
@@ -72,10 +79,19 @@ def ours_xla(config: dict, batch: int) -> float:
     return ours(config, batch, use_xla=True)
 
 
-def ours(config: dict, batch: int, use_xla: bool = False) -> float:
+def ours_masked_words(config: dict, batch: int) -> float:
+    """The same encoder, with masked words alone."""
+    return ours(config, batch, masked_words=True)
+
+
+def ours(
+    config: dict, batch: int, use_xla: bool = False, masked_words: bool = False
+) -> float:
     """run_pretraining.py's own objective, loop and input."""
     step = pretraining_step.make(
-        *(config, batch, _LENGTH.value, _PREDICTIONS.value), use_xla=use_xla
+        *(config, batch, _LENGTH.value, _PREDICTIONS.value),
+        use_xla=use_xla,
+        masked_words=masked_words,
     )
     return pretraining_step.timed(step, _SECONDS.value)
 
@@ -86,16 +102,14 @@ def transformers(config: dict, batch: int) -> float:
     import transformers as library
 
     torch.set_num_threads(os.cpu_count() or 1)
-    architecture, sentences = _THEIRS[config.get("model_type", "bert")]
-    kind = getattr(library, architecture)
-    model = kind(kind.config_class(**_their_config(config))).train()
-    optimizer = torch.optim.AdamW(
-        model.parameters(), 1e-4, weight_decay=0.01, fused=True
-    )
-    schedule = library.get_linear_schedule_with_warmup(optimizer, 100, 10000)
     features = pretraining_step.rows(
         config, batch, _LENGTH.value, _PREDICTIONS.value
     )
+    if config.get("model_type") == "electra":
+        return _their_steps(*_their_replaced_tokens(config, features))
+    architecture, sentences = _THEIRS[config.get("model_type", "bert")]
+    kind = getattr(library, architecture)
+    model = kind(kind.config_class(**_their_config(config))).train()
     labels = np.full([batch, _LENGTH.value], -100)
     np.put_along_axis(
         labels, features["masked_lm_positions"], features["masked_lm_ids"], 1
@@ -111,15 +125,78 @@ def transformers(config: dict, batch: int) -> float:
             sentences: torch.tensor(features["next_sentence_labels"]),
         }
 
+    return _their_steps(model.parameters(), lambda: model(**inputs).loss)
+
+
+def _their_steps(parameters: Iterable[Any], loss: Callable[[], Any]) -> float:
+    """Returns the seconds of a step that minimizes a loss in PyTorch."""
+    import torch
+    import transformers as library
+
+    trained = list(parameters)
+    optimizer = torch.optim.AdamW(trained, 1e-4, weight_decay=0.01, fused=True)
+    schedule = library.get_linear_schedule_with_warmup(optimizer, 100, 10000)
+
     def step(count):
         for _ in range(count):
-            model(**inputs).loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            loss().backward()
+            torch.nn.utils.clip_grad_norm_(trained, 1.0)
             optimizer.step()
             schedule.step()
             optimizer.zero_grad()
 
     return pretraining_step.timed(step, _SECONDS.value)
+
+
+def _their_replaced_tokens(
+    config: dict, features: dict[str, np.ndarray]
+) -> tuple[list[Any], Callable[[], Any]]:
+    """Returns the weights of both models, each once, and their loss."""
+    import torch
+    import transformers as library
+
+    values = _their_config(config)
+    share = values.pop("generator_hidden_size")
+    del values["generator_layers"]
+    size = round(config["hidden_size"] * share)
+    own = {
+        "hidden_size": size,
+        "intermediate_size": 4 * size,
+        "num_attention_heads": max(1, size // 64),
+    }
+    make = library.ElectraConfig
+    model = library.ElectraForPreTraining(make(**values)).train()
+    generator = library.ElectraForMaskedLM(make(**values | own)).train()
+    generator.electra.embeddings = model.electra.embeddings
+    words = model.electra.embeddings.word_embeddings
+    generator.generator_lm_head.weight = words.weight
+    there = {name: torch.tensor(x) for name, x in features.items()}
+    rows = torch.arange(len(features["input_ids"]))[:, None]
+    places, ids = there["masked_lm_positions"], there["masked_lm_ids"]
+    inputs = {
+        "attention_mask": there["input_mask"],
+        "token_type_ids": there["segment_ids"],
+    }
+    text = there["input_ids"].clone()
+    text[rows, places] = ids
+
+    def loss():
+        x = generator.electra(there["input_ids"], **inputs).last_hidden_state
+        x = generator.generator_predictions(x[rows, places])
+        logits = generator.generator_lm_head(x).flatten(0, 1)
+        drawn = torch.multinomial(logits.detach().softmax(-1), 1)
+        seen = text.clone()
+        seen[rows, places] = drawn.view_as(ids)
+        found = model(input_ids=seen, **inputs).logits
+        entropy = torch.nn.functional.cross_entropy(logits, ids.flatten())
+        return entropy + 50 * (
+            torch.nn.functional.binary_cross_entropy_with_logits(
+                found, (seen != text).float()
+            )
+        )
+
+    weights = {id(x): x for x in [*model.parameters(), *generator.parameters()]}
+    return list(weights.values()), loss
 
 
 # Family -> its model of transformers, and what that calls labels of sentences.
@@ -128,6 +205,7 @@ _THEIRS = {
     "roberta": ("RobertaForMaskedLM", None),
     "distilbert": ("DistilBertForMaskedLM", None),
     "albert": ("AlbertForPreTraining", "sentence_order_label"),
+    "electra": ("ElectraForPreTraining", None),
 }
 _OF_DISTILBERT = {
     "hidden_size": "dim",
@@ -238,20 +316,34 @@ def needed_flops(config: dict) -> float:
     Those of the matrix products; of the last layer, those for the places that
     are read. The backward pass takes twice the forward pass.
     """
-    D, F = config["hidden_size"], config["intermediate_size"]
-    S, P, L = _LENGTH.value, _PREDICTIONS.value, config["num_hidden_layers"]
+    D, S, P = config["hidden_size"], _LENGTH.value, _PREDICTIONS.value
+    E = config.get("embedding_size", D)
     has_pairs = _THEIRS[config.get("model_type", "bert")][1] is not None
+    sentences = 2 * D * D * has_pairs
+    if "generator_hidden_size" not in config:
+        words = 2 * P * (D * E + E * config["vocab_size"])
+        return 3.0 * (_of_encoder(config, P + has_pairs) + sentences + words)
+    size = round(D * config["generator_hidden_size"])
+    generator = config | {"hidden_size": size, "intermediate_size": 4 * size}
+    words = 2 * P * (size * E + E * config["vocab_size"])
+    tokens = 2 * S * (D * D + D)
+    encoders = _of_encoder(config, S) + _of_encoder(generator, P)
+    return 3.0 * (encoders + words + tokens)
+
+
+def _of_encoder(config: dict, read: int) -> float:
+    """Those of a forward pass that reads so many places of the last layer."""
+    D, F = config["hidden_size"], config["intermediate_size"]
+    S, L = _LENGTH.value, config["num_hidden_layers"]
+    E = config.get("embedding_size", D)
 
     def layer(rows):
         keys_and_values = 2 * S * 2 * D * D
         attention = 2 * 2 * rows * S * D
         return keys_and_values + attention + 2 * rows * (2 * D * D + 2 * D * F)
 
-    E = config.get("embedding_size", D)
-    encoder = (L - 1) * layer(S) + layer(P + has_pairs)
-    encoder += 2 * S * E * D * (E != D)
-    heads = 2 * D * D * has_pairs + 2 * P * (D * E + E * config["vocab_size"])
-    return 3.0 * (encoder + heads)
+    mapping = 2 * S * E * D * (E != D)
+    return (L - 1) * layer(S) + layer(read) + mapping
 
 
 # ---- Main -------------------------------------------------------------------

@@ -16,6 +16,8 @@ from absl import logging
 
 # What `hidden_act`, `transform_act` and `pooler_act` may be.
 ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
+# `pooler_act` of a model without a pooler, where there may be such.
+NO_POOLER = "none"
 
 # `problem_type`, as transformers has it, of a classifier whose texts may have
 # several labels. The number of labels tells the others apart.
@@ -68,6 +70,8 @@ class BertConfig:
     least_types: ClassVar[int] = 1
     one_value: ClassVar[Mapping[str, Any]] = _ONE_VALUE
     unused_keys: ClassVar[frozenset[str]] = frozenset()
+    # What `pooler_act` may be.
+    pooler_acts: ClassVar[tuple[str, ...]] = ACTIVATIONS
     # Whether there is a vector for each token, not for the row alone.
     gives_sequence: ClassVar[bool] = True
     # What pre-training trains beside the encoder, a key of names.HEADS.
@@ -394,13 +398,15 @@ def _check(
     act = _activation(values["hidden_act"])
     _check_activation("hidden_act", act)
     _check_activation("hidden_act", values["transform_act"] or act)
-    _check_activation("pooler_act", values["pooler_act"])
+    _check_activation("pooler_act", values["pooler_act"], kind.pooler_acts)
 
 
-def _check_activation(name: str, value: Any) -> None:
-    if value not in ACTIVATIONS:
+def _check_activation(
+    name: str, value: Any, allowed: Collection[str] = ACTIVATIONS
+) -> None:
+    if value not in allowed:
         raise InputError(
-            f"`{name}` must be one of {', '.join(ACTIVATIONS)}. "
+            f"`{name}` must be one of {', '.join(allowed)}. "
             f"Received: {name}={value!r}"
         )
 

@@ -122,11 +122,13 @@ class Model(keras.Model):
         reads_all: Whether it reads every token, not some of each sequence.
         reads_pooled: Whether it reads the pooled output.
         reads_sequence: Whether it reads vectors of tokens.
+        generator: What makes inputs of `bert` in pre-training, if anything.
     """
 
     reads_all = False
     reads_pooled = True
     reads_sequence = False
+    generator: modeling.Bert | None = None
 
     def __init__(self, bert: modeling.Bert, **kwargs: Any):
         super().__init__(**{"dtype": bert.dtype_policy} | kwargs)

@@ -82,6 +82,25 @@ def cross_entropy(
     return (log_sum - chosen(logits, labels), best), gradient
 
 
+def binary(logits: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor) -> Sums:
+    """Cross entropy and counts of a yes or no, each weighted, summed.
+
+    All arguments are float32 of one shape; labels are 1 for yes, or 0, and a
+    weight of 0 leaves an entry out. Besides the loss and the right answers,
+    those that are yes, that are predicted to be, and that are both are counted.
+    """
+    entropy = tf.nn.sigmoid_cross_entropy_with_logits(labels, logits)
+    predicted = tf.cast(logits > 0, tf.float32)
+    values = {
+        "loss": entropy,
+        "accuracy": tf.cast(predicted == labels, tf.float32),
+        "positives": labels,
+        "predicted": predicted,
+        "true_positives": predicted * labels,
+    }
+    return {n: tf.reduce_sum(weights * x) for n, x in values.items()}
+
+
 def regression(
     scores: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor
 ) -> Sums:

@@ -182,6 +182,16 @@ class Pooler(keras.layers.Layer):
         return self.activation(self.dense(x))  # [..., D]
 
 
+class NoPooler(keras.layers.Layer):
+    """Leaves the vector of [CLS] as it is."""
+
+    def build(self, input_shape=None):
+        """Has nothing to make."""
+
+    def call(self, x):  # [..., D], vectors of [CLS]
+        return x
+
+
 # ---- BERT -------------------------------------------------------------------
 
 
@@ -236,7 +246,7 @@ class Bert(keras.Model):
             for i in range(config.num_hidden_layers)
         ]
         self.encoder = Encoder(stack, name="encoder")
-        self.pooler = Pooler(config, name="pooler")
+        self.pooler: Pooler | NoPooler = Pooler(config, name="pooler")
 
     def build_parts(self) -> None:
         """Makes their variables."""

@@ -40,7 +40,7 @@ SERVED_HEADS = [
     "multiple_choice",
     "next_piece",
 ]
-HEADS = ["encoder", "pretraining", *SERVED_HEADS[1:]]
+HEADS = ["encoder", "pretraining", "replaced_tokens", *SERVED_HEADS[1:]]
 
 # What exports are written for, and how their weights are kept.
 EXPORT_FORMATS = ("saved_model", "litert", "onnx")

@@ -4,7 +4,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from bert_tf import heads, modeling, vocabularies
+from bert_tf import heads, modeling, replaced_tokens, vocabularies
 from bert_tf.checkpoints import formats, names, restoring, tf1_files
 from bert_tf.encoders import families
 from tests import reference
@@ -38,9 +38,6 @@ WIDE = SMALL | {
     "intermediate_size": 3072,
 }
 NUM_LABELS = 3
-# Those that a BERT has, here and in transformers.
-assert families.BERT.huggingface is not None
-HEADS = tuple(families.BERT.huggingface.heads)
 # Absolute, in float32.
 TOLERANCE = 1e-5
 
@@ -51,6 +48,7 @@ def model(head: str, config: modeling.BertConfig) -> keras.Model:
         "pretraining": heads.BertPretrainer,
         "masked_lm": heads.BertMaskedLM,
         "next_sentence": heads.BertNextSentence,
+        "replaced_tokens": replaced_tokens.BertReplacedTokens,
         "span": heads.BertSpanFinder,
         "multiple_choice": heads.BertMultipleChoice,
         "next_piece": heads.BertNextPiece,

@@ -5,9 +5,9 @@ host's, as shapes are.
 """
 
 from benchmarks import pretraining_step
-from bert_tf import heads, modeling, optimization
-from bert_tf.encoders import ops
-from bert_tf.training import loop, pretraining
+from bert_tf import modeling, optimization
+from bert_tf.encoders import families, ops
+from bert_tf.training import loop
 
 import pytest
 import tensorflow as tf
@@ -68,12 +68,13 @@ def test_comparison_of_int32_is_found():
     assert on_the_host(graph.graph) == ["GreaterEqual GreaterEqual"]
 
 
-def test_pretraining_step():
-    config = pretraining_step.config_of("tiny")
-    model = heads.BertPretrainer(modeling.Bert(modeling.BertConfig(**config)))
+@pytest.mark.parametrize("family", ["bert", "electra"])
+def test_pretraining_step(family):
+    config = pretraining_step.config_of("tiny", family)
+    made = families.from_values(config)
+    model, objective, trained = pretraining_step.model_of(made)
     optimizer = optimization.AdamWeightDecay(lambda step: tf.constant(1e-4))
-    optimizer.build(model.trainable_variables)
-    objective = pretraining.objective("nsp")
+    optimizer.build(trained)
     batch = {
         name: tf.constant(x, tf.float32 if x.dtype == "float32" else tf.int32)
         for name, x in pretraining_step.rows(config, 2, 16, 3).items()

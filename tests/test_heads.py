@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from bert_tf import heads, modeling
+from bert_tf import heads, modeling, replaced_tokens
 from bert_tf.checkpoints import names
 from bert_tf.encoders import layers, left_to_right
 from tests import reference
@@ -389,6 +389,7 @@ _HEADS = {
     "pretraining": heads.BertPretrainer,
     "masked_lm": heads.BertMaskedLM,
     "next_sentence": heads.BertNextSentence,
+    "replaced_tokens": replaced_tokens.BertReplacedTokens,
     "classification": lambda bert: heads.BertClassifier(bert, 3),
     "tagging": lambda bert: heads.BertTagger(bert, 3),
     "span": heads.BertSpanFinder,
@@ -421,7 +422,7 @@ def test_each_head_is_looked_at():
     ours = {
         c
         for c in heads.Model.__subclasses__()
-        if c.__module__ == heads.__name__
+        if c.__module__ in (heads.__name__, replaced_tokens.__name__)
     }
     assert models == ours
     assert _HEADS.keys() == names.HEADS.keys() - {"encoder"}

@@ -135,3 +135,36 @@ def test_multi_label_against_the_formula():
         assert float(found["loss"]) == pytest.approx(expected, rel=1e-5)
         is_right = ((logits > 0) == labels).all(axis=1)
         assert float(found["accuracy"]) == (weights * is_right).sum()
+
+
+class TestBinary:
+    def _values(self):
+        rng = np.random.default_rng(0)
+        logits = rng.normal(0, 4, (5, 7)).astype(np.float32)
+        labels = rng.integers(0, 2, (5, 7)).astype(np.float32)
+        weights = rng.uniform(0, 2, (5, 7)) * rng.integers(0, 2, (5, 7))
+        return logits, labels, weights.astype(np.float32)
+
+    def test_sums(self):
+        logits, labels, weights = self._values()
+        found = losses.binary(*map(tf.constant, (logits, labels, weights)))
+        probabilities = scipy.special.expit(np.float64(logits))
+        of_label = np.where(labels > 0, probabilities, 1 - probabilities)
+        says = probabilities > 0.5
+        wanted = {
+            "loss": -np.log(of_label),
+            "accuracy": says == labels,
+            "positives": labels,
+            "predicted": says,
+            "true_positives": says * labels,
+        }
+        assert found.keys() == wanted.keys()
+        for name, value in wanted.items():
+            assert float(found[name]) == pytest.approx(
+                (weights * value).sum(), rel=1e-5
+            ), name
+
+    def test_large_logits_stay_finite(self):
+        logits = tf.constant([200.0, -200.0])
+        found = losses.binary(logits, tf.constant([0.0, 1.0]), tf.ones([2]))
+        assert float(found["loss"]) == pytest.approx(400)

@@ -166,7 +166,7 @@ def with_head(source: opened.Checkpoint, head: str) -> opened.Checkpoint:
     The moments of training and the names of classes go as well.
     """
     wanted = names.HEADS[head].variables
-    prefix = families.of(source.config).prefix
+    prefixes = tuple(row.prefix for row in families.FAMILIES.values())
     missing = sorted(wanted.keys() - source.shapes.keys())
     if missing:
         raise InputError(
@@ -176,7 +176,7 @@ def with_head(source: opened.Checkpoint, head: str) -> opened.Checkpoint:
     kept = {
         name: shape
         for name, shape in source.shapes.items()
-        if name.startswith(prefix) or name in wanted
+        if name.startswith(prefixes) or name in wanted
     }
     dropped = sorted(source.shapes.keys() - kept.keys())
     return dataclasses.replace(
@@ -240,7 +240,7 @@ def write(
             "The vocabulary is not known, so there is no tokenizer in the "
             "folder: give --vocab_file."
         )
-    if not families.of(config).pooler <= source.shapes.keys():
+    if not families.of(config).pooler_of(config) <= source.shapes.keys():
         notes.append(
             "There is no pooler. Where one is needed, it starts from random "
             "values."

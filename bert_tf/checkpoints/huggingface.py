@@ -52,6 +52,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         stored, read_stored = _open_weights(folder)
         today = table.canonical(theirs, stored)
         head = table.find_head(theirs, values, today)
+        config = table.with_pooler(config, head)
         labels = _labels(values, head)
     except tf1_files.UnreadableError:
         raise
@@ -323,18 +324,20 @@ def write(
     head = names.find_head(source.shapes, source.path)
     head = table.head_there(config, head)
     theirs = table.of(config, head)
-    families.of(config).check_has_all(config)
     pooler = families.of(config).pooler
+    whole = table.table(config, head)
+    needed = {row.ours for row in whole} - theirs.optional
+    families.of(config).check_has_all(config, needed)
     rows = [
         row
-        for row in table.table(config, head)
+        for row in whole
         if row.ours in source.shapes
         and (row.ours not in pooler or table.has_pooler(config, head))
     ]
     values = source.read([row.ours for row in rows])
     for ours in theirs.stacked.values():
-        whole = np.concatenate([values[x] for x in ours])
-        values |= dict.fromkeys(ours, whole)
+        stacked = np.concatenate([values[x] for x in ours])
+        values |= dict.fromkeys(ours, stacked)
     tensors = {
         table.stored_name(theirs, row.theirs, head): np.ascontiguousarray(
             values[row.ours].T if row.transposed else values[row.ours]

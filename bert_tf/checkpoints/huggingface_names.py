@@ -5,11 +5,12 @@ the original's, which computes the tanh form, say so all the same; loading keeps
 what the file says. A kernel is [in, out] with us and [out, in] there.
 """
 
+import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bert_tf import modeling
+from bert_tf import configuration, modeling
 from bert_tf.checkpoints import names
 from bert_tf.encoders import families, foreign
 from bert_tf.errors import InputError
@@ -17,7 +18,10 @@ from bert_tf.errors import InputError
 # Buffers of older files: 0, 1, 2, ...
 _BUFFERS = re.compile(r"\.position_ids$|\.token_type_ids$")
 # Heads that are known by their tensors, where config.json does not say.
-_BY_NAMES = ("pretraining", "masked_lm", "next_sentence", "span")
+_BY_NAMES = (
+    *("pretraining", "masked_lm", "next_sentence", "replaced_tokens"),
+    "span",
+)
 
 
 def of(config: modeling.BertConfig, head: str) -> foreign.HuggingFace:
@@ -56,6 +60,19 @@ def table(config: modeling.BertConfig, head: str) -> list[foreign.Row]:
 def has_pooler(config: modeling.BertConfig, head: str) -> bool:
     """Says whether transformers builds the pooler of a model with a head."""
     return of(config, head).heads[head].has_pooler
+
+
+def with_pooler(config: modeling.BertConfig, head: str) -> modeling.BertConfig:
+    """Returns the config of a model of theirs with a head.
+
+    Where encoders do without a pooler, heads may have what is ours.
+    """
+    if config.pooler_act != configuration.NO_POOLER:
+        return config
+    if not has_pooler(config, head):
+        return config
+    act = of(config, head).keys.fixed["pooler_act"]
+    return dataclasses.replace(config, pooler_act=act)
 
 
 def stored_name(theirs: foreign.HuggingFace, name: str, head: str) -> str:
@@ -169,7 +186,7 @@ def differences(config: modeling.BertConfig, head: str) -> list[str]:
     notes = []
     fixed = dict(of(config, head).keys.fixed)
     pooler_act = fixed.pop("pooler_act", "tanh")
-    if config.pooler_act != pooler_act:
+    if config.pooler_act not in (pooler_act, configuration.NO_POOLER):
         notes.append(
             f"The pooler computes with pooler_act={config.pooler_act}; that of "
             f"transformers with {pooler_act}, and its pooled outputs will "

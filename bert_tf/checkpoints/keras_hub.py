@@ -173,7 +173,6 @@ def write(
 
     encoder = families.of(config)
     theirs = table.of(encoder)
-    encoder.check_has_all(config)
 
     def of(kind: str) -> Any:
         return getattr(keras_hub.models, theirs.name + kind)
@@ -181,6 +180,7 @@ def write(
     found = names.find_head(source.shapes, source.path)
     head = table.head_there(config, found)
     rows = table.table(config, head)
+    encoder.check_has_all(config, [row.ours for row in rows])
     backbone = of("Backbone")(**table.from_config(config))
     tokenizer = None
     if source.vocab is not None and source.vocab.kind in encoder.vocabularies:

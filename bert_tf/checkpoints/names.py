@@ -4,14 +4,21 @@ Shapes as in encoders/family.py, and C: classes.
 """
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from bert_tf import configuration, options
 from bert_tf.encoders import families
 from bert_tf.encoders import family as family_row
 from bert_tf.errors import InputError
+
+# What a name in a layer begins with, ours or one of other libraries.
+_LAYER = re.compile(r"^.*?\blayer[._]\d+[./]")
+# As many names of one layer are said each by itself.
+_FEW = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +80,13 @@ _SENTENCES = {
     "cls/seq_relationship/output_bias": "2",
 }
 
+_TOKENS = {
+    "discriminator_predictions/dense/kernel": "DD",
+    "discriminator_predictions/dense/bias": "D",
+    "discriminator_predictions/dense_1/kernel": "D1",
+    "discriminator_predictions/dense_1/bias": "1",
+}
+
 
 def _output(before: str, outputs: str) -> dict[str, str]:
     return {
@@ -90,6 +104,7 @@ for _head in (
         parts=("masked_lm", "next_sentence"),
     ),
     Head("masked_lm", _PREDICTIONS),
+    Head("replaced_tokens", _TOKENS, parts=("encoder",)),
     Head("next_sentence", _SENTENCES, reads_pooled=True),
     Head(
         "classification",
@@ -159,11 +174,30 @@ def _sizes(
     }
 
 
+def listed(found: Iterable[str]) -> str:
+    """Returns names as people read them: of a layer's many, only how many."""
+
+    def layer(name: str) -> str | None:
+        start = _LAYER.match(name)
+        return start and start[0]
+
+    texts = []
+    for start, group in itertools.groupby(found, layer):
+        own = list(group)
+        if start is None or len(own) <= _FEW:
+            texts += own
+        else:
+            texts.append(f"{start}* ({len(own)} variables)")
+    return ", ".join(texts)
+
+
 def by_piece(config: configuration.BertConfig) -> set[str]:
     """Returns the variables that have a row for each piece, [V, ...]."""
-    tables = [families.of(config).variables]
+    family = families.of(config)
+    tables = [family.variables]
     tables += [head.variables for head in HEADS.values()]
-    return {n for table in tables for n, s in table.items() if s[0] == "V"}
+    found = {n for table in tables for n, s in table.items() if s[0] == "V"}
+    return found | (family.generator.by_piece if family.generator else set())
 
 
 def find_head(found: Collection[str], path: str) -> str:

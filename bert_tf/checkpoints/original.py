@@ -6,7 +6,6 @@ a bert_config.json beside the checkpoint may say otherwise.
 
 import dataclasses
 import os
-import re
 from collections.abc import Collection, Sequence
 
 from bert_tf import files, modeling, vocabularies
@@ -25,16 +24,12 @@ LABELS = "labels.txt"
 
 # What TensorFlow 2 keeps in a file that tf.train.Checkpoint wrote.
 _OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
-# Names of the encoders that are taken for BERT.
-_OTHERS = {
-    "ELECTRA": re.compile(r"(^|/)(electra|discriminator_predictions)/"),
-}
 
 
 def scope(found: Collection[str], path: str) -> str:
     """Returns what stands before `bert/` in a checkpoint's names.
 
-    It raises InputError for those of another encoder, or of TensorFlow 2.
+    It raises InputError for several encoders, and for those of TensorFlow 2.
     """
     if _OBJECT_GRAPH in found:
         raise InputError(
@@ -43,12 +38,6 @@ def scope(found: Collection[str], path: str) -> str:
             "SavedModels, where the names are other ones. Give the original's "
             "checkpoint of that model, or its Hugging Face folder."
         )
-    for architecture, pattern in _OTHERS.items():
-        if any(pattern.search(name) for name in found):
-            raise InputError(
-                f"{path} is no BERT: by its names it is {architecture}. Give "
-                "a checkpoint of BERT."
-            )
     tables = {row.words for row in families.FAMILIES.values()}
     scopes = {
         name.removesuffix(words)

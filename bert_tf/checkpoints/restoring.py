@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from bert_tf.checkpoints import tf1_files
+from bert_tf.checkpoints import names, tf1_files
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 
@@ -44,12 +44,12 @@ class Report:
 
     def __str__(self):
         lines = [f"Restored {len(self.restored)} variables of {self.path}."]
-        for title, names in (
+        for title, which in (
             ("Not in the checkpoint, start from random values", self.fresh),
             ("In the checkpoint, not used by this model", self.unused),
         ):
-            if names:
-                lines.append(f"{title}: {', '.join(names)}")
+            if which:
+                lines.append(f"{title}: {names.listed(which)}")
         return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from bert_tf import configuration
@@ -20,6 +20,36 @@ import keras
 
 # The variables of a block that have feed-forward units -> the axis of these.
 Units = dict[str, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Generator:
+    """The encoder that makes the inputs of another while that is pre-trained.
+
+    It predicts masked words; the other tells what it put there from the words
+    of the text.
+
+    Attributes:
+        config: Returns its config, of the other's.
+        model: Makes it beside the other, with which it shares embeddings.
+        names: What names of its variables begin with -> what those of a model
+            of its own do, with a head of masked words. The first that fits
+            counts.
+        by_piece: Those of its variables that only it has and that have a row
+            for each piece.
+    """
+
+    config: Callable[[Any], configuration.BertConfig]
+    model: Callable[[Any], keras.Model]
+    names: Mapping[str, str]
+    by_piece: frozenset[str]
+
+    def alone(self, name: str) -> str | None:
+        """Returns a variable's name in a model of its own; None of others."""
+        for before, after in self.names.items():
+            if name.startswith(before):
+                return after + name.removeprefix(before)
+        return None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,12 +67,13 @@ class Family:
             sequence output need none.
         counts: The config's fields that say how many there are of each number
             in a layer's name.
-        absent: Returns the variables that a config's model does not have, and
-            that it has in other libraries.
+        absent: Returns the variables that a config's model does not have.
         sizes: Returns what its own letters stand for, or others in its place.
         vocabularies: The kinds of vocabularies that its models have.
         config_file: What released checkpoints call the file of their config,
             which is read beside them.
+        generator: What it is pre-trained against; None where masked words are
+            its own task.
         huggingface: What it is in files of Hugging Face; None where
             transformers has no such model. `keras_hub` likewise.
     """
@@ -58,6 +89,7 @@ class Family:
     sizes: Callable[[Any], Mapping[str, int]] = lambda config: {}
     vocabularies: tuple[str, ...] = ("word_pieces",)
     config_file: str = "bert_config.json"
+    generator: Generator | None = None
     huggingface: foreign.HuggingFace | None = None
     keras_hub: foreign.KerasHub | None = None
 
@@ -115,9 +147,18 @@ class Family:
         """Whether layers may share weights, so that none can go by itself."""
         return self.counts != ("num_hidden_layers",)
 
-    def check_has_all(self, config: configuration.BertConfig) -> None:
-        """Raises InputError where other libraries' models have a part more."""
-        if absent := self.absent(config):
+    def pooler_of(self, config: configuration.BertConfig) -> frozenset[str]:
+        """Returns the variables of the pooler of a config's model, if any."""
+        return self.pooler - self.absent(config)
+
+    def check_has_all(
+        self, config: configuration.BertConfig, names: Collection[str]
+    ) -> None:
+        """Raises InputError if a config's model lacks any of these variables.
+
+        Those are what a model in another library is made of.
+        """
+        if absent := self.absent(config).intersection(names):
             raise InputError(
                 "Other libraries have variables there that this model has "
                 "not, so it can't be theirs: use --output_format=tf1. "

@@ -242,6 +242,7 @@ class HuggingFace:
             vocabularies.
         stacked: Name of a tensor of theirs -> our variables that are its rows,
             in this order. All but the last have as many as the config says.
+        optional: Our variables that a model there has only where ours does.
     """
 
     prefix: str
@@ -253,6 +254,7 @@ class HuggingFace:
     stacked: Mapping[str, tuple[str, ...]] = dataclasses.field(
         default_factory=dict
     )
+    optional: frozenset[str] = frozenset()
 
     @property
     def parts(self) -> set[str]:

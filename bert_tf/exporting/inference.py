@@ -93,7 +93,7 @@ class Encoder:
         if id(last) not in kept:
             kept[id(last)] = parts.Layer(weights, bert.config, last, reads_all)
         self._layers.append(kept[id(last)])
-        self.pooler = parts.Pooler(weights, bert.config, bert.pooler)
+        self.pooler = parts.pooler(weights, bert.config, bert.pooler)
         self.variables = weights.variables
 
     def __call__(
@@ -248,7 +248,7 @@ def _computes_as_bert(encoder: keras.Model) -> bool:
         type(encoder).mask is modeling.Bert.mask
         # Of their own: who derives from them may compute something else.
         and all(vars(type(x)).get("computes_as_bert") for x in known)
-        and type(encoder.pooler) is modeling.Pooler
+        and type(encoder.pooler) in (modeling.Pooler, modeling.NoPooler)
         and type(encoder.mapping) in (type(None), layers.Dense)
     )
 

@@ -268,6 +268,22 @@ def _attend(q, k, v, mask):  # [B, N, R, H], twice [B, N, S, H], [B, 1, 1, S]
     return tf.reshape(context, [batch, length, width])
 
 
+def pooler(
+    weights: kept_weights.Weights,
+    config: modeling.BertConfig,
+    trained: modeling.Pooler | modeling.NoPooler,
+) -> Callable[[tf.Tensor, Everything], tf.Tensor]:
+    """Returns what makes the pooled vector [B, D] of that of [CLS]."""
+    if isinstance(trained, modeling.NoPooler):
+        return _as_it_is
+    return Pooler(weights, config, trained)
+
+
+def _as_it_is(x, layout):  # [B, D], vectors of [CLS]
+    del layout
+    return x
+
+
 class Pooler:
     """A dense layer over the vector of [CLS]."""
 

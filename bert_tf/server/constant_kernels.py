@@ -11,14 +11,12 @@ variables alone, as in all exports of encoders that are known here.
 import os
 from collections.abc import Iterable, Mapping
 
+from bert_tf import kept_kernels
 from bert_tf.errors import InputError
 from bert_tf.server import signatures
 
 import tensorflow as tf
 from tensorflow.core.framework import function_pb2, node_def_pb2
-
-# Read by TensorFlow when it makes its first product.
-_VARIABLE = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"
 
 _PRODUCTS = {"MatMul", "_FusedMatMul"}
 # What is made of the same things by these is the same at every call.
@@ -48,9 +46,10 @@ def keep(paths: Iterable[str]) -> bool:
     It must be called before anything is computed. Returns whether they are
     kept, which the environment may have said before.
     """
-    if _VARIABLE not in os.environ and all(map(_may_keep, paths)):
-        os.environ[_VARIABLE] = "1"
-    return _are_kept()
+    variable = kept_kernels.VARIABLE
+    if variable not in os.environ and all(map(_may_keep, paths)):
+        os.environ[variable] = "1"
+    return kept_kernels.are_kept()
 
 
 def _may_keep(path: str) -> bool:
@@ -65,16 +64,12 @@ def check(path: str) -> None:
 
     A process keeps those of all its models, or of none.
     """
-    if _are_kept() and not are_constant(path):
+    if kept_kernels.are_kept() and not are_constant(path):
         raise InputError(
             "It multiplies by matrices that it computes, and this server keeps "
             "kernels as they are at first. Start it again with "
             f"--keep_kernels=false. Received: model={path}"
         )
-
-
-def _are_kept() -> bool:
-    return os.environ.get(_VARIABLE, "").lower() in ("1", "true")
 
 
 def are_constant(path: str) -> bool:

@@ -34,6 +34,13 @@ _PARTS = (
 
 # ---- Which head -------------------------------------------------------------
 
+# A head of pre-training -> what is meant where no head is named.
+_MEANT = {
+    "pretraining": "filling masked words. It can tell next sentences too: "
+    "--head=next_sentence.",
+    "replaced_tokens": "making vectors of texts. Fine-tune it for other uses.",
+}
+
 
 def find_head(source: opened.Checkpoint, wanted: str | None) -> str:
     """Returns the head to serve: the one that is wanted, or that there is.
@@ -44,12 +51,11 @@ def find_head(source: opened.Checkpoint, wanted: str | None) -> str:
         found = names.find_head(source.shapes, source.path)
         if found in heads.HEADS:
             return found
+        part = names.HEADS[found].parts[0]
         logging.info(
-            "%s was pre-trained: filling masked words. It can tell next "
-            "sentences too: --head=next_sentence.",
-            source.path,
+            "%s was pre-trained: %s", source.path, _MEANT.get(found, part)
         )
-        return names.HEADS[found].parts[0]
+        return part
     own = names.HEADS[wanted].variables
     missing = sorted(own.keys() - source.shapes.keys())
     if missing:

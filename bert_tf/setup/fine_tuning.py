@@ -8,7 +8,7 @@ import functools
 import os
 import tempfile
 
-from bert_tf import vocab_files
+from bert_tf import kept_kernels, vocab_files
 from bert_tf.checkpoints import (
     formats,
     opened,
@@ -97,6 +97,7 @@ def set_up_distribution() -> tf.distribute.Strategy:
     """Returns the strategy; the batch sizes that the run takes fit it."""
     strategy = run_setup.set_up_distribution()
     if fine_tuning_flags.DO_TRAIN.value:
+        kept_kernels.check_that_they_change()
         distribution.check_batch_size(
             strategy,
             fine_tuning_flags.TRAIN_BATCH_SIZE.name,

@@ -333,16 +333,23 @@ def report_model(
     )
 
     def memory(rows):
-        return memory_use.training_memory(
-            model.bert.config,
-            rows,
-            lengths["S"],
-            lengths.get("P", 0),
+        sizes = (rows, lengths["S"], lengths.get("P", 0))
+        how = (
             run_flags.DTYPE.value,
             run_flags.REMAT.value,
             accumulate or 1,
-            model.reads_all,
-        ).total
+        )
+        own = model.bert.config
+        if model.generator is not None:
+            others = model.generator.config
+            needed = memory_use.replaced_tokens_memory(
+                own, others, *sizes, *how
+            )
+        else:
+            needed = memory_use.training_memory(
+                own, *sizes, *how, model.reads_all
+            )
+        return needed.total
 
     logging.info(
         "Memory: about %.1f GB per replica, and the framework's own.",

@@ -131,6 +131,27 @@ def training_flops(
     return 3.0 * (mapping + (L - 1) * full + last + heads)
 
 
+def replaced_tokens_flops(
+    config: modeling.BertConfig,
+    generator: modeling.BertConfig,
+    sequences: float,
+    tokens: float,
+    pairs: float,
+    predictions: float,
+) -> float:
+    """The same, of a discriminator and the generator of its inputs.
+
+    The predictions are the generator's; the discriminator's are all tokens.
+    """
+    D = config.hidden_size
+    sizes = (sequences, tokens, pairs)
+    return (
+        training_flops(generator, *sizes, predictions)
+        + training_flops(config, *sizes, 0, reads_all=True)
+        + 3.0 * 2 * tokens * D * (D + 1)  # its head
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class Meter:
     """What a block of steps took of the devices.
@@ -138,6 +159,7 @@ class Meter:
     Attributes:
         peak_flops: Of one device, in FLOP/s; None where it is not known.
         predictions: The loss whose weights are predictions, if there is one.
+        generator: The config of what makes the inputs, if anything does.
     """
 
     config: modeling.BertConfig
@@ -145,6 +167,7 @@ class Meter:
     peak_flops: float | None
     predictions: str | None = None
     reads_all: bool = False
+    generator: modeling.BertConfig | None = None
 
     def __call__(self, scalars: Mapping[str, float]) -> dict[str, float]:
         """Returns shares of the peak and of the time, and bytes."""
@@ -157,14 +180,16 @@ class Meter:
         # What is counted is the work of transformers.
         if not self.peak_flops or self.config.activations is not None:
             return shares
-        flops = training_flops(
-            self.config,
+        sizes = (
             scalars["sequences"],
             scalars["tokens"],
             scalars["pairs"],
             scalars.get(f"{self.predictions}_weight", 0),
-            self.reads_all,
         )
+        if self.generator is not None:
+            flops = replaced_tokens_flops(self.config, self.generator, *sizes)
+        else:
+            flops = training_flops(self.config, *sizes, self.reads_all)
         available = scalars["seconds"] * self.replicas * self.peak_flops
         return shares | {"flops_utilization": flops / available}
 
@@ -176,6 +201,7 @@ def meter(
     peak_flops: float | None = None,
     predictions: str | None = None,
     reads_all: bool = False,
+    generator: modeling.BertConfig | None = None,
 ) -> Meter:
     """Returns the meter of a run.
 
@@ -185,7 +211,9 @@ def meter(
     if peak_flops is None and device is not None:
         peak_flops = device.flops[dtype]
     replicas = strategy.num_replicas_in_sync
-    return Meter(config, replicas, peak_flops, predictions, reads_all)
+    return Meter(
+        config, replicas, peak_flops, predictions, reads_all, generator
+    )
 
 
 def peak_memory() -> int | None:

@@ -63,6 +63,8 @@ class Objective:
         own: Variables that it trains beside the model's, named `objective/...`.
             Only training needs them: its checkpoints have them, exports and
             `best/` do not.
+        derived: What is reported -> what is to be reported instead, such as
+            quotients of two of them; the losses stay.
     """
 
     weights: Callable[[Batch], dict[str, tf.Tensor]]
@@ -74,6 +76,7 @@ class Objective:
     sizes: Callable[[Batch], dict[str, tf.Tensor]] = sizes_of_rows
     trained: Sequence[keras.Variable] | None = None
     own: Sequence[keras.Variable] = ()
+    derived: Callable[[Scalars], Scalars] = lambda scalars: scalars
 
     def total(self, losses: Mapping[str, Any]) -> Any:
         """Returns what is minimized: the losses, each times its factor."""
@@ -359,7 +362,7 @@ def divide(
             mean = float(value) / weight if weight else 0.0
             scalars[f"{name}_{metric}"] = mean
     losses = {name: scalars[f"{name}_loss"] for name in sums}
-    return {"loss": objective.total(losses)} | scalars
+    return {"loss": objective.total(losses)} | objective.derived(scalars)
 
 
 def _floats(tensors: Mapping[str, Any]) -> Scalars:

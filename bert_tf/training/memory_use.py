@@ -102,6 +102,33 @@ def training_memory(
     return Memory(state, 2 * weights, embeddings + head + kept, working)
 
 
+def replaced_tokens_memory(
+    config: modeling.BertConfig,
+    generator: modeling.BertConfig,
+    batch: int,
+    seq: int,
+    predictions: int,
+    dtype: str = "float32",
+    remat: bool = False,
+    accumulate: int = 1,
+) -> Memory:
+    """Estimates the same of a discriminator and the generator of its inputs."""
+    how = (dtype, remat, accumulate)
+    parts = (
+        training_memory(generator, batch, seq, predictions, *how),
+        training_memory(config, batch, seq, 0, *how, reads_all=True),
+    )
+    # The tables of embeddings are there once.
+    rows = config.vocab_size + config.max_position_embeddings
+    shared = 4 * rows * config.embedding_size
+    return Memory(
+        sum(x.state for x in parts) - (3 if accumulate == 1 else 4) * shared,
+        sum(x.gradients for x in parts) - 2 * shared,
+        sum(x.activations for x in parts),
+        max(x.working for x in parts),
+    )
+
+
 def check_room_for_weights(config: modeling.BertConfig) -> None:
     """Raises InputError where a model's weights alone are too large.
 

@@ -154,13 +154,14 @@ class Plan(session.Plan):
 def make_evaluation(
     strategy: tf.distribute.Strategy,
     model: keras.Model,
+    task: loop.Objective,
     data: "Data",
     batch_size: int,
     max_steps: int,
     seed: int,
 ) -> Callable[[], loop.Scalars]:
     """Returns a function: the means over the first `max_steps` batches."""
-    means = evaluation.make_evaluate(strategy, model, objective(data.objective))
+    means = evaluation.make_evaluate(strategy, model, task)
     # What there are, evenly over the replicas: the rest would be filling.
     replicas = strategy.num_replicas_in_sync
     batch_size = min(batch_size, -(-sum(data.counts) // replicas) * replicas)

@@ -35,6 +35,12 @@ _MEASURED: dict[str, Callable[[float], str]] = {
     "skipped_steps": lambda count: f"{count:.0f} steps skipped",
     "pruned_share": lambda share: f"{100 * share:.1f} % pruned",
 }
+# Shares of what a loss is of, and how they are said beside it.
+_SHARES = {
+    "accuracy": "right",
+    "precision": "precision",
+    "recall": "recall",
+}
 # What is not worth a place on screen below.
 _LEAST = {"input_share": 0.05}
 
@@ -172,19 +178,22 @@ class Progress:
 
 
 def _of_losses(scalars: Mapping[str, float]) -> list[str]:
-    """Says each loss with its accuracies; of only one the accuracies alone."""
+    """Says each loss with its shares; of only one the shares alone."""
     names = [x.removesuffix("_loss") for x in scalars if x.endswith("_loss")]
-    accuracies = [x for x in scalars if x.endswith("accuracy")]
+    shares = [x for x in scalars if x.endswith(tuple(_SHARES))]
     texts = []
     for name in names if len(names) > 1 else ():
-        own = [x for x in accuracies if x.startswith(f"{name}_")]
-        accuracies = [x for x in accuracies if x not in own]
+        own = [x for x in shares if x.startswith(f"{name}_")]
+        shares = [x for x in shares if x not in own]
         loss = f"{name} {scalars[f'{name}_loss']:.4f}"
-        right = [f"{100 * scalars[key]:.1f} % right" for key in own]
-        texts.append(f"{loss} ({', '.join(right)})" if own else loss)
-    for key in accuracies:
-        said = key.removeprefix(f"{names[0]}_") if len(names) == 1 else key
-        texts.append(f"{said.replace('_', ' ')} {100 * scalars[key]:.1f} %")
+        said = [
+            f"{100 * scalars[x]:.1f} % {_SHARES[x.rpartition('_')[2]]}"
+            for x in own
+        ]
+        texts.append(f"{loss} ({', '.join(said)})" if own else loss)
+    for key in shares:
+        said_key = key.removeprefix(f"{names[0]}_") if len(names) == 1 else key
+        texts.append(f"{said_key.replace('_', ' ')} {100 * scalars[key]:.1f} %")
     return texts
 
 

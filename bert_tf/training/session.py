@@ -8,7 +8,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from bert_tf import files, optimization
+from bert_tf import files, kept_kernels, optimization
 from bert_tf.checkpoints import best, tf1_files
 from bert_tf.training import (
     accelerators,
@@ -121,6 +121,7 @@ class Session:
 
     def train(self) -> int:
         """Trains to the last step, and returns the step where it ended."""
+        kept_kernels.check_that_they_change()
         with distribution.left_together(self.strategy):
             return self._train()
 
@@ -222,7 +223,9 @@ class Session:
         state: training_state.TrainState,
         agree: Callable[[bool], bool],
     ) -> Callable[[int, int], loop.Scalars]:
-        self.model.bert.encoder.remat = self.plan.remat
+        for bert in (self.model.bert, self.model.generator):
+            if bert is not None:
+                bert.encoder.remat = self.plan.remat
         dataset = self.batches(state.records, state.step)
         accumulate = self.plan.accumulate
         if accumulate is None:
@@ -317,6 +320,7 @@ class Session:
             self.plan.peak_flops,
             self.predictions,
             self.model.reads_all,
+            self.model.generator and self.model.generator.config,
         )
         is_chief = distribution.is_chief(self.strategy)
         return progress.Progress(self.folder, start, self.stop, is_chief, meter)

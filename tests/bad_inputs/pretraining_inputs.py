@@ -177,6 +177,9 @@ def _write_manifests(folder: pathlib.Path) -> None:
     shutil.copy(path, path.parent / "old.manifest.json")
 
 
+_ELECTRA = {"model_type": "electra", "embedding_size": 8}
+
+
 def _write_configs(folder: pathlib.Path) -> None:
     folder.mkdir()
     text = tiny_files.CONFIG.to_json()
@@ -208,6 +211,9 @@ def _write_configs(folder: pathlib.Path) -> None:
         "small": {"vocab_size": 20},
         "deep": {"num_hidden_layers": 3},
         "wide": {"hidden_size": 12},
+        "electra": _ELECTRA,
+        "no_generator": _ELECTRA | {"generator_layers": 0.1},
+        "generator_of_nan": _ELECTRA | {"generator_layers": float("nan")},
     }.items():
         values = json.loads(text) | changes
         (folder / f"{name}.json").write_text(json.dumps(values))

@@ -52,8 +52,8 @@ def test_half_downloaded(tmp_path, tf1, cut):
         ),
         ({"num_hidden_layers": 4}, "layer_3/.* is not there"),
         (
-            {"model_type": "electra", "architectures": ["ElectraModel"]},
-            r"config.json: This is an electra model.*es=\['ElectraModel'\]",
+            {"model_type": "ernie", "architectures": ["ErnieModel"]},
+            r"config.json: This is an ernie model.*es=\['ErnieModel'\]",
         ),
         (
             {"is_decoder": True},

@@ -23,7 +23,7 @@ class TestWriting:
     @pytest.mark.parametrize(
         "head, act",
         [
-            *((head, "gelu") for head in samples.HEADS),
+            *((head, "gelu") for head in _HEADS),
             ("masked_lm", "gelu_erf"),
             ("masked_lm", "relu"),
         ],
@@ -49,7 +49,7 @@ class TestWriting:
         assert not any(info.values()), info
         hf.compare(model, head, theirs.eval(), samples.batch(config))
 
-    @pytest.mark.parametrize("head", samples.HEADS)
+    @pytest.mark.parametrize("head", _HEADS)
     def test_names_in_the_file_are_theirs(self, tmp_path, head):
         config = modeling.BertConfig(**samples.SMALL)
         source = formats.open_checkpoint(

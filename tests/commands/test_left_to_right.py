@@ -132,7 +132,10 @@ def test_replicas_and_micro_batches(setting, tmp_path):
 def test_a_teacher_is_refused(setting, trained, tmp_path):
     run = setting.run(tmp_path / "out", f"--teacher={trained}")
     assert run.wait() == 1
-    assert "--teacher is for models that find masked words, and" in run.stderr
+    assert (
+        "A teacher tells masked words, and this model learns something"
+        in run.stderr
+    )
 
 
 def test_export_and_questions(trained, tmp_path):

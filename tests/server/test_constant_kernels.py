@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+from bert_tf import kept_kernels
 from bert_tf.errors import InputError
 from bert_tf.server import constant_kernels
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-_VARIABLE = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"
+_VARIABLE = kept_kernels.VARIABLE
 _X = tf.TensorSpec([None, 8], tf.float32)
 
 

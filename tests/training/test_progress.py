@@ -119,6 +119,21 @@ class TestProgress:
             in screen.messages[1]
         )
 
+    def test_shares_are_shown_beside_their_loss(self, tmp_path, screen):
+        report = progress.Progress(str(tmp_path), 0, 100)
+        of_tokens = {"loss": 0.4, "accuracy": 0.85, "precision": 0.5}
+        of_tokens["recall"] = 0.0125
+        report(
+            10,
+            _BLOCK
+            | {"masked_lm_loss": 7.0, "sampled_masked_lm_accuracy": 0.01}
+            | {f"disc_{name}": x for name, x in of_tokens.items()},
+        )
+        assert (
+            "disc 0.4000 (85.0 % right, 50.0 % precision, 1.2 % recall)  "
+            "sampled masked lm accuracy 1.0 %"
+        ) in " ".join(screen.messages[0].split("\n    "))
+
     def test_lines_fit_the_screen(self, tmp_path, screen):
         meters = {"input_share": 0.01, "peak_memory": 2.0**30}
         report = progress.Progress(

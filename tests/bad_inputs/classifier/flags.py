@@ -42,6 +42,11 @@ CASES: dict[str, matrix.Case] = {
         "Only flags are expected, as --name=value. Received: 'false'",
         arguments=("false",),
     ),
+    "kernels that are kept": matrix.Case(
+        {},
+        "Unset it to train. Received: TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1 in",
+        environment={"TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": "1"},
+    ),
     # ---- Next pieces beside labels
     "next pieces that are seen": matrix.Case(
         {"auxiliary_lm_weight": "0.5"},

@@ -97,6 +97,16 @@ CASES: dict[str, matrix.Case] = {
         labels="a,b,c",
         head="encoder",
     ),
+    # ---- The generator
+    "generator of BERT": flags(
+        "is of no family that is pre-trained with a generator: leave out --g",
+        generator="true",
+    ),
+    "generator with a head": flags(
+        "--head goes without --generator",
+        generator="true",
+        head="masked_lm",
+    ),
     # ---- Layers
     "layers empty": flags(
         "--layers must be given or left out, and it is empty. Is a variable",

@@ -100,6 +100,14 @@ _FLAGS: dict[str, Case] = {
         },
         "that of the records is not known: give it by --vocab_file.",
     ),
+    "teacher of replaced tokens": Case(
+        {
+            **RANDOM,
+            "teacher": "{data}/model",
+            "bert_config_file": "{data}/configs/electra.json",
+        },
+        "this model learns something else: leave out --teacher. Received:",
+    ),
     "layers with an evaluation": Case(
         {
             "teacher": "{data}/model",

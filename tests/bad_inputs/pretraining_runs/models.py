@@ -43,6 +43,16 @@ _CONFIGS = {
             "Received: hidden_size=8, num_hidden_layers=1000000000",
         ),
         (
+            "of no generator",
+            "no_generator.json",
+            "There is no generator of these sizes: change `generator_hidden_s",
+        ),
+        (
+            "of a generator of nan",
+            "generator_of_nan.json",
+            "`generator_layers` must be a positive number, a share of the mod",
+        ),
+        (
             "of too few positions",
             "positions.json",
             "Received: max_seq_length=16, max_position_embeddings=8",

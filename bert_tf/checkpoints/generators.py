@@ -1,0 +1,58 @@
+"""The generator of a pre-training on replaced tokens, as a model of its own."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from bert_tf.checkpoints import names, opened
+from bert_tf.encoders import families
+from bert_tf.errors import InputError
+
+import numpy as np
+
+
+def take_out(source: opened.Checkpoint) -> opened.Checkpoint:
+    """Returns the generator in a checkpoint: an encoder with masked words.
+
+    The config of the checkpoint is known. What only training needs is left out.
+    It raises InputError where there is no generator, or one of other sizes.
+    """
+    config = source.config
+    generator = families.of(config).generator
+    if config is None or generator is None:
+        raise InputError(
+            f"{source.path} is of no family that is pre-trained with a "
+            "generator: leave out --generator. "
+            f"Received: encoder={families.of(config).name}"
+        )
+    own = generator.config(config)
+    theirs = {
+        ours: name
+        for name in source.shapes
+        if (ours := generator.alone(name)) is not None
+    }
+    head = names.HEADS["masked_lm"].variables.keys()
+    numbers = map(families.of(own).layer, theirs)
+    has_layers = any(number is not None for number in numbers)
+    if not has_layers or not head <= theirs.keys():
+        raise InputError(
+            f"{source.path} holds no generator, as checkpoints of pre-training "
+            "and released archives do: leave out --generator. "
+            f"Received: {', '.join(sorted(source.shapes)[:3])} ..."
+        )
+    shapes = {ours: source.shapes[name] for ours, name in theirs.items()}
+    names.check(own, shapes, source.path)
+
+    def read(asked: Sequence[str]) -> dict[str, np.ndarray]:
+        values = source.read([theirs[name] for name in asked])
+        return {name: values[theirs[name]] for name in asked}
+
+    left = sorted(source.shapes.keys() - theirs.values())
+    return dataclasses.replace(
+        source,
+        shapes=shapes,
+        read=read,
+        config=own,
+        labels=None,
+        state=(),
+        left_over=(*source.left_over, *left),
+    )

@@ -1,0 +1,72 @@
+"""What a family is pre-trained as: its model, its objective, its memory.
+
+Called from the `main` of run_pretraining.py only.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bert_tf import heads, modeling, replaced_tokens
+from bert_tf.encoders import families
+from bert_tf.errors import InputError
+from bert_tf.flags import distillation as distillation_flags
+from bert_tf.training import loop, memory_use, pretraining
+from bert_tf.training import replaced_tokens as replaced_tokens_objective
+
+# What a config says that pre-training trains -> its model, where no generator
+# makes the inputs.
+_MODELS: Mapping[str, Callable[[modeling.Bert], heads.Model]] = {
+    "pretraining": heads.BertPretrainer,
+    "next_piece": heads.BertNextPiece,
+}
+
+
+def make_model(config: modeling.BertConfig) -> heads.Model:
+    """Returns the model to train; call it in the strategy's scope."""
+    encoder, generator = families.make(config), families.of(config).generator
+    if generator is not None:
+        return replaced_tokens.ReplacedTokensPretrainer(
+            encoder, generator.model(encoder)
+        )
+    return _MODELS[config.pretraining_head](encoder)
+
+
+def make_objective(
+    model: heads.Model, data: pretraining.Data
+) -> loop.Objective:
+    """Returns what is minimized of that model."""
+    if model.generator is None:
+        return pretraining.objective(data.objective)
+    return replaced_tokens_objective.objective(model)
+
+
+def memory(
+    config: modeling.BertConfig,
+    sizes: tuple[int, int, int],
+    how: tuple[Any, ...],
+) -> memory_use.Memory:
+    """Estimates what a replica needs, as `memory_use.training_memory`.
+
+    The sizes are rows, their length and their predictions; `how` is dtype,
+    remat and accumulate.
+    """
+    generator = families.of(config).generator
+    if generator is None:
+        return memory_use.training_memory(config, *sizes, *how)
+    return memory_use.replaced_tokens_memory(
+        config, generator.config(config), *sizes, *how
+    )
+
+
+def check(config: modeling.BertConfig) -> None:
+    """Raises InputError if a family can't be pre-trained as the flags say."""
+    generator = families.of(config).generator
+    if generator is not None:
+        generator.config(config)
+    given = distillation_flags.TEACHER.value
+    if given and config.pretraining_head != "pretraining":
+        raise InputError(
+            "A teacher tells masked words, and this model learns something "
+            f"else: leave out --teacher. Received: teacher={given}, "
+            f"model_type={config.model_type}"
+        )

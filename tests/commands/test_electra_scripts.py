@@ -1,0 +1,259 @@
+"""ELECTRA from text to an answer, through the scripts and their flagfiles."""
+
+import json
+import pathlib
+import random
+
+from bert_tf.checkpoints import formats, names
+from bert_tf.records import manifests
+from tests import scripts, tiny_files
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+pytestmark = pytest.mark.slow
+
+_CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs"
+_MODEL = {
+    "model_type": "electra",
+    "vocab_size": len(tiny_files.VOCAB),
+    "embedding_size": 8,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 128,
+    "hidden_act": "gelu_erf",
+    "generator_hidden_size": 0.5,
+}
+
+
+def _run(folder, script, *flags):
+    done = scripts.run(folder / f"log_{script}", script, *flags)
+    assert done.wait() == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module", name="folder")
+def _folder(tmp_path_factory):
+    """Records, and a run of pre-training on them."""
+    folder = tmp_path_factory.mktemp("electra")
+    tiny_files.write_files(folder)
+    (folder / "config.json").write_text(json.dumps(_MODEL))
+    rng = random.Random(0)
+    documents = [
+        "\n".join(
+            " ".join(rng.choices(tiny_files.WORDS[:-2], k=rng.randint(3, 30)))
+            for _ in range(rng.randint(1, 60))
+        )
+        for _ in range(30)
+    ]
+    (folder / "text.txt").write_text("\n\n".join(documents))
+    _run(
+        *(folder, "create_pretraining_data"),
+        f"--flagfile={_CONFIGS}/electra_records.flags",
+        f"--input_file={folder}/text.txt",
+        *(f"--vocab_file={folder}/vocab.txt", f"--output_dir={folder}/records"),
+    )
+    _pretrain(folder, folder / "run", "--num_train_steps=6")
+    return folder
+
+
+def _pretrain(folder, output, *flags):
+    return _run(
+        *(folder, "run_pretraining"),
+        f"--flagfile={_CONFIGS}/pretrain_electra_small.flags",
+        f"--input_file={folder}/records/*.tfrecord",
+        f"--bert_config_file={folder}/config.json",
+        f"--vocab_file={folder}/vocab.txt",
+        f"--output_dir={output}",
+        *("--train_batch_size=8", "--num_warmup_steps=2", "--log_steps=1"),
+        *("--do_eval", "--max_eval_steps=2", "--eval_batch_size=8"),
+        *flags,
+    )
+
+
+def _results(folder):
+    lines = (folder / "eval_results.txt").read_text().splitlines()
+    return {k: float(v) for k, v in (line.split(" = ") for line in lines)}
+
+
+def test_records_are_electras(folder):
+    manifest = manifests.Manifest.read(folder / "records" / "manifest.json")
+    assert manifest.dynamic_masking
+    assert manifest.masking["mask_share"] == 0.85
+    assert manifest.masking["random_share"] == 0
+    assert manifest.max_predictions_per_seq == 19
+
+
+def test_results_are_the_originals(folder):
+    results = _results(folder / "run")
+    assert results.keys() == {
+        "global_step",
+        "loss",
+        "masked_lm_accuracy",
+        "masked_lm_loss",
+        "sampled_masked_lm_accuracy",
+        "disc_loss",
+        "disc_accuracy",
+        "disc_precision",
+        "disc_recall",
+    }
+    assert results["loss"] == pytest.approx(
+        results["masked_lm_loss"] + 50 * results["disc_loss"], rel=1e-4
+    )
+    # Some steps from chance, over all pieces.
+    size = len(tiny_files.VOCAB)
+    assert results["masked_lm_loss"] == pytest.approx(np.log(size), abs=0.5)
+    # Evaluated again it is the same to the last digit.
+    _pretrain(
+        *(folder, folder / "run", "--num_train_steps=6", "--do_train=false")
+    )
+    assert _results(folder / "run") == results
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        (
+            *("--distribution_strategy=mirrored", "--logical_cpus=2"),
+            "--gradient_accumulation_steps=2",
+        ),
+        ("--remat", "--dtype=bfloat16"),
+    ],
+    ids=lambda flags: flags[0],
+)
+def test_other_ways_to_compute(folder, tmp_path, flags):
+    _pretrain(folder, tmp_path / "run", "--num_train_steps=6", *flags)
+    found, wanted = _results(tmp_path / "run"), _results(folder / "run")
+    # Six steps change little; samples and dropout are others.
+    for name in ("masked_lm_loss", "disc_loss"):
+        assert found[name] == pytest.approx(wanted[name], rel=0.05)
+
+
+def test_generator_and_discriminator_by_themselves(folder, tmp_path):
+    for name, flags in (("whole", ()), ("generator", ("--generator",))):
+        for form in ("tf1", "hf"):
+            _run(
+                *(tmp_path, "convert_checkpoint", *flags),
+                f"--input_checkpoint={folder}/run",
+                f"--output_format={form}",
+                f"--output_path={tmp_path}/{name}_{form}",
+            )
+    for path, head, size in (
+        ("whole_tf1", "replaced_tokens", 16),
+        ("whole_hf", "replaced_tokens", 16),
+        ("generator_tf1", "masked_lm", 8),
+        ("generator_hf", "masked_lm", 8),
+    ):
+        source = formats.open_checkpoint(str(tmp_path / path))
+        assert names.find_head(source.shapes, path) == head
+        assert source.config is not None
+        assert source.config.hidden_size == size
+        assert source.vocab is not None
+    # A word that the generator finds.
+    asked = tmp_path / "asked.jsonl"
+    asked.write_text(json.dumps({"text": "the [MASK] sat"}) + "\n")
+    _run(
+        *(tmp_path, "run_prediction", f"--input_file={asked}"),
+        f"--init_checkpoint={tmp_path}/generator_tf1",
+        f"--output_file={tmp_path}/answers.jsonl",
+    )
+    (answer,) = map(
+        json.loads, (tmp_path / "answers.jsonl").read_text().splitlines()
+    )
+    assert len(answer["masks"][0]) == 5
+
+
+def test_a_classifier_from_it(folder, tmp_path):
+    """Fine-tuned with rates by layer, exported and asked."""
+    rows = [f"the {w} sat\t{i % 2}" for i, w in enumerate(tiny_files.WORDS)]
+    file = tmp_path / "rows.tsv"
+    file.write_text("text\tlabel\n" + "\n".join(rows) + "\n")
+    output = tmp_path / "output"
+    _run(
+        *(tmp_path, "run_classifier"),
+        f"--flagfile={_CONFIGS}/glue_electra.flags",
+        "--do_export",
+        *(f"--train_file={file}", f"--dev_file={file}", f"--test_file={file}"),
+        *(f"--init_checkpoint={folder}/run", f"--output_dir={output}"),
+        *("--max_seq_length=16", "--train_batch_size=8"),
+    )
+    stored = dict(tf.train.list_variables(str(output)))
+    assert "output_weights" in stored
+    assert not any(x.startswith(("generator", "discrimin")) for x in stored)
+    asked = tmp_path / "asked.jsonl"
+    texts = [row.split("\t")[0] for row in rows]
+    asked.write_text("".join(f"{json.dumps({'text_a': x})}\n" for x in texts))
+    _run(
+        *(tmp_path, "run_prediction", f"--input_file={asked}"),
+        f"--saved_model={output}/export",
+        f"--output_file={tmp_path}/answers.jsonl",
+    )
+    found, wanted = (
+        [json.loads(x)["probabilities"] for x in path.read_text().splitlines()]
+        for path in (
+            tmp_path / "answers.jsonl",
+            output / "predictions.jsonl",
+        )
+    )
+    assert len(found) == len(wanted) == len(rows)
+    for own, other in zip(found, wanted, strict=True):
+        assert own == pytest.approx(other, abs=1e-5)
+
+
+def _questions(folder):
+    """Writes a file of SQuAD."""
+    answer = {"text": "cat", "answer_start": 4}
+    row = {"id": "1", "question": "the ?", "answers": [answer]}
+    paragraph = {"context": "the cat sat", "qas": [row]}
+    data = {"version": "1.1", "data": [{"paragraphs": [paragraph]}]}
+    (folder / "rows.json").write_text(json.dumps(data))
+    return "rows.json"
+
+
+def _tags(folder):
+    """Writes a file of CoNLL."""
+    (folder / "rows.conll").write_text("the O\ncat B-it\nsat O\n")
+    return "rows.conll"
+
+
+def _choices(folder):
+    """Writes a file of problems."""
+    row = {"prompt": "the", "choices": ["cat", "sat"], "label": 0}
+    (folder / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    return "rows.jsonl"
+
+
+@pytest.mark.parametrize(
+    "script, write, kernel",
+    [
+        ("run_squad", _questions, "cls/squad/output_weights"),
+        ("run_ner", _tags, "cls/tagging/output_weights"),
+        ("run_multiple_choice", _choices, "cls/multiple_choice/output_weights"),
+    ],
+)
+def test_other_tasks_by_rates_of_layers(
+    folder, tmp_path, script, write, kernel
+):
+    """A first step of Adam moves each weight by about its rate."""
+    file = tmp_path / write(tmp_path)
+    _run(
+        *(tmp_path, script, "--do_train", f"--train_file={file}"),
+        *(f"--init_checkpoint={folder}/run", f"--output_dir={tmp_path}/out"),
+        *("--learning_rate=1e-3", "--layer_decay=0.1", "--num_train_epochs=1"),
+        *("--max_seq_length=80", "--train_batch_size=1"),
+        *("--warmup_proportion=0", "--optimizer=adamw_bias_corrected"),
+    )
+    before = tf.train.load_checkpoint(str(folder / "run"))
+    after = tf.train.load_checkpoint(str(tmp_path / "out"))
+    assert after.has_tensor(kernel)
+    places = [
+        "electra/encoder/layer_1/output/dense/kernel",
+        "electra/encoder/layer_0/output/dense/kernel",
+        "electra/embeddings_project/kernel",
+    ]
+    for power, name in enumerate(places, start=1):
+        change = np.abs(after.get_tensor(name) - before.get_tensor(name))
+        assert np.median(change) == pytest.approx(1e-3 * 0.1**power, rel=0.1)

@@ -1,0 +1,278 @@
+"""ELECTRA against transformers, with random weights, and its files."""
+
+import dataclasses
+import json
+import pathlib
+
+from bert_tf import heads
+from bert_tf.checkpoints import formats, huggingface_names, names, restoring
+from bert_tf.configuration import NO_POOLER
+from bert_tf.encoders import electra, families
+from bert_tf.errors import InputError
+from bert_tf.exporting import inference
+from bert_tf.training import recipes
+from tests import huggingface_models as hf
+from tests import interop_samples as samples
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+torch = pytest.importorskip("torch", reason="needs the extra `parity`")
+transformers = pytest.importorskip(
+    "transformers", reason="needs the extra `parity`"
+)
+
+_MODELS = pathlib.Path(__file__).resolve().parents[2] / "configs" / "models"
+_SMALL = electra.ElectraConfig(**samples.SMALL, embedding_size=16)
+_EQUAL = dataclasses.replace(_SMALL, embedding_size=32)
+_POOLED = dataclasses.replace(_SMALL, pooler_act="gelu_erf")
+_THEIRS = electra.ELECTRA.huggingface
+assert _THEIRS is not None
+_HEADS, _KEYS = _THEIRS.heads, _THEIRS.keys
+
+
+def _config(head, config=_SMALL):
+    """The config of a model that transformers has."""
+    act = "gelu_erf" if _HEADS[head].has_pooler else NO_POOLER
+    return dataclasses.replace(config, pooler_act=act)
+
+
+def _released(name):
+    """The config of a released model."""
+    return families.read_config(str(_MODELS / f"electra_{name}.json"))
+
+
+def _make(head, config=_SMALL):
+    """A model of transformers."""
+    values = _KEYS.to_theirs(config)
+    return hf.make(_HEADS[head].architecture, **values)
+
+
+@pytest.mark.parametrize(
+    "head, config",
+    [
+        *((head, _SMALL) for head in _HEADS),
+        ("encoder", _EQUAL),
+        ("replaced_tokens", _EQUAL),
+        ("masked_lm", _EQUAL),
+    ],
+)
+def test_transformers(tmp_path, head, config):
+    theirs = _make(head, config)
+    source = hf.save(theirs, tmp_path / "theirs")
+    opened = formats.open_checkpoint(source)
+    assert opened.left_over == ()
+    assert opened.config == _config(head, config)
+    model, found = samples.load(source)
+    assert found == head
+    inputs = samples.batch(config)
+    hf.compare(model, head, theirs, inputs)
+    # By way of our own format, bit for bit.
+    formats.write(str(tmp_path / "ours"), "tf1", opened)
+    again = formats.open_checkpoint(str(tmp_path / "ours"))
+    assert again.config == opened.config
+    formats.write(str(tmp_path / "again"), "hf", again)
+    samples.assert_equal(source, str(tmp_path / "again"))
+    kind = getattr(transformers, _HEADS[head].architecture)
+    loaded, info = kind.from_pretrained(
+        tmp_path / "again", output_loading_info=True
+    )
+    assert not any(info.values()), info
+    hf.compare(model, head, loaded.eval(), inputs)
+
+
+def test_what_is_pooled_is_the_first_vector():
+    model = samples.random_model("encoder", _SMALL)
+    found = model(samples.batch(_SMALL))
+    np.testing.assert_array_equal(found.pooled, found.sequence[:, 0])
+    classifier = samples.random_model("classification", _SMALL)
+    inputs = samples.batch(_SMALL)
+    first = classifier.bert(inputs).sequence[:, 0]
+    wanted = tf.matmul(first, classifier.output_weights, transpose_b=True)
+    np.testing.assert_allclose(
+        classifier(inputs), wanted + classifier.output_bias, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("head", ["classification", "multiple_choice"])
+def test_a_classifier_without_their_layer_is_not_written(tmp_path, head):
+    model = samples.random_model(head, _SMALL)
+    source = formats.open_checkpoint(samples.write_tf1(tmp_path / "tf1", model))
+    with pytest.raises(InputError, match=r"a model without electra/pooler/den"):
+        formats.write(str(tmp_path / "hf"), "hf", source)
+    assert not (tmp_path / "hf").exists()
+    with pytest.raises(InputError, match="KerasHub has no such encoder"):
+        formats.write(str(tmp_path / "keras_hub"), "keras_hub", source)
+
+
+def test_notes_say_nothing_of_a_pooler_that_is_nowhere(tmp_path):
+    model = samples.random_model("encoder", _SMALL)
+    source = formats.open_checkpoint(samples.write_tf1(tmp_path / "tf1", model))
+    assert formats.write(str(tmp_path / "hf"), "hf", source).notes == ()
+    assert formats.write(str(tmp_path / "again"), "tf1", source).notes == ()
+
+
+# ---- Sizes and names --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name, encoder, discriminator, generator",
+    [
+        # ElectraModel, ElectraForPreTraining and ElectraForMaskedLM, by their
+        # own code, for the sizes of the released config.json.
+        ("small", 13_483_008, 13_549_057, 13_546_682),
+        ("small_owt", 13_483_008, 13_549_057, 4_620_026),
+        ("base", 108_891_648, 109_483_009, 33_740_602),
+        ("large", 334_092_288, 335_142_913, 51_295_290),
+    ],
+)
+def test_released_parameter_counts(name, encoder, discriminator, generator):
+    config = _released(name)
+    assert names.parameters(config, "encoder") == encoder
+    assert names.parameters(config, "replaced_tokens") == discriminator
+    assert names.parameters(config.generator, "masked_lm") == generator
+    for own, kind, count in (
+        (config, "ElectraForPreTraining", discriminator),
+        (config.generator, "ElectraForMaskedLM", generator),
+    ):
+        values = transformers.ElectraConfig(**_KEYS.to_theirs(own))
+        with torch.device("meta"):
+            model = getattr(transformers, kind)(values)
+        parameters = {id(x): x for x in model.parameters()}
+        assert sum(x.numel() for x in parameters.values()) == count
+
+
+@pytest.mark.parametrize("config", [_SMALL, _EQUAL, _POOLED])
+@pytest.mark.parametrize("head", ["encoder", "replaced_tokens", "tagging"])
+def test_each_variable_is_there_once(head, config):
+    made = samples.model(head, config)
+    found = [(v.path, tuple(v.shape)) for v in made.variables]
+    wanted = names.shapes(config, head, samples.NUM_LABELS)
+    assert dict(found) == wanted
+    assert len(found) == len(wanted)
+    assert len(made.trainable_variables) == len(wanted)
+
+
+def test_layers_learn_the_slower_the_lower_they_are():
+    rates = recipes.layer_rates(0.8, _POOLED)
+    powers = {
+        "output_weights": 0,
+        "electra/pooler/dense/kernel": 0,
+        "electra/encoder/layer_2/output/dense/bias": 1,
+        "electra/encoder/layer_0/attention/self/key/kernel": 3,
+        "electra/embeddings_project/kernel": 4,
+        "electra/embeddings/LayerNorm/gamma": 4,
+    }
+    for name, power in powers.items():
+        assert rates(name) == pytest.approx(0.8**power), name
+
+
+# ---- Configs ----------------------------------------------------------------
+
+
+class TestConfig:
+    def test_the_generators_sizes(self):
+        """By the original's get_generator_config."""
+        for name, sizes in {
+            "small": (256, 12, 4, 1024),
+            "small_owt": (64, 12, 1, 256),
+            "base": (256, 12, 4, 1024),
+            "large": (256, 24, 4, 1024),
+        }.items():
+            config = _released(name)
+            made = config.generator
+            assert sizes == (
+                made.hidden_size,
+                made.num_hidden_layers,
+                made.num_attention_heads,
+                made.intermediate_size,
+            )
+            assert made.embedding_size == config.embedding_size
+        few = dataclasses.replace(_SMALL, generator_layers=0.5)
+        assert few.generator.num_hidden_layers == 2
+
+    def test_theirs_for_ours(self, tmp_path):
+        theirs = hf.make("ElectraModel", embedding_size=16)
+        folder = hf.save(theirs, tmp_path)
+        config = families.read_config(f"{folder}/config.json")
+        assert config == formats.open_checkpoint(folder).config == _SMALL
+        assert config.hidden_act == "gelu_erf"
+        path = tmp_path / "ours.json"
+        path.write_text(config.to_json())
+        assert families.read_config(str(path)) == config
+        again = huggingface_names.from_config(config, "encoder", None)
+        values = theirs.config.to_dict()
+        assert {k: values[k] for k in again if k in values} == again
+
+    def test_all_that_transformers_writes_is_known(self, tmp_path):
+        config = hf.make("ElectraModel").config
+        path = tmp_path / "config.json"
+        path.write_text(config.to_json_string(use_diff=False))
+        assert families.read_config(str(path)).vocab_size == 40
+
+    def test_without_a_model_type(self, tmp_path):
+        values = json.loads(_SMALL.to_json())
+        del values["model_type"]
+        path = tmp_path / "config.json"
+        path.write_text(json.dumps(values))
+        assert families.read_config(str(path)) == _SMALL
+
+    @pytest.mark.parametrize("name", ["hidden_size", "layers"])
+    @pytest.mark.parametrize("value", [0, -1, True, "1", float("inf")])
+    def test_a_share_that_is_none(self, name, value):
+        name = f"generator_{name}"
+        with pytest.raises(InputError, match=f"`{name}` must be a positive nu"):
+            dataclasses.replace(_SMALL, **{name: value})
+
+    def test_a_generator_without_layers(self):
+        config = dataclasses.replace(_SMALL, generator_layers=0.1)
+        with pytest.raises(InputError, match="is no generator of these sizes"):
+            _ = config.generator
+
+    def test_another_summary(self):
+        with pytest.raises(InputError, match="`summary_type` must be first"):
+            huggingface_names.to_config(
+                {"model_type": "electra", "summary_type": "mean"}
+            )
+
+
+# ---- Served -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("config", [_SMALL, _POOLED, _EQUAL])
+@pytest.mark.parametrize(
+    "head", ["encoder", "classification", "tagging", "masked_lm"]
+)
+def test_answers_are_those_of_training(head, config):
+    model = samples.random_model(head, config)
+    served = inference.of(model)
+    assert not isinstance(served, inference.AsTrained)
+    batch = {n: tf.constant(x) for n, x in samples.batch(config).items()}
+    found, wanted = served(batch), model(batch)
+    is_token = batch["input_mask"].numpy() > 0
+    if head == "encoder":
+        np.testing.assert_allclose(found.pooled, wanted.pooled, atol=1e-5)
+        found, wanted = found.sequence, wanted.sequence
+    if head != "classification":
+        found, wanted = found.numpy()[is_token], wanted.numpy()[is_token]
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
+
+
+# ---- Starting from it -------------------------------------------------------
+
+
+def test_all_heads_start_from_a_discriminator(tmp_path):
+    model = samples.random_model("replaced_tokens", _SMALL)
+    source = formats.open_checkpoint(samples.write_tf1(tmp_path / "tf1", model))
+    for make in (
+        lambda bert: heads.BertClassifier(bert, 2),
+        lambda bert: heads.BertTagger(bert, 3),
+        heads.BertSpanFinder,
+        heads.BertMultipleChoice,
+    ):
+        own = make(families.make(_SMALL))
+        report = restoring.restore_weights(own.variables, source)
+        assert all(not x.startswith("electra/") for x in report.fresh)
+        assert len(report.fresh) == 2
+        assert all(x.startswith("discriminator_") for x in report.unused)

@@ -1,0 +1,216 @@
+"""Replaced tokens beside PyTorch in float64: a batch, then fifty steps.
+
+Shapes: B batch, S sequence length, P predictions per sequence.
+"""
+
+from bert_tf import optimization, replaced_tokens
+from bert_tf.encoders import electra, electra_config, families
+from bert_tf.records import pipeline
+from bert_tf.records import types as record_types
+from bert_tf.training import loop, schedules
+from bert_tf.training import replaced_tokens as objective
+from tests import pretraining_records, reference
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+torch_electra = pytest.importorskip(
+    "tests.torch_electra", reason="needs the extra `parity`"
+)
+
+B, S, P = 8, 16, 4
+STEPS, WARMUP, PEAK = 50, 5, 1e-3
+SEED = 7
+CONFIG = electra.ElectraConfig(
+    vocab_size=40,
+    embedding_size=16,
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    intermediate_size=64,
+    max_position_embeddings=S,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+    generator_hidden_size=0.5,
+)
+
+
+def make():
+    """Our model, with weights that say something, and the same in PyTorch."""
+    keras.utils.set_random_seed(SEED)
+    encoder = families.make(CONFIG)
+    model = replaced_tokens.ReplacedTokensPretrainer(
+        encoder, electra.Generator(encoder)
+    )
+    reference.random_weights(model.variables, seed=SEED)
+    keys = electra_config.KEYS
+    theirs = torch_electra.Pretraining(
+        keys.to_theirs(CONFIG),
+        keys.to_theirs(CONFIG.generator),
+        {v.path: v.numpy() for v in model.variables},
+    )
+    return model, theirs
+
+
+def one_batch(seed=0):
+    rng = np.random.default_rng(seed)
+    rows = [pretraining_records.values(rng) for _ in range(B)]
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def as_tensors(batch):
+    tensors = {
+        name: tf.constant(
+            value, tf.float32 if value.dtype.kind == "f" else tf.int32
+        )
+        for name, value in batch.items()
+    }
+    return tensors | {"row_weights": tf.ones([len(batch["input_ids"])])}
+
+
+def our_gradients(model, batch, factors):
+    """The mean losses, and the gradients of their sum by factors."""
+    task = objective.objective(model)
+    weights = task.weights(batch)
+    variables = model.trained_variables
+    with tf.GradientTape() as tape:
+        sums = task.sums(model, batch, None)
+        means = {n: x["loss"] / weights[n] for n, x in sums.items()}
+        loss = sum(factors[name] * mean for name, mean in means.items())
+    gradients = tape.gradient(loss, [v.value for v in variables])
+    return (
+        {name: float(mean) for name, mean in means.items()},
+        {v.path: g for v, g in zip(variables, gradients, strict=True)},
+    )
+
+
+def test_losses_and_gradients_of_a_batch(monkeypatch):
+    model, theirs = make()
+    batch = one_batch()
+    rng = np.random.default_rng(1)
+    given = rng.integers(0, CONFIG.vocab_size, (B, P))
+    # A guess may be right.
+    given[:, 0] = batch["masked_lm_ids"][:, 0]
+    monkeypatch.setattr(
+        replaced_tokens, "sample", lambda *_: tf.constant(given, tf.int32)
+    )
+    means, found = our_gradients(
+        model, as_tensors(batch), {"masked_lm": 1, "disc": 50}
+    )
+    theirs.discriminator.eval()
+    theirs.generator.eval()
+    words, tokens = theirs.losses(batch, given)
+    (words + 50 * tokens).backward()
+    assert means["masked_lm"] == pytest.approx(words.item(), rel=1e-6)
+    assert means["disc"] == pytest.approx(tokens.item(), rel=1e-6)
+    wanted = theirs.gradients()
+    assert found.keys() == wanted.keys()
+    norm = np.sqrt(sum((x**2).sum() for x in wanted.values()))
+    for name, value in wanted.items():
+        # Of numbers of seven digits, in parts of the whole gradient.
+        error = np.abs(found[name] - value).max() / norm
+        assert error < 1e-6, (name, error)
+        # The softmax does not see a shift of all keys.
+        assert np.abs(value).max() > 1e-5 or name.endswith("key/bias"), name
+
+
+def test_the_discriminator_trains_nothing_of_the_generator():
+    model, _ = make()
+    batch = as_tensors(one_batch())
+    _, found = our_gradients(model, batch, {"masked_lm": 0, "disc": 50})
+    own = {
+        name
+        for name in found
+        if name.startswith(("generator/", "generator_predictions/"))
+    }
+    assert len(own) > 30
+    for name, gradient in found.items():
+        value = np.zeros(1) if gradient is None else gradient.numpy()
+        if name in own:
+            assert not value.any(), name
+        elif not name.endswith("key/bias"):
+            assert np.abs(value).max() > 1e-6, name
+    # Nor does the generator's loss train anything of the discriminator's.
+    _, found = our_gradients(model, batch, {"masked_lm": 1, "disc": 0})
+    for name, gradient in found.items():
+        value = np.zeros(1) if gradient is None else gradient.numpy()
+        is_shared = name.startswith("electra/embeddings/")
+        if not is_shared and name not in own:
+            assert not value.any(), name
+
+
+@pytest.mark.slow
+def test_fifty_steps(tmp_path, monkeypatch):
+    model, theirs = make()
+    seen: list[dict[str, np.ndarray]] = []
+    samples: list[np.ndarray] = []
+    real = replaced_tokens.sample
+
+    def kept(logits, seed):
+        """What is drawn, which the other side is given."""
+
+        def keep(ids):
+            samples.append(ids)
+            return ids
+
+        ids = tf.numpy_function(keep, [real(logits, seed)], tf.int32)
+        return tf.ensure_shape(ids, [None, P])
+
+    monkeypatch.setattr(replaced_tokens, "sample", kept)
+    counts = (40,)
+    files = pretraining_records.write(tmp_path, counts)
+    dataset = pipeline.train(files, counts, B, SEED)
+    strategy = tf.distribute.get_strategy()
+    optimizer = optimization.AdamWeightDecay(
+        schedules.linear_warmup_decay(PEAK, WARMUP, STEPS)
+    )
+    optimizer.build(model.trained_variables)
+    lengths = {"S": S, "P": P}
+    batches = pipeline.distribute(
+        strategy, dataset, record_types.PRETRAINING, lengths
+    )
+    train = loop.make_train_steps(
+        *(strategy, model, optimizer, objective.objective(model), batches),
+        SEED,
+    )
+    found = [train(step, 1) for step in range(STEPS)]
+    again = pipeline.distribute(
+        strategy, dataset, record_types.PRETRAINING, lengths
+    )
+    for batch, _ in zip(again, range(STEPS), strict=False):
+        seen.append(
+            {
+                name: x.numpy().astype(
+                    "float64" if x.dtype.is_floating else "int64"
+                )
+                for name, x in batch.items()
+                if name != "row_weights"
+            }
+        )
+    rates = [
+        PEAK * (step / WARMUP if step < WARMUP else 1 - step / STEPS)
+        for step in range(STEPS)
+    ]
+    wanted = torch_electra.train(theirs, seen, samples, rates)
+    for name in wanted[0]:
+        np.testing.assert_allclose(
+            [line[name] for line in found],
+            [line[name] for line in wanted],
+            rtol=1e-4,
+            err_msg=name,
+        )
+    # The run says something: it learns, and the clipping acts.
+    losses = [line["loss"] for line in wanted]
+    assert np.mean(losses[-5:]) < 0.8 * np.mean(losses[:5])
+    assert max(line["gradient_norm"] for line in wanted) > 1
+    weights = theirs.weights()
+    for variable in model.variables:
+        if not variable.path.endswith("/key/bias"):
+            np.testing.assert_allclose(
+                *(variable.numpy(), weights[variable.path]),
+                rtol=0,
+                atol=1e-4,
+                err_msg=variable.path,
+            )
