@@ -25,7 +25,7 @@ CASES: dict[str, matrix.Case] = {
         "--output_format must be one of tf1, hf, keras_hub. Received:",
         output_format="torch",
     ),
-    "unknown head": flags("multiple_choice. Received: head=lm", head="lm"),
+    "unknown head": flags("next_piece. Received: head=lm", head="lm"),
     "a head that is not there": flags(
         "has no span head: cls/squad/output_bias, cls/squad/output_weights",
         head="span",
