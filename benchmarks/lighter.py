@@ -31,13 +31,15 @@ repeated.
 
 import dataclasses
 import importlib
+import itertools
 import os
 import pathlib
 import statistics
 from collections.abc import Mapping
 
-from benchmarks import lighter_models, serving
-from benchmarks.lighter_models import MODELS, TASKS, Trainer
+from benchmarks import lighter_models, serving, small_tasks
+from benchmarks.lighter_models import MODELS, Trainer
+from benchmarks.small_tasks import TASKS
 
 import numpy as np
 from absl import app, flags
@@ -103,13 +105,13 @@ FORMS = {
 Scores = Mapping[Form, Mapping[str, list[float]]]
 
 
-def score(path: pathlib.Path, task: lighter_models.Task) -> float:
+def score(path: pathlib.Path, task: small_tasks.Task) -> float:
     """Returns accuracy on dev, or Spearman's correlation; in per cent."""
     import bert_tf
 
     from scipy import stats
 
-    found = lighter_models.examples(task, _DATA_DIR.value, "dev")
+    found = small_tasks.examples(task, _DATA_DIR.value, "dev")
     texts, labels = zip(*found, strict=True)
     asked = [x[0] if len(x) == 1 else x for x in texts]
     answers = bert_tf.load(str(path))(asked)
@@ -201,12 +203,12 @@ def draw(
 def trainers(task: str) -> list[Trainer]:
     """Returns what trains the models of a task: one for each seed."""
     folder = pathlib.Path(_OUTPUT_DIR.value) / task
-    data = lighter_models.write_data(
-        TASKS[task],
-        _DATA_DIR.value,
-        folder / "train.tsv",
-        _MAX_TRAIN_EXAMPLES.value,
+    rows = small_tasks.examples(TASKS[task], _DATA_DIR.value, "train")
+    table = folder / "train.tsv"
+    data = small_tasks.write(
+        TASKS[task], itertools.islice(rows, _MAX_TRAIN_EXAMPLES.value), table
     )
+    data.append(f"--train_file={table}")
     return [
         Trainer(
             task=TASKS[task],

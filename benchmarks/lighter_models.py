@@ -4,119 +4,13 @@ All is done by the scripts, as a user would do it, and what is complete is not
 made again: benchmarks.lighter may be stopped and repeated.
 """
 
-import csv
 import dataclasses
 import os
 import pathlib
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-
-# Texts of an example, and its label or score.
-Example = tuple[tuple[str, ...], str]
-
-
-@dataclasses.dataclass(frozen=True)
-class Task:
-    """Texts and their labels, in a table of tabs with a header.
-
-    Attributes:
-        folder: Under --data_dir; with train.tsv and dev.tsv, unless `file` is
-            given: then every tenth line of that is dev.
-        columns: Of the texts, and of the label.
-        length: Pieces of an example.
-        epochs: Of fine-tuning the teacher; all others have twice as many.
-    """
-
-    folder: str
-    columns: tuple[str, ...]
-    length: int
-    epochs: int
-    regression: bool = False
-    file: str = ""
-
-
-TASKS = {
-    "SST-2": Task("glue/SST-2", ("sentence", "label"), 64, 2),
-    "MRPC": Task("glue/MRPC", ("#1 String", "#2 String", "Quality"), 96, 3),
-    "STS-B": Task(
-        "glue/STS-B", ("sentence1", "sentence2", "score"), 96, 3, True
-    ),
-    "RTE": Task("glue/RTE", ("sentence1", "sentence2", "label"), 160, 3),
-    "spam": Task("spam", ("SMS", "Label"), 64, 1, file="SMSSpamCollection"),
-}
-
-
-# ---- Data --------------------------------------------------------------------
-
-
-def _read(path: pathlib.Path, columns: tuple[str, ...]) -> Iterator[Example]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-        for row in rows:
-            *texts, label = (row[name] for name in columns)
-            yield tuple(texts), label
-
-
-def examples(task: Task, data_dir: str, split: str) -> Iterator[Example]:
-    """Yields the examples of `train` or `dev`."""
-    folder = pathlib.Path(data_dir) / task.folder
-    if not task.file:
-        yield from _read(folder / f"{split}.tsv", task.columns)
-        return
-    for number, example in enumerate(_read(folder / task.file, task.columns)):
-        if (number % 10 == 0) == (split == "dev"):
-            yield example
-
-
-def _write(rows: Iterator[Example], path: pathlib.Path, most: int) -> None:
-    """Writes the first rows as text_a, text_b and label, with a header."""
-    names = ("text_a", "text_b")
-    with path.open("w", encoding="utf-8", newline="") as file:
-        for number, (texts, label) in enumerate(rows):
-            if number == most:
-                break
-            if not number:
-                header = *names[: len(texts)], "label"
-                file.write("\t".join(header) + "\n")
-            file.write("\t".join((*texts, label)) + "\n")
-
-
-def write_data(
-    task: Task, data_dir: str, target: pathlib.Path, most: int
-) -> list[str]:
-    """Writes the file that models learn from; returns flags that tell it."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    _write(examples(task, data_dir, "train"), target, most)
-    flags = [
-        f"--train_file={target}",
-        *("--text_a_column=text_a", "--label_column=label"),
-        f"--max_seq_length={task.length}",
-        f"--regression={task.regression}",
-    ]
-    if len(task.columns) == 3:
-        flags.append("--text_b_column=text_b")
-    return flags
-
-
-# ---- Training ----------------------------------------------------------------
-
-
-def run(script: str, target: pathlib.Path, *options: str) -> None:
-    """Runs one of the scripts, whose output goes to a log beside `target`."""
-    done = target.parent / f"{target.name}.done"
-    if done.exists():
-        return
-    command = [sys.executable, str(ROOT / script), *options]
-    target.parent.mkdir(parents=True, exist_ok=True)
-    began = time.monotonic()
-    with (target.parent / f"{target.name}.log").open("w") as log:
-        subprocess.run(command, stdout=log, stderr=log, check=True)
-    print(f"{script} {target}: {time.monotonic() - began:.0f} s", flush=True)
-    done.touch()
+from benchmarks.commands import ROOT, run
+from benchmarks.small_tasks import Task
 
 
 @dataclasses.dataclass(frozen=True)
