@@ -61,6 +61,8 @@ KEEP = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"
 _OTHER = "onnxruntime"
 
 Answer = Callable[[Sequence[str]], np.ndarray]
+# What makes rows of ids, with attention_mask and type_ids.
+Tokenize = Callable[[Sequence[str]], Any]
 Key = TypeVar("Key")
 
 
@@ -78,7 +80,8 @@ def main() -> None:
         fused = _fused(folder)
         if flags.others:
             models |= _others(folder, fused, flags)
-        models[_OTHER] = _onnx_runtime(fused, flags)
+        tokenize = tokenizer(flags.vocab_file)
+        models[_OTHER] = load_onnx(fused, tokenize, flags.threads)
     compared = [name for name in models if name != _OTHER]
     print(
         f"{'texts':10}",
@@ -182,45 +185,48 @@ def load(folder: pathlib.Path, threads: int) -> Answer:
 
 
 def _others(
-    folder: pathlib.Path, fused: str, flags: argparse.Namespace
+    folder: pathlib.Path, fused: pathlib.Path, flags: argparse.Namespace
 ) -> dict[str, Answer]:
     """Returns models of ids: LiteRT's, and ONNX Runtime's int8."""
     import onnx
     from onnxruntime import quantization
 
     found = {}
+    tokenize = tokenizer(flags.vocab_file)
     for kept in ("float32", "int8"):
         name = f"litert_{kept}"
         _export(flags, folder, name, "--format=litert", f"--weights={kept}")
-        found[name] = _litert(folder / name / "model.tflite", flags)
-    path = str(folder / "int8.onnx")
+        found[name] = load_litert(
+            folder / name / "model.tflite", tokenize, flags.threads
+        )
+    path = folder / "int8.onnx"
     # The shapes of fused ops are unknown to it, and so are their types.
     quantization.quantize_dynamic(
-        fused,
-        path,
+        str(fused),
+        str(path),
         per_channel=True,
         extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
     )
-    found["onnx_int8"] = _onnx_runtime(path, flags)
+    found["onnx_int8"] = load_onnx(path, tokenize, flags.threads)
     return found
 
 
-def _tokenizer(flags: argparse.Namespace) -> Callable[[Sequence[str]], Any]:
+def tokenizer(vocab_file: str) -> Tokenize:
     """Returns what makes rows of ids, as the Rust library does."""
     import tokenizers
 
-    tokenizer = tokenizers.BertWordPieceTokenizer(flags.vocab_file)
-    tokenizer.enable_padding()
-    tokenizer.enable_truncation(384)
-    return lambda texts: tokenizer.encode_batch(list(texts))
+    made = tokenizers.BertWordPieceTokenizer(vocab_file)
+    made.enable_padding()
+    made.enable_truncation(384)
+    return lambda texts: made.encode_batch(list(texts))
 
 
-def _litert(path: pathlib.Path, flags: argparse.Namespace) -> Answer:
+def load_litert(path: pathlib.Path, tokenize: Tokenize, threads: int) -> Answer:
+    """Returns what answers raw texts by a model of ours for LiteRT."""
     from ai_edge_litert import interpreter
 
-    tokenize = _tokenizer(flags)
     model = interpreter.Interpreter(
-        model_content=path.read_bytes(), num_threads=flags.threads
+        model_content=path.read_bytes(), num_threads=threads
     )
     run = model.get_signature_runner()
 
@@ -237,37 +243,48 @@ def _litert(path: pathlib.Path, flags: argparse.Namespace) -> Answer:
     return answer
 
 
-def _onnx_runtime(path: str, flags: argparse.Namespace) -> Answer:
+def load_onnx(path: pathlib.Path, tokenize: Tokenize, threads: int) -> Answer:
+    """Returns what answers raw texts by a model for ONNX Runtime.
+
+    Its inputs are named as ours or as those of transformers; its output are
+    logits, or is named "probabilities".
+    """
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = flags.threads
+    options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(
-        path, options, providers=["CPUExecutionProvider"]
+        str(path), options, providers=["CPUExecutionProvider"]
     )
+    (output,) = session.get_outputs()
     kinds = {
         x.name: "int64" if "64" in x.type else "int32"
         for x in session.get_inputs()
     }
-    tokenize = _tokenizer(flags)
 
     def answer(texts):
         rows = tokenize(texts)
+        mask = [row.attention_mask for row in rows]
+        segments = [row.type_ids for row in rows]
         found = {
             "input_ids": [row.ids for row in rows],
-            "attention_mask": [row.attention_mask for row in rows],
-            "token_type_ids": [row.type_ids for row in rows],
+            "input_mask": mask,
+            "segment_ids": segments,
+            "attention_mask": mask,
+            "token_type_ids": segments,
         }
         inputs = {name: np.array(found[name], k) for name, k in kinds.items()}
         (logits,) = session.run(None, inputs)
+        if output.name == "probabilities":
+            return logits
         exponents = np.exp(logits - logits.max(axis=-1, keepdims=True))
         return exponents / exponents.sum(axis=-1, keepdims=True)
 
     return answer
 
 
-def _fused(folder: pathlib.Path) -> str:
+def _fused(folder: pathlib.Path) -> pathlib.Path:
     """Writes the weights for ONNX Runtime, as its optimizer makes them."""
     import torch
     import transformers
@@ -278,7 +295,7 @@ def _fused(folder: pathlib.Path) -> str:
     ).eval()
     ids = torch.ones(2, 16, dtype=torch.int64)
     names = ["input_ids", "attention_mask", "token_type_ids"]
-    path, fused = str(folder / "plain.onnx"), str(folder / "fused.onnx")
+    path, fused = str(folder / "plain.onnx"), folder / "fused.onnx"
     torch.onnx.export(
         model,
         (ids, ids, torch.zeros_like(ids)),
@@ -296,7 +313,7 @@ def _fused(folder: pathlib.Path) -> str:
         num_heads=config.num_attention_heads,
         hidden_size=config.hidden_size,
         opt_level=1,
-    ).save_model_to_file(fused)
+    ).save_model_to_file(str(fused))
     return fused
 
 

@@ -16,18 +16,14 @@ and repeated: what is complete is not made again.
 import itertools
 import json
 import pathlib
-import subprocess
-import sys
-import time
 
+from benchmarks import commands
 from bert_tf.checkpoints import formats, opened, smaller
 from bert_tf.errors import InputError
 from bert_tf.training import importance
 
 import numpy as np
 from absl import app, flags
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 _INIT_CHECKPOINT = flags.DEFINE_string(
     "init_checkpoint", None, "The fine-tuned classifier.", required=True
@@ -45,17 +41,9 @@ _EXAMPLES = flags.DEFINE_integer("max_examples", 4096, "To measure on.")
 
 
 def run(script: str, target: pathlib.Path, *options: str) -> None:
-    """Runs one of the scripts, whose output goes to a log beside `target`."""
-    done = target.parent / f"{target.name}.done"
-    if done.exists():
-        return
-    command = [sys.executable, str(ROOT / script), *options, *_DATA.value]
-    command.append(f"--max_seq_length={_LENGTH.value}")
-    began = time.monotonic()
-    with (target.parent / f"{target.name}.log").open("w") as log:
-        subprocess.run(command, stdout=log, stderr=log, check=True)
-    print(f"{script} {target.name}: {time.monotonic() - began:.0f} s")
-    done.touch()
+    """Runs one of the scripts on the data, unless it was completed before."""
+    length = f"--max_seq_length={_LENGTH.value}"
+    commands.run(script, target, *options, *_DATA.value, length)
 
 
 def measured(

@@ -1,0 +1,257 @@
+r"""Compares a fine-tuned model with every lighter form of it.
+
+    pip install -e '.[litert,onnx,parity,viz]'
+    python -m benchmarks.lighter --data_dir=$BERT_TF_TEST_DATA \
+        --vocab_file=$VOCAB --init_checkpoint=$MINILM \
+        --picture=/tmp/lighter.png
+
+Each of --tasks has a teacher, the fine-tuned --init_checkpoint, and beside it
+
+- every second layer of it, fine-tuned (`layers`), and the teacher's own,
+  distilled (`distilled`);
+- half of its feed-forward units, those that matter most, distilled (`units`);
+- its twin with four fifths of its kernels zero (`pruned`);
+- TextCNN and BiLSTM from random words, with the teacher's words (`_words`), and
+  distilled besides (`textcnn`, `bilstm`);
+- itself and the distilled layers in int8, of a SavedModel, LiteRT and ONNX
+  Runtime.
+
+--forms chooses among these. The data are GLUE's files and those of the SMS Spam
+Collection, in folders named glue and spam; of a training set the first
+--max_train_examples count. All but the teacher are trained for twice its
+epochs, and once for each of --seeds.
+
+Prints a table: scores of the exports on dev, the mean over seeds and its
+deviation; MB of a folder; and milliseconds of processor time of one thread,
+from raw text, of the first task's models in turn: SavedModels with their own
+tokenizer, others behind the tokenizer of the Rust library `tokenizers`. What is
+complete in --output_dir is not made again, so the command may be stopped and
+repeated.
+"""
+
+import dataclasses
+import importlib
+import itertools
+import os
+import pathlib
+import statistics
+from collections.abc import Mapping
+
+from benchmarks import lighter_models, serving, small_tasks
+from benchmarks.lighter_models import MODELS, Trainer
+from benchmarks.small_tasks import TASKS
+
+import numpy as np
+from absl import app, flags
+
+_DATA_DIR = flags.DEFINE_string("data_dir", None, "Folder.", required=True)
+_VOCAB_FILE = flags.DEFINE_string("vocab_file", None, "Uncased.", required=True)
+_INIT_CHECKPOINT = flags.DEFINE_string(
+    "init_checkpoint", None, "Of any format.", required=True
+)
+_LAYERS = flags.DEFINE_string("layers", "1,3,5", "Those that are kept.")
+_TASKS = flags.DEFINE_list("tasks", ["SST-2", "MRPC"], f"Of {list(TASKS)}.")
+_SEEDS = flags.DEFINE_list("seeds", ["1", "2", "3"], "Seeds.")
+_FORMS = flags.DEFINE_list("forms", [], "Which; by default all.")
+_MAX_TRAIN_EXAMPLES = flags.DEFINE_integer(
+    "max_train_examples", 20_000, "Of each task.", 1
+)
+_RUNS = flags.DEFINE_integer("runs", 15, "Whose median time is printed.", 1)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "runs/lighter", "Folder.")
+_PICTURE = flags.DEFINE_string("picture", None, "PNG file to write.")
+
+SHAPES = ("1 x 32", "1 x 128", "32 mixed")
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """A model in a form that is served.
+
+    Attributes:
+        name: As in the table.
+        model: What trains it: a key of MODELS.
+        format: That it is exported in, and `weights` how they are kept.
+    """
+
+    name: str
+    model: str
+    format: str = "saved_model"
+    weights: str = "float32"
+
+
+FORMS = {
+    "teacher": Form("teacher", "teacher"),
+    "teacher_int8": Form("teacher, int8", "teacher", weights="int8"),
+    "teacher_litert": Form("teacher, LiteRT int8", "teacher", "litert", "int8"),
+    "teacher_onnx": Form(
+        "teacher, ONNX Runtime int8", "teacher", "onnx", "int8"
+    ),
+    "pruned": Form("80 % zeros", "pruned"),
+    "units": Form("half of the units, distilled", "units"),
+    "layers": Form("half of the layers, fine-tuned", "layers"),
+    "distilled": Form("half of the layers, distilled", "distilled"),
+    "distilled_litert": Form(
+        "the same, LiteRT int8", "distilled", "litert", "int8"
+    ),
+    "bilstm": Form("BiLSTM, distilled", "bilstm"),
+    "bilstm_words": Form("BiLSTM, teacher's words", "bilstm_words"),
+    "bilstm_random": Form("BiLSTM, random words", "bilstm_random"),
+    "textcnn": Form("TextCNN, distilled", "textcnn"),
+    "textcnn_words": Form("TextCNN, teacher's words", "textcnn_words"),
+    "textcnn_random": Form("TextCNN, random words", "textcnn_random"),
+}
+
+# Form -> task -> scores of the seeds.
+Scores = Mapping[Form, Mapping[str, list[float]]]
+
+
+def score(path: pathlib.Path, task: small_tasks.Task) -> float:
+    """Returns accuracy on dev, or Spearman's correlation; in per cent."""
+    import bert_tf
+
+    from scipy import stats
+
+    found = small_tasks.examples(task, _DATA_DIR.value, "dev")
+    texts, labels = zip(*found, strict=True)
+    asked = [x[0] if len(x) == 1 else x for x in texts]
+    answers = bert_tf.load(str(path))(asked)
+    if task.regression:
+        scores = [answer["score"] for answer in answers]
+        return 100 * float(stats.spearmanr(scores, np.float64(labels))[0])
+    right = [
+        answer["label"] == label
+        for answer, label in zip(answers, labels, strict=True)
+    ]
+    return 100 * float(np.mean(right))
+
+
+def opened(form: Form, path: pathlib.Path) -> serving.Answer:
+    """Returns what answers raw texts by an export, on one thread."""
+    if form.format == "saved_model":
+        return serving.load(path, threads=1)
+    tokenize = serving.tokenizer(_VOCAB_FILE.value)
+    if form.format == "litert":
+        return serving.load_litert(path / "model.tflite", tokenize, threads=1)
+    return serving.load_onnx(path / "model.onnx", tokenize, threads=1)
+
+
+def times(forms: Mapping[Form, pathlib.Path]) -> dict[Form, list[float]]:
+    """Returns the milliseconds of each form, for each of SHAPES."""
+    words = serving.read_words(_VOCAB_FILE.value)
+    models = {form: opened(form, path) for form, path in forms.items()}
+    found: dict[Form, list[float]] = {form: [] for form in forms}
+    for shape in SHAPES:
+        texts = serving.make_texts(words, serving.SHAPES[shape])
+        took = serving.times_in_turn(models, texts, _RUNS.value)
+        for form, seconds in took.items():
+            found[form].append(1000 * statistics.median(seconds))
+    return found
+
+
+# ---- The table ---------------------------------------------------------------
+
+
+def show(
+    scores: Scores,
+    milliseconds: Mapping[Form, list[float]],
+    sizes: Mapping[Form, float],
+) -> None:
+    """Prints the table, as RESULTS.md has it."""
+    columns = ["", *_TASKS.value, "MB", *(f"{x}, ms" for x in SHAPES)]
+    print(" | ".join(columns))
+    print("|".join(["---"] * len(columns)))
+    for form, of_tasks in scores.items():
+        row = [form.name]
+        for values in of_tasks.values():
+            spread = f" ± {np.std(values, ddof=1):.1f}" * (len(values) > 1)
+            row.append(f"{np.mean(values):.1f}{spread}")
+        row.append(f"{sizes[form]:.1f}")
+        row += [f"{x:.2f}" for x in milliseconds[form]]
+        print(" | ".join(row))
+
+
+def draw(
+    scores: Scores, milliseconds: Mapping[Form, list[float]], path: str
+) -> None:
+    """Writes a picture: score over time, of each task."""
+    plots = importlib.import_module("matplotlib.pyplot")
+    figure, axes = plots.subplots(
+        1,
+        len(_TASKS.value),
+        figsize=(11, 5),
+        layout="constrained",
+        squeeze=False,
+    )
+    for axis, task in zip(axes.flat, _TASKS.value, strict=True):
+        for form, of_tasks in scores.items():
+            place = milliseconds[form][0], np.mean(of_tasks[task])
+            axis.plot(*place, "o")
+            axis.annotate(
+                form.name,
+                place,
+                fontsize=8,
+                xytext=(4, 4),
+                textcoords="offset points",
+            )
+        axis.set_xscale("log")
+        axis.set_xlabel("milliseconds for a text of 32 pieces, one thread")
+        axis.set_ylabel(f"score on {task}'s dev set")
+        axis.margins(x=0.25)
+    figure.savefig(path, dpi=150)
+
+
+def trainers(task: str) -> list[Trainer]:
+    """Returns what trains the models of a task: one for each seed."""
+    folder = pathlib.Path(_OUTPUT_DIR.value) / task
+    rows = small_tasks.examples(TASKS[task], _DATA_DIR.value, "train")
+    table = folder / "train.tsv"
+    data = small_tasks.write(
+        TASKS[task], itertools.islice(rows, _MAX_TRAIN_EXAMPLES.value), table
+    )
+    data.append(f"--train_file={table}")
+    return [
+        Trainer(
+            task=TASKS[task],
+            folder=folder,
+            data=data,
+            seed=seed,
+            first=_SEEDS.value[0],
+            start=_INIT_CHECKPOINT.value,
+            vocab_file=_VOCAB_FILE.value,
+            layers=_LAYERS.value,
+        )
+        for seed in _SEEDS.value
+    ]
+
+
+def main(_: list[str]) -> None:
+    """Makes what is missing, then scores, times and prints."""
+    forms = [FORMS[name] for name in _FORMS.value or FORMS]
+    paths: dict[Form, dict[str, list[pathlib.Path]]] = {x: {} for x in forms}
+    for task in _TASKS.value:
+        for trainer in trainers(task):
+            for form in forms:
+                model = MODELS[form.model](trainer)
+                path = lighter_models.exported(model, form.format, form.weights)
+                found = paths[form].setdefault(task, [])
+                if path not in found:
+                    found.append(path)
+    first = {form: paths[form][_TASKS.value[0]][0] for form in forms}
+    # Only now: who trains must not keep kernels.
+    os.environ[serving.KEEP] = "1"
+    milliseconds = times(first)
+    scores = {
+        form: {
+            task: [score(path, TASKS[task]) for path in of_task]
+            for task, of_task in paths[form].items()
+        }
+        for form in forms
+    }
+    sizes = {form: lighter_models.size(first[form]) for form in forms}
+    show(scores, milliseconds, sizes)
+    if _PICTURE.value:
+        draw(scores, milliseconds, _PICTURE.value)
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,169 @@
+"""Fine-tunes a model on a task, and everything that is lighter than it.
+
+All is done by the scripts, as a user would do it, and what is complete is not
+made again: benchmarks.lighter may be stopped and repeated.
+"""
+
+import dataclasses
+import os
+import pathlib
+from collections.abc import Callable, Mapping
+
+from benchmarks.commands import ROOT, run
+from benchmarks.small_tasks import Task
+
+
+@dataclasses.dataclass(frozen=True)
+class Trainer:
+    """Trains the models of one task and seed.
+
+    Attributes:
+        folder: Of all models of the task.
+        data: Flags that say where its data is, and how long a row may be.
+        first: The seed of the teacher, of which there is one.
+        start: The checkpoint that the teacher starts from, of any format.
+        vocab_file: Its vocabulary.
+        layers: Those that smaller models keep, as in `1,3,5`.
+    """
+
+    task: Task
+    folder: pathlib.Path
+    data: list[str]
+    seed: str
+    first: str
+    start: str
+    vocab_file: str
+    layers: str
+
+    def path(self, model: str) -> pathlib.Path:
+        """Where a model of this seed is."""
+        return self.folder / f"{model}-{self.seed}"
+
+    def train(
+        self, model: str, *options: str, rate: float = 1e-4, passes: int = 2
+    ) -> pathlib.Path:
+        """Trains a classifier; returns its folder."""
+        target = self.path(model)
+        run(
+            *("run_classifier.py", target, f"--output_dir={target}"),
+            *("--do_train", f"--seed={self.seed}", *self.data),
+            *("--train_batch_size=32", f"--learning_rate={rate}"),
+            f"--num_train_epochs={passes * self.task.epochs}",
+            *("--keep_checkpoint_max=1", *options),
+        )
+        return target
+
+    def kept_layers(self, name: str, source: object) -> str:
+        """Takes layers out of a checkpoint; returns the flag of the rest."""
+        target = self.folder / name
+        run(
+            *("convert_checkpoint.py", target, "--output_format=tf1"),
+            *(f"--layers={self.layers}", f"--output_path={target}"),
+            f"--input_checkpoint={source}",
+        )
+        return f"--init_checkpoint={target}"
+
+
+def teacher(of: Trainer) -> pathlib.Path:
+    """Fine-tunes the model that others learn from, with the first seed."""
+    first = dataclasses.replace(of, seed=of.first)
+    start = f"--init_checkpoint={of.start}"
+    return first.train("teacher", start, rate=5e-5, passes=1)
+
+
+def layers(of: Trainer) -> pathlib.Path:
+    """Fine-tunes some of the layers that the teacher started from."""
+    return of.train("layers", of.kept_layers("kept", of.start))
+
+
+def distilled(of: Trainer) -> pathlib.Path:
+    """Distils the teacher into some of its own layers."""
+    known = teacher(of)
+    start = of.kept_layers("kept_of_teacher", known)
+    return of.train("distilled", start, f"--teacher={known}")
+
+
+def pruned(of: Trainer) -> pathlib.Path:
+    """Trains the teacher's twin, most of whose kernels become zero."""
+    start = f"--init_checkpoint={of.start}"
+    return of.train("pruned", start, "--prune_to=0.8", rate=5e-5)
+
+
+def units(of: Trainer) -> pathlib.Path:
+    """Takes half of the units out of the teacher, and distils it into them."""
+    known = teacher(of)
+    target = of.path("half")
+    run(
+        *("shrink_model.py", target, f"--output_path={target}", "--overwrite"),
+        *(f"--seed={of.seed}", "--keep_intermediate=0.5", *of.data),
+        f"--init_checkpoint={known}",
+    )
+    start = f"--init_checkpoint={target}"
+    return of.train("units", start, f"--teacher={known}", rate=5e-5)
+
+
+def _student(of: Trainer, kind: str, *options: str) -> list[str]:
+    config = ROOT / "configs" / "models" / f"{kind}.json"
+    return [
+        f"--bert_config_file={config}",
+        f"--vocab_file={of.vocab_file}",
+        *options,
+    ]
+
+
+def _student_of_random_words(of: Trainer, kind: str) -> pathlib.Path:
+    return of.train(f"{kind}_random", *_student(of, kind), rate=1e-3)
+
+
+def _student_with_words(of: Trainer, kind: str) -> pathlib.Path:
+    words = f"--word_vectors={teacher(of)}"
+    return of.train(f"{kind}_words", *_student(of, kind, words), rate=1e-3)
+
+
+def _distilled_student(of: Trainer, kind: str) -> pathlib.Path:
+    known = teacher(of)
+    words = f"--word_vectors={known}"
+    options = _student(of, kind, words, f"--teacher={known}")
+    return of.train(kind, *options, rate=1e-3)
+
+
+def _of_student(
+    make: Callable[[Trainer, str], pathlib.Path], kind: str
+) -> Callable[[Trainer], pathlib.Path]:
+    return lambda of: make(of, kind)
+
+
+# Name -> what trains the model, and returns its folder.
+MODELS: Mapping[str, Callable[[Trainer], pathlib.Path]] = {
+    "teacher": teacher,
+    "pruned": pruned,
+    "units": units,
+    "layers": layers,
+    "distilled": distilled,
+    **{
+        f"{kind}{name}": _of_student(make, kind)
+        for kind in ("bilstm", "textcnn")
+        for name, make in (
+            ("", _distilled_student),
+            ("_words", _student_with_words),
+            ("_random", _student_of_random_words),
+        )
+    },
+}
+
+
+def exported(model: pathlib.Path, form: str, weights: str) -> pathlib.Path:
+    """Writes a model in the format `form`; returns the folder."""
+    target = model.with_name(f"{model.name}-{form}-{weights}")
+    run(
+        *("export_saved_model.py", target, f"--model_dir={model}"),
+        *(f"--export_dir={target}", f"--format={form}"),
+        f"--weights={weights}",
+    )
+    return target
+
+
+def size(path: pathlib.Path) -> float:
+    """Returns what a folder takes, in MB."""
+    files = (x for x in path.rglob("*") if x.is_file())
+    return sum(os.path.getsize(x) for x in files) / 1e6

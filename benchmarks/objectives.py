@@ -1,0 +1,307 @@
+r"""Compares what objectives of pre-training are worth, at equal work.
+
+    python -m benchmarks.objectives --text=$WIKI --data_dir=$DATA \
+        --bert_steps=20000 --picture=/tmp/objectives.png
+
+A vocabulary is learned from --text, as WikiExtractor writes it. Models of one
+size are pre-trained on it from random weights, each by another objective and
+for as many floating-point operations as BERT needs for --bert_steps:
+
+- `bert`: masked words and next sentences;
+- `no_nsp`: masked words of single texts;
+- `ltr_no_nsp`: the piece that follows, from left to right (these three are the
+  rows of the paper's ablations, Devlin et al., 2018, section 5.1);
+- `roberta`: masked words of rows that go on in the next document;
+- `electra`: replaced tokens, against a generator of a quarter of the width.
+
+Then each is fine-tuned on --tasks, and `random` weights are. Of --rates that is
+used for a model and a task which is best on a tenth of the training examples,
+held out from it; then --seeds runs learn from all of them. Random weights are
+trained for --random_passes times the epochs, as they begin with less.
+
+Prints a table: scores on dev, their mean and deviation. What is complete in
+--output_dir is not made again, and a pre-training goes on where it stopped, so
+the command may be stopped and repeated.
+"""
+
+import dataclasses
+import importlib
+import itertools
+import json
+import pathlib
+from collections.abc import Mapping
+
+from benchmarks import commands, small_tasks
+from benchmarks.small_tasks import TASKS
+
+import numpy as np
+from absl import app, flags
+
+_TEXT = flags.DEFINE_string("text", None, "Of WikiExtractor.", required=True)
+_DATA_DIR = flags.DEFINE_string("data_dir", None, "Of tasks.", required=True)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "runs/objectives", "Folder.")
+_PICTURE = flags.DEFINE_string("picture", None, "PNG file to write.")
+_OBJECTIVES = flags.DEFINE_list("objectives", [], "Which; by default all.")
+
+_VOCAB_SIZE = flags.DEFINE_integer("vocab_size", 8192, "V.")
+_LAYERS = flags.DEFINE_integer("layers", 4, "L.")
+_HIDDEN_SIZE = flags.DEFINE_integer("hidden_size", 256, "D; heads have 64.")
+_LENGTH = flags.DEFINE_integer("length", 128, "S.")
+_BATCH = flags.DEFINE_integer("batch", 64, "B.")
+_BERT_STEPS = flags.DEFINE_integer("bert_steps", 20_000, "Of `bert`.")
+_LEARNING_RATE = flags.DEFINE_float("learning_rate", 1e-3, "Of pre-training.")
+
+_TASKS = flags.DEFINE_list("tasks", ["SST-2", "QNLI", "STS-B"], f"{[*TASKS]}.")
+_RATES = flags.DEFINE_list("rates", ["1e-4", "3e-4"], "Of fine-tuning.")
+_SEEDS = flags.DEFINE_list("seeds", ["1", "2", "3"], "Of fine-tuning.")
+_MAX_TRAIN_EXAMPLES = flags.DEFINE_integer(
+    "max_train_examples", 20_000, "Of each task.", 1
+)
+_RANDOM_PASSES = flags.DEFINE_float("random_passes", 2, "See above.", 0)
+
+_MASKED_SHARE = 0.15
+_RANDOM = "random"
+
+
+@dataclasses.dataclass(frozen=True)
+class Objective:
+    """How a model is pre-trained.
+
+    Attributes:
+        family: The model_type.
+        segments: What --objective of create_pretraining_data.py is.
+        config: Keys that its config has besides.
+        masks: Flags of create_pretraining_data.py.
+    """
+
+    family: str
+    segments: str
+    config: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    masks: tuple[str, ...] = ()
+
+
+OBJECTIVES = {
+    "bert": Objective("bert", "nsp"),
+    "no_nsp": Objective("bert", "none"),
+    "ltr_no_nsp": Objective("left_to_right", "none"),
+    "roberta": Objective("bert", "full_sentences"),
+    "electra": Objective(
+        "electra",
+        "sop",
+        {"generator_hidden_size": 0.25, "generator_layers": 1.0},
+        ("--mask_share=0.85", "--random_share=0"),
+    ),
+}
+
+
+# ---- Pre-training ------------------------------------------------------------
+
+
+def folder() -> pathlib.Path:
+    """Where everything is."""
+    return pathlib.Path(_OUTPUT_DIR.value)
+
+
+def vocabulary() -> str:
+    """Learns the vocabulary; returns the flag that names it."""
+    target = folder() / "vocab.txt"
+    commands.run(
+        *("learn_vocabulary.py", target, f"--vocab_file={target}"),
+        *(f"--input_file={_TEXT.value}", f"--vocab_size={_VOCAB_SIZE.value}"),
+        *("--input_format=wikiextractor", "--num_unused=0"),
+    )
+    return f"--vocab_file={target}"
+
+
+def write_config(name: str, dropout: float) -> str:
+    """Writes the config of an objective; returns the flag that names it.
+
+    What reads so little text needs no dropout; a task has less.
+    """
+    objective = OBJECTIVES.get(name, OBJECTIVES["bert"])
+    size = _HIDDEN_SIZE.value
+    config = {
+        "model_type": objective.family,
+        "vocab_size": _VOCAB_SIZE.value,
+        "hidden_size": size,
+        "num_hidden_layers": _LAYERS.value,
+        "num_attention_heads": size // 64,
+        "intermediate_size": 4 * size,
+        "max_position_embeddings": _LENGTH.value,
+        "type_vocab_size": 2,
+        "hidden_dropout_prob": dropout,
+        "attention_probs_dropout_prob": dropout,
+        **objective.config,
+    }
+    path = folder() / f"{name}_{dropout}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(config, indent=2))
+    return f"--bert_config_file={path}"
+
+
+def records(objective: Objective) -> pathlib.Path:
+    """Makes the records of an objective; those of equal flags once."""
+    name = "_".join(["records", objective.segments, *objective.masks[:1]])
+    target = folder() / name.replace("--", "").replace("=", "_")
+    commands.run(
+        *("create_pretraining_data.py", target, f"--output_dir={target}"),
+        *(f"--input_file={_TEXT.value}", "--input_format=wikiextractor"),
+        *(f"--objective={objective.segments}", *objective.masks),
+        *("--dynamic_masking=true", "--dupe_factor=1", vocabulary()),
+        f"--max_seq_length={_LENGTH.value}",
+        f"--max_predictions_per_seq={predictions()}",
+    )
+    return target
+
+
+def predictions() -> int:
+    """Returns how many words of a row are masked."""
+    return round(_MASKED_SHARE * _LENGTH.value)
+
+
+def flops(name: str) -> float:
+    """Returns the operations for a row without padding."""
+    from bert_tf.encoders import families
+    from bert_tf.training import accelerators
+
+    path = write_config(name, 0.0).partition("=")[2]
+    config = families.read_config(path)
+    length = _LENGTH.value
+    sizes = 1, length, length**2
+    generator = families.of(config).generator
+    if generator is not None:
+        return accelerators.replaced_tokens_flops(
+            config, generator.config(config), *sizes, predictions()
+        )
+    if config.pretraining_head == "next_piece":
+        return accelerators.training_flops(config, *sizes, length - 1, True)
+    return accelerators.training_flops(config, *sizes, predictions())
+
+
+def pretrained(name: str) -> pathlib.Path:
+    """Pre-trains by an objective; returns the folder of the run."""
+    target = folder() / name / "pretrained"
+    steps = round(_BERT_STEPS.value * flops("bert") / flops(name))
+    commands.run(
+        *("run_pretraining.py", target, f"--output_dir={target}"),
+        *("--do_train", write_config(name, 0.0), vocabulary()),
+        f"--input_file={records(OBJECTIVES[name])}/*.tfrecord",
+        *(f"--train_batch_size={_BATCH.value}", f"--num_train_steps={steps}"),
+        f"--num_warmup_steps={steps // 20}",
+        *(f"--learning_rate={_LEARNING_RATE.value}", "--log_steps=100"),
+        *("--save_checkpoints_steps=1000", "--keep_checkpoint_max=2"),
+    )
+    return target
+
+
+# ---- Fine-tuning -------------------------------------------------------------
+
+
+def fine_tuned(
+    name: str, task: str, rate: str, seed: str, *, is_trial: bool
+) -> float:
+    """Fine-tunes a model; returns its score in per cent.
+
+    A trial learns from nine tenths of the training examples, and is scored on
+    the others.
+    """
+    target = folder() / name / task / f"{'trial' * is_trial}{rate}-{seed}"
+    start = [write_config(name, 0.1), vocabulary()]
+    passes = _RANDOM_PASSES.value
+    if name != _RANDOM:
+        start.append(f"--init_checkpoint={pretrained(name)}")
+        passes = 1
+    commands.run(
+        *("run_classifier.py", target, f"--output_dir={target}"),
+        *("--do_train", "--do_eval", "--use_checkpoint=last", *start),
+        *(tables(task, is_trial=is_trial), f"--seed={seed}"),
+        *("--train_batch_size=32", f"--learning_rate={rate}"),
+        *("--eval_batch_size=64", "--keep_checkpoint_max=1"),
+        f"--num_train_epochs={passes * TASKS[task].epochs}",
+    )
+    lines = (target / "eval_results.txt").read_text().splitlines()
+    results = dict(line.split(" = ") for line in lines)
+    return 100 * float(results[TASKS[task].metric])
+
+
+def tables(name: str, *, is_trial: bool) -> list[str]:
+    """Writes the tables of a task; returns the flags that say how they are."""
+    task, place = TASKS[name], folder() / "tables" / name
+    found = small_tasks.examples(task, _DATA_DIR.value, "train")
+    rows = list(itertools.islice(found, _MAX_TRAIN_EXAMPLES.value))
+    if is_trial:
+        parts = {
+            "trial_train": [x for i, x in enumerate(rows) if i % 10],
+            "trial_dev": rows[::10],
+        }
+    else:
+        dev = small_tasks.examples(task, _DATA_DIR.value, "dev")
+        parts = {"train": rows, "dev": [*dev]}
+    data: list[str] = []
+    for part, of_part in parts.items():
+        path = place / f"{part}.tsv"
+        data = small_tasks.write(task, of_part, path)
+    learned, scored = (place / f"{part}.tsv" for part in parts)
+    return [*data, f"--train_file={learned}", f"--dev_file={scored}"]
+
+
+def scores(name: str, task: str) -> list[float]:
+    """Returns those of all seeds, by the rate that is best where held out."""
+    rates = {
+        rate: fine_tuned(name, task, rate, "0", is_trial=True)
+        for rate in _RATES.value
+    }
+    best = max(rates, key=rates.__getitem__)
+    print(f"{name}, {task}: {rates}", flush=True)
+    return [
+        fine_tuned(name, task, best, seed, is_trial=False)
+        for seed in _SEEDS.value
+    ]
+
+
+# ---- What is shown -----------------------------------------------------------
+
+
+def draw(found: Mapping[str, Mapping[str, list[float]]], path: str) -> None:
+    """Writes a picture: bars of each task."""
+    plots = importlib.import_module("matplotlib.pyplot")
+    figure, axes = plots.subplots(
+        1,
+        len(_TASKS.value),
+        figsize=(4 * len(_TASKS.value), 4),
+        layout="constrained",
+        squeeze=False,
+    )
+    for axis, task in zip(axes.flat, _TASKS.value, strict=True):
+        values = {name: of_tasks[task] for name, of_tasks in found.items()}
+        means = [np.mean(x) for x in values.values()]
+        spreads = [np.std(x) for x in values.values()]
+        axis.barh([*values], means, xerr=spreads)
+        axis.invert_yaxis()
+        low = min(means) - max(means) * 0.05
+        axis.set_xlim(low, max(means) * 1.02)
+        axis.set_xlabel(f"score on {task}'s dev set")
+    figure.savefig(path, dpi=150)
+
+
+def main(_: list[str]) -> None:
+    """Makes what is missing, then prints the table."""
+    chosen = _OBJECTIVES.value or OBJECTIVES
+    found = {
+        name: {task: scores(name, task) for task in _TASKS.value}
+        for name in (*chosen, _RANDOM)
+    }
+    print(" | ".join(["", *_TASKS.value]))
+    print("|".join(["---"] * (1 + len(_TASKS.value))))
+    for name, of_tasks in found.items():
+        cells = [
+            f"{np.mean(x):.1f} ± {np.std(x, ddof=len(x) > 1):.1f}"
+            for x in of_tasks.values()
+        ]
+        print(" | ".join([name, *cells]))
+    if _PICTURE.value:
+        draw(found, _PICTURE.value)
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,90 @@
+"""Tasks that a small model learns in minutes: GLUE's, and spam.
+
+The files are those of GLUE and of the SMS Spam Collection, in folders named
+glue and spam. The first rows of each are written as a table of one's own, as
+run_classifier.py reads it.
+"""
+
+import csv
+import dataclasses
+import itertools
+import pathlib
+from collections.abc import Iterable, Iterator
+
+# Texts of an example, and its label or score.
+Example = tuple[tuple[str, ...], str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """Texts and their labels, in a table of tabs with a header.
+
+    Attributes:
+        folder: With train.tsv and dev.tsv, unless `file` is given: then every
+            tenth line of that is dev.
+        columns: Of the texts, and of the label.
+        length: Pieces of an example.
+        epochs: Of fine-tuning a model that was pre-trained.
+    """
+
+    folder: str
+    columns: tuple[str, ...]
+    length: int
+    epochs: int
+    regression: bool = False
+    file: str = ""
+
+    @property
+    def metric(self) -> str:
+        """What eval_results.txt calls the score."""
+        return "eval_spearman" if self.regression else "eval_accuracy"
+
+
+TASKS = {
+    "SST-2": Task("glue/SST-2", ("sentence", "label"), 64, 2),
+    "MRPC": Task("glue/MRPC", ("#1 String", "#2 String", "Quality"), 96, 3),
+    "STS-B": Task(
+        "glue/STS-B", ("sentence1", "sentence2", "score"), 96, 3, True
+    ),
+    "RTE": Task("glue/RTE", ("sentence1", "sentence2", "label"), 160, 3),
+    "QNLI": Task(
+        "glue/QNLI_subset10k", ("question", "sentence", "label"), 128, 3
+    ),
+    "spam": Task("spam", ("SMS", "Label"), 64, 1, file="SMSSpamCollection"),
+}
+
+
+def _read(path: pathlib.Path, columns: tuple[str, ...]) -> Iterator[Example]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        for row in rows:
+            *texts, label = (row[name] for name in columns)
+            yield tuple(texts), label
+
+
+def examples(task: Task, data_dir: str, split: str) -> Iterator[Example]:
+    """Yields the examples of `train` or `dev`."""
+    folder = pathlib.Path(data_dir) / task.folder
+    if not task.file:
+        yield from _read(folder / f"{split}.tsv", task.columns)
+        return
+    for number, example in enumerate(_read(folder / task.file, task.columns)):
+        if (number % 10 == 0) == (split == "dev"):
+            yield example
+
+
+def write(
+    task: Task, rows: Iterable[Example], target: pathlib.Path
+) -> list[str]:
+    """Writes a table to learn from; returns the flags that say how it is."""
+    *texts, label = ("text_a", "text_b", "label")
+    texts = texts[: len(task.columns) - 1]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("w", encoding="utf-8", newline="") as file:
+        for row in itertools.chain([((*texts,), label)], rows):
+            file.write("\t".join((*row[0], row[1])) + "\n")
+    return [
+        *(f"--{name}_column={name}" for name in (*texts, label)),
+        f"--max_seq_length={task.length}",
+        f"--regression={task.regression}",
+    ]
