@@ -1,6 +1,11 @@
 """Tiny models on disk, as runs and other programs leave them."""
 
 from bert_tf import heads, modeling
+from bert_tf.encoders import left_to_right
+from bert_tf.exporting import saved_model
+from bert_tf.tasks import next_piece
+from bert_tf.vocabularies import word_pieces
+from tests import interop_samples as samples
 from tests.commands import test_run_prediction as runs
 from tests.exporting import test_saved_model as classifier
 from tests.tasks.masked_words import test_saved_model as gaps
@@ -36,6 +41,15 @@ def pretrained(folder):
     return runs.write_run(
         folder, model, gaps.VOCAB, gaps.CONFIG, "--max_seq_length=12"
     )
+
+
+def next_piece_export(folder):
+    """Exports a model that tells which piece follows."""
+    config = left_to_right.LeftToRightConfig(**samples.SMALL)
+    model = samples.random_model("next_piece", config)
+    vocabulary = word_pieces.WordPiece(tuple(samples.VOCAB), True)
+    made = next_piece.next_piece(model, config, vocabulary, 9, 3)
+    saved_model.save(str(folder), made)
 
 
 def tagger_run(folder):

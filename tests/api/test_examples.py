@@ -49,6 +49,7 @@ def folder(tmp_path_factory):
     shutil.copytree(folder / "pretrained", folder / "bert-base-uncased")
     served = bert_tf.load(folder / "mrpc_output")
     bert_tf.export(served, folder / "mrpc" / "1")
+    models.next_piece_export(folder / "next" / "1")
     for name in ("litert", "onnx"):
         bert_tf.export(served, folder / f"mrpc_{name}", format=name)
     (folder / "pairs.tsv").write_text("a film\twhat film\ngood\tbad\n")
