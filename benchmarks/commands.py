@@ -20,7 +20,11 @@ def run(script: str, target: pathlib.Path, *options: str) -> None:
     command = [sys.executable, str(ROOT / script), *options]
     target.parent.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    with (target.parent / f"{target.name}.log").open("a") as log:
-        subprocess.run(command, stdout=log, stderr=log, check=True)
+    path = target.parent / f"{target.name}.log"
+    with path.open("a") as log:
+        code = subprocess.run(command, stdout=log, stderr=log).returncode
+    if code:
+        last = path.read_text().rstrip().rpartition("\n")[2]
+        raise SystemExit(f"{script} ended with exit code {code}: {last}")
     print(f"{script} {target}: {time.monotonic() - began:.0f} s", flush=True)
     done.touch()

@@ -214,7 +214,7 @@ def fine_tuned(
     commands.run(
         *("run_classifier.py", target, f"--output_dir={target}"),
         *("--do_train", "--do_eval", "--use_checkpoint=last", *start),
-        *(tables(task, is_trial=is_trial), f"--seed={seed}"),
+        *(*tables(task, is_trial=is_trial), f"--seed={seed}"),
         *("--train_batch_size=32", f"--learning_rate={rate}"),
         *("--eval_batch_size=64", "--keep_checkpoint_max=1"),
         f"--num_train_epochs={passes * TASKS[task].epochs}",
