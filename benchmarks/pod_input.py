@@ -1,7 +1,7 @@
 """Rehearses the input of a pod: the readers of a run, without accelerators.
 
     python -m benchmarks.pod_input
-    python -m benchmarks.pod_input --dynamic_masking --device="TPU v5p"
+    python -m benchmarks.pod_input --dynamic_masking --device=H100
 
 Each host of a run reads all records, shuffles them and parses its own share, by
 run_pretraining.py's pipeline. Three things are measured:

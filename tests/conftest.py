@@ -17,7 +17,7 @@ import tensorflow as tf
 # Growth of this process after which models that nobody holds are let go. They
 # are held by cycles, and Python looks for those too seldom: it counts objects,
 # not what the weights take.
-_GROWTH = 256 << 20  # bytes
+_GROWTH = 512 << 20  # bytes
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 # Two replicas on one machine. Only possible before TensorFlow starts.

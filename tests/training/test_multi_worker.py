@@ -212,7 +212,12 @@ def test_folders_that_are_not_shared(data, tmp_path):
         run.kill(signal.SIGKILL)
     again = start(data, output, "own-again")
     assert [run.wait(120) for run in again] == [1, 1]
+    # Who hears of it later may find that the other one has left.
+    different = "error: The workers found different "
+    left = "error: Another worker of the cluster does not answer any more"
     for run in again:
-        assert run.lines[-1].startswith("error: The workers found different ")
+        assert run.lines[-1].startswith((different, left))
         assert "Traceback" not in run.stderr
-    assert "stands at step 0, the furthest at " in again[1].lines[-1]
+    said = [x for x in (run.lines[-1] for run in again) if different in x]
+    assert said
+    assert all(", the furthest at " in x for x in said)
