@@ -17,16 +17,14 @@ import tempfile
 import time
 from collections.abc import Callable
 
+from benchmarks import random_records
 from bert_tf import heads, modeling, optimization
-from bert_tf.pretraining_data import rows as pretraining_rows
 from bert_tf.pretraining_data import sequences as pretraining_sequences
-from bert_tf.records import dynamic_masks, tfrecord
+from bert_tf.records import dynamic_masks
 from bert_tf.records import pipeline as records_pipeline
 from bert_tf.records import types as record_types
 from bert_tf.training import loop, pretraining, schedules
-from bert_tf.vocabularies import word_pieces
 
-import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
@@ -38,41 +36,6 @@ _BATCH = flags.DEFINE_integer("batch", 32, "B.")
 _BATCHES = flags.DEFINE_integer("batches", 200, "Read in every round.")
 _STEPS = flags.DEFINE_integer("steps", 8, "Trained in every round.")
 
-_SPECIAL = {0: "[PAD]", 100: "[UNK]", 101: "[CLS]", 102: "[SEP]", 103: "[MASK]"}
-VOCABULARY = word_pieces.WordPiece(
-    tuple(
-        _SPECIAL.get(number, f"##{number}" if number % 4 == 0 else f"w{number}")
-        for number in range(30522)
-    ),
-    do_lower_case=True,
-)
-LENGTHS = {"S": 128, "P": 20}
-
-
-def write(
-    folder: pathlib.Path, settings: pretraining_sequences.Settings
-) -> tuple[str, int]:
-    """Writes random text as records; returns the file and their number."""
-    rng = np.random.default_rng(0)
-    sentences = rng.integers(8, 45, (400, 50))
-    tokens = rng.integers(1000, 30522, sentences.sum(), dtype=np.int32)
-    corpus = pretraining_sequences.Corpus(
-        tokens,
-        ~VOCABULARY.continues[tokens],
-        pretraining_sequences.borders(sentences.ravel()),
-        50 * np.arange(401),
-        np.arange(400, dtype=np.uint64),
-    )
-    sequences = pretraining_sequences.create_sequences(
-        corpus, None, settings, VOCABULARY.template, 1, 0
-    )
-    rows = pretraining_rows.features(sequences, VOCABULARY, settings, rng)
-    path = folder / settings.record_type
-    with tfrecord.Writer(path) as writer:
-        record_type = record_types.PRETRAINING_TYPES[settings.record_type]
-        writer.write_all(record_type.encode_batch(rows))
-    return str(path), len(sequences)
-
 
 def pipeline(
     folder: pathlib.Path, dynamic: bool
@@ -81,17 +44,20 @@ def pipeline(
     settings = pretraining_sequences.Settings(
         masking=_POLICY.value, dynamic_masking=dynamic
     )
-    file, number = write(folder, settings)
+    file, number = random_records.write(folder, settings)
     masks = None
     if dynamic:
         masks = dynamic_masks.DynamicMasks(
-            pretraining_sequences.masking_of(settings, VOCABULARY), seed=1
+            pretraining_sequences.masking_of(
+                settings, random_records.VOCABULARY
+            ),
+            seed=1,
         )
     return records_pipeline.distribute(
         tf.distribute.get_strategy(),
         records_pipeline.train([file], [number], _BATCH.value, seed=1),
         record_types.PRETRAINING_TYPES[settings.record_type],
-        LENGTHS,
+        random_records.LENGTHS,
         masks=masks,
     )
 

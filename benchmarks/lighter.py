@@ -117,7 +117,7 @@ def score(path: pathlib.Path, task: small_tasks.Task) -> float:
     answers = bert_tf.load(str(path))(asked)
     if task.regression:
         scores = [answer["score"] for answer in answers]
-        return 100 * float(stats.spearmanr(scores, np.float64(labels))[0])
+        return 100 * float(stats.spearmanr(scores, np.array(labels, float))[0])
     right = [
         answer["label"] == label
         for answer, label in zip(answers, labels, strict=True)

@@ -14,9 +14,9 @@ run_pretraining.py's pipeline. Three things are measured:
   readers can just feed: the share of the time that is spent waiting for input.
 
 Then it prints, for slices of --device, how many sequences of BERT-Large they
-train on in a second, as `python -m benchmarks.scaling` predicts it, and which
-share of their hosts' --cores the input takes; and the fewest hosts that would
-do.
+train on in a second, as `python -m benchmarks.scaling` predicts it; which share
+that is of what one of many hosts reads, and of its --cores; and the fewest
+hosts whose cores would do.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from benchmarks import dynamic_masking, scaling
+from benchmarks import random_records, scaling
 from bert_tf.pretraining_data import sequences as pretraining_sequences
 from bert_tf.records import dynamic_masks, pipeline
 from bert_tf.records import types as record_types
@@ -109,16 +109,16 @@ def read(run: Run, number: int, barrier: Any) -> Reading:
     masks = None
     if run.dynamic:
         masking = pretraining_sequences.masking_of(
-            settings, dynamic_masking.VOCABULARY
+            settings, random_records.VOCABULARY
         )
         masks = dynamic_masks.DynamicMasks(masking, seed=1)
     host = Host(number, run.hosts, run.hosts * run.devices_of_a_host)
     batches = iter(
         pipeline.distribute(
-            host,  # type: ignore[arg-type]  # as much of one as is asked for
+            host,  # as much of a strategy as is asked for
             pipeline.train([run.file], [run.count], run.step, seed=1),
             record_types.PRETRAINING_TYPES[settings.record_type],
-            dynamic_masking.LENGTHS,
+            random_records.LENGTHS,
             masks=masks,
         )
     )
@@ -153,8 +153,14 @@ def read_all(run: Run, numbers: Sequence[int]) -> list[Reading]:
             return pool.starmap(read, [(run, n, barrier) for n in numbers])
 
 
-def show_slices(costs: dict[int, float]) -> None:
-    """Prints what slices need; `costs` are seconds a sequence, by hosts."""
+def show_slices(costs: dict[int, float], rate: float) -> None:
+    """Prints what slices need.
+
+    Args:
+        costs: Seconds of processor time a sequence of the run, by hosts.
+        rate: Sequences of the run that one of many hosts reads in a second, as
+            one thread reads all records.
+    """
     # A host's work is that for all records and that for its own.
     few, many = min(costs), max(costs)
     own = (costs[few] - costs[many]) / (1 / few - 1 / many)
@@ -177,8 +183,8 @@ def show_slices(costs: dict[int, float]) -> None:
         fewest = f"{max(1, -(-own // left)):.0f}" if left > 0 else "none"
         print(
             f"{count:4} x {device.name}, {hosts:3} hosts: {speed:8.0f} "
-            f"sequences/s, {share:7.2%} of {_CORES.value} cores each; fewest "
-            f"hosts: {fewest}"
+            f"sequences/s, {speed / rate:.0%} of what one reads, "
+            f"{share:.2%} of {_CORES.value} cores each; fewest hosts: {fewest}"
         )
 
 
@@ -188,7 +194,7 @@ def main(_: list[str]) -> None:
         dynamic_masking=_DYNAMIC_MASKING.value
     )
     with tempfile.TemporaryDirectory() as folder:
-        file, count = dynamic_masking.write(pathlib.Path(folder), settings)
+        file, count = random_records.write(pathlib.Path(folder), settings)
         run = Run(
             file,
             count,
@@ -198,15 +204,16 @@ def main(_: list[str]) -> None:
             _DEVICES_OF_A_HOST.value,
             _STEPS_READ.value,
         )
-        costs = {}
+        costs, rate = {}, 0.0
         for hosts in _HOSTS:
             of_hosts = dataclasses.replace(run, hosts=hosts)
             (found,) = read_all(of_hosts, [0])
             costs[hosts] = found.processor / found.sequences
+            rate = found.sequences / found.seconds
             print(
                 f"one of {hosts} hosts: {1e6 * costs[hosts]:.2f} us of "
                 "processor time for a sequence of the run, "
-                f"{found.sequences / found.seconds:,.0f} of them a second",
+                f"{rate:,.0f} of them a second",
                 flush=True,
             )
         readers = _READERS.value
@@ -222,7 +229,7 @@ def main(_: list[str]) -> None:
             f"{waited:.1%} of the time for input",
             flush=True,
         )
-    show_slices(costs)
+    show_slices(costs, rate)
 
 
 if __name__ == "__main__":
