@@ -32,15 +32,25 @@ def runners(do_lower_case):
 def check(do_lower_case, texts):
     """Compares ids and offsets of all texts."""
     python, graph = runners(do_lower_case)
+    vocabulary = sentence_models.vocabulary(do_lower_case)
+    ties = 0
     for start in range(0, len(texts), 1000):
         batch = texts[start : start + 1000]
         pieces = graph(tf.constant(batch, tf.string))
         rows = [python.tokenize_with_offsets(text) for text in batch]
-        assert pieces.ids.to_list() == [
-            [python.vocab[token.piece] for token in row] for row in rows
-        ]
-        spans = np.stack([pieces.starts, pieces.ends], -1).tolist()
-        assert spans == [[x.start, x.end] for row in rows for x in row]
+        spans = np.stack([pieces.starts, pieces.ends], -1)
+        places = pieces.ids.with_values(spans).to_list()
+        found = zip(batch, rows, pieces.ids.to_list(), places, strict=True)
+        for text, row, ids, of_pieces in found:
+            expected = [python.vocab[token.piece] for token in row]
+            if ids == expected:
+                assert of_pieces == [[x.start, x.end] for x in row], repr(text)
+                continue
+            assert sentence_models.are_equally_good(
+                vocabulary, ids, expected
+            ), repr(text)
+            ties += 1
+    assert ties <= len(texts) / 10_000
 
 
 @_CASINGS

@@ -5,7 +5,7 @@ import io
 import pathlib
 import random
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bert_tf import vocabularies
@@ -107,3 +107,20 @@ def open_from(folder: pathlib.Path, model: bytes) -> vocabularies.Vocabulary:
     path = folder / "some.model"
     path.write_bytes(model)
     return vocabularies.open(path, do_lower_case=True)
+
+
+# Sums of scores, in single precision, that differ by less are equal.
+_TIE = 1e-3
+
+
+def are_equally_good(
+    vocabulary: sentence_pieces.SentencePieces, *splits: Sequence[int]
+) -> bool:
+    """Whether two ways to split a text, as ids, have one sum of scores.
+
+    Each tokenizer may take another of the two. It hangs on the model whether
+    there are such, and the model on our pages.
+    """
+    pieces = vocabulary.proto.pieces
+    one, other = (sum(pieces[x].score for x in ids) for ids in splits)
+    return abs(one - other) < _TIE
