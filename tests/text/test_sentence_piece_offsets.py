@@ -86,7 +86,7 @@ def test_every_character(do_lower_case, every):
 
 @_CASINGS
 @pytest.mark.parametrize(
-    "count", [300, pytest.param(30_000, marks=pytest.mark.slow)]
+    "count", [300, pytest.param(10_000, marks=pytest.mark.slow)]
 )
 def test_random_texts(do_lower_case, count):
     check(do_lower_case, sample_texts.random_texts(seed=11, count=count))
