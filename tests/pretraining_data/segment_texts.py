@@ -1,0 +1,45 @@
+"""Texts to be cut into segments, and what was cut."""
+
+import random
+
+from bert_tf.pretraining_data import segments
+from bert_tf.pretraining_data import sequences as pretraining_sequences
+
+import numpy as np
+
+
+def make_text(lengths, first_key=0):
+    """Documents of sentences of so many tokens."""
+    return segments.Text(
+        pretraining_sequences.borders([x for doc in lengths for x in doc]),
+        pretraining_sequences.borders([len(doc) for doc in lengths]),
+        np.arange(first_key, first_key + len(lengths), dtype=np.uint64),
+    )
+
+
+def random_lengths(seed=0, number=40, sentences=12, tokens=30):
+    rng = random.Random(seed)
+    return [
+        [rng.randint(1, tokens) for _ in range(rng.randint(1, sentences))]
+        for _ in range(number)
+    ]
+
+
+def document_starts(text):
+    return text.sentences[text.documents]
+
+
+def documents_of(text, tokens):
+    """The document that each token belongs to."""
+    return np.searchsorted(document_starts(text), tokens, side="right") - 1
+
+
+def cut(function, text, *args, repetitions=1, seed=1):
+    """The ranges of several repetitions."""
+    parts = [function(text, *args, seed, i) for i in range(repetitions)]
+    return segments.Ranges(
+        *(
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("starts", "ends", "labels")
+        )
+    )
