@@ -51,11 +51,8 @@ def memory(
     remat and accumulate.
     """
     generator = families.of(config).generator
-    if generator is None:
-        return memory_use.training_memory(config, *sizes, *how)
-    return memory_use.replaced_tokens_memory(
-        config, generator.config(config), *sizes, *how
-    )
+    others = generator.config(config) if generator else None
+    return memory_use.memory_of(config, others, sizes, how)
 
 
 def check(config: modeling.BertConfig) -> None:

@@ -339,17 +339,12 @@ def report_model(
             run_flags.REMAT.value,
             accumulate or 1,
         )
+        made_by = model.generator
+        generator = None if made_by is None else made_by.config
         own = model.bert.config
-        if model.generator is not None:
-            others = model.generator.config
-            needed = memory_use.replaced_tokens_memory(
-                own, others, *sizes, *how
-            )
-        else:
-            needed = memory_use.training_memory(
-                own, *sizes, *how, model.reads_all
-            )
-        return needed.total
+        return memory_use.memory_of(
+            own, generator, sizes, how, model.reads_all
+        ).total
 
     logging.info(
         "Memory: about %.1f GB per replica, and the framework's own.",

@@ -129,6 +129,23 @@ def replaced_tokens_memory(
     )
 
 
+def memory_of(
+    config: modeling.BertConfig,
+    generator: modeling.BertConfig | None,
+    sizes: tuple[int, int, int],
+    how: tuple[str, bool, int],
+    reads_all: bool = False,
+) -> Memory:
+    """Estimates the same of a model that a generator may make the inputs of.
+
+    The sizes are rows, their length and their predictions; `how` is dtype,
+    remat and accumulate.
+    """
+    if generator is None:
+        return training_memory(config, *sizes, *how, reads_all)
+    return replaced_tokens_memory(config, generator, *sizes, *how)
+
+
 def check_room_for_weights(config: modeling.BertConfig) -> None:
     """Raises InputError where a model's weights alone are too large.
 
