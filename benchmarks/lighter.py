@@ -56,6 +56,9 @@ _FORMS = flags.DEFINE_list("forms", [], "Which; by default all.")
 _MAX_TRAIN_EXAMPLES = flags.DEFINE_integer(
     "max_train_examples", 20_000, "Of each task.", 1
 )
+_TRAINING = flags.DEFINE_list(
+    "training_flags", [], "More flags of every training, with commas between."
+)
 _RUNS = flags.DEFINE_integer("runs", 15, "Whose median time is printed.", 1)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "runs/lighter", "Folder.")
 _PICTURE = flags.DEFINE_string("picture", None, "PNG file to write.")
@@ -219,6 +222,7 @@ def trainers(task: str) -> list[Trainer]:
             start=_INIT_CHECKPOINT.value,
             vocab_file=_VOCAB_FILE.value,
             layers=_LAYERS.value,
+            options=_TRAINING.value,
         )
         for seed in _SEEDS.value
     ]

@@ -24,6 +24,7 @@ class Trainer:
         start: The checkpoint that the teacher starts from, of any format.
         vocab_file: Its vocabulary.
         layers: Those that smaller models keep, as in `1,3,5`.
+        options: More flags of every training.
     """
 
     task: Task
@@ -34,6 +35,7 @@ class Trainer:
     start: str
     vocab_file: str
     layers: str
+    options: list[str]
 
     def path(self, model: str) -> pathlib.Path:
         """Where a model of this seed is."""
@@ -49,7 +51,7 @@ class Trainer:
             *("--do_train", f"--seed={self.seed}", *self.data),
             *("--train_batch_size=32", f"--learning_rate={rate}"),
             f"--num_train_epochs={passes * self.task.epochs}",
-            *("--keep_checkpoint_max=1", *options),
+            *("--keep_checkpoint_max=1", *self.options, *options),
         )
         return target
 
