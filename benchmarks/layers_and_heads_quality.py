@@ -135,9 +135,6 @@ def main(_: list[str]) -> None:
     kinds = [(of_layers, "layers", int(x)) for x in _LAYERS.value]
     kinds += [(of_heads, "heads", int(x)) for x in _HEADS.value]
     runs = trainers()
-    for make, _, count in kinds:
-        for trainer in runs:
-            make(trainer, count)
     sizes = {x: len(examples) for x, examples in by_length().items()}
     groups = (f"up to {x} pieces ({sizes[x]})" for x in _GROUPS)
     print(" | ".join(["", "all", *groups]))
