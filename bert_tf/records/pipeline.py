@@ -3,7 +3,7 @@
 `train` and `evaluate` give global batches of serialized records; `distribute`
 gives each replica its rows, parsed. So the records of a step depend on the seed
 and the step alone, not on the number of replicas or hosts. Every host reads all
-records, at more than a million a second, and parses only its own.
+records, a few hundred thousand a second, and parses only its own.
 
 Shapes: B global batch, S sequence length, P predictions per row.
 """
