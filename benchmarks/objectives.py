@@ -16,7 +16,8 @@ for as many floating-point operations as BERT needs for --bert_steps:
 
 Then each is fine-tuned on --tasks, and `random` weights are. Of --rates that is
 used for a model and a task which is best on a tenth of the training examples,
-held out from it; then --seeds runs learn from all of them. Random weights are
+held out from it, or on the dev set of docstrings, whose score is that of their
+test set; then --seeds runs learn from all of them. Random weights are
 trained for --random_passes times the epochs, as they begin with less.
 
 Prints a table: scores on dev, their mean and deviation. What is complete in
@@ -49,9 +50,14 @@ _HIDDEN_SIZE = flags.DEFINE_integer("hidden_size", 256, "D; heads have 64.")
 _LENGTH = flags.DEFINE_integer("length", 128, "S.")
 _BATCH = flags.DEFINE_integer("batch", 64, "B.")
 _BERT_STEPS = flags.DEFINE_integer("bert_steps", 20_000, "Of `bert`.")
+_TRAINING = flags.DEFINE_list(
+    "pretraining_flags", [], "More flags of pre-training, such as --dtype."
+)
 _LEARNING_RATE = flags.DEFINE_float("learning_rate", 1e-3, "Of pre-training.")
 
-_TASKS = flags.DEFINE_list("tasks", ["SST-2", "QNLI", "STS-B"], f"{[*TASKS]}.")
+_TASKS = flags.DEFINE_list(
+    "tasks", ["SST-2", "QNLI", "STS-B", "docstrings"], f"{[*TASKS]}."
+)
 _RATES = flags.DEFINE_list("rates", ["1e-4", "3e-4"], "Of fine-tuning.")
 _SEEDS = flags.DEFINE_list("seeds", ["1", "2", "3"], "Of fine-tuning.")
 _MAX_TRAIN_EXAMPLES = flags.DEFINE_integer(
@@ -190,6 +196,7 @@ def pretrained(name: str) -> pathlib.Path:
         f"--num_warmup_steps={steps // 20}",
         *(f"--learning_rate={_LEARNING_RATE.value}", "--log_steps=100"),
         *("--save_checkpoints_steps=1000", "--keep_checkpoint_max=2"),
+        *_TRAINING.value,
     )
     return target
 
@@ -227,22 +234,27 @@ def fine_tuned(
 def tables(name: str, *, is_trial: bool) -> list[str]:
     """Writes the tables of a task; returns the flags that say how they are."""
     task, place = TASKS[name], folder() / "tables" / name
-    found = small_tasks.examples(task, _DATA_DIR.value, "train")
+    data_dir = _DATA_DIR.value
+    if name == "docstrings":
+        made = folder() / name
+        commands.run("examples/quickstart/make_data.py", made, str(made))
+        data_dir = str(folder())
+    found = small_tasks.examples(task, data_dir, "train")
     rows = list(itertools.islice(found, _MAX_TRAIN_EXAMPLES.value))
-    if is_trial:
-        parts = {
-            "trial_train": [x for i, x in enumerate(rows) if i % 10],
-            "trial_dev": rows[::10],
-        }
+    if not is_trial:
+        scored = small_tasks.examples(task, data_dir, task.scored)
+        parts = {"train": rows, "scored": [*scored]}
+    elif task.held_out:
+        scored = small_tasks.examples(task, data_dir, task.held_out)
+        parts = {"train": rows, "held_out": [*scored]}
     else:
-        dev = small_tasks.examples(task, _DATA_DIR.value, "dev")
-        parts = {"train": rows, "dev": [*dev]}
+        learned = [x for i, x in enumerate(rows) if i % 10]
+        parts = {"nine_tenths": learned, "held_out": rows[::10]}
+    files = [place / f"{part}.tsv" for part in parts]
     data: list[str] = []
-    for part, of_part in parts.items():
-        path = place / f"{part}.tsv"
+    for path, of_part in zip(files, parts.values(), strict=True):
         data = small_tasks.write(task, of_part, path)
-    learned, scored = (place / f"{part}.tsv" for part in parts)
-    return [*data, f"--train_file={learned}", f"--dev_file={scored}"]
+    return [*data, f"--train_file={files[0]}", f"--dev_file={files[1]}"]
 
 
 def scores(name: str, task: str) -> list[float]:

@@ -1,8 +1,8 @@
-"""Tasks that a small model learns in minutes: GLUE's, and spam.
+"""Tasks that a small model learns in minutes: GLUE's, spam, and docstrings.
 
-The files are those of GLUE and of the SMS Spam Collection, in folders named
-glue and spam. The first rows of each are written as a table of one's own, as
-run_classifier.py reads it.
+The files are those of GLUE, of the SMS Spam Collection and of the quickstart,
+in folders named glue, spam and docstrings. The first rows of each are written
+as a table of one's own, as run_classifier.py reads it.
 """
 
 import csv
@@ -25,6 +25,9 @@ class Task:
         columns: Of the texts, and of the label.
         length: Pieces of an example.
         epochs: Of fine-tuning a model that was pre-trained.
+        scored: The split that models are compared on.
+        held_out: The one that rates are chosen on, if it is not a part of the
+            training examples.
     """
 
     folder: str
@@ -33,6 +36,8 @@ class Task:
     epochs: int
     regression: bool = False
     file: str = ""
+    scored: str = "dev"
+    held_out: str = ""
 
     @property
     def metric(self) -> str:
@@ -51,6 +56,10 @@ TASKS = {
         "glue/QNLI_subset10k", ("question", "sentence", "label"), 128, 3
     ),
     "spam": Task("spam", ("SMS", "Label"), 64, 1, file="SMSSpamCollection"),
+    # As examples/quickstart/make_data.py makes them, 30 of each area.
+    "docstrings": Task(
+        "docstrings", ("text", "area"), 64, 10, scored="test", held_out="dev"
+    ),
 }
 
 
@@ -63,7 +72,7 @@ def _read(path: pathlib.Path, columns: tuple[str, ...]) -> Iterator[Example]:
 
 
 def examples(task: Task, data_dir: str, split: str) -> Iterator[Example]:
-    """Yields the examples of `train` or `dev`."""
+    """Yields the examples of `train`, `dev` or another split."""
     folder = pathlib.Path(data_dir) / task.folder
     if not task.file:
         yield from _read(folder / f"{split}.tsv", task.columns)
