@@ -12,6 +12,7 @@ own, as its users run it, the sides in turn:
 
 - ours: run_pretraining.py's step, records read from a file
 - ours_xla: the same with --use_xla; only where it is asked for by --sides
+- ours_bfloat16: the same with --dtype=bfloat16; likewise
 - ours_masked_words: ELECTRA's encoder with masked words alone; likewise
 - transformers: BertForPreTraining and the fused AdamW of PyTorch, as its
   Trainer takes by default. It computes the words of all places, not of the
@@ -77,6 +78,14 @@ def batch_size(model: str) -> int:
 def ours_xla(config: dict, batch: int) -> float:
     """The same, compiled."""
     return ours(config, batch, use_xla=True)
+
+
+def ours_bfloat16(config: dict, batch: int) -> float:
+    """The same with --dtype=bfloat16."""
+    from bert_tf.training import distribution
+
+    distribution.set_up("default", dtype="bfloat16")
+    return ours(config, batch)
 
 
 def ours_masked_words(config: dict, batch: int) -> float:
