@@ -142,9 +142,10 @@ def main(_: list[str]) -> None:
     for make, name, count in kinds:
         values = np.array([[*accuracies(make(x, count))] for x in runs])
         whole, *parts = values.mean(axis=0)
-        spread = f" ± {values[:, 0].std(ddof=1):.1f}" * (len(values) > 1)
-        cells = [f"{whole:.1f}{spread}", *(f"{x:.1f}" for x in parts)]
-        print(" | ".join([f"{name} {count}", *cells]))
+        cells = [f"{name} {count}", f"{whole:.1f}"]
+        if len(values) > 1:
+            cells[1] += f" ± {values[:, 0].std(ddof=1):.1f}"
+        print(" | ".join([*cells, *(f"{x:.1f}" for x in parts)]))
 
 
 if __name__ == "__main__":

@@ -166,8 +166,9 @@ def show(
     for form, of_tasks in scores.items():
         row = [form.name]
         for values in of_tasks.values():
-            spread = f" ± {np.std(values, ddof=1):.1f}" * (len(values) > 1)
-            row.append(f"{np.mean(values):.1f}{spread}")
+            row.append(f"{np.mean(values):.1f}")
+            if len(values) > 1:
+                row[-1] += f" ± {np.std(values, ddof=1):.1f}"
         row.append(f"{sizes[form]:.1f}")
         row += [f"{x:.2f}" for x in milliseconds[form]]
         print(" | ".join(row))

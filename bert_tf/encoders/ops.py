@@ -128,7 +128,7 @@ def _in_fast_type(x: tf.Tensor) -> tf.Tensor:
 
     CPUs have products of bfloat16, and TensorFlow computes all else by float32.
     """
-    return tf.cast(x, tf.float32) if _on_cpus() else x
+    return tf.cast(x, tf.float32) if x.dtype.size < 4 and _on_cpus() else x
 
 
 def _on_cpus() -> bool:

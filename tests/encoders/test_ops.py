@@ -57,15 +57,19 @@ class TestGelu:
         analytic, numeric = tf.test.compute_gradient(ops.gelu, [x], delta=1e-5)
         np.testing.assert_allclose(analytic[0], numeric[0], atol=1e-9)
 
-    def test_bfloat16_stays_bfloat16(self):
-        x = tf.constant([-1.0, 0.5, 2.0], tf.bfloat16)
-        y = ops.gelu(x)
-        assert y.dtype == tf.bfloat16
-        np.testing.assert_allclose(
-            tf.cast(y, tf.float32),
-            reference.gelu(np.array([-1, 0.5, 2])),
-            rtol=2**-6,
-        )
+    def test_bfloat16_is_rounded_once(self):
+        x = tf.cast(np.linspace(-3, 3, 301), tf.bfloat16)
+        exact = tf.cast(x, tf.float64)
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch((x, exact))
+            y, expected = ops.gelu(x), ops.gelu(exact)
+        slopes = tape.gradient(y, x), tape.gradient(expected, exact)
+        for ours, theirs in ((y, expected), slopes):
+            assert ours.dtype == tf.bfloat16
+            # Half of the last of eight bits, and float32's own rounding.
+            np.testing.assert_allclose(
+                tf.cast(ours, tf.float64), theirs, rtol=2**-7.99, atol=1e-6
+            )
 
 
 class TestActivation:
@@ -227,6 +231,16 @@ class TestAffine:
         for ours, theirs in zip(found, expected, strict=True):
             scale = np.abs(theirs).max()
             np.testing.assert_allclose(ours, theirs, atol=1e-6 * scale)
+
+    def test_bfloat16_adds_up_in_float32(self):
+        # In bfloat16 256 + 1 is 256; 9984 is next to 10,000.
+        kernel, bias = (tf.ones(x, tf.bfloat16) for x in ([4, 5], [5]))
+        with tf.GradientTape() as tape:
+            tape.watch(bias)
+            y = ops.affine(tf.ones([10_000, 4], tf.bfloat16), kernel, bias)
+        gradient = tape.gradient(y, bias)
+        assert gradient.dtype == tf.bfloat16
+        np.testing.assert_array_equal(tf.cast(gradient, tf.int32), [9984] * 5)
 
 
 # ---- Attention --------------------------------------------------------------
