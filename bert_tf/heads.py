@@ -63,7 +63,7 @@ class MaskedLMHead(keras.layers.Layer):
         x = self.transform(x)
         rows = tf.reshape(x, [-1, x.shape[-1]])  # [B * P, E]
         logits = tf.matmul(rows, words, transpose_b=True)
-        logits = tf.nn.bias_add(logits, self.output_bias)
+        logits = ops.add_bias(logits, self.output_bias)
         shape = tf.concat([tf.shape(x)[:2], [self.vocab_size]], axis=0)
         return tf.reshape(logits, shape)  # [B, P, V]
 

@@ -232,12 +232,19 @@ class TestAffine:
             scale = np.abs(theirs).max()
             np.testing.assert_allclose(ours, theirs, atol=1e-6 * scale)
 
-    def test_bfloat16_adds_up_in_float32(self):
+    @pytest.mark.parametrize(
+        "function",
+        [
+            lambda x, bias: ops.affine(x, tf.ones([5, 5], x.dtype), bias),
+            ops.add_bias,
+        ],
+    )
+    def test_bfloat16_adds_up_in_float32(self, function):
         # In bfloat16 256 + 1 is 256; 9984 is next to 10,000.
-        kernel, bias = (tf.ones(x, tf.bfloat16) for x in ([4, 5], [5]))
+        bias = tf.ones([5], tf.bfloat16)
         with tf.GradientTape() as tape:
             tape.watch(bias)
-            y = ops.affine(tf.ones([10_000, 4], tf.bfloat16), kernel, bias)
+            y = function(tf.ones([10_000, 5], tf.bfloat16), bias)
         gradient = tape.gradient(y, bias)
         assert gradient.dtype == tf.bfloat16
         np.testing.assert_array_equal(tf.cast(gradient, tf.int32), [9984] * 5)
