@@ -15,18 +15,23 @@ def gelu(x: tf.Tensor) -> tf.Tensor:
     """The tanh form of GELU, as the original (Hendrycks & Gimpel, 2016).
 
     0.5 (1 + tanh(u)) is sigmoid(2 u), which takes fewer passes over the
-    largest activation of the model. The gradient is written out, too, and of
-    what it needs only the slope is kept.
+    largest activation of the model, and so does the gradient written out.
     """
     scale, cubic = 2 * math.sqrt(2 / math.pi), 0.044715
     wide = _in_fast_type(x)
     factor = scale * cubic * tf.square(wide) + scale
     gate = tf.sigmoid(wide * factor)
     y = wide * gate
-    # That of wide * factor is scale + 3 * scale * cubic * wide^2.
-    slope = gate + y * (1 - gate) * (3 * factor - 2 * scale)
-    slope = tf.cast(slope, x.dtype)
-    return tf.cast(y, x.dtype), lambda dy: dy * slope
+
+    def slope():
+        # That of wide * factor is scale + 3 * scale * cubic * wide^2.
+        return gate + y * (1 - gate) * (3 * factor - 2 * scale)
+
+    if wide.dtype == x.dtype:
+        return y, lambda dy: dy * slope()
+    # A sixth of what it is made of, which would be kept otherwise.
+    narrow = tf.cast(slope(), x.dtype)
+    return tf.cast(y, x.dtype), lambda dy: dy * narrow
 
 
 # By the names that configs have for them: configuration.ACTIVATIONS.

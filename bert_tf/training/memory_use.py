@@ -86,7 +86,7 @@ def training_memory(
         vectors = tokens * 2 * D * size + rows * D * (7 * size + 2 * 4)
         # Softmax in float32, and what dropout left of it.
         scores = rows * seq * N * (4 + size)
-        # Output of gelu, its slope, and a part of it that was not yet freed.
+        # Output of gelu and two factors of its slope.
         return vectors + scores + rows * F * 3 * size
 
     embeddings = tokens * E * (2 * size + 4)
