@@ -257,7 +257,9 @@ def load_onnx(path: pathlib.Path, tokenize: Tokenize, threads: int) -> Answer:
     session = onnxruntime.InferenceSession(
         str(path), options, providers=["CPUExecutionProvider"]
     )
-    (output,) = session.get_outputs()
+    outputs = [output.name for output in session.get_outputs()]
+    is_ours = "probabilities" in outputs
+    wanted = "probabilities" if is_ours else outputs[0]
     kinds = {
         x.name: "int64" if "64" in x.type else "int32"
         for x in session.get_inputs()
@@ -275,8 +277,8 @@ def load_onnx(path: pathlib.Path, tokenize: Tokenize, threads: int) -> Answer:
             "token_type_ids": segments,
         }
         inputs = {name: np.array(found[name], k) for name, k in kinds.items()}
-        (logits,) = session.run(None, inputs)
-        if output.name == "probabilities":
+        (logits,) = session.run([wanted], inputs)
+        if is_ours:
             return logits
         exponents = np.exp(logits - logits.max(axis=-1, keepdims=True))
         return exponents / exponents.sum(axis=-1, keepdims=True)
