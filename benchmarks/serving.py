@@ -246,8 +246,8 @@ def load_litert(path: pathlib.Path, tokenize: Tokenize, threads: int) -> Answer:
 def load_onnx(path: pathlib.Path, tokenize: Tokenize, threads: int) -> Answer:
     """Returns what answers raw texts by a model for ONNX Runtime.
 
-    Its inputs are named as ours or as those of transformers; its output are
-    logits, or is named "probabilities".
+    Its inputs are named as ours or as those of transformers; its first output
+    are logits, unless one is named "probabilities".
     """
     import onnxruntime
 
