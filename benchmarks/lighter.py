@@ -182,26 +182,25 @@ def draw(
     figure, axes = plots.subplots(
         1,
         len(_TASKS.value),
-        figsize=(11, 5),
+        figsize=(12, 4),
         layout="constrained",
         squeeze=False,
     )
+    colors = plots.get_cmap("tab20").colors
     for axis, task in zip(axes.flat, _TASKS.value, strict=True):
-        for form, of_tasks in scores.items():
+        for color, (form, of_tasks) in zip(
+            colors, scores.items(), strict=False
+        ):
             place = milliseconds[form][0], np.mean(of_tasks[task])
-            axis.plot(*place, "o")
-            axis.annotate(
-                form.name,
-                place,
-                fontsize=8,
-                xytext=(4, 4),
-                textcoords="offset points",
-            )
-        axis.set_xscale("log")
+            axis.plot(*place, "o", color=color, markersize=9, label=form.name)
+        axis.set_xscale("log", base=2)
+        axis.xaxis.set_major_formatter("{x:g}")
         axis.set_xlabel("milliseconds for a text of 32 pieces, one thread")
         axis.set_ylabel(f"score on {task}'s dev set")
-        axis.margins(x=0.25)
-    figure.savefig(path, dpi=150)
+        axis.grid(alpha=0.3)
+    points, names = axes.flat[0].get_legend_handles_labels()
+    figure.legend(points, names, loc="outside right center")
+    figure.savefig(path, dpi=100)
 
 
 def trainers(task: str) -> list[Trainer]:
