@@ -158,10 +158,10 @@ def main(_: list[str]) -> None:
     for (kept, how), values in table.items():
         means = np.mean(values, axis=0)
         spreads = np.std(values, axis=0, ddof=min(1, len(values) - 1))
-        row = f"{kept:12} {how:11} {means[0]:.1f} ± {spreads[0]:.1f}"
+        line = f"{kept:12} {how:11} {means[0]:.1f} ± {spreads[0]:.1f}"
         if _EPOCHS.value:
-            row += f"   again {means[1]:.1f} ± {spreads[1]:.1f}"
-        print(row)
+            line += f"   again {means[1]:.1f} ± {spreads[1]:.1f}"
+        print(line)
 
 
 if __name__ == "__main__":
