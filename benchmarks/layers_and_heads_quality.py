@@ -16,7 +16,6 @@ stopped and repeated.
 
 import collections
 import dataclasses
-import itertools
 import json
 import pathlib
 from collections.abc import Iterator, Sequence
@@ -51,24 +50,13 @@ _USUAL_LAYERS, _HIDDEN_SIZE = 4, 256
 def trainers() -> list[Trainer]:
     """Returns what trains the models: one for each seed."""
     folder = pathlib.Path(_OUTPUT_DIR.value)
-    rows = small_tasks.examples(_TASK, _DATA_DIR.value, "train")
-    table = folder / "train.tsv"
-    data = small_tasks.write(
-        _TASK, itertools.islice(rows, _MAX_TRAIN_EXAMPLES.value), table
+    data = small_tasks.write_first(
+        *(_TASK, _DATA_DIR.value, _MAX_TRAIN_EXAMPLES.value),
+        folder / "train.tsv",
     )
-    data.append(f"--train_file={table}")
+    start, words = _INIT_CHECKPOINT.value, _VOCAB_FILE.value
     return [
-        Trainer(
-            task=_TASK,
-            folder=folder,
-            data=data,
-            seed=seed,
-            first=_SEEDS.value[0],
-            start=_INIT_CHECKPOINT.value,
-            vocab_file=_VOCAB_FILE.value,
-            layers="",
-            options=[],
-        )
+        Trainer(_TASK, folder, data, seed, seed, start, words)
         for seed in _SEEDS.value
     ]
 

@@ -31,7 +31,6 @@ repeated.
 
 import dataclasses
 import importlib
-import itertools
 import os
 import pathlib
 import statistics
@@ -206,12 +205,10 @@ def draw(
 def trainers(task: str) -> list[Trainer]:
     """Returns what trains the models of a task: one for each seed."""
     folder = pathlib.Path(_OUTPUT_DIR.value) / task
-    rows = small_tasks.examples(TASKS[task], _DATA_DIR.value, "train")
-    table = folder / "train.tsv"
-    data = small_tasks.write(
-        TASKS[task], itertools.islice(rows, _MAX_TRAIN_EXAMPLES.value), table
+    data = small_tasks.write_first(
+        *(TASKS[task], _DATA_DIR.value, _MAX_TRAIN_EXAMPLES.value),
+        folder / "train.tsv",
     )
-    data.append(f"--train_file={table}")
     return [
         Trainer(
             task=TASKS[task],

@@ -7,7 +7,7 @@ made again: benchmarks.lighter may be stopped and repeated.
 import dataclasses
 import os
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks.commands import ROOT, run
 from benchmarks.small_tasks import Task
@@ -34,8 +34,8 @@ class Trainer:
     first: str
     start: str
     vocab_file: str
-    layers: str
-    options: list[str]
+    layers: str = ""
+    options: Sequence[str] = ()
 
     def path(self, model: str) -> pathlib.Path:
         """Where a model of this seed is."""

@@ -97,3 +97,11 @@ def write(
         f"--max_seq_length={task.length}",
         f"--regression={task.regression}",
     ]
+
+
+def write_first(
+    task: Task, data_dir: str, count: int, target: pathlib.Path
+) -> list[str]:
+    """Writes the first training examples; returns the flags to learn from."""
+    rows = itertools.islice(examples(task, data_dir, "train"), count)
+    return [*write(task, rows, target), f"--train_file={target}"]

@@ -79,16 +79,16 @@ def test_changes_nothing(two_replicas, replicas):
 
 @pytest.mark.slow
 def test_less_memory():
+    # Rows enough for what the framework takes of its own, 100 to 250 MB by the
+    # processor, to be the smaller part.
+    sizes = (128, 128, 20)
     peaks = {
-        remat: memory.of_a_step(_DEEP, 64, 128, 20, remat)
-        for remat in (False, True)
+        remat: memory.of_a_step(_DEEP, *sizes, remat) for remat in (False, True)
     }
     config = modeling.BertConfig(**_DEEP)
-    # Measured 1,092 and 380 MB, on another processor 1,060 and 452 to 475;
-    # estimated 962 and 287. Regions of TensorFlow's allocator have 256 MB.
     for remat, peak in peaks.items():
-        estimate = memory_use.training_memory(config, 64, 128, 20, remat=remat)
-        assert estimate.total == pytest.approx(peak, rel=0.45)
+        estimate = memory_use.training_memory(config, *sizes, remat=remat)
+        assert estimate.total == pytest.approx(peak, rel=0.35)
     assert peaks[True] < 0.5 * peaks[False]
 
 

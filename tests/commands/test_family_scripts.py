@@ -5,9 +5,7 @@ beside the weights, and no flag names them again. What transformers makes of
 the converted folder is the reference of ids and hidden states.
 """
 
-import dataclasses
 import json
-import pathlib
 import random
 import re
 from typing import Any
@@ -15,12 +13,10 @@ from typing import Any
 import bert_tf
 from bert_tf import vocabularies
 from bert_tf.checkpoints import formats
-from bert_tf.tasks import tables
-from tests import scripts
+from tests import family_runs
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 torch = pytest.importorskip("torch", reason="needs the extra `parity`")
 transformers = pytest.importorskip(
@@ -29,159 +25,23 @@ transformers = pytest.importorskip(
 
 pytestmark = pytest.mark.slow
 
-_SIZE = 600  # at most: sentence pieces that no text needs are left out
-_LENGTH = 48
-_SHAPE = {
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "max_position_embeddings": 64,
-    # Other texts get other answers, also with little training.
-    "initializer_range": 0.3,
-}
 
-
-@dataclasses.dataclass(frozen=True)
-class _Kind:
-    """How a model of the family is made.
-
-    Attributes:
-        vocabulary: The kind of vocabulary that it has.
-        file: The name that a vocabulary is learned under.
-        flags: The names of the flags of config and vocabulary, ALBERT's own.
-        objective: What it is pre-trained on.
-        config: Of the model.
-        words: How its tokenizer of transformers is to take single words.
-    """
-
-    vocabulary: str
-    file: str
-    flags: tuple[str, str]
-    objective: str
-    config: dict[str, Any]
-    words: dict[str, Any]
-
-
-_KINDS = {
-    "roberta": _Kind(
-        vocabulary="byte_pairs",
-        file="vocab.json",
-        flags=("bert_config_file", "vocab_file"),
-        objective="full_sentences",
-        config={
-            **_SHAPE,
-            "model_type": "roberta",
-            "type_vocab_size": 1,
-            "hidden_act": "gelu_erf",
-            "layer_norm_eps": 1e-5,
-        },
-        words={"add_prefix_space": True},
-    ),
-    "albert": _Kind(
-        vocabulary="sentence_pieces",
-        file="spiece.model",
-        flags=("albert_config_file", "spm_model_file"),
-        objective="sop",
-        config={
-            **_SHAPE,
-            "model_type": "albert",
-            "type_vocab_size": 2,
-            "hidden_act": "gelu",
-            "embedding_size": 8,
-            "num_hidden_groups": 1,
-            "inner_group_num": 1,
-        },
-        words={},
-    ),
-}
-
-# ---- Data -------------------------------------------------------------------
-
-_LINE = "The cat sat café naïve 東京 😀 Anna Smith sees dog, old. ran"
-_WORDS = _LINE.split()
-_PAIRS = [
-    ("The cat sat.", "It sat."),
-    ("東京 😀 naïve", "café"),
-    ("The cat", ""),
-    ("👩‍👩 𝔘 ﬁne", "Ａ e\u0301 ☃"),
-    ("  two  spaces ", "no\u00a0break"),
-    ("the old dog, Anna", "sees the 東京"),
-]
-
-
-def _text() -> str:
-    """Documents of made words, enough of them for the pieces."""
-    rng = random.Random(0)
-    parts = [a + b for a in "bcdfghklmnprstw" for b in ("a", "en", "io", "u")]
-    made = [
-        "".join(rng.choices(parts, k=rng.randint(1, 4))) for _ in range(800)
-    ]
-    documents = []
-    for _ in range(120):
-        sentences = [
-            " ".join(rng.choices(made, k=6) + rng.choices(_WORDS, k=6)) + "."
-            for _ in range(8)
-        ]
-        documents.append("\n".join(sentences))
-    letters = " ".join(map(chr, range(33, 127)))
-    return "\n\n".join([*documents, letters]) + "\n"
-
-
-def _run(folder: pathlib.Path, script: str, *flags: str) -> scripts.Run:
-    done = scripts.run(folder / f"log_{script}", script, *flags)
-    assert done.wait() == 0, done.stderr
-    return done
-
-
-def _here(script: str, *flags: str) -> None:
-    """Runs a script that does not train in this process, which is quicker."""
-    assert not scripts.run_here(script, (), *flags)
-
-
-@pytest.fixture(scope="module", params=_KINDS)
+@pytest.fixture(scope="module", params=family_runs.KINDS)
 def kind(request):
-    return _KINDS[request.param]
+    return family_runs.KINDS[request.param]
 
 
 @pytest.fixture(scope="module")
 def model(kind, tmp_path_factory):
     """The folder of a run of pre-training."""
-    folder = tmp_path_factory.mktemp("model")
-    text, vocab = folder / "text.txt", folder / kind.file
-    text.write_text(_text(), "utf-8")
-    _run(
-        *(folder, "learn_vocabulary", f"--kind={kind.vocabulary}"),
-        *(f"--vocab_size={_SIZE}", f"--input_file={text}"),
-        f"--vocab_file={vocab}",
-    )
-    size = len(vocabularies.open(vocab, do_lower_case=True).pieces)
-    config = {**kind.config, "vocab_size": size}
-    (folder / "config.json").write_text(json.dumps(config))
-    lengths = (f"--max_seq_length={_LENGTH}", "--max_predictions_per_seq=8")
-    config_flag, vocab_flag = kind.flags
-    _run(
-        *(folder, "create_pretraining_data", f"--objective={kind.objective}"),
-        *(*lengths, "--dynamic_masking", "--dupe_factor=1"),
-        *(f"--input_file={text}", f"--{vocab_flag}={vocab}"),
-        f"--output_dir={folder}/records",
-    )
-    _run(
-        *(folder, "run_pretraining", "--do_train", *lengths),
-        *("--num_train_steps=20", "--num_warmup_steps=2"),
-        *("--train_batch_size=8", "--learning_rate=1e-3"),
-        f"--input_file={folder}/records/*.tfrecord",
-        f"--{config_flag}={folder}/config.json",
-        *(f"--{vocab_flag}={vocab}", f"--output_dir={folder}/run"),
-    )
-    return folder / "run"
+    return family_runs.pretrain(kind, tmp_path_factory.mktemp("model"))
 
 
 @pytest.fixture(scope="module")
 def converted(model):
     """The folder as one of transformers."""
     folder = model.parent / "hf"
-    _here(
+    family_runs.here(
         *("convert_checkpoint", f"--input_checkpoint={model}"),
         *("--output_format=hf", f"--output_path={folder}"),
     )
@@ -192,59 +52,6 @@ def converted(model):
 def theirs(converted):
     """The tokenizer of transformers."""
     return transformers.AutoTokenizer.from_pretrained(str(converted))
-
-
-def _fine_tune(
-    folder: pathlib.Path, script: str, model: pathlib.Path, *flags: str
-) -> pathlib.Path:
-    """Fine-tunes a model with all that follows; returns the folder."""
-    output = folder / "output"
-    _run(
-        *(folder, script, f"--init_checkpoint={model}"),
-        *("--do_train", "--do_eval", "--do_predict", "--do_export"),
-        *(f"--max_seq_length={_LENGTH}", "--train_batch_size=8"),
-        *("--learning_rate=0.003", "--num_train_epochs=1"),
-        *(*flags, f"--output_dir={output}"),
-    )
-    return output
-
-
-def _rows(path: pathlib.Path) -> list[list[int]]:
-    """The ids of the rows of records, without padding."""
-    rows = []
-    for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
-        feature = tf.train.Example.FromString(record).features.feature
-        values = [
-            np.array(feature[name].int64_list.value)
-            for name in ("input_ids", "input_mask")
-        ]
-        rows.append(values[0][values[1] == 1].tolist())
-    return rows
-
-
-def _ask(
-    folder: pathlib.Path, lines: list[dict[str, Any]], *flags: str
-) -> list[dict[str, Any]]:
-    """Asks a model by run_prediction.py."""
-    text = "".join(f"{json.dumps(line)}\n" for line in lines)
-    (folder / "asked.jsonl").write_text(text)
-    _here(
-        *("run_prediction", f"--input_file={folder}/asked.jsonl"),
-        *(f"--output_file={folder}/answers.jsonl", "--overwrite", *flags),
-    )
-    return _json_lines(folder / "answers.jsonl")
-
-
-def _json_lines(path: pathlib.Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for _, line in tables.lines(str(path))]
-
-
-def _assert_same(found: Any, wanted: Any) -> None:
-    """Probabilities, by place or by label, are the same within 1e-5."""
-    if isinstance(wanted, dict):
-        assert list(found) == list(wanted)
-        found, wanted = list(found.values()), list(wanted.values())
-    np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
 # ---- What pre-training left -------------------------------------------------
@@ -264,15 +71,18 @@ def test_the_folder_says_all(model, kind):
 def test_hidden_states_are_those_of_transformers(
     model, converted, theirs, tmp_path
 ):
-    texts = [x.strip() for pair in _PAIRS for x in pair if x.strip()]
+    texts = [x.strip() for pair in family_runs.PAIRS for x in pair if x.strip()]
     (tmp_path / "lines.txt").write_text("\n".join(texts) + "\n", "utf-8")
-    _here(
+    family_runs.here(
         *("extract_features", f"--init_checkpoint={model}", "--layers=-1"),
         *(f"--input_file={tmp_path}/lines.txt", "--batch_size=4"),
-        *(f"--output_file={tmp_path}/out.jsonl", f"--max_seq_length={_LENGTH}"),
+        *(
+            f"--output_file={tmp_path}/out.jsonl",
+            f"--max_seq_length={family_runs.LENGTH}",
+        ),
     )
     torch_model = transformers.AutoModel.from_pretrained(str(converted)).eval()
-    found = _json_lines(tmp_path / "out.jsonl")
+    found = family_runs.json_lines(tmp_path / "out.jsonl")
     for text, line in zip(texts, found, strict=True):
         inputs = theirs(text, return_tensors="pt")
         with torch.no_grad():
@@ -284,11 +94,14 @@ def test_hidden_states_are_those_of_transformers(
 
 
 def test_more_rows_of_a_table(model, tmp_path):
-    lines = [f"{i}\t{first}" for i, (first, _) in enumerate(_PAIRS)]
+    lines = [f"{i}\t{first}" for i, (first, _) in enumerate(family_runs.PAIRS)]
     (tmp_path / "in.tsv").write_text("\n".join(["n\ttext", *lines]), "utf-8")
-    _here(
+    family_runs.here(
         *("augment_data", f"--init_checkpoint={model}", "--candidates=3"),
-        *(f"--input_file={tmp_path}/in.tsv", f"--max_seq_length={_LENGTH}"),
+        *(
+            f"--input_file={tmp_path}/in.tsv",
+            f"--max_seq_length={family_runs.LENGTH}",
+        ),
         *(f"--output_file={tmp_path}/out.tsv", "--augmentation_copies=5"),
     )
     (_, *rows) = (tmp_path / "out.tsv").read_text("utf-8").splitlines()
@@ -297,24 +110,24 @@ def test_more_rows_of_a_table(model, tmp_path):
         number, text = row.split("\t")
         # Whatever was replaced, by a word in the same place.
         words = r"[^\W\d_]+"
-        before = _PAIRS[int(number)][0]
+        before = family_runs.PAIRS[int(number)][0]
         assert re.split(words, text) == re.split(words, before)
 
 
 def test_vectors_of_words(model, converted, kind, tmp_path):
     texts = ["The cat sat", "  東京 😀  naïve, café.", "Anna"]
     (tmp_path / "lines.txt").write_text("\n".join(texts) + "\n", "utf-8")
-    _here(
+    family_runs.here(
         *("extract_features", f"--init_checkpoint={model}"),
         *(f"--input_file={tmp_path}/lines.txt", "--unit=word"),
         *("--features=last", f"--output_file={tmp_path}/out.jsonl"),
-        f"--max_seq_length={_LENGTH}",
+        f"--max_seq_length={family_runs.LENGTH}",
     )
     tokenizer = transformers.AutoTokenizer.from_pretrained(
         str(converted), **kind.words
     )
     torch_model = transformers.AutoModel.from_pretrained(str(converted)).eval()
-    found = _json_lines(tmp_path / "out.jsonl")
+    found = family_runs.json_lines(tmp_path / "out.jsonl")
     for text, line in zip(texts, found, strict=True):
         words = text.split()
         inputs = tokenizer(words, is_split_into_words=True, return_tensors="pt")
@@ -337,7 +150,7 @@ def test_formats_and_back(model, converted, tmp_path):
     for number, (first, form) in enumerate(
         [(model, "keras_hub"), (converted, "tf1"), (tmp_path / "0", "tf1")]
     ):
-        _here(
+        family_runs.here(
             *("convert_checkpoint", f"--input_checkpoint={first}"),
             f"--output_format={form}",
             f"--output_path={tmp_path}/{number}",
@@ -354,17 +167,19 @@ def test_formats_and_back(model, converted, tmp_path):
 
 
 def test_masked_words(model, kind, theirs, tmp_path):
-    _here(
+    family_runs.here(
         *("export_saved_model", f"--model_dir={model}", "--top_k=400"),
         f"--export_dir={tmp_path}/export",
     )
     texts = ["The [MASK] sat.", "[MASK] old dog", "Anna sees [MASK]"]
     lines = [{"text": x} for x in (*texts, "naïve[MASK] 😀 東京 [MASK]")]
-    found = _ask(tmp_path, lines, f"--saved_model={tmp_path}/export")
-    same = _ask(tmp_path, lines, f"--model_dir={model}", "--top_k=400")
+    found = family_runs.ask(tmp_path, lines, f"--saved_model={tmp_path}/export")
+    same = family_runs.ask(
+        tmp_path, lines, f"--model_dir={model}", "--top_k=400"
+    )
     for answer, again in zip(found, same, strict=True):
         for mask, other in zip(answer["masks"], again["masks"], strict=True):
-            _assert_same(
+            family_runs.assert_same(
                 [x["score"] for x in mask], [x["score"] for x in other]
             )
     begins = set()
@@ -398,7 +213,7 @@ def test_masked_words(model, kind, theirs, tmp_path):
 def test_classifier_of_pairs(model, theirs, tmp_path):
     rows = ["id\ta\tb\tlabel"]
     for i in range(32):
-        first, second = _PAIRS[i % len(_PAIRS)]
+        first, second = family_runs.PAIRS[i % len(family_runs.PAIRS)]
         rows.append(f"{i}\t{first} {i}\t{second}\t{i % 2}")
     (tmp_path / "pairs.tsv").write_text("\n".join(rows) + "\n", "utf-8")
     file = f"{tmp_path}/pairs.tsv"
@@ -406,24 +221,30 @@ def test_classifier_of_pairs(model, theirs, tmp_path):
         *(f"--train_file={file}", f"--dev_file={file}", f"--test_file={file}"),
         *("--text_a_column=a", "--text_b_column=b"),
     )
-    output = _fine_tune(tmp_path, "run_classifier", model, *flags)
+    output = family_runs.fine_tune(tmp_path, "run_classifier", model, *flags)
     pairs = [tuple(row.split("\t")[1:3]) for row in rows[1:]]
     wanted = [theirs(*[x for x in pair if x])["input_ids"] for pair in pairs]
-    assert _rows(output / "predict.tf_record")[: len(pairs)] == wanted
-    found = _ask(
+    assert (
+        family_runs.rows(output / "predict.tf_record")[: len(pairs)] == wanted
+    )
+    found = family_runs.ask(
         *(tmp_path, [{"text_a": a, "text_b": b} for a, b in pairs]),
         f"--saved_model={output}/export",
     )
-    predictions = _json_lines(output / "predictions.jsonl")
+    predictions = family_runs.json_lines(output / "predictions.jsonl")
     for answer, prediction in zip(found, predictions, strict=True):
-        _assert_same(answer["probabilities"], prediction["probabilities"])
+        family_runs.assert_same(
+            answer["probabilities"], prediction["probabilities"]
+        )
     # In Python, and written again.
     loaded = bert_tf.load(str(output))
     bert_tf.export(loaded, f"{tmp_path}/again")
     again = bert_tf.load(f"{tmp_path}/again")
     for answers in (loaded(pairs), again(pairs)):
         for answer, prediction in zip(answers, predictions, strict=True):
-            _assert_same(answer["probabilities"], prediction["probabilities"])
+            family_runs.assert_same(
+                answer["probabilities"], prediction["probabilities"]
+            )
 
 
 def test_glue(model, tmp_path):
@@ -433,13 +254,13 @@ def test_glue(model, tmp_path):
     for split in ("train", "dev"):
         text = "index\tsentence1\tsentence2\tlabel\n" + "".join(rows)
         (folder / f"{split}.tsv").write_text(text, "utf-8")
-    _run(
+    family_runs.run(
         *(tmp_path, "run_glue", f"--init_checkpoint={model}", "--tasks=WNLI"),
         *(f"--data_dir={tmp_path}/data", "--max_seq_length=16"),
         *("--batch_sizes=4", "--epochs=1", "--seeds=1"),
         f"--output_dir={tmp_path}/output",
     )
-    (done,) = _json_lines(tmp_path / "output" / "results.jsonl")
+    (done,) = family_runs.json_lines(tmp_path / "output" / "results.jsonl")
     assert done["examples"] == len(rows)
     assert 0 <= done["results"]["accuracy"] <= 1
 
@@ -448,7 +269,7 @@ def test_tagger(model, converted, kind, tmp_path):
     rng = random.Random(0)
     tags = {"Anna": "B-per", "Smith": "I-per", "東京": "B-loc"}
     # Texts are split at punctuation, whatever the words of a file are.
-    plain = [word.strip(".,") for word in _WORDS]
+    plain = [word.strip(".,") for word in family_runs.WORDS]
     sentences = [["Anna", "Smith", *rng.sample(plain, 6)] for _ in range(24)]
     text = "\n".join(
         "".join(f"{x} {tags.get(x, 'O')}\n" for x in words)
@@ -456,7 +277,7 @@ def test_tagger(model, converted, kind, tmp_path):
     )
     (tmp_path / "data.conll").write_text(text, "utf-8")
     file = f"{tmp_path}/data.conll"
-    output = _fine_tune(
+    output = family_runs.fine_tune(
         *(tmp_path, "run_ner", model, f"--train_file={file}"),
         *(f"--dev_file={file}", f"--test_file={file}"),
         # So that it finds some.
@@ -465,14 +286,14 @@ def test_tagger(model, converted, kind, tmp_path):
     tokenizer = transformers.AutoTokenizer.from_pretrained(
         str(converted), **kind.words
     )
-    assert _rows(output / "test.tf_record")[: len(sentences)] == [
+    assert family_runs.rows(output / "test.tf_record")[: len(sentences)] == [
         tokenizer(words, is_split_into_words=True)["input_ids"]
         for words in sentences
     ]
-    predictions = _json_lines(output / "test_entities.jsonl")
+    predictions = family_runs.json_lines(output / "test_entities.jsonl")
     assert [x["text"].split(" ") for x in predictions] == sentences
     assert any(x["entities"] for x in predictions)
-    found = _ask(
+    found = family_runs.ask(
         *(tmp_path, [{"text": x["text"]} for x in predictions]),
         f"--saved_model={output}/export",
     )
@@ -484,7 +305,7 @@ def test_answers_to_questions(model, tmp_path):
     rng = random.Random(0)
     paragraphs: list[dict[str, Any]] = []
     for i in range(24):
-        words = rng.choices(_WORDS, k=40)
+        words = rng.choices(family_runs.WORDS, k=40)
         context = " ".join(words)
         at = rng.randrange(39)
         start = len(" ".join(words[:at])) + bool(at)
@@ -496,7 +317,7 @@ def test_answers_to_questions(model, tmp_path):
     data = {"version": "x", "data": [{"paragraphs": paragraphs}]}
     (tmp_path / "squad.json").write_text(json.dumps(data))
     file = f"{tmp_path}/squad.json"
-    output = _fine_tune(
+    output = family_runs.fine_tune(
         *(tmp_path, "run_squad", model, f"--train_file={file}"),
         *(f"--predict_file={file}", "--doc_stride=8", "--max_query_length=8"),
     )
@@ -505,7 +326,7 @@ def test_answers_to_questions(model, tmp_path):
         {"question": x["qas"][0]["question"], "context": x["context"]}
         for x in paragraphs
     ]
-    found = _ask(tmp_path, lines, f"--saved_model={output}/export")
+    found = family_runs.ask(tmp_path, lines, f"--saved_model={output}/export")
     assert [x["answer"] for x in found] == list(wanted.values())
     assert len(set(wanted.values())) > 4
     for line, answer in zip(lines, found, strict=True):
@@ -517,22 +338,24 @@ def test_choices(model, tmp_path):
     rng = random.Random(0)
     problems = [
         {
-            "prompt": f"{rng.choice(_WORDS)} Anna",
-            "choices": rng.sample(_WORDS, 3),
+            "prompt": f"{rng.choice(family_runs.WORDS)} Anna",
+            "choices": rng.sample(family_runs.WORDS, 3),
             "label": i % 3,
         }
         for i in range(16)
     ]
     file = tmp_path / "problems.jsonl"
     file.write_text("".join(f"{json.dumps(x)}\n" for x in problems))
-    output = _fine_tune(
+    output = family_runs.fine_tune(
         *(tmp_path, "run_multiple_choice", model, f"--train_file={file}"),
         *(f"--dev_file={file}", f"--test_file={file}"),
     )
-    predictions = _json_lines(output / "test_predictions.jsonl")
+    predictions = family_runs.json_lines(output / "test_predictions.jsonl")
     lines = [
         {name: x[name] for name in ("prompt", "choices")} for x in problems
     ]
-    found = _ask(tmp_path, lines, f"--saved_model={output}/export")
+    found = family_runs.ask(tmp_path, lines, f"--saved_model={output}/export")
     for answer, prediction in zip(found, predictions, strict=True):
-        _assert_same(answer["probabilities"], prediction["probabilities"])
+        family_runs.assert_same(
+            answer["probabilities"], prediction["probabilities"]
+        )

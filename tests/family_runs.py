@@ -1,0 +1,207 @@
+"""How tests make and ask small models of RoBERTa and ALBERT, by the scripts."""
+
+import dataclasses
+import json
+import pathlib
+import random
+from typing import Any
+
+from bert_tf import vocabularies
+from bert_tf.tasks import tables
+from tests import scripts
+
+import numpy as np
+import tensorflow as tf
+
+_SIZE = 600  # at most: sentence pieces that no text needs are left out
+LENGTH = 48
+_SHAPE = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 64,
+    # Other texts get other answers, also with little training.
+    "initializer_range": 0.3,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """How a model of the family is made.
+
+    Attributes:
+        vocabulary: The kind of vocabulary that it has.
+        file: The name that a vocabulary is learned under.
+        flags: The names of the flags of config and vocabulary, ALBERT's own.
+        objective: What it is pre-trained on.
+        config: Of the model.
+        words: How its tokenizer of transformers is to take single words.
+    """
+
+    vocabulary: str
+    file: str
+    flags: tuple[str, str]
+    objective: str
+    config: dict[str, Any]
+    words: dict[str, Any]
+
+
+KINDS = {
+    "roberta": Kind(
+        vocabulary="byte_pairs",
+        file="vocab.json",
+        flags=("bert_config_file", "vocab_file"),
+        objective="full_sentences",
+        config={
+            **_SHAPE,
+            "model_type": "roberta",
+            "type_vocab_size": 1,
+            "hidden_act": "gelu_erf",
+            "layer_norm_eps": 1e-5,
+        },
+        words={"add_prefix_space": True},
+    ),
+    "albert": Kind(
+        vocabulary="sentence_pieces",
+        file="spiece.model",
+        flags=("albert_config_file", "spm_model_file"),
+        objective="sop",
+        config={
+            **_SHAPE,
+            "model_type": "albert",
+            "type_vocab_size": 2,
+            "hidden_act": "gelu",
+            "embedding_size": 8,
+            "num_hidden_groups": 1,
+            "inner_group_num": 1,
+        },
+        words={},
+    ),
+}
+
+# ---- Data -------------------------------------------------------------------
+
+LINE = "The cat sat café naïve 東京 😀 Anna Smith sees dog, old. ran"
+WORDS = LINE.split()
+PAIRS = [
+    ("The cat sat.", "It sat."),
+    ("東京 😀 naïve", "café"),
+    ("The cat", ""),
+    ("👩‍👩 𝔘 ﬁne", "Ａ e\u0301 ☃"),
+    ("  two  spaces ", "no\u00a0break"),
+    ("the old dog, Anna", "sees the 東京"),
+]
+
+
+def _text() -> str:
+    """Documents of made words, enough of them for the pieces."""
+    rng = random.Random(0)
+    parts = [a + b for a in "bcdfghklmnprstw" for b in ("a", "en", "io", "u")]
+    made = [
+        "".join(rng.choices(parts, k=rng.randint(1, 4))) for _ in range(800)
+    ]
+    documents = []
+    for _ in range(120):
+        sentences = [
+            " ".join(rng.choices(made, k=6) + rng.choices(WORDS, k=6)) + "."
+            for _ in range(8)
+        ]
+        documents.append("\n".join(sentences))
+    letters = " ".join(map(chr, range(33, 127)))
+    return "\n\n".join([*documents, letters]) + "\n"
+
+
+def run(folder: pathlib.Path, script: str, *flags: str) -> scripts.Run:
+    done = scripts.run(folder / f"log_{script}", script, *flags)
+    assert done.wait() == 0, done.stderr
+    return done
+
+
+def here(script: str, *flags: str) -> None:
+    """Runs a script that does not train in this process, which is quicker."""
+    assert not scripts.run_here(script, (), *flags)
+
+
+def pretrain(kind: Kind, folder: pathlib.Path) -> pathlib.Path:
+    """Learns a vocabulary and pre-trains; returns the folder of the run."""
+    text, vocab = folder / "text.txt", folder / kind.file
+    text.write_text(_text(), "utf-8")
+    run(
+        *(folder, "learn_vocabulary", f"--kind={kind.vocabulary}"),
+        *(f"--vocab_size={_SIZE}", f"--input_file={text}"),
+        f"--vocab_file={vocab}",
+    )
+    size = len(vocabularies.open(vocab, do_lower_case=True).pieces)
+    config = {**kind.config, "vocab_size": size}
+    (folder / "config.json").write_text(json.dumps(config))
+    lengths = (f"--max_seq_length={LENGTH}", "--max_predictions_per_seq=8")
+    config_flag, vocab_flag = kind.flags
+    run(
+        *(folder, "create_pretraining_data", f"--objective={kind.objective}"),
+        *(*lengths, "--dynamic_masking", "--dupe_factor=1"),
+        *(f"--input_file={text}", f"--{vocab_flag}={vocab}"),
+        f"--output_dir={folder}/records",
+    )
+    run(
+        *(folder, "run_pretraining", "--do_train", *lengths),
+        *("--num_train_steps=20", "--num_warmup_steps=2"),
+        *("--train_batch_size=8", "--learning_rate=1e-3"),
+        f"--input_file={folder}/records/*.tfrecord",
+        f"--{config_flag}={folder}/config.json",
+        *(f"--{vocab_flag}={vocab}", f"--output_dir={folder}/run"),
+    )
+    return folder / "run"
+
+
+def fine_tune(
+    folder: pathlib.Path, script: str, model: pathlib.Path, *flags: str
+) -> pathlib.Path:
+    """Fine-tunes a model with all that follows; returns the folder."""
+    output = folder / "output"
+    run(
+        *(folder, script, f"--init_checkpoint={model}"),
+        *("--do_train", "--do_eval", "--do_predict", "--do_export"),
+        *(f"--max_seq_length={LENGTH}", "--train_batch_size=8"),
+        *("--learning_rate=0.003", "--num_train_epochs=1"),
+        *(*flags, f"--output_dir={output}"),
+    )
+    return output
+
+
+def rows(path: pathlib.Path) -> list[list[int]]:
+    """The ids of the rows of records, without padding."""
+    rows = []
+    for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+        feature = tf.train.Example.FromString(record).features.feature
+        values = [
+            np.array(feature[name].int64_list.value)
+            for name in ("input_ids", "input_mask")
+        ]
+        rows.append(values[0][values[1] == 1].tolist())
+    return rows
+
+
+def ask(
+    folder: pathlib.Path, lines: list[dict[str, Any]], *flags: str
+) -> list[dict[str, Any]]:
+    """Asks a model by run_prediction.py."""
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    (folder / "asked.jsonl").write_text(text)
+    here(
+        *("run_prediction", f"--input_file={folder}/asked.jsonl"),
+        *(f"--output_file={folder}/answers.jsonl", "--overwrite", *flags),
+    )
+    return json_lines(folder / "answers.jsonl")
+
+
+def json_lines(path: pathlib.Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for _, line in tables.lines(str(path))]
+
+
+def assert_same(found: Any, wanted: Any) -> None:
+    """Probabilities, by place or by label, are the same within 1e-5."""
+    if isinstance(wanted, dict):
+        assert list(found) == list(wanted)
+        found, wanted = list(found.values()), list(wanted.values())
+    np.testing.assert_allclose(found, wanted, atol=1e-5)

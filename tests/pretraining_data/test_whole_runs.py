@@ -1,0 +1,344 @@
+"""What whole runs of data creation make, and how they go on."""
+
+import collections
+import dataclasses
+import hashlib
+import random
+
+from bert_tf import tokenization
+from bert_tf.pretraining_data import corpus, stages, workers
+from bert_tf.pretraining_data import job as creation_job
+from bert_tf.pretraining_data import local as local_creation
+from bert_tf.pretraining_data import output as creation_output
+from bert_tf.pretraining_data import rows as pretraining_rows
+from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.vocabularies import word_pieces
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_PIECES = [
+    *tokenization.SPECIAL_TOKENS,
+    *"abcdefghij",
+    *(f"##{char}" for char in "klmnopqrst"),
+    ".",
+]
+_VOCAB = {piece: index for index, piece in enumerate(_PIECES)}
+_VOCABULARY = word_pieces.WordPiece(tuple(_PIECES), True)
+_SETTINGS = pretraining_sequences.Settings(
+    max_seq_length=32, max_predictions_per_seq=5, dupe_factor=3
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A vocabulary and two files of 150 documents each."""
+    folder = tmp_path_factory.mktemp("text")
+    (folder / "vocab.txt").write_text("\n".join(_PIECES) + "\n")
+    rng = random.Random(0)
+
+    def sentence():
+        words = [
+            rng.choice("abcdefghij")
+            + "".join(rng.choices("klmnopqrst", k=rng.randrange(3)))
+            for _ in range(rng.randint(3, 15))
+        ]
+        return " ".join(words) + "."
+
+    for name in ("x", "y"):
+        documents = [
+            "\n".join(sentence() for _ in range(rng.randint(1, 20)))
+            for _ in range(150)
+        ]
+        (folder / f"{name}.txt").write_text("\n\n".join(documents))
+    return folder
+
+
+def make_job(folder, work, settings=_SETTINGS, seed=1):
+    files = [str(folder / f"{name}.txt") for name in ("x", "y")]
+    return creation_job.Job(
+        units=tuple(corpus.plan(files, "lines", unit_bytes=15_000)),
+        reader=corpus.Reader("lines"),
+        vocab_file=str(folder / "vocab.txt"),
+        do_lower_case=True,
+        settings=settings,
+        seed=seed,
+        folder=str(work),
+    )
+
+
+def run(folder, output, settings=_SETTINGS, shards=4, pool=None):
+    """Runs all phases; returns the result and the SHA-256 of each shard."""
+    where = creation_output.Output(folder=str(output), num_shards=shards)
+    job = make_job(folder, where.work_folder, settings)
+    assert len(job.units) > 3
+    if pool is None:
+        with workers.Workers(1, []) as pool:
+            result = local_creation.run(job, where, pool)
+    else:
+        result = local_creation.run(job, where, pool)
+    local_creation.finish(job, where, result)
+    return result, hashes(output)
+
+
+def hashes(output):
+    return [
+        hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(output.glob("*.tfrecord"))
+    ]
+
+
+@pytest.fixture(scope="module")
+def made(folder, tmp_path_factory):
+    return run(folder, tmp_path_factory.mktemp("made"))
+
+
+def parse(files, names):
+    """Reads shards; each feature as an array of all rows."""
+    records = [
+        record
+        for file in files
+        for record in tf.data.TFRecordDataset(file).as_numpy_iterator()
+    ]
+    spec = {
+        name: tf.io.FixedLenSequenceFeature([], tf.int64, True)
+        for name in names
+    }
+    parsed = tf.io.parse_example(records, spec)
+    return {name: parsed[name].numpy() for name in names}
+
+
+# ---- A whole run ------------------------------------------------------------
+
+
+class TestRun:
+    @pytest.mark.parametrize("number", [2, 4])
+    def test_workers_do_not_matter(self, folder, made, tmp_path, number):
+        with workers.Workers(
+            number, ["bert_tf.pretraining_data.local"]
+        ) as pool:
+            result, ours = run(folder, tmp_path, pool=pool)
+        assert ours == made[1]
+        assert result.counts == made[0].counts
+
+    def test_slices_do_not_matter(self, folder, made, tmp_path, monkeypatch):
+        monkeypatch.setattr(stages, "_SLICE_TOKENS", 2000)
+        assert run(folder, tmp_path)[1] == made[1]
+
+    def test_all_sequences_are_there_once(self, folder, tmp_path):
+        settings = dataclasses.replace(_SETTINGS, dynamic_masking=True)
+        result, _ = run(folder, tmp_path / "out", settings)
+        names = ["input_ids", "next_sentence_labels"]
+        ours = as_counter(parse(result.files, names))
+        vocabulary = _VOCABULARY
+        tokenizer = _VOCABULARY.bulk_tokenizer()
+        job = make_job(folder, tmp_path)
+        pieces = {
+            (unit.index, 0): stages.tokenize_documents(
+                list(corpus.read(unit, job.reader)), tokenizer, vocabulary
+            )
+            for unit in job.units
+        }
+        expected: collections.Counter[tuple] = collections.Counter()
+        for piece, documents in pieces.items():
+            for repetition in range(settings.dupe_factor):
+                other = stages.partner(piece, list(pieces), 1, repetition)
+                assert other
+                sequences = pretraining_sequences.create_sequences(
+                    documents,
+                    pieces[other],
+                    settings,
+                    vocabulary.template,
+                    1,
+                    repetition,
+                )
+                expected += as_counter(
+                    pretraining_rows.features(
+                        sequences, vocabulary, settings, np.random.default_rng()
+                    )
+                )
+        assert ours == expected
+
+    def test_nor_do_workers_and_slices_of_full_sentences(
+        self, folder, tmp_path, monkeypatch
+    ):
+        settings = dataclasses.replace(
+            _SETTINGS, objective="full_sentences", masking="ngram"
+        )
+        _, expected = run(folder, tmp_path / "one", settings)
+        with workers.Workers(2, ["bert_tf.pretraining_data.local"]) as pool:
+            _, ours = run(folder, tmp_path / "two", settings, pool=pool)
+        assert ours == expected
+        monkeypatch.setattr(stages, "_SLICE_TOKENS", 2000)
+        assert run(folder, tmp_path / "slices", settings)[1] == expected
+
+    @pytest.mark.parametrize("pack", [False, True])
+    def test_full_sentences_hold_the_text_once(self, folder, tmp_path, pack):
+        settings = dataclasses.replace(
+            _SETTINGS,
+            objective="full_sentences",
+            dynamic_masking=True,
+            dupe_factor=1,
+            short_seq_prob=0,
+            pack=pack,
+            max_seq_length=128,
+        )
+        result, _ = run(folder, tmp_path / "out", settings)
+        tokenizer = _VOCABULARY.tokenizer()
+        text = "\n".join(
+            (folder / f"{name}.txt").read_text() for name in ("x", "y")
+        )
+        expected = collections.Counter(
+            _VOCABULARY.ids[piece] for piece in tokenizer.tokenize(text)
+        )
+        names = ["input_ids", "input_mask", "next_sentence_labels"]
+        parsed = parse(result.files, names)
+        ids = parsed["input_ids"][parsed["input_mask"] > 0]
+        found = collections.Counter(ids.tolist())
+        special = _VOCABULARY.special
+        instances = result.counts["instances"]
+        assert found.pop(special.cls.id) == instances
+        # One ends each sequence. Some documents end where a sequence does.
+        between = found.pop(special.sep.id) - instances
+        assert 0.5 * 300 < between < 300
+        assert found == expected
+        assert not parsed["next_sentence_labels"].any()
+        # But for the last of each piece, none could take more.
+        if not pack:
+            full = parsed["input_mask"].sum(axis=1)
+            assert full.mean() > 0.85 * 128
+
+    def test_shuffles_globally(self, tmp_path):
+        # The words tell which file a sequence comes from.
+        settings = dataclasses.replace(_SETTINGS, objective="none")
+        for name, word in (("x", "a"), ("y", "b")):
+            documents = ["\n".join([word] * 120)] * 100
+            (tmp_path / f"{name}.txt").write_text("\n\n".join(documents))
+        (tmp_path / "vocab.txt").write_text("\n".join(_PIECES) + "\n")
+        result, _ = run(tmp_path, tmp_path / "out", settings)
+        parsed = parse(result.files, ["masked_lm_ids"])
+        is_a = parsed["masked_lm_ids"][:, 0] == _VOCAB["a"]
+        # As many runs of equal ones as in a random order (Wald, Wolfowitz).
+        n, m = is_a.sum(), (~is_a).sum()
+        runs = 1 + np.count_nonzero(np.diff(is_a))
+        mean = 2 * n * m / (n + m) + 1
+        deviation = ((mean - 1) * (mean - 2) / (n + m - 1)) ** 0.5
+        assert abs(runs - mean) < 4 * deviation
+
+    def test_a_part_may_be_without_words(self, folder, tmp_path):
+        for name in ("x", "vocab"):
+            text = (folder / f"{name}.txt").read_text()
+            (tmp_path / f"{name}.txt").write_text(text)
+        # Words of characters that vanish, in units of their own.
+        (tmp_path / "y.txt").write_text("\u200b\n\n" * 6000)
+        result, _ = run(tmp_path, tmp_path / "out")
+        assert result.counts["documents"] == 150
+        assert result.counts["empty_documents"] == 6000
+
+    @pytest.mark.parametrize("objective", pretraining_sequences.OBJECTIVES)
+    @pytest.mark.parametrize("pack", [False, True])
+    @pytest.mark.parametrize("dynamic_masking", [False, True])
+    def test_expects_about_what_there_is(
+        self, folder, tmp_path, objective, pack, dynamic_masking
+    ):
+        settings = dataclasses.replace(
+            _SETTINGS,
+            objective=objective,
+            pack=pack,
+            dynamic_masking=dynamic_masking,
+            max_seq_length=128,
+            max_predictions_per_seq=20,
+        )
+        result, _ = run(folder, tmp_path, settings, shards=1)
+        expected = stages.expected_sequences(result.counts, settings)
+        assert result.counts["instances"] == pytest.approx(expected, rel=0.1)
+        size = (tmp_path / "part-00000-of-00001.tfrecord").stat().st_size
+        layout = stages.layout(result.counts, settings, None, size // 10)
+        # These pieces take one byte each, those of a real vocabulary two.
+        assert 9 <= layout.shards <= 16
+
+    def test_lengths_are_counted(self, made):
+        result, _ = made
+        lengths = result.statistics()["lengths"]
+        assert [int(x) for x in lengths] == sorted(int(x) for x in lengths)
+        assert sum(lengths.values()) == result.counts["instances"]
+        upper = sum(int(x) * count for x, count in lengths.items())
+        # Each bin is two tokens wide.
+        real = result.counts["real_tokens"]
+        assert real <= upper <= real + result.counts["instances"]
+
+
+def as_counter(rows):
+    """How often each pair of ids and label is there."""
+    return collections.Counter(
+        zip(
+            map(tuple, rows["input_ids"].tolist()),
+            rows["next_sentence_labels"].ravel().tolist(),
+            strict=True,
+        )
+    )
+
+
+class StoppedError(Exception):
+    pass
+
+
+class StoppingPool:
+    """Runs tasks in this process, and stops at the n-th count."""
+
+    def __init__(self, stop):
+        self._left = stop
+
+    def run(self, tasks, report):
+        for task in tasks:
+            for counts in task():
+                report(counts)
+                self._left -= 1
+                if not self._left:
+                    raise StoppedError
+
+
+class TestGoesOn:
+    def test_wherever_it_stopped(self, folder, made, tmp_path):
+        stops = 0
+        # Each attempt gets a little further.
+        while True:
+            try:
+                _, ours = run(folder, tmp_path, pool=StoppingPool(3))
+                break
+            except StoppedError:
+                stops += 1
+                assert stops < 100
+        assert stops > 5
+        assert ours == made[1]
+        assert not list(tmp_path.rglob("*.tmp"))
+
+    def test_not_with_other_settings(self, folder, tmp_path):
+        with pytest.raises(StoppedError):
+            run(folder, tmp_path, pool=StoppingPool(3))
+        other = dataclasses.replace(_SETTINGS, dupe_factor=9)
+        message = "run: dupe_factor was 3 and is 9; num_shards was 4 and is 5"
+        with pytest.raises(ValueError, match=message):
+            run(folder, tmp_path, other, shards=5)
+
+    def test_not_beside_another_process(self, folder, made, tmp_path):
+        with pytest.raises(StoppedError):
+            run(folder, tmp_path, pool=StoppingPool(3))
+        work = make_job(folder, tmp_path / ".work").work
+        with work.alone():
+            before = sorted(tmp_path.rglob("*"))
+            with pytest.raises(ValueError, match=r"in use: .* makes records"):
+                run(folder, tmp_path)
+            assert sorted(tmp_path.rglob("*")) == before
+        assert run(folder, tmp_path)[1] == made[1]
+
+    def test_a_lost_shard_is_made_again(self, folder, made, tmp_path):
+        where = creation_output.Output(folder=str(tmp_path), num_shards=4)
+        job = make_job(folder, where.work_folder)
+        with workers.Workers(1, []) as pool:
+            result = local_creation.run(job, where, pool)
+            (tmp_path / "part-00002-of-00004.tfrecord").unlink()
+            again = local_creation.run(job, where, pool)
+        assert again == result
+        assert hashes(tmp_path) == made[1]
