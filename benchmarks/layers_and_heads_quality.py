@@ -37,6 +37,9 @@ _SEEDS = flags.DEFINE_list("seeds", ["1", "2", "3"], "Seeds.")
 _MAX_TRAIN_EXAMPLES = flags.DEFINE_integer(
     "max_train_examples", 8_000, "Of the task.", 1
 )
+_TRAINING = flags.DEFINE_list(
+    "training_flags", [], "More flags of every training, with commas between."
+)
 _OUTPUT_DIR = flags.DEFINE_string(
     "output_dir", "runs/layers_and_heads_quality", "Folder."
 )
@@ -56,7 +59,10 @@ def trainers() -> list[Trainer]:
     )
     start, words = _INIT_CHECKPOINT.value, _VOCAB_FILE.value
     return [
-        Trainer(_TASK, folder, data, seed, seed, start, words)
+        Trainer(
+            *(_TASK, folder, data, seed, seed, start, words),
+            options=_TRAINING.value,
+        )
         for seed in _SEEDS.value
     ]
 

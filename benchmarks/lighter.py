@@ -8,7 +8,8 @@ r"""Compares a fine-tuned model with every lighter form of it.
 Each of --tasks has a teacher, the fine-tuned --init_checkpoint, and beside it
 
 - every second layer of it, fine-tuned (`layers`), and the teacher's own,
-  distilled (`distilled`);
+  distilled (`distilled`), or distilled on --text before, half an hour of it,
+  by MiniLM's relations (`distilled_text`);
 - half of its feed-forward units, those that matter most, distilled (`units`);
 - its twin with four fifths of its kernels zero (`pruned`);
 - TextCNN and BiLSTM from random words, with the teacher's words (`_words`), and
@@ -51,6 +52,9 @@ _INIT_CHECKPOINT = flags.DEFINE_string(
 _LAYERS = flags.DEFINE_string("layers", "1,3,5", "Those that are kept.")
 _TASKS = flags.DEFINE_list("tasks", ["SST-2", "MRPC"], f"Of {list(TASKS)}.")
 _SEEDS = flags.DEFINE_list("seeds", ["1", "2", "3"], "Seeds.")
+_TEXT = flags.DEFINE_string(
+    "text", None, "Of WikiExtractor, which `distilled_text` learns from."
+)
 _FORMS = flags.DEFINE_list("forms", [], "Which; by default all.")
 _MAX_TRAIN_EXAMPLES = flags.DEFINE_integer(
     "max_train_examples", 20_000, "Of each task.", 1
@@ -92,8 +96,12 @@ FORMS = {
     "units": Form("half of the units, distilled", "units"),
     "layers": Form("half of the layers, fine-tuned", "layers"),
     "distilled": Form("half of the layers, distilled", "distilled"),
+    "distilled_text": Form(
+        "half of the layers, distilled on text, then on the task",
+        "distilled_text",
+    ),
     "distilled_litert": Form(
-        "the same, LiteRT int8", "distilled", "litert", "int8"
+        "those distilled, LiteRT int8", "distilled", "litert", "int8"
     ),
     "bilstm": Form("BiLSTM, distilled", "bilstm"),
     "bilstm_words": Form("BiLSTM, teacher's words", "bilstm_words"),
@@ -219,6 +227,7 @@ def trainers(task: str) -> list[Trainer]:
             start=_INIT_CHECKPOINT.value,
             vocab_file=_VOCAB_FILE.value,
             layers=_LAYERS.value,
+            text=_TEXT.value or "",
             options=_TRAINING.value,
         )
         for seed in _SEEDS.value

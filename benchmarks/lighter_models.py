@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks.commands import ROOT, run
 from benchmarks.small_tasks import Task
+from bert_tf.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Trainer:
         start: The checkpoint that the teacher starts from, of any format.
         vocab_file: Its vocabulary.
         layers: Those that smaller models keep, as in `1,3,5`.
+        text: As WikiExtractor writes it, of `distilled_text`.
         options: More flags of every training.
     """
 
@@ -35,6 +37,7 @@ class Trainer:
     start: str
     vocab_file: str
     layers: str = ""
+    text: str = ""
     options: Sequence[str] = ()
 
     def path(self, model: str) -> pathlib.Path:
@@ -83,6 +86,42 @@ def distilled(of: Trainer) -> pathlib.Path:
     known = teacher(of)
     start = of.kept_layers("kept_of_teacher", known)
     return of.train("distilled", start, f"--teacher={known}")
+
+
+def distilled_text(of: Trainer) -> pathlib.Path:
+    """Distils the teacher into layers that have learned from text before."""
+    start = f"--init_checkpoint={learned_from_text(of)}"
+    return of.train("distilled_text", start, f"--teacher={teacher(of)}")
+
+
+def learned_from_text(of: Trainer) -> pathlib.Path:
+    """Distils what the teacher starts from into some of its layers, on text.
+
+    MiniLM's relations need no labels, so one model serves all tasks. No word is
+    masked: those that are chosen stay as they are.
+    """
+    if not of.text:
+        raise InputError("Give --text, which `distilled_text` learns from.")
+    place = of.folder.parent / "text"
+    records, target = place / "records", place / "distilled"
+    words = f"--vocab_file={of.vocab_file}"
+    run(
+        *("create_pretraining_data.py", records, f"--output_dir={records}"),
+        *(f"--input_file={of.text}", "--input_format=wikiextractor", words),
+        *("--max_seq_length=64", "--dupe_factor=1", "--dynamic_masking=true"),
+        *("--masked_lm_prob=0.01", "--max_predictions_per_seq=2"),
+        *("--mask_share=0", "--random_share=0", "--num_shards=4"),
+    )
+    kept = dataclasses.replace(of, folder=place).kept_layers("kept", of.start)
+    run(
+        *("run_pretraining.py", target, f"--output_dir={target}"),
+        *("--do_train", f"--input_file={records}/*.tfrecord", kept, words),
+        *(f"--teacher={of.start}", "--distillation=minilm"),
+        *("--relation_heads=12", "--train_batch_size=64"),
+        *("--num_train_steps=1250", "--num_warmup_steps=100"),
+        *("--learning_rate=3e-4", "--keep_checkpoint_max=1", *of.options),
+    )
+    return target
 
 
 def pruned(of: Trainer) -> pathlib.Path:
@@ -142,6 +181,7 @@ MODELS: Mapping[str, Callable[[Trainer], pathlib.Path]] = {
     "units": units,
     "layers": layers,
     "distilled": distilled,
+    "distilled_text": distilled_text,
     **{
         f"{kind}{name}": _of_student(make, kind)
         for kind in ("bilstm", "textcnn")
