@@ -8,9 +8,10 @@ run_classifier.py was told its data, with commas between. shrink_model.py
 measures, once for each seed, which draws the examples. Then for each share of
 feed-forward units (--shares) and each number of layers (--layers) parts are
 kept by importance, at random, and of layers the lowest. Each is scored on the
-dev set as it is, and after --epochs of fine-tuning again. Prints a row for
-each: the score's mean and deviation over the seeds. The command may be stopped
-and repeated: what is complete is not made again.
+dev set as it is, and after --epochs of fine-tuning again, the whole model being
+its teacher. Prints a row for each: the score's mean and deviation over the
+seeds. The command may be stopped and repeated: what is complete is not made
+again.
 """
 
 import itertools
@@ -73,6 +74,7 @@ def scored(start: str, target: pathlib.Path, seed: int) -> tuple[float, float]:
     trains = [
         *("--do_train=true", f"--num_train_epochs={_EPOCHS.value}"),
         *(f"--learning_rate={_RATE.value}", "--keep_checkpoint_max=1"),
+        *(f"--teacher={_INIT_CHECKPOINT.value}", "--keep_teacher_logits=false"),
     ]
     plain, again = (target.with_name(f"{target.name}-{x}") for x in "pa")
     run("run_classifier.py", plain, f"--output_dir={plain}", *options)
