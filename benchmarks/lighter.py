@@ -40,6 +40,7 @@ from collections.abc import Mapping
 from benchmarks import lighter_models, serving, small_tasks
 from benchmarks.lighter_models import MODELS, Trainer
 from benchmarks.small_tasks import TASKS
+from bert_tf.errors import InputError
 
 import numpy as np
 from absl import app, flags
@@ -236,6 +237,11 @@ def trainers(task: str) -> list[Trainer]:
 
 def main(_: list[str]) -> None:
     """Makes what is missing, then scores, times and prints."""
+    if len(TASKS[_TASKS.value[0]].columns) > 2:
+        raise InputError(
+            "The first of --tasks must be one of single texts, such as SST-2: "
+            f"it is the one that is timed. Received: {_TASKS.value[0]}"
+        )
     forms = [FORMS[name] for name in _FORMS.value or FORMS]
     paths: dict[Form, dict[str, list[pathlib.Path]]] = {x: {} for x in forms}
     for task in _TASKS.value:
