@@ -13,14 +13,13 @@ layer adds, and how far the times of the numbers of heads are apart.
 
 import collections
 import dataclasses
-import importlib
 import os
 import pathlib
 import statistics
 import tempfile
-from collections.abc import Mapping
 
-from benchmarks import serving
+from benchmarks import curves, serving
+from benchmarks.curves import Curve
 
 import numpy as np
 from absl import app, flags
@@ -36,9 +35,6 @@ HEADS = (2, 4, 8, 16)
 _THREADS = 1
 # What stays as it is while the other one varies.
 _USUAL_LAYERS, _USUAL_HEADS = 6, 4
-
-# Number of layers or heads -> pieces of a text -> milliseconds.
-Curve = Mapping[int, Mapping[int, float]]
 
 
 # ---- Time --------------------------------------------------------------------
@@ -140,24 +136,6 @@ def show(name: str, curve: Curve) -> None:
         print(f"{count:7}", *(f"{row[x]:8.2f}" for x in columns))
 
 
-def draw(curves: Mapping[str, Curve], path: str) -> None:
-    """Writes a picture of the curves, by what their axes are."""
-    plots = importlib.import_module("matplotlib.pyplot")
-    figure, axes = plots.subplots(
-        1, len(curves), figsize=(9, 4), layout="constrained"
-    )
-    for axis, (of_x, curve) in zip(axes, curves.items(), strict=True):
-        for column in next(iter(curve.values())):
-            values = [row[column] for row in curve.values()]
-            axis.plot(list(curve), values, "o-", label=f"{column} pieces")
-        axis.set_xlabel(of_x)
-        axis.set_ylabel("milliseconds")
-        axis.set_xticks(list(curve))
-        axis.set_ylim(bottom=0)
-        axis.legend()
-    figure.savefig(path, dpi=150)
-
-
 def main(_: list[str]) -> None:
     """Measures, prints the tables and draws them."""
     os.environ[serving.KEEP] = "1"
@@ -166,7 +144,10 @@ def main(_: list[str]) -> None:
     heads = {n: found[Shape(_USUAL_LAYERS, n)] for n in HEADS}
     show_times(layers, heads)
     if _PICTURE.value:
-        draw({"layers": layers, "heads": heads}, _PICTURE.value)
+        curves.draw(
+            {"layers": layers, "heads": heads},
+            *("{} pieces", "milliseconds", _PICTURE.value),
+        )
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@ r"""What layers and heads are worth, by the length of a text.
 
     python -m benchmarks.layers_and_heads_quality \
         --data_dir=$BERT_TF_TEST_DATA --vocab_file=$VOCAB \
-        --init_checkpoint=$MINILM
+        --init_checkpoint=$MINILM --picture=/tmp/layers_and_heads_quality.png
 
 Fine-tunes on SST-2, once for each of --seeds, the lowest layers of a
 pre-trained model, of some numbers; and models of random weights that differ in
@@ -20,7 +20,7 @@ import json
 import pathlib
 from collections.abc import Iterator, Sequence
 
-from benchmarks import lighter_models, small_tasks
+from benchmarks import curves, lighter_models, small_tasks
 from benchmarks.lighter_models import Trainer
 
 import numpy as np
@@ -40,6 +40,7 @@ _MAX_TRAIN_EXAMPLES = flags.DEFINE_integer(
 _TRAINING = flags.DEFINE_list(
     "training_flags", [], "More flags of every training, with commas between."
 )
+_PICTURE = flags.DEFINE_string("picture", None, "PNG file to write.")
 _OUTPUT_DIR = flags.DEFINE_string(
     "output_dir", "runs/layers_and_heads_quality", "Folder."
 )
@@ -125,21 +126,26 @@ def accuracies(path: pathlib.Path) -> Iterator[float]:
 
 
 def main(_: list[str]) -> None:
-    """Makes what is missing, then prints the table."""
+    """Makes what is missing, prints the table and draws it."""
     kinds = [(of_layers, "layers", int(x)) for x in _LAYERS.value]
     kinds += [(of_heads, "heads", int(x)) for x in _HEADS.value]
     runs = trainers()
     sizes = {x: len(examples) for x, examples in by_length().items()}
-    groups = (f"up to {x} pieces ({sizes[x]})" for x in _GROUPS)
+    groups = [f"up to {x} pieces ({sizes[x]})" for x in _GROUPS]
     print(" | ".join(["", "all", *groups]))
-    print("|".join(["---"] * (2 + len(_GROUPS))))
+    print("|".join(["---"] * (2 + len(groups))))
+    found: dict[str, dict[int, dict[str, float]]] = {}
     for make, name, count in kinds:
         values = np.array([[*accuracies(make(x, count))] for x in runs])
-        whole, *parts = values.mean(axis=0)
+        whole, *parts = means = values.mean(axis=0)
+        row = dict(zip(["all", *groups], map(float, means), strict=True))
+        found.setdefault(name, {})[count] = row
         cells = [f"{name} {count}", f"{whole:.1f}"]
         if len(values) > 1:
             cells[1] += f" ± {values[:, 0].std(ddof=1):.1f}"
-        print(" | ".join([*cells, *(f"{x:.1f}" for x in parts)]))
+        print(" | ".join([*cells, *(f"{x:.1f}" for x in parts)]), flush=True)
+    if _PICTURE.value:
+        curves.draw(found, "{}", "accuracy on SST-2's dev set", _PICTURE.value)
 
 
 if __name__ == "__main__":
