@@ -9,8 +9,10 @@ for as many floating-point operations as BERT needs for --bert_steps:
 
 - `bert`: masked words and next sentences;
 - `no_nsp`: masked words of single texts;
-- `ltr_no_nsp`: the piece that follows, from left to right (these three are the
-  rows of the paper's ablations, Devlin et al., 2018, section 5.1);
+- `ltr_no_nsp`: the piece that follows, from left to right;
+- `ltr_no_nsp_bilstm`: the same weights, under a BiLSTM of random ones in
+  fine-tuning (these four are the rows of the paper's ablations, Devlin et al.,
+  2018, section 5.1);
 - `roberta`: masked words of rows that go on in the next document;
 - `electra`: replaced tokens, against a generator of a quarter of the width.
 
@@ -78,18 +80,24 @@ class Objective:
         segments: What --objective of create_pretraining_data.py is.
         config: Keys that its config has besides.
         masks: Flags of create_pretraining_data.py.
+        starts_from: The objective whose weights are fine-tuned; of its own if
+            there is none.
     """
 
     family: str
     segments: str
     config: Mapping[str, float] = dataclasses.field(default_factory=dict)
     masks: tuple[str, ...] = ()
+    starts_from: str | None = None
 
 
 OBJECTIVES = {
     "bert": Objective("bert", "nsp"),
     "no_nsp": Objective("bert", "none"),
     "ltr_no_nsp": Objective("left_to_right", "none"),
+    "ltr_no_nsp_bilstm": Objective(
+        "left_to_right_bilstm", "none", starts_from="ltr_no_nsp"
+    ),
     "roberta": Objective("bert", "full_sentences"),
     "electra": Objective(
         "electra",
@@ -216,7 +224,8 @@ def fine_tuned(
     start = [write_config(name, 0.1), vocabulary()]
     passes = _RANDOM_PASSES.value
     if name != _RANDOM:
-        start.append(f"--init_checkpoint={pretrained(name)}")
+        learned = OBJECTIVES[name].starts_from or name
+        start.append(f"--init_checkpoint={pretrained(learned)}")
         passes = 1
     commands.run(
         *("run_classifier.py", target, f"--output_dir={target}"),

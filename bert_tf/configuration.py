@@ -74,8 +74,9 @@ class BertConfig:
     pooler_acts: ClassVar[tuple[str, ...]] = ACTIVATIONS
     # Whether there is a vector for each token, not for the row alone.
     gives_sequence: ClassVar[bool] = True
-    # What pre-training trains beside the encoder, a key of names.HEADS.
-    pretraining_head: ClassVar[str] = "pretraining"
+    # What pre-training trains beside the encoder, a key of names.HEADS; None of
+    # what starts from another encoder's.
+    pretraining_head: ClassVar[str | None] = "pretraining"
 
     vocab_size: int  # V
     hidden_size: int = 768  # D

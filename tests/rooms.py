@@ -129,6 +129,13 @@ ROOMS: dict[str, set[str]] = {
         "encoders.ops",
         "modeling",
     },
+    "encoders.left_to_right_bilstm": {
+        "encoders.bilstm",
+        "encoders.left_to_right",
+        "encoders.model_inputs",
+        "encoders.ops",
+        "modeling",
+    },
     "encoders.electra_config": {
         "configuration",
         "encoders.foreign",
@@ -152,6 +159,7 @@ ROOMS: dict[str, set[str]] = {
         "encoders.electra",
         "encoders.family",
         "encoders.left_to_right",
+        "encoders.left_to_right_bilstm",
         "encoders.roberta",
         "encoders.textcnn",
         "errors",

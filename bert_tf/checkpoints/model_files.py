@@ -60,6 +60,8 @@ def find_config(path: str | None, source: Source | None) -> modeling.BertConfig:
     # How the checkpoint's head is read: a base model's config does not say.
     given = dataclasses.replace(given, problem_type=brought.problem_type)
     ours, theirs = _facts(given), _facts(brought)
+    if families.of(given).starts_from == theirs["encoder"]:
+        theirs["encoder"] = ours["encoder"]
     different = [
         f"{name} is {ours.get(name)} there and {theirs.get(name)} in the "
         "checkpoint's config"

@@ -56,10 +56,14 @@ class Report:
 def _encoder() -> str:
     """Returns a pattern of what is of an encoder, whichever it is.
 
-    A head over the sequence output needs no pooler, and some files have none.
+    A head over the sequence output needs no pooler, and some files have none;
+    what an encoder has on top of another's starts from random values.
     """
-    prefixes = {row.prefix for row in families.FAMILIES.values()}
-    return f"^({'|'.join(map(re.escape, sorted(prefixes)))})(?!pooler/)"
+    rows = families.FAMILIES.values()
+    prefixes = sorted({row.prefix for row in rows})
+    on_top = sorted({name for row in rows for name in row.on_top})
+    known = f"(?!(?:{'|'.join(map(re.escape, on_top))})$)"
+    return f"^{known}({'|'.join(map(re.escape, prefixes))})(?!pooler/)"
 
 
 def restore_weights(

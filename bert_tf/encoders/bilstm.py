@@ -11,7 +11,7 @@ output, candidate.
 
 import dataclasses
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from bert_tf import modeling
 from bert_tf.encoders import family, ops, students
@@ -37,11 +37,7 @@ class BiLstmConfig(StudentConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.hidden_size % 2:
-            raise InputError(
-                "`hidden_size` must be even: each direction has half of it. "
-                f"Received: hidden_size={self.hidden_size}"
-            )
+        check_even(self.hidden_size)
 
     @property
     def units(self) -> int:
@@ -52,6 +48,15 @@ class BiLstmConfig(StudentConfig):
     def activations(self) -> int:
         """Numbers that training keeps of a token: gates, states, words."""
         return 30 * self.units + 3 * self.embedding_size
+
+
+def check_even(hidden_size: int) -> None:
+    """Raises InputError if two directions can't have half of it each."""
+    if hidden_size % 2:
+        raise InputError(
+            "`hidden_size` must be even: each direction has half of it. "
+            f"Received: hidden_size={hidden_size}"
+        )
 
 
 def recur(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
@@ -174,6 +179,13 @@ def _rows(x: tf.Tensor) -> tf.Tensor:  # [S, B, E]
 # ---- Layers -----------------------------------------------------------------
 
 
+class Sizes(NamedTuple):
+    """Numbers of a vector that is read, and of a state of one direction."""
+
+    vectors: int  # E
+    units: int  # H
+
+
 class Lstm(keras.layers.Layer):
     """LSTM units that read a row from its beginning, or from its end.
 
@@ -181,13 +193,13 @@ class Lstm(keras.layers.Layer):
     into the state, and one that is open keeps the state.
     """
 
-    def __init__(self, config: BiLstmConfig, from_end: bool, **kwargs: Any):
+    def __init__(self, sizes: Sizes, from_end: bool, **kwargs: Any):
         super().__init__(**kwargs)
-        self.config = config
+        self.sizes = sizes
         self.from_end = from_end
 
     def build(self, input_shape=None):
-        E, H = self.config.embedding_size, self.config.units
+        E, H = self.sizes
         # Glorot's for the kernel of each gate.
         most = math.sqrt(6 / (E + H))
         self.kernel = self.add_weight(
@@ -206,7 +218,7 @@ class Lstm(keras.layers.Layer):
 
     def call(self, x, is_token):  # [B, S, E], [B, S]
         """Returns the states, [B, S, H]; 0 for padding."""
-        H = self.config.units
+        H = self.sizes.units
         gates = tf.cast(ops.affine(x, self.kernel, self.bias), tf.float32)
         no_token = 1 - tf.cast(is_token, tf.float32)[:, :, tf.newaxis]
         # Of input, forget and output gate; the candidate is then not read.
@@ -228,17 +240,17 @@ def _of_gates(shape: Any, dtype: Any = None) -> tf.Tensor:
 class Ends(keras.layers.Layer):
     """Both directions, and the last state of each."""
 
-    def __init__(self, config: BiLstmConfig, **kwargs: Any):
+    def __init__(self, sizes: Sizes, **kwargs: Any):
         super().__init__(**kwargs)
-        self.forward = Lstm(config, from_end=False, name="forward")
-        self.backward = Lstm(config, from_end=True, name="backward")
+        self.forward = Lstm(sizes, from_end=False, name="forward")
+        self.backward = Lstm(sizes, from_end=True, name="backward")
 
     def build(self, input_shape=None):
         self.forward.build()
         self.backward.build()
 
     def call(self, x, is_token):  # [B, S, E], [B, S]
-        """Returns the states beside each other [B, S, D], the last [B, D]."""
+        """Returns all states, [B, S, 2 H], and the last ones, [B, 2 H]."""
         last = is_token * (1 - students.next_to(is_token, 1))  # [B, S]
         first = is_token * (1 - students.next_to(is_token, -1))
         ways = [(self.forward, last), (self.backward, first)]
@@ -262,7 +274,8 @@ class BiLstm(students.Student):
 
     def make_parts(self):
         self.embeddings = students.Words(self.config, name="embeddings")
-        self.encoder = Ends(self.config, name="lstm")
+        sizes = Sizes(self.config.embedding_size, self.config.units)
+        self.encoder = Ends(sizes, name="lstm")
         self.pooler = modeling.Pooler(self.config, name="pooler")
 
     def call(self, inputs, dropout_seed=None, positions=None, training=None):
@@ -283,7 +296,7 @@ def _sizes(config: BiLstmConfig) -> dict[str, int]:
     return {"H": config.units, "G": 4 * config.units}
 
 
-_DIRECTION = {"kernel": "EG", "recurrent_kernel": "HG", "bias": "G"}
+DIRECTION = {"kernel": "EG", "recurrent_kernel": "HG", "bias": "G"}
 _POOLER = {"bilstm/pooler/dense/kernel": "DD", "bilstm/pooler/dense/bias": "D"}
 
 BILSTM = family.Family(
@@ -292,8 +305,8 @@ BILSTM = family.Family(
     model=BiLstm,
     variables={
         "bilstm/embeddings/word_embeddings": "VE",
-        **{f"bilstm/lstm/forward/{n}": x for n, x in _DIRECTION.items()},
-        **{f"bilstm/lstm/backward/{n}": x for n, x in _DIRECTION.items()},
+        **{f"bilstm/lstm/forward/{n}": x for n, x in DIRECTION.items()},
+        **{f"bilstm/lstm/backward/{n}": x for n, x in DIRECTION.items()},
         **_POOLER,
     },
     words="bilstm/embeddings/word_embeddings",

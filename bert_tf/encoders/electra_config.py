@@ -35,7 +35,7 @@ class ElectraConfig(configuration.BertConfig):
     model_type: ClassVar[str] = "electra"
     architectures: ClassVar[str] = "Electra"
     tells: ClassVar[str] = _OF_GENERATOR[0]
-    pretraining_head: ClassVar[str] = "replaced_tokens"
+    pretraining_head: ClassVar[str | None] = "replaced_tokens"
     sizes: ClassVar[tuple[str, ...]] = (
         *configuration.BertConfig.sizes,
         "embedding_size",

@@ -33,6 +33,7 @@ from bert_tf.encoders import (
     distilbert,
     electra,
     left_to_right,
+    left_to_right_bilstm,
     roberta,
     textcnn,
 )
@@ -54,6 +55,7 @@ FAMILIES: dict[str, family_row.Family] = {
         textcnn.TEXTCNN,
         bilstm.BILSTM,
         left_to_right.LEFT_TO_RIGHT,
+        left_to_right_bilstm.LEFT_TO_RIGHT_BILSTM,
     )
 }
 

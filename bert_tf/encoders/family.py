@@ -72,6 +72,9 @@ class Family:
         vocabularies: The kinds of vocabularies that its models have.
         config_file: What released checkpoints call the file of their config,
             which is read beside them.
+        starts_from: The family whose checkpoints it may start from as well:
+            `on_top` are the variables that those lack, which then start from
+            random values.
         generator: What it is pre-trained against; None where masked words are
             its own task.
         huggingface: What it is in files of Hugging Face; None where
@@ -89,6 +92,8 @@ class Family:
     sizes: Callable[[Any], Mapping[str, int]] = lambda config: {}
     vocabularies: tuple[str, ...] = ("word_pieces",)
     config_file: str = "bert_config.json"
+    starts_from: str | None = None
+    on_top: frozenset[str] = frozenset()
     generator: Generator | None = None
     huggingface: foreign.HuggingFace | None = None
     keras_hub: foreign.KerasHub | None = None
@@ -199,14 +204,16 @@ class Family:
     def depth(self, name: str, config: configuration.BertConfig) -> int:
         """Returns how far below the heads a variable is, for its learning rate.
 
-        Of heads and pooler 0, of the last layer 1, of each below one more, of
-        the embeddings the most. Layers that share weights count as one.
+        Of heads, pooler and what is on top 0, of the last layer 1, of each
+        below one more, of the embeddings the most. Layers that share weights
+        count as one.
         """
         num_layers = self.num_layers(config)
         layer = self.layer(name)
         if layer is not None:
             return num_layers - layer
-        is_below = name in self.variables and name not in self.pooler
+        above = self.pooler | self.on_top
+        is_below = name in self.variables and name not in above
         return num_layers + 1 if is_below else 0
 
     def _layers(self) -> set[str]:

@@ -30,7 +30,7 @@ class LeftToRightConfig(modeling.BertConfig):
 
     model_type: ClassVar[str] = "left_to_right"
     architectures: ClassVar[str] = "LeftToRight"
-    pretraining_head: ClassVar[str] = "next_piece"
+    pretraining_head: ClassVar[str | None] = "next_piece"
 
 
 def causal_mask(length: tf.Tensor) -> tf.Tensor:

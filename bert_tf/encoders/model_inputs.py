@@ -82,6 +82,16 @@ def standard(
     return found
 
 
+def check_one_sequence(inputs: Mapping[str, tf.Tensor]) -> None:
+    """Raises InputError where rows hold several sequences."""
+    if "sequence_ids" in inputs:
+        raise InputError(
+            "This model reads one sequence in a row, not several: make the "
+            "records without packing. "
+            f"Received: {', '.join(sorted(inputs))}"
+        )
+
+
 def _integers(name: str, value: Any) -> tf.Tensor:
     """Returns a value as int32; InputError if it is of another kind."""
     if isinstance(value, tf.RaggedTensor | tf.SparseTensor):

@@ -8,7 +8,6 @@ from typing import Any
 from bert_tf import modeling
 from bert_tf.encoders import layers, model_inputs, ops
 from bert_tf.encoders.student_config import StudentConfig
-from bert_tf.errors import InputError
 
 import keras
 import tensorflow as tf
@@ -51,12 +50,7 @@ class Student(modeling.Bert):
         inputs = model_inputs.standard(inputs)
         ids = inputs["input_ids"]
         self._check_length(ids.shape[1])
-        if "sequence_ids" in inputs:
-            raise InputError(
-                "This model reads one sequence in a row, not several: make the "
-                "records without packing. "
-                f"Received: {', '.join(sorted(inputs))}"
-            )
+        model_inputs.check_one_sequence(inputs)
         return ids, tf.cast(inputs["input_mask"] != 0, self.compute_dtype)
 
 

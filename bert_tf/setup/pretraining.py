@@ -15,7 +15,7 @@ from bert_tf.training import replaced_tokens as replaced_tokens_objective
 
 # What a config says that pre-training trains -> its model, where no generator
 # makes the inputs.
-_MODELS: Mapping[str, Callable[[modeling.Bert], heads.Model]] = {
+_MODELS: Mapping[str | None, Callable[[modeling.Bert], heads.Model]] = {
     "pretraining": heads.BertPretrainer,
     "next_piece": heads.BertNextPiece,
 }
@@ -57,7 +57,14 @@ def memory(
 
 def check(config: modeling.BertConfig) -> None:
     """Raises InputError if a family can't be pre-trained as the flags say."""
-    generator = families.of(config).generator
+    family = families.of(config)
+    if config.pretraining_head is None:
+        raise InputError(
+            "This model is fine-tuned only: pre-train one of model_type="
+            f"{family.starts_from}, and start from that by --init_checkpoint. "
+            f"Received: model_type={config.model_type}"
+        )
+    generator = family.generator
     if generator is not None:
         generator.config(config)
     given = distillation_flags.TEACHER.value

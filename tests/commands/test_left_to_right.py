@@ -237,3 +237,34 @@ def test_auxiliary_head_of_pre_training(trained, tmp_path):
     kept = after.read([*found.values()])
     for name, own in found.items():
         np.testing.assert_allclose(kept[own], wanted[name], atol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_bilstm_on_top(setting, trained, tmp_path):
+    _table(tmp_path)
+    values = json.loads((setting.folder / "config.json").read_text())
+    config = tmp_path / "config.json"
+    config.write_text(
+        json.dumps(values | {"model_type": "left_to_right_bilstm"})
+    )
+    run = _fine_tune(
+        *(tmp_path, trained, tmp_path, f"--bert_config_file={config}"),
+        "--do_export",
+    )
+    assert "start from random values: bert/bilstm/backward/" in run.stderr
+    output = tmp_path / "out"
+    found = classifier_runs.results(output / "eval_results.txt")
+    assert found["eval_accuracy"] > 0.9
+    texts = ["w5 w9 w9 w8 w7", "w6 w9 w9 w8 w7"]
+    served = bert_tf.load(output / "export")(texts)
+    assert [x["label"] for x in served] == ["red", "other"]
+    # The folder of the run says what it is.
+    answers = bert_tf.load(output)(texts)
+    for ours, theirs in zip(answers, served, strict=True):
+        assert ours["probabilities"] == pytest.approx(
+            theirs["probabilities"], abs=1e-6
+        )
+    # It sees what it would have to predict.
+    run = setting.run(tmp_path / "no", f"--bert_config_file={config}")
+    assert run.wait() == 1
+    assert "This model is fine-tuned only: pre-train one of" in run.stderr

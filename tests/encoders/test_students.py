@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-from typing import Any
 
 from bert_tf import heads
 from bert_tf.checkpoints import names
@@ -15,6 +14,7 @@ import pytest
 import tensorflow as tf
 
 torch = pytest.importorskip("torch", reason="needs the extra `parity`")
+torch_lstm = pytest.importorskip("tests.torch_lstm")
 
 _MODELS = pathlib.Path(__file__).resolve().parents[2] / "configs" / "models"
 _TEXTCNN = textcnn.TextCnnConfig(
@@ -81,9 +81,7 @@ class _Theirs:
         words = self.weights["embeddings/word_embeddings"][torch.tensor(ids)]
         if isinstance(self.config, textcnn.TextCnnConfig):
             return self._largest(words)
-        states = self._states(words)  # [S, D]
-        H = self.config.units
-        ends = torch.cat([states[-1, :H], states[0, H:]])
+        ends = torch_lstm.ends(self.states(words))  # [D]
         kernel = self.weights["pooler/dense/kernel"]
         return torch.relu(ends @ kernel + self.weights["pooler/dense/bias"])
 
@@ -99,26 +97,14 @@ class _Theirs:
             found.append(torch.relu(y).amax(dim=2)[0])
         return torch.cat(found)
 
-    def _states(self, words):
-        E, H = words.shape[1], self.config.units
-        lstm = torch.nn.LSTM(E, H, bidirectional=True, dtype=torch.float64)
-        # Theirs are input, forget, candidate, output.
-        order = [*range(2 * H), *range(3 * H, 4 * H), *range(2 * H, 3 * H)]
-        own: dict[str, Any] = {}
-        for name, end in (("forward", ""), ("backward", "_reverse")):
-            own |= {
-                f"{theirs}_l0{end}": torch.movedim(
-                    self.weights[f"lstm/{name}/{ours}"][..., order], -1, 0
-                )
-                for theirs, ours in (
-                    ("weight_ih", "kernel"),
-                    ("weight_hh", "recurrent_kernel"),
-                    ("bias_ih", "bias"),
-                )
-            }
-            own[f"bias_hh_l0{end}"] = torch.zeros(4 * H, dtype=torch.float64)
-        found, _ = torch.func.functional_call(lstm, own, (words[:, None],))
-        return found[:, 0]
+    def states(self, words):
+        """Returns [S, D]."""
+        parts = {
+            name.removeprefix("lstm/"): x
+            for name, x in self.weights.items()
+            if name.startswith("lstm/")
+        }
+        return torch_lstm.states(words, parts)
 
 
 def test_outputs_and_gradients_are_those_of_pytorch(model):
@@ -165,7 +151,7 @@ def test_states_of_tokens_are_those_of_pytorch():
             continue
         ids = torch.tensor(batch["input_ids"][row, :length])
         words = theirs.weights["embeddings/word_embeddings"][ids]
-        wanted = theirs._states(words).detach().numpy()
+        wanted = theirs.states(words).detach().numpy()
         np.testing.assert_allclose(
             sequence[row, :length], wanted, atol=_TOLERANCE
         )

@@ -1,0 +1,89 @@
+"""A BiLSTM over a model that reads from left to right, and its row.
+
+It is "LTR & No NSP + BiLSTM" of the paper's ablations (Devlin et al., 2018,
+section 5.1): what the model learned from left to right is the start, and what
+stands above it knows both sides, from random weights. It is fine-tuned only.
+
+Shapes as in modeling.py, and H: units of a direction, D / 2; G: gates of all
+units, 4 H.
+"""
+
+import dataclasses
+from typing import ClassVar
+
+from bert_tf import modeling
+from bert_tf.encoders import bilstm, left_to_right, model_inputs, ops
+
+import tensorflow as tf
+
+
+@dataclasses.dataclass(frozen=True)
+class LeftToRightBiLstmConfig(left_to_right.LeftToRightConfig):
+    """Architecture of the model below; each direction has half of D."""
+
+    model_type: ClassVar[str] = "left_to_right_bilstm"
+    architectures: ClassVar[str] = "LeftToRightBiLstm"
+    pretraining_head: ClassVar[str | None] = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        bilstm.check_even(self.hidden_size)
+
+
+class LeftToRightBiLstm(left_to_right.LeftToRight):
+    """A left-to-right model under a BiLSTM, without a head.
+
+    Of its outputs, `sequence` and the last of `layers` have the states of both
+    directions beside each other; `pooled` is of the last state of each.
+    """
+
+    def make_parts(self):
+        super().make_parts()
+        D = self.config.hidden_size
+        self.bilstm = bilstm.Ends(bilstm.Sizes(D, D // 2), name="bilstm")
+
+    def build_parts(self):
+        super().build_parts()
+        self.bilstm.build()
+
+    def call(
+        self,
+        inputs: dict[str, tf.Tensor],
+        dropout_seed: tf.Tensor | None = None,
+        positions: tf.Tensor | None = None,
+        training: bool | None = None,
+    ) -> modeling.BertOutputs:
+        """Encodes a batch, as modeling.Bert; rows hold one sequence each."""
+        inputs = model_inputs.standard(inputs)
+        model_inputs.check_one_sequence(inputs)
+        # The BiLSTM reads all places, whichever are read of it.
+        outputs = super().call(inputs, dropout_seed, None, training)
+        is_token = tf.cast(inputs["input_mask"] != 0, self.compute_dtype)
+        states, ends = self.bilstm(outputs.sequence, is_token)
+        read = states if positions is None else ops.at(states, positions)
+        return outputs._replace(
+            sequence=read,  # [B, S, D] or [B, R, D]
+            pooled=self.pooler(ends),  # [B, D]
+            layers=[*outputs.layers[:-1], read],
+        )
+
+
+_BILSTM = {
+    f"bert/bilstm/{way}/{name}": letters.replace("E", "D")
+    for way in ("forward", "backward")
+    for name, letters in bilstm.DIRECTION.items()
+}
+
+LEFT_TO_RIGHT_BILSTM = dataclasses.replace(
+    left_to_right.LEFT_TO_RIGHT,
+    name="left_to_right_bilstm",
+    config=LeftToRightBiLstmConfig,
+    model=LeftToRightBiLstm,
+    variables={**left_to_right.LEFT_TO_RIGHT.variables, **_BILSTM},
+    sizes=lambda config: {
+        "H": config.hidden_size // 2,
+        "G": 2 * config.hidden_size,
+    },
+    starts_from="left_to_right",
+    on_top=frozenset(_BILSTM),
+)

@@ -1,0 +1,167 @@
+"""A BiLSTM over a left-to-right model, against PyTorch's over the same."""
+
+import dataclasses
+
+from bert_tf import errors, heads
+from bert_tf.checkpoints import formats, model_files, names, opened, restoring
+from bert_tf.encoders import families, left_to_right, left_to_right_bilstm
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+torch = pytest.importorskip("torch", reason="needs the extra `parity`")
+torch_lstm = pytest.importorskip("tests.torch_lstm")
+
+CONFIG = left_to_right_bilstm.LeftToRightBiLstmConfig(
+    vocab_size=30,
+    hidden_size=16,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=24,
+    max_position_embeddings=8,
+    type_vocab_size=2,
+)
+BELOW = left_to_right.LeftToRightConfig(**dataclasses.asdict(CONFIG))
+LENGTHS = (8, 1, 5)
+
+
+def _random(config):
+    model, rng = families.make(config), np.random.default_rng(0)
+    for variable in model.variables:
+        variable.assign(rng.normal(0, 0.5, variable.shape))
+    return model
+
+
+def _batch():
+    rng = np.random.default_rng(1)
+    mask = np.arange(8) < np.array(LENGTHS)[:, np.newaxis]
+    # No piece twice: what hangs on one is seen by the table of words.
+    ids = rng.permutation(CONFIG.vocab_size)[: mask.size].reshape(mask.shape)
+    return {
+        "input_ids": ids.astype(np.int32),
+        "input_mask": mask.astype(np.int32),
+    }
+
+
+@pytest.fixture(name="model")
+def _model():
+    return _random(CONFIG)
+
+
+def _below(model):
+    """The model under the BiLSTM alone, with the same weights."""
+    below = families.make(BELOW)
+    values = {v.path: v for v in model.variables}
+    for variable in below.variables:
+        variable.assign(values[variable.path])
+    return below
+
+
+def test_states_and_vectors_are_those_of_pytorch(model):
+    batch = _batch()
+    found = model(batch)
+    hidden = _below(model)(batch).sequence.numpy()
+    before = "bert/bilstm/"
+    weights = {
+        v.path.removeprefix(before): torch.tensor(v.numpy().astype(float))
+        for v in model.variables
+        if v.path.startswith(before)
+    }
+    pooler = {v.name: v.numpy() for v in model.pooler.variables}
+    for row, length in enumerate(LENGTHS):
+        x = torch.tensor(hidden[row, :length].astype(float))
+        states = torch_lstm.states(x, weights)
+        np.testing.assert_allclose(
+            found.sequence[row, :length], states, atol=1e-5
+        )
+        ends = torch_lstm.ends(states).numpy()
+        wanted = np.tanh(ends @ pooler["kernel"] + pooler["bias"])
+        np.testing.assert_allclose(found.pooled[row], wanted, atol=1e-5)
+    places = np.array([[0, 3]] * len(LENGTHS), np.int32)
+    read = model(batch, positions=places)
+    np.testing.assert_array_equal(read.sequence, found.sequence[:, ::3][:, :2])
+    np.testing.assert_array_equal(read.layers[-1], read.sequence)
+    np.testing.assert_array_equal(read.pooled, found.pooled)
+
+
+def test_both_sides_are_known(model):
+    """The first place sees the last token, which it did not below."""
+    batch = _batch()
+    last = batch["input_ids"][0, -1]
+    for encoder, is_seen in ((model, True), (_below(model), False)):
+        table = encoder.embeddings.word_embeddings.value
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(encoder(batch).sequence[0, 0] ** 2)
+        slope = tf.convert_to_tensor(tape.gradient(loss, table))
+        assert bool(np.any(slope[last])) == is_seen
+
+
+def test_padding_and_mixed_precision(model):
+    batch = _batch()
+    found = model(batch).pooled.numpy()
+    wide = {n: np.pad(x, [[0, 0], [0, 0]]) for n, x in batch.items()}
+    wide["input_ids"] = np.where(wide["input_mask"], wide["input_ids"], 7)
+    np.testing.assert_allclose(model(wide).pooled, found, atol=1e-6)
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        half = families.make(CONFIG)
+    finally:
+        keras.config.set_dtype_policy("float32")
+    for ours, theirs in zip(half.variables, model.variables, strict=True):
+        ours.assign(theirs)
+    pooled = half(batch).pooled
+    assert pooled.dtype == tf.bfloat16
+    np.testing.assert_allclose(tf.cast(pooled, "float32"), found, atol=0.1)
+
+
+def test_names_shapes_and_depth(model):
+    row = families.of(CONFIG)
+    assert {v.path: v.shape for v in model.variables} == names.shapes(
+        CONFIG, "encoder"
+    )
+    assert row.depth("bert/bilstm/forward/kernel", CONFIG) == 0
+    assert row.depth("bert/encoder/layer_1/output/dense/bias", CONFIG) == 1
+    assert row.depth("bert/embeddings/word_embeddings", CONFIG) == 3
+
+
+def _opened(config, values):
+    return opened.Checkpoint(
+        "in memory",
+        "tf1",
+        {name: x.shape for name, x in values.items()},
+        lambda wanted: {name: values[name] for name in wanted},
+        config=config,
+    )
+
+
+def test_it_starts_from_the_model_below(model, tmp_path):
+    """The BiLSTM starts from random values; of itself it is restored whole."""
+    for config, fresh in ((BELOW, 6), (CONFIG, 0)):
+        source = _random(config)
+        path = tmp_path / config.model_type
+        values = {v.path: v.numpy() for v in source.variables}
+        formats.write(str(path), "tf1", _opened(config, values))
+        stored = formats.open_checkpoint(str(path))
+        written = tmp_path / "config.json"
+        written.write_text(CONFIG.to_json())
+        assert model_files.find_config(str(written), stored) == CONFIG
+        made = heads.BertClassifier(families.make(CONFIG), 2)
+        report = restoring.restore_weights(made.variables, stored)
+        kept = [x for x in report.fresh if x.startswith("bert/")]
+        assert len(kept) == fresh
+        for variable in made.bert.variables:
+            if variable.path in values:
+                np.testing.assert_array_equal(variable, values[variable.path])
+    written.write_text(BELOW.to_json())
+    with pytest.raises(errors.InputError, match="encoder is left_to_right th"):
+        model_files.find_config(str(written), stored)
+
+
+def test_bad_inputs(model):
+    batch = _batch()
+    with pytest.raises(errors.InputError, match="one sequence in a row"):
+        model({**batch, "sequence_ids": batch["input_mask"]})
+    with pytest.raises(errors.InputError, match="must be even"):
+        dataclasses.replace(CONFIG, hidden_size=15, num_attention_heads=3)

@@ -1,0 +1,42 @@
+"""A BiLSTM of PyTorch with weights of ours, in float64."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+
+def states(
+    x: torch.Tensor, weights: Mapping[str, torch.Tensor]
+) -> torch.Tensor:
+    """Returns the states of both directions beside each other, [S, 2 H].
+
+    Args:
+        x: What is read, [S, E].
+        weights: Those of ours, as in `forward/kernel`.
+    """
+    H = weights["forward/recurrent_kernel"].shape[0]
+    lstm = torch.nn.LSTM(x.shape[1], H, bidirectional=True, dtype=torch.float64)
+    # Theirs are input, forget, candidate, output.
+    order = [*range(2 * H), *range(3 * H, 4 * H), *range(2 * H, 3 * H)]
+    own: dict[str, Any] = {}
+    for name, end in (("forward", ""), ("backward", "_reverse")):
+        own |= {
+            f"{theirs}_l0{end}": torch.movedim(
+                weights[f"{name}/{ours}"][..., order], -1, 0
+            )
+            for theirs, ours in (
+                ("weight_ih", "kernel"),
+                ("weight_hh", "recurrent_kernel"),
+                ("bias_ih", "bias"),
+            )
+        }
+        own[f"bias_hh_l0{end}"] = torch.zeros(4 * H, dtype=torch.float64)
+    found, _ = torch.func.functional_call(lstm, own, (x[:, None],))
+    return found[:, 0]
+
+
+def ends(found: torch.Tensor) -> torch.Tensor:
+    """Returns the last state of each direction, [2 H], of all states."""
+    H = found.shape[1] // 2
+    return torch.cat([found[-1, :H], found[0, H:]])
