@@ -347,6 +347,13 @@ def find_teacher(config, data, vocab):
     )
 
 
+# Of language models.
+_PREDICTED_FROM = {
+    "next_piece": "before it",
+    "both_directions": "before it, and from those behind it",
+}
+
+
 def report(strategy, model, data, lacks_vocab):
     """Says what the run reads, and what it will lack."""
     logging.info(
@@ -360,10 +367,11 @@ def report(strategy, model, data, lacks_vocab):
             "No vocabulary will lie beside the weights, where later scripts "
             "look for it. --vocab_file puts it there."
         )
-    if data.objective == "next_piece":
+    if data.objective in _PREDICTED_FROM:
         logging.info(
-            "Each piece is predicted from those before it. Of the encoder, the "
-            "pooler is saved with the rest, but not trained."
+            "Each piece is predicted from those %s. Of the encoder, the pooler "
+            "is saved with the rest, but not trained.",
+            _PREDICTED_FROM[data.objective],
         )
     elif model.generator is not None:
         logging.info(

@@ -40,7 +40,10 @@ SERVED_HEADS = [
     "multiple_choice",
     "next_piece",
 ]
-HEADS = ["encoder", "pretraining", "replaced_tokens", *SERVED_HEADS[1:]]
+HEADS = [
+    *("encoder", "pretraining", "replaced_tokens", "both_directions"),
+    *SERVED_HEADS[1:],
+]
 
 # What exports are written for, and how their weights are kept.
 EXPORT_FORMATS = ("saved_model", "litert", "onnx")

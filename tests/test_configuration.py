@@ -45,6 +45,7 @@ _OF_OTHERS = {
     "albert_xlarge",
     "albert_xxlarge",
     "bilstm",
+    "bilstm_lm",
     "distilbert_base",
     "electra_base",
     "electra_large",

@@ -95,6 +95,12 @@ def _output(before: str, outputs: str) -> dict[str, str]:
     }
 
 
+def _predictions_as(name: str) -> dict[str, str]:
+    """Returns the variables of the head of masked words, under another name."""
+    found = _PREDICTIONS.items()
+    return {x.replace("predictions", name): letters for x, letters in found}
+
+
 for _head in (
     Head("encoder", {}),
     Head(
@@ -119,12 +125,11 @@ for _head in (
         _output("cls/multiple_choice/", "1"),
         reads_pooled=True,
     ),
+    Head("next_piece", _predictions_as("next_piece")),
     Head(
-        "next_piece",
-        {
-            name.replace("predictions", "next_piece"): letters
-            for name, letters in _PREDICTIONS.items()
-        },
+        "both_directions",
+        _predictions_as("both_directions"),
+        parts=("encoder",),
     ),
 ):
     register(_head)

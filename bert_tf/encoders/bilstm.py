@@ -251,15 +251,25 @@ class Ends(keras.layers.Layer):
 
     def call(self, x, is_token):  # [B, S, E], [B, S]
         """Returns all states, [B, S, 2 H], and the last ones, [B, 2 H]."""
-        last = is_token * (1 - students.next_to(is_token, 1))  # [B, S]
-        first = is_token * (1 - students.next_to(is_token, -1))
-        ways = [(self.forward, last), (self.backward, first)]
-        states = [layer(x, is_token) for layer, _ in ways]  # [B, S, H] each
-        ends = [
-            tf.reduce_sum(y * end[:, :, tf.newaxis], axis=1)
-            for y, (_, end) in zip(states, ways, strict=True)
-        ]
-        return tf.concat(states, axis=-1), tf.concat(ends, axis=-1)
+        states = [layer(x, is_token) for layer in (self.forward, self.backward)]
+        joined = tf.concat(states, axis=-1)
+        return joined, ends(joined, is_token)
+
+
+def ends(states: tf.Tensor, is_token: tf.Tensor) -> tf.Tensor:
+    """Returns the last state of each direction, [B, 2 H].
+
+    The states are [B, S, 2 H], those forward before those back, and `is_token`
+    is 0 or 1, [B, S].
+    """
+    last = is_token * (1 - students.next_to(is_token, 1))  # [B, S]
+    first = is_token * (1 - students.next_to(is_token, -1))
+    ways = tf.split(states, 2, axis=-1)  # [B, S, H] each
+    found = [
+        tf.reduce_sum(y * end[:, :, tf.newaxis], axis=1)
+        for y, end in zip(ways, (last, first), strict=True)
+    ]
+    return tf.concat(found, axis=-1)
 
 
 class BiLstm(students.Student):

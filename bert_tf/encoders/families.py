@@ -30,6 +30,7 @@ from bert_tf.encoders import (
     albert,
     bert,
     bilstm,
+    bilstm_lm,
     distilbert,
     electra,
     left_to_right,
@@ -54,6 +55,7 @@ FAMILIES: dict[str, family_row.Family] = {
         electra.ELECTRA,
         textcnn.TEXTCNN,
         bilstm.BILSTM,
+        bilstm_lm.BILSTM_LM,
         left_to_right.LEFT_TO_RIGHT,
         left_to_right_bilstm.LEFT_TO_RIGHT_BILSTM,
     )

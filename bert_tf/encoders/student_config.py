@@ -7,15 +7,6 @@ from typing import ClassVar
 from bert_tf import configuration
 from bert_tf.errors import InputError
 
-# Fields of BERT's config that say nothing of them.
-_UNUSED = (
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "attention_probs_dropout_prob",
-    "type_vocab_size",
-)
-
 
 @dataclasses.dataclass(frozen=True)
 class StudentConfig(configuration.BertConfig):
@@ -34,6 +25,15 @@ class StudentConfig(configuration.BertConfig):
         "max_position_embeddings",
     )
 
+    # Fields of BERT's config that say nothing of it.
+    of_transformers: ClassVar[tuple[str, ...]] = (
+        "num_hidden_layers",
+        "num_attention_heads",
+        "intermediate_size",
+        "attention_probs_dropout_prob",
+        "type_vocab_size",
+    )
+
     hidden_size: int = 300  # D
     num_hidden_layers: int = 1
     num_attention_heads: int = 1
@@ -46,7 +46,8 @@ class StudentConfig(configuration.BertConfig):
     def __post_init__(self):
         super().__post_init__()
         defaults = {x.name: x.default for x in dataclasses.fields(self)}
-        given = [n for n in _UNUSED if getattr(self, n) != defaults[n]]
+        unused = self.of_transformers
+        given = [n for n in unused if getattr(self, n) != defaults[n]]
         if given:
             raise InputError(
                 f"`{given[0]}` is of transformers, and this model is none: "
@@ -57,5 +58,7 @@ class StudentConfig(configuration.BertConfig):
     def to_json(self) -> str:
         """Returns the text of its config, without what is BERT's alone."""
         values = json.loads(super().to_json())
-        said = {n: x for n, x in values.items() if n not in _UNUSED}
+        said = {
+            n: x for n, x in values.items() if n not in self.of_transformers
+        }
         return json.dumps(said, indent=2) + "\n"

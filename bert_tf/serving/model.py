@@ -38,7 +38,10 @@ _PARTS = (
 _MEANT = {
     "pretraining": "filling masked words. It can tell next sentences too: "
     "--head=next_sentence.",
-    "replaced_tokens": "making vectors of texts. Fine-tune it for other uses.",
+    **dict.fromkeys(
+        ("replaced_tokens", "both_directions"),
+        "making vectors of texts. Fine-tune it for other uses.",
+    ),
 }
 
 

@@ -6,7 +6,7 @@ Called from the `main` of run_pretraining.py only.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bert_tf import heads, modeling, replaced_tokens
+from bert_tf import both_directions, heads, modeling, replaced_tokens
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.flags import distillation as distillation_flags
@@ -18,6 +18,7 @@ from bert_tf.training import replaced_tokens as replaced_tokens_objective
 _MODELS: Mapping[str | None, Callable[[modeling.Bert], heads.Model]] = {
     "pretraining": heads.BertPretrainer,
     "next_piece": heads.BertNextPiece,
+    both_directions.HEAD: both_directions.BothDirections,
 }
 
 

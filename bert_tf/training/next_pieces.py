@@ -15,6 +15,7 @@ import keras
 import tensorflow as tf
 
 LOSS = "next_piece"
+LOSSES = (LOSS,)
 
 # What an encoder takes of a batch.
 _INPUTS = (
@@ -35,15 +36,20 @@ def objective(
         return {LOSS: tf.reduce_sum(piece_weights(batch))}
 
     def sums(model, batch, dropout_seed):
-        inputs = {n: batch[n] for n in _INPUTS if n in batch}
-        inputs["input_ids"] = ids = original_ids(batch)
+        inputs = inputs_of(batch)
         logits = model(inputs, dropout_seed)  # [B, S, V]
-        return {LOSS: _loss(logits, ids, batch)}
+        return {LOSS: loss(logits, inputs["input_ids"], batch)}
 
     return loop.Objective(weights, sums, sizes=sizes)
 
 
-def _loss(logits: tf.Tensor, ids: tf.Tensor, batch: loop.Batch) -> losses.Sums:
+def inputs_of(batch: loop.Batch) -> dict[str, tf.Tensor]:
+    """Returns what an encoder takes, with no word masked."""
+    inputs = {n: batch[n] for n in _INPUTS if n in batch}
+    return inputs | {"input_ids": original_ids(batch)}
+
+
+def loss(logits: tf.Tensor, ids: tf.Tensor, batch: loop.Batch) -> losses.Sums:
     """Compares logits [B, S, V] with the piece behind each of `ids` [B, S]."""
     following = tf.pad(ids[:, 1:], [[0, 0], [0, 1]])
     return losses.classification(logits, following, piece_weights(batch))
@@ -110,7 +116,7 @@ def auxiliary(
             found = own.sums(model, batch, dropout_seed)
         logits = head(kept[0], encoder.embeddings.word_embeddings)
         logits = tf.cast(logits, tf.float32)  # [B, S, V]
-        return found | {LOSS: _loss(logits, batch["input_ids"], batch)}
+        return found | {LOSS: loss(logits, batch["input_ids"], batch)}
 
     return dataclasses.replace(
         own,

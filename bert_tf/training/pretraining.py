@@ -1,7 +1,7 @@
 """Pre-training: what it minimizes, and the records that it reads.
 
 The losses are of masked words and of what two segments have to do with each
-other; of a left-to-right model they are of the pieces that follow. Records are
+other; of language models they are of the pieces that follow. Records are
 checked before any work. Shapes: B batch, S sequence length, P predictions per
 row, V vocabulary, K sequences packed in a row, or 1.
 """
@@ -17,6 +17,7 @@ from bert_tf.records import dynamic_masks, manifests, masking, pipeline, reading
 from bert_tf.records import types as record_types
 from bert_tf.storage import paths
 from bert_tf.training import (
+    both_directions,
     evaluation,
     loop,
     next_pieces,
@@ -42,12 +43,14 @@ _SENTENCES = {
     "none": None,
     "full_sentences": None,
 }
+# What is learned of the records' texts, none of whose words is masked.
+_OF_TEXTS = {"next_piece": next_pieces, "both_directions": both_directions}
 
 
 def objective(kind: str) -> loop.Objective:
     """Returns what to minimize on data that says so: see `Data.objective`."""
-    if kind == next_pieces.LOSS:
-        return next_pieces.objective(sizes)
+    if kind in _OF_TEXTS:
+        return _OF_TEXTS[kind].objective(sizes)
     sentences = _SENTENCES[kind]
 
     def weights(batch):
@@ -77,8 +80,8 @@ def objective(kind: str) -> loop.Objective:
 
 def loss_names(kind: str) -> tuple[str, ...]:
     """Returns the names of the losses of `objective`, of pieces first."""
-    if kind == next_pieces.LOSS:
-        return (next_pieces.LOSS,)
+    if kind in _OF_TEXTS:
+        return _OF_TEXTS[kind].LOSSES
     sentences = _SENTENCES[kind]
     return ("masked_lm",) if sentences is None else ("masked_lm", sentences)
 
@@ -104,7 +107,7 @@ def trained_variables(
 ) -> Sequence[keras.Variable]:
     """Returns what `objective` trains; the rest of the model stays as it is."""
     variables = model.trainable_variables
-    if kind == next_pieces.LOSS:
+    if kind in _OF_TEXTS:
         return model.trained_variables
     if has_pairs(kind):
         return variables
@@ -190,7 +193,7 @@ class Data:
     counts: list[int]  # records in each file
     record_type: record_types.RecordType
     lengths: dict[str, int]
-    # What is learnt of two segments, as the manifest says; or next pieces.
+    # What is learnt of two segments, as the manifest says; or of the texts.
     objective: str
     masking: masking.Masking | None  # if words are masked while reading
 
@@ -200,15 +203,14 @@ class Data:
         `head` is what pre-training trains, as the model's config says. Where it
         predicts what follows, no words are masked.
         """
-        if head != next_pieces.LOSS:
+        if head not in _OF_TEXTS:
             return self
         return dataclasses.replace(self, objective=head, masking=None)
 
     @property
     def predictions_per_row(self) -> int:
         """Pieces that are predicted in a row, at most."""
-        follows = self.objective == next_pieces.LOSS
-        return self.lengths["S" if follows else "P"]
+        return self.lengths["S" if self.objective in _OF_TEXTS else "P"]
 
     def batches(
         self,

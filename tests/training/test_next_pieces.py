@@ -213,7 +213,7 @@ def test_loss_is_pytorchs(model):
     # What the loss makes of the logits alone.
     batch = tensors(rows)
     single = np.float32(logits.detach().numpy())
-    sums = next_pieces._loss(tf.constant(single), tf.constant(ids), batch)
+    sums = next_pieces.loss(tf.constant(single), tf.constant(ids), batch)
     weight = pretraining.objective("next_piece").weights(batch)["next_piece"]
     assert float(sums["loss"] / weight) == pytest.approx(
         wanted.item(), rel=1e-6
@@ -232,7 +232,7 @@ def test_gradients_are_pytorchs(model):
     weight = pretraining.objective("next_piece").weights(batch)["next_piece"]
     with tf.GradientTape() as tape:
         tape.watch(ours)
-        loss = next_pieces._loss(ours, tf.constant(ids), batch)["loss"] / weight
+        loss = next_pieces.loss(ours, tf.constant(ids), batch)["loss"] / weight
     np.testing.assert_allclose(
         tape.gradient(loss, ours), logits.grad.numpy(), atol=1e-7
     )

@@ -1,0 +1,166 @@
+"""A language model of LSTMs from both ends, the form of ELMo, and its row.
+
+One stack of layers reads a row from its beginning and one from its end (Peters
+et al., 2018, https://arxiv.org/abs/1802.05365). Neither knows what the other
+has read, so that the first can learn to predict each next piece, and the second
+each one before. Beyond the first layer each adds what it reads to what it makes
+of it. Words are pieces here, where ELMo reads letters.
+
+Shapes as in modeling.py, and H: units of a direction, D / 2, and numbers of a
+word's vector; G: gates of all units, 4 H.
+"""
+
+import dataclasses
+from typing import Any, ClassVar
+
+from bert_tf import modeling
+from bert_tf.encoders import bilstm, family, ops, students
+from bert_tf.encoders.student_config import StudentConfig
+from bert_tf.errors import InputError
+
+import keras
+import tensorflow as tf
+
+
+@dataclasses.dataclass(frozen=True)
+class BiLstmLmConfig(bilstm.BiLstmConfig):
+    """Architecture of the model; each direction has half of `hidden_size`."""
+
+    model_type: ClassVar[str] = "bilstm_lm"
+    architectures: ClassVar[str] = "BiLstmLm"
+    pretraining_head: ClassVar[str | None] = "both_directions"
+    sizes: ClassVar[tuple[str, ...]] = (
+        *StudentConfig.sizes,
+        "num_hidden_layers",
+    )
+    of_transformers: ClassVar[tuple[str, ...]] = tuple(
+        name
+        for name in StudentConfig.of_transformers
+        if name != "num_hidden_layers"
+    )
+
+    num_hidden_layers: int = 2  # L
+    hidden_size: int = 1024  # D
+    embedding_size: int = 512  # H
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.embedding_size != self.units:
+            raise InputError(
+                "`embedding_size` must be half of `hidden_size`: so many "
+                "numbers has a direction of every layer. Received: "
+                f"embedding_size={self.embedding_size}, "
+                f"hidden_size={self.hidden_size}"
+            )
+
+    @property
+    def activations(self) -> int:
+        """Numbers that training keeps of a token: gates, states, words."""
+        return (32 * self.num_hidden_layers + 3) * self.units
+
+
+class BothWays(keras.layers.Layer):
+    """A layer of each direction."""
+
+    def __init__(self, units: int, **kwargs: Any):
+        super().__init__(**kwargs)
+        sizes = bilstm.Sizes(units, units)
+        self.forward = bilstm.Lstm(sizes, from_end=False, name="forward")
+        self.backward = bilstm.Lstm(sizes, from_end=True, name="backward")
+
+    def build(self, input_shape=None):
+        self.forward.build()
+        self.backward.build()
+
+    def call(self, ahead, back, is_token):  # [B, S, H] twice, [B, S]
+        """Returns the states of both directions, [B, S, H] each."""
+        return self.forward(ahead, is_token), self.backward(back, is_token)
+
+
+class Stack(keras.layers.Layer):
+    """Layers of both directions, each of which reads the one below."""
+
+    def __init__(self, config: BiLstmLmConfig, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.rate = config.hidden_dropout_prob
+        self.layers = [
+            BothWays(config.units, name=f"layer_{i}")
+            for i in range(config.num_hidden_layers)
+        ]
+
+    def build(self, input_shape=None):
+        for layer in self.layers:
+            layer.build()
+
+    def call(self, x, is_token, dropout_seed):  # [B, S, H], [B, S], [2] or None
+        """Returns what each layer hands up, [B, S, D]: forward before back."""
+        seeds = ops.split_seed(dropout_seed, len(self.layers))
+        ways, outputs = [x, x], []
+        for i, (layer, seed) in enumerate(zip(self.layers, seeds, strict=True)):
+            dropped = [
+                ops.dropout(y, self.rate, own)
+                for y, own in zip(ways, ops.split_seed(seed, 2), strict=True)
+            ]
+            states = layer(*dropped, is_token)
+            # The first reads words, and these are not states.
+            ways = [y + before for y, before in zip(states, ways, strict=True)]
+            ways = ways if i else [*states]
+            outputs.append(tf.concat(ways, axis=-1))
+        return outputs
+
+
+class BiLstmLm(students.Student):
+    """The model without a head.
+
+    Of its outputs, `sequence` has both directions beside each other, and
+    `pooled` is of the last token forward and of the first one back.
+    """
+
+    config: BiLstmLmConfig
+    scope = "bilstm_lm"
+
+    def make_parts(self):
+        self.embeddings = students.Words(self.config, name="embeddings")
+        self.encoder = Stack(self.config, name="lstm")
+        self.pooler = modeling.Pooler(self.config, name="pooler")
+
+    def call(self, inputs, dropout_seed=None, positions=None, training=None):
+        """Encodes a batch, as modeling.Bert; dropout is of what layers read."""
+        ids, is_token = self.read(inputs)
+        dropout_seed = self._drawn.unless(dropout_seed, training)
+        x = self.embeddings(ids)  # [B, S, H]
+        *below, states = self.encoder(x, is_token, dropout_seed)  # [B, S, D]
+        pooled = self.pooler(bilstm.ends(states, is_token))  # [B, D]
+        read = states if positions is None else ops.at(states, positions)
+        return modeling.BertOutputs(read, pooled, x, [*below, read])
+
+
+# ---- The row ----------------------------------------------------------------
+
+
+def _sizes(config: BiLstmLmConfig) -> dict[str, int]:
+    return {"H": config.units, "G": 4 * config.units}
+
+
+_POOLER = {
+    "bilstm_lm/pooler/dense/kernel": "DD",
+    "bilstm_lm/pooler/dense/bias": "D",
+}
+
+BILSTM_LM = family.Family(
+    name="bilstm_lm",
+    config=BiLstmLmConfig,
+    model=BiLstmLm,
+    variables={
+        "bilstm_lm/embeddings/word_embeddings": "VH",
+        **{
+            f"bilstm_lm/lstm/layer_{{}}/{way}/{name}": x.replace("E", "H")
+            for way in ("forward", "backward")
+            for name, x in bilstm.DIRECTION.items()
+        },
+        **_POOLER,
+    },
+    words="bilstm_lm/embeddings/word_embeddings",
+    pooler=frozenset(_POOLER),
+    sizes=_sizes,
+)

@@ -1,0 +1,134 @@
+"""Pre-trains a language model from both ends on BERT's records, and uses it."""
+
+import json
+import shutil
+
+import bert_tf
+from bert_tf.checkpoints import formats, names
+from bert_tf.pretraining_data import sequences as pretraining_sequences
+from tests import classifier_runs, pretraining_records, scripts
+from tests.pretraining_runs import Setting, assert_same_checkpoint, metrics
+
+import numpy as np
+import pytest
+
+_CONFIG = {
+    "model_type": "bilstm_lm",
+    "vocab_size": len(pretraining_records.VOCABULARY.pieces),
+    "embedding_size": 16,
+    "hidden_size": 32,
+    "max_position_embeddings": 64,
+}
+
+
+@pytest.fixture(scope="module", name="setting")
+def _setting(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("setting")
+    (folder / "config.json").write_text(json.dumps(_CONFIG))
+    vocabulary = pretraining_records.VOCABULARY.files["vocab.txt"]
+    (folder / "vocab.txt").write_bytes(vocabulary)
+    made = pretraining_sequences.Settings(16, 4, objective="none")
+    return Setting(folder, pretraining_records.write_made(folder, made))
+
+
+def _train(setting, output, *flags):
+    run = setting.run(
+        output,
+        *("--do_eval", f"--vocab_file={setting.folder}/vocab.txt"),
+        *("--num_train_steps=4", "--save_checkpoints_steps=2", *flags),
+    )
+    assert run.wait() == 0, run.stderr
+    return run
+
+
+@pytest.fixture(scope="module", name="trained")
+def _trained(setting):
+    output = setting.folder / "trained"
+    run = _train(setting, output)
+    assert "before it, and from those behind it." in run.stderr
+    return output
+
+
+def test_what_is_learned(trained):
+    lines = (trained / "eval_results.txt").read_text().splitlines()
+    results = dict(line.split(" = ") for line in lines)
+    assert list(results) == [
+        "global_step",
+        "loss",
+        *("next_piece_accuracy", "next_piece_loss"),
+        *("previous_piece_accuracy", "previous_piece_loss"),
+    ]
+    total = sum(float(results[f"{x}_piece_loss"]) for x in ("next", "previous"))
+    assert float(results["loss"]) == pytest.approx(total, rel=1e-5)
+    # Four steps from chance, over 40 pieces, twice.
+    assert total == pytest.approx(2 * np.log(40), abs=0.6)
+    losses = [line["loss"] for line in metrics(trained)]
+    assert losses[-1] < losses[0]
+    source = formats.open_checkpoint(str(trained))
+    assert source.config is not None
+    assert source.config.model_type == "bilstm_lm"
+    assert names.find_head(source.shapes, "x") == "both_directions"
+
+
+def test_goes_on_with_the_same_bits(setting, trained):
+    stopped = setting.folder / "stopped"
+    shutil.copytree(trained, stopped)
+    for path in stopped.glob("model.ckpt-4.*"):
+        path.unlink()
+    run = _train(setting, stopped)
+    assert f"Going on from step 2 in {stopped}." in run.stderr
+    assert_same_checkpoint(stopped, trained, 4)
+
+
+@pytest.mark.slow
+def test_replicas_and_micro_batches(setting, tmp_path):
+    without = setting.folder / "without.json"
+    without.write_text(json.dumps(_CONFIG | {"hidden_dropout_prob": 0.0}))
+    found = []
+    for name, flags in (
+        ("one", ()),
+        (
+            "two",
+            (
+                *("--distribution_strategy=mirrored", "--logical_cpus=2"),
+                "--gradient_accumulation_steps=2",
+            ),
+        ),
+    ):
+        output = tmp_path / name
+        _train(setting, output, f"--bert_config_file={without}", *flags)
+        found.append([line["previous_piece_loss"] for line in metrics(output)])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_fine_tuning_and_vectors(trained, tmp_path):
+    lines = ["text\tlabel"]
+    lines += [f"w{5 + i % 9} w7 w{5 + i % 4}\t{i % 2}" for i in range(32)]
+    table = tmp_path / "rows.tsv"
+    table.write_text("\n".join(lines) + "\n")
+    output = tmp_path / "out"
+    run = classifier_runs.run(
+        tmp_path,
+        *(f"--init_checkpoint={trained}", "--do_train", "--do_export"),
+        *(f"--train_file={table}", f"--output_dir={output}"),
+        *("--max_seq_length=12", "--train_batch_size=8"),
+    )
+    assert "In the checkpoint, not used by this model: cls/both_" in run.stderr
+    texts = ["w5 w7 w8", "w6"]
+    served = bert_tf.load(output / "export")(texts)
+    for ours, theirs in zip(bert_tf.load(output)(texts), served, strict=True):
+        assert ours["probabilities"] == pytest.approx(
+            theirs["probabilities"], abs=1e-6
+        )
+    # Without a head of its own it makes vectors.
+    vectors = tmp_path / "vectors.jsonl"
+    (tmp_path / "texts.txt").write_text("w5 w7 w8\n")
+    assert not scripts.run_here(
+        *("extract_features", (), f"--init_checkpoint={trained}"),
+        *(f"--input_file={tmp_path}/texts.txt", f"--output_file={vectors}"),
+        *("--layers=-1,-2", "--max_seq_length=12"),
+    )
+    (found,) = map(json.loads, vectors.read_text().splitlines())
+    layers = found["features"][0]["layers"]
+    assert [len(layer["values"]) for layer in layers] == [32, 32]

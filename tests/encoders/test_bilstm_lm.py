@@ -1,0 +1,252 @@
+"""The language model from both ends, against layers of PyTorch in float64."""
+
+import collections
+import dataclasses
+
+from bert_tf import both_directions, errors, heads
+from bert_tf.checkpoints import names
+from bert_tf.encoders import bilstm_lm, families
+from bert_tf.training import pretraining
+from tests import pretraining_records
+from tests.training.test_next_pieces import tensors
+from tests.training.test_pretraining import make_rows
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+torch = pytest.importorskip("torch", reason="needs the extra `parity`")
+torch_lstm = pytest.importorskip("tests.torch_lstm")
+
+CONFIG = bilstm_lm.BiLstmLmConfig(
+    vocab_size=pretraining_records.CONFIG["vocab_size"],
+    embedding_size=6,
+    hidden_size=12,
+    num_hidden_layers=3,
+    hidden_dropout_prob=0.0,
+    max_position_embeddings=64,
+    initializer_range=0.5,
+)
+
+
+@pytest.fixture(name="model")
+def _model():
+    keras.utils.set_random_seed(2)
+    model, rng = (
+        both_directions.BothDirections(families.make(CONFIG)),
+        np.random.default_rng(0),
+    )
+    for variable in model.variables:
+        spread = 1 if len(variable.shape) > 1 else 0.3
+        variable.assign(rng.normal(0, spread, variable.shape))
+    return model
+
+
+def _rows():
+    return make_rows(objective="none", dynamic_masking=True)
+
+
+# ---- PyTorch ----------------------------------------------------------------
+
+
+def _weights(model):
+    return {
+        v.path: torch.tensor(v.numpy().astype(float), requires_grad=True)
+        for v in model.variables
+    }
+
+
+def _direction(weights, layer, way, x):
+    """One layer of one direction, [S, H]: half of what a BiLSTM says."""
+    before = f"bilstm_lm/lstm/layer_{layer}/{way}/"
+    own = {
+        f"{name}/{x.removeprefix(before)}": values
+        for x, values in weights.items()
+        if x.startswith(before)
+        for name in ("forward", "backward")
+    }
+    H = CONFIG.units
+    found = torch_lstm.states(x, own)
+    return found[:, :H] if way == "forward" else found[:, H:]
+
+
+def _sequence(weights, ids):
+    """What is handed out of a row without padding, [S, D]."""
+    words = weights["bilstm_lm/embeddings/word_embeddings"][torch.tensor(ids)]
+    ways = []
+    for way in ("forward", "backward"):
+        x = _direction(weights, 0, way, words)
+        for layer in range(1, CONFIG.num_hidden_layers):
+            x = x + _direction(weights, layer, way, x)
+        ways.append(x)
+    return torch.cat(ways, dim=1)
+
+
+def _logits(weights, sequence, half):
+    """Of pieces, [S, V], by one half of what is handed out."""
+    before, H = "cls/both_directions/", CONFIG.units
+    kernel = weights[f"{before}transform/dense/kernel"][half * H :][:H]
+    x = sequence[:, half * H :][:, :H] @ kernel
+    x = x + weights[f"{before}transform/dense/bias"]
+    x = torch.nn.functional.gelu(x, approximate="tanh")
+    x = torch.nn.functional.layer_norm(
+        x,
+        (H,),
+        weights[f"{before}transform/LayerNorm/gamma"],
+        weights[f"{before}transform/LayerNorm/beta"],
+        eps=1e-12,
+    )
+    words = weights["bilstm_lm/embeddings/word_embeddings"]
+    return x @ words.T + weights[f"{before}output_bias"]
+
+
+def test_losses_and_gradients_are_those_of_pytorch(model):
+    rows = _rows()
+    batch, objective = tensors(rows), pretraining.objective("both_directions")
+    variables = model.trained_variables
+    with tf.GradientTape() as tape:
+        sums = objective.sums(model, batch, None)
+        totals = objective.weights(batch)
+        found = {n: x["loss"] / totals[n] for n, x in sums.items()}
+        loss = tf.add_n([*found.values()])
+    gradients = tape.gradient(loss, [v.value for v in variables])
+    weights = _weights(model)
+    parts: dict[str, list] = collections.defaultdict(list)
+    for ids, mask in zip(rows["input_ids"], rows["input_mask"], strict=True):
+        own = ids[mask > 0]
+        sequence, labels = _sequence(weights, own), torch.tensor(own).long()
+        ahead, back = (_logits(weights, sequence, half) for half in (0, 1))
+        for name, logits, wanted in (
+            ("next_piece", ahead[:-1], labels[1:]),
+            ("previous_piece", back[1:], labels[:-1]),
+        ):
+            parts[name].append(
+                torch.nn.functional.cross_entropy(
+                    logits, wanted, reduction="none"
+                )
+            )
+    means = {name: torch.cat(x).mean() for name, x in parts.items()}
+    for name, wanted in means.items():
+        assert float(found[name]) == pytest.approx(wanted.item(), rel=1e-6)
+    sum(means.values()).backward()
+    for variable, gradient in zip(variables, gradients, strict=True):
+        wanted = weights[variable.path].grad.numpy()
+        size = np.abs(wanted).max()
+        np.testing.assert_allclose(
+            tf.convert_to_tensor(gradient),
+            wanted,
+            atol=2e-5 * size,
+            err_msg=variable.path,
+        )
+
+
+def test_neither_direction_sees_what_it_predicts(model):
+    """Gradients are exactly 0 to words on the other side of a place."""
+    S, V = 9, CONFIG.vocab_size
+    ids = np.random.default_rng(3).permutation(V)[np.newaxis, :S]
+    inputs = {"input_ids": ids.astype(np.int32)}
+    table = model.bert.embeddings.word_embeddings.value
+    for place in range(S):
+        for way, unseen in ((0, ids[0, place + 1 :]), (1, ids[0, :place])):
+            with tf.GradientTape() as tape:
+                states = model.bert(inputs).sequence[0, place]
+                half = tf.split(states, 2)[way]
+                loss = tf.reduce_sum(half * half)
+            slope = tf.convert_to_tensor(tape.gradient(loss, table)).numpy()
+            seen = {int(x) for x in np.flatnonzero((slope != 0).any(-1))}
+            assert seen == {*ids[0].tolist()} - {*unseen.tolist()}
+            # Nor do the logits hang on the other half.
+            logits = model(inputs)[way][0, place]
+            changed = model.bert(inputs).sequence.numpy()
+            changed[..., (1 - way) * CONFIG.units :][..., : CONFIG.units] = 5
+            head = model.both_directions
+            ahead, back = np.split(changed, 2, axis=-1)
+            halves = [ahead, 0 * back] if way == 0 else [0 * ahead, back]
+            again = head(
+                tf.concat(halves, -1), model.bert.embeddings.word_embeddings
+            )
+            np.testing.assert_allclose(again[0, place], logits, atol=1e-6)
+
+
+def test_padding_changes_nothing(model):
+    ids = np.array([[3, 7, 5, 9]], np.int32)
+    wanted = model.bert({"input_ids": ids})
+    for before, behind in ((0, 3), (2, 0), (1, 2)):
+        room = [[0, 0], [before, behind]]
+        inputs = {
+            "input_ids": np.pad(ids, room, constant_values=8),
+            "input_mask": np.pad(np.ones_like(ids), room),
+        }
+        found = model.bert(inputs)
+        own = slice(before, before + 4)
+        for name in ("sequence", "pooled"):
+            value = getattr(found, name)
+            value = value[:, own] if name == "sequence" else value
+            np.testing.assert_allclose(
+                value, getattr(wanted, name), atol=1e-6, err_msg=name
+            )
+
+
+def test_pooled_is_of_both_ends_and_layers_are_all(model):
+    ids = np.array([[3, 7, 5, 9]], np.int32)
+    outputs, H = model.bert({"input_ids": ids}), CONFIG.units
+    sequence = outputs.sequence.numpy()[0]
+    ends = np.concatenate([sequence[-1, :H], sequence[0, H:]])
+    weights = {v.name: v.numpy() for v in model.bert.pooler.variables}
+    wanted = np.maximum(ends @ weights["kernel"] + weights["bias"], 0)
+    np.testing.assert_allclose(outputs.pooled[0], wanted, rtol=1e-5)
+    assert len(outputs.layers) == CONFIG.num_hidden_layers
+    np.testing.assert_array_equal(outputs.layers[-1], outputs.sequence)
+    places = np.array([[2, 0]], np.int32)
+    read = model.bert({"input_ids": ids}, positions=places).sequence
+    np.testing.assert_array_equal(read[0], sequence[[2, 0]])
+
+
+def test_names_and_depth(model):
+    shapes = names.shapes(CONFIG, "both_directions")
+    assert {v.path: v.shape for v in model.variables} == shapes
+    assert names.find_head(shapes, "x") == "both_directions"
+    row = families.of(CONFIG)
+    assert row.depth("bilstm_lm/lstm/layer_2/forward/bias", CONFIG) == 1
+    assert row.depth("bilstm_lm/embeddings/word_embeddings", CONFIG) == 4
+
+
+def test_dropout_is_of_the_seed():
+    dropped = dataclasses.replace(CONFIG, hidden_dropout_prob=0.3)
+    model = families.make(dropped)
+    inputs = {"input_ids": np.array([[3, 7, 5, 9]], np.int32)}
+    first, again, other = (
+        model(inputs, tf.constant([1, seed])).sequence.numpy()
+        for seed in (2, 2, 3)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert np.abs(first - other).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "values, line",
+    [
+        ({"embedding_size": 4}, "must be half of `hidden_size`"),
+        ({"hidden_size": 13}, "must be even"),
+        ({"num_hidden_layers": 0}, "num_hidden_layers"),
+        ({"num_attention_heads": 2}, "is of transformers"),
+    ],
+)
+def test_bad_configs(values, line):
+    with pytest.raises(errors.InputError, match=line):
+        dataclasses.replace(CONFIG, **values)
+
+
+def test_what_is_refused(model):
+    bert = families.make(
+        families.BERT.config(vocab_size=20, num_hidden_layers=1)
+    )
+    with pytest.raises(errors.InputError, match="model_type=bilstm_lm"):
+        both_directions.BothDirections(bert)
+    with pytest.raises(errors.InputError, match="left to right"):
+        heads.next_piece_head(model.bert)
+    rows = make_rows(objective="sop", pack=True)
+    batch = tensors(rows)
+    with pytest.raises(errors.InputError, match="one sequence in a row"):
+        pretraining.objective("both_directions").sums(model, batch, None)
