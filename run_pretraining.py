@@ -347,13 +347,6 @@ def find_teacher(config, data, vocab):
     )
 
 
-# Of language models.
-_PREDICTED_FROM = {
-    "next_piece": "before it",
-    "both_directions": "before it, and from those behind it",
-}
-
-
 def report(strategy, model, data, lacks_vocab):
     """Says what the run reads, and what it will lack."""
     logging.info(
@@ -367,24 +360,7 @@ def report(strategy, model, data, lacks_vocab):
             "No vocabulary will lie beside the weights, where later scripts "
             "look for it. --vocab_file puts it there."
         )
-    if data.objective in _PREDICTED_FROM:
-        logging.info(
-            "Each piece is predicted from those %s. Of the encoder, the pooler "
-            "is saved with the rest, but not trained.",
-            _PREDICTED_FROM[data.objective],
-        )
-    elif model.generator is not None:
-        logging.info(
-            "Learns which tokens were replaced, against a generator of L=%d, "
-            "D=%d.",
-            model.generator.config.num_hidden_layers,
-            model.generator.config.hidden_size,
-        )
-    elif not pretraining.has_pairs(data.objective):
-        logging.info(
-            "The data has no task of two segments: bert/pooler and "
-            "cls/seq_relationship are saved with the rest, but not trained."
-        )
+    pretraining_setup.report_what_is_learned(model, data)
 
 
 # ---- Main -------------------------------------------------------------------

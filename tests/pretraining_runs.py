@@ -4,6 +4,7 @@ import dataclasses
 import json
 import pathlib
 import re
+import shutil
 import socket
 import time
 
@@ -41,6 +42,44 @@ class Setting:
             "--log_steps=1",
             *more,
         ]
+
+    def train(self, output, *more):
+        """Trains a language model of a vocabulary for four steps."""
+        run = self.run(
+            output,
+            *("--do_eval", f"--vocab_file={self.folder}/vocab.txt"),
+            *("--num_train_steps=4", "--save_checkpoints_steps=2", *more),
+        )
+        assert run.wait() == 0, run.stderr
+        return run
+
+    def check_that_it_goes_on(self, trained):
+        """Asserts that what was stopped at step 2 ends with the same bits."""
+        stopped = self.folder / "stopped"
+        shutil.copytree(trained, stopped)
+        for path in stopped.glob("model.ckpt-4.*"):
+            path.unlink()
+        run = self.train(stopped)
+        assert f"Going on from step 2 in {stopped}." in run.stderr
+        assert_same_checkpoint(stopped, trained, 4)
+
+    def check_replicas(self, config, output, name, *more):
+        """Asserts that two replicas, in micro-batches, lose the same."""
+        found = []
+        for folder, flags in (
+            ("one", ()),
+            (
+                "two",
+                (
+                    *("--distribution_strategy=mirrored", "--logical_cpus=2"),
+                    *("--gradient_accumulation_steps=2", *more),
+                ),
+            ),
+        ):
+            run = output / folder
+            self.train(run, f"--bert_config_file={config}", *flags)
+            found.append([line[name] for line in metrics(run)])
+        np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
 
     def start(self, output, *more, log="log", without="-", **environment):
         flags = self.flags(output, *more)

@@ -237,8 +237,8 @@ def _of_gates(shape: Any, dtype: Any = None) -> tf.Tensor:
     return tf.repeat(tf.constant([0.0, 1.0, 0.0, 0.0], dtype), shape[0] // 4)
 
 
-class Ends(keras.layers.Layer):
-    """Both directions, and the last state of each."""
+class BothWays(keras.layers.Layer):
+    """A layer of each direction."""
 
     def __init__(self, sizes: Sizes, **kwargs: Any):
         super().__init__(**kwargs)
@@ -249,11 +249,9 @@ class Ends(keras.layers.Layer):
         self.forward.build()
         self.backward.build()
 
-    def call(self, x, is_token):  # [B, S, E], [B, S]
-        """Returns all states, [B, S, 2 H], and the last ones, [B, 2 H]."""
-        states = [layer(x, is_token) for layer in (self.forward, self.backward)]
-        joined = tf.concat(states, axis=-1)
-        return joined, ends(joined, is_token)
+    def call(self, ahead, back, is_token):  # [B, S, E] twice, [B, S]
+        """Returns the states of both directions, [B, S, H] each."""
+        return self.forward(ahead, is_token), self.backward(back, is_token)
 
 
 def ends(states: tf.Tensor, is_token: tf.Tensor) -> tf.Tensor:
@@ -285,7 +283,7 @@ class BiLstm(students.Student):
     def make_parts(self):
         self.embeddings = students.Words(self.config, name="embeddings")
         sizes = Sizes(self.config.embedding_size, self.config.units)
-        self.encoder = Ends(sizes, name="lstm")
+        self.encoder = BothWays(sizes, name="lstm")
         self.pooler = modeling.Pooler(self.config, name="pooler")
 
     def call(self, inputs, dropout_seed=None, positions=None, training=None):
@@ -294,9 +292,10 @@ class BiLstm(students.Student):
         dropout_seed = self._drawn.unless(dropout_seed, training)
         x = self.embeddings(ids)  # [B, S, E]
         x = ops.dropout(x, self.config.hidden_dropout_prob, dropout_seed)
-        states, ends = self.encoder(x, is_token)  # [B, S, D], [B, D]
+        states = tf.concat(self.encoder(x, x, is_token), axis=-1)  # [B, S, D]
+        pooled = self.pooler(ends(states, is_token))  # [B, D]
         read = states if positions is None else ops.at(states, positions)
-        return modeling.BertOutputs(read, self.pooler(ends), x, [read])
+        return modeling.BertOutputs(read, pooled, x, [read])
 
 
 # ---- The row ----------------------------------------------------------------

@@ -59,32 +59,15 @@ class BiLstmLmConfig(bilstm.BiLstmConfig):
         return (32 * self.num_hidden_layers + 3) * self.units
 
 
-class BothWays(keras.layers.Layer):
-    """A layer of each direction."""
-
-    def __init__(self, units: int, **kwargs: Any):
-        super().__init__(**kwargs)
-        sizes = bilstm.Sizes(units, units)
-        self.forward = bilstm.Lstm(sizes, from_end=False, name="forward")
-        self.backward = bilstm.Lstm(sizes, from_end=True, name="backward")
-
-    def build(self, input_shape=None):
-        self.forward.build()
-        self.backward.build()
-
-    def call(self, ahead, back, is_token):  # [B, S, H] twice, [B, S]
-        """Returns the states of both directions, [B, S, H] each."""
-        return self.forward(ahead, is_token), self.backward(back, is_token)
-
-
 class Stack(keras.layers.Layer):
     """Layers of both directions, each of which reads the one below."""
 
     def __init__(self, config: BiLstmLmConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.rate = config.hidden_dropout_prob
+        sizes = bilstm.Sizes(config.embedding_size, config.units)
         self.layers = [
-            BothWays(config.units, name=f"layer_{i}")
+            bilstm.BothWays(sizes, name=f"layer_{i}")
             for i in range(config.num_hidden_layers)
         ]
 
@@ -103,8 +86,7 @@ class Stack(keras.layers.Layer):
             ]
             states = layer(*dropped, is_token)
             # The first reads words, and these are not states.
-            ways = [y + before for y, before in zip(states, ways, strict=True)]
-            ways = ways if i else [*states]
+            ways = [*map(tf.add, states, ways)] if i else [*states]
             outputs.append(tf.concat(ways, axis=-1))
         return outputs
 

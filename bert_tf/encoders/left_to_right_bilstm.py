@@ -11,7 +11,6 @@ units, 4 H.
 import dataclasses
 from typing import ClassVar
 
-from bert_tf import modeling
 from bert_tf.encoders import bilstm, left_to_right, model_inputs, ops
 
 import tensorflow as tf
@@ -40,30 +39,25 @@ class LeftToRightBiLstm(left_to_right.LeftToRight):
     def make_parts(self):
         super().make_parts()
         D = self.config.hidden_size
-        self.bilstm = bilstm.Ends(bilstm.Sizes(D, D // 2), name="bilstm")
+        self.bilstm = bilstm.BothWays(bilstm.Sizes(D, D // 2), name="bilstm")
 
     def build_parts(self):
         super().build_parts()
         self.bilstm.build()
 
-    def call(
-        self,
-        inputs: dict[str, tf.Tensor],
-        dropout_seed: tf.Tensor | None = None,
-        positions: tf.Tensor | None = None,
-        training: bool | None = None,
-    ) -> modeling.BertOutputs:
+    def call(self, inputs, dropout_seed=None, positions=None, training=None):
         """Encodes a batch, as modeling.Bert; rows hold one sequence each."""
         inputs = model_inputs.standard(inputs)
         model_inputs.check_one_sequence(inputs)
         # The BiLSTM reads all places, whichever are read of it.
         outputs = super().call(inputs, dropout_seed, None, training)
         is_token = tf.cast(inputs["input_mask"] != 0, self.compute_dtype)
-        states, ends = self.bilstm(outputs.sequence, is_token)
+        x = outputs.sequence
+        states = tf.concat(self.bilstm(x, x, is_token), axis=-1)  # [B, S, D]
         read = states if positions is None else ops.at(states, positions)
         return outputs._replace(
             sequence=read,  # [B, S, D] or [B, R, D]
-            pooled=self.pooler(ends),  # [B, D]
+            pooled=self.pooler(bilstm.ends(states, is_token)),  # [B, D]
             layers=[*outputs.layers[:-1], read],
         )
 

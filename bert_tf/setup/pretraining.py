@@ -13,6 +13,8 @@ from bert_tf.flags import distillation as distillation_flags
 from bert_tf.training import loop, memory_use, pretraining
 from bert_tf.training import replaced_tokens as replaced_tokens_objective
 
+from absl import logging
+
 # What a config says that pre-training trains -> its model, where no generator
 # makes the inputs.
 _MODELS: Mapping[str | None, Callable[[modeling.Bert], heads.Model]] = {
@@ -74,4 +76,33 @@ def check(config: modeling.BertConfig) -> None:
             "A teacher tells masked words, and this model learns something "
             f"else: leave out --teacher. Received: teacher={given}, "
             f"model_type={config.model_type}"
+        )
+
+
+# Of language models.
+_PREDICTED_FROM = {
+    "next_piece": "before it",
+    both_directions.HEAD: "before it, and from those behind it",
+}
+
+
+def report_what_is_learned(model: heads.Model, data: pretraining.Data) -> None:
+    """Says what is not plain from the flags, and what is not trained."""
+    if data.objective in _PREDICTED_FROM:
+        logging.info(
+            "Each piece is predicted from those %s. Of the encoder, the pooler "
+            "is saved with the rest, but not trained.",
+            _PREDICTED_FROM[data.objective],
+        )
+    elif model.generator is not None:
+        logging.info(
+            "Learns which tokens were replaced, against a generator of L=%d, "
+            "D=%d.",
+            model.generator.config.num_hidden_layers,
+            model.generator.config.hidden_size,
+        )
+    elif not pretraining.has_pairs(data.objective):
+        logging.info(
+            "The data has no task of two segments: bert/pooler and "
+            "cls/seq_relationship are saved with the rest, but not trained."
         )

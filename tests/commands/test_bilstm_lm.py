@@ -1,13 +1,12 @@
 """Pre-trains a language model from both ends on BERT's records, and uses it."""
 
 import json
-import shutil
 
 import bert_tf
 from bert_tf.checkpoints import formats, names
 from bert_tf.pretraining_data import sequences as pretraining_sequences
 from tests import classifier_runs, pretraining_records, scripts
-from tests.pretraining_runs import Setting, assert_same_checkpoint, metrics
+from tests.pretraining_runs import Setting, metrics
 
 import numpy as np
 import pytest
@@ -31,20 +30,10 @@ def _setting(tmp_path_factory):
     return Setting(folder, pretraining_records.write_made(folder, made))
 
 
-def _train(setting, output, *flags):
-    run = setting.run(
-        output,
-        *("--do_eval", f"--vocab_file={setting.folder}/vocab.txt"),
-        *("--num_train_steps=4", "--save_checkpoints_steps=2", *flags),
-    )
-    assert run.wait() == 0, run.stderr
-    return run
-
-
 @pytest.fixture(scope="module", name="trained")
 def _trained(setting):
     output = setting.folder / "trained"
-    run = _train(setting, output)
+    run = setting.train(output)
     assert "before it, and from those behind it." in run.stderr
     return output
 
@@ -71,34 +60,14 @@ def test_what_is_learned(trained):
 
 
 def test_goes_on_with_the_same_bits(setting, trained):
-    stopped = setting.folder / "stopped"
-    shutil.copytree(trained, stopped)
-    for path in stopped.glob("model.ckpt-4.*"):
-        path.unlink()
-    run = _train(setting, stopped)
-    assert f"Going on from step 2 in {stopped}." in run.stderr
-    assert_same_checkpoint(stopped, trained, 4)
+    setting.check_that_it_goes_on(trained)
 
 
 @pytest.mark.slow
 def test_replicas_and_micro_batches(setting, tmp_path):
     without = setting.folder / "without.json"
     without.write_text(json.dumps(_CONFIG | {"hidden_dropout_prob": 0.0}))
-    found = []
-    for name, flags in (
-        ("one", ()),
-        (
-            "two",
-            (
-                *("--distribution_strategy=mirrored", "--logical_cpus=2"),
-                "--gradient_accumulation_steps=2",
-            ),
-        ),
-    ):
-        output = tmp_path / name
-        _train(setting, output, f"--bert_config_file={without}", *flags)
-        found.append([line["previous_piece_loss"] for line in metrics(output)])
-    np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
+    setting.check_replicas(without, tmp_path, "previous_piece_loss")
 
 
 @pytest.mark.slow

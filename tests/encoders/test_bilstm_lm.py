@@ -33,10 +33,8 @@ CONFIG = bilstm_lm.BiLstmLmConfig(
 @pytest.fixture(name="model")
 def _model():
     keras.utils.set_random_seed(2)
-    model, rng = (
-        both_directions.BothDirections(families.make(CONFIG)),
-        np.random.default_rng(0),
-    )
+    model = both_directions.BothDirections(families.make(CONFIG))
+    rng = np.random.default_rng(0)
     for variable in model.variables:
         spread = 1 if len(variable.shape) > 1 else 0.3
         variable.assign(rng.normal(0, spread, variable.shape))
@@ -61,9 +59,9 @@ def _direction(weights, layer, way, x):
     """One layer of one direction, [S, H]: half of what a BiLSTM says."""
     before = f"bilstm_lm/lstm/layer_{layer}/{way}/"
     own = {
-        f"{name}/{x.removeprefix(before)}": values
-        for x, values in weights.items()
-        if x.startswith(before)
+        f"{name}/{path.removeprefix(before)}": values
+        for path, values in weights.items()
+        if path.startswith(before)
         for name in ("forward", "backward")
     }
     H = CONFIG.units
@@ -156,17 +154,6 @@ def test_neither_direction_sees_what_it_predicts(model):
             slope = tf.convert_to_tensor(tape.gradient(loss, table)).numpy()
             seen = {int(x) for x in np.flatnonzero((slope != 0).any(-1))}
             assert seen == {*ids[0].tolist()} - {*unseen.tolist()}
-            # Nor do the logits hang on the other half.
-            logits = model(inputs)[way][0, place]
-            changed = model.bert(inputs).sequence.numpy()
-            changed[..., (1 - way) * CONFIG.units :][..., : CONFIG.units] = 5
-            head = model.both_directions
-            ahead, back = np.split(changed, 2, axis=-1)
-            halves = [ahead, 0 * back] if way == 0 else [0 * ahead, back]
-            again = head(
-                tf.concat(halves, -1), model.bert.embeddings.word_embeddings
-            )
-            np.testing.assert_allclose(again[0, place], logits, atol=1e-6)
 
 
 def test_padding_changes_nothing(model):
