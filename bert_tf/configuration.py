@@ -74,6 +74,8 @@ class BertConfig:
     pooler_acts: ClassVar[tuple[str, ...]] = ACTIVATIONS
     # Whether there is a vector for each token, not for the row alone.
     gives_sequence: ClassVar[bool] = True
+    # Whether rows may hold several sequences, none of which sees the others.
+    reads_packed: ClassVar[bool] = True
     # What pre-training trains beside the encoder, a key of names.HEADS; None of
     # what starts from another encoder's.
     pretraining_head: ClassVar[str | None] = "pretraining"
@@ -241,6 +243,15 @@ class BertConfig:
                 "This encoder has a vector for each text, and none for its "
                 f"tokens, which {reader} needs: choose another encoder. "
                 f"Received: model_type={self.model_type}"
+            )
+
+    def check_reads_packed(self, path: str) -> None:
+        """Raises InputError if records with several sequences are no use."""
+        if not self.reads_packed:
+            raise InputError(
+                f"{path} has several sequences in a row, and this model would "
+                "read on from one into the next: make the records without "
+                f"--pack. Received: model_type={self.model_type}"
             )
 
     def check_vocab_size(self, size: int, path: str) -> None:

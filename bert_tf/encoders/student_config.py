@@ -18,6 +18,7 @@ class StudentConfig(configuration.BertConfig):
     """
 
     least_types: ClassVar[int] = 0
+    reads_packed: ClassVar[bool] = False
     sizes: ClassVar[tuple[str, ...]] = (
         "vocab_size",
         "embedding_size",

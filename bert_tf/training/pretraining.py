@@ -314,6 +314,8 @@ def find(
     }
     config.check_sequence_length(lengths["S"])
     record_type = record_types.PRETRAINING_TYPES[manifest.record_type]
+    if any(x.name == "cls_positions" for x in record_type.features):
+        config.check_reads_packed(files[0])
     counts = [shard.records for shard in manifest.shards]
     some = paths.spread(list(zip(files, counts, strict=True)), _LOOKED_INTO)
     some_files, some_counts = zip(*some, strict=True)

@@ -63,6 +63,18 @@ def test_goes_on_with_the_same_bits(setting, trained):
     setting.check_that_it_goes_on(trained)
 
 
+def test_packed_records_are_refused(setting, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(_CONFIG))
+    made = pretraining_sequences.Settings(16, 4, objective="none", pack=True)
+    files = pretraining_records.write_made(tmp_path, made)
+    run = Setting(tmp_path, files).run(tmp_path / "out")
+    assert run.wait() == 1
+    (line,) = (x for x in run.stderr.splitlines() if x.startswith("error: "))
+    assert "several sequences in a row, and this model would read on" in line
+    assert "without --pack. Received: model_type=bilstm_lm" in line
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.slow
 def test_replicas_and_micro_batches(setting, tmp_path):
     without = setting.folder / "without.json"
