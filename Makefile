@@ -27,11 +27,13 @@ quickstart: venv
 
 test: venv
 	@echo "== Running the tests (flags: $(PYTEST_FLAGS))"
-	@$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_FLAGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
+		$(PYTEST_FLAGS)
 
 bad-inputs: venv
 	@echo "== Giving every script bad inputs"
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile tests/bad_inputs
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder \
+		tests/bad_inputs
 
 kills: venv
 	@echo "== Killing runs, and starting them twice (half an hour)"

@@ -13,6 +13,8 @@ for as many floating-point operations as BERT needs for --bert_steps:
 - `ltr_no_nsp_bilstm`: the same weights, under a BiLSTM of random ones in
   fine-tuning (these four are the rows of the paper's ablations, Devlin et al.,
   2018, section 5.1);
+- `ltr_then_bert`: half of the work as `ltr_no_nsp`, then from its weights as
+  `bert`;
 - `roberta`: masked words of rows that go on in the next document;
 - `electra`: replaced tokens, against a generator of a quarter of the width.
 
@@ -60,6 +62,9 @@ _LEARNING_RATE = flags.DEFINE_float("learning_rate", 1e-3, "Of pre-training.")
 _TASKS = flags.DEFINE_list(
     "tasks", ["SST-2", "QNLI", "STS-B", "docstrings"], f"{[*TASKS]}."
 )
+_FINE_TUNING = flags.DEFINE_list(
+    "finetuning_flags", [], "More flags of fine-tuning, such as --dtype."
+)
 _RATES = flags.DEFINE_list("rates", ["1e-4", "3e-4"], "Of fine-tuning.")
 _SEEDS = flags.DEFINE_list("seeds", ["1", "2", "3"], "Of fine-tuning.")
 _MAX_TRAIN_EXAMPLES = flags.DEFINE_integer(
@@ -82,6 +87,7 @@ class Objective:
         masks: Flags of create_pretraining_data.py.
         starts_from: The objective whose weights are fine-tuned; of its own if
             there is none.
+        after: The objective that the first half of the work is of.
     """
 
     family: str
@@ -89,6 +95,7 @@ class Objective:
     config: Mapping[str, float] = dataclasses.field(default_factory=dict)
     masks: tuple[str, ...] = ()
     starts_from: str | None = None
+    after: str | None = None
 
 
 OBJECTIVES = {
@@ -98,6 +105,7 @@ OBJECTIVES = {
     "ltr_no_nsp_bilstm": Objective(
         "left_to_right_bilstm", "none", starts_from="ltr_no_nsp"
     ),
+    "ltr_then_bert": Objective("bert", "nsp", after="ltr_no_nsp"),
     "roberta": Objective("bert", "full_sentences"),
     "electra": Objective(
         "electra",
@@ -192,13 +200,19 @@ def flops(name: str) -> float:
     return accelerators.training_flops(config, *sizes, predictions())
 
 
-def pretrained(name: str) -> pathlib.Path:
-    """Pre-trains by an objective; returns the folder of the run."""
-    target = folder() / name / "pretrained"
-    steps = round(_BERT_STEPS.value * flops("bert") / flops(name))
+def pretrained(name: str, share: float = 1) -> pathlib.Path:
+    """Pre-trains for a share of the work; returns the folder of the run."""
+    target = folder() / name / ("pretrained" if share == 1 else f"{share}")
+    start: list[str] = []
+    after = OBJECTIVES[name].after
+    if after:
+        share /= 2
+        start.append(f"--init_checkpoint={pretrained(after, share)}")
+    work = share * _BERT_STEPS.value * flops("bert")
+    steps = round(work / flops(name))
     commands.run(
         *("run_pretraining.py", target, f"--output_dir={target}"),
-        *("--do_train", write_config(name, 0.0), vocabulary()),
+        *("--do_train", write_config(name, 0.0), vocabulary(), *start),
         f"--input_file={records(OBJECTIVES[name])}/*.tfrecord",
         *(f"--train_batch_size={_BATCH.value}", f"--num_train_steps={steps}"),
         f"--num_warmup_steps={steps // 20}",
@@ -234,6 +248,7 @@ def fine_tuned(
         *("--train_batch_size=32", f"--learning_rate={rate}"),
         *("--eval_batch_size=64", "--keep_checkpoint_max=1"),
         f"--num_train_epochs={passes * TASKS[task].epochs}",
+        *_FINE_TUNING.value,
     )
     lines = (target / "eval_results.txt").read_text().splitlines()
     results = dict(line.split(" = ") for line in lines)

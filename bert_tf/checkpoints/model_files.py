@@ -60,7 +60,8 @@ def find_config(path: str | None, source: Source | None) -> modeling.BertConfig:
     # How the checkpoint's head is read: a base model's config does not say.
     given = dataclasses.replace(given, problem_type=brought.problem_type)
     ours, theirs = _facts(given), _facts(brought)
-    if families.of(given).starts_from == theirs["encoder"]:
+    starts_from = theirs["encoder"]
+    if families.of(given).starts_from == starts_from:
         theirs["encoder"] = ours["encoder"]
     different = [
         f"{name} is {ours.get(name)} there and {theirs.get(name)} in the "
@@ -75,6 +76,13 @@ def find_config(path: str | None, source: Source | None) -> modeling.BertConfig:
             f"{path} is not the config of {source.path}: "
             f"{'; '.join(different)}. Leave out --bert_config_file to use the "
             "checkpoint's own."
+        )
+    if starts_from != ours["encoder"]:
+        logging.info(
+            "%s says model_type=%s, and starts from one of model_type=%s.",
+            path,
+            ours["encoder"],
+            starts_from,
         )
     return given
 

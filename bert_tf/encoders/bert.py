@@ -234,6 +234,8 @@ BERT = family.Family(
     | {f"{_OURS}/{name}": letters for name, letters in _LAYER.items()},
     words="bert/embeddings/word_embeddings",
     pooler=frozenset(_POOLER),
+    # The same variables, with the masks of what is behind taken off.
+    starts_from="left_to_right",
     huggingface=_HUGGINGFACE,
     keras_hub=_KERAS_HUB,
 )

@@ -209,6 +209,36 @@ def test_auxiliary_head_of_pre_training(trained, tmp_path):
 
 
 @pytest.mark.slow
+def test_bert_goes_on_from_it(setting, trained, tmp_path):
+    """The encoder's weights are taken over, and masked words learned next."""
+    values = json.loads((setting.folder / "config.json").read_text())
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(values | {"model_type": "bert"}))
+    run = setting.train(
+        *(tmp_path / "out", f"--bert_config_file={config}"),
+        *(f"--init_checkpoint={trained}", "--learning_rate=1e-12"),
+    )
+    assert "model_type=bert, and starts from one of model_type=left" in (
+        run.stderr
+    )
+    assert "start from random values: cls/predictions/" in run.stderr
+    before, after = (
+        formats.open_checkpoint(str(x)) for x in (trained, tmp_path / "out")
+    )
+    shared = [x for x in before.shapes if x.startswith("bert/")]
+    wanted, kept = before.read(shared), after.read(shared)
+    for name in shared:
+        np.testing.assert_allclose(kept[name], wanted[name], atol=1e-9)
+    assert names.find_head(after.shapes, "x") == "pretraining"
+    # But not the other way round.
+    run = setting.run(
+        *(tmp_path / "no", f"--init_checkpoint={tmp_path / 'out'}"),
+    )
+    assert run.wait() == 1
+    assert "encoder is left_to_right there and bert in the" in run.stderr
+
+
+@pytest.mark.slow
 def test_a_bilstm_on_top(setting, trained, tmp_path):
     _table(tmp_path)
     values = json.loads((setting.folder / "config.json").read_text())
