@@ -142,8 +142,10 @@ def write_config(name: str, dropout: float) -> str:
     """
     objective = OBJECTIVES.get(name, OBJECTIVES["bert"])
     size = _HIDDEN_SIZE.value
+    # The original's configs have no model_type; Hugging Face's of BERT have.
+    is_bert = objective.family == "bert"
     config = {
-        "model_type": objective.family,
+        **({} if is_bert else {"model_type": objective.family}),
         "vocab_size": _VOCAB_SIZE.value,
         "hidden_size": size,
         "num_hidden_layers": _LAYERS.value,
