@@ -1,5 +1,8 @@
 # Each target makes .venv first when there is none.
 #   make quickstart   pre-train, fine-tune, export, predict: six minutes
+#   make pretrain-demo TEXT=... DATA=...
+#                     pre-train for two hours on WikiExtractor's text, then
+#                     fine-tune on DATA/glue, beside random weights
 #   make test         the tests but the slow ones (PYTEST_FLAGS= for all)
 #   make bad-inputs   every script with every bad input we know of
 #   make kills        kills runs of all kinds 100 times, and compares
@@ -20,10 +23,20 @@ BIN := $(VENV)/bin
 DOCS := .venv-docs
 INSTALLED := $(VENV)/.installed-$(EXTRAS)
 
-.PHONY: quickstart test bad-inputs kills lint docs venv clean
+.PHONY: quickstart pretrain-demo test bad-inputs kills lint docs venv clean
 
 quickstart: venv
 	@$(BIN)/python examples/quickstart/run.py
+
+# As configs/pretrain_demo.flags; what was made is not made again.
+pretrain-demo: venv
+	@test -n "$(TEXT)" -a -n "$(DATA)" || { echo "error: give TEXT=, \
+	files that WikiExtractor wrote, and DATA=, a folder with glue/SST-2, \
+	glue/STS-B and glue/QNLI_subset10k"; exit 1; }
+	@$(BIN)/python -m benchmarks.objectives --objectives=ltr_no_nsp \
+		--text="$(TEXT)" --data_dir="$(DATA)" --output_dir=runs/demo \
+		--batch=32 --bert_steps=12000 --pretraining_flags=--dtype=bfloat16 \
+		--finetuning_flags=--dtype=bfloat16
 
 test: venv
 	@echo "== Running the tests (flags: $(PYTEST_FLAGS))"

@@ -52,6 +52,8 @@ _OF_OTHERS = {
     "electra_small",
     "electra_small_owt",
     "left_to_right_base",
+    "left_to_right_mini",
+    "left_to_right_mini_pretraining",
     "roberta_base",
     "roberta_large",
     "textcnn",
