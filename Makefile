@@ -3,6 +3,7 @@
 #   make pretrain-demo TEXT=... DATA=...
 #                     pre-train for two hours on WikiExtractor's text, then
 #                     fine-tune on DATA/glue, beside random weights
+#                     (DTYPE=float32 for processors without bfloat16)
 #   make test         the tests but the slow ones (PYTEST_FLAGS= for all)
 #   make bad-inputs   every script with every bad input we know of
 #   make kills        kills runs of all kinds 100 times, and compares
@@ -17,26 +18,29 @@ SHELL := /bin/bash
 PYTHON ?= python3
 PYTEST_FLAGS ?= -m "not slow"
 EXTRAS ?= all,test,dev,viz
+DTYPE ?= bfloat16
 
 VENV := .venv
 BIN := $(VENV)/bin
 DOCS := .venv-docs
 INSTALLED := $(VENV)/.installed-$(EXTRAS)
 
-.PHONY: quickstart pretrain-demo test bad-inputs kills lint docs venv clean
+.PHONY: quickstart demo-files pretrain-demo test bad-inputs kills lint docs venv clean
 
 quickstart: venv
 	@$(BIN)/python examples/quickstart/run.py
 
+demo-files:
+	@test -n "$(TEXT)" -a -n "$(DATA)" || { echo "error: give TEXT=, files \
+	that WikiExtractor wrote, and DATA=, a folder with glue/SST-2, glue/STS-B \
+	and glue/QNLI_subset10k. Received: TEXT=$(TEXT) DATA=$(DATA)"; exit 1; }
+
 # As configs/pretrain_demo.flags; what was made is not made again.
-pretrain-demo: venv
-	@test -n "$(TEXT)" -a -n "$(DATA)" || { echo "error: give TEXT=, \
-	files that WikiExtractor wrote, and DATA=, a folder with glue/SST-2, \
-	glue/STS-B and glue/QNLI_subset10k"; exit 1; }
+pretrain-demo: demo-files venv
 	@$(BIN)/python -m benchmarks.objectives --objectives=ltr_no_nsp \
 		--text="$(TEXT)" --data_dir="$(DATA)" --output_dir=runs/demo \
-		--batch=32 --bert_steps=12000 --pretraining_flags=--dtype=bfloat16 \
-		--finetuning_flags=--dtype=bfloat16
+		--batch=32 --bert_steps=12000 --pretraining_flags=--dtype=$(DTYPE) \
+		--finetuning_flags=--dtype=$(DTYPE)
 
 test: venv
 	@echo "== Running the tests (flags: $(PYTEST_FLAGS))"

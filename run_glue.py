@@ -365,7 +365,7 @@ def main(_):
     names = tasks()
     folders = task_dirs(names)
     choices, all_seeds = settings(), seeds()
-    model_files = fine_tuning_setup.load_files()
+    model_files = fine_tuning_setup.load_files(always_trains=True)
     model_files.config.check_sequence_length(_MAX_SEQ_LENGTH.value)
     source = run_setup.open_init_checkpoint()
     data = glue_data.read_all(names, _DATA_DIR.value, folders)

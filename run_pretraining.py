@@ -377,7 +377,7 @@ def main(_):
     plan = find_plan()
     strategy = run_setup.set_up_distribution(_INPUT_FILE, _EVAL_FILE)
     check_sizes(plan, strategy, do_train, do_eval)
-    config = run_setup.find_config()
+    config = run_setup.find_config(do_train)
     pretraining_setup.check(config)
     data, eval_data = find_records(config)
     if do_train:

@@ -39,11 +39,14 @@ class Source(Protocol):
         """Its vocabulary."""
 
 
-def find_config(path: str | None, source: Source | None) -> modeling.BertConfig:
+def find_config(
+    path: str | None, source: Source | None, trains: bool = False
+) -> modeling.BertConfig:
     """Returns the config in a file, or the source's if there is no file.
 
     The source is what the run starts from, or goes on with. It raises
-    InputError if there is neither, or they are of different models.
+    InputError if there is neither, or they are of different models: only what
+    `trains` may start from another family, where its row says so.
     """
     brought = source.config if source else None
     if path is None:
@@ -60,8 +63,8 @@ def find_config(path: str | None, source: Source | None) -> modeling.BertConfig:
     # How the checkpoint's head is read: a base model's config does not say.
     given = dataclasses.replace(given, problem_type=brought.problem_type)
     ours, theirs = _facts(given), _facts(brought)
-    starts_from = theirs["encoder"]
-    if families.of(given).starts_from == starts_from:
+    other = theirs["encoder"]
+    if trains and families.of(given).starts_from == other:
         theirs["encoder"] = ours["encoder"]
     different = [
         f"{name} is {ours.get(name)} there and {theirs.get(name)} in the "
@@ -77,12 +80,13 @@ def find_config(path: str | None, source: Source | None) -> modeling.BertConfig:
             f"{'; '.join(different)}. Leave out --bert_config_file to use the "
             "checkpoint's own."
         )
-    if starts_from != ours["encoder"]:
+    if other != ours["encoder"]:
         logging.info(
-            "%s says model_type=%s, and starts from one of model_type=%s.",
-            path,
+            "A model of model_type=%s, as %s says, starts from one of "
+            "model_type=%s.",
             ours["encoder"],
-            starts_from,
+            path,
+            other,
         )
     return given
 

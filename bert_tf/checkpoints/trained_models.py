@@ -182,9 +182,10 @@ class ModelFiles:
         vocab_file: str | None,
         do_lower_case: bool,
         source: model_files.Source | None = None,
+        trains: bool = False,
     ) -> "ModelFiles":
         """Reads the files, or what a checkpoint brings where one is None."""
-        config = model_files.find_config(bert_config_file, source)
+        config = model_files.find_config(bert_config_file, source, trains)
         files = cls(
             config, model_files.find_vocab(vocab_file, source), do_lower_case
         )

@@ -72,7 +72,7 @@ class Family:
         vocabularies: The kinds of vocabularies that its models have.
         config_file: What released checkpoints call the file of their config,
             which is read beside them.
-        starts_from: The family whose checkpoints it may start from as well:
+        starts_from: The family whose checkpoints training may start from, too:
             `on_top` are the variables that those lack, which then start from
             random values.
         generator: What it is pre-trained against; None where masked words are

@@ -68,8 +68,11 @@ def work() -> Work:
     return asked
 
 
-def load_files() -> trained_models.ModelFiles:
+def load_files(always_trains: bool = False) -> trained_models.ModelFiles:
     """Reads config and vocabulary, and checks them against each other.
+
+    Args:
+        always_trains: Whether the script has no --do_train to ask.
 
     Raises:
         InputError: They can't be read, or contradict each other.
@@ -83,6 +86,7 @@ def load_files() -> trained_models.ModelFiles:
         fine_tuning_flags.VOCAB_FILE.value,
         lower,
         run_setup.find_source(),
+        always_trains or fine_tuning_flags.DO_TRAIN.value,
     )
     shared.check_casing_is_used(
         files.vocab.kind,

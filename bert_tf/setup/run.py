@@ -190,10 +190,10 @@ def find_source() -> model_files.Source | None:
     return open_init_checkpoint()
 
 
-def find_config() -> modeling.BertConfig:
-    """Returns the config of the model that the run starts from."""
+def find_config(trains: bool) -> modeling.BertConfig:
+    """Returns the config of the model of a run, which trains it or not."""
     path = run_flags.BERT_CONFIG_FILE.value
-    config = model_files.find_config(path, find_source())
+    config = model_files.find_config(path, find_source(), trains)
     memory_use.check_room_for_weights(config)
     return config
 

@@ -218,9 +218,7 @@ def test_bert_goes_on_from_it(setting, trained, tmp_path):
         *(tmp_path / "out", f"--bert_config_file={config}"),
         *(f"--init_checkpoint={trained}", "--learning_rate=1e-12"),
     )
-    assert "model_type=bert, and starts from one of model_type=left" in (
-        run.stderr
-    )
+    assert "starts from one of model_type=left_to_right." in run.stderr
     assert "start from random values: cls/predictions/" in run.stderr
     before, after = (
         formats.open_checkpoint(str(x)) for x in (trained, tmp_path / "out")
@@ -230,7 +228,13 @@ def test_bert_goes_on_from_it(setting, trained, tmp_path):
     for name in shared:
         np.testing.assert_allclose(kept[name], wanted[name], atol=1e-9)
     assert names.find_head(after.shapes, "x") == "pretraining"
-    # But not the other way round.
+    # What trains nothing takes it for what it is; nor the other way round.
+    run = setting.run(
+        *(tmp_path / "no", f"--bert_config_file={config}"),
+        *(f"--init_checkpoint={trained}", "--do_train=false", "--do_eval"),
+    )
+    assert run.wait() == 1
+    assert "encoder is bert there and left_to_right in the" in run.stderr
     run = setting.run(
         *(tmp_path / "no", f"--init_checkpoint={tmp_path / 'out'}"),
     )

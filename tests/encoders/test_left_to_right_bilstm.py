@@ -146,7 +146,7 @@ def test_it_starts_from_the_model_below(model, tmp_path):
         stored = formats.open_checkpoint(str(path))
         written = tmp_path / "config.json"
         written.write_text(CONFIG.to_json())
-        assert model_files.find_config(str(written), stored) == CONFIG
+        assert model_files.find_config(str(written), stored, True) == CONFIG
         made = heads.BertClassifier(families.make(CONFIG), 2)
         report = restoring.restore_weights(made.variables, stored)
         kept = [x for x in report.fresh if x.startswith("bert/")]
@@ -156,7 +156,7 @@ def test_it_starts_from_the_model_below(model, tmp_path):
                 np.testing.assert_array_equal(variable, values[variable.path])
     written.write_text(BELOW.to_json())
     with pytest.raises(errors.InputError, match="encoder is left_to_right th"):
-        model_files.find_config(str(written), stored)
+        model_files.find_config(str(written), stored, True)
 
 
 def test_bad_inputs(model):
