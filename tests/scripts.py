@@ -213,3 +213,11 @@ def run_here(
         return exit_.code
     finally:
         sys.argv = argv
+        _end_determinism()
+
+
+def _end_determinism() -> None:
+    """Lets tests after a run draw without a seed: TensorFlow would refuse."""
+    from tensorflow.python.framework import config
+
+    config.disable_op_determinism()

@@ -46,21 +46,30 @@ def _commands(path):
     "path", sorted(_CONFIGS.glob("*.flags")), ids=lambda path: path.stem
 )
 def test_is_read_by_the_script_that_it_names(path, tmp_path):
-    (command,) = _commands(path) or [[]]
-    assert command[:1] == ["python"], "it opens with its command"
-    assert f"--flagfile=configs/{path.name}" in command
-    script = command[1].removesuffix(".py")
+    own = f"--flagfile=configs/{path.name}"
+    commands = [command for command in _commands(path) if own in command]
+    assert len(commands) == 1, "its comments have the command that reads it"
+    script = commands[0][1].removesuffix(".py")
     # No more than its flags are looked at where one is wrong at the end.
     done = scripts.run(
         tmp_path / "log", script, f"--flagfile={path}", "--misspelt=1"
     )
     assert done.wait() == 1
     assert done.lines[-1].startswith("error: There is no flag --misspelt")
-    # The command's own flags, too.
-    more = [word for word in command[2:] if not word.startswith("--flagfile")]
-    done = scripts.run(
-        tmp_path / "own", script, f"--flagfile={path}", *more, "--misspelt=1"
-    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(command, id=f"{path.stem}-{command[1]}")
+        for path in sorted(_CONFIGS.glob("*.flags"))
+        for command in _commands(path)
+    ],
+)
+def test_comments_have_commands_that_are_read(command, tmp_path):
+    given = [word.replace("=configs/", f"={_CONFIGS}/") for word in command[2:]]
+    script = command[1].removesuffix(".py")
+    done = scripts.run(tmp_path, script, *given, "--misspelt=1")
     assert done.wait() == 1
     assert done.lines[-1].startswith("error: There is no flag --misspelt")
 
