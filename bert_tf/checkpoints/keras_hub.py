@@ -168,11 +168,10 @@ def write(
     folder: str, source: opened.Checkpoint, config: modeling.BertConfig
 ) -> set[str]:
     """Fills an empty folder with a preset; returns the names of weights."""
-    extras.check("keras_hub", "keras_hub", "Presets of KerasHub")
-    import keras_hub
-
     encoder = families.of(config)
     theirs = table.of(encoder)
+    extras.check("keras_hub", "keras_hub", "Presets of KerasHub")
+    import keras_hub
 
     def of(kind: str) -> Any:
         return getattr(keras_hub.models, theirs.name + kind)
