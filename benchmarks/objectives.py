@@ -24,7 +24,8 @@ held out from it, or on the dev set of docstrings, whose score is that of their
 test set; then --seeds runs learn from all of them. Random weights are
 trained for --random_passes times the epochs, as they begin with less.
 
-Prints a table: scores on dev, their mean and deviation. What is complete in
+Prints a table: scores on dev, their mean and deviation; --picture draws them,
+and what each has learned of its pieces over the work. What is complete in
 --output_dir is not made again, and a pre-training goes on where it stopped, so
 the command may be stopped and repeated.
 """
@@ -300,26 +301,56 @@ def scores(name: str, task: str) -> list[float]:
 # ---- What is shown -----------------------------------------------------------
 
 
+def learning_curve(name: str) -> dict[float, float]:
+    """Returns nats a predicted piece, by the share of the work done.
+
+    ELECTRA's pieces are those that its generator predicts.
+    """
+    objective = OBJECTIVES[name]
+    file = pretrained(name) / "metrics.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    done = 0.5 if objective.after else 0.0
+    last = lines[-1]["step"]
+    return {
+        done + (1 - done) * line["step"] / last: line[key]
+        for line in lines
+        for key in ("masked_lm_loss", "next_piece_loss")
+        if key in line
+    }
+
+
 def draw(found: Mapping[str, Mapping[str, list[float]]], path: str) -> None:
-    """Writes a picture: bars of each task."""
+    """Writes a picture: pre-training's curves, and the scores of each task."""
     plots = importlib.import_module("matplotlib.pyplot")
-    figure, axes = plots.subplots(
+    figure, (curves, *tasks) = plots.subplots(
         1,
-        len(_TASKS.value),
-        figsize=(4 * len(_TASKS.value), 4),
+        1 + len(_TASKS.value),
+        figsize=(3.2 * (1 + len(_TASKS.value)), 4),
         layout="constrained",
-        squeeze=False,
     )
-    for axis, task in zip(axes.flat, _TASKS.value, strict=True):
-        values = {name: of_tasks[task] for name, of_tasks in found.items()}
-        means = [np.mean(x) for x in values.values()]
-        spreads = [np.std(x) for x in values.values()]
-        axis.barh([*values], means, xerr=spreads)
-        axis.invert_yaxis()
-        low = min(means) - max(means) * 0.05
-        axis.set_xlim(low, max(means) * 1.02)
-        axis.set_xlabel(f"score on {task}'s dev set")
-    figure.savefig(path, dpi=150)
+    curves.set_xlabel("share of the work")
+    curves.set_ylabel("nats a predicted piece")
+    for axis, task in zip(tasks, _TASKS.value, strict=True):
+        axis.set_xlabel(f"score on {task}'s {TASKS[task].scored} set")
+        # One row for each name, the same in all: told once.
+        axis.set_yticks(range(len(found)), [*found] if axis is tasks[0] else [])
+        axis.set_ylim(len(found) - 0.5, -0.5)
+    for row, (name, of_tasks) in enumerate(found.items()):
+        color = f"C{row}"
+        if name in OBJECTIVES and not OBJECTIVES[name].starts_from:
+            curve = learning_curve(name)
+            curves.plot([*curve], [*curve.values()], color=color)
+        for axis, scored in zip(tasks, of_tasks.values(), strict=True):
+            mean, spread = _summary(scored)
+            axis.errorbar(mean, row, xerr=spread, fmt="o", color=color)
+    for axis in (curves, *tasks):
+        axis.grid(alpha=0.3)
+    figure.savefig(path, dpi=100)
+
+
+def _summary(values: list[float]) -> tuple[float, float]:
+    """Returns mean and standard deviation."""
+    return float(np.mean(values)), float(np.std(values, ddof=len(values) > 1))
 
 
 def main(_: list[str]) -> None:
@@ -333,8 +364,7 @@ def main(_: list[str]) -> None:
     print("|".join(["---"] * (1 + len(_TASKS.value))))
     for name, of_tasks in found.items():
         cells = [
-            f"{np.mean(x):.1f} ± {np.std(x, ddof=len(x) > 1):.1f}"
-            for x in of_tasks.values()
+            "{:.1f} ± {:.1f}".format(*_summary(x)) for x in of_tasks.values()
         ]
         print(" | ".join([name, *cells]))
     if _PICTURE.value:
