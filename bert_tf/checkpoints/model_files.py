@@ -170,9 +170,15 @@ def find_records_vocab(
 
 
 def _check_kind(given: vocabularies.Files, path: str, source: Source) -> None:
-    """Raises InputError where weights without a vocabulary have another."""
+    """Raises InputError where weights without a vocabulary have another.
+
+    A kind that no family is released with, such as symbols, may be of any.
+    """
     known = families.of(source.config).vocabularies
-    if given.kind not in known:
+    released = {
+        x for row in families.FAMILIES.values() for x in row.vocabularies
+    }
+    if given.kind in released and given.kind not in known:
         raise InputError(
             f"{path} is no vocabulary of {source.path}, whose pieces are of "
             f"another kind: {' or '.join(known)}. Give the vocabulary that it "

@@ -18,8 +18,9 @@ _NICEST = 19
 class Writer:
     """Runs one write at a time in a thread.
 
-    What a write raises is raised by the next `start` or `wait`. As a context it
-    waits at the end; where that comes by another error, this one is logged.
+    What a write raises is raised by the next `start`, `wait` or `check`. As a
+    context it waits at the end; where that comes by another error, this one is
+    logged.
     """
 
     def __init__(self) -> None:
@@ -50,6 +51,11 @@ class Writer:
         """Runs a write, after the one before, while the caller goes on."""
         self.wait()
         self._writing = self._pool.submit(write)
+
+    def check(self) -> None:
+        """Raises what the write has raised, if it has ended by that."""
+        if not self.is_writing:
+            self.wait()
 
     def wait(self) -> None:
         """Returns when all is written."""

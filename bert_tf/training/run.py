@@ -37,8 +37,8 @@ def run(
     period and at the end, or at given steps. It takes the step and the block's
     scalars, with the block's number of `steps` and its `seconds`. `save` is
     called after the others, and where a signal or a hook's error ends the run.
-    `finish` waits for what it may have left to a thread, before a signal's end;
-    at other ends the caller does.
+    `finish` waits for what it may have left to a thread, before the end by a
+    signal or an error; at other ends the caller does.
 
     All workers of a cluster need hooks due at the same steps: a reduction of
     one worker's block finds its partners in the same block of the others. Where
@@ -78,6 +78,8 @@ def run(
                         is_over |= bool(hook(step, scalars))
             except Exception:  # of an evaluation, say: the steps are made
                 save[1](step, scalars)
+                finish()
+                logging.warning("Saved step %d; ending.", step)
                 raise
             if _is_due(step, save[0], stop):
                 save[1](step, scalars)

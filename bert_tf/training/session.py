@@ -177,7 +177,7 @@ class Session:
                 self.stop,
                 plan.iterations_per_loop,
                 save=(plan.save_checkpoints_steps, self._saving(state, writer)),
-                hooks=self._hooks(state.step, kept, writer.wait),
+                hooks=self._hooks(state.step, kept, writer),
                 agree=agree,
                 finish=writer.wait,
             )
@@ -282,7 +282,13 @@ class Session:
         def save(step: int, _: loop.Scalars) -> None:
             done = (step - first_step) * plan.batch_size
             state.step, state.records = step, first_record + done
-            writer.wait()  # One at a time, and one copy.
+            try:
+                writer.wait()  # One at a time, and one copy.
+            except Exception:
+                # There may be room by now for what was learned since.
+                state.save(self.folder)
+                logging.warning("Saved step %d.", step)
+                raise
             # What the end waits for goes as quickly as it can.
             is_last = step == self.stop or step % plan.save_checkpoints_steps
             is_beside = plan.save_in_background and not is_last
@@ -296,19 +302,25 @@ class Session:
         self,
         start: int,
         kept: best.Best | None,
-        finish: Callable[[], None],
+        writer: background.Writer,
     ) -> list[tuple[training_run.Due, training_run.Hook]]:
         plan = self.plan
         report = self._progress(start)
         hooks: list[tuple[training_run.Due, training_run.Hook]]
-        hooks = [(plan.log_steps, report)]
+        # No more is learned after a save that failed than until the next line.
+        hooks = [
+            (plan.log_steps, report),
+            (plan.log_steps, lambda *_: writer.check()),
+        ]
         if plan.profile_steps:
             profile = progress.Profile(
                 self.folder, plan.profile_steps, self.stop
             )
             hooks.append((plan.profile_steps, profile))
         if self.evaluation and kept:
-            evaluate = self._evaluating(self.evaluation, kept, report, finish)
+            evaluate = self._evaluating(
+                self.evaluation, kept, report, writer.wait
+            )
             hooks.append((self.eval_steps, evaluate))
         return hooks
 

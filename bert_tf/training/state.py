@@ -152,12 +152,16 @@ def _write(
     # Of a full disk, for example; or of a bucket.
     except (OSError, tf.errors.OpError) as error:
         last = tf1_files.latest(folder)
+        kept = (
+            f"The last whole checkpoint is {os.path.basename(last)}. Once there "
+            "is room, the same command goes on from it."
+            if last
+            else "There is no checkpoint yet. Once there is room, the same "
+            "command begins anew."
+        )
         reason = getattr(error, "message", None) or str(error)
         raise OSError(
-            f"Step {step} could not be saved in {folder}: "
-            f"{reason}. The last whole checkpoint is "
-            f"{os.path.basename(last) if last else 'none'}. Once there is "
-            "room, the same command goes on from it."
+            f"Step {step} could not be saved in {folder}: {reason}. {kept}"
         ) from error
     for old in prefixes[:-keep]:
         tf1_files.remove(old)

@@ -40,6 +40,14 @@ def test_known_to_nobody():
         model_files.find_vocab(None, None)
 
 
+def test_of_weights_that_have_none_beside_them(tmp_path, tf1):
+    source = dataclasses.replace(formats.open_checkpoint(tf1), vocab=None)
+    # No family is released with symbols: any may have been trained on them.
+    path = tmp_path / "symbols.txt"
+    path.write_text(_text(samples.VOCAB))
+    assert model_files.find_vocab(str(path), source).kind == "symbols"
+
+
 def test_given_and_of_the_same_model(tmp_path, tf1):
     # Dropout is the run's choice, not the model's.
     given = dataclasses.replace(_CONFIG, hidden_dropout_prob=0.3)

@@ -2,8 +2,9 @@
 
 import pathlib
 import re
+import resource
 
-from tests import pretraining_records
+from tests import pretraining_records, scripts
 from tests.pretraining_runs import Setting, contents, train_two_steps
 
 import pytest
@@ -73,3 +74,28 @@ class TestRecords:
             f"error: {path} holds 11 records, its manifest says 12"
         )
         assert not (tmp_path / "out").exists()
+
+
+def _limit_files():
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (256 << 10, hard))
+
+
+def test_a_failed_save_ends_the_run_at_the_next_line(tmp_path):
+    # No other file of the run is as large as a checkpoint.
+    setting = Setting.make(tmp_path, hidden_size=64, intermediate_size=256)
+    output = tmp_path / "out"
+    flags = ("--num_train_steps=400", "--save_checkpoints_steps=200")
+    run = scripts.Run(
+        tmp_path / "log",
+        "run_pretraining",
+        setting.flags(output, *flags),
+        {},
+        before=_limit_files,
+    )
+    assert run.wait() == 1
+    found = re.match(r"error: Step (\d+) could not be saved in", run.lines[-1])
+    assert found, run.stderr
+    # Not only where the next one is due.
+    assert 200 < int(found[1]) < 400
+    assert not list(output.glob("model.ckpt*"))

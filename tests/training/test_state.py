@@ -1,11 +1,12 @@
 """Checkpoints that are written while the state goes on."""
 
+import contextlib
 import pathlib
 import threading
 
 from bert_tf import heads, modeling, optimization
 from bert_tf.checkpoints import tf1_files
-from bert_tf.training import background
+from bert_tf.training import background, session
 from bert_tf.training import state as training_state
 from tests import pretraining_records, small_disks
 
@@ -104,6 +105,49 @@ def test_a_full_disk_is_told_at_the_next_and_leaves_the_last(state, tmp_path):
         ):
             writer.wait()
         assert _contents(disk) == before
+
+
+def test_the_state_after_a_failed_save_is_saved(state, tmp_path):
+    run = session.Session(
+        folder=str(tmp_path / "disk"),
+        strategy=tf.distribute.get_strategy(),
+        model=state.model,
+        plan=session.Plan(
+            batch_size=8,
+            learning_rate=0.1,
+            accumulate=1,
+            seed=1,
+            iterations_per_loop=1,
+            save_checkpoints_steps=5,
+            keep_checkpoint_max=2,
+            log_steps=1,
+            save_in_background=True,
+        ),
+        schedule=lambda step: 0.1,
+        stop=100,
+        objective=None,
+        trained=state.model.trainable_variables,
+        restore=lambda state: None,
+        begin=lambda: None,
+        batches=lambda records, step: None,
+        explained=contextlib.nullcontext,
+    )
+    with background.Writer() as writer:
+        save = run._saving(state, writer)
+        with small_disks.limited(tmp_path / "disk", 8):
+            save(5, {})
+            with contextlib.suppress(OSError):
+                writer._writing.result()
+        _change(state, 9)
+        # There is room again.
+        with pytest.raises(OSError, match="Step 5 could not be saved"):
+            save(9, {})
+        expected = {name: x.numpy() for name, x in state.variables.items()}
+        _change(state, 1)
+        assert state.resume(run.folder)
+        assert (state.step, state.records) == (9, 72)
+        for name, value in expected.items():
+            np.testing.assert_array_equal(state.variables[name], value)
 
 
 def test_where_nothing_is_to_be_written(state, tmp_path):
