@@ -15,6 +15,7 @@ The same command again, after a crash or a kill, goes on where the newest
 checkpoint stands and ends with the same weights.
 """
 
+import dataclasses
 import os
 
 from bert_tf.errors import InputError
@@ -217,25 +218,34 @@ def train(plan, folder, strategy, model, own, data, evaluate, vocab, teacher):
     ).train()
 
 
-def check_memory(plan, strategy, config, data):
-    """Raises InputError where a step on CPUs needs more than there is."""
-    if not distribution.is_cpu(strategy):
-        return
-    rows = plan.batch_size // strategy.num_replicas_in_sync
-    memory = pretraining_setup.memory(
-        config,
-        (
-            rows // plan.accumulate,
-            data.lengths["S"],
-            data.predictions_per_row,
-        ),
-        (plan.recipe.dtype, plan.remat, plan.accumulate),
+def find_room(plan, strategy, config, data):
+    """Returns the plan, with saves between steps where a copy has no room.
+
+    It raises InputError where a step on CPUs needs more than there is.
+    """
+    steps = 0
+    if distribution.is_cpu(strategy):
+        rows = plan.batch_size // strategy.num_replicas_in_sync
+        replicas = distribution.local_replicas(strategy)
+        memory = pretraining_setup.memory(
+            config,
+            (
+                rows // plan.accumulate,
+                data.lengths["S"],
+                data.predictions_per_row,
+            ),
+            (plan.recipe.dtype, plan.remat, plan.accumulate),
+        )
+        memory_use.check_room_for_steps(
+            memory, replicas, f"train_batch_size={plan.batch_size}"
+        )
+        steps = replicas * memory.total
+    # Of no rows there are weights and moments alone.
+    copy = pretraining_setup.memory(config, (0, 0, 0), ("float32", False, 1))
+    is_beside = plan.save_in_background and memory_use.has_room_for_copy(
+        copy.state, steps
     )
-    memory_use.check_room_for_steps(
-        memory,
-        distribution.local_replicas(strategy),
-        f"train_batch_size={plan.batch_size}",
-    )
+    return dataclasses.replace(plan, save_in_background=is_beside)
 
 
 # ---- What is asked for ------------------------------------------------------
@@ -381,7 +391,7 @@ def main(_):
     pretraining_setup.check(config)
     data, eval_data = find_records(config)
     if do_train:
-        check_memory(plan, strategy, config, data)
+        plan = find_room(plan, strategy, config, data)
     if run_setup.is_remote():
         pretraining.check_no_masking(data, eval_data)
     vocab = find_vocab(config, data)
@@ -413,8 +423,9 @@ def main(_):
         step = run_setup.restore_trained(model)
     if plan.check_only:
         if do_train:
+            lengths = data.lengths | {"P": data.predictions_per_row}
             run_setup.report_model(
-                strategy, model, plan.batch_size, plan.accumulate, data.lengths
+                strategy, model, plan.batch_size, plan.accumulate, lengths
             )
         run_setup.report_no_problem()
         return

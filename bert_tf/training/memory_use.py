@@ -74,9 +74,12 @@ def training_memory(
     tokens = batch * seq
     weights = 4 * accelerators.parameters(config)
     state = (3 if accumulate == 1 else 4) * weights
+    # Logits of words, their softmax and its slope; what they are made of.
+    head = batch * predictions * (V * (size + 2 * 4) + E * (3 * size + 4))
+    logits = batch * predictions * V * 4
     if config.activations is not None:
         kept = 4.0 * tokens * config.activations
-        return Memory(state, 2 * weights, kept, kept / 2)
+        return Memory(state, 2 * weights, kept + head, max(kept / 2, logits))
     read = tokens if reads_all else batch * (predictions + 1)
 
     def layer(rows):
@@ -91,13 +94,11 @@ def training_memory(
 
     embeddings = tokens * E * (2 * size + 4)
     embeddings += tokens * D * size if config.maps_embeddings else 0
-    head = batch * predictions * (V * (size + 2 * 4) + E * (3 * size + 4))
     kept = (L - 1) * layer(tokens) + layer(read)
     if remat:
         kept = (L - 1) * tokens * D * size + layer(tokens if L > 1 else read)
     working = max(
-        tokens * (2 * F + 4 * D) * size + 2 * tokens * seq * N * 4,
-        batch * predictions * V * 4,
+        tokens * (2 * F + 4 * D) * size + 2 * tokens * seq * N * 4, logits
     )
     return Memory(state, 2 * weights, embeddings + head + kept, working)
 
@@ -193,6 +194,22 @@ def largest(memory: Callable[[int], float], available: float) -> int:
         if memory(rows + step) <= available:
             rows += step
     return rows
+
+
+def has_room_for_copy(copy: float, steps: float) -> bool:
+    """Whether a checkpoint can be copied beside steps, both in bytes.
+
+    Where it cannot, this is said: the run goes on, and waits for its saves.
+    """
+    has_room = steps + copy <= available_memory()
+    if not has_room:
+        logging.warning(
+            "A copy of weights and moments, %.1f GB, has no room beside the "
+            "steps: checkpoints are written between them, as by "
+            "--save_in_background=false.",
+            copy / 1e9,
+        )
+    return has_room
 
 
 def available_memory() -> float:

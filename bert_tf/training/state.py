@@ -153,8 +153,8 @@ def _write(
     except (OSError, tf.errors.OpError) as error:
         last = tf1_files.latest(folder)
         kept = (
-            f"The last whole checkpoint is {os.path.basename(last)}. Once there "
-            "is room, the same command goes on from it."
+            f"The last whole checkpoint is {os.path.basename(last)}. Once "
+            "there is room, the same command goes on from it."
             if last
             else "There is no checkpoint yet. Once there is room, the same "
             "command begins anew."

@@ -4,6 +4,7 @@ import pathlib
 
 from benchmarks import memory
 from bert_tf import modeling, optimization
+from bert_tf.encoders import families
 from bert_tf.records import pipeline
 from bert_tf.records import types as record_types
 from bert_tf.training import accelerators, loop, memory_use
@@ -41,6 +42,22 @@ class TestMemory:
         ):
             assert smaller.activations < 0.6 * whole.activations
             assert smaller.state == whole.state
+
+    def test_language_models_of_lstms_have_logits_of_all_places(self):
+        path = _ROOT / "configs" / "models" / "bilstm_lm.json"
+        config = families.read_config(str(path))
+        B, S = 8, 128
+        whole = memory_use.training_memory(config, B, S, S)
+        encoder = memory_use.training_memory(config, B, S, 0)
+        # Logits and their slope at least.
+        least = 2 * 4 * B * S * config.vocab_size
+        assert whole.total - encoder.total >= least
+
+    @pytest.mark.parametrize("free", [399, 400])
+    def test_room_for_a_copy(self, free, monkeypatch, caplog):
+        monkeypatch.setattr(memory_use, "available_memory", lambda: free)
+        assert memory_use.has_room_for_copy(100, 300) == (free == 400)
+        assert ("written between them" in caplog.text) == (free == 399)
 
     def test_what_is_free(self):
         assert 1e8 < memory_use.available_memory() < 1e13
