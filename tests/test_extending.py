@@ -16,6 +16,7 @@ from bert_tf import modeling, tokenization
 from bert_tf.checkpoints import tf1_files
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
+from tests import interop_samples as samples
 from tests import pretraining_records
 
 import numpy as np
@@ -73,7 +74,7 @@ def _script(folder, name, *flags, code=0):
     return _run(folder, "with_mine.py", script, *flags, code=code)
 
 
-def _pretrain(folder, output):
+def _pretrain(folder, output, *more):
     _script(
         folder,
         "run_pretraining",
@@ -88,6 +89,7 @@ def _pretrain(folder, output):
         "--num_train_steps=4",
         "--num_warmup_steps=1",
         "--save_checkpoints_steps=2",
+        *more,
     )
 
 
@@ -123,6 +125,20 @@ def test_pretraining_goes_on_where_it_stopped(folder, pretrained):
         path.unlink()
     _pretrain(folder, "stopped")
     _same(*(str(x / "model.ckpt-4") for x in (folder / "stopped", pretrained)))
+
+
+def test_training_starts_from_bert(folder):
+    bert = modeling.BertConfig(**pretraining_records.CONFIG)
+    model = samples.random_model("pretraining", bert)
+    samples.write_tf1(folder / "bert", model, vocab=_VOCAB)
+    start = ("--init_checkpoint=bert", "--learning_rate=0")
+    _pretrain(folder, "from_bert", *start)
+    found = str(folder / "from_bert" / "model.ckpt-4")
+    words = "bert/embeddings/word_embeddings"
+    np.testing.assert_array_equal(
+        tf1_files.read(found, [words])[words],
+        next(v.numpy() for v in model.variables if v.path == words),
+    )
 
 
 def test_fine_tuning_goes_on_where_it_stopped(folder, trained):

@@ -258,5 +258,10 @@ def remove(prefix: str) -> None:
 
 def remove_leftovers(folder: str, names: Sequence[str] = ()) -> None:
     """Deletes half-written checkpoints, and half-written files of `names`."""
-    _remove_all(os.path.join(glob_escape(folder), "model.ckpt-*.tmp*"))
+    checkpoints = os.path.join(glob_escape(folder), "model.ckpt-*")
+    _remove_all(checkpoints + ".tmp*")
+    # Without an index they are none, and nothing counts or removes them.
+    for path in tf.io.gfile.glob(checkpoints + ".data-*"):
+        if not tf.io.gfile.exists(path.rpartition(".data-")[0] + ".index"):
+            tf.io.gfile.remove(path)
     files.remove_leftovers(folder, ["checkpoint", *names])

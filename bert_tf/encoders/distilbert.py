@@ -174,6 +174,7 @@ DISTILBERT = dataclasses.replace(
         for name, shape in bert.BERT.variables.items()
         if name != bert.TYPES
     },
+    starts_from=None,
     huggingface=_HUGGINGFACE,
     keras_hub=_KERAS_HUB,
 )

@@ -15,6 +15,7 @@ scripts train it, export it and answer with it. The whole of a variant of BERT:
             name="scaled_bert",
             config=ScaledConfig,
             model=Scaled,
+            starts_from="bert",
             huggingface=None,
             keras_hub=None,
         )

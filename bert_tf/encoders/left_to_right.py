@@ -99,6 +99,7 @@ LEFT_TO_RIGHT = dataclasses.replace(
     name="left_to_right",
     config=LeftToRightConfig,
     model=LeftToRight,
+    starts_from=None,
     # Other libraries have this mask in decoders, under other names.
     huggingface=None,
     keras_hub=None,

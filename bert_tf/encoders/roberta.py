@@ -165,6 +165,7 @@ ROBERTA = dataclasses.replace(
     model=Roberta,
     variables={**bert.BERT.variables, _UNUSED: "2D"},
     vocabularies=("byte_pairs",),
+    starts_from=None,
     huggingface=_HUGGINGFACE,
     keras_hub=_KERAS_HUB,
 )

@@ -125,11 +125,24 @@ def test_results_are_the_originals(folder):
     ids=lambda flags: flags[0],
 )
 def test_other_ways_to_compute(folder, tmp_path, flags):
-    _pretrain(folder, tmp_path / "run", "--num_train_steps=6", *flags)
-    found, wanted = _results(tmp_path / "run"), _results(folder / "run")
-    # Six steps change little; samples and dropout are others.
-    for name in ("masked_lm_loss", "disc_loss"):
-        assert found[name] == pytest.approx(wanted[name], rel=0.05)
+    config = _MODEL | {"hidden_dropout_prob": 0.0}
+    config["attention_probs_dropout_prob"] = 0.0
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    lost = []
+    for name, more in (("usual", ()), ("other", flags)):
+        _pretrain(
+            *(folder, tmp_path / name, "--num_train_steps=12"),
+            f"--bert_config_file={tmp_path}/config.json",
+            *("--learning_rate=0.02", *more),
+        )
+        lines = (tmp_path / name / "metrics.jsonl").read_text().splitlines()
+        steps = [json.loads(line) for line in lines]
+        lost.append([x["masked_lm_loss"] for x in steps if "loss" in x])
+    usual, other = lost
+    # What is drawn is not the same, and reaches the generator by the embeddings
+    # that both share. Updates of half the size would be beyond that.
+    assert usual[3] < 0.975 * usual[0]
+    np.testing.assert_allclose(other, usual, rtol=0.01)
 
 
 def test_generator_and_discriminator_by_themselves(folder, tmp_path):
