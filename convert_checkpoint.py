@@ -316,7 +316,7 @@ def main(_):
         _LABELS.value,
     )
     if _GENERATOR.value:
-        source = generators.take_out(source)
+        source = generators.take_out(source, _BERT_CONFIG_FILE.value)
     describe(source)
     if _NEW_VOCAB_FILE.value:
         source = with_new_vocab(source, _NEW_VOCAB_FILE.value)

@@ -263,9 +263,10 @@ def check_kind() -> None:
             f"Received: vocab_file={_VOCAB_FILE.value}"
         )
     if kind != other:
+        usual = f"be {symbols.FILE} or " if kind == _SYMBOLS else ""
         raise InputError(
-            f"The name of a file of {kind} must end in {_ENDINGS[kind]}, by "
-            "which it is known again. "
+            f"The name of a file of {kind} must {usual}end in "
+            f"{_ENDINGS[kind]}, by which it is known again. "
             f"Received: vocab_file={_VOCAB_FILE.value}"
         )
     if kind == _BYTES:

@@ -215,7 +215,11 @@ def train(run, plan, class_weights, batch_size, teacher):
         plan,
         auxiliary_lm.of_run(learned, _AUXILIARY_LM_WEIGHT.value, run),
         functools.partial(
-            fine_tuning_setup.restore, run.files, select=own_head(run.task)
+            fine_tuning_setup.restore,
+            run.files,
+            select=auxiliary_lm.select(
+                _AUXILIARY_LM_WEIGHT.value, own_head(run.task)
+            ),
         ),
         evaluation,
     )

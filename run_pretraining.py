@@ -223,7 +223,7 @@ def find_room(plan, strategy, config, data):
 
     It raises InputError where a step on CPUs needs more than there is.
     """
-    steps = 0
+    steps = 0.0
     if distribution.is_cpu(strategy):
         rows = plan.batch_size // strategy.num_replicas_in_sync
         replicas = distribution.local_replicas(strategy)
@@ -338,8 +338,10 @@ def find_vocab(config, data):
     )
     if vocab is not None:
         name = _VOCAB_FILE.value or "The vocabulary to be kept"
-        pieces = vocabularies.read(vocab, False, name).pieces
-        config.check_vocab_size(len(pieces), name)
+        vocabulary = vocabularies.read(vocab, False, name)
+        config.check_vocab_size(len(vocabulary.pieces), name)
+        if manifest:
+            manifest.check_kind(vocabulary.kind, vocabulary.settings)
     return vocab
 
 

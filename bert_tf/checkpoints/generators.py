@@ -10,10 +10,13 @@ from bert_tf.errors import InputError
 import numpy as np
 
 
-def take_out(source: opened.Checkpoint) -> opened.Checkpoint:
+def take_out(
+    source: opened.Checkpoint, config_path: str | None = None
+) -> opened.Checkpoint:
     """Returns the generator in a checkpoint: an encoder with masked words.
 
-    The config of the checkpoint is known. What only training needs is left out.
+    The config of the checkpoint is known, and `config_path` is where it is if
+    not beside the checkpoint. What only training needs is left out.
     It raises InputError where there is no generator, or one of other sizes.
     """
     config = source.config
@@ -40,7 +43,7 @@ def take_out(source: opened.Checkpoint) -> opened.Checkpoint:
             f"Received: {', '.join(sorted(source.shapes)[:3])} ..."
         )
     shapes = {ours: source.shapes[name] for ours, name in theirs.items()}
-    names.check(own, shapes, source.path)
+    names.check(own, shapes, source.path, config_path)
 
     def read(asked: Sequence[str]) -> dict[str, np.ndarray]:
         values = source.read([theirs[name] for name in asked])

@@ -7,7 +7,7 @@ import dataclasses
 from typing import Any, Protocol
 
 from bert_tf import modeling, vocabularies
-from bert_tf.checkpoints import original
+from bert_tf.checkpoints import names, opened, original
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 
@@ -19,6 +19,10 @@ _FREE = {
     "attention_probs_dropout_prob",
     "initializer_range",
 }
+# Head of a checkpoint -> the pre-training that it tells of, where families
+# have the same names otherwise.
+_LEARNED = {"masked_lm": "pretraining", "next_piece": "next_piece"}
+_SAID = {"pretraining": "masked words", "next_piece": "next pieces"}
 _NAMED = 4  # of what is different: another encoder has nothing in common
 _OWN_VOCAB = "Leave out --vocab_file to use the checkpoint's own."
 
@@ -58,7 +62,11 @@ def find_config(
             )
         return brought
     given = families.read_config(path)
-    if source is None or brought is None:
+    if source is None:
+        return given
+    if brought is None:
+        if isinstance(source, opened.Checkpoint):
+            _check_learned(given, path, source, trains)
         return given
     # How the checkpoint's head is read: a base model's config does not say.
     given = dataclasses.replace(given, problem_type=brought.problem_type)
@@ -81,14 +89,51 @@ def find_config(
             "checkpoint's own."
         )
     if other != ours["encoder"]:
-        logging.info(
-            "A model of model_type=%s, as %s says, starts from one of "
-            "model_type=%s.",
-            ours["encoder"],
-            path,
-            other,
-        )
+        _say_start(given, path, other)
     return given
+
+
+def _check_learned(
+    given: modeling.BertConfig,
+    path: str,
+    source: opened.Checkpoint,
+    trains: bool,
+) -> None:
+    """Raises InputError where a checkpoint's heads tell of another encoder.
+
+    No config is beside it, and its other names may be those of both.
+    """
+    row = families.of(given)
+    start = row.starts_from and families.FAMILIES[row.starts_from].config
+    below = start.pretraining_head if start else None
+    own = given.pretraining_head or below
+    learned = [
+        task
+        for head, task in _LEARNED.items()
+        if names.HEADS[head].variables.keys() <= source.shapes.keys()
+    ]
+    if own is None or own not in _SAID or not learned or own in learned:
+        return
+    if trains and below in learned:
+        _say_start(given, path, row.starts_from)
+        return
+    raise InputError(
+        f"{path} is not the config of {source.path}, which has a head of "
+        f"{_SAID[learned[0]]}: model_type={row.name} goes with one of "
+        f"{_SAID[own]}. Give the config that it was trained with."
+    )
+
+
+def _say_start(
+    given: modeling.BertConfig, path: str, other: str | None
+) -> None:
+    logging.info(
+        "A model of model_type=%s, as %s says, starts from one of "
+        "model_type=%s.",
+        families.of(given).name,
+        path,
+        other,
+    )
 
 
 def _facts(config: modeling.BertConfig) -> dict[str, Any]:

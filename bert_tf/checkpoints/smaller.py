@@ -121,11 +121,26 @@ def _changed(
     read: Callable[[Sequence[str]], dict[str, np.ndarray]],
     **sizes: Any,
 ) -> opened.Checkpoint:
-    """Returns the source with other weights, and without training state."""
+    """Returns the source with other weights, and without training state.
+
+    Nor has it the generator of a pre-training on replaced tokens, whose sizes
+    are shares of the model's.
+    """
+    config = dataclasses.replace(_config_of(source), **sizes)
+    family = families.of(config)
+    own = family.names(config)
+    left = [
+        name
+        for name in shapes
+        if family.generator
+        and family.generator.alone(name) is not None
+        and name not in own
+    ]
     return dataclasses.replace(
         source,
-        shapes=shapes,
+        shapes={name: x for name, x in shapes.items() if name not in left},
         read=read,
-        config=dataclasses.replace(_config_of(source), **sizes),
+        config=config,
         state=(),
+        left_over=(*source.left_over, *left),
     )

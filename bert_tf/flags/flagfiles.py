@@ -30,6 +30,10 @@ def write_flagfile(path: str) -> None:
     files.write_lines(path, lines)
 
 
+# Where they are not given, the manifest of the records says the same.
+_TOLD_BY_RECORDS = ("max_seq_length", "max_predictions_per_seq")
+
+
 def check_same_run(path: str, identity: Iterable[str]) -> None:
     """Compares the flags with those of the run that the folder holds.
 
@@ -40,12 +44,18 @@ def check_same_run(path: str, identity: Iterable[str]) -> None:
     """
     if not epath.Path(path).exists():
         return
-    changed = changes(read_flagfile(path))
-    fatal = [changed[name] for name in identity if name in changed]
+    before = read_flagfile(path)
+    changed, here = changes(before), before.keys() & _values().keys()
+    fatal = [
+        changed[name]
+        for name in identity
+        if name in changed and (name in here or name not in _TOLD_BY_RECORDS)
+    ]
     if fatal:
         raise InputError(
             f"{os.path.dirname(path)} holds another run: {'; '.join(fatal)}. "
-            "Choose another output_dir, or remove this one to start again."
+            "Choose another output_dir, or remove this one to start again; or "
+            "give what it had, to go on."
         )
     # Of the checks that were made before, the run itself tells nothing.
     changed.pop("check_only", None)

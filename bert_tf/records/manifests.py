@@ -139,6 +139,22 @@ class Manifest:
                     f" {_WAY_OUT}"
                 )
 
+    def check_kind(self, kind: str, settings: Mapping[str, Any]) -> None:
+        """Raises InputError if a vocabulary was read as one of another kind.
+
+        What has the bytes of the right one may have another name, by which it
+        goes: word pieces alone have a casing, and symbols have the same form.
+        """
+        is_cased = self.do_lower_case is not None
+        if is_cased != ("do_lower_case" in settings):
+            raise InputError(
+                "The records were made with this vocabulary under another "
+                f"name: here it is read as one of {kind}. Give it a name such "
+                f"as {'vocab.txt' if is_cased else 'symbols.txt'}. Received: "
+                f"kind={kind}, do_lower_case={self.do_lower_case} in the "
+                "records' manifest"
+            )
+
 
 def _check_keys(path: str, kind: type, values: Any) -> None:
     if not isinstance(values, dict):

@@ -51,6 +51,7 @@ def show(
                 f"with. Received: {len(vocabulary.pieces)} pieces, in the "
                 f"manifest {manifest.vocab_size}"
             )
+        manifest.check_kind(vocabulary.kind, vocabulary.settings)
         objective = manifest.objective
         if manifest.dynamic_masking:
             settings = masking.Masking.of_manifest(manifest.masking, files[0])

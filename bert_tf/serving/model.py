@@ -34,10 +34,10 @@ _PARTS = (
 
 # ---- Which head -------------------------------------------------------------
 
+_DISCRIMINATOR = names.HEADS["replaced_tokens"].variables.keys()
 # A head of pre-training -> what is meant where no head is named.
 _MEANT = {
-    "pretraining": "filling masked words. It can tell next sentences too: "
-    "--head=next_sentence.",
+    "pretraining": "filling masked words.",
     **dict.fromkeys(
         ("replaced_tokens", "both_directions"),
         "making vectors of texts. Fine-tune it for other uses.",
@@ -54,10 +54,11 @@ def find_head(source: opened.Checkpoint, wanted: str | None) -> str:
         found = names.find_head(source.shapes, source.path)
         if found in heads.HEADS:
             return found
-        part = names.HEADS[found].parts[0]
-        logging.info(
-            "%s was pre-trained: %s", source.path, _MEANT.get(found, part)
-        )
+        part, *others = names.HEADS[found].parts
+        meant = _MEANT.get(found, part)
+        if "next_sentence" in others and _is_trained(source, "next_sentence"):
+            meant += " It can tell next sentences too: --head=next_sentence."
+        logging.info("%s was pre-trained: %s", source.path, meant)
         return part
     own = names.HEADS[wanted].variables
     missing = sorted(own.keys() - source.shapes.keys())
@@ -68,30 +69,35 @@ def find_head(source: opened.Checkpoint, wanted: str | None) -> str:
             for name, head in heads.HEADS.items()
             if head.weights.variables.keys() <= here
         ]
+        way = f"Train it with {heads.HEADS[wanted].trained_by}"
+        if wanted == "masked_lm" and here >= _DISCRIMINATOR:
+            way = (
+                "Take the generator out with convert_checkpoint.py --generator"
+            )
         raise InputError(
             f"{source.path} has no {wanted} head: {', '.join(missing)} are not "
-            f"there. Train it with {heads.HEADS[wanted].trained_by}, or give "
+            f"there. {way}, or give "
             f"--head={' or '.join(others)}. Received: head={wanted}"
         )
-    _check_trained(source, wanted)
+    if not _is_trained(source, wanted):
+        raise InputError(
+            f"{source.path} has a {wanted} head that its run did not train (as "
+            "by data made with --objective=none). Train it with "
+            f"{heads.HEADS[wanted].trained_by}, or choose another --head. "
+            f"Received: head={wanted}"
+        )
     return wanted
 
 
-def _check_trained(source: opened.Checkpoint, head: str) -> None:
-    """Raises InputError if a run left the head as it was.
+def _is_trained(source: opened.Checkpoint, head: str) -> bool:
+    """Whether a run did not leave the head as it was.
 
     Pre-training without next sentences keeps that head, at random values.
     """
     stored = (*source.state, *_names_in_run(source))
     of_slots = filter(None, map(optimization.slot_of, stored))
     trained = {variable for variable, _ in of_slots}
-    if trained and not names.HEADS[head].variables.keys() <= trained:
-        raise InputError(
-            f"{source.path} has a {head} head that its run did not train (as "
-            "by data made with --objective=none). Train it with "
-            f"{heads.HEADS[head].trained_by}, or choose another --head. "
-            f"Received: head={head}"
-        )
+    return not trained or names.HEADS[head].variables.keys() <= trained
 
 
 def _names_in_run(source: opened.Checkpoint) -> Collection[str]:

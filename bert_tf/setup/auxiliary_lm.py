@@ -3,8 +3,10 @@
 Called from the `main` of training scripts only.
 """
 
+import dataclasses
+
 from bert_tf import heads, modeling
-from bert_tf.checkpoints import names, tf1_files
+from bert_tf.checkpoints import names, opened, tf1_files
 from bert_tf.errors import InputError
 from bert_tf.setup import run as run_setup
 from bert_tf.training import fine_tuning, loop, next_pieces
@@ -46,21 +48,49 @@ def of_run(
     return next_pieces.auxiliary(own, weight, head, encoder)
 
 
+def select(weight: float | None, own: run_setup.Select) -> run_setup.Select:
+    """Returns what else takes weights, but for those that `of_run` starts from.
+
+    They would be said not to be used.
+    """
+
+    def without_head(source: opened.Checkpoint) -> opened.Checkpoint:
+        taken = own(source)
+        shapes = {
+            name: shape
+            for name, shape in taken.shapes.items()
+            if name not in _HEAD.variables
+        }
+        return dataclasses.replace(taken, shapes=shapes)
+
+    return without_head if weight else own
+
+
 def _restore(head: keras.layers.Layer) -> None:
-    """Sets the head to that of --init_checkpoint, if it has one."""
+    """Sets the head to that of --init_checkpoint, if it has one.
+
+    It is the model's own after pre-training, and in the checkpoints of a run
+    such as this one an objective's.
+    """
     source = run_setup.open_init_checkpoint()
     if source is None:  # A run that goes on has its own.
         return
-    variables = {
-        variable.path.replace(tf1_files.OF_OBJECTIVES, "cls/", 1): variable
-        for variable in head.variables
-    }
-    if not variables.keys() <= source.shapes.keys():
-        logging.warning(
-            "%s has no head of next pieces: that of --auxiliary_lm_weight "
-            "starts from random values.",
-            source.path,
-        )
-        return
-    for name, value in source.read(list(variables)).items():
-        variables[name].assign(value)
+    there = {*source.shapes, *source.state}
+    for before in ("cls/", tf1_files.OF_OBJECTIVES):
+        variables = {
+            variable.path.replace(tf1_files.OF_OBJECTIVES, before, 1): variable
+            for variable in head.variables
+        }
+        if variables.keys() <= there:
+            for name, value in source.read(list(variables)).items():
+                variables[name].assign(value)
+            logging.info(
+                "The head of --auxiliary_lm_weight starts from that of %s.",
+                source.path,
+            )
+            return
+    logging.warning(
+        "%s has no head of next pieces: that of --auxiliary_lm_weight starts "
+        "from random values.",
+        source.path,
+    )

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bert_tf import both_directions, heads, modeling, replaced_tokens
+from bert_tf.checkpoints import names, opened
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.flags import distillation as distillation_flags
+from bert_tf.setup import run as run_setup
 from bert_tf.training import loop, memory_use, pretraining
 from bert_tf.training import replaced_tokens as replaced_tokens_objective
 
@@ -58,6 +60,21 @@ def memory(
     return memory_use.memory_of(config, others, sizes, how)
 
 
+def _check_no_generator(source: opened.Checkpoint | None) -> None:
+    """Raises InputError for a generator that was taken out, to start from.
+
+    It predicts masked words: what it starts here would know the difference.
+    """
+    words = names.HEADS["masked_lm"].variables.keys()
+    if source is not None and words <= source.shapes.keys():
+        raise InputError(
+            "A generator by itself is not pre-trained further: it would start "
+            "a discriminator, whose generator is new. Give the checkpoint that "
+            "it was taken out of. "
+            f"Received: init_checkpoint={source.path}"
+        )
+
+
 def check(config: modeling.BertConfig) -> None:
     """Raises InputError if a family can't be pre-trained as the flags say."""
     family = families.of(config)
@@ -70,6 +87,7 @@ def check(config: modeling.BertConfig) -> None:
     generator = family.generator
     if generator is not None:
         generator.config(config)
+        _check_no_generator(run_setup.open_init_checkpoint())
     given = distillation_flags.TEACHER.value
     if given and config.pretraining_head != "pretraining":
         raise InputError(

@@ -4,7 +4,13 @@ import dataclasses
 import signal
 
 from bert_tf import heads, replaced_tokens
-from bert_tf.checkpoints import formats, generators, names, tf1_files
+from bert_tf.checkpoints import (
+    formats,
+    generators,
+    names,
+    smaller,
+    tf1_files,
+)
 from bert_tf.encoders import electra, families
 from bert_tf.errors import InputError
 from tests import interop_samples as samples
@@ -167,6 +173,19 @@ class TestGenerator:
         }
         wanted = names.shapes(_CONFIG.generator, "masked_lm")
         assert found.shapes == wanted
+
+    def test_stays_behind_where_layers_go(self, tmp_path):
+        _write(tmp_path / "whole")
+        source = formats.open_checkpoint(str(tmp_path / "whole"))
+        found = smaller.keep_layers(source, [0])
+        config = dataclasses.replace(_CONFIG, num_hidden_layers=1)
+        assert found.shapes == names.shapes(config, "replaced_tokens")
+        assert {x.partition("/")[0] for x in found.left_over} == {
+            "generator",
+            "generator_predictions",
+        }
+        with pytest.raises(InputError, match="holds no generator, as checkp"):
+            generators.take_out(found)
 
     def test_of_no_pre_training(self, tmp_path):
         made = heads.BertTagger(families.make(_CONFIG), 3)

@@ -5,6 +5,7 @@ import hashlib
 
 from bert_tf import modeling
 from bert_tf.checkpoints import formats, model_files
+from bert_tf.encoders import left_to_right
 from tests import interop_samples as samples
 
 import pytest
@@ -74,6 +75,35 @@ def test_given_and_of_another_model(tmp_path, tf1):
     message = "hidden_act is gelu_erf there and gelu in the checkpoint's"
     with pytest.raises(ValueError, match=message):
         model_files.find_config(str(path), formats.open_checkpoint(tf1))
+
+
+def test_heads_tell_of_the_encoder_where_no_config_does(tmp_path, tf1, caplog):
+    alone = dataclasses.replace(formats.open_checkpoint(tf1), config=None)
+    values = dict(samples.SMALL)
+    ahead = left_to_right.LeftToRightConfig(**values)
+    paths = {}
+    for config in (_CONFIG, ahead):
+        path = tmp_path / f"{config.model_type}.json"
+        path.write_text(config.to_json())
+        paths[config.model_type] = str(path)
+    assert model_files.find_config(paths["bert"], alone) == _CONFIG
+    message = "has a head of masked words: model_type=left_to_right goes with"
+    with pytest.raises(ValueError, match=message):
+        model_files.find_config(paths["left_to_right"], alone, trains=True)
+    model = samples.random_model("next_piece", ahead)
+    path = samples.write_tf1(tmp_path / "next", model)
+    next_pieces = dataclasses.replace(
+        formats.open_checkpoint(path), config=None
+    )
+    found = model_files.find_config(paths["left_to_right"], next_pieces)
+    assert found == ahead
+    with pytest.raises(ValueError, match="has a head of next pieces"):
+        model_files.find_config(paths["bert"], next_pieces)
+    # Where training starts from it, this is said.
+    caplog.set_level("INFO")
+    found = model_files.find_config(paths["bert"], next_pieces, trains=True)
+    assert found == _CONFIG
+    assert "starts from one of model_type=left_to_right" in caplog.text
 
 
 def test_vocabulary(tmp_path, tf1):

@@ -177,6 +177,15 @@ def test_generator_and_discriminator_by_themselves(folder, tmp_path):
         json.loads, (tmp_path / "answers.jsonl").read_text().splitlines()
     )
     assert len(answer["masks"][0]) == 5
+    # It knows words, not which were replaced.
+    done = scripts.run(
+        *(tmp_path / "log", "run_pretraining", "--do_train"),
+        f"--input_file={folder}/records/*.tfrecord",
+        f"--init_checkpoint={tmp_path}/generator_tf1",
+        f"--output_dir={tmp_path}/more",
+    )
+    assert done.wait() == 1
+    assert "error: A generator by itself is not pre-trained" in done.stderr
 
 
 def test_a_classifier_from_it(folder, tmp_path):

@@ -194,15 +194,27 @@ def test_auxiliary_language_model(trained, tmp_path):
 @pytest.mark.slow
 def test_auxiliary_head_of_pre_training(trained, tmp_path):
     _table(tmp_path)
-    _fine_tune(
+    run = _fine_tune(
         *(tmp_path, trained, tmp_path, "--auxiliary_lm_weight=0.5"),
         *("--learning_rate=1e-12", "--num_train_epochs=0.2"),
     )
+    assert "not used by this model" not in run.stderr
     before, after = (
         formats.open_checkpoint(str(x)) for x in (trained, tmp_path / "out")
     )
     found = {name: name.replace("cls/", "objective/") for name in _HEAD}
     wanted = before.read(list(found))
+    kept = after.read([*found.values()])
+    for name, own in found.items():
+        np.testing.assert_allclose(kept[own], wanted[name], atol=1e-9)
+    # A run with the loss has the head among what training needs.
+    again = _fine_tune(
+        *(tmp_path, tmp_path / "out", tmp_path / "again"),
+        *("--auxiliary_lm_weight=0.5", "--num_train_epochs=0.2"),
+        "--learning_rate=1e-12",
+    )
+    assert "weight starts from that of" in again.stderr
+    after = formats.open_checkpoint(str(tmp_path / "again" / "out"))
     kept = after.read([*found.values()])
     for name, own in found.items():
         np.testing.assert_allclose(kept[own], wanted[name], atol=1e-9)

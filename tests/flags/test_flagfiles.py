@@ -22,6 +22,7 @@ def _define(values=()):
     define(flags.DEFINE_bool, "do_train", False)
     define(flags.DEFINE_bool, "normalize", False)  # begins with "no"
     define(flags.DEFINE_integer, "max_seq_length", 128)
+    define(flags.DEFINE_integer, "max_predictions_per_seq", None)
     define(flags.DEFINE_float, "learning_rate", 5e-5)
     define(flags.DEFINE_enum, "dtype", "float32", ["float32", "bfloat16"])
     script(["script.py", *values])
@@ -129,6 +130,20 @@ class TestCheckSameRun:
         assert "max_seq_length was 64 and is 128" in text
         assert "input_file was None and is x" in text
         assert "output_dir" in text
+
+    @pytest.mark.parametrize("began", [[], ["--max_predictions_per_seq=5"]])
+    def test_what_the_records_tell_may_be_left_out(self, began, tmp_path, use):
+        path = str(tmp_path / "flags.txt")
+        use(*began)
+        flagfiles.write_flagfile(path)
+        identity = ["max_predictions_per_seq"]
+        for goes_on in ([], ["--max_predictions_per_seq=5"]):
+            use(*goes_on)
+            flagfiles.check_same_run(path, identity)
+        use("--max_predictions_per_seq=6")
+        if began:
+            with pytest.raises(ValueError, match="_per_seq was 5 and is 6"):
+                flagfiles.check_same_run(path, identity)
 
     def test_other_detail_is_logged(self, path, use, caplog):
         use("--max_seq_length=64", "--nodo_train", "--label=new")

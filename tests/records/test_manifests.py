@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+from bert_tf import vocabularies
 from bert_tf.records import manifests
 
 import pytest
@@ -30,6 +31,24 @@ def test_read_is_the_inverse_of_write(tmp_path):
     manifest().write(tmp_path / "manifest.json")
     assert manifests.Manifest.read(tmp_path / "manifest.json") == manifest()
     assert [p.name for p in tmp_path.iterdir()] == ["manifest.json"]
+
+
+@pytest.mark.parametrize(
+    "kind, made", [("symbols", True), ("word_pieces", None)]
+)
+def test_vocabularies_of_the_same_bytes_by_another_name(kind, made):
+    path = {"symbols": "symbols.txt", "word_pieces": "vocab.txt"}
+    right = {True: "word_pieces", None: "symbols"}[made]
+    contents = b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n"
+
+    def settings(kind):
+        files = vocabularies.Files(kind, {path[kind]: contents})
+        return vocabularies.read(files, False, "x").settings
+
+    records = manifest(do_lower_case=made)
+    records.check_kind(right, settings(right))
+    with pytest.raises(ValueError, match=f"name such as {path[right]}"):
+        records.check_kind(kind, settings(kind))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from bert_tf import heads, modeling, optimization
 from bert_tf.checkpoints import tf1_files
 from bert_tf.training import background, session
 from bert_tf.training import state as training_state
-from tests import pretraining_records, small_disks
+from tests import pretraining_records, small_disks, tiny_model
 
 import numpy as np
 import pytest
@@ -125,7 +125,7 @@ def test_the_state_after_a_failed_save_is_saved(state, tmp_path):
         ),
         schedule=lambda step: 0.1,
         stop=100,
-        objective=None,
+        objective=tiny_model.OBJECTIVE,
         trained=state.model.trainable_variables,
         restore=lambda state: None,
         begin=lambda: None,

@@ -54,7 +54,9 @@ CASES = {
         extend_vocab="{data}/base.txt",
     ),
     "symbols in a text": of_kind(
-        "symbols", "my_symbols.txt", "The name of a file of symbols must end in"
+        "symbols",
+        "my_symbols.txt",
+        "The name of a file of symbols must be symbols.txt or end in .symbols,",
     ),
     "symbols of frequent characters": of_kind(
         "symbols",
