@@ -154,6 +154,8 @@ def _fine_tune(folder, trained, output, *flags):
 
 @pytest.mark.slow
 def test_auxiliary_language_model(trained, tmp_path):
+    import tensorflow_text  # noqa: F401 (registers the tokenizer's op)
+
     _table(tmp_path)
     run = _fine_tune(
         *(tmp_path, trained, tmp_path, "--auxiliary_lm_weight=0.5"),
