@@ -147,12 +147,13 @@ class Progress:
         self._record(step, named)
 
     def _record(self, step: int, scalars: Mapping[str, float]) -> None:
-        with tf.io.gfile.GFile(self.path, "a") as file:
-            file.write(json.dumps({"step": step, **scalars}) + "\n")
-        with self.writer.as_default(step=step):
+        folder = os.path.dirname(self.path)
+        with files.naming(folder, folder), self.writer.as_default(step=step):
+            with tf.io.gfile.GFile(self.path, "a") as file:
+                file.write(json.dumps({"step": step, **scalars}) + "\n")
             for name, value in scalars.items():
                 tf.summary.write(name, np.float32(value), metadata=_SCALAR)
-        self.writer.flush()
+            self.writer.flush()
 
     def _line(self, scalars: dict[str, float], left: float) -> str:
         shown = [

@@ -1,5 +1,6 @@
 """What run_pretraining.py says of records, and with --check_only."""
 
+import functools
 import pathlib
 import re
 import resource
@@ -76,9 +77,9 @@ class TestRecords:
         assert not (tmp_path / "out").exists()
 
 
-def _limit_files():
+def _limit_files(kilobytes):
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-    resource.setrlimit(resource.RLIMIT_FSIZE, (256 << 10, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (kilobytes << 10, hard))
 
 
 def test_a_failed_save_ends_the_run_at_the_next_line(tmp_path):
@@ -91,7 +92,7 @@ def test_a_failed_save_ends_the_run_at_the_next_line(tmp_path):
         "run_pretraining",
         setting.flags(output, *flags),
         {},
-        before=_limit_files,
+        before=functools.partial(_limit_files, 256),
     )
     assert run.wait() == 1
     found = re.match(r"error: Step (\d+) could not be saved in", run.lines[-1])
@@ -99,3 +100,21 @@ def test_a_failed_save_ends_the_run_at_the_next_line(tmp_path):
     # Not only where the next one is due.
     assert 200 < int(found[1]) < 400
     assert not list(output.glob("model.ckpt*"))
+
+
+def test_curves_that_meet_a_quota_end_the_run_saved(setting, tmp_path):
+    output = tmp_path / "out"
+    run = scripts.Run(
+        tmp_path / "log",
+        "run_pretraining",
+        setting.flags(output, "--num_train_steps=400"),
+        {},
+        before=functools.partial(_limit_files, 32),
+    )
+    assert run.wait() == 1
+    assert re.match(
+        f"error: Cannot write {output}: File too large", run.lines[-1]
+    ), run.stderr
+    saved = re.search(r"Saved step (\d+); ending", run.stderr)
+    assert saved, run.stderr
+    assert (output / f"model.ckpt-{saved[1]}.index").exists()
