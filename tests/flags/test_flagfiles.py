@@ -140,10 +140,14 @@ class TestCheckSameRun:
         for goes_on in ([], ["--max_predictions_per_seq=5"]):
             use(*goes_on)
             flagfiles.check_same_run(path, identity)
+
+    def test_what_the_records_tell_may_not_change(self, tmp_path, use):
+        path = str(tmp_path / "flags.txt")
+        use("--max_predictions_per_seq=5")
+        flagfiles.write_flagfile(path)
         use("--max_predictions_per_seq=6")
-        if began:
-            with pytest.raises(ValueError, match="_per_seq was 5 and is 6"):
-                flagfiles.check_same_run(path, identity)
+        with pytest.raises(ValueError, match="_per_seq was 5 and is 6"):
+            flagfiles.check_same_run(path, ["max_predictions_per_seq"])
 
     def test_other_detail_is_logged(self, path, use, caplog):
         use("--max_seq_length=64", "--nodo_train", "--label=new")
