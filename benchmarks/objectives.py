@@ -39,6 +39,7 @@ from collections.abc import Mapping
 
 from benchmarks import commands, small_tasks
 from benchmarks.small_tasks import TASKS
+from bert_tf import files
 
 import numpy as np
 from absl import app, flags
@@ -158,9 +159,11 @@ def write_config(name: str, dropout: float) -> str:
         "attention_probs_dropout_prob": dropout,
         **objective.config,
     }
-    path = folder() / f"{name}_{dropout}.json"
+    path, text = folder() / f"{name}_{dropout}.json", json.dumps(config)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(config, indent=2))
+    # Another of these, for other objectives, may be reading it.
+    if not path.exists() or path.read_text() != text:
+        files.write_text(path, text)
     return f"--bert_config_file={path}"
 
 
@@ -277,11 +280,11 @@ def tables(name: str, *, is_trial: bool) -> list[str]:
     else:
         learned = [x for i, x in enumerate(rows) if i % 10]
         parts = {"nine_tenths": learned, "held_out": rows[::10]}
-    files = [place / f"{part}.tsv" for part in parts]
+    paths = [place / f"{part}.tsv" for part in parts]
     data: list[str] = []
-    for path, of_part in zip(files, parts.values(), strict=True):
+    for path, of_part in zip(paths, parts.values(), strict=True):
         data = small_tasks.write(task, of_part, path)
-    return [*data, f"--train_file={files[0]}", f"--dev_file={files[1]}"]
+    return [*data, f"--train_file={paths[0]}", f"--dev_file={paths[1]}"]
 
 
 def scores(name: str, task: str) -> list[float]:

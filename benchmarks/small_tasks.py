@@ -11,6 +11,8 @@ import itertools
 import pathlib
 from collections.abc import Iterable, Iterator
 
+from bert_tf import files
+
 # Texts of an example, and its label or score.
 Example = tuple[tuple[str, ...], str]
 
@@ -89,7 +91,7 @@ def write(
     *texts, label = ("text_a", "text_b", "label")
     texts = texts[: len(task.columns) - 1]
     target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("w", encoding="utf-8", newline="") as file:
+    with files.new_file(target, "w") as file:
         for row in itertools.chain([((*texts,), label)], rows):
             file.write("\t".join((*row[0], row[1])) + "\n")
     return [
