@@ -37,8 +37,9 @@ demo-files:
 
 # As configs/pretrain_demo.flags; what was made is not made again.
 pretrain-demo: demo-files venv
-	@$(BIN)/python -m benchmarks.objectives --objectives=ltr_no_nsp \
-		--text="$(TEXT)" --data_dir="$(DATA)" --output_dir=runs/demo \
+	@$(BIN)/python -m benchmarks.objectives \
+		--objectives=ltr_no_nsp,random --text="$(TEXT)" \
+		--data_dir="$(DATA)" --output_dir=runs/demo \
 		--batch=32 --bert_steps=12000 --pretraining_flags=--dtype=$(DTYPE) \
 		--finetuning_flags=--dtype=$(DTYPE)
 
