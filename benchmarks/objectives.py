@@ -119,7 +119,7 @@ OBJECTIVES = {
         "sop",
         {"generator_hidden_size": 0.25, "generator_layers": 1.0},
         ("--mask_share=0.85", "--random_share=0"),
-        # At 1e-3 the discriminator comes to tell no place from another.
+        # At 1e-3 the discriminator comes to give all texts one vector.
         learning_rate=3e-4,
     ),
 }
