@@ -1,14 +1,18 @@
 """Times pre-training steps while a checkpoint is written, and without.
 
     python -m benchmarks.saving --model=base --batch=8 --rounds=5
+    python -m benchmarks.saving --model=base --batch=8 --rounds=5 --threads=1
 
 The steps are run_pretraining.py's, and so is the checkpoint: weights and
 moments. In each round some steps are made alone, then a save begins in the
 background and steps go on until it is written; then one is written in the
-foreground. Prints the medians: of a step alone and of one with a save under way
-from its first to its last moment or nearly so, their ratio, how long the steps
-stand still for either kind of save, what the copy adds to the process, and
-whether the files are the same, byte for byte.
+foreground. With `--threads=1` the steps leave the other processors alone, as
+those of an accelerator do; without it they want all of them.
+
+Prints the medians: of a step alone and of one with a save under way from its
+first to its last moment or nearly so, their ratio, how long the steps stand
+still for either kind of save, what the copy adds to the process, and whether
+the files are the same, byte for byte.
 """
 
 import pathlib
@@ -28,6 +32,9 @@ _LENGTH = flags.DEFINE_integer("length", 128, "S.")
 _PREDICTIONS = flags.DEFINE_integer("predictions", 20, "P.")
 _ROUNDS = flags.DEFINE_integer("rounds", 5, "Whose medians are printed.")
 _STEPS = flags.DEFINE_integer("steps", 2, "Made alone in every round.")
+_THREADS = flags.DEFINE_integer(
+    "threads", 0, "That the steps compute in; by default one a processor.", 0
+)
 _FOLDER = flags.DEFINE_string(
     "folder", None, "To save in: of the disk to measure. By default in /tmp."
 )
@@ -93,6 +100,10 @@ def _resident() -> int:
 
 def main(_):
     """Measures, and prints the table."""
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(_THREADS.value)
+    tf.config.threading.set_inter_op_parallelism_threads(_THREADS.value)
     step, state = pretraining_step.make_with_state(
         *(pretraining_step.config_of(_MODEL.value), _BATCH.value),
         *(_LENGTH.value, _PREDICTIONS.value),
