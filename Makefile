@@ -6,7 +6,7 @@
 #                     (DTYPE=float32 for processors without bfloat16)
 #   make test         the tests but the slow ones (PYTEST_FLAGS= for all)
 #   make bad-inputs   every script with every bad input we know of
-#   make kills        kills runs of all kinds 100 times, and compares
+#   make kills        kills runs of seven kinds 100 times, and compares
 #   make lint         ruff and mypy
 #   make docs         docs/ as a site, into site/; in .venv-docs, of its own
 #   make venv         .venv only, with the pinned versions
@@ -19,6 +19,7 @@ PYTHON ?= python3
 PYTEST_FLAGS ?= -m "not slow"
 EXTRAS ?= all,test,dev,viz
 DTYPE ?= bfloat16
+DEMO := configs/pretrain_demo.flags
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -33,14 +34,14 @@ quickstart: venv
 demo-files:
 	@test -n "$(TEXT)" -a -n "$(DATA)" || { echo "error: give TEXT=, files \
 	that WikiExtractor wrote, and DATA=, a folder with glue/SST-2, glue/STS-B \
-	and glue/QNLI_subset10k. Received: TEXT=$(TEXT) DATA=$(DATA)"; exit 1; }
+	and glue/QNLI. Received: TEXT=$(TEXT) DATA=$(DATA)"; exit 1; }
 
-# As configs/pretrain_demo.flags; what was made is not made again.
+# What was made is not made again, so that it may be stopped.
 pretrain-demo: demo-files venv
 	@$(BIN)/python -m benchmarks.objectives \
 		--objectives=ltr_no_nsp,random --text="$(TEXT)" \
 		--data_dir="$(DATA)" --output_dir=runs/demo \
-		--batch=32 --bert_steps=12000 --pretraining_flags=--dtype=$(DTYPE) \
+		--pretraining_flags=--flagfile=$(DEMO),--dtype=$(DTYPE) \
 		--finetuning_flags=--dtype=$(DTYPE)
 
 test: venv
@@ -67,7 +68,7 @@ lint: venv
 # The packages are those of the extra `docs`.
 docs: $(DOCS)/.installed
 	@echo "== Building the site"
-	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 	@echo "== Built: site/index.html"
 
 $(DOCS)/.installed: setup.cfg constraints.txt

@@ -1,5 +1,6 @@
 """Runs the scripts as a user would, each only until it has been completed."""
 
+import contextlib
 import pathlib
 import subprocess
 import sys
@@ -12,7 +13,8 @@ def run(script: str, target: pathlib.Path, *options: str) -> None:
     """Runs one of the scripts, which makes `target`, unless it did before.
 
     Its output goes to a log beside `target`, as does the mark that it is done.
-    A script that was stopped is started again, and goes on if it can.
+    A script that was stopped is started again, and goes on if it can: Ctrl-C
+    waits until it has saved what it has.
     """
     done = target.parent / f"{target.name}.done"
     if done.exists():
@@ -21,8 +23,19 @@ def run(script: str, target: pathlib.Path, *options: str) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     path = target.parent / f"{target.name}.log"
+    print(f"{script} {target}: its output goes to {path}", flush=True)
     with path.open("a") as log:
-        code = subprocess.run(command, stdout=log, stderr=log).returncode
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        code = process.wait()
+    except KeyboardInterrupt:
+        # The script has had it from the terminal, too.
+        print(f"{script} saves what it has. Ctrl-C again ends it at once.")
+        with contextlib.suppress(KeyboardInterrupt):
+            process.wait()
+        raise SystemExit(
+            f"{script} was stopped; the same command goes on."
+        ) from None
     if code:
         last = path.read_text().rstrip().rpartition("\n")[2]
         raise SystemExit(f"{script} ended with exit code {code}: {last}")

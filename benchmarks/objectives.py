@@ -364,8 +364,27 @@ def _summary(values: list[float]) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values, ddof=len(values) > 1))
 
 
+def check_input() -> None:
+    """Ends, before hours of work, where something will be missing then."""
+    names = (_OBJECTIVES, [*OBJECTIVES, _RANDOM]), (_TASKS, [*TASKS])
+    for flag, known in names:
+        for name in flag.value:
+            if name not in known:
+                raise SystemExit(
+                    f"error: --{flag.name} takes {', '.join(known)}. "
+                    f"Received: {name}"
+                )
+    for name in _TASKS.value:
+        for split in ("train", TASKS[name].scored):
+            path = small_tasks.source(TASKS[name], _DATA_DIR.value, split)
+            # Those of docstrings are made.
+            if name != "docstrings" and not path.exists():
+                raise SystemExit(f"error: there is no {path}, of {name}.")
+
+
 def main(_: list[str]) -> None:
     """Makes what is missing, then prints the table."""
+    check_input()
     chosen = _OBJECTIVES.value or [*OBJECTIVES, _RANDOM]
     found = {
         name: {task: scores(name, task) for task in _TASKS.value}

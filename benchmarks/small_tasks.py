@@ -30,6 +30,7 @@ class Task:
         scored: The split that models are compared on.
         held_out: The one that rates are chosen on, if it is not a part of the
             training examples.
+        subset: A folder of fewer examples, taken where it is there.
     """
 
     folder: str
@@ -40,6 +41,7 @@ class Task:
     file: str = ""
     scored: str = "dev"
     held_out: str = ""
+    subset: str = ""
 
     @property
     def metric(self) -> str:
@@ -55,7 +57,8 @@ TASKS = {
     ),
     "RTE": Task("glue/RTE", ("sentence1", "sentence2", "label"), 160, 3),
     "QNLI": Task(
-        "glue/QNLI_subset10k", ("question", "sentence", "label"), 128, 3
+        *("glue/QNLI", ("question", "sentence", "label"), 128, 3),
+        subset="glue/QNLI_subset10k",
     ),
     "spam": Task("spam", ("SMS", "Label"), 64, 1, file="SMSSpamCollection"),
     # As examples/quickstart/make_data.py makes them, 30 of each area.
@@ -73,13 +76,21 @@ def _read(path: pathlib.Path, columns: tuple[str, ...]) -> Iterator[Example]:
             yield tuple(texts), label
 
 
+def source(task: Task, data_dir: str, split: str) -> pathlib.Path:
+    """Returns the file that a split is in."""
+    place = pathlib.Path(data_dir)
+    has_subset = bool(task.subset) and (place / task.subset).is_dir()
+    folder = place / (task.subset if has_subset else task.folder)
+    return folder / (task.file or f"{split}.tsv")
+
+
 def examples(task: Task, data_dir: str, split: str) -> Iterator[Example]:
     """Yields the examples of `train`, `dev` or another split."""
-    folder = pathlib.Path(data_dir) / task.folder
+    rows = _read(source(task, data_dir, split), task.columns)
     if not task.file:
-        yield from _read(folder / f"{split}.tsv", task.columns)
+        yield from rows
         return
-    for number, example in enumerate(_read(folder / task.file, task.columns)):
+    for number, example in enumerate(rows):
         if (number % 10 == 0) == (split == "dev"):
             yield example
 
