@@ -404,7 +404,10 @@ def main(_):
         batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value
         train(run, plan, class_weights, batch_size, teacher)
     if plan.check_only:
-        fine_tuning_setup.report_check(run, "classification", length)
+        predictions = length if _AUXILIARY_LM_WEIGHT.value else 0
+        fine_tuning_setup.report_check(
+            run, "classification", length, predictions=predictions
+        )
         return
     if not (work.evaluate or work.predict or work.export):
         return

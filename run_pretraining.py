@@ -237,7 +237,10 @@ def find_room(plan, strategy, config, data):
             (plan.recipe.dtype, plan.remat, plan.accumulate),
         )
         memory_use.check_room_for_steps(
-            memory, replicas, f"train_batch_size={plan.batch_size}"
+            memory,
+            replicas,
+            f"train_batch_size={plan.batch_size}",
+            remat_helps=not plan.remat and config.activations is None,
         )
         steps = replicas * memory.total
     # Of no rows there are weights and moments alone.
@@ -324,7 +327,7 @@ def find_records(config):
     if not _EVAL_FILE.value:
         return data, data
     eval_data = pretraining.find(_EVAL_FILE.value, config, *lengths)
-    pretraining.check_alike(data.files, eval_data.files)
+    pretraining.check_alike(data.files, eval_data.files, head)
     return data, eval_data.for_head(head)
 
 

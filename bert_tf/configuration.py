@@ -79,6 +79,8 @@ class BertConfig:
     # What pre-training trains beside the encoder, a key of names.HEADS; None of
     # what starts from another encoder's.
     pretraining_head: ClassVar[str | None] = "pretraining"
+    # Fields that tell of what else pre-training has beside it.
+    pretraining_keys: ClassVar[frozenset[str]] = frozenset()
 
     vocab_size: int  # V
     hidden_size: int = 768  # D

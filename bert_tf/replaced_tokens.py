@@ -152,6 +152,9 @@ def sample(logits: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
     shape = tf.shape(logits)
     rows = tf.reshape(tf.stop_gradient(logits), [-1, logits.shape[-1]])
     drawn = tf.random.stateless_categorical(rows, 1, seed, tf.int32)
+    # On CPUs that is V where logits are not numbers, and V is no word: the loss
+    # has to say what happened, and no lookup.
+    drawn = tf.minimum(drawn, logits.shape[-1] - 1)
     return tf.reshape(drawn, shape[:2])
 
 

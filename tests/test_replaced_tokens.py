@@ -74,6 +74,13 @@ class TestSample:
         assert (first != other).mean() > 0.99
         assert len(np.unique(first)) > 150
 
+    @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+    def test_words_of_logits_that_are_no_numbers(self, number):
+        """They are in the vocabulary, for the loss to tell what happened."""
+        logits = tf.fill([2, 3, 9], number)
+        drawn = replaced_tokens.sample(logits, tf.constant([1, 2])).numpy()
+        assert ((drawn >= 0) & (drawn < 9)).all()
+
     def test_a_word_that_is_certain(self):
         logits = tf.one_hot([[3, 0]], 9, on_value=100.0, off_value=-100.0)
         drawn = replaced_tokens.sample(logits, tf.constant([1, 2]))

@@ -12,6 +12,7 @@ from bert_tf.errors import InputError
 import keras
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 # Of a run, in its folder.
 FOLDER = "best"
@@ -99,8 +100,15 @@ class Best:
 
 
 def clear(output_dir: str) -> None:
-    """Removes the best of another run in this folder."""
-    _remove(os.path.join(output_dir, FOLDER))
+    """Removes the best of another run in this folder, and says so."""
+    folder = os.path.join(output_dir, FOLDER)
+    if tf.io.gfile.exists(folder):
+        logging.warning(
+            "Removing %s, the best weights of a run that has no checkpoint to "
+            "go on from.",
+            folder,
+        )
+        _remove(folder)
 
 
 def checkpoint(output_dir: str) -> str | None:

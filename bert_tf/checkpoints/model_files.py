@@ -19,6 +19,8 @@ _FREE = {
     "attention_probs_dropout_prob",
     "initializer_range",
 }
+# Formats whose configs say nothing of what pre-training has beside a model.
+_MODELS_ALONE = ("hf", "keras_hub")
 # Head of a checkpoint -> the pre-training that it tells of, where families
 # have the same names otherwise.
 _LEARNED = {"masked_lm": "pretraining", "next_piece": "next_piece"}
@@ -74,11 +76,14 @@ def find_config(
     other = theirs["encoder"]
     if trains and families.of(given).starts_from == other:
         theirs["encoder"] = ours["encoder"]
+    free = _FREE
+    if isinstance(source, opened.Checkpoint) and source.format in _MODELS_ALONE:
+        free = free | given.pretraining_keys
     different = [
         f"{name} is {ours.get(name)} there and {theirs.get(name)} in the "
         "checkpoint's config"
         for name in ours | theirs
-        if name not in _FREE and ours.get(name) != theirs.get(name)
+        if name not in free and ours.get(name) != theirs.get(name)
     ]
     if len(different) > _NAMED:
         different[_NAMED:] = [f"and {len(different) - _NAMED} more"]

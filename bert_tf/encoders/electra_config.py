@@ -1,7 +1,6 @@
 """The architecture of an ELECTRA, and what config.json says of one."""
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -16,6 +15,7 @@ _SUMMARY: dict[str, Any] = {
     "summary_activation": "gelu",
 }
 _OF_GENERATOR = ("generator_hidden_size", "generator_layers")
+_LARGEST_SHARE = 16  # What is more is a size in its place.
 KEYS = foreign.ConfigKeys(
     defaults={"vocab_size": 30522},
     fixed={"pooler_act": "gelu_erf"},
@@ -40,6 +40,7 @@ class ElectraConfig(configuration.BertConfig):
         *configuration.BertConfig.sizes,
         "embedding_size",
     )
+    pretraining_keys: ClassVar[frozenset[str]] = frozenset(_OF_GENERATOR)
     pooler_acts: ClassVar[tuple[str, ...]] = (
         *configuration.ACTIVATIONS,
         configuration.NO_POOLER,
@@ -67,10 +68,11 @@ class ElectraConfig(configuration.BertConfig):
         for name in _OF_GENERATOR:
             share = getattr(self, name)
             is_number = isinstance(share, int | float) and share is not True
-            if not is_number or not 0 < share < math.inf:
+            if not is_number or not 0 < share <= _LARGEST_SHARE:
                 raise InputError(
-                    f"`{name}` must be a positive number, a share of the "
-                    f"model's own size. Received: {name}={share!r}"
+                    f"`{name}` must be a number above 0, a share of the "
+                    f"model's own size, and {_LARGEST_SHARE} at most. "
+                    f"Received: {name}={share!r}"
                 )
 
     @property

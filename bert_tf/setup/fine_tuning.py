@@ -325,7 +325,11 @@ def restore_trained(run: fine_tuning.Run, head: str) -> int:
 
 
 def report_check(
-    run: fine_tuning.Run, head: str, max_seq_length: int, rows: int = 1
+    run: fine_tuning.Run,
+    head: str,
+    max_seq_length: int,
+    rows: int = 1,
+    predictions: int = 0,
 ) -> None:
     """Says what --check_only found, at its end.
 
@@ -334,6 +338,7 @@ def report_check(
         head: As of `find_trained`.
         max_seq_length: Of its sequences.
         rows: Sequences of an example.
+        predictions: Words of a sequence that are predicted beside the task.
     """
     if fine_tuning_flags.DO_TRAIN.value:
         run_setup.report_model(
@@ -341,7 +346,7 @@ def report_check(
             run.model,
             fine_tuning_flags.TRAIN_BATCH_SIZE.value * rows,
             fine_tuning_flags.ACCUMULATE.value,
-            {"S": max_seq_length},
+            {"S": max_seq_length, "P": predictions},
         )
     else:
         restore_trained(run, head)

@@ -141,8 +141,14 @@ def by_layers(
     fit = _fit_dense(student.config, teacher.config)
 
     def weights(batch):
-        sizes = objective.sizes(batch)
-        return {"attention": sizes["pairs"], "hidden": sizes["tokens"]}
+        rows = _rows(batch)
+        seen = distillation_losses.pairs(
+            student.mask(rows), _token_weights(rows)
+        )
+        return {
+            "attention": tf.reduce_sum(seen),
+            "hidden": objective.sizes(batch)["tokens"],
+        }
 
     def sums(model, batch, dropout_seed):
         rows = _rows(batch)

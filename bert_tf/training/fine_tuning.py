@@ -16,6 +16,7 @@ from bert_tf.text import long_documents
 from bert_tf.training import (
     distribution,
     loop,
+    next_pieces,
     progress,
     session,
     train_examples,
@@ -165,6 +166,8 @@ def train(
         batches=functools.partial(_batches, run, plan),
         explained=lambda: pipeline.explained([data.path]),
         examples=data.count,
+        # Beside a task, if any are predicted.
+        predictions=next_pieces.LOSS,
         evaluation=evaluation,
         eval_steps=plan.steps_per_epoch(data.count),
         beside=run.files.contents(run.labels),

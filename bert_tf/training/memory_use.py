@@ -166,7 +166,9 @@ def check_room_for_weights(config: modeling.BertConfig) -> None:
         )
 
 
-def check_room_for_steps(memory: Memory, replicas: int, received: str) -> None:
+def check_room_for_steps(
+    memory: Memory, replicas: int, received: str, remat_helps: bool
+) -> None:
     """Raises InputError where steps on CPUs need more memory than there is.
 
     The estimate is rather too small, and running out ends the process without a
@@ -174,11 +176,15 @@ def check_room_for_steps(memory: Memory, replicas: int, received: str) -> None:
     """
     size = replicas * memory.total
     if size > available_memory():
+        ways = [
+            "Lower --train_batch_size",
+            "raise --gradient_accumulation_steps",
+        ]
+        ways += ["give --remat"] * remat_helps
         raise InputError(
             f"A step takes about {size / 1e9:,.1f} GB, which is more memory "
-            "than this machine has free. Lower --train_batch_size, raise "
-            "--gradient_accumulation_steps, or give --remat. "
-            f"Received: {received}"
+            f"than this machine has free. {', '.join(ways[:-1])}, or "
+            f"{ways[-1]}. Received: {received}"
         )
 
 

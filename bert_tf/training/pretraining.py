@@ -258,15 +258,19 @@ def check_no_masking(*data: Data) -> None:
             )
 
 
-def check_alike(files: Sequence[str], eval_files: Sequence[str]) -> None:
+def check_alike(
+    files: Sequence[str], eval_files: Sequence[str], head: str | None
+) -> None:
     """Compares what is evaluated on with what is trained on, by manifests.
 
-    It raises InputError if they have other pieces or another task.
+    It raises InputError if they have other pieces, or another task for a head
+    that reads the labels of sentences.
     """
     ours, theirs = manifests.find(files), manifests.find(eval_files)
     if ours is None or theirs is None:
         return
-    for name in ("vocab_sha256", "do_lower_case", "objective"):
+    task = ("objective",) if head == "pretraining" else ()
+    for name in ("vocab_sha256", "do_lower_case", *task):
         expected, received = getattr(ours, name), getattr(theirs, name)
         if expected != received:
             raise InputError(

@@ -130,7 +130,7 @@ class Session:
         optimizer, state = self._restored()
         agree = distribution.agreement(self.strategy)
         distribution.check_same_step(agree, state.step)
-        if is_chief:
+        if is_chief and state.step < self.stop:
             saves = (self.stop - state.step) // plan.save_checkpoints_steps + 1
             disk_space.check_checkpoints(self.folder, state, saves)
         on = f" on {self.examples} examples" if self.examples else ""
@@ -223,6 +223,8 @@ class Session:
         state: training_state.TrainState,
         agree: Callable[[bool], bool],
     ) -> Callable[[int, int], loop.Scalars]:
+        if self.plan.remat and self.model.bert.config.activations is not None:
+            logging.warning("--remat changes nothing for this kind of encoder.")
         for bert in (self.model.bert, self.model.generator):
             if bert is not None:
                 bert.encoder.remat = self.plan.remat

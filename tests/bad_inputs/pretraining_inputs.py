@@ -44,6 +44,8 @@ def write_folders(folder: pathlib.Path) -> None:
     (folder / "models" / "bare").mkdir()
     for path in (folder / "trained").glob("model.ckpt-2.*"):
         shutil.copy(path, folder / "models" / "bare")
+    shutil.copytree(folder / "models" / "bare", folder / "kept" / "best")
+    shutil.copy(folder / "trained" / "flags.txt", folder / "kept")
     for name, file, content in (
         ("cut", "model.ckpt-2.index", b"x"),
         ("config", "bert_config.json", b"{"),
@@ -214,6 +216,8 @@ def _write_configs(folder: pathlib.Path) -> None:
         "electra": _ELECTRA,
         "no_generator": _ELECTRA | {"generator_layers": 0.1},
         "generator_of_nan": _ELECTRA | {"generator_layers": float("nan")},
+        "generator_of_64": _ELECTRA | {"generator_hidden_size": 64},
+        "left_to_right": {"model_type": "left_to_right"},
     }.items():
         values = json.loads(text) | changes
         (folder / f"{name}.json").write_text(json.dumps(values))

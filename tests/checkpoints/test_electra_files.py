@@ -7,6 +7,7 @@ from bert_tf import heads, replaced_tokens
 from bert_tf.checkpoints import (
     formats,
     generators,
+    model_files,
     names,
     smaller,
     tf1_files,
@@ -209,6 +210,31 @@ class TestGenerator:
         source = formats.open_checkpoint(str(tmp_path))
         with pytest.raises(InputError, match="no family that is pre-trained w"):
             generators.take_out(source)
+
+
+@pytest.mark.parametrize("form", ["tf1", "hf"])
+def test_its_config_goes_with_files_that_name_no_generator(tmp_path, form):
+    """Of Hugging Face's the default would be known only."""
+    _write(tmp_path)
+    (tmp_path / "bert_config.json").write_text(_CONFIG.to_json())
+    source = formats.open_checkpoint(str(tmp_path))
+    if form == "hf":
+        formats.write(str(tmp_path / "hf"), "hf", source)
+        source = formats.open_checkpoint(str(tmp_path / "hf"))
+    given = tmp_path / "given.json"
+    given.write_text(_CONFIG.to_json())
+    assert model_files.find_config(str(given), source) == _CONFIG
+    other = dataclasses.replace(_CONFIG, num_hidden_layers=4)
+    given.write_text(other.to_json())
+    with pytest.raises(InputError, match="num_hidden_layers is 4 there and 3"):
+        model_files.find_config(str(given), source)
+    other = dataclasses.replace(_CONFIG, generator_hidden_size=0.25)
+    given.write_text(other.to_json())
+    if form == "hf":
+        assert model_files.find_config(str(given), source) == other
+        return
+    with pytest.raises(InputError, match=r"_size is 0\.25 there and 0\.5 in"):
+        model_files.find_config(str(given), source)
 
 
 # ---- Going on ---------------------------------------------------------------

@@ -113,3 +113,13 @@ def test_fine_tuning_and_vectors(trained, tmp_path):
     (found,) = map(json.loads, vectors.read_text().splitlines())
     layers = found["features"][0]["layers"]
     assert [len(layer["values"]) for layer in layers] == [32, 32]
+
+
+def test_nothing_is_computed_again(setting, tmp_path):
+    """Its layers keep what they computed: --remat is no way out."""
+    run = setting.run(tmp_path / "out", "--remat")
+    assert run.wait() == 0, run.stderr
+    assert "--remat changes nothing for this kind of encoder" in run.stderr
+    run = setting.run(tmp_path / "large", "--train_batch_size=2000000000")
+    assert run.wait() == 1
+    assert "or raise --gradient_accumulation_steps. Received" in run.stderr

@@ -145,6 +145,20 @@ def test_other_ways_to_compute(folder, tmp_path, flags):
     np.testing.assert_allclose(other, usual, rtol=0.01)
 
 
+def test_a_run_that_diverges_says_so(folder, tmp_path):
+    """Amid a block of steps, too, where words are drawn from what is NaN."""
+    done = scripts.run(
+        *(tmp_path / "log", "run_pretraining", "--do_train"),
+        f"--input_file={folder}/records/*.tfrecord",
+        f"--bert_config_file={folder}/config.json",
+        *(f"--output_dir={tmp_path}/out", "--train_batch_size=8"),
+        *("--learning_rate=1e10", "--num_train_steps=40"),
+        "--num_warmup_steps=0",
+    )
+    assert done.wait() == 1
+    assert "error: Not a finite number in steps 1 to 10: " in done.stderr
+
+
 def test_generator_and_discriminator_by_themselves(folder, tmp_path):
     for name, flags in (("whole", ()), ("generator", ("--generator",))):
         for form in ("tf1", "hf"):

@@ -1,6 +1,7 @@
 """Pre-trains a left-to-right model on records of masked words, and uses it."""
 
 import json
+import re
 
 import bert_tf
 from bert_tf.checkpoints import formats, names
@@ -191,6 +192,24 @@ def test_auxiliary_language_model(trained, tmp_path):
         *("--auxiliary_lm_weight=0.5", "--num_train_epochs=0.2"),
     )
     assert "has no head of next pieces: that of --auxil" in again.stderr
+
+
+@pytest.mark.slow
+def test_memory_with_the_auxiliary_language_model(trained, tmp_path):
+    """Its logits, [B, S, V], are the largest of what a step keeps."""
+    _table(tmp_path)
+    found = []
+    for flags in ((), ("--auxiliary_lm_weight=0.5",)):
+        run = _fine_tune(
+            *(tmp_path, trained, tmp_path, "--check_only"),
+            *("--train_batch_size=100000", "--num_train_epochs=1000", *flags),
+        )
+        memory = re.search(r"Memory: about (\d+\.\d) GB", run.stderr)
+        assert memory, run.stderr
+        found.append(float(memory[1]))
+    # In float32: logits, their softmax, its slope.
+    logits = 100_000 * 12 * 40 * 3 * 4 / 1e9
+    assert found[1] - found[0] > 0.95 * logits
 
 
 @pytest.mark.slow

@@ -4,8 +4,9 @@ import functools
 import pathlib
 import re
 import resource
+import shutil
 
-from tests import pretraining_records, scripts
+from tests import pretraining_records, scripts, small_disks
 from tests.pretraining_runs import Setting, contents, train_two_steps
 
 import pytest
@@ -46,6 +47,34 @@ class TestCheckOnly:
         assert f"Going on from step 2 in {trained}." in run.stderr
         assert "Would train from step 2 to 4." in run.stderr
         assert contents(trained) == before
+
+
+def test_a_run_that_ended_needs_no_room(setting, trained, tmp_path):
+    """It is evaluated on a disk without room for another checkpoint."""
+    size = sum(-(-path.stat().st_size // 4096) for path in trained.iterdir())
+    with small_disks.mounted(tmp_path / "disk", 4 * (size + 6)) as folder:
+        shutil.copytree(trained, folder / "out")
+        (folder / "out" / "eval_results.txt").unlink()
+        run = setting.run(folder / "out", "--do_eval=true")
+        assert run.wait() == 0, run.stderr
+        assert (folder / "out" / "eval_results.txt").exists()
+        run = setting.run(folder / "out", "--num_train_steps=4")
+        assert run.wait() == 1
+        assert "and the checkpoints of this run need" in run.stderr
+
+
+def test_the_best_of_a_run_that_is_gone_is_removed_with_a_word(
+    setting, trained, tmp_path
+):
+    output = tmp_path / "out"
+    shutil.copytree(trained, output)
+    shutil.copytree(trained, output / "best")
+    for path in (*output.glob("model.ckpt-*"), output / "checkpoint"):
+        path.unlink()
+    run = setting.run(output)
+    assert run.wait() == 0, run.stderr
+    assert f"Removing {output}/best, the best weights of a run" in run.stderr
+    assert not (output / "best").exists()
 
 
 class TestRecords:

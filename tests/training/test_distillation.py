@@ -8,7 +8,13 @@ from bert_tf.encoders import families, ops, watching
 from bert_tf.errors import InputError
 from bert_tf.records import pipeline
 from bert_tf.records import types as record_types
-from bert_tf.training import distillation, loop, pretraining, schedules
+from bert_tf.training import (
+    distillation,
+    distillation_losses,
+    loop,
+    pretraining,
+    schedules,
+)
 from bert_tf.training import state as training_state
 from tests import pretraining_records, reference, tiny_model
 
@@ -93,6 +99,22 @@ def test_layers_by_numpy(batch):
     weights = objective.weights(batch)
     assert float(weights["attention"]) == pairs.sum()
     assert float(weights["hidden"]) == real.sum()
+
+
+def test_scores_that_all_differ_by_one_are_of_mean_one(batch):
+    """From left to right, too, where a token sees those before it only."""
+    for family in (families.BERT, families.FAMILIES["left_to_right"]):
+        config = family.config(**dataclasses.asdict(_SMALL))
+        student = families.make(config)
+        objective = distillation.by_layers(_OWN, student, student)
+        pairs = objective.weights(batch)["attention"]
+        mask = student.mask(batch)
+        ones = tf.ones([*batch["input_ids"].shape, 1])[:, None]  # [B, 1, S, 1]
+        score = watching.Attended(ones, ones, ones, mask)
+        other = watching.Attended(2 * ones, ones, ones, mask)
+        tokens = tf.cast(batch["input_mask"], tf.float32)
+        lost = distillation_losses.attention_scores(score, other, tokens)
+        assert float(lost / pairs) == pytest.approx(1)
 
 
 def test_a_teacher_by_itself_has_nothing_to_teach(batch):

@@ -110,6 +110,24 @@ CASES = {
             "must be UTF-8 text",
         ),
         (
+            "of the weights to start from",
+            "{data}/kept",
+            {
+                "init_checkpoint": "{data}/kept/best",
+                "bert_config_file": "{data}/model/bert_config.json",
+            },
+            "{data}/kept/best lies in --output_dir, whose best/ a run that be",
+        ),
+        (
+            "of the weights to start from, by their name",
+            "{data}/kept",
+            {
+                "init_checkpoint": "{data}/kept/best/model.ckpt-2",
+                "bert_config_file": "{data}/model/bert_config.json",
+            },
+            "{data}/kept/best/model.ckpt-2 lies in --output_dir, whose best/ ",
+        ),
+        (
             "without a run to evaluate",
             "{out}",
             {

@@ -1,6 +1,7 @@
 """What looks wrong to run_pretraining.py, and rightly works."""
 
 from tests.bad_inputs.matrix import Case
+from tests.bad_inputs.pretraining_runs.inputs import RANDOM
 
 # What works, and what is said of it.
 WORKS: dict[str, Case] = {
@@ -19,6 +20,16 @@ WORKS: dict[str, Case] = {
     "a vocabulary of Windows": Case(
         {"vocab_file": "{data}/vocabs/windows.txt"},
         "is read with the byte-order mark left out and the line ends made LF",
+    ),
+    "evaluation records of labels that are not read": Case(
+        {
+            **RANDOM,
+            "bert_config_file": "{data}/configs/left_to_right.json",
+            "input_file": "{data}/m_good/*.tfrecord",
+            "eval_file": "{data}/m_objective/*.tfrecord",
+            "do_eval": "true",
+        },
+        "global_step = 2",
     ),
     "an evaluation batch of millions": Case(
         {"do_eval": "true", "eval_batch_size": "2000000000"}, "global_step = 2"
