@@ -70,8 +70,8 @@ class ElectraConfig(configuration.BertConfig):
             is_number = isinstance(share, int | float) and share is not True
             if not is_number or not 0 < share <= _LARGEST_SHARE:
                 raise InputError(
-                    f"`{name}` must be a number above 0, a share of the "
-                    f"model's own size, and {_LARGEST_SHARE} at most. "
+                    f"`{name}` must be a positive number, a share of the "
+                    f"model's own size and {_LARGEST_SHARE} at most. "
                     f"Received: {name}={share!r}"
                 )
 

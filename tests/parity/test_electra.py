@@ -219,7 +219,9 @@ class TestConfig:
         assert families.read_config(str(path)) == _SMALL
 
     @pytest.mark.parametrize("name", ["hidden_size", "layers"])
-    @pytest.mark.parametrize("value", [0, -1, True, "1", float("inf")])
+    @pytest.mark.parametrize(
+        "value", [0, -1, True, "1", 1e308, 64, float("inf")]
+    )
     def test_a_share_that_is_none(self, name, value):
         name = f"generator_{name}"
         with pytest.raises(InputError, match=f"`{name}` must be a positive nu"):

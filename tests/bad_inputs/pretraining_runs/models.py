@@ -50,12 +50,12 @@ _CONFIGS = {
         (
             "of a generator of nan",
             "generator_of_nan.json",
-            "`generator_layers` must be a number above 0, a share of the mode",
+            "`generator_layers` must be a positive number, a share of the mod",
         ),
         (
             "of a generator's size for its share",
             "generator_of_64.json",
-            "`generator_hidden_size` must be a number above 0, a share of the ",
+            "`generator_hidden_size` must be a positive number, a share of the",
         ),
         (
             "of too few positions",
