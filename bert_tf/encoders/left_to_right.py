@@ -67,6 +67,10 @@ class LeftToRight(modeling.Bert):
         length = tf.shape(inputs["input_ids"])[1]
         return super().mask(inputs) + causal_mask(length)
 
+    def seen(self, tokens: tf.Tensor, pairs: tf.Tensor) -> tf.Tensor:
+        """Returns how often a token sees one before it, or itself."""
+        return (pairs + tokens) / 2
+
     def call(
         self,
         inputs: dict[str, tf.Tensor],

@@ -10,7 +10,6 @@ from typing import Any
 
 from bert_tf import files, modeling
 from bert_tf.checkpoints import (
-    best,
     formats,
     model_files,
     opened,
@@ -194,30 +193,9 @@ def find_source() -> model_files.Source | None:
 def find_config(trains: bool) -> modeling.BertConfig:
     """Returns the config of the model of a run, which trains it or not."""
     path = run_flags.BERT_CONFIG_FILE.value
-    if trains:
-        _check_start_is_kept()
     config = model_files.find_config(path, find_source(), trains)
     memory_use.check_room_for_weights(config)
     return config
-
-
-def _check_start_is_kept() -> None:
-    """Raises InputError if a run that begins would remove what it starts from.
-
-    That is the best of a run whose own checkpoints are gone.
-    """
-    folder, given = run_flags.OUTPUT_DIR.value, run_flags.INIT_CHECKPOINT.value
-    if not given or tf1_files.latest(folder):
-        return
-    kept = os.path.join(folder, best.FOLDER)
-    if _is_same_path(given, kept) or _is_same_path(
-        os.path.dirname(given), kept
-    ):
-        raise InputError(
-            f"--init_checkpoint={given} lies in --output_dir, whose best/ a "
-            "run that begins there replaces. Choose another --output_dir, or "
-            "move the weights."
-        )
 
 
 # What of a checkpoint to start from: all of it, or without some.

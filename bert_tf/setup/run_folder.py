@@ -8,6 +8,7 @@ import os
 
 from bert_tf import files
 from bert_tf.checkpoints import best, original, tf1_files
+from bert_tf.errors import InputError
 from bert_tf.flags import command_line, flagfiles, written_files
 from bert_tf.flags import run as run_flags
 from bert_tf.storage import run_lock
@@ -133,6 +134,23 @@ def check_same_run(identity: tuple[str, ...]) -> None:
         flagfiles.check_same_run(flags_file(), identity)
         best.checkpoint(folder)
         progress.check_lines(folder)
+    else:
+        _check_start_is_kept(folder)
+
+
+def _check_start_is_kept(folder: str) -> None:
+    """Raises InputError if a run that begins would remove what it starts from.
+
+    That is the best of a run whose own checkpoints are gone.
+    """
+    given = run_flags.INIT_CHECKPOINT.value
+    kept = os.path.join(os.path.realpath(folder), best.FOLDER, "")
+    if given and os.path.join(os.path.realpath(given), "").startswith(kept):
+        raise InputError(
+            f"--init_checkpoint={given} lies in --output_dir, whose best/ a "
+            "run that begins there replaces. Choose another --output_dir, or "
+            "move the weights."
+        )
 
 
 def flags_file() -> str:

@@ -141,14 +141,9 @@ def by_layers(
     fit = _fit_dense(student.config, teacher.config)
 
     def weights(batch):
-        rows = _rows(batch)
-        seen = distillation_losses.pairs(
-            student.mask(rows), _token_weights(rows)
-        )
-        return {
-            "attention": tf.reduce_sum(seen),
-            "hidden": objective.sizes(batch)["tokens"],
-        }
+        sizes = objective.sizes(batch)
+        tokens, pairs = sizes["tokens"], sizes["pairs"]
+        return {"attention": student.seen(tokens, pairs), "hidden": tokens}
 
     def sums(model, batch, dropout_seed):
         rows = _rows(batch)

@@ -97,18 +97,10 @@ def attention_scores(
     Of each token of weight 1, [B, S], its scores of all that it sees count. A
     score of -100 or less counts as 0, as in TinyBERT's code.
     """
+    sees = tf.cast(attended.mask > -100, tf.float32)  # [B, 1, 1 or S, S]
+    pairs = weights[:, tf.newaxis, :, tf.newaxis] * sees  # [B, 1, S, S]
     error = _scores(attended) - _scores(teacher)  # [B, N, S, S]
-    seen = pairs(attended.mask, weights)  # [B, S, S]
-    return tf.reduce_sum(seen * tf.reduce_mean(error**2, axis=1))
-
-
-def pairs(mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    """1 for each token and what it sees, by the mask of scores: [B, S, S].
-
-    The mask is [B, 1, 1 or S, S]; tokens are those of weight 1, [B, S].
-    """
-    sees = tf.cast(mask[:, 0] > -100, tf.float32)  # [B, 1 or S, S]
-    return weights[:, :, tf.newaxis] * sees
+    return tf.reduce_sum(pairs[:, 0] * tf.reduce_mean(error**2, axis=1))
 
 
 def _scores(attended: watching.Attended) -> tf.Tensor:

@@ -246,6 +246,7 @@ def write_data(folder: pathlib.Path) -> None:
             "empty": damaged.bytes_in(labels, b""),
             "folder": _folder_of_labels,
             "results": lambda run: (run / "test_results.tsv").mkdir(),
+            "kept": _best_alone,
             "examples": damaged.bytes_in(
                 "train_examples.json", b'{"records": 7, "sha256": "0"}'
             ),
@@ -264,6 +265,11 @@ def write_data(folder: pathlib.Path) -> None:
             "labels_binary": damaged.bytes_in(labels, damaged.BINARY),
         },
     )
+
+
+def _best_alone(run: pathlib.Path) -> None:
+    for path in (*run.glob("model.ckpt-*"), run / "checkpoint"):
+        path.unlink()
 
 
 def _folder_of_labels(run: pathlib.Path) -> None:

@@ -208,6 +208,11 @@ CASES: dict[str, matrix.Case] = {
         "runs/results",
         "{data}/runs/results/test_results.tsv is a folder, and the run",
     ),
+    "the weights to start from": out(
+        "runs/kept",
+        "{data}/runs/kept/best lies in --output_dir, whose best/ a run that",
+        init_checkpoint="{data}/runs/kept/best",
+    ),
     "other length": out(
         "run",
         "{data}/run holds another run: max_seq_length was 12 and is",
