@@ -46,7 +46,10 @@ _LEAST = {"input_share": 0.05}
 
 
 class Profile:
-    """A hook that traces the steps between two, for TensorBoard."""
+    """A hook that traces the steps between two, for TensorBoard.
+
+    Where the run ends before the second, closing it writes what was traced.
+    """
 
     def __init__(self, folder: str, steps: tuple[int, int], stop: int):
         self.folder = folder
@@ -59,14 +62,22 @@ class Profile:
             tf.profiler.experimental.start(self.folder)
             self.runs = True
         elif self.runs:
-            tf.profiler.experimental.stop()
-            self.runs = False
-            logging.info(
-                "Traced steps %d to %d; see: tensorboard --logdir %s",
-                self.first + 1,
-                self.last,
-                self.folder,
-            )
+            self._write(f"{self.last}")
+
+    def close(self) -> None:
+        """Ends a trace that is still going on."""
+        if self.runs:
+            self._write("where the run ended")
+
+    def _write(self, end: str) -> None:
+        self.runs = False
+        tf.profiler.experimental.stop()
+        logging.info(
+            "Traced steps %d to %s; see: tensorboard --logdir %s",
+            self.first + 1,
+            end,
+            self.folder,
+        )
 
 
 def check_profile(steps: tuple[int, int] | None, stop: int) -> None:

@@ -6,7 +6,7 @@ Pre-training and fine-tuning are the same run with other hooks.
 import contextlib
 import dataclasses
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bert_tf import files, kept_kernels, optimization
 from bert_tf.checkpoints import best, tf1_files
@@ -171,16 +171,21 @@ class Session:
             self.tracing(),
             background.Writer() as writer,
         ):
-            step = training_run.run(
-                self._steps(optimizer, state, agree),
-                state.step,
-                self.stop,
-                plan.iterations_per_loop,
-                save=(plan.save_checkpoints_steps, self._saving(state, writer)),
-                hooks=self._hooks(state.step, kept, writer),
-                agree=agree,
-                finish=writer.wait,
-            )
+            steps = self._steps(optimizer, state, agree)
+            with self._hooks(state.step, kept, writer) as hooks:
+                step = training_run.run(
+                    steps,
+                    state.step,
+                    self.stop,
+                    plan.iterations_per_loop,
+                    save=(
+                        plan.save_checkpoints_steps,
+                        self._saving(state, writer),
+                    ),
+                    hooks=hooks,
+                    agree=agree,
+                    finish=writer.wait,
+                )
         if optimizer.pruning:
             zeros, size = optimizer.pruning.zeros(self.trained)
             logging.info(
@@ -300,12 +305,13 @@ class Session:
 
     # ---- What is said of it -------------------------------------------------
 
+    @contextlib.contextmanager
     def _hooks(
         self,
         start: int,
         kept: best.Best | None,
         writer: background.Writer,
-    ) -> list[tuple[training_run.Due, training_run.Hook]]:
+    ) -> Iterator[list[tuple[training_run.Due, training_run.Hook]]]:
         plan = self.plan
         report = self._progress(start)
         hooks: list[tuple[training_run.Due, training_run.Hook]]
@@ -314,17 +320,19 @@ class Session:
             (plan.log_steps, report),
             (plan.log_steps, lambda *_: writer.check()),
         ]
-        if plan.profile_steps:
-            profile = progress.Profile(
-                self.folder, plan.profile_steps, self.stop
-            )
-            hooks.append((plan.profile_steps, profile))
-        if self.evaluation and kept:
-            evaluate = self._evaluating(
-                self.evaluation, kept, report, writer.wait
-            )
-            hooks.append((self.eval_steps, evaluate))
-        return hooks
+        with contextlib.ExitStack() as ended:
+            if plan.profile_steps:
+                profile = progress.Profile(
+                    self.folder, plan.profile_steps, self.stop
+                )
+                ended.callback(profile.close)
+                hooks.append((plan.profile_steps, profile))
+            if self.evaluation and kept:
+                evaluate = self._evaluating(
+                    self.evaluation, kept, report, writer.wait
+                )
+                hooks.append((self.eval_steps, evaluate))
+            yield hooks
 
     def _progress(self, start: int) -> progress.Progress:
         meter = accelerators.meter(

@@ -213,6 +213,32 @@ def test_memory_with_the_auxiliary_language_model(trained, tmp_path):
 
 
 @pytest.mark.slow
+def test_work_with_the_auxiliary_language_model(setting, trained, tmp_path):
+    """It needs the last layer of all pieces, and the words of all but one."""
+    _table(tmp_path)
+    _fine_tune(
+        *(tmp_path, trained, tmp_path, "--auxiliary_lm_weight=0.5"),
+        *("--peak_flops=1e9", "--num_train_epochs=1"),
+    )
+    config = json.loads((setting.folder / "config.json").read_text())
+    D, F = config["hidden_size"], config["intermediate_size"]
+    S, P = 7, 6  # five words between [CLS] and [SEP], and what follows a piece
+    layer = S * (4 * D * D + 2 * D * F) + 2 * S * S * D
+    words = P * (D * D + D * config["vocab_size"])
+    # A multiplication and an addition, and twice as much in the way back.
+    expected = 6 * (config["num_hidden_layers"] * layer + D * D + words)
+    text = (tmp_path / "out" / "metrics.jsonl").read_text()
+    lines = map(json.loads, text.splitlines())
+    found = [
+        line["flops_utilization"] * 1e9 / line["sequences_per_second"]
+        for line in lines
+        if "loss" in line
+    ]
+    assert found == pytest.approx([expected] * len(found), rel=1e-3)
+    assert found
+
+
+@pytest.mark.slow
 def test_auxiliary_head_of_pre_training(trained, tmp_path):
     _table(tmp_path)
     run = _fine_tune(

@@ -211,6 +211,18 @@ def test_profile_traces_the_steps_between(tmp_path, screen):
     assert "Traced steps 3 to 4" in screen.messages[-1]
 
 
+def test_profile_of_a_run_that_ends_before_its_last_step(tmp_path, screen):
+    profile = progress.Profile(str(tmp_path), (2, 4), stop=4)
+    profile(2, {})
+    tf.reduce_sum(tf.ones([3, 3])).numpy()
+    for _ in range(2):
+        profile.close()
+    (trace,) = tmp_path.glob("plugins/profile/*/*.xplane.pb")
+    assert trace.stat().st_size > 0
+    (message,) = screen.messages
+    assert message.startswith("Traced steps 3 to where the run ended; see: ")
+
+
 def test_profile_of_a_run_that_went_on_after_its_start(tmp_path):
     profile = progress.Profile(str(tmp_path), (2, 4), stop=9)
     profile(4, {})

@@ -1,0 +1,92 @@
+"""Tests of benchmarks/commands.py, with a script that saves at Ctrl-C."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+_SCRIPT = """
+    import pathlib, signal, sys, time
+
+    folder = pathlib.Path(sys.argv[1])
+
+    def save(*_):
+        time.sleep(0.5)  # as one that has something to write
+        (folder / "saved").touch()
+        sys.exit("saved, and ended")
+
+    signal.signal(signal.SIGINT, save)
+    print(*sys.argv[2:], flush=True)
+    if not (folder / "saved").exists():
+        (folder / "began").touch()
+        time.sleep(300)
+"""
+# What runs in the background of a shell script has no Ctrl-C of its own.
+_RUN = """
+    import pathlib, signal, sys
+    from benchmarks import commands
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    script, folder = sys.argv[1:]
+    target = pathlib.Path(folder, "made")
+    commands.run(script, target, folder, "--flag")
+"""
+
+
+@pytest.fixture(name="start")
+def _start(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(_SCRIPT))
+
+    def start():
+        return subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(_RUN), script, tmp_path],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    return start
+
+
+def test_a_stopped_script_saves_and_goes_on(start, tmp_path):
+    run = start()
+    end = time.monotonic() + 60
+    while not (tmp_path / "began").exists():
+        assert run.poll() is None and time.monotonic() < end
+        time.sleep(0.05)
+    os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to both of them
+    output, errors = run.communicate(timeout=60)
+    assert run.returncode == 1
+    assert "its output goes to" in output
+    assert "saves what it has" in output
+    assert errors.rstrip().endswith("was stopped; the same command goes on.")
+    assert "Traceback" not in errors
+    assert (tmp_path / "saved").exists(), "it was not waited for"
+    assert not (tmp_path / "made.done").exists()
+
+    run = start()
+    output, errors = run.communicate(timeout=60)
+    assert run.returncode == 0, errors
+    assert (tmp_path / "made.done").exists()
+    lines = (tmp_path / "made.log").read_text().splitlines()
+    assert lines == ["--flag", "saved, and ended", "--flag"]
+
+    # What is complete is not made again.
+    run = start()
+    assert run.communicate(timeout=60) == ("", "")
+    assert run.returncode == 0
+
+
+def test_a_script_that_fails_tells_its_last_line(start, tmp_path):
+    (tmp_path / "script.py").write_text("raise SystemExit('no such file: x')")
+    run = start()
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == 1
+    assert errors.endswith("ended with exit code 1: no such file: x\n")
+    assert not (tmp_path / "made.done").exists()
