@@ -188,6 +188,7 @@ def learn_byte_pairs(path: str) -> None:
         vocabulary = learning_byte_pairs.learn(
             words, _VOCAB_SIZE.value, _MIN_FREQUENCY.value
         )
+    warn_of_fewer(len(vocabulary.pieces))
     folder = epath.Path(path).parent
     folder.mkdir(parents=True, exist_ok=True)
     contents = vocabulary.files
@@ -232,6 +233,12 @@ def learn_symbols(path: str) -> None:
         f"{len(counts):,}",
         100 * unknown / total,
     )
+    if counts.forgotten:
+        logging.info(
+            "Of these %s were forgotten, the rarest of too many different ones "
+            "to count: they are taken for [UNK].",
+            f"{counts.forgotten:,}",
+        )
 
 
 def kind_of(path: epath.Path) -> str:
@@ -296,7 +303,7 @@ def check_byte_pairs(path: epath.Path) -> None:
 
 
 def extend(
-    base: Mapping[str, int], words: Mapping[str, int], appended: int
+    base: Mapping[str, int], words: learning.Counts, appended: int
 ) -> list[str]:
     """Fills the [unused] rows of a vocabulary, and so many behind its end."""
     report("With the vocabulary as it was", list(base), words)
@@ -307,7 +314,7 @@ def extend(
     return extended
 
 
-def report(title: str, pieces: Sequence[str], words: Mapping[str, int]) -> None:
+def report(title: str, pieces: Sequence[str], words: learning.Counts) -> None:
     """Logs how a vocabulary splits the text."""
     found = learning.coverage(pieces, words)
     logging.info(
@@ -317,6 +324,23 @@ def report(title: str, pieces: Sequence[str], words: Mapping[str, int]) -> None:
         found.pieces / found.words,
         100 * found.unknown / found.words,
     )
+    if words.forgotten:
+        logging.info(
+            "Not among these are %s, the rarest of too many different words to "
+            "count.",
+            f"{words.forgotten:,}",
+        )
+
+
+def warn_of_fewer(number: int) -> None:
+    """Warns where a vocabulary has fewer pieces than were asked for."""
+    if number < _VOCAB_SIZE.value:
+        logging.warning(
+            "The text has no more pieces that occur %d times: --vocab_size=%d "
+            "is not reached.",
+            _MIN_FREQUENCY.value,
+            _VOCAB_SIZE.value,
+        )
 
 
 # ---- Main -------------------------------------------------------------------
@@ -360,13 +384,7 @@ def learn_word_pieces(path: str) -> None:
         pieces = extend(base, words, _NUM_APPENDED.value)
     else:
         pieces = learn(words, _NUM_UNUSED.value)
-        if len(pieces) < _VOCAB_SIZE.value:
-            logging.warning(
-                "The text has no more pieces that occur %d times: "
-                "--vocab_size=%d is not reached.",
-                _MIN_FREQUENCY.value,
-                _VOCAB_SIZE.value,
-            )
+        warn_of_fewer(len(pieces))
     files.write_text(path, vocab_files.vocab_text(pieces))
     logging.info("Wrote %s pieces to %s.", f"{len(pieces):,}", path)
     report("The text", pieces, words)

@@ -366,6 +366,10 @@ def main(_):
     model_files = fine_tuning_setup.load_files().of_problem(task.is_multi_label)
     length = _MAX_SEQ_LENGTH.value
     model_files.config.check_sequence_length(length)
+    if task.takes_pairs:
+        model_files.config.check_reads_pairs(
+            model_files.vocabulary.template.segments
+        )
     auxiliary_lm.check(_AUXILIARY_LM_WEIGHT.value, model_files.config)
     documents.check(length - 2)
     if work.train:

@@ -228,6 +228,9 @@ def main(_):
     model_files = fine_tuning_setup.load_files()
     length = _MAX_SEQ_LENGTH.value
     model_files.config.check_sequence_length(length)
+    model_files.config.check_reads_pairs(
+        model_files.vocabulary.template.segments
+    )
     splits = read_splits(work)
     if not work.train:
         fine_tuning_setup.check_trained("multiple_choice", _IDENTITY)

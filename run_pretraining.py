@@ -145,6 +145,7 @@ from bert_tf.training import (
     pretraining,
     progress,
     session,
+    train_examples,
 )
 
 from absl import logging
@@ -178,8 +179,11 @@ def train(plan, folder, strategy, model, own, data, evaluate, vocab, teacher):
         model,
     )
     beside = original.contents(model.bert.config, vocab, None)
+    trained_on = train_examples.of_records(data.files, data.counts)
+    train_examples.check_same(folder, trained_on)
 
     def begin():
+        train_examples.write(folder, trained_on)
         for name, data in (vocab.contents if vocab else {}).items():
             files.write_bytes(os.path.join(folder, name), data)
 

@@ -362,6 +362,9 @@ def main(_):
     )
     layout.check_room(model_files.vocabulary.template)
     model_files.config.check_sequence_length(layout.max_seq_length)
+    model_files.config.check_reads_pairs(
+        model_files.vocabulary.template.segments
+    )
     search = squad_answers.Search(
         _N_BEST_SIZE.value, _MAX_ANSWER_LENGTH.value, version_2
     )

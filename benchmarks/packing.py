@@ -116,7 +116,7 @@ def main(_):
         for _ in range(_ROUNDS.value):
             for own, (train, _) in zip(rates, sides, strict=True):
                 start = time.perf_counter()
-                tokens = train(0, _STEPS.value)["tokens"]
+                tokens = train(0, _STEPS.value).counts["tokens"]
                 own.append(tokens / (time.perf_counter() - start))
     print(
         f"BERT-{_MODEL.value}, S={_LENGTH.value}, B={_BATCH.value}, "

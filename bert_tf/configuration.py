@@ -5,7 +5,7 @@ import difflib
 import functools
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from bert_tf import config_keys
@@ -236,6 +236,23 @@ class BertConfig:
                 "lower it. "
                 f"Received: max_seq_length={max_seq_length}, "
                 f"max_position_embeddings={self.max_position_embeddings}"
+            )
+
+    def tells_apart(self, segments: Sequence[int]) -> bool:
+        """Whether there is a type for the tokens of each of these segments."""
+        return not self.type_vocab_size or max(segments) < self.type_vocab_size
+
+    def check_reads_pairs(self, segments: Sequence[int]) -> None:
+        """Raises InputError if a second text's tokens have no type.
+
+        The numbers of the two segments are those of a vocabulary's template.
+        """
+        if not self.tells_apart(segments):
+            raise InputError(
+                "This model has no token type for the second text of a pair: "
+                "start from one that was made for pairs, or give single texts. "
+                f"Received: type_vocab_size={self.type_vocab_size}, and tokens "
+                f"of type {max(segments)}"
             )
 
     def check_gives_sequence(self, reader: str) -> None:

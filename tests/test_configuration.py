@@ -283,6 +283,13 @@ class TestConfig:
         with pytest.raises(ValueError, match=r"max_seq_length=17.*=16"):
             _TINY.check_sequence_length(17)
 
+    def test_second_texts_are_checked(self):
+        one = dataclasses.replace(_TINY, type_vocab_size=1)
+        _TINY.check_reads_pairs((0, 1))
+        one.check_reads_pairs((0, 0))  # as RoBERTa's
+        with pytest.raises(ValueError, match=r"type_vocab_size=1, .* type 1"):
+            one.check_reads_pairs((0, 1))
+
     def test_vocabulary_is_checked(self):
         _TINY.check_vocab_size(50, "vocab.txt")
         with pytest.raises(ValueError, match=r"vocab\.txt.* 49 .*=50"):

@@ -61,7 +61,7 @@ class Trainer:
             record_types.PRETRAINING,
             pretraining_records.LENGTHS,
         )
-        self.train = loop.make_train_steps(
+        steps = loop.make_train_steps(
             strategy,
             self.model,
             self.optimizer,
@@ -71,6 +71,7 @@ class Trainer:
             accumulate,
             use_xla,
         )
+        self.train = lambda first, count: steps(first, count).scalars()
 
     def arrays(self, replica=0):
         """Weights and moments of one replica, by name."""

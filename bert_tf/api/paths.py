@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import vocabularies
-from bert_tf.checkpoints import best, formats, opened, original, trained_models
+from bert_tf.checkpoints import formats, opened, original, trained_models
 from bert_tf.errors import InputError
 from bert_tf.exporting import runtimes
 from bert_tf.serving import opening
@@ -97,7 +97,7 @@ def find(path: str, use_checkpoint: str | None = None) -> Found:
     Raises:
         InputError: There is none.
     """
-    folder = run_of(path)
+    folder = opening.run_of(path)
     checkpoint = path
     if folder and folder == path.rstrip("/"):
         checkpoint = _trained(folder, use_checkpoint != "last")
@@ -110,23 +110,6 @@ def find(path: str, use_checkpoint: str | None = None) -> Found:
     if folder:
         texts = kept_flags.read(os.path.join(folder, opening.FLAGS_FILE))
     return Found(formats.open_checkpoint(checkpoint), folder, texts)
-
-
-def run_of(path: str) -> str:
-    """Returns the folder of the run that a path is of; "" if of none.
-
-    A run keeps its flags in its folder. Its best weights, and each of its
-    checkpoints, are read as these say as well.
-    """
-    path = path.rstrip("/")
-    above, name = os.path.split(path)
-    places = [path, above]
-    if tf.io.gfile.isdir(path) and name != best.FOLDER:
-        places = [path]
-    for place in places:
-        if tf.io.gfile.exists(os.path.join(place, opening.FLAGS_FILE)):
-            return place
-    return ""
 
 
 def _trained(folder: str, use_best: bool) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from bert_tf import vocabularies
-from bert_tf.api import paths
 from bert_tf.checkpoints import names, opened
 from bert_tf.errors import InputError
 from bert_tf.serving import opening
@@ -64,7 +63,7 @@ class Reading:
         is_used = head and names.HEADS[head].variables.keys() <= (
             source.shapes.keys()
         )
-        folder = paths.run_of(path)
+        folder = opening.run_of(path)
         flags = _flags(folder) if folder else {}
         return cls(
             path,

@@ -171,10 +171,10 @@ def classifier(
         vocabulary: Its pieces, and how it splits texts.
         labels: The names of its classes; None for a regression.
         max_seq_length: What is longer is cut, as in training.
-        takes_pairs: Whether its inputs may have a second text. If so, "" as
-            `text_b` stands for no second text, and [""], the default beside
-            `text_a`, for none of all. Other numbers of texts than of the first
-            are an error.
+        takes_pairs: Whether its inputs may have a second text, if the model
+            has a token type for it. Then "" as `text_b` stands for no second
+            text, and [""], the default beside `text_a`, for none of all. Other
+            numbers of texts than of the first are an error.
         is_multi_label: Whether a text may have several labels.
         documents: How texts are cut that are too long, as in training; by
             default only their heads are read. Not for pairs.
@@ -183,6 +183,7 @@ def classifier(
         InputError: if the arguments do not fit.
     """
     check_fits(config, vocabulary, max_seq_length)
+    takes_pairs &= config.tells_apart(vocabulary.template.segments)
     _check_labels(labels, model.num_labels)
     documents = documents or long_documents.LongDocuments()
     documents.check(max_seq_length - vocabulary.template.special(1))

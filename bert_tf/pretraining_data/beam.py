@@ -285,5 +285,10 @@ def _result(output: creation_output.Output) -> creation_output.Result:
     counts = dict(manifest.statistics)
     for length, number in counts.pop("lengths").items():
         counts[stages.LENGTH + length] = number
-    records = [shard.records for shard in manifest.shards]
-    return creation_output.Result(output.paths(len(records)), records, counts)
+    files = output.paths(len(manifest.shards))
+    records = [0] * len(files)
+    for path, there in output.manifests(files).items():
+        shards = manifests.Manifest.read(path).shards
+        for number, shard in zip(there, shards, strict=True):
+            records[number] = shard.records
+    return creation_output.Result(files, records, counts)

@@ -6,7 +6,8 @@ range of bytes. A compressed file can't be cut, so one worker reads it, and
 `pieces` groups its documents as if it were several units.
 
 The formats are those of text_formats.py. In all but `lines` sentencex splits
-the sentences. Compared on 2.9 MB of English Wikipedia on one core:
+the sentences; symbols have none, and it would cut some of them. Compared on 2.9
+MB of English Wikipedia on one core:
 
     library                    MB/s
     sentencex 1.0.32           55    leaves "Dr. Smith", "5 p.m. Mr.", "$3.50"
@@ -162,11 +163,16 @@ def _parts(
 # ---- Documents --------------------------------------------------------------
 
 
-def read(unit: Unit, reader: Reader) -> Iterator[Document]:
-    """Yields a unit's documents, empty ones too; InputError if text is bad."""
+def read(
+    unit: Unit, reader: Reader, has_sentences: bool = True
+) -> Iterator[Document]:
+    """Yields a unit's documents, empty ones too; InputError if text is bad.
+
+    Where text `has_sentences`, its paragraphs are split into these.
+    """
     for part, text in _texts(unit, reader):
         sentences = text.paragraphs
-        if reader.input_format != "lines":
+        if has_sentences and reader.input_format != "lines":
             sentences = _sentences(text.paragraphs, reader.language)
         key = (part.number << _OFFSET_BITS) + text.offset
         yield Document(key, sentences, text.size, text.replaced)

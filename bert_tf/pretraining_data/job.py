@@ -1,8 +1,10 @@
 """A run of data creation: what to make, and of what."""
 
+import concurrent.futures
 import dataclasses
 import functools
 import hashlib
+import os
 from typing import Any
 
 import bert_tf
@@ -10,6 +12,12 @@ from bert_tf import files, vocabularies
 from bert_tf.pretraining_data import corpus, word_lists, work_folder
 from bert_tf.pretraining_data import output as creation_output
 from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.storage import paths
+
+from etils import epath
+
+# Of so many files so many bytes at both ends are compared.
+_SAMPLED, _SAMPLE = 256, 1 << 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +81,7 @@ class Job:
     def fingerprint(self, output: creation_output.Output) -> dict[str, Any]:
         """Returns what decides the bytes of the shards, by names of flags."""
         names = {part.file for unit in self.units for part in unit.parts}
+        is_of_files = self.reader.input_format != "tfds"
         reader = dataclasses.asdict(self.reader)
         # Text that is good is the same either way.
         del reader["on_bad_text"]
@@ -81,6 +90,8 @@ class Job:
                 "files": len(names),
                 "bytes": sum(unit.size for unit in self.units),
                 "sha256": hashlib.sha256(repr(self.units).encode()).hexdigest(),
+                # Text that was edited may have as many bytes as before.
+                "sample": _sample(tuple(sorted(names))) if is_of_files else "",
             },
             "vocab_file": self.vocabulary.sha256,
             "do_lower_case": self.vocabulary.settings.get("do_lower_case"),
@@ -92,6 +103,23 @@ class Job:
             **dataclasses.asdict(self.settings),
             **output.fingerprint(),
         }
+
+
+# Once: what is written at the end says what the work began with.
+@functools.cache
+def _sample(names: tuple[str, ...]) -> str:
+    """Returns a SHA-256 of how some of the files begin and end."""
+
+    def ends(name: str) -> bytes:
+        with epath.Path(name).open("rb") as file:
+            start = file.read(_SAMPLE)
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - _SAMPLE, 0))
+            return start + file.read()
+
+    some = paths.spread(names, _SAMPLED)
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        return hashlib.sha256(b"".join(pool.map(ends, some))).hexdigest()
 
 
 # Once in each process. What is changed in the file was said when it was

@@ -35,7 +35,7 @@ def tokenize_unit(
 ]:
     """Yields the pieces of a unit: their documents, and what they hold."""
     vocabulary, tokenizer, words = job.vocabulary, job.tokenizer, job.words
-    documents = corpus.read(unit, job.reader)
+    documents = corpus.read(unit, job.reader, vocabulary.has_sentences)
     for number, piece in enumerate(corpus.pieces(documents)):
         tokenized = stages.tokenize_documents(
             piece, tokenizer, vocabulary, words
@@ -152,7 +152,6 @@ def _run(
     shards: list[str] = []
     try:
         pieces, counts = _tokenize_all(job, pool)
-        # Each task has a copy of the job; the units are many.
         job = dataclasses.replace(job, units=())
         layout = output.layout(counts, job.settings)
         try:
@@ -186,11 +185,12 @@ def write_manifest(
     output: creation_output.Output,
     result: creation_output.Result,
 ) -> None:
-    """Writes the manifest."""
+    """Writes the manifest, or one for each folder."""
     settings = job.settings
     vocabulary = job.vocabulary
     masking = pretraining_sequences.masking_of(settings, vocabulary)
-    manifests.Manifest(
+    shards = result.shards()
+    manifest = manifests.Manifest(
         record_type=settings.record_type,
         max_seq_length=settings.max_seq_length,
         max_predictions_per_seq=settings.max_predictions_per_seq,
@@ -204,19 +204,25 @@ def write_manifest(
             settings.max_sequences_per_row if settings.pack else 1
         ),
         seed=job.seed,
-        shards=result.shards(),
+        shards=shards,
         statistics=result.statistics(),
         made_of=job.fingerprint(output),
-    ).write(output.manifest)
+    )
+    for path, there in output.manifests(result.files).items():
+        listed = tuple(shards[number] for number in there)
+        dataclasses.replace(manifest, shards=listed).write(path)
 
 
 def _tokenize_all(
     job: creation_job.Job, pool: workers.Workers
 ) -> tuple[list[stages.Piece], collections.Counter[str]]:
     """Phase 1; returns the pieces that hold documents, and all counts."""
+    units = job.units
+    # Each task has a copy of the job; the units are many.
+    job = dataclasses.replace(job, units=())
     missing = [
         unit
-        for unit in job.units
+        for unit in units
         if job.work.load_counts(f"tokens-{unit.index}") is None
     ]
     reporter = workers.Reporter(
@@ -228,14 +234,14 @@ def _tokenize_all(
     )
     try:
         tasks = [functools.partial(_tokenize, job, unit) for unit in missing]
-        _run_tasks(pool, tasks, len(job.units), reporter)
+        _run_tasks(pool, tasks, len(units), reporter)
     except ValueError:
         # Bad text, most often. Nothing is lost where nothing was done.
         if job.work.is_empty:
             job.work.remove()
         raise
     pieces, counts = [], collections.Counter[str]()
-    for unit in job.units:
+    for unit in units:
         for number, part in enumerate(
             job.work.load_counts(f"tokens-{unit.index}")
         ):

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf.errors import InputError
@@ -38,10 +38,27 @@ class Output:
 
     @property
     def manifest(self) -> str:
-        """The path of the manifest."""
+        """The path of the manifest, which is the last file to be written."""
         if self.files:
             return f"{self.files[0]}.manifest.json"
         return os.path.join(self.folder, "manifest.json")
+
+    def manifests(self, files: Sequence[str]) -> dict[str, list[int]]:
+        """Returns the paths of all manifests, `manifest` last.
+
+        Each folder has one: it lists the files, by their numbers, that are
+        there.
+        """
+        listed: dict[str, list[int]] = {}
+        for number, file in enumerate(files):
+            listed.setdefault(os.path.dirname(file), []).append(number)
+        paths = {
+            f"{files[there[0]]}.manifest.json"
+            if self.files
+            else self.manifest: (there)
+            for there in listed.values()
+        }
+        return dict(reversed(paths.items()))
 
     def fingerprint(self) -> dict[str, Any]:
         """Returns what decides the bytes of the shards, by names of flags."""
@@ -91,7 +108,7 @@ class Output:
                     f"device. Received: output_file={path}"
                 )
             # Others read parts of a path as they are.
-            own = (self.manifest, self.work_folder)
+            own = (*self.manifests(self.files), self.work_folder)
             if any(f"{path}/".startswith(f"{each}/") for each in own):
                 raise InputError(
                     f"{path} is kept for what belongs to the first file: "

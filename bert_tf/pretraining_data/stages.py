@@ -251,6 +251,14 @@ def check(
             f"Received: documents={counts['documents']}"
         )
     expected = expected_sequences(counts, settings)
+    if not expected:
+        raise InputError(
+            f"The text gives no sequences for --objective={settings.objective}:"
+            " its documents are too short. Is it in --input_format? Or use "
+            "--objective=none. "
+            f"Received: {counts['documents']:,} documents, "
+            f"{counts['tokens']:,} tokens"
+        )
     if layout.shards > 1 and expected < _FEWEST * layout.shards:
         raise InputError(
             f"The text gives about {expected:,} sequences, too few for so "

@@ -191,29 +191,47 @@ def _types(kind: type) -> dict[str, Any]:
 
 
 def find(paths: Sequence[str]) -> Manifest | None:
-    """Returns the manifest of some files, or None if one of them has none.
+    """Returns the manifest of some files, or None if none of them has one.
 
     A manifest is a file in the same folder, named `manifest.json` or ending in
     `.manifest.json`, that lists them. Where there are several, the result has
-    the masking, seed and statistics of the first file's.
+    the seed and statistics of the first file's, and its masking, of which
+    others may differ where masks are in the records.
 
     Raises:
-        InputError: Two manifests disagree, or list the same file.
+        InputError: Two manifests disagree, or list the same file; or some of
+            the files have none, or are manifests.
     """
+    for path in paths:
+        if _is_manifest(os.path.basename(path)):
+            raise InputError(
+                f"{path} is no record file but a manifest, which is found by "
+                f"itself. Give {os.path.join(os.path.dirname(path), '')}"
+                "*.tfrecord, or another pattern that leaves it out."
+            )
     folders = {os.path.dirname(file) for file in paths}
     listings = {folder: _listings(folder) for folder in folders}
-    found = []
+    found, others = [], []
     for file in paths:
         folder, name = os.path.split(file)
         matches = listings[folder][name]
         if not matches:
-            return None
+            others.append(file)
         if len(matches) > 1:
             raise InputError(
                 f"{file} is listed by both {matches[0].path} and "
                 f"{matches[1].path}: delete the one that is out of date"
             )
         found += matches
+    if not found:
+        return None
+    if others:
+        raise InputError(
+            f"{others[0]} is in no manifest, and other files are: "
+            f"{found[0].path} lists {found[0].shard.file}. Records that are "
+            "read together must be made alike: leave it out, or copy its "
+            f"manifest. Received: {len(others)} of {len(paths)} files without"
+        )
     for listing in found:
         _check_agreement(found[0], listing)
     return dataclasses.replace(
@@ -230,7 +248,7 @@ class _Listing(NamedTuple):
 def _listings(folder: str) -> Mapping[str, list[_Listing]]:
     listings = collections.defaultdict(list)
     for name in sorted(file_systems.of(folder).listdir(folder or ".")):
-        if name != "manifest.json" and not name.endswith(".manifest.json"):
+        if not _is_manifest(name):
             continue
         path = os.path.join(folder, name)
         manifest = Manifest.read(path)
@@ -239,7 +257,12 @@ def _listings(folder: str) -> Mapping[str, list[_Listing]]:
     return listings
 
 
+def _is_manifest(name: str) -> bool:
+    return name == "manifest.json" or name.endswith(".manifest.json")
+
+
 def _check_agreement(first: _Listing, other: _Listing) -> None:
+    of_masks = ("masking",) if first.manifest.dynamic_masking else ()
     for name in (
         "record_type",
         "max_seq_length",
@@ -248,6 +271,7 @@ def _check_agreement(first: _Listing, other: _Listing) -> None:
         "do_lower_case",
         "objective",
         "sequences_per_row",
+        *of_masks,
     ):
         values = getattr(first.manifest, name), getattr(other.manifest, name)
         if values[0] != values[1]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from bert_tf import vocab_files, vocabularies
 from bert_tf.checkpoints import (
+    best,
     opened,
     original,
     sentence_transformers,
@@ -90,6 +91,23 @@ class Said:
     def vocab(self) -> str | None:
         """Returns the vocabulary that the run left; None if there is none."""
         return vocabularies.path_in(self.folder) if self.folder else None
+
+
+def run_of(path: str) -> str:
+    """Returns the folder of the run that a path is of; "" if of none.
+
+    A run keeps its flags in its folder. Its best weights, and each of its
+    checkpoints, are read as these say as well.
+    """
+    path = path.rstrip("/")
+    above, name = os.path.split(path)
+    places = [path, above]
+    if tf.io.gfile.isdir(path) and name != best.FOLDER:
+        places = [path]
+    for place in places:
+        if tf.io.gfile.exists(os.path.join(place, FLAGS_FILE)):
+            return place
+    return ""
 
 
 def make(

@@ -51,18 +51,19 @@ def load() -> saved_model.Export:
             f"--init_checkpoint{_or_saved_model()}. "
             f"Received: {', '.join(given) or 'none'}"
         )
-    model_dir = model_flags.MODEL_DIR.value or ""
+    model_dir = model_flags.MODEL_DIR.value
+    path = model_flags.INIT_CHECKPOINT.value
     source = formats.open_checkpoint(
-        _find_trained(model_dir)
-        if model_dir
-        else model_flags.INIT_CHECKPOINT.value
+        _find_trained(model_dir) if model_dir else path
     )
+    # What trained it says how it reads texts, by whichever way it is given.
+    folder = model_dir or opening.run_of(path)
     said = opening.Said(
         {flag.name: _given(flag) for flag in _OF_MODEL},
         lambda name, text: flags.FLAGS[name].parser.parse(text),
-        model_dir,
-        _read_run(model_dir),
-        model_flags.INIT_CHECKPOINT.value,
+        folder,
+        _read_run(folder),
+        None if folder else path,
     )
     return opening.make(source, said, _check_head)
 
@@ -106,8 +107,8 @@ def _or_saved_model() -> str:
     return " or --saved_model" * ("saved_model" in flags.FLAGS)
 
 
-def _read_run(model_dir: str) -> dict[str, str]:
+def _read_run(folder: str) -> dict[str, str]:
     """Returns the flags of the run, none if there are none."""
-    if not model_dir:
+    if not folder:
         return {}
-    return flagfiles.read_if_there(os.path.join(model_dir, opening.FLAGS_FILE))
+    return flagfiles.read_if_there(os.path.join(folder, opening.FLAGS_FILE))

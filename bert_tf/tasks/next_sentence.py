@@ -40,6 +40,7 @@ def next_sentence(
     raise InputError.
     """
     saved_model.check_fits(config, vocabulary, max_seq_length)
+    config.check_reads_pairs(vocabulary.template.segments)
     tokenizer = text_graph.of(vocabulary)
     module = saved_model.PairModule(
         model, config, tokenizer, max_seq_length, _describe

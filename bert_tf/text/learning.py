@@ -29,6 +29,16 @@ _STEPS = 20
 _KNOWN = 10
 
 
+class Counts(collections.Counter[str]):
+    """How often each string occurs.
+
+    The rarest may be `forgotten`, to bound the memory: so many occurrences are
+    not in the counts.
+    """
+
+    forgotten: int = 0
+
+
 @dataclasses.dataclass(frozen=True)
 class Coverage:
     """The words of a text, their pieces, and the words that become [UNK]."""
@@ -40,14 +50,14 @@ class Coverage:
 
 def count_words(
     texts: Iterable[str], do_lower_case: bool, max_words: int = MAX_WORDS
-) -> collections.Counter[str]:
+) -> Counts:
     """Counts the words of lines or paragraphs as the BERT tokenizer finds them.
 
     When there are more than `max_words` different words, the rarest are
     forgotten, those seen once first.
     """
     tokenizer = tokenization.BasicTokenizer(do_lower_case)
-    words: collections.Counter[str] = collections.Counter()
+    words = Counts()
     for strings in count_strings(texts):
         for string, count in strings.items():
             for word in tokenizer.tokenize(string):
@@ -56,17 +66,18 @@ def count_words(
     return words
 
 
-def without_rarest(
-    words: collections.Counter[str], max_words: int
-) -> collections.Counter[str]:
+def without_rarest(words: Counts, max_words: int) -> Counts:
     """Forgets the rarest words, those seen once first, down to `max_words`."""
-    rarest = 0
-    while len(words) > max_words:
+    if len(words) <= max_words:
+        return words
+    kept, rarest = dict(words), 0
+    while len(kept) > max_words:
         rarest += 1
-        words = collections.Counter(
-            {word: count for word, count in words.items() if count > rarest}
-        )
-    return words
+        kept = {word: count for word, count in kept.items() if count > rarest}
+    found = Counts(kept)
+    dropped = sum(words.values()) - sum(kept.values())
+    found.forgotten = words.forgotten + dropped
+    return found
 
 
 def _split(text: str) -> list[str]:

@@ -4,7 +4,6 @@ The `tokenizers` library finds the words and joins the most frequent pair of
 pieces again and again.
 """
 
-import collections
 import re
 from collections.abc import Iterable, Mapping
 
@@ -23,14 +22,14 @@ _STRINGS = re.compile(" +(?= [^ ])| ?[^ ]+| +")
 
 def count_words(
     texts: Iterable[str], max_words: int = learning.MAX_WORDS
-) -> collections.Counter[str]:
+) -> learning.Counts:
     """Counts the words of lines or paragraphs, written as pieces are.
 
     When there are more than `max_words` different words, the rarest are
     forgotten, those seen once first.
     """
     rule = byte_pairs.library().pre_tokenizers.ByteLevel(add_prefix_space=False)
-    words: collections.Counter[str] = collections.Counter()
+    words = learning.Counts()
     for strings in learning.count_strings(texts, _STRINGS.findall):
         for string, count in strings.items():
             valid = string.encode("utf-8", "ignore").decode()

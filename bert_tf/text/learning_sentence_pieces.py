@@ -6,16 +6,13 @@ pieces of the counts. On 6.6 MB of Wikipedia its 8,000 pieces split other text
 into 0.02 % more pieces than those that it makes of the lines.
 """
 
-import collections
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from bert_tf.errors import InputError
+from bert_tf.text import learning
 from bert_tf.vocabularies import sentence_pieces
-
-# Different words in memory (300 MB). English Wikipedia has 10 million.
-_MAX_WORDS = 2_000_000
 
 # As the README of ALBERT's repository trains its model.
 _SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
@@ -31,14 +28,16 @@ _THREADS = 16
 
 
 def count_words(
-    texts: Iterable[str], do_lower_case: bool, max_words: int = _MAX_WORDS
-) -> collections.Counter[str]:
+    texts: Iterable[str],
+    do_lower_case: bool,
+    max_words: int = learning.MAX_WORDS,
+) -> learning.Counts:
     """Counts the words of lines or paragraphs, which are what spaces part.
 
     When there are more than `max_words` different words, the rarest are
     forgotten, those seen once first.
     """
-    words: collections.Counter[str] = collections.Counter()
+    words = learning.Counts()
     for text in texts:
         joined = " ".join(sentence_pieces.to_unicode(text).split())
         for word in sentence_pieces.normalize(joined, do_lower_case).split():
@@ -46,12 +45,7 @@ def count_words(
                 words[word] += 1
             else:
                 words.update(_PARTS.findall(word))
-        rarest = 0
-        while len(words) > max_words:
-            rarest += 1
-            words = collections.Counter(
-                {word: count for word, count in words.items() if count > rarest}
-            )
+        words = learning.without_rarest(words, max_words)
     return words
 
 

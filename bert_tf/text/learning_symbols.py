@@ -1,6 +1,5 @@
 """Learns a vocabulary of symbols from text, by counting them."""
 
-import collections
 from collections.abc import Iterable, Mapping
 
 from bert_tf.errors import InputError
@@ -10,13 +9,13 @@ from bert_tf.vocabularies import symbols
 
 def count(
     texts: Iterable[str], max_symbols: int = learning.MAX_WORDS
-) -> collections.Counter[str]:
+) -> learning.Counts:
     """Counts the symbols of lines or paragraphs.
 
     When there are more than `max_symbols` different ones, the rarest are
     forgotten, those seen once first.
     """
-    found: collections.Counter[str] = collections.Counter()
+    found = learning.Counts()
     for strings in learning.count_strings(texts, str.split):
         found.update(strings)
         found = learning.without_rarest(found, max_symbols)
@@ -63,9 +62,12 @@ def learn(
 
 
 def coverage(
-    vocabulary: symbols.Symbols, counts: Mapping[str, int]
+    vocabulary: symbols.Symbols, counts: learning.Counts
 ) -> tuple[int, int]:
-    """Returns how many symbols the text has, and how many become [UNK]."""
-    total = sum(counts.values())
+    """Returns how many symbols the text has, and how many become [UNK].
+
+    Those that were forgotten are among these.
+    """
+    total = sum(counts.values()) + counts.forgotten
     known = sum(counts[x] for x in vocabulary.known if x in counts)
     return total, total - known

@@ -13,7 +13,7 @@ from typing import Any
 
 from bert_tf import losses, modeling
 from bert_tf.checkpoints import tf1_files
-from bert_tf.encoders import layers, ops, watching
+from bert_tf.encoders import families, layers, ops, watching
 from bert_tf.errors import InputError
 from bert_tf.training import distillation_losses, loop, pretraining
 
@@ -143,7 +143,8 @@ def by_layers(
     def weights(batch):
         sizes = objective.sizes(batch)
         tokens, pairs = sizes["tokens"], sizes["pairs"]
-        return {"attention": student.seen(tokens, pairs), "hidden": tokens}
+        seen = [bert.seen(tokens, pairs) for bert in (student, teacher)]
+        return {"attention": tf.minimum(*seen), "hidden": tokens}
 
     def sums(model, batch, dropout_seed):
         rows = _rows(batch)
@@ -172,7 +173,7 @@ def by_layers(
         weights,
         sums,
         sizes=objective.sizes,
-        trained=_without_pooler(student),
+        trained=_of_layers(student),
         own=fit.variables,
     )
 
@@ -268,13 +269,19 @@ def _without_pooler(bert: modeling.Bert) -> list[keras.Variable]:
     return [v for v in bert.trainable_variables if v.path not in pooler]
 
 
+def _of_layers(bert: modeling.Bert) -> list[keras.Variable]:
+    """What the hidden states of all layers depend on."""
+    on_top = families.of(bert.config).on_top
+    return [v for v in _without_pooler(bert) if v.path not in on_top]
+
+
 def _up_to_last_values(bert: modeling.Bert) -> list[keras.Variable]:
     """What the last layer's queries, keys and values depend on."""
     *first, last = bert.encoder.layers
     read = {v.path for layer in first for v in layer.variables}
     read |= {v.path for v in last.attention.self_attention.variables}
     unread = {v.path for v in last.variables} - read
-    return [v for v in _without_pooler(bert) if v.path not in unread]
+    return [v for v in _of_layers(bert) if v.path not in unread]
 
 
 # ---- Pre-training, as DistilBERT's ------------------------------------------

@@ -94,10 +94,11 @@ def attention_scores(
 ) -> tf.Tensor:
     """Squared error of the scores before the softmax: the mean over heads.
 
-    Of each token of weight 1, [B, S], its scores of all that it sees count. A
-    score of -100 or less counts as 0, as in TinyBERT's code.
+    Of each token of weight 1, [B, S], its scores of all that it sees in both
+    models count. A score of -100 or less counts as 0, as in TinyBERT's code.
     """
-    sees = tf.cast(attended.mask > -100, tf.float32)  # [B, 1, 1 or S, S]
+    seen = tf.minimum(attended.mask, teacher.mask)  # [B, 1, 1 or S, S]
+    sees = tf.cast(seen > -100, tf.float32)
     pairs = weights[:, tf.newaxis, :, tf.newaxis] * sees  # [B, 1, S, S]
     error = _scores(attended) - _scores(teacher)  # [B, N, S, S]
     return tf.reduce_sum(pairs[:, 0] * tf.reduce_mean(error**2, axis=1))
@@ -119,15 +120,21 @@ def relations(
     """Divergence (KL) of relations: of queries, of keys and of values.
 
     A relation is a softmax over how much the vector of one token is like those
-    of all that it sees, for each of so many slices of the vectors: these
-    relation heads may be others than the heads of either model, whose widths
-    may differ (MiniLMv2: Wang et al., 2021, https://arxiv.org/abs/2012.15828,
+    of all that it sees in both models, for each of so many slices of the
+    vectors: these relation heads may be others than the heads of either model,
+    whose widths may differ (MiniLMv2: Wang et al., 2021, https://arxiv.org/abs/2012.15828,
     section 3.2). The three divergences are added up, each the mean over
     relation heads, of the tokens by their weights [B, S].
     """
     total = tf.zeros([])
+    # Where one sees what the other does not, there is nothing to compare.
+    mask = tf.minimum(attended.mask, teacher.mask)
     for ours, theirs in zip(
-        _relations(attended, heads), _relations(teacher, heads), strict=True
+        *(
+            _relations(x._replace(mask=mask), heads)
+            for x in (attended, teacher)
+        ),
+        strict=True,
     ):  # [B, A, S, S] each
         divergence = tf.reduce_sum(tf.exp(theirs) * (theirs - ours), axis=-1)
         mean = tf.reduce_mean(divergence, axis=1)  # [B, S]

@@ -97,12 +97,18 @@ def check_batch_size(
         )
 
 
+def is_alone(strategy: tf.distribute.Strategy) -> bool:
+    """Whether no other process trains the same model."""
+    multi_worker = tf.distribute.MultiWorkerMirroredStrategy
+    return not isinstance(strategy, multi_worker)
+
+
 def agreement(strategy: tf.distribute.Strategy) -> Callable[[bool], bool]:
     """Returns a function that says whether any worker says yes.
 
     All workers have to call it at the same places, and return together.
     """
-    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+    if is_alone(strategy):
         return lambda yes: yes
 
     @tf.function(input_signature=[tf.TensorSpec([], tf.float32)])
@@ -166,7 +172,7 @@ _waits = itertools.count()
 
 
 def _wait_for_all(strategy: tf.distribute.Strategy) -> None:
-    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+    if is_alone(strategy):
         return
     # Of TensorFlow's coordination service, which the first worker runs; it has
     # no public name.
@@ -207,7 +213,7 @@ def check_same_step(agree: Callable[[bool], bool], step: int) -> None:
 def local_replicas(strategy: tf.distribute.Strategy) -> int:
     """Returns how many replicas share this machine's memory."""
     workers = 1
-    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+    if not is_alone(strategy):
         tasks = strategy.cluster_resolver.cluster_spec().as_dict()
         workers = sum(len(tasks.get(job, ())) for job in ("chief", "worker"))
     return strategy.num_replicas_in_sync // max(workers, 1)

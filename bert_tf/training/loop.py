@@ -10,7 +10,7 @@ import functools
 import operator
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from bert_tf import optimization
 from bert_tf.errors import InputError
@@ -93,6 +93,41 @@ class Objective:
         return functools.reduce(operator.add, parts)
 
 
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """What some steps in a row come to, by names: sums over them.
+
+    Attributes:
+        objective: That made the sums.
+        sums: Of each loss the metrics, not divided yet.
+        weights: What each loss is to be divided by.
+        counts: What is reported as it is, such as tokens.
+        last: What of the last step alone is reported, such as rates.
+    """
+
+    objective: Objective
+    sums: Mapping[str, Mapping[str, float]]
+    weights: Mapping[str, float]
+    counts: Mapping[str, float]
+    last: Mapping[str, float]
+
+    def __add__(self, later: Self) -> Self:
+        """Returns the block of these steps and those that follow them."""
+        mine, theirs = ((x.sums, x.weights, x.counts) for x in (self, later))
+        sums, weights, counts = tf.nest.map_structure(
+            operator.add, mine, theirs
+        )
+        return dataclasses.replace(
+            later, sums=sums, weights=weights, counts=counts
+        )
+
+    def scalars(self) -> Scalars:
+        """Returns means and counts, and each loss's weight."""
+        weights = {f"{name}_weight": x for name, x in self.weights.items()}
+        means = divide(self.objective, self.sums, self.weights)
+        return means | {**self.last, **self.counts, **weights}
+
+
 def make_train_steps(
     strategy: tf.distribute.Strategy,
     model: keras.Model,
@@ -102,8 +137,8 @@ def make_train_steps(
     seed: int,
     accumulate: int = 1,
     use_xla: bool = False,
-) -> Callable[[int, int], Scalars]:
-    """Returns a function that trains: (first step, number of steps) -> means.
+) -> Callable[[int, int], Block]:
+    """Returns a function that trains: (first step, number of steps) -> block.
 
     Model and optimizer, built, were made in the strategy's scope. The dataset
     is distributed and endless, consumed in order, a batch a step. The dropout
@@ -119,19 +154,15 @@ def make_train_steps(
     )
     steps = _steps(strategy, replica_step, iter(dataset))
 
-    def train(first: int, count: int) -> Scalars:
+    def train(first: int, count: int) -> Block:
         total, last = steps(
             tf.constant(first, tf.int64), tf.constant(count, tf.int64)
         )
-        weights = total["weights"].items()
-        return (
-            divide(objective, total["sums"], total["weights"])
-            | _floats(last)
-            | _floats(total["counts"])
-            | _floats({f"{name}_weight": value for name, value in weights})
-            # Not known on TPUs.
-            | ({} if is_tpu else {"input_seconds": float(total["waited"])})
-        )
+        total, last = tf.nest.map_structure(float, (total, last))
+        counts = total["counts"]
+        if not is_tpu:  # There it is not known.
+            counts["input_seconds"] = total["waited"]
+        return Block(objective, total["sums"], total["weights"], counts, last)
 
     return train
 
@@ -363,7 +394,3 @@ def divide(
             scalars[f"{name}_{metric}"] = mean
     losses = {name: scalars[f"{name}_loss"] for name in sums}
     return {"loss": objective.total(losses)} | objective.derived(scalars)
-
-
-def _floats(tensors: Mapping[str, Any]) -> Scalars:
-    return {name: float(value) for name, value in tensors.items()}

@@ -1,6 +1,8 @@
 """The outer training loop, in Python; it knows no task, but calls hooks."""
 
 import contextlib
+import dataclasses
+import functools
 import math
 import os
 import signal
@@ -14,37 +16,42 @@ from bert_tf.training import distribution, loop
 
 from absl import logging
 
-# What it returns says whether the run is to end there; None: no.
+# It takes a step and scalars; what it returns says whether the run is to end
+# there; None: no.
 Hook = Callable[[int, loop.Scalars], bool | None]
 # A hook is due at the multiples of a number and at the end, or at these steps.
 Due = int | tuple[int, ...]
 
 
 def run(
-    train: Callable[[int, int], loop.Scalars],
+    train: Callable[[int, int], loop.Block],
     start: int,
     stop: int,
     every: int,
     save: tuple[int, Hook],
     hooks: Sequence[tuple[Due, Hook]] = (),
+    evaluate: tuple[int, Hook] | None = None,
     agree: Callable[[bool], bool] = lambda yes: yes,
     finish: Callable[[], None] = lambda: None,
+    breaks_off: bool = True,
 ) -> int:
     """Trains in blocks of at most `every` steps and calls the hooks between.
 
     Blocks of 100 to 1000 steps suit TPUs, where each costs a round trip;
     elsewhere short ones cost nothing. A hook is due at the multiples of its
-    period and at the end, or at given steps. It takes the step and the block's
-    scalars, with the block's number of `steps` and its `seconds`. `save` is
-    called after the others, and where a signal or a hook's error ends the run.
-    `finish` waits for what it may have left to a thread, before the end by a
-    signal or an error; at other ends the caller does.
+    period and at the end, or at given steps. It takes the step and the scalars
+    of all steps since it was called before, with their number, `steps`, and
+    what they took, `seconds`. `save` is called after the others, and where a
+    signal or a hook's error ends the run. Then comes `evaluate`, if it is due:
+    so an end that nobody waits for loses no step. `finish` waits for what
+    `save` may have left to a thread, before the end by a signal or an error; at
+    other ends the caller does.
 
     All workers of a cluster need hooks due at the same steps: a reduction of
     one worker's block finds its partners in the same block of the others. Where
     one says that the run is to end, all workers' must. By
     `distribution.agreement` all stop after the same block when one gets a
-    signal.
+    signal. This `breaks_off` an evaluation, unless others would wait for it.
 
     Returns:
         The step where the run ended.
@@ -54,9 +61,36 @@ def run(
         StoppedTogetherError: SIGTERM came, or Ctrl-C; the state is saved.
         ConnectionError: Another worker of the cluster is gone.
     """
-    dues = [every, save[0], *(due for due, _ in hooks)]
+    before = [_Call(due, hook) for due, hook in hooks]
+    saving = _Call(*save)
+    after = [_Call(*evaluate)] if evaluate else []
+    calls = [*before, saving, *after]
+    dues = [every, *(call.due for call in calls)]
+    step = saved = start
+
+    def is_due(call: "_Call") -> bool:
+        return _is_due(step, call.due, stop)
+
+    def make(calls: Sequence[_Call]) -> bool:
+        """Makes those that are due; returns whether the run is to end."""
+        ends = False
+        try:
+            for call in filter(is_due, calls):
+                ends |= call(step)
+        except Exception:  # of an evaluation, say: the steps are made
+            save_once()
+            finish()
+            logging.warning("Saved step %d; ending.", step)
+            raise
+        return ends
+
+    def save_once() -> None:
+        nonlocal saved
+        if saved != step:
+            saved = step  # Nor is it tried again.
+            saving(step)
+
     with _Signals() as signals, distribution.cluster_watched():
-        step = start
         # Of the first block the graph is built, which may take a minute.
         phase: contextlib.AbstractContextManager[None] = phases.lasting(
             "The first steps, and their graph"
@@ -65,29 +99,29 @@ def run(
             end = int(min(stop, *(_next(step, due) for due in dues)))
             began = time.monotonic()
             with phase:
-                scalars = train(step, end - step)
+                block = train(step, end - step)
             phase = contextlib.nullcontext()
-            _check_finite(scalars, step, end)
-            scalars["steps"] = end - step
-            scalars["seconds"] = time.monotonic() - began
+            _check_finite(block.scalars(), step, end)
+            took = {"steps": end - step, "seconds": time.monotonic() - began}
+            block = dataclasses.replace(block, counts={**block.counts, **took})
+            for call in calls:
+                call.add(block)
             step = end
-            is_over = False
-            try:
-                for due, hook in hooks:
-                    if _is_due(step, due, stop):
-                        is_over |= bool(hook(step, scalars))
-            except Exception:  # of an evaluation, say: the steps are made
-                save[1](step, scalars)
-                finish()
-                logging.warning("Saved step %d; ending.", step)
-                raise
-            if _is_due(step, save[0], stop):
-                save[1](step, scalars)
+            is_over = make(before)
+            if is_due(saving):
+                save_once()
             is_stopped = agree(signals.received is not None)
+            if not is_stopped and any(map(is_due, after)):
+                evaluates = functools.partial(make, after)
+                is_over |= (
+                    signals.breaking_off(evaluates)
+                    if breaks_off
+                    else evaluates()
+                )
+                is_stopped = agree(signals.received is not None)
             if not (is_over or is_stopped):
                 continue
-            if step < stop and step % save[0]:
-                save[1](step, scalars)
+            save_once()
             if is_stopped:
                 finish()
                 agree(True)  # Waits for the one that writes.
@@ -96,6 +130,25 @@ def run(
                 raise distribution.StoppedTogetherError(128 + number)
             break
     return step
+
+
+class _Call:
+    """A hook, and the steps since it was called."""
+
+    def __init__(self, due: Due, hook: Hook):
+        self.due = due
+        self._hook = hook
+        self._block: loop.Block | None = None
+
+    def add(self, block: loop.Block) -> None:
+        """Takes note of some more steps."""
+        self._block = block if self._block is None else self._block + block
+
+    def __call__(self, step: int) -> bool:
+        """Calls it; returns whether the run is to end there."""
+        scalars = self._block.scalars() if self._block else {}
+        self._block = None
+        return bool(self._hook(step, scalars))
 
 
 def _next(step: int, due: Due) -> float:
@@ -126,6 +179,7 @@ class _Signals:
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
+        self._breaks_off = False
         self._previous: dict[int, Any] = {}
 
     def __enter__(self):
@@ -142,9 +196,27 @@ class _Signals:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 
+    def breaking_off(self, function: Callable[[], bool]) -> bool:
+        """Returns what a function does; False if a signal breaks it off."""
+        try:
+            try:
+                self._breaks_off = True
+                return function()
+            finally:
+                self._breaks_off = False
+        except _BrokenOffError:
+            return False
+
     def _receive(self, number, _):
         self.received = signal.Signals(number)
         if number == signal.SIGINT:
             signal.signal(number, self._previous[number])
             # Not by logging, which may be at work where the signal came.
             os.write(2, b"Saving, then ending. Ctrl-C again ends at once.\n")
+        if self._breaks_off:
+            self._breaks_off = False
+            raise _BrokenOffError
+
+
+class _BrokenOffError(BaseException):
+    """No error of what is broken off, so that nothing there handles it."""

@@ -166,26 +166,8 @@ class Session:
             return state.step
         if on:
             logging.info("Training%s for %d steps.", on, self.stop)
-        with (
-            self.explained(),
-            self.tracing(),
-            background.Writer() as writer,
-        ):
-            steps = self._steps(optimizer, state, agree)
-            with self._hooks(state.step, kept, writer) as hooks:
-                step = training_run.run(
-                    steps,
-                    state.step,
-                    self.stop,
-                    plan.iterations_per_loop,
-                    save=(
-                        plan.save_checkpoints_steps,
-                        self._saving(state, writer),
-                    ),
-                    hooks=hooks,
-                    agree=agree,
-                    finish=writer.wait,
-                )
+        with self.explained(), self.tracing():
+            step = self._run(optimizer, state, kept, agree)
         if optimizer.pruning:
             zeros, size = optimizer.pruning.zeros(self.trained)
             logging.info(
@@ -195,6 +177,46 @@ class Session:
             )
         agree(True)  # Waits for the one that writes.
         return step
+
+    def _run(
+        self,
+        optimizer: optimization.Optimizer,
+        state: training_state.TrainState,
+        kept: best.Best | None,
+        agree: Callable[[bool], bool],
+    ) -> int:
+        plan, start = self.plan, state.step
+        train = self._steps(optimizer, state, agree)
+        report = self._progress(start)
+        with background.Writer() as writer, self._traced(start) as traced:
+
+            def finish(step: int) -> None:
+                # A save of the same step has waited for the one before.
+                if step % plan.save_checkpoints_steps:
+                    writer.wait()
+
+            evaluate = None
+            if self.evaluation and kept:
+                hook = self._evaluating(self.evaluation, kept, report, finish)
+                evaluate = (self.eval_steps, hook)
+            return training_run.run(
+                train,
+                start,
+                self.stop,
+                plan.iterations_per_loop,
+                save=(plan.save_checkpoints_steps, self._saving(state, writer)),
+                hooks=[
+                    (plan.log_steps, report),
+                    # No more is learned after a save that failed than until
+                    # the next line.
+                    (plan.log_steps, lambda *_: writer.check()),
+                    *traced,
+                ],
+                evaluate=evaluate,
+                agree=agree,
+                finish=writer.wait,
+                breaks_off=distribution.is_alone(self.strategy),
+            )
 
     # ---- The state and the steps --------------------------------------------
 
@@ -227,7 +249,7 @@ class Session:
         optimizer: optimization.Optimizer,
         state: training_state.TrainState,
         agree: Callable[[bool], bool],
-    ) -> Callable[[int, int], loop.Scalars]:
+    ) -> Callable[[int, int], loop.Block]:
         if self.plan.remat and self.model.bert.config.activations is not None:
             logging.warning("--remat changes nothing for this kind of encoder.")
         for bert in (self.model.bert, self.model.generator):
@@ -306,33 +328,25 @@ class Session:
     # ---- What is said of it -------------------------------------------------
 
     @contextlib.contextmanager
-    def _hooks(
-        self,
-        start: int,
-        kept: best.Best | None,
-        writer: background.Writer,
+    def _traced(
+        self, start: int
     ) -> Iterator[list[tuple[training_run.Due, training_run.Hook]]]:
-        plan = self.plan
-        report = self._progress(start)
-        hooks: list[tuple[training_run.Due, training_run.Hook]]
-        # No more is learned after a save that failed than until the next line.
-        hooks = [
-            (plan.log_steps, report),
-            (plan.log_steps, lambda *_: writer.check()),
-        ]
-        with contextlib.ExitStack() as ended:
-            if plan.profile_steps:
-                profile = progress.Profile(
-                    self.folder, plan.profile_steps, self.stop
-                )
-                ended.callback(profile.close)
-                hooks.append((plan.profile_steps, profile))
-            if self.evaluation and kept:
-                evaluate = self._evaluating(
-                    self.evaluation, kept, report, writer.wait
-                )
-                hooks.append((self.eval_steps, evaluate))
-            yield hooks
+        """Traces the steps asked for; yields the hooks that do so."""
+        steps = self.plan.profile_steps
+        if steps and steps[0] <= start:
+            logging.warning(
+                "--profile_steps=%d:%d traces nothing: the run goes on from "
+                "step %d.",
+                *steps,
+                start,
+            )
+            steps = None
+        if not steps:
+            yield []
+            return
+        profile = progress.Profile(self.folder, steps, self.stop)
+        with contextlib.closing(profile):
+            yield [(steps, profile)]
 
     def _progress(self, start: int) -> progress.Progress:
         meter = accelerators.meter(
@@ -372,7 +386,7 @@ class Session:
         evaluation: Evaluation,
         kept: best.Best,
         report: progress.Progress,
-        finish: Callable[[], None] = lambda: None,
+        finish: Callable[[int], None] = lambda step: None,
     ) -> training_run.Hook:
         config, stop = self.model.bert.config, self.stop
         pruning = self.plan.recipe.pruning(config, stop)
@@ -381,7 +395,7 @@ class Session:
         def hook(step: int, _: loop.Scalars) -> bool:
             results = evaluation.evaluate()
             # No checkpoint from before the best is missing, should this end.
-            finish()
+            finish(step)
             # The best is one of those that have all the zeros asked for.
             if step >= pruned_at:
                 kept.offer(step, results, self.model)

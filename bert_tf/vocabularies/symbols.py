@@ -178,6 +178,7 @@ class Symbols(vocabulary.Vocabulary):
     kind: ClassVar[str] = "symbols"
     has_fixed_words: ClassVar[bool] = True
     splits_punctuation: ClassVar[bool] = False
+    has_sentences: ClassVar[bool] = False
 
     @classmethod
     def parse(cls, contents: Mapping[str, bytes], name: str) -> Self:

@@ -139,6 +139,8 @@ class Vocabulary(abc.ABC):
     # Whether punctuation at the ends of what white space separates is a word of
     # its own, where words of a text have labels.
     splits_punctuation: ClassVar[bool] = True
+    # Whether paragraphs are of sentences, which punctuation ends.
+    has_sentences: ClassVar[bool] = True
 
     @property
     @abc.abstractmethod

@@ -95,6 +95,7 @@ def write_texts(folder: pathlib.Path) -> None:
     for name, data in {
         "empty": b"",
         "blank": b"\n\n  \n",
+        "short": b"bird\n\nbird\n",
         "latin1": "ok\n\ncaf\xe9\n".encode("latin-1"),
         "utf16": text.encode("utf-16"),
         "nul": b"a\nb\0c\n",

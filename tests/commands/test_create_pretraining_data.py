@@ -231,8 +231,17 @@ class TestRecords:
         shards = sorted(folder.glob("*.tfrecord"))
         for name, shard in zip(names, shards, strict=True):
             assert (tmp_path / name).read_bytes() == shard.read_bytes()
-        manifest = manifests.Manifest.read(tmp_path / "x.manifest.json")
-        assert [shard.file for shard in manifest.shards] == ["x", "y", "z"]
+        # A manifest for each folder; together they say what one would.
+        for folder_of, listed in (("x", ["x", "z"]), ("new/y", ["y"])):
+            manifest = manifests.Manifest.read(
+                tmp_path / f"{folder_of}.manifest.json"
+            )
+            assert [shard.file for shard in manifest.shards] == listed
+        whole = manifests.find([f"{tmp_path}/{name}" for name in names])
+        assert whole
+        assert [shard.records for shard in whole.shards] == reading.count(
+            [f"{tmp_path}/{name}" for name in names]
+        )
         assert not list(tmp_path.rglob("*.work"))
 
     def test_other_seed_other_records(self, inputs, made, tmp_path):

@@ -158,6 +158,36 @@ def test_next_sentences_of_a_pre_trained_model(tmp_path):
     assert len(answer["masks"][0]) == 5
 
 
+def test_weights_of_a_run_are_read_as_the_run_says(tmp_path):
+    """By whichever flag, and wherever in the run's folder they lie."""
+    run = write_scores(tmp_path / "run")
+    with (run / "flags.txt").open("a") as file:
+        file.write("--max_seq_length=6\n--long_documents=windows\n")
+    model = heads.BertClassifier(modeling.Bert(classifier.CONFIG), 1)
+    texts = ["a b a b a b a b a b a b", "b"]
+    expected = answers(tmp_path, texts, f"--model_dir={run}")
+    found = answers(tmp_path, texts, f"--init_checkpoint={run}/model.ckpt-7")
+    assert found == expected
+    other = answers(
+        *(tmp_path, texts, f"--init_checkpoint={run}/model.ckpt-7"),
+        "--max_seq_length=12",
+    )
+    assert other != expected
+    kept = best.Best(
+        str(run),
+        "loss",
+        {
+            name: (run / name).read_bytes()
+            for name in ("vocab.txt", "bert_config.json")
+        },
+        lowest=True,
+    )
+    assert kept.offer(5, {"loss": 1.0}, model)
+    expected = answers(tmp_path, texts, f"--model_dir={run}")
+    found = answers(tmp_path, texts, f"--init_checkpoint={run}/best")
+    assert found == expected
+
+
 def test_entities(tmp_path, capsys):
     tf.keras.utils.set_random_seed(1)
     labels = tags.LABELS

@@ -11,6 +11,7 @@ import time
 from bert_tf.checkpoints import tf1_files
 from bert_tf.records import tfrecord
 from bert_tf.records import types as record_types
+from bert_tf.training import evaluation
 from tests import pretraining_records, scripts
 from tests.pretraining_runs import (
     Setting,
@@ -52,6 +53,16 @@ def _hold(name, said):
         rename(source, target, overwrite=overwrite)
 
     tf.io.gfile.rename = held
+
+
+def _dawdle(said):
+    """Makes the process that evaluates take its time, and say so."""
+
+    def slow(*_):
+        pathlib.Path(said).touch()
+        time.sleep(600)
+
+    evaluation._sum = slow
 
 
 LONG = (
@@ -175,6 +186,50 @@ class TestInterrupted:
         assert_same_checkpoint(output, uninterrupted, 400)
         assert metrics(output) == metrics(uninterrupted)
 
+    def test_sigterm_while_it_evaluates(self, setting, tmp_path):
+        flags = (
+            *("--num_train_steps=8", "--save_checkpoints_steps=3"),
+            *("--eval_steps=2", "--max_eval_steps=2"),
+        )
+        whole, output = tmp_path / "whole", tmp_path / "out"
+        run = setting.run(whole, *flags)
+        assert run.wait() == 0, run.stderr
+        said = tmp_path / "said"
+        run = scripts.Run(
+            tmp_path / "log",
+            "run_pretraining",
+            setting.flags(output, *flags),
+            {},
+            before=functools.partial(_dawdle, str(said)),
+        )
+        wait_for(said.exists, run)
+        run.kill(signal.SIGTERM)
+        assert run.wait() == 143
+        assert "SIGTERM: saved step 2; ending." in run.stderr
+        assert "Traceback" not in run.stderr
+        assert not (output / "best" / "results.json").exists()
+        run = setting.run(output, *flags)
+        assert run.wait() == 0, run.stderr
+        assert "Step 2 has not been evaluated yet." in run.stderr
+        assert_same_checkpoint(output, whole, 8)
+        assert metrics(output) == metrics(whole)
+
+    def test_lines_are_of_all_steps_since_the_last(self, setting, tmp_path):
+        """Whatever else ends blocks of steps between them."""
+        found = []
+        for number, flags in enumerate(
+            [(), ("--save_checkpoints_steps=3", "--iterations_per_loop=2")]
+        ):
+            output = tmp_path / str(number)
+            run = setting.run(
+                *(output, "--num_train_steps=9", "--log_steps=4", *flags)
+            )
+            assert run.wait() == 0, run.stderr
+            found.append(metrics(output))
+        for line, expected in zip(*found, strict=True):
+            assert line == pytest.approx(expected, rel=1e-6)
+        assert [line["step"] for line in found[0]] == [4, 8, 9]
+
     def test_early_stop(self, setting, tmp_path):
         # With a rate of 0 no evaluation is better than the first.
         output = tmp_path / "out"
@@ -221,6 +276,30 @@ class TestInterrupted:
         stored = tensors(output, 3)
         assert stored["data_position/records"] == 2 * 8 + 4
         assert [line["step"] for line in metrics(output)] == [1, 2, 3]
+
+    def test_other_records_at_the_same_place_are_refused(self, tmp_path):
+        setting, output = Setting.make(tmp_path), tmp_path / "out"
+        run = setting.run(output)
+        assert run.wait() == 0, run.stderr
+        before = contents(output)
+        file = pathlib.Path(setting.files[-1])
+        held = file.read_bytes()
+        file.unlink()
+        run = setting.run(output, "--num_train_steps=4")
+        assert run.wait() == 1
+        assert (
+            f"The run in {output} was trained on other examples: they were 24 "
+            "records, and are 19 now, not all the same. Bring the training data"
+        ) in run.stderr
+        assert contents(output) == before
+        file.write_bytes(held)
+        run = setting.run(
+            *(output, "--num_train_steps=4", "--profile_steps=1:3")
+        )
+        assert run.wait() == 0, run.stderr
+        assert (
+            "--profile_steps=1:3 traces nothing: the run goes on from step 2."
+        ) in run.stderr
 
     def test_vocabulary_of_the_start_is_kept_in_best(self, trained, tmp_path):
         # The run goes on without looking at what it started from again.

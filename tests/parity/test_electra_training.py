@@ -175,7 +175,7 @@ def test_fifty_steps(tmp_path, monkeypatch):
         *(strategy, model, optimizer, objective.objective(model), batches),
         SEED,
     )
-    found = [train(step, 1) for step in range(STEPS)]
+    found = [train(step, 1).scalars() for step in range(STEPS)]
     again = pipeline.distribute(
         strategy, dataset, record_types.PRETRAINING, lengths
     )

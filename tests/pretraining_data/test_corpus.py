@@ -108,6 +108,21 @@ class TestRead:
         ((document,),) = read([str(path)], reader)
         assert document.sentences == expected
 
+    @pytest.mark.parametrize("input_format", corpus.FORMATS[:5])
+    def test_where_there_are_no_sentences(self, tmp_path, input_format):
+        """Rows of symbols, of which any characters may be a part."""
+        row = "A.1 COMPARE_OP:!= ?.x W?Z 3.Foo"
+        texts = {
+            "jsonl": json.dumps({"text": row}),
+            "wikiextractor": f'<doc id="1">\nTitle\n\n{row}\n</doc>',
+        }
+        path = tmp_path / "a"
+        path.write_text(texts.get(input_format, row) + "\n")
+        ((unit,),) = [corpus.plan([str(path)], input_format)]
+        reader = corpus.Reader(input_format)
+        (document,) = corpus.read(unit, reader, has_sentences=False)
+        assert document.sentences == [row]
+
     def test_languages(self, tmp_path):
         path = tmp_path / "a"
         path.write_text("今天天气很好。我们去公园吧！好吗？\n")

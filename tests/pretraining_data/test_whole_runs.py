@@ -3,10 +3,11 @@
 import collections
 import dataclasses
 import hashlib
+import pickle
 import random
 
 from bert_tf import tokenization
-from bert_tf.pretraining_data import corpus, stages, workers
+from bert_tf.pretraining_data import corpus, stages, work_folder, workers
 from bert_tf.pretraining_data import job as creation_job
 from bert_tf.pretraining_data import local as local_creation
 from bert_tf.pretraining_data import output as creation_output
@@ -267,6 +268,52 @@ class TestRun:
         # Each bin is two tokens wide.
         real = result.counts["real_tokens"]
         assert real <= upper <= real + result.counts["instances"]
+
+
+def test_edited_text_is_other_text(folder, tmp_path):
+    """Though it has as many bytes as before, as the other cases have."""
+    for name in ("x", "y", "vocab"):
+        text = (folder / f"{name}.txt").read_text()
+        (tmp_path / f"{name}.txt").write_text(text)
+    where = creation_output.Output(folder=str(tmp_path / "out"))
+    text = tmp_path / "y.txt"
+    before = text.read_text()
+    prints = []
+    for changed in (before, before, before[:-2] + "k.", "k" + before[1:]):
+        text.write_text(changed)
+        creation_job._sample.cache_clear()  # as another process
+        job = make_job(tmp_path, where.work_folder)
+        prints.append(job.fingerprint(where))
+    assert prints[0] == prints[1]
+    for other in prints[2:]:
+        differences = work_folder.differing(prints[0], other)
+        assert differences.startswith("input_file was 2 files")
+
+
+class MeasuringPool:
+    """Runs nothing, and notes how large the first tasks are."""
+
+    def __init__(self):
+        self.sizes = []
+
+    def run(self, tasks, report):
+        self.sizes += [len(pickle.dumps(task)) for task in tasks]
+        raise StoppedError
+
+
+def test_a_task_does_not_bring_the_whole_plan(folder, tmp_path, monkeypatch):
+    """Of a million files that would be as many names, for each of them."""
+    pool, plan = MeasuringPool(), corpus.plan
+    for count in (1, 2000):
+        monkeypatch.setattr(
+            corpus,
+            "plan",
+            lambda *given, n=count, **more: plan(*given, **more)[:4] * n,
+        )
+        with pytest.raises(StoppedError):
+            run(folder, tmp_path / str(count), pool=pool)
+    assert len(pool.sizes) == 4 * 2001
+    assert max(pool.sizes) < pool.sizes[0] + 20
 
 
 def as_counter(rows):

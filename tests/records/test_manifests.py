@@ -104,11 +104,48 @@ def test_find_in_the_current_folder(tmp_path, monkeypatch):
     assert manifests.find(["a.tfrecord"]) == manifest()
 
 
-def test_find_returns_none_when_a_file_has_none(tmp_path):
+def test_find_returns_none_where_no_file_has_one(tmp_path):
+    manifest().write(tmp_path / "manifest.json")
+    assert manifests.find([f"{tmp_path}/{name}" for name in "bc"]) is None
+
+
+def test_find_refuses_a_file_that_is_in_none(tmp_path):
     manifest().write(tmp_path / "manifest.json")
     files = [f"{tmp_path}/{name}" for name in ("a.tfrecord", "b")]
-    assert manifests.find(files[:1]) == manifest()
-    assert manifests.find(files) is None
+    message = (
+        "/b is in no manifest, and other files are: .*/manifest.json lists "
+        "a.tfrecord.* Received: 1 of 2 files without"
+    )
+    for given in (files, files[::-1]):
+        with pytest.raises(ValueError, match=message):
+            manifests.find(given)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "a.manifest.json"])
+def test_find_refuses_a_manifest(name, tmp_path):
+    manifest().write(tmp_path / name)
+    message = f"{name} is no record file but a manifest, .* Give {tmp_path}/"
+    with pytest.raises(ValueError, match=message):
+        manifests.find([f"{tmp_path}/a.tfrecord", f"{tmp_path}/{name}"])
+
+
+@pytest.mark.parametrize("dynamic", [True, False])
+def test_find_compares_masks_that_are_drawn_while_reading(dynamic, tmp_path):
+    for name, share in (("a", 0.15), ("b", 0.05)):
+        manifest(
+            shards=(manifests.Shard(name, 1),),
+            masking={"masked_lm_prob": share},
+            dynamic_masking=dynamic,
+        ).write(tmp_path / f"{name}.manifest.json")
+    files = [f"{tmp_path}/a", f"{tmp_path}/b"]
+    if not dynamic:
+        found = manifests.find(files)
+        assert found
+        assert found.masking == {"masked_lm_prob": 0.15}
+        return
+    message = r"a.manifest.json says masking=.*0\.15.*b.manifest.json says"
+    with pytest.raises(ValueError, match=message):
+        manifests.find(files)
 
 
 def test_find_refuses_records_that_differ(tmp_path):

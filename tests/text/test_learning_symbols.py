@@ -35,6 +35,18 @@ def test_takes_the_most_frequent():
     assert (total, unknown) == (11, 8)
 
 
+def test_what_was_forgotten_is_not_known(monkeypatch):
+    """Half of a text are symbols that are all different."""
+    texts = [f"often id_{number} seldom_{number % 50}" for number in range(600)]
+    monkeypatch.setattr(learning, "_MAX_STRINGS", 100)
+    counts = learning_symbols.count(texts, 60)
+    assert len(counts) <= 60
+    assert counts.forgotten == 1800 - sum(counts.values())
+    found = learning_symbols.learn(counts, 6)
+    assert found.pieces == (*_SPECIAL, "often")
+    assert learning_symbols.coverage(found, counts) == (1800, 1200)
+
+
 def test_what_can_not_be_learned():
     with pytest.raises(errors.InputError, match=r"6 at least.*vocab_size=5"):
         learning_symbols.learn({"a": 9}, 5)

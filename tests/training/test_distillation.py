@@ -101,20 +101,65 @@ def test_layers_by_numpy(batch):
     assert float(weights["hidden"]) == real.sum()
 
 
-def test_scores_that_all_differ_by_one_are_of_mean_one(batch):
+_BOTH = [families.BERT, families.FAMILIES["left_to_right"]]
+
+
+def _of(family):
+    return families.make(family.config(**dataclasses.asdict(_SMALL)))
+
+
+@pytest.mark.parametrize("ours", _BOTH, ids=lambda family: family.name)
+@pytest.mark.parametrize("theirs", _BOTH, ids=lambda family: family.name)
+def test_scores_that_all_differ_by_one_are_of_mean_one(ours, theirs, batch):
     """From left to right, too, where a token sees those before it only."""
-    for family in (families.BERT, families.FAMILIES["left_to_right"]):
-        config = family.config(**dataclasses.asdict(_SMALL))
-        student = families.make(config)
-        objective = distillation.by_layers(_OWN, student, student)
-        pairs = objective.weights(batch)["attention"]
-        mask = student.mask(batch)
-        ones = tf.ones([*batch["input_ids"].shape, 1])[:, None]  # [B, 1, S, 1]
-        score = watching.Attended(ones, ones, ones, mask)
-        other = watching.Attended(2 * ones, ones, ones, mask)
-        tokens = tf.cast(batch["input_mask"], tf.float32)
-        lost = distillation_losses.attention_scores(score, other, tokens)
-        assert float(lost / pairs) == pytest.approx(1)
+    student, teacher = _of(ours), _of(theirs)
+    objective = distillation.by_layers(_OWN, student, teacher)
+    pairs = objective.weights(batch)["attention"]
+    ones = tf.ones([*batch["input_ids"].shape, 1])[:, None]  # [B, 1, S, 1]
+    score = watching.Attended(ones, ones, ones, student.mask(batch))
+    other = watching.Attended(2 * ones, ones, ones, teacher.mask(batch))
+    tokens = tf.cast(batch["input_mask"], tf.float32)
+    lost = distillation_losses.attention_scores(score, other, tokens)
+    assert float(lost / pairs) == pytest.approx(1)
+
+
+def test_relations_are_of_what_both_see(batch):
+    """A teacher of both directions tells nothing of what comes to the other."""
+    causal, full = (_of(family).mask(batch) for family in reversed(_BOTH))
+    rng = np.random.default_rng(3)
+    shape = [3, *batch["input_ids"].shape, 2, 4]  # of two models, [B, S, N, H]
+    vectors = [tf.constant(rng.normal(size=shape)) for _ in range(2)]
+    vectors = [
+        tf.cast(tf.transpose(x, [0, 1, 3, 2, 4]), "float32") for x in vectors
+    ]
+    tokens = tf.cast(batch["input_mask"], tf.float32)
+
+    def loss(*masks):
+        attended = [
+            watching.Attended(*x, mask)
+            for x, mask in zip(vectors, masks, strict=True)
+        ]
+        return float(distillation_losses.relations(*attended, tokens, 2))
+
+    expected = loss(causal, causal)
+    assert loss(causal, full) == loss(full, causal) == expected
+    assert 0 < expected < 10 * float(tf.reduce_sum(tokens))
+    assert loss(full, full) != pytest.approx(expected, 0.01)
+
+
+@pytest.mark.parametrize("kind", ["layers", "relations"])
+def test_what_lies_on_the_layers_is_not_trained(kind):
+    family = families.FAMILIES["left_to_right_bilstm"]
+    student, teacher = _of(family), _bert(_SMALL, 2)
+    objective = (
+        distillation.by_layers(_OWN, student, teacher)
+        if kind == "layers"
+        else distillation.by_relations(_OWN, student, teacher, 2)
+    )
+    paths = {v.path for v in objective.trained or ()}
+    assert any(v.path.startswith("bert/bilstm/") for v in student.variables)
+    assert not [path for path in paths if path.startswith("bert/bilstm/")]
+    assert "bert/encoder/layer_1/attention/self/query/kernel" in paths
 
 
 def test_a_teacher_by_itself_has_nothing_to_teach(batch):
@@ -389,7 +434,7 @@ class _Trainer:
             record_types.PRETRAINING,
             pretraining_records.LENGTHS,
         )
-        self.train = loop.make_train_steps(
+        steps = loop.make_train_steps(
             strategy,
             self.model,
             self.optimizer,
@@ -398,6 +443,7 @@ class _Trainer:
             5,
             accumulate,
         )
+        self.train = lambda first, count: steps(first, count).scalars()
 
     def arrays(self):
         return {

@@ -5,22 +5,33 @@ import signal
 import threading
 import time
 
+from bert_tf.training import loop
 from bert_tf.training import run as training_run
 
+import numpy as np
 import pytest
+
+_OBJECTIVE = loop.Objective(lambda batch: {}, lambda *_: {})
+
+
+def _block(count, loss=1.0, weight=1.0, **last):
+    """A block whose steps have a loss each, of so much weight."""
+    sums = {"words": {"loss": loss * weight * count, "right": 1.0}}
+    weights = {"words": weight * count}
+    return loop.Block(_OBJECTIVE, sums, weights, {"tokens": count}, last)
 
 
 class Recorder:
     """Stands for training; notes its blocks and the hooks' calls."""
 
-    def __init__(self, scalars=lambda step: {"loss": 1.0}):
-        self.scalars = scalars
+    def __init__(self, loss=lambda step: 1.0):
+        self.loss = loss
         self.blocks = []
         self.calls = []
 
     def train(self, first, count):
         self.blocks.append((first, count))
-        return dict(self.scalars(first))
+        return _block(count, self.loss(first))
 
     def hook(self, name):
         return lambda step, scalars: self.calls.append((name, step))
@@ -130,26 +141,46 @@ class TestRun:
         recorder.run(7, 7, 5, 5, 1)
         assert (recorder.blocks, recorder.calls) == ([], [])
 
-    def test_hooks_get_the_blocks_scalars(self):
+    def test_hooks_get_what_steps_since_the_last_call_made(self):
         seen = []
+
+        def train(first, count):
+            # The weights of the loss grow from step to step.
+            steps = range(first, first + count)
+            total = sum(step * (1 + step) for step in steps)
+            weight = sum(1 + step for step in steps)
+            sums = {"words": {"loss": total, "right": count}}
+            counts = {"tokens": 10.0 * count}
+            last = {"learning_rate": steps[-1]}
+            return loop.Block(_OBJECTIVE, sums, {"words": weight}, counts, last)
+
         training_run.run(
-            lambda first, count: {"loss": float(first)},
-            0,
-            5,
-            2,
-            (100, lambda step, scalars: None),
-            [(1000, lambda step, scalars: seen.append((step, scalars)))],
+            *(train, 0, 9, 2, (100, lambda *_: None)),
+            [
+                (6, lambda step, scalars: seen.append((step, scalars))),
+                (3, lambda *_: None),
+            ],
         )
-        ((step, scalars),) = seen
-        assert (step, scalars["loss"], scalars["steps"]) == (5, 4.0, 1)
-        assert 0 <= scalars["seconds"] < 1
+        for (step, scalars), steps in zip(
+            seen, (range(6), range(6, 9)), strict=True
+        ):
+            assert step == steps[-1] + 1
+            weights = [1 + x for x in steps]
+            assert scalars["words_weight"] == sum(weights)
+            mean = np.average(steps, weights=weights)
+            assert scalars["loss"] == pytest.approx(mean)
+            assert scalars["words_loss"] == pytest.approx(mean)
+            right = len(steps) / sum(weights)
+            assert scalars["words_right"] == pytest.approx(right)
+            assert scalars["tokens"] == 10 * len(steps)
+            assert scalars["steps"] == len(steps)
+            assert scalars["learning_rate"] == steps[-1]
+            assert 0 <= scalars["seconds"] < 1
 
     @pytest.mark.parametrize("value", [float("nan"), float("inf")])
     def test_not_finite(self, value):
-        recorder = Recorder(
-            lambda step: {"loss": 1.0, "words_loss": value if step == 6 else 0}
-        )
-        message = "Not a finite number in steps 7 to 9: words_loss. Nothing"
+        recorder = Recorder(lambda step: value if step == 6 else 0)
+        message = "Not a finite number in steps 7 to 9: loss, words_loss. Not"
         with pytest.raises(FloatingPointError, match=message):
             recorder.run(0, 20, 3, 3, 1000)
         assert recorder.calls == [("save", 3), ("save", 6)]
@@ -178,6 +209,91 @@ class TestRun:
         assert recorder.blocks[-1] == (4, 2)
         assert recorder.calls == [("save", 6)]
         assert signal.getsignal(number) is before
+
+    def test_an_evaluation_comes_after_the_save(self):
+        recorder = Recorder()
+        training_run.run(
+            *(recorder.train, 0, 10, 100, (4, recorder.hook("save"))),
+            [(2, recorder.hook("line"))],
+            (4, recorder.hook("evaluate")),
+        )
+        steps = range(2, 12, 2)
+        lines = [[("line", step)] for step in steps]
+        for both, step in zip(lines, steps, strict=True):
+            if step in (4, 8, 10):
+                both += [("save", step), ("evaluate", step)]
+        assert recorder.calls == [call for some in lines for call in some]
+
+    @pytest.mark.parametrize("save", [2, 3])
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_a_signal_breaks_off_an_evaluation(self, number, save, sigint):
+        recorder = Recorder()
+
+        def evaluate(step, _):
+            try:
+                if step == 4:
+                    os.kill(os.getpid(), number)
+                    time.sleep(60)
+            except Exception:  # of no worth, say
+                pytest.fail("it goes on")
+            recorder.calls.append(("evaluate", step))
+
+        before = signal.getsignal(number)
+        with pytest.raises(SystemExit) as error:
+            training_run.run(
+                *(recorder.train, 0, 20, 2, (save, recorder.hook("save"))),
+                evaluate=(2, evaluate),
+            )
+        assert error.value.code == 128 + number
+        saved = [step for name, step in recorder.calls if name == "save"]
+        assert saved[-1] == 4  # though it is not due, with one of the two
+        assert saved.count(4) == 1
+        assert [x for x in recorder.calls if x[0] == "evaluate"] == [
+            ("evaluate", 2)
+        ]
+        assert signal.getsignal(number) is before
+
+    def test_where_others_wait_no_evaluation_is_broken_off(self):
+        recorder = Recorder()
+
+        def evaluate(step, _):
+            os.kill(os.getpid(), signal.SIGTERM)
+            recorder.calls.append(("evaluate", step))
+
+        with pytest.raises(SystemExit):
+            training_run.run(
+                *(recorder.train, 0, 20, 2, (9, recorder.hook("save"))),
+                evaluate=(2, evaluate),
+                breaks_off=False,
+            )
+        assert recorder.calls == [("evaluate", 2), ("save", 2)]
+
+    def test_no_evaluation_begins_after_a_signal(self):
+        recorder = Recorder()
+
+        def train(first, count):
+            os.kill(os.getpid(), signal.SIGTERM)
+            return recorder.train(first, count)
+
+        with pytest.raises(SystemExit):
+            training_run.run(
+                *(train, 0, 20, 2, (2, recorder.hook("save"))),
+                evaluate=(2, recorder.hook("evaluate")),
+            )
+        assert recorder.calls == [("save", 2)]
+
+    def test_what_an_evaluation_breaks_is_saved_once(self):
+        recorder = Recorder()
+
+        def fail(step, _):
+            raise ValueError(f"no evaluation at step {step}")
+
+        with pytest.raises(ValueError, match="no evaluation at step 2"):
+            training_run.run(
+                *(recorder.train, 0, 20, 2, (2, recorder.hook("save"))),
+                evaluate=(2, fail),
+            )
+        assert recorder.calls == [("save", 2)]
 
     def test_what_is_written_beside_is_waited_for_before_the_end(self):
         recorder = Recorder()

@@ -109,6 +109,7 @@ def chooser(
     that do not fit raise InputError.
     """
     saved_model.check_fits(config, vocabulary, max_seq_length)
+    config.check_reads_pairs(vocabulary.template.segments)
     tokenizer = text_graph.of(vocabulary)
     module = _ChooserModule(model, config, tokenizer, max_seq_length)
     description = {

@@ -305,6 +305,7 @@ def span_finder(
     that do not fit raise InputError.
     """
     saved_model.check_fits(config, vocabulary, layout.max_seq_length)
+    config.check_reads_pairs(vocabulary.template.segments)
     layout.check_room(vocabulary.template)
     description = {
         "head": "span",

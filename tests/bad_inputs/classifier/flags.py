@@ -336,6 +336,15 @@ CASES: dict[str, matrix.Case] = {
         {"long_documents": "windows", "text_b_column": "other"},
         "--long_documents is for single texts; of pairs the longer",
     ),
+    "pairs for a model of single texts": matrix.Case(
+        {
+            "init_checkpoint": None,
+            "bert_config_file": "{data}/one_type.json",
+            "vocab_file": "{data}/model/vocab.txt",
+            "text_b_column": "other",
+        },
+        "This model has no token type for the second text of a pair: start",
+    ),
     "no such cut": matrix.Case(
         {"long_documents": "middle"},
         "--long_documents must be one of head, tail, head_tail,",

@@ -1,5 +1,6 @@
 """What run_classifier.py is given that is wrong: commands and files."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -168,6 +169,9 @@ def _write_tables(folder: pathlib.Path) -> None:
         (folder / name).write_text(json.dumps(student | changes))
     byte_pair_samples.write(folder, 300)
     (folder / "roberta.json").write_text(json.dumps(_ROBERTA))
+    (folder / "one_type.json").write_text(
+        dataclasses.replace(tiny_files.CONFIG, type_vocab_size=1).to_json()
+    )
     (folder / "spiece.model").write_bytes(sentence_models.train())
     (folder / "dangling.tsv").symlink_to("gone.tsv")
     os.mkfifo(folder / "pipe.tsv")

@@ -61,6 +61,11 @@ CASES = {
         "This file is read twice, which a pipe or a device can't",
     ),
     "blank": text("blank", "The text holds no words. Is it in --input_format?"),
+    "documents of one token": text(
+        "short",
+        "The text gives no sequences for --objective=sop: its documents are",
+        objective="sop",
+    ),
     "latin1": text("latin1", "latin1, line 3: the text must be UTF-8 (invalid"),
     "utf16": text(
         "utf16", "utf16 is no text: it is UTF-16, not UTF-8. Convert it, as"

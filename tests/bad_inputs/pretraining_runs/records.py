@@ -168,6 +168,23 @@ _EVALUATION = {
     )
 }
 
+_AMONG_THEM = {
+    "a manifest among records": Case(
+        {**BY_MANIFEST, "vocab_file": None, "input_file": "{data}/m_good/*"},
+        "{data}/m_good/manifest.json is no record file but a manifest, which "
+        "is found by itself. Give {data}/m_good/*.tfrecord",
+    ),
+    "records with and without a manifest": Case(
+        {
+            **BY_MANIFEST,
+            "vocab_file": None,
+            "input_file": "{data}/m_good/*.tfrecord,{data}/records/*.tfrecord",
+        },
+        "{data}/records/records-0.tfrecord is in no manifest, and other files "
+        "are: {data}/m_good/manifest.json lists records-0.tfrecord.",
+    ),
+}
+
 _MANIFESTS = {
     f"manifest {name}": Case(
         {
@@ -259,4 +276,5 @@ CASES: dict[str, Case] = {
     **_RECORDS,
     **_EVALUATION,
     **_MANIFESTS,
+    **_AMONG_THEM,
 }
