@@ -27,9 +27,10 @@ bert_tf/exporting/saved_model.py.
 """
 
 from bert_tf import options
-from bert_tf.flags import command_line, written_files
+from bert_tf.flags import command_line
 from bert_tf.flags import model as model_flags
 from bert_tf.flags import sections as flag_sections
+from bert_tf.storage import written_files
 
 from absl import flags
 

@@ -25,8 +25,9 @@ import tempfile
 from bert_tf import options
 from bert_tf.errors import InputError
 from bert_tf.flags import classification as classification_flags
-from bert_tf.flags import command_line, shared, written_files
+from bert_tf.flags import command_line, shared
 from bert_tf.flags import sections as flag_sections
+from bert_tf.storage import written_files
 
 from absl import flags
 

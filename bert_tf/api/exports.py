@@ -58,7 +58,8 @@ def export(
         model: As `bert_tf.load` returns it from a checkpoint, or one of the
             Keras models of this package, such as `BertClassifier`.
         path: The new folder.
-        overwrite: Whether a model that is there is replaced.
+        overwrite: Whether an export that is there is replaced; what none
+            wrote never is.
         format: "saved_model", or for other runtimes "litert" or "onnx".
         weights: "float32", or "int8": see docs/formats.md.
         vocab: Of a Keras model: the `bert_tf.Tokenizer` that made its inputs,
@@ -88,8 +89,7 @@ def export(
     _check_kind(model)
     path = os.fspath(path)
     runtimes.check(format, weights)
-    if not overwrite:
-        saved_model.check_target(path)
+    saved_model.check_target(path, overwrite)
     said = arguments.check(options)
     of_files = [name for name in _OF_FILES if said[name] is not None]
     if of_files:

@@ -168,7 +168,12 @@ def write(
 
     The folder is empty. All the source's names are written, and returned.
     """
-    return _write(os.path.join(folder, PREFIX), source, config)
+    tensors = source.read([*source.shapes, *source.state])
+    for name, data in contents(config, source.vocab, source.labels).items():
+        files.write_bytes(os.path.join(folder, name), data)
+    # It comes last: with it the folder holds a model.
+    tf1_files.write(os.path.join(folder, PREFIX), tensors)
+    return set(source.shapes)
 
 
 def is_prefix(path: str) -> bool:
@@ -204,27 +209,27 @@ def write_prefix(
             f"another place. Received: path={prefix}"
         )
     tf.io.gfile.makedirs(folder)
-    # Of another model, that this one has not.
-    kept = {LABELS} if source.labels else set()
-    kept |= source.vocab.contents.keys() if source.vocab else set()
-    for name, path in zip(own[2:], paths[2:], strict=True):
-        if path in there and name not in kept:
-            tf.io.gfile.remove(path)
-    try:
-        return _write(prefix, source, config)
-    except BaseException:
-        for path in paths:
-            if path not in there and tf.io.gfile.exists(path):
+    new = contents(config, source.vocab, source.labels)
+    before = {path: opened.read_bytes(path) for path in paths[1:]}
+
+    def write_beside() -> None:
+        for name, data in new.items():
+            files.write_bytes(os.path.join(folder, name), data)
+        for path in there:  # of another model, that this one has not
+            if os.path.basename(path) not in new and path != paths[0]:
                 tf.io.gfile.remove(path)
+
+    try:
+        tensors = source.read([*source.shapes, *source.state])
+        tf1_files.write(prefix, tensors, write_beside)
+    except BaseException:
+        # Labels of the new weights beside the old would mislead.
+        for path, data in before.items():
+            if data == opened.read_bytes(path):
+                continue
+            if data is None:
+                tf.io.gfile.remove(path)
+            else:
+                files.write_bytes(path, data)
         raise
-
-
-def _write(
-    prefix: str, source: opened.Checkpoint, config: modeling.BertConfig
-) -> set[str]:
-    tensors = source.read([*source.shapes, *source.state])
-    for name, data in contents(config, source.vocab, source.labels).items():
-        files.write_bytes(os.path.join(os.path.dirname(prefix), name), data)
-    # It comes last: with it the folder holds a model.
-    tf1_files.write(prefix, tensors)
     return set(source.shapes)

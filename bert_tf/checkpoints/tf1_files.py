@@ -9,7 +9,7 @@ no half checkpoint.
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bert_tf import files, optimization
@@ -37,10 +37,15 @@ class UnreadableError(InputError):
 # ---- Files ------------------------------------------------------------------
 
 
-def write(prefix: str, tensors: Mapping[str, Any]) -> None:
+def write(
+    prefix: str,
+    tensors: Mapping[str, Any],
+    write_beside: Callable[[], None] = lambda: None,
+) -> None:
     """Writes tensors by name in TF1 format, whole or not at all.
 
-    It raises OSError if the disk is full, or the like.
+    `write_beside` is called when they are written and lack their names only. It
+    raises OSError if the disk is full, or the like.
     """
     temporary = f"{prefix}.tmp"
     names = sorted(tensors)
@@ -54,6 +59,7 @@ def write(prefix: str, tensors: Mapping[str, Any]) -> None:
                 shape_and_slices=[""] * len(names),
                 tensors=[tf.convert_to_tensor(tensors[name]) for name in names],
             )
+            write_beside()
             # The index comes last: without it there is no checkpoint.
             for ending in (".data-00000-of-00001", ".index"):
                 tf.io.gfile.rename(

@@ -88,7 +88,7 @@ def save(
         export: The model as one of raw text.
         export_format: Of options.EXPORT_FORMATS.
         weights: "float32", or "int8": a quarter of the size.
-        overwrite: Whether a folder that is there goes when the new is whole.
+        overwrite: Whether an export that is there goes when the new is whole.
 
     Raises:
         InputError: The head can't be written so, or something is at `path`.
@@ -97,8 +97,7 @@ def save(
     if export_format not in RUNTIMES:
         saved_model.save(path, with_weights(export, weights), overwrite)
         return
-    if not overwrite:
-        saved_model.check_target(path)
+    saved_model.check_target(path, overwrite)
     runtime = RUNTIMES[export_format]
     description = json.loads(export.files[DESCRIPTION])
     found = numbers.of(export, description["head"])
@@ -130,8 +129,9 @@ def with_weights(
     made = export.in_int8() if export.in_int8 else export
     if not any(variable.dtype == tf.int8 for variable in made.module.variables):
         raise InputError(
-            "A SavedModel of this head keeps float32. Leave weights=int8 out, "
-            f"or choose another format: {' or '.join(RUNTIMES)}. "
+            "A SavedModel of this head or encoder keeps float32. Leave "
+            "weights=int8 out; of encoders without loops there is the format "
+            f"{' or '.join(RUNTIMES)}. "
             "Received: weights=int8, format=saved_model"
         )
     description = json.loads(made.files[DESCRIPTION]) | {"weights": "int8"}

@@ -24,6 +24,7 @@ from typing import Any
 from bert_tf import files, heads, modeling, phases, vocabularies
 from bert_tf.errors import InputError
 from bert_tf.exporting import inference, serving_examples, serving_inputs
+from bert_tf.storage import written_files
 from bert_tf.text import graph as text_graph
 from bert_tf.text import graph_rows, graph_windows, long_documents
 
@@ -274,15 +275,27 @@ def _describe(
 # ---- What all exports share --------------------------------------------------
 
 
-def check_target(path: str) -> None:
-    """Raises InputError if there is something at `path` to overwrite."""
+def check_target(path: str, overwrite: bool = False) -> None:
+    """Raises InputError if there is something at `path` that is to stay.
+
+    With `overwrite` that is what no export wrote, such as a run's checkpoints.
+    """
     if not tf.io.gfile.exists(path):
         return
-    if not tf.io.gfile.isdir(path) or tf.io.gfile.listdir(path):
-        raise InputError(
-            "A SavedModel is written to a new folder, or an empty one. Remove "
-            f"what is there or choose another. Received: path={path}"
-        )
+    names: list[str] = []
+    if tf.io.gfile.isdir(path):
+        # In buckets the names of folders end in a slash.
+        names = sorted(x.rstrip("/") for x in tf.io.gfile.listdir(path))
+        others = written_files.foreign(names, written_files.EXPORT)
+        if not names or (overwrite and not others):
+            return
+        names = others or names
+    raise InputError(
+        "A model is exported to a new folder, an empty one, or with overwrite "
+        "in the place of another export. Remove what is there or choose "
+        f"another. Received: path={path}, which "
+        f"{f'holds {names[0]}' if names else 'is a file'}"
+    )
 
 
 def check_fits(
@@ -322,8 +335,7 @@ def save(path: str, export: Export, overwrite: bool = False) -> None:
 
     With `overwrite` one that is there goes when the new one is whole.
     """
-    if not overwrite:
-        check_target(path)
+    check_target(path, overwrite)
     with files.new_folder(path, overwrite) as new:
         write(new, export)
 

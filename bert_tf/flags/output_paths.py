@@ -9,9 +9,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from bert_tf.errors import InputError
-from bert_tf.flags import input_paths, run_folders, written_files
+from bert_tf.flags import input_paths, run_folders
 from bert_tf.flags import sections as flag_sections
-from bert_tf.storage import file_systems
+from bert_tf.storage import file_systems, written_files
 
 from absl import flags
 from etils import epath

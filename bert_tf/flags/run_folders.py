@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 
 from bert_tf.errors import InputError
-from bert_tf.flags import input_paths, written_files
+from bert_tf.flags import input_paths
 from bert_tf.flags import sections as flag_sections
-from bert_tf.storage import file_systems
+from bert_tf.storage import file_systems, written_files
 
 from absl import flags
 from etils import epath

@@ -18,6 +18,7 @@ from bert_tf.checkpoints import (
 )
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
+from bert_tf.exporting import saved_model
 from bert_tf.flags import command_line, flagfiles, shared
 from bert_tf.flags import distillation as distillation_flags
 from bert_tf.flags import fine_tuning as fine_tuning_flags
@@ -154,6 +155,10 @@ def make_folder(
     """
     trains = fine_tuning_flags.DO_TRAIN.value
     folder = run_flags.OUTPUT_DIR.value
+    if fine_tuning_flags.DO_EXPORT.value:
+        # Else it would be found when all is learned.
+        export = os.path.join(folder, fine_tuning.EXPORT)
+        saved_model.check_target(export, overwrite=True)
     if run_flags.CHECK_ONLY.value:
         run_folder.check_output_dir(identity if trains else None)
         return _removed_at_end(tempfile.mkdtemp())

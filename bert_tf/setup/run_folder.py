@@ -9,9 +9,9 @@ import os
 from bert_tf import files
 from bert_tf.checkpoints import best, original, tf1_files
 from bert_tf.errors import InputError
-from bert_tf.flags import command_line, flagfiles, written_files
+from bert_tf.flags import command_line, flagfiles
 from bert_tf.flags import run as run_flags
-from bert_tf.storage import run_lock
+from bert_tf.storage import run_lock, written_files
 from bert_tf.training import distribution, progress
 
 import tensorflow as tf

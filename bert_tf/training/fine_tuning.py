@@ -29,6 +29,9 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+# Of a run, in its folder: its SavedModel.
+EXPORT = "export"
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan(session.Plan):
@@ -274,6 +277,6 @@ def _logits_and_labels(
 
 def write_export(run: Run, made: saved_model.Export) -> None:
     """Writes the SavedModel to `export/`, in the place of an earlier one."""
-    path = os.path.join(run.folder, "export")
+    path = os.path.join(run.folder, EXPORT)
     saved_model.save(path, made, overwrite=True)
     logging.info("Wrote the SavedModel %s.", path)

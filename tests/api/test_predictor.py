@@ -261,6 +261,13 @@ def test_wrong_paths_and_keywords(tmp_path, run):
     assert "holds no trained weights" in error(tmp_path)
 
 
+def test_an_export_replaces_no_run(run, loaded):
+    before = {x: x.read_bytes() for x in run.rglob("*") if x.is_file()}
+    with pytest.raises(bert_tf.InputError, match="in the place of another"):
+        bert_tf.export(loaded, run, overwrite=True)
+    assert before == {x: x.read_bytes() for x in run.rglob("*") if x.is_file()}
+
+
 def test_keywords_are_the_flags_of_the_script():
     # In a process of its own: flags of other scripts have the same names.
     code = (

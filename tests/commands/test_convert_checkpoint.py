@@ -1,9 +1,11 @@
 """Tests of the script, from its command line."""
 
+import dataclasses
 import pathlib
+import resource
 
 from bert_tf import modeling, vocabularies
-from bert_tf.checkpoints import formats, names, tf1_files
+from bert_tf.checkpoints import formats, names, original, tf1_files
 from tests import interop_samples as samples
 from tests import scripts
 
@@ -126,6 +128,33 @@ def test_a_prefix_is_what_the_original_names(tmp_path, fine_tuned):
         "labels.txt",
     }
     samples.assert_equal(str(fine_tuned), str(folder / "bert_model.ckpt"))
+
+
+@pytest.mark.parametrize("size", [100, 3000])
+def test_weights_that_can_not_be_replaced_keep_their_labels(
+    size, tmp_path, fine_tuned
+):
+    """Where there is room for the labels, too, and for no weights."""
+    source = formats.open_checkpoint(str(fine_tuned))
+    config = source.config
+    assert config
+    prefix = str(tmp_path / "bert_model.ckpt")
+    old = dataclasses.replace(source, labels=("no", "yes", "so"))
+    new = dataclasses.replace(source, labels=("so", "no", "yes"), vocab=None)
+    original.write_prefix(prefix, old, config)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        with pytest.raises(OSError, match="bert_model"):
+            original.write_prefix(prefix, new, config, overwrite=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    original.write_prefix(prefix, new, config, overwrite=True)
+    found = formats.open_checkpoint(prefix)
+    assert found.labels == new.labels
+    assert not (tmp_path / "vocab.txt").exists()
 
 
 def test_a_prefix_in_a_folder_of_other_files(tmp_path, fine_tuned):

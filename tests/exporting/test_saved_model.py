@@ -311,6 +311,28 @@ def test_another_goes_when_the_next_is_whole(model, tmp_path):
     assert text.split("\n") == [*LABELS[::-1], ""]
 
 
+def test_only_exports_are_replaced(model, tmp_path):
+    made = saved_model.classifier(
+        model, CONFIG, VOCABULARY, LABELS, MAX_SEQ_LENGTH, False
+    )
+    path = tmp_path / "x"
+    saved_model.save(str(path), made)
+    for name in ("model.ckpt-7.index", "thesis.tex", "best"):
+        (path / name).write_text("of another")
+        before = sorted(path.rglob("*"))
+        with pytest.raises(
+            ValueError, match=f"path={path}, which holds {name}"
+        ):
+            saved_model.save(str(path), made, overwrite=True)
+        assert sorted(path.rglob("*")) == before
+        (path / name).unlink()
+    saved_model.save(str(path), made, overwrite=True)
+    file = tmp_path / "file"
+    file.write_text("of another")
+    with pytest.raises(ValueError, match=f"path={file}, which is a file"):
+        saved_model.save(str(file), made, overwrite=True)
+
+
 # ---- Several labels, long documents ------------------------------------------
 
 

@@ -3,7 +3,8 @@
 import sys
 
 from bert_tf import vocabularies
-from bert_tf.flags import flagfiles, written_files
+from bert_tf.flags import flagfiles
+from bert_tf.storage import written_files
 
 import pytest
 from absl import flags

@@ -4,7 +4,7 @@ import hashlib
 import json
 
 from bert_tf import errors, vocabularies
-from bert_tf.flags import written_files
+from bert_tf.storage import written_files
 from tests import scripts
 from tests.vocabularies import byte_pair_samples, sentence_models, signs
 
