@@ -52,8 +52,8 @@ HEAD = _OF_MODEL.choice(
     None,
     options.SERVED_HEADS,
     "Which head of the checkpoint. By default the one it has; of a "
-    "pre-trained one masked_lm, of one from left to right next_piece, of others "
-    "encoder: vectors.",
+    "pre-trained one masked_lm, of one from left to right next_piece, of "
+    "others encoder: vectors.",
 )
 BERT_CONFIG_FILE = shared.bert_config_file(
     _OF_MODEL,

@@ -128,18 +128,20 @@ def test_relations_are_of_what_both_see(batch):
     causal, full = (_of(family).mask(batch) for family in reversed(_BOTH))
     rng = np.random.default_rng(3)
     shape = [3, *batch["input_ids"].shape, 2, 4]  # of two models, [B, S, N, H]
-    vectors = [tf.constant(rng.normal(size=shape)) for _ in range(2)]
     vectors = [
-        tf.cast(tf.transpose(x, [0, 1, 3, 2, 4]), "float32") for x in vectors
-    ]
+        tf.transpose(
+            tf.constant(rng.normal(size=shape), tf.float32), [0, 1, 3, 2, 4]
+        )
+        for _ in range(2)
+    ]  # [3, B, N, S, H] each
     tokens = tf.cast(batch["input_mask"], tf.float32)
 
-    def loss(*masks):
-        attended = [
-            watching.Attended(*x, mask)
-            for x, mask in zip(vectors, masks, strict=True)
-        ]
-        return float(distillation_losses.relations(*attended, tokens, 2))
+    def loss(mask, other):
+        ours, theirs = (
+            watching.Attended(x[0], x[1], x[2], own)
+            for x, own in zip(vectors, (mask, other), strict=True)
+        )
+        return float(distillation_losses.relations(ours, theirs, tokens, 2))
 
     expected = loss(causal, causal)
     assert loss(causal, full) == loss(full, causal) == expected
