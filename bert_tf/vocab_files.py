@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from bert_tf import characters
 from bert_tf.errors import InputError
@@ -179,14 +179,17 @@ def check_row_pieces(vocab: Iterable[str], vocab_file: epath.PathLike) -> None:
 
 
 def check_casing(
-    vocab: Iterable[str], do_lower_case: bool, vocab_file: epath.PathLike
+    vocab: Iterable[str],
+    do_lower_case: bool,
+    vocab_file: epath.PathLike,
+    lower: Callable[[str], str] = characters.lower_and_strip,
 ) -> None:
     """Raises InputError if `do_lower_case` contradicts the vocabulary's pieces.
 
     Lower-casing and stripping accents change no piece of an uncased vocabulary
     and a third of a cased one. Names in brackets and pieces without letters do
     not count; a vocabulary of a script without case fits both. Errors begin
-    with `vocab_file`, a path or a name.
+    with `vocab_file`, a path or a name. `lower` is what lower-casing does.
     """
     words = [
         piece.removeprefix(SUFFIX_INDICATOR)
@@ -194,14 +197,12 @@ def check_casing(
         if not re.fullmatch(r"\[.+\]|<.+>", piece)
     ]
     cased = [word for word in words if word.lower() != word.upper()]
-    changed = [
-        word for word in cased if characters.lower_and_strip(word) != word
-    ]
+    changed = [word for word in cased if lower(word) != word]
     # One in a hundred: users put words of their own into the unused places.
     if do_lower_case and len(changed) * 100 > len(cased):
         raise InputError(
-            f"{vocab_file} is cased: lower-casing and accent "
-            f"stripping change {len(changed)} of its {len(cased)} pieces "
+            f"{vocab_file} is cased: lower-casing and accent stripping change "
+            f"{len(changed)} of its {len(cased)} pieces "
             f"with letters, for example {changed[:3]}. Set "
             "`--do_lower_case=False` or give an uncased vocabulary. "
             f"Received: do_lower_case={do_lower_case}"

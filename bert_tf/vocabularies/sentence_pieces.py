@@ -20,7 +20,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
-from bert_tf import tokenization
+from bert_tf import tokenization, vocab_files
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
     bulk,
@@ -301,6 +301,16 @@ class SentencePieces(vocabulary.Vocabulary):
     def settings(self) -> dict[str, bool]:
         """The casing."""
         return {"do_lower_case": self.do_lower_case}
+
+    def check(self, name: str) -> None:
+        """Checks that the casing is the pieces'."""
+        words = [
+            entry.piece.replace(sentence_models.SPACE, "")
+            for entry in self.proto.pieces
+            if entry.type == entry.NORMAL
+        ]
+        # Accents are left out of cased texts, too.
+        vocab_files.check_casing(words, self.do_lower_case, name, str.lower)
 
     @functools.cached_property
     def special(self) -> vocabulary.Special:

@@ -135,6 +135,7 @@ class TestRun:
             "metrics.jsonl",
             "model.ckpt-2.data-00000-of-00001",
             "model.ckpt-2.index",
+            "train_examples.json",
         }
 
     def test_tensorboard_gets_the_metrics(self, trained):

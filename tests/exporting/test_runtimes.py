@@ -287,7 +287,9 @@ def test_nothing_is_overwritten_unasked(made, small, tmp_path):
 
 def test_int8_of_a_head_that_keeps_floats(small, tmp_path):
     made = dataclasses.replace(small._made, in_int8=None)
-    with pytest.raises(InputError, match="of this head keeps float32"):
+    with pytest.raises(
+        InputError, match="of this head or encoder keeps float32"
+    ):
         runtimes.save(str(tmp_path / "1"), made, "saved_model", "int8")
     assert not (tmp_path / "1").exists()
 

@@ -96,6 +96,7 @@ def test_records_of_sentence_pieces(tmp_path):
         f"--input_file={tmp_path}/text.txt",
         f"--output_dir={tmp_path}/out",
         f"--vocab_file={tmp_path}/some.model",
+        "--do_lower_case=false",
         "--max_seq_length=32",
         "--max_predictions_per_seq=5",
         "--dupe_factor=1",
@@ -106,13 +107,14 @@ def test_records_of_sentence_pieces(tmp_path):
     model = sentence_models.train()
     assert manifest["vocab_sha256"] == hashlib.sha256(model).hexdigest()
     assert manifest["vocab_size"] == 1500
-    assert manifest["do_lower_case"] is True
+    assert manifest["do_lower_case"] is False
     shown = scripts.run(
         tmp_path / "log",
         _SCRIPT,
         "--show=2",
         f"--input_file={tmp_path}/out/*.tfrecord",
         f"--vocab_file={tmp_path}/some.model",
+        "--do_lower_case=false",
     )
     assert shown.wait() == 0, shown.stderr
     assert "[CLS]" in shown.stdout

@@ -3,6 +3,8 @@
 import string
 
 from bert_tf.errors import InputError
+from bert_tf.text import learning_sentence_pieces as learning
+from bert_tf.vocabularies import sentence_pieces
 from tests import sample_texts
 from tests.vocabularies import sentence_models
 
@@ -143,6 +145,19 @@ def test_offsets_cover_every_text(do_lower_case):
         assert all(0 <= x.start <= x.end <= len(text) for x in tokens)
         starts = [x.start for x in tokens if x.end > x.start]
         assert starts == sorted(starts)
+
+
+def test_the_casing_is_that_of_the_pieces():
+    cased = sentence_models.vocabulary(False)
+    cased.check("x")
+    with pytest.raises(ValueError, match=r"^x is cased: .*do_lower_case=True"):
+        sentence_models.vocabulary(True).check("x")
+    words = learning.count_words(sentence_models.lines(), True)
+    model = {sentence_pieces.FILE: learning.learn(words, 1000)}
+    sentence_pieces.SentencePieces.parse(model, True, "x").check("x")
+    uncased = sentence_pieces.SentencePieces.parse(model, False, "x")
+    with pytest.raises(ValueError, match=r"^x is uncased: .*=False"):
+        uncased.check("x")
 
 
 def test_whole_words_as_the_original():
