@@ -30,7 +30,9 @@ ROOMS: dict[str, set[str]] = {
     },
     "text.learning": {"errors", "tokenization"},
     "text.learning_byte_pairs": {"errors", "text.learning", "vocabularies"},
-    "text.learning_sentence_pieces": {"errors", "vocabularies"},
+    "text.learning_sentence_pieces": {
+        *("errors", "text.learning", "vocabularies"),
+    },
     "text.learning_symbols": {"errors", "text.learning", "vocabularies"},
     "text": {"characters", "errors", "options", "tokenization", "vocabularies"},
     "records": {
