@@ -37,11 +37,9 @@ operations that are needed; beside transformers, what speed PyTorch's have.
 """
 
 import collections
-import importlib
 import os
 import statistics
 import sys
-import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -298,41 +296,6 @@ def keras_hub(
     return pretraining_step.timed(step, _SECONDS.value)
 
 
-def ceiling() -> float:
-    """Returns the fastest matrix product of a few shapes, in FLOP/s."""
-    importlib.import_module("bert_tf")
-    import tensorflow as tf
-
-    product = tf.function(tf.matmul)
-    return _fastest(
-        lambda m, n: tf.random.normal([m, n]),
-        lambda a, b: product(a, b).numpy(),
-    )
-
-
-def ceiling_torch() -> float:
-    """The same, in PyTorch."""
-    import torch
-
-    return _fastest(torch.randn, torch.matmul)
-
-
-def _fastest(
-    make: Callable[[int, int], Any], multiply: Callable[[Any, Any], Any]
-) -> float:
-    best = 0.0
-    for m, k, n in ((4096, 256, 1024), (4096, 512, 2048), (1024, 768, 3072)):
-        a, b = make(m, k), make(k, n)
-        multiply(a, b)
-        for _ in range(5):
-            start = time.perf_counter()
-            for _ in range(5):
-                multiply(a, b)
-            seconds = (time.perf_counter() - start) / 5
-            best = max(best, 2 * m * k * n / seconds)
-    return best
-
-
 # ---- What is needed ---------------------------------------------------------
 
 
@@ -401,12 +364,15 @@ def measure(model: str, family: str) -> None:
         if family == "bert" or not side.startswith("keras_hub")
     ]
     found = collections.defaultdict(list)
-    ceilings = {"ours": "ceiling", "transformers": "ceiling_torch"}
+    libraries = {"ours": "tensorflow", "transformers": "torch"}
     tops = collections.defaultdict(list)
     for _ in range(_ROUNDS.value):
-        for side, name in ceilings.items():
+        for side, library in libraries.items():
             if side in ("ours", *sides):
-                tops[side].append(run(name, model, family))
+                line = own_process.last_line(
+                    "benchmarks.matrix_products", f"--library={library}"
+                )
+                tops[side].append(float(line))
         for side in sides:
             found[side].append(batch / run(side, model, family))
     median = {side: statistics.median(v) for side, v in found.items()}
@@ -433,9 +399,6 @@ def measure(model: str, family: str) -> None:
 def main(argv):
     """Measures all models."""
     del argv
-    if _RUN.value in ("ceiling", "ceiling_torch"):
-        print(globals()[_RUN.value]())
-        return
     if _RUN.value:
         model, family = _MODELS.value[0], _FAMILIES.value[0]
         function = globals()[_RUN.value.removesuffix("_onednn")]

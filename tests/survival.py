@@ -42,13 +42,12 @@ class Kind:
     refusal: str = "{out} is in use: "
 
 
-# Saves fall on lines: the first line behind a restart is of the steps since it.
 _CLASSIFIER = (
     *("--train_file={data}/train.tsv", "--dev_file={data}/dev.tsv"),
     *("--test_file={data}/dev.tsv", "--do_train", "--do_eval", "--do_predict"),
     *("--init_checkpoint={data}/model", "--output_dir={out}"),
     *("--max_seq_length=16", "--train_batch_size=4", "--eval_batch_size=8"),
-    *("--num_train_epochs=6", "--save_checkpoints_steps=7", "--log_steps=7"),
+    *("--num_train_epochs=6", "--save_checkpoints_steps=7", "--log_steps=5"),
 )
 KINDS = (
     Kind(
@@ -87,7 +86,7 @@ KINDS = (
             *("--init_checkpoint={data}/model", "--output_dir={out}"),
             *("--max_seq_length=24", "--max_query_length=6", "--doc_stride=8"),
             *("--train_batch_size=4", "--num_train_epochs=4"),
-            *("--save_checkpoints_steps=7", "--log_steps=7"),
+            *("--save_checkpoints_steps=7", "--log_steps=5"),
         ),
     ),
     Kind(

@@ -168,12 +168,7 @@ def write(
 
     The folder is empty. All the source's names are written, and returned.
     """
-    tensors = source.read([*source.shapes, *source.state])
-    for name, data in contents(config, source.vocab, source.labels).items():
-        files.write_bytes(os.path.join(folder, name), data)
-    # It comes last: with it the folder holds a model.
-    tf1_files.write(os.path.join(folder, PREFIX), tensors)
-    return set(source.shapes)
+    return write_prefix(os.path.join(folder, PREFIX), source, config)
 
 
 def is_prefix(path: str) -> bool:

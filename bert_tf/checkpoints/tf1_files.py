@@ -22,11 +22,13 @@ import tensorflow as tf
 GLOBAL_STEP = "global_step"
 RECORDS = "data_position/records"
 SEED = "data_position/seed"
+SINCE_LINE = "since_line/"
 # What stands before the names of what an objective trains beside the model.
 OF_OBJECTIVES = "objective/"
 # What a run keeps beside weights and moments.
 _STATE = re.compile(
-    r"^global_step$|^data_position/|^loss_scale/|^" + OF_OBJECTIVES
+    r"^global_step$|^data_position/|^loss_scale/|^"
+    + "|^".join((SINCE_LINE, OF_OBJECTIVES))
 )
 
 

@@ -49,16 +49,15 @@ class Output:
         Each folder has one: it lists the files, by their numbers, that are
         there.
         """
-        listed: dict[str, list[int]] = {}
+        if not self.files:
+            return {self.manifest: list(range(len(files)))}
+        folders: dict[str, list[int]] = {}
         for number, file in enumerate(files):
-            listed.setdefault(os.path.dirname(file), []).append(number)
-        paths = {
-            f"{files[there[0]]}.manifest.json"
-            if self.files
-            else self.manifest: (there)
-            for there in listed.values()
+            folders.setdefault(os.path.dirname(file), []).append(number)
+        return {
+            f"{files[there[0]]}.manifest.json": there
+            for there in reversed(folders.values())
         }
-        return dict(reversed(paths.items()))
 
     def fingerprint(self) -> dict[str, Any]:
         """Returns what decides the bytes of the shards, by names of flags."""
@@ -115,12 +114,15 @@ class Output:
                     "choose another name. "
                     f"Received: output_file={','.join(self.files)}"
                 )
-        name = os.path.basename(self.manifest)
-        if len(os.fsencode(name)) > _LONGEST_NAME:
+        longest = max(
+            len(os.fsencode(os.path.basename(path)))
+            for path in self.manifests(self.files)
+        )
+        if longest > _LONGEST_NAME:
             raise InputError(
                 "The name of --output_file is too long: that of its manifest "
                 f"would have more than {_LONGEST_NAME} bytes. Choose a shorter "
-                f"one. Received: {len(os.fsencode(name))} bytes"
+                f"one. Received: {longest} bytes"
             )
 
     def is_done(self, fingerprint: Mapping[str, Any]) -> bool:

@@ -101,31 +101,72 @@ class Block:
         objective: That made the sums.
         sums: Of each loss the metrics, not divided yet.
         weights: What each loss is to be divided by.
-        counts: What is reported as it is, such as tokens.
+        counts: What a meter is told, such as tokens and seconds.
         last: What of the last step alone is reported, such as rates.
     """
 
     objective: Objective
     sums: Mapping[str, Mapping[str, float]]
     weights: Mapping[str, float]
-    counts: Mapping[str, float]
-    last: Mapping[str, float]
+    counts: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    last: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def __add__(self, later: Self) -> Self:
         """Returns the block of these steps and those that follow them."""
-        mine, theirs = ((x.sums, x.weights, x.counts) for x in (self, later))
-        sums, weights, counts = tf.nest.map_structure(
-            operator.add, mine, theirs
-        )
+        sums = {
+            name: _added(self.sums.get(name, {}), metrics)
+            for name, metrics in later.sums.items()
+        }
         return dataclasses.replace(
-            later, sums=sums, weights=weights, counts=counts
+            later,
+            sums=sums,
+            weights=_added(self.weights, later.weights),
+            counts=_added(self.counts, later.counts),
         )
 
     def scalars(self) -> Scalars:
-        """Returns means and counts, and each loss's weight."""
-        weights = {f"{name}_weight": x for name, x in self.weights.items()}
+        """Returns means, counts and what is of the last step."""
         means = divide(self.objective, self.sums, self.weights)
-        return means | {**self.last, **self.counts, **weights}
+        return means | {**self.last, **self.counts}
+
+    # ---- For a run that goes on behind these steps ----
+
+    def kept(self) -> dict[str, float]:
+        """Returns what means are made of, by one name each; no speeds."""
+        sums = {
+            f"sums/{name}/{metric}": value
+            for name, metrics in self.sums.items()
+            for metric, value in metrics.items()
+        }
+        weights = {f"weights/{name}": x for name, x in self.weights.items()}
+        skipped = {
+            f"counts/{x}": self.counts[x] for x in _KEPT & self.counts.keys()
+        }
+        return sums | weights | skipped
+
+    @classmethod
+    def of_kept(cls, objective: Objective, kept: Mapping[str, float]) -> Self:
+        """Returns the steps of which something was kept."""
+        sums: dict[str, dict[str, float]] = {}
+        others: dict[str, dict[str, float]] = {"weights": {}, "counts": {}}
+        for path, value in kept.items():
+            kind, name, *metric = path.split("/")
+            if metric:
+                sums.setdefault(name, {})[metric[0]] = value
+            else:
+                others[kind][name] = value
+        return cls(objective, sums, **others)
+
+
+# Of the counts, what is no speed.
+_KEPT = {"skipped_steps"}
+
+
+def _added(
+    one: Mapping[str, float], other: Mapping[str, float]
+) -> dict[str, float]:
+    """Returns the sums of the values of the other's names."""
+    return {name: one.get(name, 0) + value for name, value in other.items()}
 
 
 def make_train_steps(
@@ -159,10 +200,11 @@ def make_train_steps(
             tf.constant(first, tf.int64), tf.constant(count, tf.int64)
         )
         total, last = tf.nest.map_structure(float, (total, last))
-        counts = total["counts"]
+        weights = total["weights"]
+        counts = total["counts"] | {f"{x}_weight": weights[x] for x in weights}
         if not is_tpu:  # There it is not known.
             counts["input_seconds"] = total["waited"]
-        return Block(objective, total["sums"], total["weights"], counts, last)
+        return Block(objective, total["sums"], weights, counts, last)
 
     return train
 

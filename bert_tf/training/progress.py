@@ -57,7 +57,7 @@ class Profile:
         self.runs = False
         check_profile(steps, stop)
 
-    def __call__(self, step: int, scalars: Mapping[str, float]) -> None:
+    def __call__(self, step: int) -> None:
         if step == self.first:
             tf.profiler.experimental.start(self.folder)
             self.runs = True
@@ -90,7 +90,7 @@ def check_profile(steps: tuple[int, int] | None, stop: int) -> None:
 
 
 class Progress:
-    """A hook of the training loop that reports the block's scalars.
+    """Reports what the training loop tells of some steps.
 
     On screen: step, time left, losses and accuracies, learning rate, norm of
     the gradients, sequences and real (non-padding) tokens per second, what the

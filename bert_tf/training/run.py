@@ -16,9 +16,12 @@ from bert_tf.training import distribution, loop
 
 from absl import logging
 
-# It takes a step and scalars; what it returns says whether the run is to end
-# there; None: no.
-Hook = Callable[[int, loop.Scalars], bool | None]
+# What it returns says whether the run is to end there; None: no.
+Hook = Callable[[int], bool | None]
+# Is told what the steps since the last line have made.
+Report = Callable[[int, loop.Scalars], None]
+# Keeps the state, and what the steps have made of which there is no line yet.
+Save = Callable[[int, loop.Block | None], None]
 # A hook is due at the multiples of a number and at the end, or at these steps.
 Due = int | tuple[int, ...]
 
@@ -28,9 +31,11 @@ def run(
     start: int,
     stop: int,
     every: int,
-    save: tuple[int, Hook],
+    save: tuple[int, Save],
+    report: tuple[int, Report] | None = None,
     hooks: Sequence[tuple[Due, Hook]] = (),
     evaluate: tuple[int, Hook] | None = None,
+    since: loop.Block | None = None,
     agree: Callable[[bool], bool] = lambda yes: yes,
     finish: Callable[[], None] = lambda: None,
     breaks_off: bool = True,
@@ -39,13 +44,13 @@ def run(
 
     Blocks of 100 to 1000 steps suit TPUs, where each costs a round trip;
     elsewhere short ones cost nothing. A hook is due at the multiples of its
-    period and at the end, or at given steps. It takes the step and the scalars
-    of all steps since it was called before, with their number, `steps`, and
-    what they took, `seconds`. `save` is called after the others, and where a
-    signal or a hook's error ends the run. Then comes `evaluate`, if it is due:
-    so an end that nobody waits for loses no step. `finish` waits for what
-    `save` may have left to a thread, before the end by a signal or an error; at
-    other ends the caller does.
+    period and at the end, or at given steps. `report` is the first of them: it
+    is told of all steps since its last call, with their number, `steps`, and
+    what they took, `seconds`; `since` are those before `start`. `save` comes
+    after the hooks, and where a signal or a hook's error ends the run. Then
+    `evaluate` is called, if it is due: so an end that nobody waits for loses no
+    step. `finish` waits for what `save` may have left to a thread, before the
+    end by a signal or an error; at other ends the caller does.
 
     All workers of a cluster need hooks due at the same steps: a reduction of
     one worker's block finds its partners in the same block of the others. Where
@@ -61,22 +66,26 @@ def run(
         StoppedTogetherError: SIGTERM came, or Ctrl-C; the state is saved.
         ConnectionError: Another worker of the cluster is gone.
     """
-    before = [_Call(due, hook) for due, hook in hooks]
-    saving = _Call(*save)
-    after = [_Call(*evaluate)] if evaluate else []
-    calls = [*before, saving, *after]
-    dues = [every, *(call.due for call in calls)]
     step = saved = start
 
-    def is_due(call: "_Call") -> bool:
-        return _is_due(step, call.due, stop)
+    def tell(step: int) -> None:
+        nonlocal since
+        if report and since:
+            report[1](step, since.scalars())
+        since = None
 
-    def make(calls: Sequence[_Call]) -> bool:
-        """Makes those that are due; returns whether the run is to end."""
+    first: list[tuple[Due, Hook]] = [(report[0], tell)] if report else []
+    before = [*first, *hooks]
+    after = [evaluate] if evaluate else []
+    dues = [every, save[0], *(due for due, _ in (*before, *after))]
+
+    def call(those: Sequence[tuple[Due, Hook]]) -> bool:
+        """Calls those that are due; returns whether the run is to end."""
         ends = False
         try:
-            for call in filter(is_due, calls):
-                ends |= call(step)
+            for due, hook in those:
+                if _is_due(step, due, stop):
+                    ends |= bool(hook(step))
         except Exception:  # of an evaluation, say: the steps are made
             save_once()
             finish()
@@ -88,7 +97,7 @@ def run(
         nonlocal saved
         if saved != step:
             saved = step  # Nor is it tried again.
-            saving(step)
+            save[1](step, since)
 
     with _Signals() as signals, distribution.cluster_watched():
         # Of the first block the graph is built, which may take a minute.
@@ -104,19 +113,18 @@ def run(
             _check_finite(block.scalars(), step, end)
             took = {"steps": end - step, "seconds": time.monotonic() - began}
             block = dataclasses.replace(block, counts={**block.counts, **took})
-            for call in calls:
-                call.add(block)
+            since = since + block if since else block
             step = end
-            is_over = make(before)
-            if is_due(saving):
+            is_over = call(before)
+            if _is_due(step, save[0], stop):
                 save_once()
             is_stopped = agree(signals.received is not None)
-            if not is_stopped and any(map(is_due, after)):
-                evaluates = functools.partial(make, after)
+            if not is_stopped and any(_is_due(step, x, stop) for x, _ in after):
+                evaluated = functools.partial(call, after)
                 is_over |= (
-                    signals.breaking_off(evaluates)
+                    signals.breaking_off(evaluated)
                     if breaks_off
-                    else evaluates()
+                    else evaluated()
                 )
                 is_stopped = agree(signals.received is not None)
             if not (is_over or is_stopped):
@@ -130,25 +138,6 @@ def run(
                 raise distribution.StoppedTogetherError(128 + number)
             break
     return step
-
-
-class _Call:
-    """A hook, and the steps since it was called."""
-
-    def __init__(self, due: Due, hook: Hook):
-        self.due = due
-        self._hook = hook
-        self._block: loop.Block | None = None
-
-    def add(self, block: loop.Block) -> None:
-        """Takes note of some more steps."""
-        self._block = block if self._block is None else self._block + block
-
-    def __call__(self, step: int) -> bool:
-        """Calls it; returns whether the run is to end there."""
-        scalars = self._block.scalars() if self._block else {}
-        self._block = None
-        return bool(self._hook(step, scalars))
 
 
 def _next(step: int, due: Due) -> float:

@@ -151,7 +151,7 @@ class Session:
             logging.info("Step %d has not been evaluated yet.", state.step)
             report = self._progress(state.step)
             evaluate = self._evaluating(self.evaluation, kept, report)
-            evaluate(state.step, {})
+            evaluate(state.step)
             agree(True)  # Waits for the one that writes.
         if state.step >= self.stop:
             logging.info(
@@ -205,14 +205,15 @@ class Session:
                 self.stop,
                 plan.iterations_per_loop,
                 save=(plan.save_checkpoints_steps, self._saving(state, writer)),
+                report=(plan.log_steps, report),
                 hooks=[
-                    (plan.log_steps, report),
                     # No more is learned after a save that failed than until
                     # the next line.
-                    (plan.log_steps, lambda *_: writer.check()),
+                    (plan.log_steps, lambda _: writer.check()),
                     *traced,
                 ],
                 evaluate=evaluate,
+                since=loop.Block.of_kept(self.objective, state.since_line),
                 agree=agree,
                 finish=writer.wait,
                 breaks_off=distribution.is_alone(self.strategy),
@@ -304,11 +305,12 @@ class Session:
 
     def _saving(
         self, state: training_state.TrainState, writer: background.Writer
-    ) -> training_run.Hook:
+    ) -> training_run.Save:
         plan = self.plan
         first_step, first_record = state.step, state.records
 
-        def save(step: int, _: loop.Scalars) -> None:
+        def save(step: int, since: loop.Block | None) -> None:
+            state.since_line = since.kept() if since else {}
             done = (step - first_step) * plan.batch_size
             state.step, state.records = step, first_record + done
             try:
@@ -392,7 +394,7 @@ class Session:
         pruning = self.plan.recipe.pruning(config, stop)
         pruned_at = pruning.end if pruning else 0
 
-        def hook(step: int, _: loop.Scalars) -> bool:
+        def hook(step: int) -> bool:
             results = evaluation.evaluate()
             # No checkpoint from before the best is missing, should this end.
             finish(step)

@@ -45,6 +45,8 @@ class TrainState:
         self.untrained = frozenset(untrained)
         self.step = 0
         self.records = 0  # records consumed, over all epochs
+        # Of the steps since the last line of the log: what that would tell.
+        self.since_line: Mapping[str, float] = {}
         self.weights = {v.path: v for v in (*model.variables, *own)}
         self.variables: dict[str, Any] = self.weights | optimizer.slots
 
@@ -61,6 +63,8 @@ class TrainState:
         tensors[tf1_files.GLOBAL_STEP] = np.int64(self.step)
         tensors[tf1_files.RECORDS] = np.int64(self.records)
         tensors[tf1_files.SEED] = np.int64(self.seed)
+        for name, value in self.since_line.items():
+            tensors[tf1_files.SINCE_LINE + name] = np.float64(value)
         if writer is None:
             _write(folder, self.step, tensors, self.keep)
         else:
@@ -98,11 +102,12 @@ class TrainState:
         wanted |= set() if is_originals else position
         # As runs had them that trained, and decayed, what nothing reads.
         unused = resuming.moments_of(stored, self.untrained)
-        resuming.check(prefix, wanted, stored.keys() - unused)
+        told = {x for x in stored if x.startswith(tf1_files.SINCE_LINE)}
+        resuming.check(prefix, wanted, stored.keys() - unused - told)
         restoring.check_shapes(
             prefix, stored, {n: v.shape for n, v in self.weights.items()}
         )
-        values = tf1_files.read(prefix, sorted(wanted))
+        values = tf1_files.read(prefix, sorted(wanted | told))
         step = int(values[tf1_files.GLOBAL_STEP])
         records, seed = step * (self.batch_size or 0), self.seed
         if not is_originals:
@@ -119,6 +124,10 @@ class TrainState:
         for name, variable in self.variables.items():
             variable.assign(values[name])
         self.step, self.records = step, records
+        self.since_line = {
+            name.removeprefix(tf1_files.SINCE_LINE): float(values[name])
+            for name in told
+        }
         if is_originals:
             logging.info(
                 "%s does not tell its place in the data, as the original's "

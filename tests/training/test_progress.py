@@ -204,7 +204,7 @@ class TestProgress:
 def test_profile_traces_the_steps_between(tmp_path, screen):
     profile = progress.Profile(str(tmp_path), (2, 4), stop=4)
     for step in (2, 4):
-        profile(step, {})
+        profile(step)
         tf.reduce_sum(tf.ones([3, 3])).numpy()
     (trace,) = tmp_path.glob("plugins/profile/*/*.xplane.pb")
     assert trace.stat().st_size > 0
@@ -213,7 +213,7 @@ def test_profile_traces_the_steps_between(tmp_path, screen):
 
 def test_profile_of_a_run_that_ends_before_its_last_step(tmp_path, screen):
     profile = progress.Profile(str(tmp_path), (2, 4), stop=4)
-    profile(2, {})
+    profile(2)
     tf.reduce_sum(tf.ones([3, 3])).numpy()
     for _ in range(2):
         profile.close()
@@ -225,7 +225,7 @@ def test_profile_of_a_run_that_ends_before_its_last_step(tmp_path, screen):
 
 def test_profile_of_a_run_that_went_on_after_its_start(tmp_path):
     profile = progress.Profile(str(tmp_path), (2, 4), stop=9)
-    profile(4, {})
+    profile(4)
     assert not list(tmp_path.iterdir())
 
 

@@ -21,6 +21,20 @@ def _block(count, loss=1.0, weight=1.0, **last):
     return loop.Block(_OBJECTIVE, sums, weights, {"tokens": count}, last)
 
 
+def _growing(first, count):
+    """A block whose losses, and what they weigh, grow from step to step."""
+    steps = range(first, first + count)
+    total = sum(step * (1 + step) for step in steps)
+    weight = sum(1 + step for step in steps)
+    return loop.Block(
+        _OBJECTIVE,
+        {"words": {"loss": total, "right": count}},
+        {"words": weight},
+        {"tokens": 10 * count, "skipped_steps": 2 * count},
+        {"learning_rate": steps[-1]},
+    )
+
+
 class Recorder:
     """Stands for training; notes its blocks and the hooks' calls."""
 
@@ -33,8 +47,12 @@ class Recorder:
         self.blocks.append((first, count))
         return _block(count, self.loss(first))
 
+    def train_and_be_stopped(self, first, count):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return self.train(first, count)
+
     def hook(self, name):
-        return lambda step, scalars: self.calls.append((name, step))
+        return lambda step, *_: self.calls.append((name, step))
 
     def run(self, start, stop, every, save, *hooks):
         training_run.run(
@@ -43,7 +61,7 @@ class Recorder:
             stop,
             every,
             (save, self.hook("save")),
-            [(period, self.hook(f"hook{period}")) for period in hooks],
+            hooks=[(period, self.hook(f"hook{period}")) for period in hooks],
         )
 
 
@@ -78,13 +96,13 @@ class TestRun:
     def test_what_a_hook_breaks_is_saved_first(self):
         recorder = Recorder()
 
-        def fail(step, _):
+        def fail(step):
             raise ValueError(f"no evaluation at step {step}")
 
         with pytest.raises(ValueError, match="no evaluation at step 4"):
             training_run.run(
                 *(recorder.train, 0, 20, 2, (10, recorder.hook("save"))),
-                [(4, fail)],
+                hooks=[(4, fail)],
             )
         assert recorder.calls == [("save", 4)]
 
@@ -122,7 +140,7 @@ class TestRun:
             12,
             100,
             (save, recorder.hook("save")),
-            [(3, lambda step, _: step >= 5), (2, recorder.hook("other"))],
+            hooks=[(3, lambda step: step >= 5), (2, recorder.hook("other"))],
         )
         assert end == 6
         # The others that are due are called as well.
@@ -131,9 +149,7 @@ class TestRun:
         assert [s for name, s in recorder.calls if name == "save"] == saved
 
     def test_says_where_it_ended(self):
-        end = training_run.run(
-            Recorder().train, 3, 7, 5, (9, lambda step, scalars: None)
-        )
+        end = training_run.run(Recorder().train, 3, 7, 5, (9, lambda *_: None))
         assert end == 7
 
     def test_nothing_left_to_do(self):
@@ -141,41 +157,49 @@ class TestRun:
         recorder.run(7, 7, 5, 5, 1)
         assert (recorder.blocks, recorder.calls) == ([], [])
 
-    def test_hooks_get_what_steps_since_the_last_call_made(self):
-        seen = []
+    def test_a_line_is_of_all_steps_since_the_last(self):
+        seen: list[tuple[int, loop.Scalars]] = []
+        kept: dict[int, loop.Block | None] = {}
 
-        def train(first, count):
-            # The weights of the loss grow from step to step.
-            steps = range(first, first + count)
-            total = sum(step * (1 + step) for step in steps)
-            weight = sum(1 + step for step in steps)
-            sums = {"words": {"loss": total, "right": count}}
-            counts = {"tokens": 10.0 * count}
-            last = {"learning_rate": steps[-1]}
-            return loop.Block(_OBJECTIVE, sums, {"words": weight}, counts, last)
+        def run(start, since=None):
+            training_run.run(
+                *(_growing, start, 9, 2, (5, kept.__setitem__)),
+                report=(6, lambda *told: seen.append(told)),
+                hooks=[(3, lambda _: None)],
+                since=since,
+            )
 
-        training_run.run(
-            *(train, 0, 9, 2, (100, lambda *_: None)),
-            [
-                (6, lambda step, scalars: seen.append((step, scalars))),
-                (3, lambda *_: None),
-            ],
-        )
+        run(0)
         for (step, scalars), steps in zip(
             seen, (range(6), range(6, 9)), strict=True
         ):
             assert step == steps[-1] + 1
             weights = [1 + x for x in steps]
-            assert scalars["words_weight"] == sum(weights)
             mean = np.average(steps, weights=weights)
             assert scalars["loss"] == pytest.approx(mean)
             assert scalars["words_loss"] == pytest.approx(mean)
             right = len(steps) / sum(weights)
             assert scalars["words_right"] == pytest.approx(right)
             assert scalars["tokens"] == 10 * len(steps)
+            assert scalars["skipped_steps"] == 2 * len(steps)
             assert scalars["steps"] == len(steps)
             assert scalars["learning_rate"] == steps[-1]
             assert 0 <= scalars["seconds"] < 1
+
+        # What goes on from a save between lines tells the same of losses, and
+        # speeds of what it made itself.
+        expected, since = seen[0][1], kept[5]
+        assert since
+        seen.clear()
+        run(5, loop.Block.of_kept(_OBJECTIVE, since.kept()))
+        (step, scalars), _ = seen
+        assert step == 6
+        assert scalars["tokens"] == 10
+        assert scalars["steps"] == 1
+        for name in ("loss", "words_loss", "words_right", "skipped_steps"):
+            assert scalars[name] == expected[name]
+        # Of the last save there is nothing to be told.
+        assert kept[9] is None
 
     @pytest.mark.parametrize("value", [float("nan"), float("inf")])
     def test_not_finite(self, value):
@@ -192,7 +216,7 @@ class TestRun:
         recorder = Recorder()
         before = signal.getsignal(number)
 
-        def terminate(step, _):
+        def terminate(step):
             if step == 6:
                 os.kill(os.getpid(), number)
 
@@ -203,7 +227,7 @@ class TestRun:
                 20,
                 2,
                 (10, recorder.hook("save")),
-                [(2, terminate)],
+                hooks=[(2, terminate)],
             )
         assert error.value.code == code
         assert recorder.blocks[-1] == (4, 2)
@@ -214,8 +238,8 @@ class TestRun:
         recorder = Recorder()
         training_run.run(
             *(recorder.train, 0, 10, 100, (4, recorder.hook("save"))),
-            [(2, recorder.hook("line"))],
-            (4, recorder.hook("evaluate")),
+            hooks=[(2, recorder.hook("line"))],
+            evaluate=(4, recorder.hook("evaluate")),
         )
         steps = range(2, 12, 2)
         lines = [[("line", step)] for step in steps]
@@ -229,7 +253,7 @@ class TestRun:
     def test_a_signal_breaks_off_an_evaluation(self, number, save, sigint):
         recorder = Recorder()
 
-        def evaluate(step, _):
+        def evaluate(step):
             try:
                 if step == 4:
                     os.kill(os.getpid(), number)
@@ -256,7 +280,7 @@ class TestRun:
     def test_where_others_wait_no_evaluation_is_broken_off(self):
         recorder = Recorder()
 
-        def evaluate(step, _):
+        def evaluate(step):
             os.kill(os.getpid(), signal.SIGTERM)
             recorder.calls.append(("evaluate", step))
 
@@ -270,14 +294,10 @@ class TestRun:
 
     def test_no_evaluation_begins_after_a_signal(self):
         recorder = Recorder()
-
-        def train(first, count):
-            os.kill(os.getpid(), signal.SIGTERM)
-            return recorder.train(first, count)
-
         with pytest.raises(SystemExit):
             training_run.run(
-                *(train, 0, 20, 2, (2, recorder.hook("save"))),
+                *(recorder.train_and_be_stopped, 0, 20, 2),
+                (2, recorder.hook("save")),
                 evaluate=(2, recorder.hook("evaluate")),
             )
         assert recorder.calls == [("save", 2)]
@@ -285,7 +305,7 @@ class TestRun:
     def test_what_an_evaluation_breaks_is_saved_once(self):
         recorder = Recorder()
 
-        def fail(step, _):
+        def fail(step):
             raise ValueError(f"no evaluation at step {step}")
 
         with pytest.raises(ValueError, match="no evaluation at step 2"):
@@ -298,7 +318,7 @@ class TestRun:
     def test_what_is_written_beside_is_waited_for_before_the_end(self):
         recorder = Recorder()
 
-        def terminate(step, _):
+        def terminate(step):
             if step == 4:
                 os.kill(os.getpid(), signal.SIGTERM)
 
@@ -309,7 +329,7 @@ class TestRun:
         with pytest.raises(SystemExit):
             training_run.run(
                 *(recorder.train, 0, 20, 2, (2, recorder.hook("save"))),
-                [(2, terminate)],
+                hooks=[(2, terminate)],
                 agree=agree,
                 finish=lambda: recorder.calls.append("finish"),
             )
@@ -348,13 +368,11 @@ class TestRun:
 
     def test_sigterm_in_a_block_waits_for_its_end(self):
         recorder = Recorder()
-
-        def train(first, count):
-            os.kill(os.getpid(), signal.SIGTERM)
-            return recorder.train(first, count)
-
         with pytest.raises(SystemExit):
-            training_run.run(train, 0, 20, 5, (5, recorder.hook("save")))
+            training_run.run(
+                *(recorder.train_and_be_stopped, 0, 20, 5),
+                (5, recorder.hook("save")),
+            )
         assert recorder.blocks == [(0, 5)]
         assert recorder.calls == [("save", 5)]  # once, though due as well
 
@@ -363,14 +381,14 @@ class TestRun:
         """After the last step, and after one that ends the run."""
         recorder = Recorder()
 
-        def terminate(step, _):
+        def terminate(step):
             os.kill(os.getpid(), signal.SIGTERM)
             return stop > 4
 
         with pytest.raises(SystemExit) as error:
             training_run.run(
                 *(recorder.train, 0, stop, 4, (9, recorder.hook("save"))),
-                [(4, terminate)],
+                hooks=[(4, terminate)],
             )
         assert error.value.code == 143
         assert recorder.calls == [("save", 4)]

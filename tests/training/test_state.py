@@ -135,13 +135,13 @@ def test_the_state_after_a_failed_save_is_saved(state, tmp_path):
     with background.Writer() as writer:
         save = run._saving(state, writer)
         with small_disks.limited(tmp_path / "disk", 8):
-            save(5, {})
+            save(5, None)
             with contextlib.suppress(OSError):
                 writer._writing.result()
         _change(state, 9)
         # There is room again.
         with pytest.raises(OSError, match="Step 5 could not be saved"):
-            save(9, {})
+            save(9, None)
         expected = {name: x.numpy() for name, x in state.variables.items()}
         _change(state, 1)
         assert state.resume(run.folder)
