@@ -39,7 +39,7 @@ demo-files:
 # What was made is not made again, so that it may be stopped.
 pretrain-demo: demo-files venv
 	@$(BIN)/python -m benchmarks.objectives \
-		--objectives=ltr_no_nsp,random --text="$(TEXT)" \
+		--objectives=ltr_no_nsp,random_ltr --text="$(TEXT)" \
 		--data_dir="$(DATA)" --output_dir=runs/demo \
 		--pretraining_flags=--flagfile=$(DEMO),--dtype=$(DTYPE) \
 		--finetuning_flags=--dtype=$(DTYPE)

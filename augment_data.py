@@ -36,14 +36,14 @@ _INIT_CHECKPOINT = shared.init_checkpoint(
     "A pre-trained checkpoint of any format, with its head for masked words.",
     required=True,
 )
-_BERT_CONFIG_FILE = shared.bert_config_file(
+shared.bert_config_file(
     _MODEL,
     "The model's bert_config.json; by default what comes with the checkpoint.",
 )
-_VOCAB_FILE = shared.vocab_file(
+shared.vocab_file(
     _MODEL, "Its vocabulary; by default what comes with the checkpoint."
 )
-_DO_LOWER_CASE = shared.do_lower_case(_MODEL)
+shared.do_lower_case(_MODEL)
 _MAX_SEQ_LENGTH = shared.max_seq_length(
     _MODEL,
     128,
@@ -115,10 +115,11 @@ _OVERWRITE = _OUTPUT.boolean(
 
 command_line.start(__name__)
 
-from bert_tf import files, heads, phases, vocab_files
+from bert_tf import files, heads, phases
 from bert_tf.checkpoints import formats, names, trained_models
 from bert_tf.encoders import families
 from bert_tf.exporting import inference
+from bert_tf.setup import model_files
 from bert_tf.storage import input_files
 from bert_tf.tasks.augmentation import (
     candidates,
@@ -227,20 +228,14 @@ def check_head(source):
 
 def load_finder(stay):
     """Returns what finds words in texts, and what finds others for them."""
-    lower, length = _DO_LOWER_CASE.value, _MAX_SEQ_LENGTH.value
-    vocab_files.validate_case_matches_checkpoint(lower, _INIT_CHECKPOINT.value)
+    length = _MAX_SEQ_LENGTH.value
     source = formats.open_checkpoint(_INIT_CHECKPOINT.value)
     check_head(source)
-    model_files = trained_models.ModelFiles.load(
-        _BERT_CONFIG_FILE.value, _VOCAB_FILE.value, lower, source
-    )
-    vocabulary = model_files.vocabulary
-    shared.check_casing_is_used(
-        model_files.vocab.kind, vocabulary.settings, _VOCAB_FILE.value
-    )
-    model_files.config.check_sequence_length(length)
+    files = model_files.load(source)
+    vocabulary = files.vocabulary
+    files.config.check_sequence_length(length)
     reader = words.Reader(vocabulary, stay, length)
-    model = heads.BertMaskedLM(families.make(model_files.config))
+    model = heads.BertMaskedLM(families.make(files.config))
     trained_models.restore(model, source, _HEAD)
     finder = candidates.Finder(
         inference.of(model),

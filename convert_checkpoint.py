@@ -134,6 +134,7 @@ from bert_tf.checkpoints import (
     names,
     smaller,
     tf1_files,
+    trained_models,
     vocabulary_change,
 )
 from bert_tf.storage import input_files
@@ -172,34 +173,19 @@ def casing(vocab, name, given, source):
     """
     if not vocabularies.read(vocab, False, name).settings:
         return None
-    problems = [problem(vocab, lower, name) for lower in (False, True)]
-    if all(problems):
-        raise InputError(problems[0])
     if given is not None:
-        if problems[given]:
-            raise InputError(problems[given])
+        vocabularies.read(vocab, given, name).check(name)
         return given
     said = source.do_lower_case
-    if said is None:
-        return not problems[True]
-    # Some released models say what is wrong; so they are read everywhere.
-    if problems[said]:
-        logging.warning(
-            "%s says do_lower_case=%s, which is kept. But: %s",
-            source.path,
-            said,
-            problems[said],
-        )
-    return said
-
-
-def problem(vocab, do_lower_case, name):
-    """Says why a model can't read with this vocabulary and casing, or ""."""
+    if said is not None:
+        trained_models.check_casing_said(vocab, said, name, source.path)
+        return said
     try:
-        vocabularies.read(vocab, do_lower_case, name).check(name)
-    except InputError as error:
-        return str(error)
-    return ""
+        vocabularies.read(vocab, True, name).check(name)
+    except InputError:
+        vocabularies.read(vocab, False, name).check(name)
+        return False
+    return True
 
 
 def find_labels(given, source):

@@ -278,7 +278,7 @@ def job_of_flags(output: creation_output.Output) -> creation_job.Job:
     check_words_are_pieces(vocabulary)
     settings.check_room(vocabulary)
     reader = text_flags.reader()
-    if reader.input_format != "lines":
+    if vocabulary.has_sentences and reader.input_format != "lines":
         extras.check(
             "sentencex",
             "data",

@@ -52,7 +52,7 @@ _LAYERS = _VECTORS.words(
     "Of --features=layers: numbers from 0, negative from the last.",
     only_with="features=layers",
 )
-_BERT_CONFIG_FILE = shared.bert_config_file(
+shared.bert_config_file(
     _MODEL,
     "The bert_config.json of the model. By default what comes with "
     "init_checkpoint.",
@@ -63,11 +63,11 @@ _MAX_SEQ_LENGTH = shared.max_seq_length(
 _INIT_CHECKPOINT = shared.init_checkpoint(
     _MODEL, "Checkpoint of the model, of any format.", required=True
 )
-_VOCAB_FILE = shared.vocab_file(
+shared.vocab_file(
     _MODEL,
     "The model's vocabulary. By default what comes with init_checkpoint.",
 )
-_DO_LOWER_CASE = shared.do_lower_case(_MODEL)
+shared.do_lower_case(_MODEL)
 _BATCH_SIZE = shared.batch_size(_FILES)
 _USE_TPU = shared.use_tpu(_DEVICES)
 _MASTER = _ORIGINAL.string("master", None, "Of TF1. Refused; see --tpu_name.")
@@ -140,15 +140,15 @@ _NUM_TPU_CORES = shared.num_tpu_cores(_TPU)
 
 command_line.start(__name__)
 
-from bert_tf import phases, vocab_files
+from bert_tf import phases
 from bert_tf.checkpoints import (
     formats,
     restoring,
     sentence_transformers,
-    trained_models,
 )
 from bert_tf.encoders import families
 from bert_tf.exporting import saved_model
+from bert_tf.setup import model_files
 from bert_tf.storage import input_files
 from bert_tf.tasks import tables
 from bert_tf.tasks.features import extraction
@@ -308,15 +308,9 @@ def main(_):
     choice = feature_layers.Choice(
         vectors.features, numbers(_LAYERS, int), numbers(_LAYER_WEIGHTS, float)
     )
-    lower, length = _DO_LOWER_CASE.value, vectors.max_seq_length
-    vocab_files.validate_case_matches_checkpoint(lower, _INIT_CHECKPOINT.value)
+    length = vectors.max_seq_length
     source = formats.open_checkpoint(_INIT_CHECKPOINT.value)
-    files = trained_models.ModelFiles.load(
-        _BERT_CONFIG_FILE.value, _VOCAB_FILE.value, lower, source
-    )
-    shared.check_casing_is_used(
-        files.vocab.kind, files.vocabulary.settings, _VOCAB_FILE.value
-    )
+    files = model_files.load(source)
     files.config.check_sequence_length(length)
     files.config.check_gives_sequence("a feature extractor")
     choice.check(files.config.num_hidden_layers)

@@ -103,7 +103,7 @@ from bert_tf.tasks.classification import records as text_records
 from bert_tf.tasks.classification import task as classification
 from bert_tf.text import graph as text_graph
 from bert_tf.text import long_documents
-from bert_tf.training import fine_tuning, progress, session
+from bert_tf.training import distribution, fine_tuning, progress, session
 
 from absl import logging
 
@@ -133,6 +133,8 @@ _IDENTITY = (
     "seed",
     *distillation_flags.IDENTITY,
 )
+# What texts are read with is as in training, unless it is given.
+_READING = ("long_documents", "window_stride", "max_seq_length")
 # What says which rows of the training file are held out.
 _OF_HOLD_OUT = (
     "train_file",
@@ -234,7 +236,11 @@ def with_teacher(run, plan, class_weights, batch_size, teacher):
         run,
     )
     by_logits = teacher and teacher.kind == "logits"
-    if not (by_logits and _KEEP_TEACHER_LOGITS.value) or plan.check_only:
+    is_asked_once = by_logits and _KEEP_TEACHER_LOGITS.value
+    if is_asked_once:
+        flag = fine_tuning_flags.EVAL_BATCH_SIZE
+        distribution.check_batch_size(run.strategy, flag.name, batch_size)
+    if not is_asked_once or plan.check_only:
         return distillation_setup.of_run(*of_task), run
     # Before the teacher, who takes long.
     fine_tuning.check(run, plan)
@@ -355,6 +361,7 @@ def main(_):
     """The whole run as an outline."""
     folder = run_flags.OUTPUT_DIR.value
     work = fine_tuning_setup.work()
+    fine_tuning_setup.take_from_training(_READING)
     seed = run_flags.SEED.value
     known_labels = fine_tuning_setup.known_labels()
     task = classification_setup.find_task(known_labels, seed)
@@ -373,6 +380,8 @@ def main(_):
     auxiliary_lm.check(_AUXILIARY_LM_WEIGHT.value, model_files.config)
     documents.check(length - 2)
     if work.train:
+        if work.evaluate and classification_flags.DEV_FRACTION.value:
+            fine_tuning_setup.warn_of_hold_out(_OF_HOLD_OUT)
         class_weights = find_class_weights(folder, task, data_dir)
         teacher = teachers.find(
             "classification",

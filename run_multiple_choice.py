@@ -96,6 +96,8 @@ _IDENTITY = (
     "seed",
     *distillation_flags.IDENTITY,
 )
+# What texts are read with is as in training, unless it is given.
+_READING = ("max_seq_length",)
 
 
 # ---- Objective: sums, to be divided by weights summed over all replicas -----
@@ -225,6 +227,7 @@ def write_predictions(run, batch_size, with_texts):
 def main(_):
     """The whole run as an outline."""
     work = fine_tuning_setup.work()
+    fine_tuning_setup.take_from_training(_READING)
     model_files = fine_tuning_setup.load_files()
     length = _MAX_SEQ_LENGTH.value
     model_files.config.check_sequence_length(length)

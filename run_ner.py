@@ -143,6 +143,8 @@ _IDENTITY = (
     "seed",
     *distillation_flags.IDENTITY,
 )
+# What texts are read with is as in training, unless it is given.
+_READING = ("context", "max_seq_length")
 
 
 # ---- Objective: sums, to be divided by weights summed over all replicas -----
@@ -201,13 +203,13 @@ def read_splits(work):
 
 
 def find_scheme():
-    """Returns the scheme that is given, or that output_dir was trained with."""
+    """Returns the scheme that is given, or that of training."""
     given = _SCHEME.value
     trained = fine_tuning_setup.flags_of_training().get(_SCHEME.name)
     if given and trained and given != trained:
         raise InputError(
-            f"The model in {run_flags.OUTPUT_DIR.value} was trained with "
-            f"--scheme={trained}: give the same, or leave it out. "
+            f"The model of {fine_tuning_setup.run_of_training()} was trained "
+            f"with --scheme={trained}: give the same, or leave it out. "
             f"Received: scheme={given}"
         )
     return given or trained
@@ -359,6 +361,7 @@ def main(_):
     """The whole run as an outline."""
     folder = run_flags.OUTPUT_DIR.value
     work = fine_tuning_setup.work()
+    fine_tuning_setup.take_from_training(_READING)
     model_files = fine_tuning_setup.load_files()
     length = _MAX_SEQ_LENGTH.value
     model_files.config.check_sequence_length(length)

@@ -158,6 +158,8 @@ _IDENTITY = (
     "seed",
     *distillation_flags.IDENTITY,
 )
+# What its best is chosen on.
+_EVALUATED = ("eval_file", "eval_batch_size", "max_eval_steps")
 
 
 # ---- Train ------------------------------------------------------------------
@@ -331,8 +333,9 @@ def find_records(config):
     if not _EVAL_FILE.value:
         return data, data
     eval_data = pretraining.find(_EVAL_FILE.value, config, *lengths)
-    pretraining.check_alike(data.files, eval_data.files, head)
-    return data, eval_data.for_head(head)
+    eval_data = eval_data.for_head(head)
+    pretraining.check_alike(data, eval_data, head)
+    return data, eval_data
 
 
 def find_vocab(config, data):
@@ -406,6 +409,8 @@ def main(_):
     vocab = find_vocab(config, data)
     teacher = find_teacher(config, data, vocab) if do_train else None
     identity = _IDENTITY if do_train else None
+    if do_train and plan.eval_steps:
+        run_folder.check_same_evaluation(_EVAL_STEPS.name, _EVALUATED)
     if plan.check_only:
         run_folder.check_output_dir(identity)
     else:

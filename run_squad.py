@@ -112,6 +112,7 @@ from bert_tf.encoders import families
 from bert_tf.setup import distillation as distillation_setup
 from bert_tf.setup import fine_tuning as fine_tuning_setup
 from bert_tf.setup import teachers
+from bert_tf.storage import kept_flags
 from bert_tf.tasks.squad import answers as squad_answers
 from bert_tf.tasks.squad import questions as squad_questions
 from bert_tf.tasks.squad import records as squad_records
@@ -143,6 +144,15 @@ _IDENTITY = (
     "group_by_length",
     "seed",
     *distillation_flags.IDENTITY,
+)
+# What it is asked with is as in training, unless it is given.
+_READING = (
+    "max_seq_length",
+    "doc_stride",
+    "max_query_length",
+    "version_2_with_negative",
+    "n_best_size",
+    "max_answer_length",
 )
 
 
@@ -351,11 +361,22 @@ def write_export(run):
 # ---- Main -------------------------------------------------------------------
 
 
+def threshold_of_run():
+    """Returns --null_score_diff_threshold, or what the training tuned it to."""
+    given = _NULL_SCORE_DIFF_THRESHOLD
+    folder = fine_tuning_setup.run_of_training()
+    if given.present or not folder:
+        return given.value
+    trained = kept_flags.of_folder(folder)
+    return squad_threshold.of_run(trained, folder) or given.value
+
+
 def main(_):
     """The whole run as an outline."""
+    work = fine_tuning_setup.work()
+    fine_tuning_setup.take_from_training(_READING)
     folder = run_flags.OUTPUT_DIR.value
     version_2 = _VERSION_2_WITH_NEGATIVE.value
-    work = fine_tuning_setup.work()
     model_files = fine_tuning_setup.load_files()
     layout = squad_windows.Layout(
         _MAX_SEQ_LENGTH.value, _DOC_STRIDE.value, _MAX_QUERY_LENGTH.value
@@ -368,9 +389,7 @@ def main(_):
     search = squad_answers.Search(
         _N_BEST_SIZE.value, _MAX_ANSWER_LENGTH.value, version_2
     )
-    threshold = squad_threshold.find(
-        _NULL_SCORE_DIFF_THRESHOLD.value, version_2, folder
-    )
+    threshold = squad_threshold.find(threshold_of_run(), version_2, folder)
     to_train, to_answer, is_scorable = read_files(work, version_2)
     if (work.predict or work.export) and not is_scorable:
         threshold.known()  # An error before the work, not after it.

@@ -46,14 +46,14 @@ _DEVICES = flag_sections.Section("Devices")
 _INIT_CHECKPOINT = shared.init_checkpoint(
     _MODEL, "The fine-tuned classifier, of any format.", required=True
 )
-_BERT_CONFIG_FILE = shared.bert_config_file(
+shared.bert_config_file(
     _MODEL,
     "Its bert_config.json. By default what comes with init_checkpoint.",
 )
-_VOCAB_FILE = shared.vocab_file(
+shared.vocab_file(
     _MODEL, "Its vocabulary. By default what comes with init_checkpoint."
 )
-_DO_LOWER_CASE = shared.do_lower_case(_MODEL)
+shared.do_lower_case(_MODEL)
 _NUM_HIDDEN_LAYERS = _SIZE.integer(
     "num_hidden_layers",
     None,
@@ -135,6 +135,7 @@ from bert_tf.checkpoints import (
 from bert_tf.encoders import families
 from bert_tf.records import pipeline
 from bert_tf.setup import classification as classification_setup
+from bert_tf.setup import model_files
 from bert_tf.tasks import batches
 from bert_tf.tasks.classification import objective
 from bert_tf.tasks.classification import records as text_records
@@ -227,9 +228,8 @@ def report(found, layers, units):
 # ---- Data -------------------------------------------------------------------
 
 
-def measure(strategy, model, task, examples, encoder):
+def measure(strategy, model, task, class_weights, examples, encoder):
     """Returns the importance of what is in a model."""
-    class_weights = classification_setup.find_class_weights(task, examples)
     with tempfile.TemporaryDirectory() as folder:
         data = encoder.write(
             os.path.join(folder, "examples.tf_record"),
@@ -282,27 +282,17 @@ def open_model():
         formats.open_checkpoint(_INIT_CHECKPOINT.value), "classification"
     )
     task = classification_setup.find_task(source.labels, _SEED.value)
-    model_files = trained_models.ModelFiles.load(
-        _BERT_CONFIG_FILE.value,
-        _VOCAB_FILE.value,
-        _DO_LOWER_CASE.value,
-        source,
-    ).of_problem(task.is_multi_label)
-    shared.check_casing_is_used(
-        model_files.vocab.kind,
-        model_files.vocabulary.settings,
-        _VOCAB_FILE.value,
-    )
-    names.check(model_files.config, source.shapes, source.path)
-    memory_use.check_room_for_weights(model_files.config)
+    own = model_files.load(source).of_problem(task.is_multi_label)
+    names.check(own.config, source.shapes, source.path)
+    memory_use.check_room_for_weights(own.config)
     trained_models.check_classes(source, task.labels, task.is_multi_label)
     source = dataclasses.replace(
         source,
-        config=model_files.config,
-        vocab=model_files.vocab,
+        config=own.config,
+        vocab=own.vocab,
         labels=task.labels,
     )
-    return source, task, model_files.vocabulary
+    return source, task, own.vocabulary
 
 
 def check_data(task, split):
@@ -327,13 +317,18 @@ def find_importance(source, task, vocabulary, strategy):
         )
         trained_models.restore(model, source, "classification")
     data_dir, split = classification_flags.DATA_DIR.value, _MEASURE_ON.value
+    # As in training: of all that it learned, not of those drawn.
+    class_weights = classification_setup.find_class_weights(
+        task, classification.read_split(task, data_dir, "train")
+    )
     examples = batches.drawn(
         classification.read_split(task, data_dir, split),
         _MAX_EXAMPLES.value,
         _SEED.value,
     )
     logging.info("Measuring on %d examples of %s.", len(examples), split)
-    return measure(strategy, model, task, examples, encoder), len(examples)
+    found = measure(strategy, model, task, class_weights, examples, encoder)
+    return found, len(examples)
 
 
 def main(_):

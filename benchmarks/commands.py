@@ -12,15 +12,16 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 def run(script: str, target: pathlib.Path, *options: str) -> None:
     """Runs one of the scripts, which makes `target`, unless it did before.
 
-    Its output goes to a log beside `target`, as does the mark that it is done.
-    A script that was stopped is started again, and goes on if it can: Ctrl-C
-    waits until it has saved what it has.
+    Its output goes to a log beside `target`, as do its options, and the mark
+    that it is done: what other options made is not taken for the same. A script
+    that was stopped is started again, and goes on if it can: Ctrl-C waits until
+    it has saved what it has.
     """
     done = target.parent / f"{target.name}.done"
+    check_same(target, "\n".join([script, *options]) + "\n")
     if done.exists():
         return
     command = [sys.executable, str(ROOT / script), *options]
-    target.parent.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     path = target.parent / f"{target.name}.log"
     print(f"{script} {target}: its output goes to {path}", flush=True)
@@ -41,3 +42,23 @@ def run(script: str, target: pathlib.Path, *options: str) -> None:
         raise SystemExit(f"{script} ended with exit code {code}: {last}")
     print(f"{script} {target}: {time.monotonic() - began:.0f} s", flush=True)
     done.touch()
+
+
+def check_same(target: pathlib.Path, made_of: str) -> None:
+    """Notes beside `target` what it is made of, line by line.
+
+    It ends the benchmark where that is not what it was made of before.
+    """
+    note = target.parent / f"{target.name}.options"
+    if not (note.exists() and target.exists()):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        note.write_text(made_of)
+    before = note.read_text()
+    if before != made_of:
+        known = before.splitlines()
+        others = [x for x in made_of.splitlines() if x not in known]
+        raise SystemExit(
+            f"{target} was made with other options, and is not what is asked "
+            "for: remove it and what is beside it, or choose another folder. "
+            f"Received: {' '.join(others) or 'fewer options'}"
+        )

@@ -18,12 +18,13 @@ for as many floating-point operations as BERT needs for --bert_steps:
 - `roberta`: masked words of rows that go on in the next document;
 - `electra`: replaced tokens, against a generator of a quarter of the width.
 
-Then each is fine-tuned on --tasks, as are `random` weights, which are one of
---objectives. Of --rates that is used for a model and a task which is best on a
-tenth of the training examples, held out from it, or on the dev set of
-docstrings, whose score is that of their test set; then --seeds runs learn from
-all of them. Random weights are trained for --random_passes times the epochs, as
-they begin with less.
+Then each is fine-tuned on --tasks, as are random weights, which are two of
+--objectives: `random` of BERT, `random_ltr` of a model that reads from left to
+right. Of --rates that is used for a model and a task which is best on a tenth
+of the training examples, held out from it, or on the dev set of docstrings,
+whose score is that of their test set; then --seeds runs learn from all of them.
+Random weights are trained for --random_passes times the epochs, as they begin
+with less.
 
 Prints a table: scores on dev, their mean and deviation; --picture draws them,
 and what each has learned of its pieces over the work. What is complete in
@@ -78,7 +79,6 @@ _MAX_TRAIN_EXAMPLES = flags.DEFINE_integer(
 _RANDOM_PASSES = flags.DEFINE_float("random_passes", 2, "See above.", 0)
 
 _MASKED_SHARE = 0.15
-_RANDOM = "random"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,6 +123,11 @@ OBJECTIVES = {
         learning_rate=3e-4,
     ),
 }
+# Weights that nothing pre-trained, of the encoders of the objectives.
+_RANDOM = {
+    "random": OBJECTIVES["bert"],
+    "random_ltr": OBJECTIVES["ltr_no_nsp"],
+}
 
 
 # ---- Pre-training ------------------------------------------------------------
@@ -149,7 +154,7 @@ def write_config(name: str, dropout: float) -> str:
 
     What reads so little text needs no dropout; a task has less.
     """
-    objective = OBJECTIVES.get(name, OBJECTIVES["bert"])
+    objective = (OBJECTIVES | _RANDOM)[name]
     size = _HIDDEN_SIZE.value
     # The original's configs have no model_type; Hugging Face's of BERT have.
     is_bert = objective.family == "bert"
@@ -251,7 +256,7 @@ def fine_tuned(
     target = folder() / name / task / f"{'trial' * is_trial}{rate}-{seed}"
     start = [write_config(name, 0.1), vocabulary()]
     passes = _RANDOM_PASSES.value
-    if name != _RANDOM:
+    if name not in _RANDOM:
         learned = OBJECTIVES[name].starts_from or name
         start.append(f"--init_checkpoint={pretrained(learned)}")
         passes = 1
@@ -273,6 +278,7 @@ def tables(name: str, *, is_trial: bool) -> list[str]:
     """Writes the tables of a task; returns the flags that say how they are."""
     task, place = TASKS[name], folder() / "tables" / name
     data_dir = _DATA_DIR.value
+    commands.check_same(place, f"{data_dir}\n{_MAX_TRAIN_EXAMPLES.value}\n")
     if name == "docstrings":
         made = folder() / name
         commands.run("examples/quickstart/make_data.py", made, str(made))
@@ -366,7 +372,7 @@ def _summary(values: list[float]) -> tuple[float, float]:
 
 def check_input() -> None:
     """Ends, before hours of work, where something will be missing then."""
-    names = (_OBJECTIVES, [*OBJECTIVES, _RANDOM]), (_TASKS, [*TASKS])
+    names = (_OBJECTIVES, [*OBJECTIVES, *_RANDOM]), (_TASKS, [*TASKS])
     for flag, known in names:
         for name in flag.value:
             if name not in known:
@@ -385,7 +391,7 @@ def check_input() -> None:
 def main(_: list[str]) -> None:
     """Makes what is missing, then prints the table."""
     check_input()
-    chosen = _OBJECTIVES.value or [*OBJECTIVES, _RANDOM]
+    chosen = _OBJECTIVES.value or [*OBJECTIVES, *_RANDOM]
     found = {
         name: {task: scores(name, task) for task in _TASKS.value}
         for name in chosen

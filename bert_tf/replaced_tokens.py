@@ -128,8 +128,8 @@ class ReplacedTokensPretrainer(BertReplacedTokens):
         sampled = sample(
             logits, _seed_of(ids) if seeds[2] is None else seeds[2]
         )
-        text = put(rows["input_ids"], places, ids, is_masked)  # [B, S]
-        seen = put(rows["input_ids"], places, sampled, is_masked)
+        text = ops.put(rows["input_ids"], places, ids, is_masked)  # [B, S]
+        seen = ops.put(rows["input_ids"], places, sampled, is_masked)
         changed = rows | {"input_ids": tf.cast(seen, tf.int32)}
         tokens = self._discriminate(changed, seeds[1])
         is_replaced = tf.cast(seen != text, tf.float32)
@@ -156,18 +156,3 @@ def sample(logits: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
     # has to say what happened, and no lookup.
     drawn = tf.minimum(drawn, logits.shape[-1] - 1)
     return tf.reshape(drawn, shape[:2])
-
-
-def put(
-    ids: tf.Tensor, places: tf.Tensor, values: tf.Tensor, is_put: tf.Tensor
-) -> tf.Tensor:
-    """Returns ids [B, S] with values [B, P] at places [B, P] where `is_put`.
-
-    They are float32, which has all numbers up to 16 million: GPUs have no
-    kernels for int32.
-    """
-    ids, values = tf.cast(ids, tf.float32), tf.cast(values, tf.float32)
-    change = tf.where(is_put, values - ops.at(ids, places), 0.0)  # [B, P]
-    # A sum and no scatter, which is slow on TPUs: one of its terms is not 0.
-    there = tf.one_hot(places, tf.shape(ids)[1])  # [B, P, S]
-    return ids + tf.reduce_sum(change[:, :, tf.newaxis] * there, axis=1)

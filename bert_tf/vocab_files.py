@@ -187,22 +187,24 @@ def check_casing(
     """Raises InputError if `do_lower_case` contradicts the vocabulary's pieces.
 
     Lower-casing and stripping accents change no piece of an uncased vocabulary
-    and a third of a cased one. Names in brackets and pieces without letters do
-    not count; a vocabulary of a script without case fits both. Errors begin
-    with `vocab_file`, a path or a name. `lower` is what lower-casing does.
+    and a third of a cased one; of scripts without case, as Hindi's, those with
+    signs on their letters. Names in brackets and pieces without letters do not
+    count; a vocabulary without case and signs fits both. Errors begin with
+    `vocab_file`, a path or a name. `lower` is what lower-casing does.
     """
     words = [
         piece.removeprefix(SUFFIX_INDICATOR)
         for piece in vocab
         if not re.fullmatch(r"\[.+\]|<.+>", piece)
     ]
-    cased = [word for word in words if word.lower() != word.upper()]
-    changed = [word for word in cased if lower(word) != word]
+    letters = [word for word in words if any(map(str.isalpha, word))]
+    cased = [word for word in letters if word.lower() != word.upper()]
+    changed = [word for word in letters if lower(word) != word]
     # One in a hundred: users put words of their own into the unused places.
-    if do_lower_case and len(changed) * 100 > len(cased):
+    if do_lower_case and len(changed) * 100 > len(letters):
         raise InputError(
             f"{vocab_file} is cased: lower-casing and accent stripping change "
-            f"{len(changed)} of its {len(cased)} pieces "
+            f"{len(changed)} of its {len(letters)} pieces "
             f"with letters, for example {changed[:3]}. Set "
             "`--do_lower_case=False` or give an uncased vocabulary. "
             f"Received: do_lower_case={do_lower_case}"

@@ -21,6 +21,7 @@ _SCRIPT = """
 
     signal.signal(signal.SIGINT, save)
     print(*sys.argv[2:], flush=True)
+    (folder / "made").mkdir(exist_ok=True)
     if not (folder / "saved").exists():
         (folder / "began").touch()
         time.sleep(300)
@@ -31,9 +32,9 @@ _RUN = """
     from benchmarks import commands
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    script, folder = sys.argv[1:]
+    script, folder, *flags = sys.argv[1:]
     target = pathlib.Path(folder, "made")
-    commands.run(script, target, folder, "--flag")
+    commands.run(script, target, folder, *flags)
 """
 
 
@@ -42,9 +43,10 @@ def _start(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(_SCRIPT))
 
-    def start():
+    def start(flag="--flag"):
+        code = textwrap.dedent(_RUN)
         return subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(_RUN), script, tmp_path],
+            [sys.executable, "-c", code, script, tmp_path, flag],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -81,6 +83,13 @@ def test_a_stopped_script_saves_and_goes_on(start, tmp_path):
     run = start()
     assert run.communicate(timeout=60) == ("", "")
     assert run.returncode == 0
+
+    # And what was asked for with other options is something else.
+    run = start("--flag=2")
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == 1
+    assert "made was made with other options" in errors
+    assert errors.endswith("Received: --flag=2\n")
 
 
 def test_a_script_that_fails_tells_its_last_line(start, tmp_path):

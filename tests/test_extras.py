@@ -72,6 +72,22 @@ def test_sentences(files):
     assert not (files / "records").exists()
 
 
+def test_symbols_need_no_sentences(files):
+    (files / "symbols.txt").write_text(
+        "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nA\nB\n"
+    )
+    (files / "text.txt").write_text("A B A\n\nB A B\n\nA A\n")
+    _without(
+        "sentencex",
+        "create_pretraining_data.py",
+        *("--input_format=files", "--objective=none"),
+        f"--input_file={files}/text.txt",
+        f"--vocab_file={files}/symbols.txt",
+        f"--output_dir={files}/records",
+    )
+    assert (files / "records" / "manifest.json").exists()
+
+
 def test_vocabularies(files):
     line = _without(
         "tokenizers",

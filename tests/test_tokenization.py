@@ -401,6 +401,8 @@ def test_casing_of_released_vocabularies(name, shared_data):
         (["the", "##ing", "[MASK]", "<S>"], True, False),
         (["the", "The"], False, True),
         (["cafe", "café"], False, True),
+        # Signs on letters without case go as accents do.
+        (["नमस्ते", "में", "घर"], False, True),
         # Scripts without case, digits: both will do.
         (["東", "の", "12", "."], True, True),
         # A few words of the user's own in an uncased vocabulary.

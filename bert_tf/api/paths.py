@@ -7,10 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import vocabularies
-from bert_tf.checkpoints import formats, opened, original, trained_models
+from bert_tf.checkpoints import (
+    formats,
+    opened,
+    original,
+    runs,
+    trained_models,
+)
 from bert_tf.errors import InputError
 from bert_tf.exporting import runtimes
-from bert_tf.serving import opening
 from bert_tf.storage import kept_flags
 
 import tensorflow as tf
@@ -97,7 +102,7 @@ def find(path: str, use_checkpoint: str | None = None) -> Found:
     Raises:
         InputError: There is none.
     """
-    folder = opening.run_of(path)
+    folder = runs.folder_of(path)
     checkpoint = path
     if folder and folder == path.rstrip("/"):
         checkpoint = _trained(folder, use_checkpoint != "last")
@@ -106,9 +111,7 @@ def find(path: str, use_checkpoint: str | None = None) -> Found:
             "use_checkpoint goes with the folder of a run, which may have two. "
             f"Received: use_checkpoint={use_checkpoint}, path={path}"
         )
-    texts = {}
-    if folder:
-        texts = kept_flags.read(os.path.join(folder, opening.FLAGS_FILE))
+    texts = kept_flags.of_folder(folder) if folder else {}
     return Found(formats.open_checkpoint(checkpoint), folder, texts)
 
 

@@ -1,15 +1,11 @@
 """What a Keras model knows of the texts that it reads."""
 
-import contextlib
 import dataclasses
-import os
 from collections.abc import Mapping
 from typing import Any, Self
 
 from bert_tf import vocabularies
-from bert_tf.checkpoints import names, opened
-from bert_tf.errors import InputError
-from bert_tf.serving import opening
+from bert_tf.checkpoints import names, opened, runs
 from bert_tf.storage import kept_flags
 from bert_tf.tasks.squad import threshold
 
@@ -63,7 +59,7 @@ class Reading:
         is_used = head and names.HEADS[head].variables.keys() <= (
             source.shapes.keys()
         )
-        folder = opening.run_of(path)
+        folder = runs.folder_of(path)
         flags = _flags(folder) if folder else {}
         return cls(
             path,
@@ -97,13 +93,10 @@ class Reading:
 
 
 def _flags(folder: str) -> dict[str, str]:
-    texts = kept_flags.read(os.path.join(folder, opening.FLAGS_FILE))
+    texts = kept_flags.of_folder(folder)
     # That it is empty says that there was one text: of no run it may be two.
     flags = {"text_b_column": ""}
     flags |= {name: texts[name] for name in _FLAGS if name in texts}
     # The tuned number is in the folder, which may not be there later.
-    if flags.get("null_score_diff_threshold") == "auto":
-        with contextlib.suppress(InputError):
-            tuned = threshold.find("auto", True, folder).known()
-            flags["null_score_diff_threshold"] = str(tuned)
-    return flags
+    number = threshold.of_run(texts, folder)
+    return flags | ({"null_score_diff_threshold": number} if number else {})

@@ -54,6 +54,17 @@ class Best:
                 # Of a kill between this file and the results, or not there.
                 self._tell_tensorflow(int(self.results[tf1_files.GLOBAL_STEP]))
 
+    def rewind(self, step: int, score: float) -> None:
+        """Compares from now on with an earlier best, as a run that goes on.
+
+        Its steps behind the checkpoint, which it makes again, may have brought
+        a better one. That stays in the folder until there is one that is better
+        than the earlier. `step` is 0 where there was none.
+        """
+        self.results = None
+        if step:
+            self.results = {self.metric: score, tf1_files.GLOBAL_STEP: step}
+
     def clear(self) -> None:
         """Forgets the best of another run."""
         if self.write:

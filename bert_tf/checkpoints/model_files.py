@@ -44,6 +44,10 @@ class Source(Protocol):
     def vocab(self) -> vocabularies.Files | None:
         """Its vocabulary."""
 
+    @property
+    def do_lower_case(self) -> bool | None:
+        """Whether it reads lower-cased text; None where it does not say."""
+
 
 def find_config(
     path: str | None, source: Source | None, trains: bool = False
@@ -74,11 +78,13 @@ def find_config(
     given = dataclasses.replace(given, problem_type=brought.problem_type)
     ours, theirs = _facts(given), _facts(brought)
     other = theirs["encoder"]
-    if trains and families.of(given).starts_from == other:
-        theirs["encoder"] = ours["encoder"]
     free = _FREE
-    if isinstance(source, opened.Checkpoint) and source.format in _MODELS_ALONE:
-        free = free | given.pretraining_keys
+    # The folder of a run goes on with the model that it has.
+    if isinstance(source, opened.Checkpoint):
+        if trains and families.of(given).starts_from == other:
+            theirs["encoder"] = ours["encoder"]
+        if source.format in _MODELS_ALONE:
+            free = free | given.pretraining_keys
     different = [
         f"{name} is {ours.get(name)} there and {theirs.get(name)} in the "
         "checkpoint's config"

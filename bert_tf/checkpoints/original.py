@@ -9,7 +9,7 @@ import os
 from collections.abc import Collection, Sequence
 
 from bert_tf import files, modeling, vocabularies
-from bert_tf.checkpoints import names, opened, tf1_files
+from bert_tf.checkpoints import names, opened, runs, tf1_files
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.storage import input_files
@@ -60,6 +60,7 @@ class Files:
     path: str
     config: modeling.BertConfig | None
     vocab: vocabularies.Files | None
+    do_lower_case: bool | None
     labels: tuple[str, ...] | None
 
 
@@ -76,6 +77,7 @@ def read_files(folder: str) -> Files:
         path=folder,
         config=config,
         vocab=find_vocab(folder),
+        do_lower_case=runs.lower_cases(folder),
         labels=read_labels(os.path.join(folder, LABELS)),
     )
 
@@ -156,6 +158,7 @@ def open_checkpoint(prefix: str) -> opened.Checkpoint:
         read=read,
         config=beside.config,
         vocab=beside.vocab,
+        do_lower_case=beside.do_lower_case,
         labels=beside.labels,
         state=tuple(sorted(ours.keys() - weights.keys())),
     )

@@ -79,13 +79,13 @@ def restore_weights(
     report = compare(variables, source, required)
     wanted = {v.path: v for v in variables}
     values = source.read(report.restored)
-    _check_finite(source.path, values)
+    check_finite(source.path, values)
     for name, value in values.items():
         wanted[name].assign(value)
     return report
 
 
-def _check_finite(path: str, values: Mapping[str, np.ndarray]) -> None:
+def check_finite(path: str, values: Mapping[str, np.ndarray]) -> None:
     """Raises UnreadableError if weights are no numbers: all would be none."""
     wrong = [n for n, x in sorted(values.items()) if not np.isfinite(x).all()]
     if wrong:

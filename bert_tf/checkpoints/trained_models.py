@@ -1,14 +1,20 @@
 """What fine-tuning leaves: the model's weights, files and labels."""
 
+import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from bert_tf import files, modeling, vocabularies
+from bert_tf import (
+    files,
+    modeling,
+    optimization,
+    vocab_files,
+    vocabularies,
+)
 from bert_tf.checkpoints import (
     best,
-    formats,
     model_files,
     names,
     opened,
@@ -31,38 +37,50 @@ def own_checkpoint(output_dir: str, use_best: bool) -> str | None:
     return kept or tf1_files.latest(output_dir)
 
 
-def trained_checkpoint(
-    output_dir: str,
-    init_checkpoint: str | None,
-    use_best: bool,
-    head: str = "classification",
-) -> opened.Checkpoint:
-    """Opens the fine-tuned weights to evaluate, predict or export with.
-
-    The best or newest of a run come first, then `init_checkpoint`, of any
-    format. It raises InputError if there are none, or they have no trained
-    head.
-    """
-    prefix = own_checkpoint(output_dir, use_best) or init_checkpoint
-    if not prefix:
-        raise InputError(
-            f"There is no fine-tuned model in {output_dir}. Train one with "
-            "--do_train=true, or give one by --init_checkpoint."
-        )
-    return with_trained_head(formats.open_checkpoint(prefix), head)
-
-
 def with_trained_head(
     source: opened.Checkpoint, head: str
 ) -> opened.Checkpoint:
-    """Returns a checkpoint as it is; InputError if it lacks a head."""
+    """Returns a checkpoint as it is; InputError if nothing trained the head."""
     missing = sorted(names.HEADS[head].variables.keys() - source.shapes.keys())
     if missing:
         raise InputError(
             f"{source.path} is not fine-tuned: it has no {head} head "
             f"({', '.join(missing)}). Train it with --do_train=true."
         )
+    if not is_trained(source, head):
+        raise InputError(
+            f"{source.path} has a {head} head that its run did not train, as "
+            "by --distillation=minilm. Start a run from it that does: "
+            "--do_train=true, --init_checkpoint, and another --output_dir."
+        )
     return source
+
+
+def is_trained(source: opened.Checkpoint, head: str) -> bool:
+    """Whether a run did not leave the head, which is there, as it was.
+
+    A run keeps heads that its objective does not reach at random values: that
+    of next sentences, and all of them while it learns a teacher's layers.
+    """
+    stored = (*source.state, *_names_in_run(source))
+    of_slots = filter(None, map(optimization.slot_of, stored))
+    trained = {variable for variable, _ in of_slots}
+    return not trained or names.HEADS[head].variables.keys() <= trained
+
+
+def _names_in_run(source: opened.Checkpoint) -> Collection[str]:
+    """Returns names in the run of a best checkpoint, which has weights only.
+
+    They are the newest readable checkpoint's; of other sources there are none.
+    """
+    own, _ = os.path.split(source.path)
+    folder, name = os.path.split(own)
+    if source.format != "tf1" or name != best.FOLDER:
+        return ()
+    for _, prefix in reversed(tf1_files.numbered(folder).items()):
+        with contextlib.suppress(tf1_files.UnreadableError):
+            return tf1_files.shapes(prefix)
+    return ()
 
 
 def without_other_head(
@@ -180,18 +198,36 @@ class ModelFiles:
         cls,
         bert_config_file: str | None,
         vocab_file: str | None,
-        do_lower_case: bool,
+        do_lower_case: bool | None,
         source: model_files.Source | None = None,
         trains: bool = False,
     ) -> "ModelFiles":
-        """Reads the files, or what a checkpoint brings where one is None."""
+        """Reads the files, or what a checkpoint brings where one is None.
+
+        Texts are lower-cased, as by the original, where nothing says it.
+        """
+        said = source.do_lower_case if source else None
+        lower = said if do_lower_case is None else do_lower_case
+        lower = True if lower is None else lower
+        path = source.path if source else None
+        vocab_files.validate_case_matches_checkpoint(lower, path)
         config = model_files.find_config(bert_config_file, source, trains)
-        files = cls(
-            config, model_files.find_vocab(vocab_file, source), do_lower_case
-        )
-        name = vocab_file or f"The vocabulary of {source and source.path}"
+        vocab = model_files.find_vocab(vocab_file, source)
+        files = cls(config, vocab, lower)
+        name = vocab_file or f"The vocabulary of {path}"
         config.check_vocab_size(len(files.vocabulary.pieces), name)
+        if path and do_lower_case is None and said is not None:
+            check_casing_said(vocab, lower, name, path)
+            return files
         files.vocabulary.check(name)
+        if said not in (None, lower) and files.vocabulary.settings:
+            logging.warning(
+                "%s says do_lower_case=%s, and do_lower_case=%s is given: "
+                "texts become other pieces than those that it was trained on.",
+                path,
+                said,
+                lower,
+            )
         return files
 
     def of_problem(self, is_multi_label: bool) -> "ModelFiles":
@@ -218,6 +254,32 @@ class ModelFiles:
         of_before = os.path.join(folder, original.LABELS)
         if not labels and tf.io.gfile.exists(of_before):
             tf.io.gfile.remove(of_before)
+
+
+def check_casing_said(
+    vocab: vocabularies.Files, do_lower_case: bool, name: str, path: str
+) -> None:
+    """Warns if the casing that a checkpoint says contradicts its vocabulary.
+
+    Some released models say what is wrong; so they are read everywhere. A
+    vocabulary that no model can read with raises InputError.
+
+    Args:
+        vocab: The checkpoint's.
+        do_lower_case: What it says.
+        name: Of the vocabulary, for errors.
+        path: Of the checkpoint.
+    """
+    try:
+        vocabularies.read(vocab, do_lower_case, name).check(name)
+    except InputError as problem:
+        vocabularies.read(vocab, not do_lower_case, name).check(name)
+        logging.warning(
+            "%s says do_lower_case=%s, which is kept. But: %s",
+            path,
+            do_lower_case,
+            problem,
+        )
 
 
 def read_labels(folder: str) -> tuple[str, ...] | None:

@@ -241,6 +241,21 @@ def at(x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
     return tf.gather(x, positions, batch_dims=1)
 
 
+def put(
+    ids: tf.Tensor, places: tf.Tensor, values: tf.Tensor, is_put: tf.Tensor
+) -> tf.Tensor:
+    """Returns ids [B, S] with values [B, P] at places [B, P] where `is_put`.
+
+    They are float32, which has all numbers up to 16 million: GPUs have no
+    kernels for int32.
+    """
+    ids, values = tf.cast(ids, tf.float32), tf.cast(values, tf.float32)
+    change = tf.where(is_put, values - at(ids, places), 0.0)  # [B, P]
+    # A sum and no scatter, which is slow on TPUs: one of its terms is not 0.
+    there = tf.one_hot(places, tf.shape(ids)[1])  # [B, P, S]
+    return ids + tf.reduce_sum(change[:, :, tf.newaxis] * there, axis=1)
+
+
 def recomputed(
     function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
     x: tf.Tensor,

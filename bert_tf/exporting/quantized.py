@@ -53,13 +53,6 @@ def product(x: tf.Tensor, kernel: Quantized) -> tf.Tensor:
     return tf.matmul(x, values) * tf.cast(kernel.scales, x.dtype)
 
 
-def product_with_rows(x: tf.Tensor, table: Quantized) -> tf.Tensor:
-    """Returns x [B, D] @ table^T, quantized by rows: [B, V]."""
-    values = tf.cast(table.values, x.dtype)
-    y = tf.matmul(x, values, transpose_b=True)
-    return y * tf.cast(tf.reshape(table.scales, [1, -1]), x.dtype)
-
-
 def embed(table: Quantized, ids: tf.Tensor) -> tf.Tensor:
     """Returns rows of a table, quantized by rows: [..., D] of ids [...]."""
     values = tf.cast(tf.gather(table.values, ids), tf.float32)

@@ -12,7 +12,10 @@ _MODEL = flag_sections.Section("Model")
 _NEW_MODEL = flag_sections.Section("Model", only_with="do_train")
 _WORK = flag_sections.Section("What to do")
 _TRAINING = flag_sections.Section("Training", only_with="do_train")
-_EVALUATION = flag_sections.Section("Evaluation", only_with="do_eval")
+# A teacher is asked in batches of evaluation, too.
+_EVALUATION = flag_sections.Section(
+    "Evaluation", only_with=("do_eval", "teacher")
+)
 _PREDICTION = flag_sections.Section("Prediction", only_with="do_predict")
 
 # ---- The model --------------------------------------------------------------

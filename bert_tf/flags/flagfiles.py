@@ -16,7 +16,6 @@ from absl import flags, logging
 from etils import epath
 
 read_flagfile = kept_flags.read
-read_if_there = kept_flags.read_if_there
 
 
 def write_flagfile(path: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from bert_tf.errors import InputError
 from bert_tf.flags import input_paths
 from bert_tf.flags import sections as flag_sections
-from bert_tf.storage import file_systems, written_files
+from bert_tf.storage import file_systems, kept_flags, written_files
 
 from absl import flags
 from etils import epath
@@ -121,14 +121,15 @@ def _check_not_read(
 def _is_run(names: Sequence[str]) -> bool:
     """Whether a folder is that of a run, or of the original's, by names."""
     return bool(
-        {"flags.txt", "lock", "evaluation.lock", "results.jsonl"} & set(names)
+        {kept_flags.FILE, "lock", "evaluation.lock", "results.jsonl"}
+        & set(names)
         or written_files.matching(names, ["model.ckpt-*.index"])
     )
 
 
 def _check_same_script(name: str, place: epath.Path) -> None:
     """Raises InputError if the run in a folder is another script's."""
-    file = place / "flags.txt"
+    file = place / kept_flags.FILE
     if not file.exists():
         return
     # Who goes on with the run is told of what is no text.

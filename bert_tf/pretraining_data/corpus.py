@@ -40,6 +40,7 @@ _OFFSET_BITS = 40
 _LANGUAGE = re.compile("[a-z]{2,3}(-[a-z]+)*")
 # A period after white space of several bytes, such as U+00A0. After a capital
 # sentencex takes it for an initial's, cuts the bytes, and ends the process.
+_BLANK_LINES = re.compile(r"\n\s*\n")
 _PERIOD_APART = re.compile(r"\.(?<=[^\S\x00-\x7f]\.)")
 
 
@@ -171,9 +172,17 @@ def read(
     Where text `has_sentences`, its paragraphs are split into these.
     """
     for part, text in _texts(unit, reader):
-        sentences = text.paragraphs
-        if has_sentences and reader.input_format != "lines":
+        if reader.input_format == "lines":
+            sentences = text.paragraphs
+        elif has_sentences:
             sentences = _sentences(text.paragraphs, reader.language)
+        else:
+            # As the splitter of sentences: blank lines end paragraphs.
+            sentences = [
+                paragraph
+                for several in text.paragraphs
+                for paragraph in _BLANK_LINES.split(several)
+            ]
         key = (part.number << _OFFSET_BITS) + text.offset
         yield Document(key, sentences, text.size, text.replaced)
 

@@ -16,6 +16,8 @@ from etils import epath
 # Of file systems 255 bytes; a file that is written ends in .tmp until it is
 # complete.
 _LONGEST_NAME = 251
+# So many second segments in turn are not random by chance.
+_SURELY = 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,6 +236,13 @@ class Result:
             f"{padding:.1%} padding, {counts['random_next'] / instances:.1%} "
             "with a random or swapped second segment.",
         ]
+        if counts["random_next"] == instances >= _SURELY:
+            lines.append(
+                "No second segment is what follows: where documents have one "
+                "sentence each, nothing does, and all labels of next sentences "
+                "are the same. Break documents into sentences, one a line of "
+                "--input_format=lines, or give --objective=none."
+            )
         if counts["empty_documents"] or counts["replaced_lines"]:
             lines.append(
                 f"{counts['empty_documents']:,} documents were empty; in "

@@ -1,16 +1,14 @@
 """Every head as a function of raw text: of a checkpoint, or of a SavedModel."""
 
-import contextlib
 import dataclasses
 import inspect
 import json
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bert_tf import optimization, vocabularies
+from bert_tf import vocabularies
 from bert_tf.checkpoints import (
-    best,
     names,
     opened,
     original,
@@ -51,15 +49,9 @@ def find_head(source: opened.Checkpoint, wanted: str | None) -> str:
     It raises InputError if that is missing or untrained, or one of several.
     """
     if wanted is None:
-        found = names.find_head(source.shapes, source.path)
-        if found in heads.HEADS:
-            return found
-        part, *others = names.HEADS[found].parts
-        meant = _MEANT.get(found, part)
-        if "next_sentence" in others and _is_trained(source, "next_sentence"):
-            meant += " It can tell next sentences too: --head=next_sentence."
-        logging.info("%s was pre-trained: %s", source.path, meant)
-        return part
+        found = _find_only_head(source)
+        _check_is_trained(source, found, "")
+        return found
     own = names.HEADS[wanted].variables
     missing = sorted(own.keys() - source.shapes.keys())
     if missing:
@@ -79,40 +71,35 @@ def find_head(source: opened.Checkpoint, wanted: str | None) -> str:
             f"there. {way}, or give "
             f"--head={' or '.join(others)}. Received: head={wanted}"
         )
-    if not _is_trained(source, wanted):
-        raise InputError(
-            f"{source.path} has a {wanted} head that its run did not train (as "
-            "by data made with --objective=none). Train it with "
-            f"{heads.HEADS[wanted].trained_by}, or choose another --head. "
-            f"Received: head={wanted}"
-        )
+    _check_is_trained(source, wanted, f" Received: head={wanted}")
     return wanted
 
 
-def _is_trained(source: opened.Checkpoint, head: str) -> bool:
-    """Whether a run did not leave the head as it was.
+def _find_only_head(source: opened.Checkpoint) -> str:
+    """Returns the head that a checkpoint has, or what is meant of several."""
+    found = names.find_head(source.shapes, source.path)
+    if found in heads.HEADS:
+        return found
+    part, *others = names.HEADS[found].parts
+    meant = _MEANT.get(found, part)
+    has_next = "next_sentence" in others
+    if has_next and trained_models.is_trained(source, "next_sentence"):
+        meant += " It can tell next sentences too: --head=next_sentence."
+    logging.info("%s was pre-trained: %s", source.path, meant)
+    return part
 
-    Pre-training without next sentences keeps that head, at random values.
-    """
-    stored = (*source.state, *_names_in_run(source))
-    of_slots = filter(None, map(optimization.slot_of, stored))
-    trained = {variable for variable, _ in of_slots}
-    return not trained or names.HEADS[head].variables.keys() <= trained
 
-
-def _names_in_run(source: opened.Checkpoint) -> Collection[str]:
-    """Returns names in the run of a best checkpoint, which has weights only.
-
-    They are the newest readable checkpoint's; of other sources there are none.
-    """
-    own, _ = os.path.split(source.path)
-    folder, name = os.path.split(own)
-    if source.format != "tf1" or name != best.FOLDER:
-        return ()
-    for _, prefix in reversed(tf1_files.numbered(folder).items()):
-        with contextlib.suppress(tf1_files.UnreadableError):
-            return tf1_files.shapes(prefix)
-    return ()
+def _check_is_trained(
+    source: opened.Checkpoint, head: str, received: str
+) -> None:
+    """Raises InputError if a run left a head at its random values."""
+    if not trained_models.is_trained(source, head):
+        raise InputError(
+            f"{source.path} has a {head} head that its run did not train (as "
+            "by data made with --objective=none, or by --distillation=minilm). "
+            f"Train it with {heads.HEADS[head].trained_by}, or choose another "
+            f"--head, such as encoder.{received}"
+        )
 
 
 # ---- A checkpoint -----------------------------------------------------------

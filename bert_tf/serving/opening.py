@@ -10,9 +10,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bert_tf import vocab_files, vocabularies
+from bert_tf import vocabularies
 from bert_tf.checkpoints import (
-    best,
     opened,
     original,
     sentence_transformers,
@@ -22,6 +21,7 @@ from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model
 from bert_tf.serving import heads, makers
 from bert_tf.serving import model as serving_model
+from bert_tf.storage import kept_flags
 from bert_tf.tasks import labels as label_column
 from bert_tf.tasks.classification import glue
 from bert_tf.tasks.classification import task as classification
@@ -34,9 +34,6 @@ from bert_tf.text import long_documents
 
 import tensorflow as tf
 from absl import logging
-
-# Of a run, in its folder.
-FLAGS_FILE = "flags.txt"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +74,7 @@ class Said:
             return read(self.texts[name])
         except ValueError as error:
             way_out = f", or give --{name}" * (name in self.given)
-            path = os.path.join(self.folder, FLAGS_FILE)
+            path = os.path.join(self.folder, kept_flags.FILE)
             raise InputError(
                 f"{path}, which keeps the flags of the run, is wrong: "
                 f"{error}. Bring it back as it was{way_out}."
@@ -93,23 +90,6 @@ class Said:
         return vocabularies.path_in(self.folder) if self.folder else None
 
 
-def run_of(path: str) -> str:
-    """Returns the folder of the run that a path is of; "" if of none.
-
-    A run keeps its flags in its folder. Its best weights, and each of its
-    checkpoints, are read as these say as well.
-    """
-    path = path.rstrip("/")
-    above, name = os.path.split(path)
-    places = [path, above]
-    if tf.io.gfile.isdir(path) and name != best.FOLDER:
-        places = [path]
-    for place in places:
-        if tf.io.gfile.exists(os.path.join(place, FLAGS_FILE)):
-            return place
-    return ""
-
-
 def make(
     source: opened.Checkpoint,
     said: Said,
@@ -123,13 +103,10 @@ def make(
     """
     head = serving_model.find_head(source, said.user("head"))
     check(head)
-    lower = said.any("do_lower_case", source.do_lower_case)
-    lower = True if lower is None else lower
-    vocab_files.validate_case_matches_checkpoint(lower, said.path)
     files = trained_models.ModelFiles.load(
         said.user("bert_config_file") or said.file(original.CONFIG),
         said.user("vocab_file") or said.vocab(),
-        lower,
+        said.any("do_lower_case", None),
         source,
     )
     casing = said.user("do_lower_case")
@@ -143,7 +120,7 @@ def make(
     default = min(heads.HEADS[head].usual_length, longest)
     length = said.any("max_seq_length", default)
     own = _OWN[head](said, source, length) if head in _OWN else {}
-    common = {"do_lower_case": lower, "max_seq_length": length}
+    common = {"do_lower_case": files.do_lower_case, "max_seq_length": length}
     return serving_model.make(
         head, source, files, makers.Settings(**common | own)
     )

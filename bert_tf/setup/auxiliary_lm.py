@@ -6,7 +6,7 @@ Called from the `main` of training scripts only.
 import dataclasses
 
 from bert_tf import heads, modeling
-from bert_tf.checkpoints import names, opened, tf1_files
+from bert_tf.checkpoints import names, opened, restoring, tf1_files
 from bert_tf.errors import InputError
 from bert_tf.setup import run as run_setup
 from bert_tf.training import fine_tuning, loop, next_pieces
@@ -82,7 +82,14 @@ def _restore(head: keras.layers.Layer) -> None:
             for variable in head.variables
         }
         if variables.keys() <= there:
-            for name, value in source.read(list(variables)).items():
+            values = source.read(list(variables))
+            restoring.check_shapes(
+                source.path,
+                {name: value.shape for name, value in values.items()},
+                {name: v.shape for name, v in variables.items()},
+            )
+            restoring.check_finite(source.path, values)
+            for name, value in values.items():
                 variables[name].assign(value)
             logging.info(
                 "The head of --auxiliary_lm_weight starts from that of %s.",

@@ -7,11 +7,13 @@ import dataclasses
 import functools
 import os
 import tempfile
+from collections.abc import Collection, Mapping
 
-from bert_tf import kept_kernels, vocab_files
+from bert_tf import kept_kernels
 from bert_tf.checkpoints import (
     formats,
     opened,
+    runs,
     tf1_files,
     trained_models,
     word_vectors,
@@ -19,19 +21,20 @@ from bert_tf.checkpoints import (
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model
-from bert_tf.flags import command_line, flagfiles, shared
+from bert_tf.flags import command_line, flagfiles
 from bert_tf.flags import distillation as distillation_flags
 from bert_tf.flags import fine_tuning as fine_tuning_flags
 from bert_tf.flags import run as run_flags
+from bert_tf.setup import model_files, run_folder
 from bert_tf.setup import run as run_setup
-from bert_tf.setup import run_folder
+from bert_tf.storage import kept_flags
 from bert_tf.training import distribution, fine_tuning, memory_use
 from bert_tf.training import state as training_state
 
 import keras
 import numpy as np
 import tensorflow as tf
-from absl import logging
+from absl import flags, logging
 
 # ---- The work ---------------------------------------------------------------
 
@@ -78,21 +81,9 @@ def load_files(always_trains: bool = False) -> trained_models.ModelFiles:
     Raises:
         InputError: They can't be read, or contradict each other.
     """
-    lower = fine_tuning_flags.DO_LOWER_CASE.value
-    vocab_files.validate_case_matches_checkpoint(
-        lower, run_flags.INIT_CHECKPOINT.value
-    )
-    files = trained_models.ModelFiles.load(
-        run_flags.BERT_CONFIG_FILE.value,
-        fine_tuning_flags.VOCAB_FILE.value,
-        lower,
+    files = model_files.load(
         run_setup.find_source(),
         always_trains or fine_tuning_flags.DO_TRAIN.value,
-    )
-    shared.check_casing_is_used(
-        files.vocab.kind,
-        files.vocabulary.settings,
-        fine_tuning_flags.VOCAB_FILE.value,
     )
     memory_use.check_room_for_weights(files.config)
     return files
@@ -159,6 +150,10 @@ def make_folder(
         # Else it would be found when all is learned.
         export = os.path.join(folder, fine_tuning.EXPORT)
         saved_model.check_target(export, overwrite=True)
+    if trains and fine_tuning_flags.DO_EVAL.value:
+        run_folder.check_same_evaluation(
+            fine_tuning_flags.DO_EVAL.name, ("dev_file", "predict_file")
+        )
     if run_flags.CHECK_ONLY.value:
         run_folder.check_output_dir(identity if trains else None)
         return _removed_at_end(tempfile.mkdtemp())
@@ -227,15 +222,23 @@ def _set_words(files: trained_models.ModelFiles, model: keras.Model) -> None:
 
 
 # What of a run's identity does not change how a text is read: which data it
-# has, how it trains, and labels, which are checked by themselves.
+# has and how its files look, how it trains, and labels, which are checked by
+# themselves.
 _NOT_OF_READING = frozenset(
     {
         "task_name",
         "data_dir",
+        "xnli_language",
         "train_file",
         "dev_fraction",
         "seed",
+        "file_format",
+        "has_header",
+        "text_a_column",
+        "token_column",
+        "separator",
         "label_column",
+        "label_separator",
         "labels",
         "scheme",
         "regression",
@@ -248,14 +251,51 @@ _NOT_OF_READING = frozenset(
 )
 
 
-def flags_of_training() -> dict[str, str]:
-    """Returns the flags, as text, that output_dir's weights were trained with.
+# That there is one changes the reading, and which one it is does not.
+_WHETHER = frozenset({"text_b_column"})
 
-    There are none while the run itself trains, nor of weights from elsewhere.
+
+def run_of_training() -> str:
+    """Returns the folder of the run that trained the weights that are used.
+
+    It is "" while the run itself trains, and of weights that are of no run.
     """
-    if fine_tuning_flags.DO_TRAIN.value or not _own_weights():
-        return {}
-    return flagfiles.read_if_there(run_folder.flags_file())
+    if fine_tuning_flags.DO_TRAIN.value:
+        return ""
+    return runs.folder_of(run_setup.own_weights(_own_weights()))
+
+
+def flags_of_training() -> dict[str, str]:
+    """Returns the flags, as text, of `run_of_training`; none if it is none."""
+    folder = run_of_training()
+    return kept_flags.of_folder(folder) if folder else {}
+
+
+def take_from_training(names: Collection[str]) -> None:
+    """Gives flags that are left out the values that the training had.
+
+    So its weights read texts as they learned to. It changes nothing while the
+    run itself trains.
+
+    Args:
+        names: Of flags that say how texts are read, or what answers are.
+    """
+    before = flags_of_training()
+    for name in sorted(before.keys() & set(names)):
+        flag = flags.FLAGS[name]
+        if flag.present:
+            continue
+        try:
+            value = flag.parser.parse(before[name])
+        except ValueError as error:
+            path = os.path.join(run_of_training(), kept_flags.FILE)
+            raise InputError(
+                f"{path}, which keeps the flags of the run, is wrong: --{name}:"
+                f" {error}. Bring it back as it was, or give --{name}."
+            ) from error
+        if value != flag.value:
+            logging.info("--%s=%s, as in training.", name, before[name])
+            flag.value = value
 
 
 def known_labels() -> tuple[str, ...] | None:
@@ -285,21 +325,63 @@ def check_trained(
     source = find_trained(head)
     before = flags_of_training()
     changed = flagfiles.changes(before) if before else {}
-    fatal = [changed[name] for name in of_hold_out if name in changed]
+    fatal = _other_rows(changed, of_hold_out, is_own=bool(_own_weights()))
     if fatal:
         raise InputError(
             "The rows to evaluate on would not be those that were held out of "
-            "training: give the flags of training, or a --dev_file. "
-            f"Received: {'; '.join(fatal)}"
+            f"the training of {source.path}: give the flags of training, or a "
+            f"--dev_file. Received: {fatal}"
         )
+    now = flags.FLAGS
     for name in identity:
-        if name in changed and name not in _NOT_OF_READING:
-            logging.warning(
-                "Texts are read in another way than in the training of %s: %s",
-                source.path,
-                changed[name],
-            )
+        if name not in changed or name in _NOT_OF_READING:
+            continue
+        if name in _WHETHER and before.get(name) and now[name].value:
+            continue
+        logging.warning(
+            "Texts are read in another way than in the training of %s: %s",
+            source.path,
+            changed[name],
+        )
     return source
+
+
+def warn_of_hold_out(of_hold_out: tuple[str, ...]) -> None:
+    """Warns if a run trained on rows that are held out of what starts from it.
+
+    Args:
+        of_hold_out: As of `check_trained`.
+    """
+    start = run_flags.INIT_CHECKPOINT.value
+    if not start or not fine_tuning_flags.DO_TRAIN.value or _own_weights():
+        return
+    before = runs.flags_of(start)
+    changed = flagfiles.changes(before) if before else {}
+    others = _other_rows(changed, of_hold_out, is_own=False)
+    if others:
+        logging.warning(
+            "Scores will flatter: %s, which this run starts from, was trained "
+            "on rows that are held out here. Give its flags, or a --dev_file: "
+            "%s",
+            start,
+            others,
+        )
+
+
+def _other_rows(
+    changed: Mapping[str, str], of_hold_out: tuple[str, ...], is_own: bool
+) -> str:
+    """Says why rows that are held out are not those held out before, or "".
+
+    Args:
+        changed: What `flagfiles.changes` says of the flags before.
+        of_hold_out: Flags that say which rows are held out.
+        is_own: Whether the run before is that of output_dir, whose flags must
+            be the same. Of another run that had other data nothing is known.
+    """
+    if not is_own and "train_file" in changed:
+        return ""
+    return "; ".join(changed[name] for name in of_hold_out if name in changed)
 
 
 def find_trained(head: str) -> opened.Checkpoint:

@@ -3,15 +3,15 @@
 Called from the `main` of the scripts that export and predict only.
 """
 
-import os
 from typing import Any
 
-from bert_tf.checkpoints import formats, trained_models
+from bert_tf.checkpoints import formats, runs, trained_models
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model
-from bert_tf.flags import flagfiles, unused
 from bert_tf.flags import model as model_flags
+from bert_tf.flags import unused
 from bert_tf.serving import opening
+from bert_tf.storage import kept_flags
 
 import tensorflow as tf
 from absl import flags
@@ -57,12 +57,12 @@ def load() -> saved_model.Export:
         _find_trained(model_dir) if model_dir else path
     )
     # What trained it says how it reads texts, by whichever way it is given.
-    folder = model_dir or opening.run_of(path)
+    folder = model_dir or runs.folder_of(path)
     said = opening.Said(
         {flag.name: _given(flag) for flag in _OF_MODEL},
         lambda name, text: flags.FLAGS[name].parser.parse(text),
         folder,
-        _read_run(folder),
+        kept_flags.of_folder(folder) if folder else {},
         None if folder else path,
     )
     return opening.make(source, said, _check_head)
@@ -105,10 +105,3 @@ def _find_trained(model_dir: str) -> str:
 def _or_saved_model() -> str:
     """Names the flag that only run_prediction.py has."""
     return " or --saved_model" * ("saved_model" in flags.FLAGS)
-
-
-def _read_run(folder: str) -> dict[str, str]:
-    """Returns the flags of the run, none if there are none."""
-    if not folder:
-        return {}
-    return flagfiles.read_if_there(os.path.join(folder, opening.FLAGS_FILE))

@@ -15,6 +15,7 @@ from bert_tf.checkpoints import (
     opened,
     original,
     restoring,
+    runs,
     tf1_files,
 )
 from bert_tf.errors import InputError
@@ -22,6 +23,7 @@ from bert_tf.flags import flagfiles, output_paths
 from bert_tf.flags import optimization as optimization_flags
 from bert_tf.flags import run as run_flags
 from bert_tf.setup import run_folder
+from bert_tf.storage import kept_flags
 from bert_tf.training import (
     accelerators,
     distribution,
@@ -265,11 +267,9 @@ def own_weights(own: str | None) -> str:
         return own or given
     if _is_same_path(given, folder):
         return own
-    if _is_same_path(os.path.dirname(given), folder):
-        return given  # a certain checkpoint of the run
-    started_from = flagfiles.read_if_there(run_folder.flags_file()).get(
-        "init_checkpoint"
-    )
+    if any(_is_same_path(place, folder) for place in runs.places(given)):
+        return given  # certain weights of the run
+    started_from = kept_flags.of_folder(folder).get("init_checkpoint")
     if started_from and _is_same_path(given, started_from):
         return own
     raise InputError(

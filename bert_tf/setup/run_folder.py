@@ -5,20 +5,20 @@ Called from the `main` of the training scripts only.
 
 import fnmatch
 import os
+from collections.abc import Collection
 
 from bert_tf import files
 from bert_tf.checkpoints import best, original, tf1_files
 from bert_tf.errors import InputError
 from bert_tf.flags import command_line, flagfiles
 from bert_tf.flags import run as run_flags
-from bert_tf.storage import run_lock, written_files
+from bert_tf.storage import kept_flags, run_lock, written_files
 from bert_tf.training import distribution, progress
 
 import tensorflow as tf
 
 # The folder's locks: a training may be looked at by one evaluation.
 _TRAINING_LOCK, _EVALUATION_LOCK = "lock", "evaluation.lock"
-_FLAGS = "flags.txt"
 
 
 def claim_output_dir(
@@ -86,7 +86,7 @@ def hold_output_dir(
 
 # What a run has written when it has not made a step yet.
 _BEFORE_STEPS = (
-    _FLAGS,
+    kept_flags.FILE,
     "*.tf_record",
     original.CONFIG,
     *original.vocab_names(),
@@ -138,6 +138,28 @@ def check_same_run(identity: tuple[str, ...]) -> None:
         _check_start_is_kept(folder)
 
 
+def check_same_evaluation(evaluates: str, names: Collection[str]) -> None:
+    """Raises InputError if a run goes on to choose its best on other data.
+
+    Args:
+        evaluates: The flag by which it evaluates while it trains.
+        names: Of flags that say on what.
+    """
+    folder = run_flags.OUTPUT_DIR.value
+    before = kept_flags.of_folder(folder)
+    did = before.get(evaluates) not in (None, "false", "0")
+    if not (did and best.checkpoint(folder)):
+        return
+    changed = flagfiles.changes(before)
+    others = [changed[name] for name in names if name in changed]
+    if others:
+        kept = os.path.join(folder, best.FOLDER)
+        raise InputError(
+            f"{kept} was chosen on other data: {'; '.join(others)}. Give what "
+            f"it had; or move {kept} away, and the best is found anew."
+        )
+
+
 def _check_start_is_kept(folder: str) -> None:
     """Raises InputError if a run that begins would remove what it starts from.
 
@@ -155,4 +177,4 @@ def _check_start_is_kept(folder: str) -> None:
 
 def flags_file() -> str:
     """The file that keeps the flags of output_dir's run."""
-    return os.path.join(run_flags.OUTPUT_DIR.value, _FLAGS)
+    return os.path.join(run_flags.OUTPUT_DIR.value, kept_flags.FILE)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from bert_tf import modeling, options, vocabularies
 from bert_tf.checkpoints import formats, names, opened, trained_models
+from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.flags import distillation as distillation_flags
-from bert_tf.flags import flagfiles
 from bert_tf.flags import run as run_flags
 
 from absl import flags, logging
@@ -178,7 +178,7 @@ def _check_texts(source: opened.Checkpoint, student: Student) -> None:
             f"of the student is not the one of {source.path}: {found}. Give "
             "another teacher, or the student its vocabulary by --vocab_file."
         )
-    lower = _lower_cases(source)
+    lower = source.do_lower_case
     if None not in (lower, student.do_lower_case) and (
         lower != student.do_lower_case
     ):
@@ -188,18 +188,6 @@ def _check_texts(source: opened.Checkpoint, student: Student) -> None:
             "knows. Give the same. "
             f"Received: do_lower_case={student.do_lower_case}"
         )
-
-
-def _lower_cases(source: opened.Checkpoint) -> bool | None:
-    """Whether a teacher reads lower-cased text; None where nothing says it."""
-    if source.do_lower_case is not None or source.format != "tf1":
-        return source.do_lower_case
-    folder = os.path.dirname(source.path)
-    if os.path.basename(folder) == "best":
-        folder = os.path.dirname(folder)
-    kept = flagfiles.read_if_there(os.path.join(folder, "flags.txt"))
-    said = kept.get("do_lower_case")
-    return None if said is None else said == "true"
 
 
 # ---- The head ----------------------------------------------------------------
@@ -232,11 +220,16 @@ def _check_head(source: opened.Checkpoint, student: Student) -> None:
     """Raises InputError unless the teacher has the head to learn from."""
     head = names.HEADS[student.head]
     missing = sorted(head.variables.keys() - source.shapes.keys())
+    problem = ""
     if missing:
+        problem = f"no {student.head} head ({', '.join(missing)})"
+    elif not trained_models.is_trained(source, student.head):
+        problem = f"a {student.head} head that its run did not train"
+    if problem:
         raise InputError(
-            f"The teacher {source.path} has no {student.head} head "
-            f"({', '.join(missing)}). Train it on the task first, or learn its "
-            "layers only, by --distillation=minilm or tinybert_layers."
+            f"The teacher {source.path} has {problem}. Train it on the task "
+            "first, or learn its layers only, by --distillation=minilm or "
+            "tinybert_layers."
         )
     if trained_models.is_multi_label(source) != student.is_multi_label:
         labels = (
@@ -309,6 +302,14 @@ def _check_layers(
         )
     if kind != "tinybert_layers":
         return
+    row = families.of(ours)
+    if row.on_top:
+        raise InputError(
+            f"--distillation={kind} would compare what an untrained layer on "
+            "top makes of the layers. Learn the layers of "
+            f"model_type={row.starts_from}, then start from them. "
+            f"Received: model_type={ours.model_type}"
+        )
     if theirs.num_blocks % ours.num_blocks:
         raise InputError(
             f"--distillation={kind} compares each layer of the student with "

@@ -1,8 +1,13 @@
 """What the flags of a run were: its flags.txt, read without knowing flags."""
 
+import os
+
 from bert_tf.errors import InputError
 
 from etils import epath
+
+# Of a run, in its folder.
+FILE = "flags.txt"
 
 
 def read(path: str) -> dict[str, str]:
@@ -23,6 +28,7 @@ def read(path: str) -> dict[str, str]:
     return texts
 
 
-def read_if_there(path: str) -> dict[str, str]:
-    """Returns the flags of a file; none if there is no file."""
+def of_folder(folder: str) -> dict[str, str]:
+    """Returns the flags of the run in a folder; none if it keeps none."""
+    path = os.path.join(folder, FILE)
     return read(path) if epath.Path(path).exists() else {}

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Callable
 
 from bert_tf import losses
-from bert_tf.encoders import watching
+from bert_tf.encoders import ops, watching
 from bert_tf.training import loop
 
 import keras
@@ -60,14 +60,13 @@ def original_ids(batch: loop.Batch) -> tf.Tensor:
     ids = batch["input_ids"]
     if "masked_lm_positions" not in batch:
         return ids
-    positions = batch["masked_lm_positions"]  # [B, P]
-    shown = tf.gather(ids, positions, batch_dims=1)
-    # Of filling nothing changes.
-    is_real = tf.cast(batch["masked_lm_weights"], ids.dtype)
-    change = (batch["masked_lm_ids"] - shown) * is_real
-    rows = tf.zeros_like(positions) + tf.range(tf.shape(ids)[0])[:, tf.newaxis]
-    places = tf.stack([rows, positions], axis=-1)  # [B, P, 2]
-    return tf.tensor_scatter_nd_add(ids, places, change)
+    original = ops.put(
+        ids,
+        batch["masked_lm_positions"],  # [B, P]
+        batch["masked_lm_ids"],
+        batch["masked_lm_weights"] > 0,  # Filling puts nothing.
+    )
+    return tf.cast(original, ids.dtype)
 
 
 def piece_weights(batch: loop.Batch) -> tf.Tensor:

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from bert_tf import configuration, losses, optimization
 from bert_tf.errors import InputError
@@ -209,7 +210,9 @@ class Data:
 
     @property
     def predictions_per_row(self) -> int:
-        """Pieces that are predicted in a row, at most."""
+        """Pieces that are predicted in a row, at most, in each direction."""
+        if self.objective == "both_directions":
+            return 2 * self.lengths["S"]
         return self.lengths["S" if self.objective in _OF_TEXTS else "P"]
 
     def batches(
@@ -258,27 +261,30 @@ def check_no_masking(*data: Data) -> None:
             )
 
 
-def check_alike(
-    files: Sequence[str], eval_files: Sequence[str], head: str | None
-) -> None:
-    """Compares what is evaluated on with what is trained on, by manifests.
+def check_alike(data: Data, eval_data: Data, head: str | None) -> None:
+    """Compares what is evaluated on with what is trained on.
 
-    It raises InputError if they have other pieces, or another task for a head
-    that reads the labels of sentences.
+    It raises InputError if they have another task for a head that reads the
+    labels of sentences, or, by their manifests, other pieces.
     """
-    ours, theirs = manifests.find(files), manifests.find(eval_files)
+    if head == "pretraining":
+        _check_equal("objective", data, eval_data, eval_data)
+    ours = manifests.find(data.files)
+    theirs = manifests.find(eval_data.files)
     if ours is None or theirs is None:
         return
-    task = ("objective",) if head == "pretraining" else ()
-    for name in ("vocab_sha256", "do_lower_case", *task):
-        expected, received = getattr(ours, name), getattr(theirs, name)
-        if expected != received:
-            raise InputError(
-                "--eval_file must hold records made as those of --input_file, "
-                f"with {name}={expected}. Received: {eval_files[0]} with "
-                f"{name}={received}. Make them with the same vocabulary and "
-                "flags."
-            )
+    for name in ("vocab_sha256", "do_lower_case"):
+        _check_equal(name, ours, theirs, eval_data)
+
+
+def _check_equal(name: str, ours: Any, theirs: Any, eval_data: Data) -> None:
+    expected, received = getattr(ours, name), getattr(theirs, name)
+    if expected != received:
+        raise InputError(
+            "--eval_file must hold records made as those of --input_file, "
+            f"with {name}={expected}. Received: {eval_data.files[0]} with "
+            f"{name}={received}. Make them with the same vocabulary and flags."
+        )
 
 
 def find(

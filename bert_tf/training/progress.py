@@ -145,7 +145,7 @@ class Progress:
         if not self.write:
             return
         named = {
-            f"eval_{name.removeprefix('eval_')}": float(value)
+            _of_evaluation(name): float(value)
             for name, value in results.items()
         }
         texts = [f"{name} {value:.4f}" for name, value in named.items()]
@@ -254,13 +254,40 @@ def _lines_and_steps(path: str) -> list[tuple[bytes, int]]:
 
 def last_evaluation(folder: str) -> int:
     """Returns the last step of which metrics.jsonl has an evaluation, or 0."""
+    return max(_evaluations(folder), default=0)
+
+
+def best_until(folder: str, step: int, metric: str) -> tuple[int, float] | None:
+    """Returns the step and the score of the best that counted at a step.
+
+    The step is 0 where none did. It is None where metrics.jsonl does not tell.
+    """
+    found = _evaluations(folder)
+    last = max((x for x in found if x <= step), default=0)
+    if not last:
+        return None if found else (0, 0.0)
+    at = int(found[last][_EVALUATION])
+    name = _of_evaluation(metric)
+    if not at:
+        return 0, 0.0
+    return (at, found[at][name]) if name in found.get(at, {}) else None
+
+
+def _evaluations(folder: str) -> dict[int, dict[str, float]]:
+    """Returns the lines of evaluations by their step."""
     path = os.path.join(folder, "metrics.jsonl")
     if not tf.io.gfile.exists(path):
-        return 0
+        return {}
     with tf.io.gfile.GFile(path, "r") as file:
         # A line may be cut off by a crash.
-        lines = [x for x in file if _EVALUATION in x and x.endswith("\n")]
-    return max((json.loads(line)["step"] for line in lines), default=0)
+        texts = [x for x in file if _EVALUATION in x and x.endswith("\n")]
+    lines = map(json.loads, texts)
+    return {line["step"]: line for line in lines}
+
+
+def _of_evaluation(name: str) -> str:
+    """Names a result of an evaluation as metrics.jsonl does."""
+    return f"eval_{name.removeprefix('eval_')}"
 
 
 def write_results(path: str, results: dict[str, float]) -> None:

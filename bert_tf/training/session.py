@@ -144,7 +144,7 @@ class Session:
                 best.clear(self.folder)
             self.begin()
         agree(True)  # Waits for the one that removes the best of before.
-        kept = self._kept()
+        kept = self._kept(state.step)
         # Once all have read what the chief goes on to write.
         is_due = agree(self._lacks_evaluation(state.step))
         if self.evaluation and kept and is_due:
@@ -365,16 +365,23 @@ class Session:
 
     # ---- Evaluation ---------------------------------------------------------
 
-    def _kept(self) -> best.Best | None:
+    def _kept(self, step: int) -> best.Best | None:
         if not self.evaluation:
             return None
-        return best.Best(
+        metric = self.evaluation.metric
+        kept = best.Best(
             self.folder,
-            self.evaluation.metric,
+            metric,
             self.beside,
             self.evaluation.lowest,
             distribution.is_chief(self.strategy),
         )
+        if _best_step(kept) > step:
+            # Of steps that are made again.
+            earlier = progress.best_until(self.folder, step, metric)
+            if earlier is not None:
+                kept.rewind(*earlier)
+        return kept
 
     def _lacks_evaluation(self, step: int) -> bool:
         """Whether one is due of which metrics.jsonl has no line yet."""

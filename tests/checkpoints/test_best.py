@@ -50,8 +50,9 @@ def test_keeps_the_highest_and_the_earlier(tmp_path, model):
     # A run that goes on knows what the one before it kept.
     again = best.Best(folder, "f1", _FILES)
     assert not again.offer(15, {"f1": 0.7}, model)
-    source = trained_models.trained_checkpoint(folder, None, use_best=True)
-    assert source.path == best.checkpoint(folder)
+    path = trained_models.own_checkpoint(folder, use_best=True)
+    assert path and path == best.checkpoint(folder)
+    source = formats.open_checkpoint(path)
     model.output_bias.assign([0, 0])
     assert trained_models.restore(model, source, "classification") == 9
     np.testing.assert_array_equal(model.output_bias, [9, 9])
@@ -66,6 +67,20 @@ def test_keeps_the_lowest(tmp_path, model):
     found = list(_offer(kept, model, scores))
     assert found == [True, False, True, False, False]
     assert kept.results == {"f1": 0.3, "x": 1, "global_step": 9}
+
+
+def test_rewound_it_is_compared_with_an_earlier_one(tmp_path, model):
+    kept = best.Best(str(tmp_path), "f1", _FILES)
+    list(_offer(kept, model, [0.3, 0.5, 0.9]))
+    again = best.Best(str(tmp_path), "f1", _FILES)
+    again.rewind(6, 0.5)
+    # What is there stays until something is better than step 6.
+    assert list(_offer(again, model, [0.4])) == [False]
+    assert list(tf1_files.numbered(f"{tmp_path}/best")) == [9]
+    assert list(_offer(again, model, [0.4, 0.6])) == [False, True]
+    assert list(tf1_files.numbered(f"{tmp_path}/best")) == [6]
+    again.rewind(0, 0.0)
+    assert list(_offer(again, model, [0.1])) == [True]
 
 
 def test_anything_is_better_than_no_number(tmp_path, model):

@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 
 from bert_tf import modeling
-from bert_tf.checkpoints import formats, model_files
+from bert_tf.checkpoints import formats, model_files, original
 from bert_tf.encoders import left_to_right
 from tests import interop_samples as samples
 
@@ -104,6 +104,20 @@ def test_heads_tell_of_the_encoder_where_no_config_does(tmp_path, tf1, caplog):
     found = model_files.find_config(paths["bert"], next_pieces, trains=True)
     assert found == _CONFIG
     assert "starts from one of model_type=left_to_right" in caplog.text
+
+
+def test_a_run_goes_on_with_the_encoder_that_it_has(tmp_path):
+    """Another may start from its weights, and not go on in its folder."""
+    ahead = left_to_right.LeftToRightConfig(**samples.SMALL)
+    model = samples.random_model("next_piece", ahead)
+    prefix = samples.write_tf1(tmp_path / "run", model)
+    path = tmp_path / "both_ways.json"
+    path.write_text(_CONFIG.to_json())
+    start = formats.open_checkpoint(prefix)
+    assert model_files.find_config(str(path), start, trains=True) == _CONFIG
+    run = original.read_files(str(tmp_path / "run"))
+    with pytest.raises(ValueError, match=r"encoder is bert there and left_to"):
+        model_files.find_config(str(path), run, trains=True)
 
 
 def test_vocabulary(tmp_path, tf1):

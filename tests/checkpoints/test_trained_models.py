@@ -34,22 +34,15 @@ def test_which_checkpoint_is_used(tmp_path):
     def write(prefix, names):
         tf1_files.write(str(tmp_path / prefix), {name: [1.0] for name in names})
 
-    def find(use_best=True, init=None):
-        return trained_models.trained_checkpoint(
-            str(tmp_path / "run"), init and str(tmp_path / init), use_best
-        ).path.removeprefix(f"{tmp_path}/")
+    def find(use_best=True):
+        found = trained_models.own_checkpoint(str(tmp_path / "run"), use_best)
+        return str(found).removeprefix(f"{tmp_path}/")
 
     (tmp_path / "run").mkdir()
-    with pytest.raises(ValueError, match=r"no fine-tuned model in .*run"):
-        find()
-    write("bert_model.ckpt", ["bert/x"])
-    with pytest.raises(ValueError, match=r"is not fine-tuned.*--do_train"):
-        find(init="bert_model.ckpt")
-    write("model.ckpt-7", ["output_weights", "output_bias"])
-    assert find(init="model.ckpt-7") == "model.ckpt-7"
+    assert trained_models.own_checkpoint(str(tmp_path / "run"), True) is None
     write("run/model.ckpt-2", ["output_weights", "output_bias"])
     write("run/model.ckpt-4", ["output_weights", "output_bias"])
-    assert find(init="model.ckpt-7") == "run/model.ckpt-4"
+    assert find() == "run/model.ckpt-4"
     (tmp_path / "run" / "best").mkdir()
     write("run/best/model.ckpt-2", ["output_weights", "output_bias"])
     (tmp_path / "run" / "best" / "results.json").write_text(
@@ -57,6 +50,25 @@ def test_which_checkpoint_is_used(tmp_path):
     )
     assert find() == "run/best/model.ckpt-2"
     assert find(use_best=False) == "run/model.ckpt-4"
+
+
+def test_a_head_that_is_there_and_trained(tmp_path):
+    def find(**tensors):
+        prefix = str(tmp_path / "model.ckpt-1")
+        tf1_files.write(prefix, {name: [1.0] for name in tensors})
+        source = formats.open_checkpoint(prefix)
+        return trained_models.with_trained_head(source, "classification")
+
+    head = {"output_weights": 1, "output_bias": 1}
+    with pytest.raises(ValueError, match=r"is not fine-tuned.*--do_train"):
+        find(**{"bert/x": 1})
+    # Weights alone, as of the original's releases, do not tell.
+    assert find(**head).shapes.keys() == head.keys()
+    moments = {f"{name}/adam_m": 1 for name in ("bert/x", *head)}
+    assert find(**head, **moments).shapes.keys() == head.keys()
+    # A run that learned a teacher's layers left the head at random values.
+    with pytest.raises(ValueError, match="head that its run did not train"):
+        find(**head, **{"bert/x": 1, "bert/x/adam_m": 1})
 
 
 def test_labels(tmp_path):

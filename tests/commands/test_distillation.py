@@ -5,6 +5,7 @@ import json
 import logging
 import shutil
 
+import bert_tf
 from bert_tf.checkpoints import formats, tf1_files
 from tests import classifier_runs
 
@@ -198,7 +199,9 @@ _FIT = "objective/fit_dense/kernel"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tinybert_layers", "minilm"])
-def test_layers_and_then_the_head(kind, teacher, model, table, tmp_path):
+def test_layers_and_then_the_head(
+    kind, teacher, model, table, tmp_path, capsys
+):
     flags = [f"--teacher={teacher}", f"--distillation={kind}", "--log_steps=1"]
     first = tmp_path / "first"
     stages = "--save_checkpoints_steps=3"
@@ -216,6 +219,19 @@ def test_layers_and_then_the_head(kind, teacher, model, table, tmp_path):
             path.unlink()
     _train(model, table, first, *flags, stages, "--num_train_epochs=3")
     _assert_same(_weights(first), whole)
+    # So nothing is asked of it, but to start from.
+    for flags in (
+        [f"--output_dir={first}"],
+        [f"--output_dir={tmp_path}/elsewhere", f"--init_checkpoint={first}"],
+    ):
+        code = classifier_runs.run_here(
+            *("--do_eval", f"--dev_file={table}", *model, *flags)
+        )
+        assert code == 1
+        error = capsys.readouterr().err.splitlines()[-1]
+        assert "has a classification head that its run did not train" in error
+    with pytest.raises(bert_tf.InputError, match="its run did not train"):
+        bert_tf.load(str(first))
     # What only training needs is nobody else's.
     assert not [
         x for x in formats.open_checkpoint(str(first)).shapes if "obj" in x

@@ -4,7 +4,7 @@ import json
 import re
 
 import bert_tf
-from bert_tf.checkpoints import formats, names
+from bert_tf.checkpoints import formats, names, tf1_files
 from bert_tf.pretraining_data import sequences as pretraining_sequences
 from tests import classifier_runs, pretraining_records, scripts
 from tests.pretraining_runs import Setting, metrics
@@ -265,6 +265,35 @@ def test_auxiliary_head_of_pre_training(trained, tmp_path):
     kept = after.read([*found.values()])
     for name, own in found.items():
         np.testing.assert_allclose(kept[own], wanted[name], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x: x * np.nan, "holds weights that are infinite or no numbers"),
+        (lambda x: x[..., :-1], "has other shapes than this model"),
+    ],
+)
+def test_an_auxiliary_head_that_does_not_fit(
+    change, message, setting, trained, tmp_path, capsys
+):
+    _table(tmp_path)
+    prefix = tf1_files.find(str(trained))
+    values = tf1_files.read(prefix, list(tf1_files.shapes(prefix)))
+    for name in _HEAD:
+        values[name] = change(values[name])
+    # Weights alone: no config beside them tells of their sizes.
+    tf1_files.write(f"{tmp_path}/model.ckpt-1", values)
+    code = classifier_runs.run_here(
+        *("--do_train", "--check_only", "--auxiliary_lm_weight=0.5"),
+        *(f"--init_checkpoint={tmp_path}/model.ckpt-1", "--max_seq_length=12"),
+        f"--bert_config_file={setting.folder}/config.json",
+        f"--vocab_file={setting.folder}/vocab.txt",
+        f"--train_file={tmp_path}/train.tsv",
+        f"--output_dir={tmp_path}/out",
+    )
+    assert code == 1
+    assert message in capsys.readouterr().err.splitlines()[-1]
 
 
 @pytest.mark.slow

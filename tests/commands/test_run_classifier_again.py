@@ -1,6 +1,7 @@
 """Runs run_classifier.py where a run has been, or from its weights."""
 
 import json
+import shutil
 
 from bert_tf.tasks.classification import predictions
 from tests import classifier_runs
@@ -68,7 +69,7 @@ def _of_reading(caplog):
 
 def test_what_reads_texts_otherwise_is_logged(trained, model, table, caplog):
     arguments = ("--do_predict", f"--test_file={table}", "--max_seq_length=10")
-    assert not _check(trained, model, *arguments)
+    assert not _check(trained, model, *arguments, "--long_documents=head")
     path = f"{trained}/model.ckpt-1"
     assert _of_reading(caplog) == [
         (path, ": ", "long_documents was windows and is head"),
@@ -76,12 +77,45 @@ def test_what_reads_texts_otherwise_is_logged(trained, model, table, caplog):
     ]
 
 
-def test_nothing_is_known_of_weights_from_elsewhere(
+@pytest.mark.parametrize("weights", ["", "/model.ckpt-1"])
+def test_what_is_left_out_is_as_in_training(
+    weights, trained, model, table, tmp_path, caplog
+):
+    caplog.set_level("INFO", logger="absl")
+    arguments = ("--do_predict", f"--test_file={table}")
+    # Of the run itself, or of its weights in another folder.
+    assert not _check(trained, model, *arguments)
+    assert "--long_documents=windows, as in training." in caplog.messages
+    caplog.clear()
+    given = f"--init_checkpoint={trained}{weights}"
+    assert not _check(tmp_path / "output", model, given, *arguments)
+    assert "--long_documents=windows, as in training." in caplog.messages
+    assert not _of_reading(caplog)
+
+
+def test_how_files_look_is_no_reading(trained, model, table, tmp_path, caplog):
+    rows = [line.split("\t") for line in table.read_text().splitlines()]
+    path = tmp_path / "other.csv"
+    path.write_text("".join(f'"{text}",{y}\n' for text, y in rows))
+    arguments = (
+        "--do_predict",
+        f"--test_file={path}",
+        *("--file_format=csv", "--text_a_column=text", "--label_column=label"),
+    )
+    assert not _check(trained, model, *arguments)
+    assert not _of_reading(caplog)
+
+
+def test_nothing_is_known_of_weights_of_no_run(
     trained, model, table, tmp_path, caplog
 ):
+    for path in (*trained.glob("model.ckpt-1.*"), trained / "labels.txt"):
+        shutil.copy(path, tmp_path)
+    caplog.set_level("INFO", logger="absl")
     arguments = ("--do_predict", f"--test_file={table}")
-    weights = f"--init_checkpoint={trained}"
+    weights = f"--init_checkpoint={tmp_path}/model.ckpt-1"
     assert not _check(tmp_path / "output", model, weights, *arguments)
+    assert "as in training" not in caplog.text
     assert not _of_reading(caplog)
 
 
@@ -124,8 +158,34 @@ def test_dev_rows_are_those_held_out_of_training(
         assert not code, error
         return
     assert code == 1
-    assert "would not be those that were held out of training" in error[0]
+    assert "would not be those that were held out of the training" in error[0]
     assert error[0].endswith(f"Received: {received.format(**places)}")
+
+
+def test_rows_that_other_weights_were_trained_on(
+    trained, model, table, tmp_path, capsys, caplog
+):
+    """Rows held out here are rows that the weights know, unless drawn alike."""
+    arguments = (
+        *(f"--init_checkpoint={trained}", "--do_eval", "--dev_fraction=0.1"),
+        f"--train_file={table}",
+    )
+    output = tmp_path / "output"
+    assert _check(output, model, *arguments) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.endswith("Received: seed was 7 and is 12345")
+    assert not _check(output, model, *arguments, "--seed=7")
+    # Other data than it had.
+    other = tmp_path / "train.tsv"
+    other.write_text(table.read_text())
+    assert not _check(output, model, *arguments, f"--train_file={other}")
+    # What trains on may know better; it is told.
+    assert not _check(output, model, *arguments, "--do_train")
+    (said,) = [x for x in caplog.messages if "Scores will flatter" in x]
+    assert said.endswith("seed was 7 and is 12345")
+    caplog.clear()
+    assert not _check(output, model, *arguments, "--do_train", "--seed=7")
+    assert "flatter" not in caplog.text
 
 
 def test_a_run_goes_on_with_its_labels(trained, model, table, tmp_path, capsys):

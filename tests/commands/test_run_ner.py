@@ -271,6 +271,8 @@ def test_reads_and_spells_as_in_training(files, model, tmp_path):
     ]
     done = run(tmp_path, *arguments)
     assert "The scheme of the 4 labels: IOB1." in done.stderr
+    assert "--context=sentence, as in training." in done.stderr
+    done = run(tmp_path, *arguments, "--context=document")
     (said,) = [x for x in done.lines if "read in another way" in x]
     assert said.endswith("context was sentence and is document")
     done = run(tmp_path, *arguments, "--scheme=BIO", code=1)

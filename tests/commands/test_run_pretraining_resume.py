@@ -7,6 +7,7 @@ import pathlib
 import re
 import signal
 import time
+from unittest import mock
 
 from bert_tf.checkpoints import tf1_files
 from bert_tf.records import tfrecord
@@ -263,6 +264,38 @@ class TestInterrupted:
         flags[3] = "--early_stop_evaluations=4"
         run = setting.run(output, *flags)
         assert "No lower loss since step 2: ending at step 10." in run.stderr
+
+    def test_best_of_steps_that_are_made_again(self, setting, tmp_path):
+        """As where a kill lost steps that were evaluated already."""
+        output = tmp_path / "out"
+        flags = ["--num_train_steps=8", "--save_checkpoints_steps=2"]
+        flags += ["--eval_steps=1", f"--eval_file={setting.files[0]}"]
+
+        def train(*more):
+            run = setting.run(output, *flags, *more)
+            return run.wait(), run.stderr
+
+        def evaluations():
+            return [x for x in metrics(output) if "eval_loss" in x]
+
+        assert train() == (0, mock.ANY)
+        expected = evaluations()
+        best = [x["eval_best_step"] for x in expected]
+        assert best[-1] > 4 and best == sorted(best)
+        kept = contents(output / "best")
+        for step in (6, 8):
+            for path in output.glob(f"model.ckpt-{step}.*"):
+                path.unlink()
+        assert train() == (0, mock.ANY)
+        assert evaluations() == expected
+        assert contents(output / "best") == kept
+        # The best of other records is no measure of these.
+        other = f"--eval_file={setting.files[1]}"
+        code, error = train(other, "--num_train_steps=10")
+        assert code == 1
+        assert f"{output}/best was chosen on other data: eval_file" in error
+        (output / "best").rename(tmp_path / "best")
+        assert train(other, "--num_train_steps=10") == (0, mock.ANY)
 
     def test_longer_run(self, setting, trained, tmp_path):
         # More steps, another batch size: the data goes on where it was.

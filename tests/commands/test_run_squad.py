@@ -200,6 +200,15 @@ def test_version_2_0_and_its_threshold(model, tmp_path):
     for key, value in odds.items():
         assert (predictions[key] == "") == (value > float(text))
     assert "Wrote 5 predictions" in done.stderr
+    # What is left out is as in training: the number that was tuned.
+    bare = shared[: shared.index("--version_2_with_negative")]
+    (output / "predictions.json").unlink()
+    run(
+        tmp_path,
+        *("--do_predict", f"--predict_file={files}/test2.json", *bare),
+        f"--output_dir={output}",
+    )
+    assert _json(output, "predictions") == predictions
 
 
 @pytest.mark.slow
@@ -386,6 +395,29 @@ def test_windows_are_cut_as_in_training_or_it_is_logged(
     assert not code
     said = [x for x in caplog.messages if "read in another way" in x]
     assert [x.partition(": ")[2] for x in said] == ["doc_stride was 4 and is 5"]
+
+
+def test_answers_are_as_in_training_where_nothing_else_is_said(
+    model, tmp_path, caplog
+):
+    _, shared = model
+    caplog.set_level("INFO", logger="absl")
+    _write_weights(tmp_path)
+    (tmp_path / "flags.txt").write_text(
+        "--max_answer_length=7\n--n_best_size=3\n--doc_stride=5\n"
+        "--version_2_with_negative=true\n--null_score_diff_threshold=auto\n"
+    )
+    (tmp_path / "null_score_diff_threshold.txt").write_text("-3.25\n")
+    code = _run_here(
+        *(*shared, "--do_export", "--doc_stride=4"),
+        f"--output_dir={tmp_path}",
+    )
+    assert not code
+    export = tmp_path / "export" / "assets" / "export.json"
+    said = json.loads(export.read_text())
+    assert said["null_score_diff_threshold"] == -3.25
+    assert (said["max_answer_length"], said["n_best_size"]) == (7, 3)
+    assert said["doc_stride"] == 4
 
 
 # ---- Real questions ---------------------------------------------------------

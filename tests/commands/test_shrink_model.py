@@ -110,6 +110,18 @@ def test_is_fine_tuned_again(trained, tmp_path):
     assert config.num_hidden_layers == 2
 
 
+def test_classes_weigh_as_in_training(trained, tmp_path, caplog):
+    rows = (trained / "train.jsonl").read_text().splitlines()
+    table = tmp_path / "train.jsonl"
+    # 12 of one class, 6 of the other.
+    table.write_text("\n".join(rows[:12] + rows[12::2]) + "\n")
+    caplog.set_level("INFO", logger="absl")
+    flags = (f"--train_file={table}", "--class_weights=balanced")
+    few = ("--max_examples=1", "--intermediate_size=8")
+    _shrink(trained, tmp_path / "small", *flags, *few)
+    assert "Weights of the classes: no 0.75, yes 1.5." in caplog.text
+
+
 def test_the_same_again_and_of_fewer_examples(trained, tmp_path):
     first, second, third = (
         _shrink(trained, tmp_path / name, "--intermediate_size=8", *more)

@@ -381,3 +381,27 @@ class TestDropout:
         np.testing.assert_array_equal(
             tf.cast(y, tf.float32).numpy() != 0, self._mask(0.1, [5, 6])
         )
+
+
+class TestPut:
+    def test_by_hand(self):
+        found = ops.put(
+            tf.constant([[1, 2, 3, 4], [5, 6, 7, 30521]]),
+            tf.constant([[3, 1, 0], [2, 0, 0]]),
+            tf.constant([[9, 8, 7], [30000, 1, 1]]),
+            tf.constant([[True, True, False], [True, False, False]]),
+        )
+        assert found.numpy().tolist() == [
+            [1, 8, 3, 9],
+            [5, 6, 30000, 30521],
+        ]
+
+    def test_the_first_place_with_filling(self):
+        # What fills up predictions has place 0, where a word may stand, too.
+        found = ops.put(
+            tf.constant([[1, 2]]),
+            tf.constant([[0, 0, 0]]),
+            tf.constant([[5, 0, 0]]),
+            tf.constant([[True, False, False]]),
+        )
+        assert found.numpy().tolist() == [[5, 2]]

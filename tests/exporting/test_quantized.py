@@ -54,17 +54,6 @@ def test_product(matrix):
     )
 
 
-def test_product_with_rows(matrix):
-    table = quantized.rows(matrix)
-    x = np.random.default_rng(6).normal(size=[7, 12]).astype(np.float32)
-    found = quantized.product_with_rows(tf.constant(x), table)
-    expected = x @ _as_floats(table).T
-    error = np.abs(found - expected) / np.abs(_as_floats(table)).max(1).clip(
-        1e-30
-    )
-    assert error.max() < 1e-5
-
-
 def test_embedding(matrix):
     table = quantized.rows(matrix)
     ids = np.array([[0, 11, 7], [3, 3, 5]], np.int32)

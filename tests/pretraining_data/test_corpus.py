@@ -123,6 +123,21 @@ class TestRead:
         (document,) = corpus.read(unit, reader, has_sentences=False)
         assert document.sentences == [row]
 
+    def test_paragraphs_of_symbols(self, tmp_path):
+        """Blank lines part them, in formats whose lines do not."""
+        text = "A1 B2\nC3\n \nD4\n\n\nE5 F6"
+        expected = ["A1 B2\nC3", "D4", "E5 F6"]
+        path = tmp_path / "a"
+        for input_format, written in (
+            ("files", text + "\n"),
+            ("jsonl", json.dumps({"text": text}) + "\n"),
+        ):
+            path.write_text(written)
+            unit = corpus.plan([str(path)], input_format)[0]
+            reader = corpus.Reader(input_format)
+            (document,) = corpus.read(unit, reader, has_sentences=False)
+            assert document.sentences == expected
+
     def test_languages(self, tmp_path):
         path = tmp_path / "a"
         path.write_text("今天天气很好。我们去公园吧！好吗？\n")

@@ -40,8 +40,9 @@ def test_what_the_run_started_from_may_be_said_again(run, name):
         assert run_setup.own_weights("own") == "own"
 
 
-def test_a_certain_checkpoint_of_the_run(run):
-    path = f"{run}/run/model.ckpt-3"
+@pytest.mark.parametrize("name", ["model.ckpt-3", "best", "best/model.ckpt-3"])
+def test_certain_weights_of_the_run(run, name):
+    path = f"{run}/run/{name}"
     with flagsaver.flagsaver(init_checkpoint=path):
         assert run_setup.own_weights("own") == path
 

@@ -71,15 +71,10 @@ def test_relations_are_of_what_both_see(batch):
     assert loss(full, full) != pytest.approx(expected, 0.01)
 
 
-@pytest.mark.parametrize("kind", ["layers", "relations"])
-def test_what_lies_on_the_layers_is_not_trained(kind):
+def test_what_lies_on_the_layers_is_not_trained():
     family = families.FAMILIES["left_to_right_bilstm"]
     student, teacher = _made(family), modeling.Bert(_CONFIG)
-    objective = (
-        distillation.by_layers(_OWN, student, teacher)
-        if kind == "layers"
-        else distillation.by_relations(_OWN, student, teacher, 2)
-    )
+    objective = distillation.by_relations(_OWN, student, teacher, 2)
     paths = {v.path for v in objective.trained or ()}
     assert any(v.path.startswith("bert/bilstm/") for v in student.variables)
     assert not [path for path in paths if path.startswith("bert/bilstm/")]

@@ -115,6 +115,8 @@ def test_records_for_it():
     found = data.for_head("next_piece")
     assert (found.objective, found.masking) == ("next_piece", None)
     assert found.predictions_per_row == 16
+    # What comes before and what follows are predicted of all places.
+    assert data.for_head("both_directions").predictions_per_row == 32
     assert pretraining.loss_names("next_piece") == ("next_piece",)
     assert not pretraining.has_pairs("next_piece")
 

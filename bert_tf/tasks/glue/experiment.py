@@ -76,6 +76,9 @@ class Experiment:
         self.results = glue_runs.Results(path)
         self.flags = dict(flags)
         self.others = {k: v for k, v in flags.items() if k not in _INDIFFERENT}
+        words = flags.get("word_vectors", "")
+        if os.path.isfile(words):
+            self.others["word_vectors"] = files.sha256(words)
         self.use_best = flags["use_checkpoint"] == "best"
         self.meter = phases.Meter()
         self.made: list[glue_runs.Done] = []
@@ -172,6 +175,9 @@ class Experiment:
             "output_dir": folder,
             **{name: value for name, value in given.items() if value},
         }
+        if "init_checkpoint" in values:
+            # After an intermediate task, words start from what it learned.
+            values.pop("word_vectors", None)
         arguments = [f"--{name}={value}" for name, value in values.items()]
         log = log or os.path.join(folder, "log.txt")
         processes.call(self.script, arguments, log, self.lock)
@@ -283,8 +289,12 @@ class Experiment:
             runs = {run.key: run for run in self.runs(task, start)}
             self._make(runs[best.key], start)
             self._tidy([best])
-        source = trained_models.trained_checkpoint(folder, None, self.use_best)
-        return folder, source
+        path = trained_models.own_checkpoint(folder, self.use_best)
+        if path is None:
+            raise FileNotFoundError(f"The run in {folder} left no weights.")
+        source = formats.open_checkpoint(path)
+        head = "classification"
+        return folder, trained_models.with_trained_head(source, head)
 
     def encoder(
         self, task: str, done: Sequence[glue_runs.Done], start: Start

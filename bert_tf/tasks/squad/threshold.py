@@ -1,8 +1,10 @@
 """How much likelier no answer must be than the best one: SQuAD 2.0."""
 
+import contextlib
 import dataclasses
 import math
 import os
+from collections.abc import Mapping
 
 from bert_tf import files
 from bert_tf.errors import InputError
@@ -54,6 +56,20 @@ class Threshold:
         """Keeps what was tuned, if that is not what is given."""
         if tuned != self.given:
             files.write_lines(self._path, [repr(tuned)])
+
+
+def of_run(texts: Mapping[str, str], folder: str) -> str | None:
+    """Returns the threshold of a run, as text; what it tuned, if it did.
+
+    Args:
+        texts: The run's flags.
+        folder: Where it keeps what was tuned.
+    """
+    text = texts.get("null_score_diff_threshold")
+    if text == "auto":
+        with contextlib.suppress(InputError):
+            return str(find("auto", True, folder).known())
+    return text
 
 
 def find(text: str, version_2_with_negative: bool, folder: str) -> Threshold:

@@ -63,12 +63,6 @@ def _split_ends(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     yield start, end
 
 
-def sentence_of_text(text: str, line: int = 1) -> conll.Sentence:
-    """Returns the words of raw text as a sentence without labels."""
-    words = tuple(text[start:end] for start, end in split_text(text))
-    return conll.Sentence(words, (), (line,) * len(words), 0)
-
-
 def group(
     sentences: Sequence[conll.Sentence], context: str
 ) -> Iterator[list[conll.Sentence]]:

@@ -125,6 +125,12 @@ CASES: dict[str, matrix.Case] = {
         **_random("heads"),
         distillation="tinybert_layers",
     ),
+    "layers under others": _teacher(
+        "Learn the layers of model_type=left_to_right, then start from them. "
+        "Received: model_type=left_to_right_bilstm",
+        **_random("bilstm"),
+        distillation="tinybert_layers",
+    ),
     "relation heads that do not divide": _teacher(
         "must divide both widths, such as 8. Received: relation_heads=3,",
         **_LAYERS,
@@ -160,6 +166,7 @@ def write(folder: pathlib.Path) -> None:
     for name, change in (
         ("deep", {"num_hidden_layers": 3}),
         ("heads", {"num_attention_heads": 4}),
+        ("bilstm", {"model_type": "left_to_right_bilstm"}),
     ):
         values = json.loads(tiny_files.CONFIG.to_json()) | change
         (folder / "students" / f"{name}.json").write_text(json.dumps(values))

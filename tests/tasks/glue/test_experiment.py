@@ -90,7 +90,7 @@ def make(script, tmp_path):
     """Makes an experiment in the same folder; its calls are counted anew."""
     locks: list[run_lock.Lock] = []
 
-    def make(*tasks, rates=(0.1,), seeds=(1, 2), fails=""):
+    def make(*tasks, rates=(0.1,), seeds=(1, 2), fails="", **flags):
         for name, text in (("calls", ""), ("fails", fails)):
             (script.parent / name).write_text(text)
         for old in locks:
@@ -100,7 +100,7 @@ def make(script, tmp_path):
             str(tmp_path / "out"),
             locks[0],
             script,
-            {"use_checkpoint": "best", "dtype": "float32"},
+            {"use_checkpoint": "best", "dtype": "float32", **flags},
             trained_models.ModelFiles(_CONFIG, _VOCAB, True),
             _data(tmp_path, *tasks),
             glue_runs.grid(rates, [3.0], [32]),
@@ -122,6 +122,25 @@ def calls(script):
         json.loads(line)
         for line in (script.parent / "calls").read_text().splitlines()
     ]
+
+
+def test_word_vectors_are_for_runs_without_a_start(make, calls, tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("a 1 2 3 4\n")
+    experiment = make("RTE", seeds=(1,), word_vectors=str(words))
+    nothing = glue_experiment.Start(None, "of random weights")
+    experiment.plan(nothing)
+    experiment.train("RTE", nothing)
+    # As after an intermediate task.
+    experiment.train("RTE", _START)
+    given = [x.get("word_vectors") for x in calls()]
+    assert given == [str(words), None]
+    # Other vectors at the same place are other runs.
+    (before,) = experiment.runs("RTE", nothing)
+    words.write_text("a 1 2 3 5\n")
+    experiment = make("RTE", seeds=(1,), word_vectors=str(words))
+    (after,) = experiment.runs("RTE", nothing)
+    assert before.key != after.key
 
 
 def test_a_check_asks_for_each_task_and_batch(make, calls, tmp_path, script):

@@ -265,9 +265,6 @@ def test_entities_have_the_characters_of_their_text(tmp_path):
 def test_words_of_raw_text(text, words):
     found = [text[a:b] for a, b in tagging_words.split_text(text)]
     assert found == (words.split("|") if words else [])
-    made = tagging_words.sentence_of_text(text, line=3)
-    assert list(made.words) == found
-    assert set(made.lines) <= {3}
 
 
 def test_context_is_a_sentence_or_a_document(tmp_path):

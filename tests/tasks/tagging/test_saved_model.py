@@ -93,7 +93,8 @@ def label(model, sentence):
 def entities(model, text):
     """What Python finds in raw text: type, start, end, text."""
     spans = tagging_words.split_text(text)
-    found = label(model, tagging_words.sentence_of_text(text))
+    words = tuple(text[start:end] for start, end in spans)
+    found = label(model, conll.Sentence(words, (), (1,) * len(words), 0))
     rows = []
     for entity in schemes.entities(found, "BIO"):
         start, end = spans[entity.start][0], spans[entity.end - 1][1]
