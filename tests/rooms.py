@@ -237,7 +237,6 @@ ROOMS: dict[str, set[str]] = {
         "exporting",
         "heads",
         "modeling",
-        "optimization",
         "options",
         "storage",
         "tasks.classification",
@@ -251,7 +250,6 @@ ROOMS: dict[str, set[str]] = {
         "tasks.tables",
         "tasks.tagging",
         "text",
-        "vocab_files",
         "vocabularies",
     },
     "server": {"errors", "exporting", "kept_kernels", "text"},
@@ -305,7 +303,6 @@ ROOMS: dict[str, set[str]] = {
         "tasks.tables",
         "text",
         "training",
-        "vocab_files",
         "vocabularies",
     },
     # ---- The command `bert-tf`.

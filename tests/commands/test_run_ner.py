@@ -260,21 +260,22 @@ def test_reads_and_spells_as_in_training(files, model, tmp_path):
     output.mkdir()
     (output / "labels.txt").write_text("".join(f"{x}\n" for x in labels))
     (output / "flags.txt").write_text(
-        "--scheme=IOB1\n--context=sentence\n--do_lower_case=true\n"
+        "--scheme=IOB1\n--context=document\n--do_lower_case=true\n"
         "--token_column=0\n--max_seq_length=16\n"
     )
     config = modeling.BertConfig.from_dict(_CONFIG)
     trained_weights.write(output, heads.BertTagger(modeling.Bert(config), 4))
     arguments = [
-        *(*model, "--do_predict", "--check_only", f"--output_dir={output}"),
+        *(x for x in model if not x.startswith("--context=")),
+        *("--do_predict", "--check_only", f"--output_dir={output}"),
         *("--test_has_labels=false", f"--test_file={files}/test.conll"),
     ]
     done = run(tmp_path, *arguments)
     assert "The scheme of the 4 labels: IOB1." in done.stderr
-    assert "--context=sentence, as in training." in done.stderr
-    done = run(tmp_path, *arguments, "--context=document")
+    assert "--context=document, as in training." in done.stderr
+    done = run(tmp_path, *arguments, "--context=sentence")
     (said,) = [x for x in done.lines if "read in another way" in x]
-    assert said.endswith("context was sentence and is document")
+    assert said.endswith("context was document and is sentence")
     done = run(tmp_path, *arguments, "--scheme=BIO", code=1)
     assert "was trained with --scheme=IOB1: give the same" in done.lines[-1]
     assert done.lines[-1].endswith("Received: scheme=BIO")
