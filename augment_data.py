@@ -224,6 +224,12 @@ def check_head(source):
             "fine-tuned, has none. "
             f"Received: init_checkpoint={_INIT_CHECKPOINT.value}"
         )
+    if not trained_models.is_trained(source, _HEAD):
+        raise InputError(
+            f"{source.path} has a head for masked words that its run did not "
+            "train, as by --distillation=minilm. Give a checkpoint whose run "
+            f"did. Received: init_checkpoint={_INIT_CHECKPOINT.value}"
+        )
 
 
 def load_finder(stay):

@@ -83,7 +83,7 @@ _KEEP_TEACHER_LOGITS = flag_sections.Section(
     only_with=distillation_flags.BY_LOGITS,
 )
 
-command_line.start(__name__)
+command_line.start(__name__, later=("long_documents",))
 
 from bert_tf import heads
 from bert_tf.checkpoints import tf1_files, trained_models
@@ -134,7 +134,7 @@ _IDENTITY = (
     *distillation_flags.IDENTITY,
 )
 # What texts are read with is as in training, unless it is given.
-_READING = ("long_documents", "window_stride", "max_seq_length")
+_READING = ("long_documents", "max_seq_length")
 # What says which rows of the training file are held out.
 _OF_HOLD_OUT = (
     "train_file",
@@ -332,6 +332,14 @@ def write_export(run, max_seq_length):
 # ---- Main -------------------------------------------------------------------
 
 
+def take_from_training():
+    """Reads texts as in training, where nothing else is said."""
+    fine_tuning_setup.take_from_training(_READING)
+    if classification_flags.LONG_DOCUMENTS.value == "windows":
+        stride = classification_flags.WINDOW_STRIDE.name
+        fine_tuning_setup.take_from_training([stride])
+
+
 def check_trained(folder, task, evaluate):
     """Raises InputError unless there is a trained model of these labels."""
     trained_models.check_labels(folder, task.labels)
@@ -361,7 +369,7 @@ def main(_):
     """The whole run as an outline."""
     folder = run_flags.OUTPUT_DIR.value
     work = fine_tuning_setup.work()
-    fine_tuning_setup.take_from_training(_READING)
+    take_from_training()
     seed = run_flags.SEED.value
     known_labels = fine_tuning_setup.known_labels()
     task = classification_setup.find_task(known_labels, seed)

@@ -159,7 +159,7 @@ _IDENTITY = (
     *distillation_flags.IDENTITY,
 )
 # What its best is chosen on.
-_EVALUATED = ("eval_file", "eval_batch_size", "max_eval_steps")
+_EVALUATED = ("eval_file",)
 
 
 # ---- Train ------------------------------------------------------------------

@@ -105,7 +105,7 @@ _VERBOSE_LOGGING = _DATA.boolean(
     "Whether warnings about the data name every question they are about.",
 )
 
-command_line.start(__name__)
+command_line.start(__name__, later=("version_2_with_negative",))
 
 from bert_tf import heads, losses
 from bert_tf.encoders import families

@@ -201,7 +201,9 @@ def check_casing(
     cased = [word for word in letters if word.lower() != word.upper()]
     changed = [word for word in letters if lower(word) != word]
     # One in a hundred: users put words of their own into the unused places.
-    if do_lower_case and len(changed) * 100 > len(letters):
+    is_cased = len(changed) * 100 > len(letters)
+    is_cased |= len({*changed} & {*cased}) * 100 > len(cased)
+    if do_lower_case and is_cased:
         raise InputError(
             f"{vocab_file} is cased: lower-casing and accent stripping change "
             f"{len(changed)} of its {len(letters)} pieces "

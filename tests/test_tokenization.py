@@ -403,6 +403,8 @@ def test_casing_of_released_vocabularies(name, shared_data):
         (["cafe", "café"], False, True),
         # Signs on letters without case go as accents do.
         (["नमस्ते", "में", "घर"], False, True),
+        # Capitals among many letters without case.
+        ([*map(chr, range(0x4E00, 0x5200)), *"aBcDe"], False, True),
         # Scripts without case, digits: both will do.
         (["東", "の", "12", "."], True, True),
         # A few words of the user's own in an uncased vocabulary.

@@ -10,7 +10,7 @@ from typing import Any
 
 from bert_tf import vocabularies
 from bert_tf.api import arguments, paths
-from bert_tf.checkpoints import huggingface, model_files
+from bert_tf.checkpoints import huggingface, model_files, trained_models
 from bert_tf.errors import InputError
 from bert_tf.text import graph as text_graph
 
@@ -176,21 +176,27 @@ def find_vocabulary(
     given: Any, do_lower_case: bool | None
 ) -> vocabularies.Vocabulary:
     """Returns a vocabulary that a model can read with; InputError of none."""
-    files, lower, name = _find_files(given, do_lower_case)
+    files, lower, name, path = _find_files(given, do_lower_case)
     if not isinstance(lower, bool):
         raise InputError(
             "do_lower_case must be True or False. "
             f"Received: do_lower_case={lower!r}"
         )
     vocabulary = vocabularies.read(files, lower, name)
-    vocabulary.check(name)
+    if path:
+        trained_models.check_casing_said(files, lower, name, path)
+    else:
+        vocabulary.check(name)
     return vocabulary
 
 
 def _find_files(
     given: Any, do_lower_case: bool | None
-) -> tuple[vocabularies.Files, bool, str]:
-    """Returns the files, whether texts are lower-cased, and a name for both."""
+) -> tuple[vocabularies.Files, bool, str, str]:
+    """Returns the files, whether texts are lower-cased, and a name for both.
+
+    And the path of the model that says so; "" of none.
+    """
     lower = True if do_lower_case is None else do_lower_case
     if isinstance(given, list | tuple):
         if not given or not all(isinstance(x, str) for x in given):
@@ -198,9 +204,9 @@ def _find_files(
                 "The vocabulary must be a path, or a list of word pieces. "
                 f"Received: vocabulary={given!r}"[:400]
             )
-        return vocabularies.of_list(given), lower, _PLAIN
+        return vocabularies.of_list(given), lower, _PLAIN, ""
     if isinstance(given, Mapping) and given.keys() == _CONFIG_KEYS:
-        return vocabularies.Files.from_config(given), lower, _PLAIN
+        return vocabularies.Files.from_config(given), lower, _PLAIN, ""
     if not isinstance(given, str | os.PathLike) or not os.fspath(given):
         raise InputError(
             "The vocabulary must be the path of a vocab.txt or of a "
@@ -212,11 +218,13 @@ def _find_files(
     if path.endswith(".txt") or (
         is_file and os.path.basename(path) not in huggingface.FILES
     ):
-        return vocabularies.open_files(path), lower, path
+        return vocabularies.open_files(path), lower, path, ""
     with arguments.in_words_of_python():
         files, said = _of_model(path)
-    lower = said if do_lower_case is None else do_lower_case
-    return files, lower, f"The vocabulary of {path}"
+    name = f"The vocabulary of {path}"
+    if do_lower_case in (None, said):
+        return files, said, name, path
+    return files, do_lower_case, name, ""
 
 
 _PLAIN = "The vocabulary"

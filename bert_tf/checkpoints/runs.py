@@ -4,9 +4,11 @@ A run keeps its flags in its folder. Its best weights, and each of its
 checkpoints, are read as these say.
 """
 
+import contextlib
 import os
 
 from bert_tf.checkpoints import best
+from bert_tf.errors import InputError
 from bert_tf.storage import kept_flags
 
 import tensorflow as tf
@@ -29,19 +31,43 @@ def places(path: str) -> list[str]:
 
 def folder_of(path: str) -> str:
     """Returns the folder of the run that a path is of; "" if of none."""
-    for place in places(path):
-        if tf.io.gfile.exists(os.path.join(place, kept_flags.FILE)):
-            return place
+    # TensorFlow has no file system for the addresses of presets.
+    with contextlib.suppress(tf.errors.UnimplementedError):
+        if not any(map(tf.io.gfile.exists, (path, f"{path}.index"))):
+            return ""  # a preset's name
+        for place in places(path):
+            if tf.io.gfile.exists(os.path.join(place, kept_flags.FILE)):
+                return place
     return ""
 
 
 def flags_of(path: str) -> dict[str, str]:
-    """Returns the flags, as text, of the run that a path is of, if of any."""
+    """Returns the flags, as text, of the training that a path is of, if any.
+
+    Where weights of the original lie, flags.txt may be of an evaluation, which
+    does not say how they were trained.
+    """
     folder = folder_of(path)
-    return kept_flags.of_folder(folder) if folder else {}
+    found = kept_flags.of_folder(folder) if folder else {}
+    return {} if found.get("do_train") == "false" else found
+
+
+_BOOLEANS = {
+    **dict.fromkeys(("true", "t", "1", ""), True),
+    **dict.fromkeys(("false", "f", "0"), False),
+}
 
 
 def lower_cases(path: str) -> bool | None:
     """Whether a run read lower-cased text; None where nothing says it."""
     said = flags_of(path).get("do_lower_case")
-    return None if said is None else said == "true"
+    if said is None:
+        return None
+    if said.lower() not in _BOOLEANS:
+        place = os.path.join(folder_of(path), kept_flags.FILE)
+        raise InputError(
+            f"{place}, which keeps the flags of the run, is wrong: "
+            "--do_lower_case is true or false. Bring it back as it was. "
+            f"Received: do_lower_case={said}"
+        )
+    return _BOOLEANS[said.lower()]

@@ -216,7 +216,7 @@ class ModelFiles:
         files = cls(config, vocab, lower)
         name = vocab_file or f"The vocabulary of {path}"
         config.check_vocab_size(len(files.vocabulary.pieces), name)
-        if path and do_lower_case is None and said is not None:
+        if path and said == lower:
             check_casing_said(vocab, lower, name, path)
             return files
         files.vocabulary.check(name)

@@ -45,8 +45,8 @@ def start(
         name: The script's `__name__`; nothing is done unless it is run.
         always: Flags that count as true, whatever they are, where others
             go with them.
-        later: Flags that say nothing of themselves unless they are given:
-            the run finds out what they are.
+        later: Flags that say nothing unless they are given: the run finds out
+            what they are, and what goes with them.
     """
     global _rest
     if name != "__main__":
@@ -62,7 +62,10 @@ def start(
         output_paths.check_not_empty(flags.FLAGS)
         _check_required()
         _refuse_arguments(_rest)
-        unknown = {x: flags.FLAGS[x].value for x in later}
+        unknown = {
+            x: flags.FLAGS[x].value if flags.FLAGS[x].present else None
+            for x in later
+        }
         not_used = unused.check(flags.FLAGS, always, unknown)
         output_paths.check_local(flags.FLAGS)
         _check_tensorflow()

@@ -38,9 +38,9 @@ _COMPRESSION = 4
 _OFFSET_BITS = 40
 # And perhaps what kind of it, as in zh-hant.
 _LANGUAGE = re.compile("[a-z]{2,3}(-[a-z]+)*")
+_BLANK_LINES = re.compile(r"\n\s*\n")
 # A period after white space of several bytes, such as U+00A0. After a capital
 # sentencex takes it for an initial's, cuts the bytes, and ends the process.
-_BLANK_LINES = re.compile(r"\n\s*\n")
 _PERIOD_APART = re.compile(r"\.(?<=[^\S\x00-\x7f]\.)")
 
 
@@ -177,11 +177,12 @@ def read(
         elif has_sentences:
             sentences = _sentences(text.paragraphs, reader.language)
         else:
-            # As the splitter of sentences: blank lines end paragraphs.
+            # As for the splitter of sentences, blank lines end paragraphs.
             sentences = [
                 paragraph
                 for several in text.paragraphs
                 for paragraph in _BLANK_LINES.split(several)
+                if paragraph.strip()
             ]
         key = (part.number << _OFFSET_BITS) + text.offset
         yield Document(key, sentences, text.size, text.replaced)

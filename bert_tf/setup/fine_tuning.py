@@ -21,7 +21,7 @@ from bert_tf.checkpoints import (
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model
-from bert_tf.flags import command_line, flagfiles
+from bert_tf.flags import command_line, flagfiles, unused
 from bert_tf.flags import distillation as distillation_flags
 from bert_tf.flags import fine_tuning as fine_tuning_flags
 from bert_tf.flags import run as run_flags
@@ -152,7 +152,9 @@ def make_folder(
         saved_model.check_target(export, overwrite=True)
     if trains and fine_tuning_flags.DO_EVAL.value:
         run_folder.check_same_evaluation(
-            fine_tuning_flags.DO_EVAL.name, ("dev_file", "predict_file")
+            fine_tuning_flags.DO_EVAL.name,
+            ("dev_file", "predict_file"),
+            ", or leave out --do_train to score other data",
         )
     if run_flags.CHECK_ONLY.value:
         run_folder.check_output_dir(identity if trains else None)
@@ -260,15 +262,20 @@ def run_of_training() -> str:
 
     It is "" while the run itself trains, and of weights that are of no run.
     """
-    if fine_tuning_flags.DO_TRAIN.value:
-        return ""
-    return runs.folder_of(run_setup.own_weights(_own_weights()))
+    path = _trained_weights()
+    return runs.folder_of(path) if runs.flags_of(path) else ""
 
 
 def flags_of_training() -> dict[str, str]:
     """Returns the flags, as text, of `run_of_training`; none if it is none."""
-    folder = run_of_training()
-    return kept_flags.of_folder(folder) if folder else {}
+    return runs.flags_of(_trained_weights())
+
+
+def _trained_weights() -> str:
+    """Returns the weights that are used; "" while the run itself trains."""
+    if fine_tuning_flags.DO_TRAIN.value:
+        return ""
+    return run_setup.own_weights(_own_weights())
 
 
 def take_from_training(names: Collection[str]) -> None:
@@ -279,6 +286,9 @@ def take_from_training(names: Collection[str]) -> None:
 
     Args:
         names: Of flags that say how texts are read, or what answers are.
+
+    Raises:
+        InputError: A flag is given that goes with others than there are now.
     """
     before = flags_of_training()
     for name in sorted(before.keys() & set(names)):
@@ -296,6 +306,7 @@ def take_from_training(names: Collection[str]) -> None:
         if value != flag.value:
             logging.info("--%s=%s, as in training.", name, before[name])
             flag.value = value
+    unused.check(flags.FLAGS)
 
 
 def known_labels() -> tuple[str, ...] | None:

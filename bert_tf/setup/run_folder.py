@@ -138,12 +138,15 @@ def check_same_run(identity: tuple[str, ...]) -> None:
         _check_start_is_kept(folder)
 
 
-def check_same_evaluation(evaluates: str, names: Collection[str]) -> None:
+def check_same_evaluation(
+    evaluates: str, names: Collection[str], way_out: str = ""
+) -> None:
     """Raises InputError if a run goes on to choose its best on other data.
 
     Args:
         evaluates: The flag by which it evaluates while it trains.
         names: Of flags that say on what.
+        way_out: What else the user may do, " or ..." for the error.
     """
     folder = run_flags.OUTPUT_DIR.value
     before = kept_flags.of_folder(folder)
@@ -156,7 +159,7 @@ def check_same_evaluation(evaluates: str, names: Collection[str]) -> None:
         kept = os.path.join(folder, best.FOLDER)
         raise InputError(
             f"{kept} was chosen on other data: {'; '.join(others)}. Give what "
-            f"it had; or move {kept} away, and the best is found anew."
+            f"it had{way_out}; or move {kept} away, and the best is found anew."
         )
 
 

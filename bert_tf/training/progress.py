@@ -265,7 +265,7 @@ def best_until(folder: str, step: int, metric: str) -> tuple[int, float] | None:
     found = _evaluations(folder)
     last = max((x for x in found if x <= step), default=0)
     if not last:
-        return None if found else (0, 0.0)
+        return (0, 0.0) if found else None
     at = int(found[last][_EVALUATION])
     name = _of_evaluation(metric)
     if not at:

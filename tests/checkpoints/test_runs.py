@@ -11,6 +11,8 @@ def _run(tmp_path):
     (folder / "best").mkdir(parents=True)
     (folder / "flags.txt").write_text("# x\n--do_lower_case=false\n--a=b=c\n")
     (folder / "export").mkdir()
+    for name in ("model.ckpt-5", "best/model.ckpt-5"):
+        (folder / f"{name}.index").touch()
     return folder
 
 
@@ -33,11 +35,48 @@ def test_paths_of_a_run(run, name):
     assert runs.lower_cases(f"{run}{name}") is False
 
 
-@pytest.mark.parametrize("name", ["/export", "/x/model.ckpt-5", "/../other"])
-def test_paths_of_no_run(run, name):
-    assert runs.folder_of(f"{run}{name}") == ""
-    assert runs.flags_of(f"{run}{name}") == {}
-    assert runs.lower_cases(f"{run}{name}") is None
+@pytest.mark.parametrize(
+    "path",
+    [
+        "{run}/export",
+        "{run}/x/model.ckpt-5",
+        "{run}/../other",
+        # Presets, whatever lies in the working directory.
+        "kaggle://keras/bert/keras/bert_base_en/3",
+        "bert_base_en",
+        "google-bert/bert-base-uncased",
+    ],
+)
+def test_paths_of_no_run(path, run, monkeypatch):
+    monkeypatch.chdir(run)
+    path = path.format(run=run)
+    assert runs.folder_of(path) == ""
+    assert runs.flags_of(path) == {}
+    assert runs.lower_cases(path) is None
+
+
+def test_flags_of_an_evaluation_are_of_no_training(run):
+    """As beside the original's weights, which an evaluation wrote flags to."""
+    with (run / "flags.txt").open("a") as file:
+        file.write("--do_train=false\n")
+    assert runs.folder_of(str(run)) == str(run)
+    assert runs.flags_of(str(run)) == {}
+    assert runs.lower_cases(str(run)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("=True", True), ("", True), ("=1", True), ("=0", False), ("=F", False)],
+)
+def test_spellings_of_casing(run, text, expected):
+    (run / "flags.txt").write_text(f"--do_lower_case{text}\n")
+    assert runs.lower_cases(str(run)) is expected
+
+
+def test_a_casing_that_is_none(run):
+    (run / "flags.txt").write_text("--do_lower_case=yes\n")
+    with pytest.raises(ValueError, match=r"run/flags.txt, which keeps .*=yes$"):
+        runs.lower_cases(str(run))
 
 
 @pytest.mark.parametrize("name", ["best", "model.ckpt-5", "best/model.ckpt-5"])

@@ -4,7 +4,9 @@ import csv
 import itertools
 import json
 import re
+import shutil
 
+from bert_tf.checkpoints import tf1_files
 from bert_tf.tasks import tables
 from bert_tf.tasks.classification import glue, own_files
 from bert_tf.tasks.classification import task as classification
@@ -172,6 +174,23 @@ def test_a_task_of_glue(model, tmp_path):
             == (example.text_a, example.text_b, example.label)
             for x in originals
         )
+
+
+def test_a_head_that_its_run_did_not_train(model, tmp_path, capsys):
+    folder = model[0].partition("=")[2]
+    shutil.copytree(folder, tmp_path / "model")
+    prefix = f"{tmp_path}/model/bert_model.ckpt"
+    values = tf1_files.read(prefix, list(tf1_files.shapes(prefix)))
+    word = "bert/embeddings/word_embeddings"
+    # Moments of the encoder alone, as of a run that learned layers.
+    tf1_files.write(prefix, values | {f"{word}/adam_m": values[word]})
+    _write_csv(tmp_path / "in.csv")
+    assert scripts.run_here(
+        *("augment_data", [], f"--init_checkpoint={tmp_path}/model"),
+        *_of_pairs(tmp_path),
+    )
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "has a head for masked words that its run did not train" in error
 
 
 def test_json_lines_and_stop_words_of_ones_own(model, tmp_path):

@@ -1,8 +1,11 @@
 """Runs run_classifier.py where a run has been, or from its weights."""
 
+import dataclasses
 import json
 import shutil
 
+import bert_tf
+from bert_tf.checkpoints import formats
 from bert_tf.tasks.classification import predictions
 from tests import classifier_runs
 
@@ -91,6 +94,63 @@ def test_what_is_left_out_is_as_in_training(
     assert not _check(tmp_path / "output", model, given, *arguments)
     assert "--long_documents=windows, as in training." in caplog.messages
     assert not _of_reading(caplog)
+
+
+def test_casing_that_a_model_says(trained, table, tmp_path, caplog):
+    """Kept in all that follows, right or wrong, but not in silence."""
+    source = formats.open_checkpoint(str(trained))
+    source = dataclasses.replace(source, do_lower_case=False, state=())
+    hf, run = tmp_path / "hf", tmp_path / "run"
+    formats.write(str(hf), "hf", formats.with_head(source, "encoder"))
+    arguments = (f"--train_file={table}", f"--init_checkpoint={hf}")
+    code = classifier_runs.run_here(
+        *("--do_train", *arguments, f"--output_dir={run}"),
+        *("--max_seq_length=12", "--train_batch_size=4"),
+        "--num_train_epochs=0.2",
+    )
+    assert not code
+    assert "says do_lower_case=False, which is kept" in caplog.text
+    assert "--do_lower_case=false\n" in (run / "flags.txt").read_text()
+    assert formats.open_checkpoint(str(run)).do_lower_case is False
+    assert bert_tf.Tokenizer(str(run)).do_lower_case is False
+    assert bert_tf.load(str(run)).do_lower_case is False
+    # The same command again, from its own flags.
+    again = f"--flagfile={run}/flags.txt"
+    assert not classifier_runs.run_here(again, "--check_only")
+
+
+def test_a_stride_belongs_to_windows(model, table, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert not classifier_runs.run_here(
+        *("--do_train", f"--train_file={table}", *model),
+        *("--long_documents=windows", "--window_stride=4"),
+        *("--num_train_epochs=0.2", f"--output_dir={run}"),
+    )
+    ask = ("--do_predict", f"--test_file={table}")
+    assert not _check(run, model, *ask, "--long_documents=head")
+    # The stride alone, as the training had windows; of another it is refused.
+    assert not _check(run, model, *ask, "--window_stride=3")
+    stride = ("--window_stride=3", "--long_documents=tail")
+    assert _check(run, model, *ask, *stride) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "--window_stride goes with --long_documents=windows" in error
+
+
+def test_another_dev_file_is_no_measure_of_the_best(
+    model, table, tmp_path, capsys
+):
+    run, dev = tmp_path / "run", tmp_path / "dev.tsv"
+    dev.write_text(table.read_text())
+    arguments = (
+        *("--do_train", "--do_eval", f"--train_file={table}", *model),
+        *("--num_train_epochs=0.2", f"--output_dir={run}"),
+    )
+    same = classifier_runs.run_here
+    assert not same(*arguments, f"--dev_file={table}")
+    assert same(*arguments, f"--dev_file={dev}") == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert f"dev_file was {table} and is {dev}. Give what it had, or" in error
+    assert not same(*arguments[1:], f"--dev_file={dev}")
 
 
 def test_how_files_look_is_no_reading(trained, model, table, tmp_path, caplog):

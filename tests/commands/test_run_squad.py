@@ -418,6 +418,13 @@ def test_answers_are_as_in_training_where_nothing_else_is_said(
     assert said["null_score_diff_threshold"] == -3.25
     assert (said["max_answer_length"], said["n_best_size"]) == (7, 3)
     assert said["doc_stride"] == 4
+    # A number of one's own, without saying again what it goes with.
+    code = _run_here(
+        *(*shared, "--do_export", "--null_score_diff_threshold=1.5"),
+        f"--output_dir={tmp_path}",
+    )
+    assert not code
+    assert json.loads(export.read_text())["null_score_diff_threshold"] == 1.5
 
 
 # ---- Real questions ---------------------------------------------------------

@@ -201,6 +201,26 @@ class TestProgress:
         assert screen.messages[0].startswith("step 100/100  0:00 left  ")
 
 
+def test_the_best_that_counted_at_a_step(tmp_path):
+    report = progress.Progress(str(tmp_path), 0, 9)
+    folder = str(tmp_path)
+    # Nothing is known of a run whose lines are not there.
+    assert progress.best_until(folder, 4, "loss") is None
+    for step, loss, best in (
+        (3, 0.5, 0),
+        (5, 0.7, 5),
+        (6, 0.8, 5),
+        (8, 0.2, 8),
+    ):
+        report.evaluation(step, {"loss": loss, "eval_f1": 0.1 * step}, best)
+    found = [progress.best_until(folder, x, "loss") for x in range(2, 10)]
+    none, fifth, eighth = (0, 0.0), (5, 0.7), (8, 0.2)
+    # Of step 3 the weights do not count yet, as while some are pruned.
+    assert found == [none] * 3 + [fifth] * 3 + [eighth] * 2
+    assert progress.best_until(folder, 9, "eval_f1") == (8, 0.1 * 8)
+    assert progress.best_until(folder, 9, "accuracy") is None
+
+
 def test_profile_traces_the_steps_between(tmp_path, screen):
     profile = progress.Profile(str(tmp_path), (2, 4), stop=4)
     for step in (2, 4):
