@@ -93,6 +93,7 @@ from bert_tf.setup import auxiliary_lm, teachers
 from bert_tf.setup import classification as classification_setup
 from bert_tf.setup import distillation as distillation_setup
 from bert_tf.setup import fine_tuning as fine_tuning_setup
+from bert_tf.setup import trained as trained_setup
 from bert_tf.tasks.classification import (
     glue,
     objective,
@@ -332,19 +333,19 @@ def write_export(run, max_seq_length):
 # ---- Main -------------------------------------------------------------------
 
 
-def take_from_training():
+def take_flags():
     """Reads texts as in training, where nothing else is said."""
-    fine_tuning_setup.take_from_training(_READING)
+    trained_setup.take_flags(_READING)
     if classification_flags.LONG_DOCUMENTS.value == "windows":
         stride = classification_flags.WINDOW_STRIDE.name
-        fine_tuning_setup.take_from_training([stride])
+        trained_setup.take_flags([stride])
 
 
 def check_trained(folder, task, evaluate):
     """Raises InputError unless there is a trained model of these labels."""
     trained_models.check_labels(folder, task.labels)
     holds_out = evaluate and classification_flags.DEV_FRACTION.value
-    source = fine_tuning_setup.check_trained(
+    source = trained_setup.check(
         "classification", _IDENTITY, _OF_HOLD_OUT if holds_out else ()
     )
     trained_models.check_classes(source, task.labels, task.is_multi_label)
@@ -369,9 +370,9 @@ def main(_):
     """The whole run as an outline."""
     folder = run_flags.OUTPUT_DIR.value
     work = fine_tuning_setup.work()
-    take_from_training()
+    take_flags()
     seed = run_flags.SEED.value
-    known_labels = fine_tuning_setup.known_labels()
+    known_labels = trained_setup.labels()
     task = classification_setup.find_task(known_labels, seed)
     data_dir = classification_flags.DATA_DIR.value
     splits = splits_to_read(task, data_dir, work)
@@ -389,7 +390,7 @@ def main(_):
     documents.check(length - 2)
     if work.train:
         if work.evaluate and classification_flags.DEV_FRACTION.value:
-            fine_tuning_setup.warn_of_hold_out(_OF_HOLD_OUT)
+            trained_setup.warn_of_hold_out(_OF_HOLD_OUT)
         class_weights = find_class_weights(folder, task, data_dir)
         teacher = teachers.find(
             "classification",
@@ -432,7 +433,7 @@ def main(_):
         return
     if not (work.evaluate or work.predict or work.export):
         return
-    step = fine_tuning_setup.restore_trained(run, "classification")
+    step = trained_setup.restore(run, "classification")
     if work.evaluate:
         write_evaluation(run, fine_tuning_flags.EVAL_BATCH_SIZE.value, step)
     if work.predict:

@@ -68,6 +68,7 @@ from bert_tf.encoders import families
 from bert_tf.setup import distillation as distillation_setup
 from bert_tf.setup import fine_tuning as fine_tuning_setup
 from bert_tf.setup import teachers
+from bert_tf.setup import trained as trained_setup
 from bert_tf.tasks.classification import predictions
 from bert_tf.tasks.classification import task as classification
 from bert_tf.tasks.multiple_choice import problems as choice_problems
@@ -227,7 +228,7 @@ def write_predictions(run, batch_size, with_texts):
 def main(_):
     """The whole run as an outline."""
     work = fine_tuning_setup.work()
-    fine_tuning_setup.take_from_training(_READING)
+    trained_setup.take_flags(_READING)
     model_files = fine_tuning_setup.load_files()
     length = _MAX_SEQ_LENGTH.value
     model_files.config.check_sequence_length(length)
@@ -236,7 +237,7 @@ def main(_):
     )
     splits = read_splits(work)
     if not work.train:
-        fine_tuning_setup.check_trained("multiple_choice", _IDENTITY)
+        trained_setup.check("multiple_choice", _IDENTITY)
     else:
         teacher = teachers.find("multiple_choice", model_files, length)
 
@@ -261,7 +262,7 @@ def main(_):
         return
     if not (work.evaluate or work.predict or work.export):
         return
-    step = fine_tuning_setup.restore_trained(run, "multiple_choice")
+    step = trained_setup.restore(run, "multiple_choice")
     if work.evaluate:
         write_evaluation(run, fine_tuning_flags.EVAL_BATCH_SIZE.value, step)
     if work.predict:

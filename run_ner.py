@@ -108,6 +108,7 @@ from bert_tf.setup import distillation as distillation_setup
 from bert_tf.setup import fine_tuning as fine_tuning_setup
 from bert_tf.setup import run as run_setup
 from bert_tf.setup import teachers
+from bert_tf.setup import trained as trained_setup
 from bert_tf.storage import input_files
 from bert_tf.tasks.tagging import predicting
 from bert_tf.tasks.tagging import records as tagging_records
@@ -205,10 +206,10 @@ def read_splits(work):
 def find_scheme():
     """Returns the scheme that is given, or that of training."""
     given = _SCHEME.value
-    trained = fine_tuning_setup.flags_of_training().get(_SCHEME.name)
+    trained = trained_setup.said().get(_SCHEME.name)
     if given and trained and given != trained:
         raise InputError(
-            f"The model of {fine_tuning_setup.run_of_training()} was trained "
+            f"The model of {trained_setup.folder()} was trained "
             f"with --scheme={trained}: give the same, or leave it out. "
             f"Received: scheme={given}"
         )
@@ -361,17 +362,17 @@ def main(_):
     """The whole run as an outline."""
     folder = run_flags.OUTPUT_DIR.value
     work = fine_tuning_setup.work()
-    fine_tuning_setup.take_from_training(_READING)
+    trained_setup.take_flags(_READING)
     model_files = fine_tuning_setup.load_files()
     length = _MAX_SEQ_LENGTH.value
     model_files.config.check_sequence_length(length)
     if not work.train:
-        fine_tuning_setup.check_trained("tagging", _IDENTITY)
+        trained_setup.check("tagging", _IDENTITY)
     source = run_setup.open_init_checkpoint()
     if _LABELS.value:
         check_labels(folder, source, tuple(_LABELS.value), work.train)
     splits = read_splits(work)
-    known = fine_tuning_setup.known_labels()
+    known = trained_setup.labels()
     labels, scheme = tagging_splits.find_labels(
         _LABELS.value, find_scheme(), splits, known
     )
@@ -398,7 +399,7 @@ def main(_):
         return
     if not (work.evaluate or work.predict or work.export):
         return
-    step = fine_tuning_setup.restore_trained(run, "tagging")
+    step = trained_setup.restore(run, "tagging")
     if work.evaluate:
         write_evaluation(run, fine_tuning_flags.EVAL_BATCH_SIZE.value, step)
     if work.predict:

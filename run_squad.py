@@ -112,6 +112,7 @@ from bert_tf.encoders import families
 from bert_tf.setup import distillation as distillation_setup
 from bert_tf.setup import fine_tuning as fine_tuning_setup
 from bert_tf.setup import teachers
+from bert_tf.setup import trained as trained_setup
 from bert_tf.storage import kept_flags
 from bert_tf.tasks.squad import answers as squad_answers
 from bert_tf.tasks.squad import questions as squad_questions
@@ -364,7 +365,7 @@ def write_export(run):
 def threshold_of_run():
     """Returns --null_score_diff_threshold, or what the training tuned it to."""
     given = _NULL_SCORE_DIFF_THRESHOLD
-    folder = fine_tuning_setup.run_of_training()
+    folder = trained_setup.folder()
     if given.present or not folder:
         return given.value
     trained = kept_flags.of_folder(folder)
@@ -374,7 +375,7 @@ def threshold_of_run():
 def main(_):
     """The whole run as an outline."""
     work = fine_tuning_setup.work()
-    fine_tuning_setup.take_from_training(_READING)
+    trained_setup.take_flags(_READING)
     folder = run_flags.OUTPUT_DIR.value
     version_2 = _VERSION_2_WITH_NEGATIVE.value
     model_files = fine_tuning_setup.load_files()
@@ -396,7 +397,7 @@ def main(_):
     if work.train:
         teacher = teachers.find("span", model_files, layout.max_seq_length)
     else:
-        fine_tuning_setup.check_trained("span", _IDENTITY)
+        trained_setup.check("span", _IDENTITY)
 
     strategy = fine_tuning_setup.set_up_distribution()
     plan = fine_tuning_setup.plan(strategy)
@@ -426,7 +427,7 @@ def main(_):
         return
     if not (work.evaluate or work.predict or work.export):
         return
-    step = fine_tuning_setup.restore_trained(run, "span")
+    step = trained_setup.restore(run, "span")
     if work.evaluate or work.predict:
         batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value
         if work.predict:

@@ -7,13 +7,9 @@ import dataclasses
 import functools
 import os
 import tempfile
-from collections.abc import Collection, Mapping
 
 from bert_tf import kept_kernels
 from bert_tf.checkpoints import (
-    formats,
-    opened,
-    runs,
     tf1_files,
     trained_models,
     word_vectors,
@@ -21,20 +17,18 @@ from bert_tf.checkpoints import (
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model
-from bert_tf.flags import command_line, flagfiles, unused
-from bert_tf.flags import distillation as distillation_flags
+from bert_tf.flags import command_line
 from bert_tf.flags import fine_tuning as fine_tuning_flags
 from bert_tf.flags import run as run_flags
-from bert_tf.setup import model_files, run_folder
+from bert_tf.setup import model_files, run_folder, trained
 from bert_tf.setup import run as run_setup
-from bert_tf.storage import kept_flags
 from bert_tf.training import distribution, fine_tuning, memory_use
 from bert_tf.training import state as training_state
 
 import keras
 import numpy as np
 import tensorflow as tf
-from absl import flags, logging
+from absl import logging
 
 # ---- The work ---------------------------------------------------------------
 
@@ -68,7 +62,7 @@ def work() -> Work:
             "--do_export must be true."
         )
     if not asked.train:
-        run_setup.own_weights(_own_weights())
+        run_setup.own_weights(trained.own_weights())
     return asked
 
 
@@ -223,203 +217,7 @@ def _set_words(files: trained_models.ModelFiles, model: keras.Model) -> None:
     )
 
 
-# What of a run's identity does not change how a text is read: which data it
-# has and how its files look, how it trains, and labels, which are checked by
-# themselves.
-_NOT_OF_READING = frozenset(
-    {
-        "task_name",
-        "data_dir",
-        "xnli_language",
-        "train_file",
-        "dev_fraction",
-        "seed",
-        "file_format",
-        "has_header",
-        "text_a_column",
-        "token_column",
-        "separator",
-        "label_column",
-        "label_separator",
-        "labels",
-        "scheme",
-        "regression",
-        "class_weights",
-        "auxiliary_lm_weight",
-        "train_batch_size",
-        "group_by_length",
-        *distillation_flags.IDENTITY,
-    }
-)
-
-
-# That there is one changes the reading, and which one it is does not.
-_WHETHER = frozenset({"text_b_column"})
-
-
-def run_of_training() -> str:
-    """Returns the folder of the run that trained the weights that are used.
-
-    It is "" while the run itself trains, and of weights that are of no run.
-    """
-    path = _trained_weights()
-    return runs.folder_of(path) if runs.flags_of(path) else ""
-
-
-def flags_of_training() -> dict[str, str]:
-    """Returns the flags, as text, of `run_of_training`; none if it is none."""
-    return runs.flags_of(_trained_weights())
-
-
-def _trained_weights() -> str:
-    """Returns the weights that are used; "" while the run itself trains."""
-    if fine_tuning_flags.DO_TRAIN.value:
-        return ""
-    return run_setup.own_weights(_own_weights())
-
-
-def take_from_training(names: Collection[str]) -> None:
-    """Gives flags that are left out the values that the training had.
-
-    So its weights read texts as they learned to. It changes nothing while the
-    run itself trains.
-
-    Args:
-        names: Of flags that say how texts are read, or what answers are.
-
-    Raises:
-        InputError: A flag is given that goes with others than there are now.
-    """
-    before = flags_of_training()
-    for name in sorted(before.keys() & set(names)):
-        flag = flags.FLAGS[name]
-        if flag.present:
-            continue
-        try:
-            value = flag.parser.parse(before[name])
-        except ValueError as error:
-            path = os.path.join(run_of_training(), kept_flags.FILE)
-            raise InputError(
-                f"{path}, which keeps the flags of the run, is wrong: --{name}:"
-                f" {error}. Bring it back as it was, or give --{name}."
-            ) from error
-        if value != flag.value:
-            logging.info("--%s=%s, as in training.", name, before[name])
-            flag.value = value
-    unused.check(flags.FLAGS)
-
-
-def known_labels() -> tuple[str, ...] | None:
-    """Returns the labels of output_dir, or of the weights to predict with."""
-    labels = trained_models.read_labels(run_flags.OUTPUT_DIR.value)
-    if labels or fine_tuning_flags.DO_TRAIN.value:
-        return labels
-    source = run_setup.open_init_checkpoint()
-    return source.labels if source else None
-
-
-def check_trained(
-    head: str, identity: tuple[str, ...], of_hold_out: tuple[str, ...] = ()
-) -> opened.Checkpoint:
-    """Looks at the weights and flags of a training that this run follows.
-
-    Args:
-        head: What the weights must have: a key of names.HEADS.
-        identity: Flags that a run in progress can't change. Of those that say
-            how texts are read a change is logged.
-        of_hold_out: Flags that must not change, as they say which rows were
-            not trained on.
-
-    Returns:
-        The weights.
-    """
-    source = find_trained(head)
-    before = flags_of_training()
-    changed = flagfiles.changes(before) if before else {}
-    fatal = _other_rows(changed, of_hold_out, is_own=bool(_own_weights()))
-    if fatal:
-        raise InputError(
-            "The rows to evaluate on would not be those that were held out of "
-            f"the training of {source.path}: give the flags of training, or a "
-            f"--dev_file. Received: {fatal}"
-        )
-    now = flags.FLAGS
-    for name in identity:
-        if name not in changed or name in _NOT_OF_READING:
-            continue
-        if name in _WHETHER and before.get(name) and now[name].value:
-            continue
-        logging.warning(
-            "Texts are read in another way than in the training of %s: %s",
-            source.path,
-            changed[name],
-        )
-    return source
-
-
-def warn_of_hold_out(of_hold_out: tuple[str, ...]) -> None:
-    """Warns if a run trained on rows that are held out of what starts from it.
-
-    Args:
-        of_hold_out: As of `check_trained`.
-    """
-    start = run_flags.INIT_CHECKPOINT.value
-    if not start or not fine_tuning_flags.DO_TRAIN.value or _own_weights():
-        return
-    before = runs.flags_of(start)
-    changed = flagfiles.changes(before) if before else {}
-    others = _other_rows(changed, of_hold_out, is_own=False)
-    if others:
-        logging.warning(
-            "Scores will flatter: %s, which this run starts from, was trained "
-            "on rows that are held out here. Give its flags, or a --dev_file: "
-            "%s",
-            start,
-            others,
-        )
-
-
-def _other_rows(
-    changed: Mapping[str, str], of_hold_out: tuple[str, ...], is_own: bool
-) -> str:
-    """Says why rows that are held out are not those held out before, or "".
-
-    Args:
-        changed: What `flagfiles.changes` says of the flags before.
-        of_hold_out: Flags that say which rows are held out.
-        is_own: Whether the run before is that of output_dir, whose flags must
-            be the same. Of another run that had other data nothing is known.
-    """
-    if not is_own and "train_file" in changed:
-        return ""
-    return "; ".join(changed[name] for name in of_hold_out if name in changed)
-
-
-def find_trained(head: str) -> opened.Checkpoint:
-    """Opens the fine-tuned weights to evaluate, predict and export with.
-
-    Args:
-        head: What they must have: a key of names.HEADS.
-    """
-    own = _own_weights()
-    if not own or not fine_tuning_flags.DO_TRAIN.value:
-        own = run_setup.own_weights(own)
-    return trained_models.with_trained_head(formats.open_checkpoint(own), head)
-
-
-def _own_weights() -> str | None:
-    """Returns the weights that the run in output_dir ended with, if any."""
-    return trained_models.own_checkpoint(
-        run_flags.OUTPUT_DIR.value,
-        fine_tuning_flags.USE_CHECKPOINT.value == "best",
-    )
-
-
-def restore_trained(run: fine_tuning.Run, head: str) -> int:
-    """Sets the model to fine-tuned weights, and returns their step."""
-    source = find_trained(head)
-    with run.strategy.scope():
-        return trained_models.restore(run.model, source, head)
+# ---- Before the first step --------------------------------------------------
 
 
 def report_check(
@@ -433,7 +231,7 @@ def report_check(
 
     Args:
         run: What would be trained; else its weights are read.
-        head: As of `find_trained`.
+        head: As of `trained.find`.
         max_seq_length: Of its sequences.
         rows: Sequences of an example.
         predictions: Words of a sequence that are predicted beside the task.
@@ -447,5 +245,5 @@ def report_check(
             {"S": max_seq_length, "P": predictions},
         )
     else:
-        restore_trained(run, head)
+        trained.restore(run, head)
     run_setup.report_no_problem()
