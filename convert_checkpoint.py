@@ -128,13 +128,13 @@ command_line.start(__name__)
 
 from bert_tf import tokenization, vocabularies
 from bert_tf.checkpoints import (
+    casing,
     formats,
     generators,
     model_files,
     names,
     smaller,
     tf1_files,
-    trained_models,
     vocabulary_change,
 )
 from bert_tf.storage import input_files
@@ -155,7 +155,7 @@ def complete(source, bert_config_file, vocab_file, do_lower_case, labels):
         name = vocab_file or f"The vocabulary of {source.path}"
         pieces = vocabularies.read(vocab, False, name).pieces
         config.check_vocab_size(len(pieces), name)
-        do_lower_case = casing(vocab, name, do_lower_case, source)
+        do_lower_case = find_casing(vocab, name, do_lower_case, source)
         changes |= {"vocab": vocab, "do_lower_case": do_lower_case}
     elif do_lower_case is not None:
         logging.warning(
@@ -165,7 +165,7 @@ def complete(source, bert_config_file, vocab_file, do_lower_case, labels):
     return dataclasses.replace(source, **changes)
 
 
-def casing(vocab, name, given, source):
+def find_casing(vocab, name, given, source):
     """Returns whether the model reads lower-cased text.
 
     It is None where the vocabulary leaves case as it is. A vocabulary that no
@@ -177,15 +177,10 @@ def casing(vocab, name, given, source):
         vocabularies.read(vocab, given, name).check(name)
         return given
     said = source.do_lower_case
-    if said is not None:
-        trained_models.check_casing_said(vocab, said, name, source.path)
-        return said
-    try:
-        vocabularies.read(vocab, True, name).check(name)
-    except InputError:
-        vocabularies.read(vocab, False, name).check(name)
-        return False
-    return True
+    if said is None:
+        return casing.told_by(vocab, name)
+    casing.check_said(vocab, said, name, source.path)
+    return said
 
 
 def find_labels(given, source):

@@ -10,7 +10,7 @@ from typing import Any
 
 from bert_tf import vocabularies
 from bert_tf.api import arguments, paths
-from bert_tf.checkpoints import huggingface, model_files, trained_models
+from bert_tf.checkpoints import casing, huggingface, model_files
 from bert_tf.errors import InputError
 from bert_tf.text import graph as text_graph
 
@@ -184,7 +184,7 @@ def find_vocabulary(
         )
     vocabulary = vocabularies.read(files, lower, name)
     if path:
-        trained_models.check_casing_said(files, lower, name, path)
+        casing.check_said(files, lower, name, path)
     else:
         vocabulary.check(name)
     return vocabulary

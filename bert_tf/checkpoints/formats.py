@@ -8,6 +8,7 @@ import re
 
 from bert_tf import files, modeling, options
 from bert_tf.checkpoints import (
+    casing,
     huggingface,
     huggingface_names,
     keras_hub,
@@ -212,6 +213,11 @@ def write(
             f"There is no bert_config.json beside {source.path}, so its "
             "architecture is not known: give --bert_config_file."
         )
+    if source.vocab is not None and source.do_lower_case is None:
+        # Other libraries keep it with the vocabulary, and ours need not.
+        with contextlib.suppress(InputError):  # They say more of what lacks.
+            told = casing.told_by(source.vocab, "The vocabulary")
+            source = dataclasses.replace(source, do_lower_case=told)
     is_prefix = output_format == "tf1" and original.is_prefix(path)
     if not overwrite and not is_prefix:
         check_target(path)

@@ -15,6 +15,7 @@ from bert_tf import (
 )
 from bert_tf.checkpoints import (
     best,
+    casing,
     model_files,
     names,
     opened,
@@ -217,7 +218,7 @@ class ModelFiles:
         name = vocab_file or f"The vocabulary of {path}"
         config.check_vocab_size(len(files.vocabulary.pieces), name)
         if path and said == lower:
-            check_casing_said(vocab, lower, name, path)
+            casing.check_said(vocab, lower, name, path)
             return files
         files.vocabulary.check(name)
         if said not in (None, lower) and files.vocabulary.settings:
@@ -254,32 +255,6 @@ class ModelFiles:
         of_before = os.path.join(folder, original.LABELS)
         if not labels and tf.io.gfile.exists(of_before):
             tf.io.gfile.remove(of_before)
-
-
-def check_casing_said(
-    vocab: vocabularies.Files, do_lower_case: bool, name: str, path: str
-) -> None:
-    """Warns if the casing that a checkpoint says contradicts its vocabulary.
-
-    Some released models say what is wrong; so they are read everywhere. A
-    vocabulary that no model can read with raises InputError.
-
-    Args:
-        vocab: The checkpoint's.
-        do_lower_case: What it says.
-        name: Of the vocabulary, for errors.
-        path: Of the checkpoint.
-    """
-    try:
-        vocabularies.read(vocab, do_lower_case, name).check(name)
-    except InputError as problem:
-        vocabularies.read(vocab, not do_lower_case, name).check(name)
-        logging.warning(
-            "%s says do_lower_case=%s, which is kept. But: %s",
-            path,
-            do_lower_case,
-            problem,
-        )
 
 
 def read_labels(folder: str) -> tuple[str, ...] | None:

@@ -151,7 +151,8 @@ def check_same_evaluation(
     folder = run_flags.OUTPUT_DIR.value
     before = kept_flags.of_folder(folder)
     did = before.get(evaluates) not in (None, "false", "0")
-    if not (did and best.checkpoint(folder)):
+    # The best of a run without checkpoints is of no run that goes on.
+    if not (did and tf1_files.latest(folder) and best.checkpoint(folder)):
         return
     changed = flagfiles.changes(before)
     others = [changed[name] for name in names if name in changed]

@@ -101,7 +101,11 @@ def test_a_vocabulary_of_another_kind(tmp_path, tf1, model, caplog):
         ),
         (
             "tokenizer_config",
-            {"strip_accents": True, "tokenize_chinese_chars": False},
+            {
+                "do_lower_case": False,
+                "strip_accents": True,
+                "tokenize_chinese_chars": False,
+            },
             "strip_accents=True, tokenize_chinese_chars=False, which",
         ),
         (
@@ -127,6 +131,21 @@ def test_a_tokenizer_that_splits_otherwise(
     found = "other pieces than in its training" in caplog.text
     assert found == (message is not None)
     assert (message or "") in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("pieces", "lower"), [(samples.VOCAB, True), (["The", "the"], False)]
+)
+def test_casing_that_nothing_says_is_the_vocabulary_s(tmp_path, pieces, lower):
+    vocab = [*pieces, *samples.VOCAB][: len(samples.VOCAB)]
+    vocab = list(dict.fromkeys([*samples.VOCAB[:5], *vocab]))
+    vocab += [f"[unused{n}]" for n in range(len(samples.VOCAB) - len(vocab))]
+    model = samples.random_model("encoder", _CONFIG)
+    tf1 = samples.write_tf1(tmp_path / "tf1", model, vocab=vocab)
+    assert formats.open_checkpoint(tf1).do_lower_case is None
+    folder = huggingface_folder(tmp_path, tf1)
+    values = json.loads((folder / "tokenizer_config.json").read_text())
+    assert values["do_lower_case"] is lower
 
 
 def test_normalizers_of_tokenizer_json(tmp_path, tf1, caplog):

@@ -100,7 +100,7 @@ def test_heads_tell_of_the_encoder_where_no_config_does(tmp_path, tf1, caplog):
     with pytest.raises(ValueError, match="has a head of next pieces"):
         model_files.find_config(paths["bert"], next_pieces)
     # Where training starts from it, this is said.
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="absl")
     found = model_files.find_config(paths["bert"], next_pieces, trains=True)
     assert found == _CONFIG
     assert "starts from one of model_type=left_to_right" in caplog.text
