@@ -179,8 +179,7 @@ def find_casing(vocab, name, given, source):
     said = source.do_lower_case
     if said is None:
         return casing.told_by(vocab, name)
-    casing.check_said(vocab, said, name, source.path)
-    return said
+    return casing.of_foreign(vocab, said, name, source.path)
 
 
 def find_labels(given, source):

@@ -184,7 +184,7 @@ def find_vocabulary(
         )
     vocabulary = vocabularies.read(files, lower, name)
     if path:
-        casing.check_said(files, lower, name, path)
+        casing.of_foreign(files, lower, name, path)
     else:
         vocabulary.check(name)
     return vocabulary
@@ -195,7 +195,7 @@ def _find_files(
 ) -> tuple[vocabularies.Files, bool, str, str]:
     """Returns the files, whether texts are lower-cased, and a name for both.
 
-    And the path of the model that says so; "" of none.
+    And the path of another library's model that says so; "" of none.
     """
     lower = True if do_lower_case is None else do_lower_case
     if isinstance(given, list | tuple):
@@ -220,10 +220,10 @@ def _find_files(
     ):
         return vocabularies.open_files(path), lower, path, ""
     with arguments.in_words_of_python():
-        files, said = _of_model(path)
+        files, said, is_foreign = _of_model(path)
     name = f"The vocabulary of {path}"
-    if do_lower_case in (None, said):
-        return files, said, name, path
+    if do_lower_case is None:
+        return files, said, name, path if is_foreign else ""
     return files, do_lower_case, name, ""
 
 
@@ -232,12 +232,12 @@ _PLAIN = "The vocabulary"
 _CONFIG_KEYS = {"kind", "contents"}
 
 
-def _of_model(path: str) -> tuple[vocabularies.Files, bool]:
-    """Returns a model's vocabulary, and its casing."""
+def _of_model(path: str) -> tuple[vocabularies.Files, bool, bool]:
+    """Returns a model's vocabulary, its casing, and if others trained it."""
     if paths.is_export(path):
         vocabulary = paths.vocabulary(paths.export_files(path), path)
         files = vocabularies.Files(vocabulary.kind, vocabulary.files)
-        return files, vocabulary.settings.get("do_lower_case", True)
+        return files, vocabulary.settings.get("do_lower_case", True), False
     found = paths.find(path)
     kept = vocabularies.path_in(found.folder) if found.folder else None
     files = model_files.find_vocab(kept, found.source)
@@ -245,4 +245,5 @@ def _of_model(path: str) -> tuple[vocabularies.Files, bool]:
     if "do_lower_case" in found.texts:
         text = found.texts["do_lower_case"]
         lower = arguments.read("do_lower_case", text)
-    return files, True if lower is None else lower
+    is_foreign = found.source.format != "tf1"
+    return files, True if lower is None else lower, is_foreign

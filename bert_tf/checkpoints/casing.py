@@ -6,30 +6,39 @@ from bert_tf.errors import InputError
 from absl import logging
 
 
-def check_said(
-    vocab: vocabularies.Files, do_lower_case: bool, name: str, path: str
-) -> None:
-    """Warns if the casing that a checkpoint says contradicts its vocabulary.
+def of_foreign(
+    vocab: vocabularies.Files,
+    said: bool,
+    name: str,
+    path: str,
+    trains: bool = False,
+) -> bool:
+    """Returns the casing of another library's model, and warns where it errs.
 
-    Some released models say what is wrong; so they are read everywhere. A
-    vocabulary that no model can read with raises InputError.
+    Some released models say what contradicts their vocabulary. They are read as
+    they say, as everywhere; but what is trained from them learns to read as the
+    vocabulary wants it. One that no model can read with raises InputError.
 
     Args:
-        vocab: The checkpoint's.
-        do_lower_case: What it says.
+        vocab: Of the model.
+        said: What it says of its casing.
         name: Of the vocabulary, for errors.
-        path: Of the checkpoint.
+        path: Of the model.
+        trains: Whether a training starts from it.
     """
     try:
-        vocabularies.read(vocab, do_lower_case, name).check(name)
+        vocabularies.read(vocab, said, name).check(name)
     except InputError as problem:
-        vocabularies.read(vocab, not do_lower_case, name).check(name)
+        vocabularies.read(vocab, not said, name).check(name)
         logging.warning(
-            "%s says do_lower_case=%s, which is kept. But: %s",
+            "%s says do_lower_case=%s, which is %s. But: %s",
             path,
-            do_lower_case,
+            said,
+            "not what is trained with" if trains else "kept",
             problem,
         )
+        return not said if trains else said
+    return said
 
 
 def told_by(vocab: vocabularies.Files, name: str) -> bool | None:

@@ -214,12 +214,15 @@ class ModelFiles:
         vocab_files.validate_case_matches_checkpoint(lower, path)
         config = model_files.find_config(bert_config_file, source, trains)
         vocab = model_files.find_vocab(vocab_file, source)
-        files = cls(config, vocab, lower)
         name = vocab_file or f"The vocabulary of {path}"
+        files = cls(config, vocab, lower)
         config.check_vocab_size(len(files.vocabulary.pieces), name)
-        if path and said == lower:
-            casing.check_said(vocab, lower, name, path)
-            return files
+        is_foreign = isinstance(source, opened.Checkpoint) and (
+            source.format != "tf1"
+        )
+        if path and is_foreign and do_lower_case is None and said is not None:
+            lower = casing.of_foreign(vocab, said, name, path, trains)
+            return dataclasses.replace(files, do_lower_case=lower)
         files.vocabulary.check(name)
         if said not in (None, lower) and files.vocabulary.settings:
             logging.warning(

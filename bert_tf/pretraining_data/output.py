@@ -254,6 +254,6 @@ class Result:
             lines.append(
                 f"Chose {predictions / real:.1%} of the tokens to predict; of "
                 f"these {masked:.1%} are [MASK], {unchanged:.1%} unchanged, "
-                f"{1 - masked - unchanged:.1%} random."
+                f"{abs(1 - masked - unchanged):.1%} random."
             )
         return lines

@@ -97,7 +97,7 @@ def test_what_is_left_out_is_as_in_training(
 
 
 def test_casing_that_a_model_says(trained, table, tmp_path, caplog):
-    """Kept in all that follows, right or wrong, but not in silence."""
+    """One that contradicts its vocabulary is read, and not learned from."""
     source = formats.open_checkpoint(str(trained))
     source = dataclasses.replace(source, do_lower_case=False, state=())
     hf, run = tmp_path / "hf", tmp_path / "run"
@@ -109,11 +109,16 @@ def test_casing_that_a_model_says(trained, table, tmp_path, caplog):
         "--num_train_epochs=0.2",
     )
     assert not code
-    assert "says do_lower_case=False, which is kept" in caplog.text
-    assert "--do_lower_case=false\n" in (run / "flags.txt").read_text()
-    assert formats.open_checkpoint(str(run)).do_lower_case is False
-    assert bert_tf.Tokenizer(str(run)).do_lower_case is False
-    assert bert_tf.load(str(run)).do_lower_case is False
+    said = "says do_lower_case=False, which is "
+    assert f"{said}not what is trained with" in caplog.text
+    assert "--do_lower_case=true\n" in (run / "flags.txt").read_text()
+    assert formats.open_checkpoint(str(run)).do_lower_case is True
+    assert bert_tf.Tokenizer(str(run)).do_lower_case is True
+    assert bert_tf.load(str(run)).do_lower_case is True
+    assert f"{said}kept" not in caplog.text
+    assert bert_tf.Tokenizer(str(hf)).do_lower_case is False
+    assert bert_tf.load(str(hf)).do_lower_case is False
+    assert f"{said}kept" in caplog.text
     # The same command again, from its own flags.
     again = f"--flagfile={run}/flags.txt"
     assert not classifier_runs.run_here(again, "--check_only")
