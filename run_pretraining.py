@@ -158,8 +158,6 @@ _IDENTITY = (
     "seed",
     *distillation_flags.IDENTITY,
 )
-# What its best is chosen on.
-_EVALUATED = ("eval_file",)
 
 
 # ---- Train ------------------------------------------------------------------
@@ -410,7 +408,7 @@ def main(_):
     teacher = find_teacher(config, data, vocab) if do_train else None
     identity = _IDENTITY if do_train else None
     if do_train and plan.eval_steps:
-        run_folder.check_same_evaluation(_EVAL_STEPS.name, _EVALUATED)
+        run_folder.check_same_evaluation(_EVAL_STEPS.name, [_EVAL_FILE.name])
     if plan.check_only:
         run_folder.check_output_dir(identity)
     else:

@@ -113,7 +113,6 @@ from bert_tf.setup import distillation as distillation_setup
 from bert_tf.setup import fine_tuning as fine_tuning_setup
 from bert_tf.setup import teachers
 from bert_tf.setup import trained as trained_setup
-from bert_tf.storage import kept_flags
 from bert_tf.tasks.squad import answers as squad_answers
 from bert_tf.tasks.squad import questions as squad_questions
 from bert_tf.tasks.squad import records as squad_records
@@ -368,8 +367,7 @@ def threshold_of_run():
     folder = trained_setup.folder()
     if given.present or not folder:
         return given.value
-    trained = kept_flags.of_folder(folder)
-    return squad_threshold.of_run(trained, folder) or given.value
+    return squad_threshold.of_run(trained_setup.said(), folder) or given.value
 
 
 def main(_):
