@@ -245,5 +245,5 @@ def _of_model(path: str) -> tuple[vocabularies.Files, bool, bool]:
     if "do_lower_case" in found.texts:
         text = found.texts["do_lower_case"]
         lower = arguments.read("do_lower_case", text)
-    is_foreign = found.source.format != "tf1"
-    return files, True if lower is None else lower, is_foreign
+    lower = True if lower is None else lower
+    return files, lower, found.source.is_foreign

@@ -41,6 +41,11 @@ class Checkpoint:
     state: tuple[str, ...] = ()
     left_over: tuple[str, ...] = ()
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether another library wrote it."""
+        return self.format != "tf1"
+
 
 def read_bytes(path: str) -> bytes | None:
     """Returns the content of a file; None if there is none."""

@@ -217,9 +217,7 @@ class ModelFiles:
         name = vocab_file or f"The vocabulary of {path}"
         files = cls(config, vocab, lower)
         config.check_vocab_size(len(files.vocabulary.pieces), name)
-        is_foreign = isinstance(source, opened.Checkpoint) and (
-            source.format != "tf1"
-        )
+        is_foreign = isinstance(source, opened.Checkpoint) and source.is_foreign
         if path and is_foreign and do_lower_case is None and said is not None:
             lower = casing.of_foreign(vocab, said, name, path, trains)
             return dataclasses.replace(files, do_lower_case=lower)
