@@ -25,6 +25,7 @@ OBJECTIVES = {
     "distilbert": "none",
     "albert": "sop",
     "electra": "none",
+    "left_to_right": "next_piece",
 }
 # What a model of another family takes of a BERT of the same size.
 _SIZES = (
@@ -114,7 +115,9 @@ def model_of(config: Any, masked_words: bool = False) -> tuple[Any, Any, Any]:
     encoder, generator = families.make(config), families.of(config).generator
     if generator is None or masked_words:
         kind = OBJECTIVES[config.model_type]
-        model = heads.BertPretrainer(encoder)
+        is_causal = kind == "next_piece"
+        head = heads.BertNextPiece if is_causal else heads.BertPretrainer
+        model = head(encoder)
         trained = pretraining.trained_variables(model, kind)
         return model, pretraining.objective(kind), trained
     pair = replaced_tokens.ReplacedTokensPretrainer(

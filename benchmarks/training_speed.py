@@ -3,6 +3,7 @@
     pip install -e '.[parity]'
     python -m benchmarks.training_speed --models=mini,small,base
     python -m benchmarks.training_speed --families=roberta,distilbert,albert
+    python -m benchmarks.training_speed --families=left_to_right --models=mini
     python -m benchmarks.training_speed --families=electra --models=small_owt \
         --batch=128 --predictions=19 --sides=ours,ours_masked_words,transformers
 
@@ -24,12 +25,13 @@ own, as its users run it, the sides in turn:
   its own, so this has more of oneDNN
 
 Another family has a model of its own of that name, or else its base with the
-sizes of BERT's, and its own task: RobertaForMaskedLM, DistilBertForMaskedLM
-and AlbertForPreTraining, whose ALBERT has no dropout, as the second version of
-the released ones. For ELECTRA there is ElectraForMaskedLM, whose words are
-computed of the masked places only, torch.multinomial and ElectraForPreTraining
-over the same embeddings: the same work as ours. Optimizers are those of BERT.
-KerasHub takes part in BERT's only.
+sizes of BERT's, and its own task: RobertaForMaskedLM, DistilBertForMaskedLM and
+AlbertForPreTraining, whose ALBERT has no dropout, as the second version of the
+released ones. From left to right it is BertLMHeadModel as a decoder. For
+ELECTRA there is ElectraForMaskedLM, whose words are computed of the masked
+places only, torch.multinomial and ElectraForPreTraining over the same
+embeddings: the same work as ours. Optimizers are those of BERT. KerasHub takes
+part in BERT's only.
 
 Prints sequences per second (the median of the rounds), the ratios, and the
 share of the processor's matrix-product speed that ours reaches for the
@@ -118,12 +120,15 @@ def transformers(config: dict, batch: int) -> float:
     architecture, sentences = _THEIRS[config.get("model_type", "bert")]
     kind = getattr(library, architecture)
     model = kind(kind.config_class(**_their_config(config))).train()
-    labels = np.full([batch, _LENGTH.value], -100)
-    np.put_along_axis(
-        labels, features["masked_lm_positions"], features["masked_lm_ids"], 1
-    )
+    text = features["input_ids"]
+    if _is_causal(config):
+        labels = text  # They are compared with the place before.
+    else:
+        labels = np.full_like(text, -100)
+        places = features["masked_lm_positions"]
+        np.put_along_axis(labels, places, features["masked_lm_ids"], 1)
     inputs = {
-        "input_ids": torch.tensor(features["input_ids"]),
+        "input_ids": torch.tensor(text),
         "attention_mask": torch.tensor(features["input_mask"]),
         "labels": torch.tensor(labels),
     }
@@ -214,6 +219,7 @@ _THEIRS = {
     "distilbert": ("DistilBertForMaskedLM", None),
     "albert": ("AlbertForPreTraining", "sentence_order_label"),
     "electra": ("ElectraForPreTraining", None),
+    "left_to_right": ("BertLMHeadModel", None),
 }
 _OF_DISTILBERT = {
     "hidden_size": "dim",
@@ -236,10 +242,17 @@ def _their_config(config: dict) -> dict:
     values["hidden_act"] = values["hidden_act"].removesuffix("_erf")
     if family == "roberta":
         values["max_position_embeddings"] += 2
+    if _is_causal(config):
+        values["is_decoder"] = True
     if family == "distilbert":
         del values["type_vocab_size"]
         values = {_OF_DISTILBERT.get(k, k): x for k, x in values.items()}
     return values
+
+
+def _is_causal(config: dict) -> bool:
+    """Whether a place sees those before it only, and predicts the next."""
+    return config.get("model_type") == "left_to_right"
 
 
 def keras_hub_onednn_no_xla(config: dict, batch: int) -> float:
@@ -307,6 +320,8 @@ def needed_flops(config: dict) -> float:
     """
     D, S, P = config["hidden_size"], _LENGTH.value, _PREDICTIONS.value
     E = config.get("embedding_size", D)
+    if _is_causal(config):
+        P = S - 1
     has_pairs = _THEIRS[config.get("model_type", "bert")][1] is not None
     sentences = 2 * D * D * has_pairs
     if "generator_hidden_size" not in config:
@@ -328,7 +343,8 @@ def _of_encoder(config: dict, read: int) -> float:
 
     def layer(rows):
         keys_and_values = 2 * S * 2 * D * D
-        attention = 2 * 2 * rows * S * D
+        seen = (S + 1) / 2 if _is_causal(config) else S
+        attention = 2 * 2 * rows * seen * D
         return keys_and_values + attention + 2 * rows * (2 * D * D + 2 * D * F)
 
     mapping = 2 * S * E * D * (E != D)

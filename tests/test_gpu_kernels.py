@@ -68,7 +68,7 @@ def test_comparison_of_int32_is_found():
     assert on_the_host(graph.graph) == ["GreaterEqual GreaterEqual"]
 
 
-@pytest.mark.parametrize("family", ["bert", "electra"])
+@pytest.mark.parametrize("family", ["bert", "electra", "left_to_right"])
 def test_pretraining_step(family):
     config = pretraining_step.config_of("tiny", family)
     made = families.from_values(config)
