@@ -188,6 +188,25 @@ def check_flags():
         )
     if _INPUT_FILE.value:
         input_files.check(_INPUT_FILE.value, _INPUT_FILE.name)
+        check_is_lines(_INPUT_FILE.value)
+        find_format()
+
+
+def check_is_lines(path):
+    """Raises InputError for the name of a file of columns."""
+    promised = tables.format_of(path)
+    if promised in ("csv", "jsonl"):
+        raise InputError(
+            "Lines of text are read, two texts with ' ||| ' between, and each "
+            f"line of a file of {promised} would be a text as it is: write the "
+            f"texts alone. Received: {_INPUT_FILE.name}={path}"
+        )
+
+
+def find_format():
+    """Returns the format of the vectors."""
+    path = _OUTPUT_FILE.value
+    return _OUTPUT_FORMAT.value or feature_files.format_of(path)
 
 
 def numbers(flag, kind):
@@ -346,10 +365,9 @@ def main(_):
     window = min(_WINDOW.value, max(most, _BATCH_SIZE.value))
     windows = feature_lines.windows(texts, window)
     phase = phases.Phase("Making vectors", "lines", total)
-    file_format = _OUTPUT_FORMAT.value or feature_files.format_of(path)
     epath.Path(path).parent.mkdir(parents=True, exist_ok=True)
     with feature_files.writer(
-        path, file_format, choice, unit, vocabulary.pieces
+        path, find_format(), choice, unit, vocabulary.pieces
     ) as output:
         count, cut = write_features(extractor, reader, windows, output, phase)
     warn_of_cut(cut, count, length)

@@ -112,7 +112,12 @@ _NUM_APPENDED = _MODEL.integer(
     only_with="extend_vocab",
 )
 _VOCAB_SIZE = _MODEL.integer(
-    "vocab_size", 30522, "Pieces to learn at most.", least=1, most=_MOST_ROWS
+    "vocab_size",
+    30522,
+    "Pieces to learn at most; of --extend_vocab those that its new rows are "
+    "chosen from.",
+    least=1,
+    most=_MOST_ROWS,
 )
 _DO_LOWER_CASE = _MODEL.boolean(
     "do_lower_case", True, "Whether to lower-case and strip accents."
@@ -212,6 +217,7 @@ def learn_sentence_pieces(path: str) -> None:
     epath.Path(path).parent.mkdir(parents=True, exist_ok=True)
     files.write_bytes(path, model)
     pieces = vocabularies.open(path, _DO_LOWER_CASE.value, say=False).pieces
+    warn_of_fewer(len(pieces))
     logging.info("Wrote %s pieces to %s.", f"{len(pieces):,}", path)
 
 
@@ -223,6 +229,7 @@ def learn_symbols(path: str) -> None:
         counts, _VOCAB_SIZE.value, _MIN_FREQUENCY.value
     )
     epath.Path(path).parent.mkdir(parents=True, exist_ok=True)
+    warn_of_fewer(len(vocabulary.pieces))
     (data,) = vocabulary.files.values()
     files.write_bytes(path, data)
     logging.info("Wrote %s pieces to %s.", f"{len(vocabulary.pieces):,}", path)
@@ -311,6 +318,14 @@ def extend(
     more = len(extended) - len(base)
     new = len(set(extended) - base.keys()) - more
     logging.info("Filled %s [unused] rows, appended %s.", f"{new:,}", more)
+    lacking = len(learning.unused_rows(list(base))) + appended - new - more
+    if lacking:
+        logging.warning(
+            "%d rows got no piece: no other of those that the text has, %d at "
+            "most (--vocab_size), makes it shorter.",
+            lacking,
+            _VOCAB_SIZE.value,
+        )
     return extended
 
 
@@ -335,10 +350,10 @@ def report(title: str, pieces: Sequence[str], words: learning.Counts) -> None:
 def warn_of_fewer(number: int) -> None:
     """Warns where a vocabulary has fewer pieces than were asked for."""
     if number < _VOCAB_SIZE.value:
+        often = f" that occur {_MIN_FREQUENCY.value} times"
         logging.warning(
-            "The text has no more pieces that occur %d times: --vocab_size=%d "
-            "is not reached.",
-            _MIN_FREQUENCY.value,
+            "The text has no more pieces%s: --vocab_size=%d is not reached.",
+            often * (_KIND.value in _FLAGS["min_frequency"]),
             _VOCAB_SIZE.value,
         )
 

@@ -117,7 +117,15 @@ def find_format(input_format, path):
     """Returns the format of the input."""
     if input_format or not path:
         return input_format or "plain"
-    return "jsonl" if tables.format_of(path) == "jsonl" else "plain"
+    promised = tables.format_of(path)
+    if promised == "csv":
+        raise InputError(
+            "Lines are asked, of text or JSON, and in a CSV file the first has "
+            "names of columns, and texts may have quotes. Write one text a "
+            "line, or give --input_format=plain to ask the lines as they are. "
+            f"Received: {_INPUT_FILE.name}={path}"
+        )
+    return "jsonl" if promised == "jsonl" else "plain"
 
 
 # ---- Lines ------------------------------------------------------------------

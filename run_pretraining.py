@@ -19,7 +19,7 @@ import dataclasses
 import os
 
 from bert_tf.errors import InputError
-from bert_tf.flags import command_line, shared
+from bert_tf.flags import command_line, flagfiles, shared
 from bert_tf.flags import distillation as distillation_flags
 from bert_tf.flags import optimization as optimization_flags
 from bert_tf.flags import run as run_flags
@@ -158,6 +158,12 @@ _IDENTITY = (
     "seed",
     *distillation_flags.IDENTITY,
 )
+# On what rows the best is found.
+_CHOSEN_ON = (
+    _EVAL_FILE.name,
+    _EVAL_BATCH_SIZE.name,
+    _MAX_EVAL_STEPS.name,
+)
 
 
 # ---- Train ------------------------------------------------------------------
@@ -219,6 +225,7 @@ def train(plan, folder, strategy, model, own, data, evaluate, vocab, teacher):
         evaluation=evaluation,
         eval_steps=plan.eval_steps or 1,
         beside=beside,
+        data={"training data": trained_on},
     ).train()
 
 
@@ -275,6 +282,7 @@ def find_plan():
         eval_steps=_EVAL_STEPS.value,
         early_stop=_EARLY_STOP.value,
         save_in_background=_SAVE_IN_BACKGROUND.value,
+        chosen_on=flagfiles.told(_CHOSEN_ON),
         use_xla=_USE_XLA.value,
         **run_setup.plan_fields(),
     )
@@ -408,7 +416,7 @@ def main(_):
     teacher = find_teacher(config, data, vocab) if do_train else None
     identity = _IDENTITY if do_train else None
     if do_train and plan.eval_steps:
-        run_folder.check_same_evaluation(_EVAL_STEPS.name, [_EVAL_FILE.name])
+        run_folder.check_same_evaluation(_CHOSEN_ON)
     if plan.check_only:
         run_folder.check_output_dir(identity)
     else:
@@ -432,7 +440,10 @@ def main(_):
             *(data, evaluate, vocab, teacher),
         )
     else:
-        step = run_setup.restore_trained(model)
+        read = model.variables
+        if model.generator is None:
+            read = pretraining.trained_variables(model, data.objective)
+        step = run_setup.restore_trained(model, read)
     if plan.check_only:
         if do_train:
             lengths = data.lengths | {"P": data.predictions_per_row}

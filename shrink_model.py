@@ -265,6 +265,8 @@ def write(path, source, description):
     if not _OVERWRITE.value:
         formats.check_target(path)
     size = 4 * weights_in(source)
+    for note in formats.lost_in_tf1(source):
+        logging.warning("%s", note)
     with files.new_folder(path, _OVERWRITE.value, size) as folder:
         original.write(folder, source, source.config)
         files.write_text(

@@ -17,6 +17,7 @@ from absl import logging
 # Of a run, in its folder.
 FOLDER = "best"
 _RESULTS = "results.json"
+_CHOSEN_ON = "chosen_on.json"
 _WAY_OUT = (
     "It keeps the best evaluation of a run: bring it back, or remove {}, and "
     "the newest weights are used."
@@ -26,12 +27,13 @@ _WAY_OUT = (
 class Best:
     """Keeps the weights with the best score in `best/`, ties to the earlier.
 
-    The folder holds one checkpoint, the model's files (name -> text), and
-    results.json, which says its step. The file `checkpoint` says it to
-    TensorFlow. What an earlier part of the run kept is taken up. `metric` is
-    the key of the results to be highest, or `lowest`. Processes that do not
-    `write` know the best as well; `results` is None before the first
-    evaluation.
+    The folder holds one checkpoint, the model's files (name -> text),
+    results.json, which says its step, and chosen_on.json, the flags that say on
+    what data it was found. The file `checkpoint` says the step to TensorFlow.
+    What an earlier part of the run kept is taken up. `metric` is the key of the
+    results to be highest, or `lowest`. Processes that do not `write` know the
+    best as well; `results` is None before the first evaluation. `no_better`
+    counts the evaluations in turn after the best.
     """
 
     def __init__(
@@ -41,15 +43,18 @@ class Best:
         beside: Mapping[str, bytes],
         lowest: bool = False,
         write: bool = True,
+        chosen_on: Mapping[str, str] | None = None,
     ):
         self.folder = os.path.join(output_dir, FOLDER)
         self.metric = metric
-        self.beside = beside
+        told = json.dumps(dict(chosen_on or {}), indent=2) + "\n"
+        self.beside = {**beside, _CHOSEN_ON: told.encode()}
         self.lowest = lowest
         self.write = write
         self.results = _read_results(self.folder)
+        self.no_better = 0
         if write:
-            tf1_files.remove_leftovers(self.folder, [*beside, _RESULTS])
+            tf1_files.remove_leftovers(self.folder, [*self.beside, _RESULTS])
             if self.results is not None:
                 # Of a kill between this file and the results, or not there.
                 self._tell_tensorflow(int(self.results[tf1_files.GLOBAL_STEP]))
@@ -79,7 +84,9 @@ class Best:
             score, kept = results[self.metric], self.results[self.metric]
             is_better = score < kept if self.lowest else score > kept
             if not is_better and (math.isnan(score) or not math.isnan(kept)):
+                self.no_better += 1
                 return False
+        self.no_better = 0
         self.results = {**results, tf1_files.GLOBAL_STEP: step}
         if self.write:
             self._keep(step, model)
@@ -139,6 +146,17 @@ def checkpoint(output_dir: str) -> str | None:
             f"{folder}: the newest are used then."
         )
     return prefix
+
+
+def chosen_on(output_dir: str) -> dict[str, str] | None:
+    """Returns the flags, name -> value, that say on what the best was found.
+
+    It is None where the folder does not tell.
+    """
+    folder = os.path.join(output_dir, FOLDER)
+    if not tf.io.gfile.exists(os.path.join(folder, _CHOSEN_ON)):
+        return None
+    return opened.read_json(folder, _CHOSEN_ON)
 
 
 def _remove(folder: str) -> None:

@@ -241,6 +241,8 @@ def write(
         else:
             weights = keras_hub.write(folder, source, config)
             notes += _lost_in_a_preset(source, config, head)
+    if output_format == "tf1":
+        notes += lost_in_tf1(source)
     if source.vocab is None:
         notes.append(
             "The vocabulary is not known, so there is no tokenizer in the "
@@ -253,6 +255,20 @@ def write(
         )
     left_out = [*source.left_over, *sorted(source.shapes.keys() - weights)]
     return Written(tuple(sorted(weights)), tuple(left_out), tuple(notes))
+
+
+def lost_in_tf1(source: opened.Checkpoint) -> list[str]:
+    """Returns a sentence on a casing that the vocabulary does not tell."""
+    if source.vocab is None or source.do_lower_case is None:
+        return []
+    with contextlib.suppress(InputError):
+        told = casing.told_by(source.vocab, "The vocabulary")
+        if told in (None, source.do_lower_case):
+            return []
+    return [
+        "A TF1 checkpoint does not keep how its text is read: give scripts "
+        f"--do_lower_case={str(source.do_lower_case).lower()}."
+    ]
 
 
 def _lost_for_transformers(source: opened.Checkpoint) -> list[str]:

@@ -179,6 +179,39 @@ def is_prefix(path: str) -> bool:
     return path.endswith(".ckpt") and not tf.io.gfile.isdir(path)
 
 
+def _check_replaced(prefix: str, there: list[str], overwrite: bool) -> None:
+    """Raises InputError unless all files that are there may be replaced.
+
+    Config, vocabulary and labels have one name for all checkpoints of a folder.
+    """
+    if not there:
+        return
+    if not overwrite:
+        raise InputError(
+            f"{there[0]} is there, and would be written over. Remove it, "
+            "choose another place, or replace the checkpoint of this name by "
+            f"--overwrite. Received: path={prefix}"
+        )
+    folder, name = os.path.split(prefix)
+    # The second is of a process that was killed.
+    own = f"{name}.index", f"{name}.tmp.index"
+    others = [
+        file
+        for file in tf.io.gfile.listdir(folder or ".")
+        if file.endswith(".index") and file not in own
+    ]
+    if others:
+        problem = f"{min(others)} is there, and has the same files beside it"
+    elif os.path.basename(there[0]) != own[0]:
+        problem = f"{there[0]} is there, and no checkpoint of this name"
+    else:
+        return
+    raise InputError(
+        f"{problem}: --overwrite replaces a checkpoint and its own files only. "
+        f"Choose another folder. Received: path={prefix}"
+    )
+
+
 def write_prefix(
     prefix: str,
     source: opened.Checkpoint,
@@ -188,18 +221,15 @@ def write_prefix(
     """Writes a checkpoint of this prefix, with its files beside it.
 
     That is how the original's archives hold them. Other files of the folder
-    stay as they are; files of the same names only go if `overwrite` is set. All
-    the source's names are written, and returned.
+    stay as they are; those of the checkpoint of this prefix only go if
+    `overwrite` is set, and never those of another one. All the source's names
+    are written, and returned.
     """
     folder = os.path.dirname(prefix) or "."
     own = [f"{os.path.basename(prefix)}.index", CONFIG, *vocab_names(), LABELS]
     paths = [os.path.join(folder, name) for name in own]
     there = [path for path in paths if tf.io.gfile.exists(path)]
-    if there and not overwrite:
-        raise InputError(
-            f"{there[0]} is there, and would be written over. Remove it, or "
-            f"choose another place. Received: path={prefix}"
-        )
+    _check_replaced(prefix, there, overwrite)
     inputs = (source.path, os.path.dirname(source.path))
     if there and os.path.realpath(folder) in map(os.path.realpath, inputs):
         raise InputError(

@@ -116,7 +116,8 @@ def compare(
             f"{source.path} does not fit this model. "
             f"In the model only: {_some(missing)}. "
             f"In the checkpoint only: {_some(unused) or 'nothing'}. "
-            "Is it another architecture than bert_config_file says?"
+            "Is it of another architecture than the config says, or without "
+            "the head that is asked for?"
         )
     check_shapes(source.path, stored, {n: wanted[n].shape for n in present})
     return Report(source.path, tuple(present), tuple(fresh), tuple(unused))

@@ -147,8 +147,9 @@ def promote(
             if labels.get(STABLE, stable) != stable:
                 labels[PREVIOUS] = labels[STABLE]
             labels[STABLE] = stable
-            if labels.get(CANARY) == stable:
-                del labels[CANARY]
+            for label in (CANARY, PREVIOUS):
+                if labels.get(label) == stable:
+                    del labels[label]
         if canary:
             _check_loaded(served, CANARY, canary)
             labels[CANARY] = canary

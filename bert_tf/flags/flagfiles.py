@@ -76,6 +76,12 @@ def changes(before: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def told(names: Iterable[str]) -> dict[str, str]:
+    """Returns name -> text of those of the script's flags that have a value."""
+    values = _values()
+    return {name: values[name] for name in names if name in values}
+
+
 def values_of(*modules: types.ModuleType) -> dict[str, str]:
     """Name -> text of the modules' flags that have a value."""
     return {

@@ -6,6 +6,8 @@ from bert_tf.flags import sections as flag_sections
 from bert_tf.pretraining_data import corpus, text_files
 from bert_tf.storage import paths
 
+from absl import logging
+
 _DATA = flag_sections.Section("Data")
 
 INPUT_FILE = _DATA.input_paths(
@@ -63,12 +65,21 @@ def reader() -> corpus.Reader:
 
 
 def units() -> Sequence[corpus.Unit]:
-    """Returns the text in units.
+    """Returns the text in units; warns where it looks like another format.
 
     Raises:
         InputError: A glob matches nothing, or a file is empty or a folder.
     """
-    files = INPUT_FILE.value
-    if INPUT_FORMAT.value != "tfds":
+    files, input_format = INPUT_FILE.value, INPUT_FORMAT.value
+    if input_format != "tfds":
         files = paths.expand(files)
-    return corpus.plan(files, INPUT_FORMAT.value)
+    if input_format in ("lines", "documents"):
+        looks = corpus.format_of(files[0], ON_BAD_TEXT.value)
+        if looks:
+            logging.warning(
+                "%s begins as --input_format=%s does, and is read as plain "
+                "text: its marks are taken for words.",
+                files[0],
+                looks,
+            )
+    return corpus.plan(files, input_format)

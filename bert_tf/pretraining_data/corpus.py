@@ -20,13 +20,18 @@ MB of English Wikipedia on one core:
     syntok 1.4                  1.1  (pysbd 0.3.4 has 0.2)
 """
 
+import contextlib
 import dataclasses
+import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from bert_tf.errors import InputError
 from bert_tf.pretraining_data import text_files, text_formats
+from bert_tf.storage import file_systems
 
+from absl import logging
 from etils import epath
 
 FORMATS = tuple(text_formats.FORMATS)
@@ -112,6 +117,19 @@ class Reader:
             )
 
 
+def format_of(file: str, on_bad_text: str) -> str:
+    """Returns the format whose marks a text file begins with, "" for none."""
+    lines = text_files.lines(file, on_bad_text)
+    first = next((line.text for line in lines if line.text), "")
+    if text_formats.is_article(first):
+        return "wikiextractor"
+    if first.startswith("{"):
+        with contextlib.suppress(ValueError, RecursionError):
+            json.loads(first)
+            return "jsonl"
+    return ""
+
+
 # ---- Units ------------------------------------------------------------------
 
 
@@ -120,10 +138,13 @@ def plan(
 ) -> list[Unit]:
     """Cuts files, or data sets of TFDS, into units of about `unit_bytes`.
 
-    The order of `files` does not matter.
+    The order of `files` does not matter. One of several names is read once.
     """
     sized = []  # parts, and their sizes
-    for number, file in enumerate(sorted(set(files))):
+    names = sorted(set(files))
+    if input_format != "tfds":
+        names = _different(names)
+    for number, file in enumerate(names):
         sized += _parts(file, number, input_format, unit_bytes)
     units: list[Unit] = []
     group: list[Part] = []
@@ -141,6 +162,18 @@ def plan(
     if group:
         units.append(Unit(len(units), tuple(group), size))
     return units
+
+
+def _different(names: Sequence[str]) -> list[str]:
+    """Leaves out names of what another one is of, such as links."""
+    first: dict[str, str] = {}
+    for name in names:
+        is_local = not file_systems.is_remote(name)
+        place = os.path.realpath(name) if is_local else name
+        same = first.setdefault(place, name)
+        if same != name:
+            logging.warning("%s is %s: it is read once.", name, same)
+    return list(first.values())
 
 
 def _parts(

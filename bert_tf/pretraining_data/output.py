@@ -150,14 +150,11 @@ class Output:
                     f"{manifest} is of another run: {differences}. Remove it "
                     "with its records, or choose another output"
                 )
-            lost = [
-                file
-                for file in self.paths(len(before.shards))
-                if not epath.Path(file).exists()
-            ]
+            shards = self.paths(len(before.shards))
+            lost = [file for file in shards if not _has_bytes(file)]
             if lost:
                 raise InputError(
-                    f"{manifest} lists {lost[0]}, which is not there. Remove "
+                    f"{manifest} lists {lost[0]}, which is lost. Remove "
                     "it with the records that are left to make all again, or "
                     "choose another output"
                 )
@@ -187,6 +184,11 @@ class Output:
                     "wrote it. Choose another --output_file, or replace it by "
                     f"--overwrite. Received: output_file={path}"
                 )
+
+
+def _has_bytes(file: str) -> bool:
+    path = epath.Path(file)
+    return path.exists() and path.stat().length > 0
 
 
 @dataclasses.dataclass(frozen=True)

@@ -135,12 +135,17 @@ def _files(source: Source) -> Iterator[Text]:
     yield text._replace(paragraphs=["\n".join(text.paragraphs)])
 
 
+def is_article(line: str) -> bool:
+    """Whether one of WikiExtractor begins with this line."""
+    return line.startswith("<doc ")
+
+
 def _wikiextractor(source: Source) -> Iterator[Text]:
     article: list[text_files.Line] = []
     # The range may begin in an article of the one before it.
     is_foreign = source.start > 0
     for line in source.lines():
-        starts = line.text.startswith("<doc ")
+        starts = is_article(line.text)
         if source.is_over(line.offset) and (starts or not article):
             break
         if starts:

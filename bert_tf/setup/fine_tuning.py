@@ -17,7 +17,7 @@ from bert_tf.checkpoints import (
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model
-from bert_tf.flags import command_line
+from bert_tf.flags import command_line, flagfiles
 from bert_tf.flags import fine_tuning as fine_tuning_flags
 from bert_tf.flags import run as run_flags
 from bert_tf.setup import model_files, run_folder, trained
@@ -117,9 +117,13 @@ def plan(strategy: tf.distribute.Strategy) -> fine_tuning.Plan:
         num_train_epochs=own.NUM_TRAIN_EPOCHS.value,
         warmup_proportion=own.WARMUP_PROPORTION.value,
         group_by_length=own.GROUP_BY_LENGTH.value,
+        chosen_on=flagfiles.told(_CHOSEN_ON),
         **run_setup.plan_fields(),
     )
 
+
+# Flags that say on what data the best is found, where the script has them.
+_CHOSEN_ON = ("dev_file", "predict_file")
 
 # ---- The folder -------------------------------------------------------------
 
@@ -146,9 +150,7 @@ def make_folder(
         saved_model.check_target(export, overwrite=True)
     if trains and fine_tuning_flags.DO_EVAL.value:
         run_folder.check_same_evaluation(
-            fine_tuning_flags.DO_EVAL.name,
-            ("dev_file", "predict_file"),
-            ", or leave out --do_train to score other data",
+            _CHOSEN_ON, ", or leave out --do_train to score other data"
         )
     if run_flags.CHECK_ONLY.value:
         run_folder.check_output_dir(identity if trains else None)

@@ -5,7 +5,8 @@ Called from the `main` of the training scripts only.
 
 import math
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bert_tf import files, modeling
@@ -285,8 +286,12 @@ def _is_same_path(left: str, right: str) -> bool:
     return os.path.realpath(left) == os.path.realpath(right)
 
 
-def restore_trained(model: keras.Model) -> int:
-    """Sets all weights of a model that is not trained any more.
+def restore_trained(model: keras.Model, read: Sequence[keras.Variable]) -> int:
+    """Sets the weights of a model that is not trained any more.
+
+    Args:
+        model: To set.
+        read: Its variables that are used, which all must be there.
 
     Returns:
         The step of output_dir's newest checkpoint; 0 where output_dir has
@@ -294,7 +299,8 @@ def restore_trained(model: keras.Model) -> int:
     """
     newest = tf1_files.latest(run_flags.OUTPUT_DIR.value)
     source = formats.open_checkpoint(own_weights(newest))
-    restoring.restore_weights(model.variables, source, required="")
+    used = "|".join(re.escape(variable.path) for variable in read)
+    restoring.restore_weights(model.variables, source, f"^(?:{used})$")
     logging.info("Using the weights of %s.", source.path)
     if not newest:
         return 0

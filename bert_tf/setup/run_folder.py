@@ -138,23 +138,19 @@ def check_same_run(identity: tuple[str, ...]) -> None:
         _check_start_is_kept(folder)
 
 
-def check_same_evaluation(
-    evaluates: str, names: Collection[str], way_out: str = ""
-) -> None:
+def check_same_evaluation(names: Collection[str], way_out: str = "") -> None:
     """Raises InputError if a run goes on to choose its best on other data.
 
     Args:
-        evaluates: The flag by which it evaluates while it trains.
         names: Of flags that say on what.
         way_out: What else the user may do, " or ..." for the error.
     """
     folder = run_flags.OUTPUT_DIR.value
-    before = kept_flags.of_folder(folder)
-    did = before.get(evaluates) not in (None, "false", "0")
     # The best of a run without checkpoints is of no run that goes on.
-    if not (did and tf1_files.latest(folder) and best.checkpoint(folder)):
+    if not (tf1_files.latest(folder) and best.checkpoint(folder)):
         return
-    changed = flagfiles.changes(before)
+    before = best.chosen_on(folder)
+    changed = {} if before is None else flagfiles.changes(before)
     others = [changed[name] for name in names if name in changed]
     if others:
         kept = os.path.join(folder, best.FOLDER)

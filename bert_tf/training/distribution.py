@@ -1,11 +1,12 @@
 """Where a run computes: strategy, number format, seeds."""
 
 import contextlib
+import hashlib
 import itertools
 import os
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from bert_tf import options
 from bert_tf.errors import InputError
@@ -143,8 +144,9 @@ def cluster_watched() -> Iterator[None]:
         task = re.search(r"/job:\w+/replica:\d+/task:\d+", error.message)
         raise ConnectionError(
             "Another worker of the cluster does not answer any more: it ended, "
-            "or the network is down. Start all workers again with the same "
-            "commands; they go on from the newest checkpoint. Received: "
+            "and its own log says why, or the network is down. Start all "
+            "workers again with the same commands; they go on from the newest "
+            "checkpoint. Received: "
             f"{task[0] if task else 'no name of the worker'}"
         ) from error
 
@@ -208,6 +210,35 @@ def check_same_step(agree: Callable[[bool], bool], step: int) -> None:
             f"stands at step {step}, the furthest at {latest}. All need the "
             "same --output_dir, on a disk that all of them see."
         )
+
+
+def check_alike(
+    agree: Callable[[bool], bool], settings: Mapping[str, object]
+) -> None:
+    """Raises InputError unless all workers have the same settings, as text.
+
+    Workers train one model, each on its share of the rows: with other settings
+    or files each would train another one, and only the chief's is saved.
+
+    Args:
+        agree: From `agreement`.
+        settings: Name -> value. The names are the same everywhere.
+    """
+
+    def differs(value: object) -> bool:
+        digest = hashlib.sha256(repr(value).encode()).digest()
+        number = int.from_bytes(digest[:4], "little")
+        bits = (bool(number >> i & 1) for i in range(32))
+        return any(agree(bit) and agree(not bit) for bit in bits)
+
+    if not differs(sorted(settings.items())):
+        return
+    others = [name for name, value in settings.items() if differs(value)]
+    here = ", ".join(f"{name}={settings[name]}" for name in others)
+    raise InputError(
+        f"The workers of this run differ in {', '.join(others)}. Start all of "
+        f"them with the same flags and the same files. Received here: {here}"
+    )
 
 
 def local_replicas(strategy: tf.distribute.Strategy) -> int:

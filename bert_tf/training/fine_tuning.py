@@ -174,6 +174,7 @@ def train(
         evaluation=evaluation,
         eval_steps=plan.steps_per_epoch(data.count),
         beside=run.files.contents(run.labels),
+        data={"training data": trained_on},
         tracing=run.without_padding,
     ).train()
 

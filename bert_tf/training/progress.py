@@ -257,6 +257,11 @@ def last_evaluation(folder: str) -> int:
     return max(_evaluations(folder), default=0)
 
 
+def evaluations_between(folder: str, after: int, step: int) -> int:
+    """Returns how many metrics.jsonl has of later steps, up to this one."""
+    return sum(after < x <= step for x in _evaluations(folder))
+
+
 def best_until(folder: str, step: int, metric: str) -> tuple[int, float] | None:
     """Returns the step and the score of the best that counted at a step.
 

@@ -5,6 +5,7 @@ Pre-training and fine-tuning are the same run with other hooks.
 
 import contextlib
 import dataclasses
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -41,6 +42,8 @@ class Plan:
         save_in_background: Whether steps go on while a checkpoint is written.
         remat: Whether the backward pass computes layers again.
         check_only: Whether to stop before the first step, writing nothing.
+        chosen_on: Flags, name -> value, that say on what data the best is
+            found.
     """
 
     batch_size: int
@@ -58,6 +61,7 @@ class Plan:
     remat: bool = False
     use_xla: bool = False
     check_only: bool = False
+    chosen_on: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,6 +98,7 @@ class Session:
         examples: How many there are, where the log is to say it.
         predictions: The loss whose weights are predictions, for the meter.
         beside: What lies beside the best weights: name -> content.
+        data: What tells the records that are read: name -> any text.
         tracing: A context in which training is traced.
     """
 
@@ -115,6 +120,7 @@ class Session:
     evaluation: Evaluation | None = None
     eval_steps: int = 1
     beside: Mapping[str, bytes] = dataclasses.field(default_factory=dict)
+    data: Mapping[str, object] = dataclasses.field(default_factory=dict)
     tracing: Callable[[], contextlib.AbstractContextManager[None]] = (
         contextlib.nullcontext
     )
@@ -122,7 +128,10 @@ class Session:
     def train(self) -> int:
         """Trains to the last step, and returns the step where it ended."""
         kept_kernels.check_that_they_change()
-        with distribution.left_together(self.strategy):
+        with (
+            distribution.left_together(self.strategy),
+            distribution.cluster_watched(),
+        ):
             return self._train()
 
     def _train(self) -> int:
@@ -130,6 +139,8 @@ class Session:
         optimizer, state = self._restored()
         agree = distribution.agreement(self.strategy)
         distribution.check_same_step(agree, state.step)
+        if not distribution.is_alone(self.strategy):
+            distribution.check_alike(agree, self._of_all_workers())
         if is_chief and state.step < self.stop:
             saves = (self.stop - state.step) // plan.save_checkpoints_steps + 1
             disk_space.check_checkpoints(self.folder, state, saves)
@@ -218,6 +229,25 @@ class Session:
                 finish=writer.wait,
                 breaks_off=distribution.is_alone(self.strategy),
             )
+
+    def _of_all_workers(self) -> dict[str, object]:
+        """Returns what must be the same for all: name -> any text."""
+        values = vars(self.plan) | vars(self.plan.recipe)
+        # Only the chief saves, and devices may be of several kinds.
+        for name in ("recipe", "save_in_background", "peak_flops"):
+            del values[name]
+        weights = hashlib.sha256()
+        for variable in self.model.variables:
+            weights.update(tf.convert_to_tensor(variable.value).numpy())
+        evaluation = self.evaluation
+        return {
+            **values,
+            "early_stop": evaluation and evaluation.most_without_better,
+            "eval_steps": evaluation and self.eval_steps,
+            "bert_config_file": self.model.bert.config.to_json(),
+            **self.data,
+            "the weights to start from": weights.hexdigest(),
+        }
 
     # ---- The state and the steps --------------------------------------------
 
@@ -375,12 +405,16 @@ class Session:
             self.beside,
             self.evaluation.lowest,
             distribution.is_chief(self.strategy),
+            self.plan.chosen_on,
         )
         if _best_step(kept) > step:
             # Of steps that are made again.
             earlier = progress.best_until(self.folder, step, metric)
             if earlier is not None:
                 kept.rewind(*earlier)
+        kept.no_better = progress.evaluations_between(
+            self.folder, _best_step(kept), step
+        )
         return kept
 
     def _lacks_evaluation(self, step: int) -> bool:
@@ -420,7 +454,7 @@ class Session:
         most = evaluation.most_without_better
         if not most or not kept.results:
             return False
-        over = step - _best_step(kept) >= most * self.eval_steps
+        over = kept.no_better >= most
         if over:
             logging.info(
                 "No %s %s since step %d: ending at step %d.",

@@ -61,6 +61,22 @@ def test_keeps_the_highest_and_the_earlier(tmp_path, model):
     assert again.offer(1, {"f1": 0.0}, model)
 
 
+def test_counts_what_was_no_better_since(tmp_path, model):
+    kept = best.Best(str(tmp_path), "f1", _FILES)
+    counts = [kept.no_better for _ in _offer(kept, model, [0.5, 0.4, 0.3, 0.6])]
+    assert counts == [0, 1, 2, 0]
+
+
+def test_says_on_what_it_was_found(tmp_path, model):
+    folder = str(tmp_path)
+    assert best.chosen_on(folder) is None
+    flags = {"eval_file": "x*", "eval_batch_size": "8"}
+    kept = best.Best(folder, "f1", _FILES, chosen_on=flags)
+    assert best.chosen_on(folder) is None
+    list(_offer(kept, model, [0.5]))
+    assert best.chosen_on(folder) == flags
+
+
 def test_keeps_the_lowest(tmp_path, model):
     kept = best.Best(str(tmp_path), "f1", _FILES, lowest=True)
     scores = [0.5, 0.5, 0.3, 0.4, float("nan")]

@@ -6,6 +6,7 @@ import resource
 
 from bert_tf import modeling, vocabularies
 from bert_tf.checkpoints import formats, names, original, tf1_files
+from bert_tf.errors import InputError
 from tests import interop_samples as samples
 from tests import scripts
 
@@ -174,6 +175,33 @@ def test_a_prefix_in_a_folder_of_other_files(tmp_path, fine_tuned):
     convert(tmp_path, *flags, "--overwrite", "--strip_optimizer")
     assert (tmp_path / "notes.txt").read_text() == "mine"
     assert (tmp_path / "bert_model.ckpt.index").read_bytes() != before
+
+
+@pytest.mark.parametrize(
+    ("there", "message"),
+    [
+        (("labels.txt",), "no checkpoint of this name: --overwrite replaces"),
+        (
+            ("vocab.txt", "model.ckpt-7.index"),
+            "model.ckpt-7.index is there, and has the same files beside it",
+        ),
+        (
+            ("labels.txt", "bert_model.ckpt.index", "model.ckpt-7.index"),
+            "model.ckpt-7.index is there, and has the same files beside it",
+        ),
+    ],
+)
+def test_files_of_others_are_not_replaced(there, message, tmp_path, fine_tuned):
+    for name in there:
+        (tmp_path / name).write_text("of another model")
+    source = formats.open_checkpoint(str(fine_tuned))
+    with pytest.raises(InputError, match=message):
+        formats.write(
+            f"{tmp_path}/bert_model.ckpt", "tf1", source, overwrite=True
+        )
+    assert {path.name for path in tmp_path.iterdir()} == {*there}
+    for name in there:
+        assert (tmp_path / name).read_text() == "of another model"
 
 
 def test_layers(tmp_path, fine_tuned):

@@ -361,14 +361,17 @@ class TestGoesOn:
         message = "is of another run: dupe_factor was 3 and is 4. Remove it"
         assert message in done.lines[-1]
 
-    def test_a_shard_is_lost(self, inputs, made, tmp_path):
+    @pytest.mark.parametrize("how", ["removed", "emptied"])
+    def test_a_shard_is_lost(self, how, inputs, made, tmp_path):
         folder, _ = made
         shutil.copytree(folder, tmp_path / "out")
         lost = tmp_path / "out" / "part-00001-of-00003.tfrecord"
         lost.unlink()
+        if how == "emptied":
+            lost.touch()
         done = run(inputs, tmp_path, num_shards=3)
         assert done.wait() == 1
-        message = rf"error: .*manifest.json lists {lost}, which is not there"
+        message = rf"error: .*manifest.json lists {lost}, which is lost"
         assert re.search(message, done.lines[-1])
 
     def test_disk_full(self, inputs, made, tmp_path):

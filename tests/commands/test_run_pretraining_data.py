@@ -7,6 +7,7 @@ import signal
 import time
 from typing import Any
 
+from bert_tf.checkpoints import formats
 from bert_tf.pretraining_data import sequences as pretraining_sequences
 from tests import pretraining_records, scripts
 
@@ -131,6 +132,31 @@ class TestKinds:
             assert float(again[name]) == pytest.approx(
                 float(found[name]), rel=1e-6
             )
+
+    def test_evaluates_without_the_head_that_is_not_read(
+        self, folder, tmp_path
+    ):
+        """As of Hugging Face's models that have masked words alone."""
+        output = tmp_path / "out"
+        run(folder, "none", output)
+        source = formats.with_head(
+            formats.open_checkpoint(str(output)), "masked_lm"
+        )
+        formats.write(str(tmp_path / "words"), "tf1", source)
+        own = ("--do_train=false", f"--init_checkpoint={tmp_path}/words")
+        run(folder, "none", tmp_path / "again", *own)
+        again, found = results(tmp_path / "again"), results(output)
+        for name in ("masked_lm_loss", "masked_lm_accuracy"):
+            assert float(again[name]) == pytest.approx(
+                float(found[name]), rel=1e-6
+            )
+        done = scripts.run(
+            *(tmp_path / "log", "run_pretraining"),
+            *flags(folder, "sop", tmp_path / "third", *own),
+        )
+        assert done.wait() == 1
+        assert "cls/seq_relationship/output_bias" in done.lines[-1]
+        assert "or without the head that is asked for?" in done.lines[-1]
 
     def test_evaluation_records_of_another_kind(self, folder, tmp_path):
         given = f"--eval_file={folder}/none/*.tfrecord"

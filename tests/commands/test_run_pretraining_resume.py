@@ -264,6 +264,10 @@ class TestInterrupted:
         flags[3] = "--early_stop_evaluations=4"
         run = setting.run(output, *flags)
         assert "No lower loss since step 2: ending at step 10." in run.stderr
+        # Evaluations count, not steps: there are seven at step 13.
+        flags[2:4] = ["--eval_steps=1", "--early_stop_evaluations=7"]
+        run = setting.run(output, *flags)
+        assert "No lower loss since step 2: ending at step 13." in run.stderr
 
     def test_best_of_steps_that_are_made_again(self, setting, tmp_path):
         """As where a kill lost steps that were evaluated already."""
@@ -289,6 +293,14 @@ class TestInterrupted:
         assert train() == (0, mock.ANY)
         assert evaluations() == expected
         assert contents(output / "best") == kept
+        # A part that does not evaluate changes nothing of what it was.
+        run = setting.run(
+            output, "--num_train_steps=9", "--save_checkpoints_steps=2"
+        )
+        assert run.wait() == 0, run.stderr
+        code, error = train("--max_eval_steps=1", "--num_train_steps=10")
+        assert code == 1
+        assert "best was chosen on other data: max_eval_steps was " in error
         # The best of other records is no measure of these.
         other = f"--eval_file={setting.files[1]}"
         code, error = train(other, "--num_train_steps=10")

@@ -79,6 +79,16 @@ def test_the_canary_is_taken_off_and_put_on(folder):
     assert served(folder) == ([1, 4], {"stable": 1, "canary": 4})
 
 
+def test_what_is_stable_is_not_previous(folder):
+    """Of a file by hand that has both and no `stable`."""
+    with server_configs.changing(str(folder)) as config:
+        labels = config.model_config_list.config[0].version_labels
+        labels.clear()
+        labels.update({"previous": 1, "canary": 2})
+    version_labels.promote(str(folder), "mrpc", stable=1)
+    assert served(folder)[1] == {"stable": 1, "canary": 2}
+
+
 def test_the_same_again_changes_nothing(folder):
     version_labels.promote(str(folder), "mrpc", stable=2)
     before = (folder / "models.config").read_bytes()

@@ -30,6 +30,22 @@ def files(tmp_path):
     return paths
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('<doc id="1" title="x">\nx\n\nthe cat\n</doc>\n', "wikiextractor"),
+        ('\n{"text": "the cat"}\n', "jsonl"),
+        ("{the cat}\n", ""),
+        ("the cat\n<doc \n", ""),
+        ("\n", ""),
+    ],
+)
+def test_what_a_text_looks_like(text, expected, tmp_path):
+    path = tmp_path / "x.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    assert corpus.format_of(str(path), "error") == expected
+
+
 class TestPlan:
     def test_cuts_large_files_and_joins_small_ones(self, files):
         units = corpus.plan(files, "lines", 1000)
@@ -54,6 +70,19 @@ class TestPlan:
         assert corpus.plan([c, a, b, a], "lines", 300) == corpus.plan(
             files, "lines", 300
         )
+
+    def test_reads_a_file_of_several_names_once(self, files, tmp_path):
+        (tmp_path / "z.txt").symlink_to(files[0])
+        folder, name = files[1].rsplit("/", 1)
+        others = [*files, f"{tmp_path}/z.txt", f"{folder}/./{name}"]
+        units = corpus.plan(others, "lines", 1000)
+        # Of its names the first is read.
+        assert [
+            {part.file.replace("/./", "/") for part in u.parts} for u in units
+        ] == [
+            {part.file for part in u.parts}
+            for u in corpus.plan(files, "lines", 1000)
+        ]
 
     def test_compressed_files_are_whole_and_count_for_more(self, tmp_path):
         paths = []

@@ -290,6 +290,26 @@ def test_edited_text_is_other_text(folder, tmp_path):
         assert differences.startswith("input_file was 2 files")
 
 
+@pytest.mark.parametrize("place", [0, 500_000, 777_777, 999_999])
+def test_text_is_edited_anywhere(place, tmp_path):
+    """In one file of a megabyte each byte counts."""
+    text = bytearray(b"x" * 1_000_000)
+    path = tmp_path / "x.txt"
+    prints = []
+    for value in (b"x", b"y"):
+        text[place : place + 1] = value
+        path.write_bytes(text)
+        creation_job._sample.cache_clear()  # as another process
+        prints.append(creation_job._sample((str(path),)))
+    assert prints[0] != prints[1]
+
+
+@pytest.mark.parametrize("place", [0, 999_999])
+def test_both_ends_of_large_texts_count(place, monkeypatch, tmp_path):
+    monkeypatch.setattr(creation_job, "_BLOCKS", 4)
+    test_text_is_edited_anywhere(place, tmp_path)
+
+
 class MeasuringPool:
     """Runs nothing, and notes how large the first tasks are."""
 

@@ -109,10 +109,10 @@ def test_check_batch_size(two_replicas):
             )
 
 
-def steps_checked(*steps):
-    """What each of some workers says of the steps where they stand."""
-    said = [False] * len(steps)
-    barrier = threading.Barrier(len(steps))
+def checked(check_one, values):
+    """What each of some workers says of the values that they have."""
+    said = [False] * len(values)
+    barrier = threading.Barrier(len(values))
 
     def check(i):
         def agree(yes):
@@ -123,13 +123,17 @@ def steps_checked(*steps):
             return result
 
         try:
-            distribution.check_same_step(agree, steps[i])
+            check_one(agree, values[i])
         except ValueError as error:
             return str(error)
         return ""
 
-    with concurrent.futures.ThreadPoolExecutor(len(steps)) as pool:
-        return list(pool.map(check, range(len(steps))))
+    with concurrent.futures.ThreadPoolExecutor(len(values)) as pool:
+        return list(pool.map(check, range(len(values))))
+
+
+def steps_checked(*steps):
+    return checked(distribution.check_same_step, steps)
 
 
 def test_workers_at_one_step_go_on():
@@ -141,6 +145,21 @@ def test_workers_at_different_steps_end_together():
     first, second = steps_checked(49_000, 50_000)
     assert "this one stands at step 49000, the furthest at 50000" in first
     assert "this one stands at step 50000, the furthest at 50000" in second
+
+
+def test_workers_that_are_alike_go_on():
+    same = {"batch_size": 8, "optimizer": "lamb", "data": {"records": 5}}
+    assert checked(distribution.check_alike, [same] * 3) == ["", "", ""]
+
+
+def test_workers_that_differ_end_together_and_name_it():
+    first = {"batch_size": 8, "rate": 1e-4, "data": {"records": 5}}
+    second = first | {"rate": 1e-5, "data": {"records": 6}}
+    found = checked(distribution.check_alike, [first, first, second])
+    for error, own in zip(found, (first, first, second), strict=True):
+        assert "The workers of this run differ in rate, data. Start" in error
+        rate, data = own["rate"], own["data"]
+        assert error.endswith(f"Received here: rate={rate}, data={data}")
 
 
 def test_a_worker_alone_has_nobody_to_ask():

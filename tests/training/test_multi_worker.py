@@ -26,8 +26,11 @@ def _data(tmp_path_factory):
     return folder
 
 
-def start(data, output, log, *more):
-    """Starts both workers of a run; `output` may hold {index}."""
+def start(data, output, log, *more, second=()):
+    """Starts both workers of a run; `output` may hold {index}.
+
+    The second gets flags of its own besides.
+    """
     workers = [f"localhost:{port}" for port in free_ports(2)]
     flags = [
         f"--input_file={data}/*.tfrecord",
@@ -48,6 +51,7 @@ def start(data, output, log, *more):
             data / "logs" / f"{log}-{index}",
             "run_pretraining",
             *flags,
+            *(second if index else ()),
             f"--output_dir={output}".format(index=index),
             TF_CONFIG=json.dumps(
                 {
@@ -202,6 +206,37 @@ def test_early_stop(data, tmp_path):
         np.testing.assert_array_equal(found[name], value, name)
     found = json.loads((output / "best" / "results.json").read_text())
     assert found == results
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        (
+            ("--learning_rate=1e-5", "--num_warmup_steps=2"),
+            "differ in learning_rate, num_warmup_steps. Start all of them with",
+        ),
+        (("--input_file={other}/*.tfrecord",), "differ in training data. St"),
+        (("--init_checkpoint={start}",), "differ in the weights to start fr"),
+    ],
+    ids=["flags", "records", "weights"],
+)
+def test_workers_that_differ(data, expected, own, message, tmp_path):
+    """Each would train a model of its own, and only one would be saved."""
+    del expected  # Whose run is started from.
+    other = tmp_path / "other"
+    other.mkdir()
+    pretraining_records.write(other, counts=(7, 12, 6))
+    places = {"other": other, "start": data / "whole"}
+    output = tmp_path / "out"
+    second = [flag.format(**places) for flag in own]
+    runs = start(data, output, f"differ-{tmp_path.name}", second=second)
+    assert [run.wait(120) for run in runs] == [1, 1]
+    said = [run.lines[-1] for run in runs]
+    left = "error: Another worker of the cluster does not answer any more"
+    assert any(message in line for line in said)
+    assert all(message in line or line.startswith(left) for line in said)
+    assert not any("Traceback" in run.stderr for run in runs)
+    assert not list(output.glob("model.ckpt-*"))
 
 
 def test_folders_that_are_not_shared(data, tmp_path):

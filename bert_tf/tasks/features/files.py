@@ -25,9 +25,26 @@ FORMATS = options.FEATURE_FORMATS
 _ENDINGS = {".npy": "npy", ".parquet": "parquet", ".tfrecord": "tfrecord"}
 
 
+# What other programs would take JSON lines for.
+_OF_OTHERS = (
+    *(".csv", ".feather", ".h5", ".hdf5", ".mat", ".npz", ".pkl", ".pq"),
+    *(".pt", ".pth", ".safetensors", ".tsv"),
+)
+
+
 def format_of(path: str) -> str:
-    """Returns the format that a file's name promises; JSON lines if none."""
-    return _ENDINGS.get(os.path.splitext(path)[1], "jsonl")
+    """Returns the format that a file's name promises; JSON lines if none.
+
+    It raises InputError for the name of a format that is not written here.
+    """
+    ending = os.path.splitext(path)[1].lower()
+    if ending in _OF_OTHERS:
+        raise InputError(
+            f"No file of {ending} is written: give a name that ends in "
+            f"{', '.join(_ENDINGS)} or .jsonl, or --output_format. "
+            f"Received: output_file={path}"
+        )
+    return _ENDINGS.get(ending, "jsonl")
 
 
 class Writer(Protocol):

@@ -25,6 +25,11 @@ GOOD: dict[str, matrix.Case] = {
     "casing contradicted": model(
         "foreign/hf/says_cased", "says do_lower_case=False, which is kept. But"
     ),
+    "casing that is lost": model(
+        "foreign/hf/says_cased",
+        "does not keep how its text is read: give scripts --do_lower_case=fal",
+        output_format="tf1",
+    ),
     "casing of no vocabulary": model(
         "bare",
         "Not used, as the vocabulary is not known: --do_lower_case.",

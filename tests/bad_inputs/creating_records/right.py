@@ -17,6 +17,14 @@ RIGHT = {
     "a vocabulary without padding": vocab("vocabs/no_pad", ""),
     "padding that is not the first": vocab("vocabs/pad_last", ""),
     "the same file twice": text("a.txt,{data}/a.txt", ""),
+    "a link to it, too": text(
+        "a.txt,{data}/soft.txt", "soft.txt is {data}/a.txt: it is read once."
+    ),
+    "JSON lines as text": text(
+        "x.jsonl",
+        "x.jsonl begins as --input_format=jsonl does, and is read as plain t",
+        objective="none",
+    ),
     "bad text, replaced": text(
         "latin1,{data}/nul,{data}/a.txt", "", on_bad_text="replace"
     ),

@@ -120,6 +120,15 @@ CASES: dict[str, matrix.Case] = {
         unit="word",
     ),
     # ---- Input
+    "a CSV file": input_of(
+        "lines.CSV", "line of a file of csv would be a text as it is: write"
+    ),
+    "JSON lines": input_of(
+        "lines.jsonl", "line of a file of jsonl would be a text as it is: wri"
+    ),
+    "another library's vectors": output(
+        "{out}/x.NPZ", "No file of .npz is written: give a name that ends in"
+    ),
     "name of two lines": output(
         "{out}/a\nb.npy",
         "--output_file holds a line end, which flags.txt can't keep. Rename",

@@ -55,6 +55,8 @@ def build(folder: pathlib.Path) -> None:
     text = "the cat sat .\na dog ran ||| it sees rome !\n"
     for name, data in {
         "lines.txt": text.encode(),
+        "lines.CSV": b"text\nthe cat\n",
+        "lines.jsonl": b'{"text": "the cat"}\n',
         "many.txt": 9 * text.encode(),
         "empty.txt": b"",
         "latin_1.txt": "the cat\ncafé\n".encode("latin-1"),

@@ -9,6 +9,9 @@ RIGHT = {
     "an odd name": matrix.Case(
         {"output_file": "{out}/é ü 博 %s {{}}.npy"}, "博 %s"
     ),
+    "another library's name, and a format": matrix.Case(
+        {"output_file": "{out}/x.npz", "output_format": "jsonl"}, "x.npz"
+    ),
     "a C locale": matrix.Case(
         {"output_file": "{out}/é.jsonl"}, "é", environment={"LC_ALL": "C"}
     ),

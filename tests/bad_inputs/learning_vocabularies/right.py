@@ -37,6 +37,17 @@ RIGHT = {
     "symbols": of_kind("symbols", "symbols.txt", "", min_frequency="1"),
     "a vocabulary to extend": matrix.Case(EXTEND, ""),
     "one to extend, to more pieces than there are": matrix.Case(
-        {**EXTEND, "vocab_size": "4194304"}, ""
+        {**EXTEND, "vocab_size": "4194304", "num_appended": "500"},
+        "rows got no piece: no other of those that the text has, 4194304 at",
+    ),
+    "more symbols than there are": of_kind(
+        "symbols",
+        "symbols.txt",
+        "no more pieces that occur 2 times: --vocab_size=200 is not reached",
+    ),
+    "more sentence pieces than there are": of_kind(
+        "sentence_pieces",
+        "x.model",
+        "has no more pieces: --vocab_size=200 is not reached",
     ),
 }

@@ -10,6 +10,10 @@ from tests.bad_inputs.predicting.inputs import (
 
 CASES: dict[str, matrix.Case] = {
     # ---- Flags
+    "a CSV file": input_of(
+        "lines.csv",
+        "give --input_format=plain to ask the lines as they are. Received:",
+    ),
     "no model": matrix.Case(
         {"model_dir": None},
         "Give one model: --model_dir, the folder of a run, or",

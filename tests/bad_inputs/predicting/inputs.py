@@ -303,6 +303,7 @@ def build(folder: pathlib.Path) -> None:
         "late.txt": text.encode() * 300 + b"\xff\n",
         "notes.txt": b"mine",
         "many.txt": text.encode() * 200,
+        "lines.csv": b"text\nthe cat\n",
     }.items():
         (folder / name).write_bytes(data)
     (folder / "dangling").symlink_to("nowhere")
