@@ -33,13 +33,15 @@ def write_flagfile(path: str) -> None:
 _TOLD_BY_RECORDS = ("max_seq_length", "max_predictions_per_seq")
 
 
-def check_same_run(path: str, identity: Iterable[str]) -> None:
+def check_same_run(
+    path: str, identity: Iterable[str], tells: bool = True
+) -> None:
     """Compares the flags with those of the run that the folder holds.
 
     Args:
         path: the run's flags.txt; nothing is checked if there is none.
-        identity: names of flags that can't change while a run goes on. A
-            change of any other is logged.
+        identity: names of flags that can't change while a run goes on.
+        tells: whether a change of any other is logged.
     """
     if not epath.Path(path).exists():
         return
@@ -58,7 +60,7 @@ def check_same_run(path: str, identity: Iterable[str]) -> None:
         )
     # Of the checks that were made before, the run itself tells nothing.
     changed.pop("check_only", None)
-    for change in changed.values():
+    for change in changed.values() if tells else ():
         logging.warning("Going on with another flag: %s", change)
 
 

@@ -35,9 +35,11 @@ def claim_output_dir(
         identity: Flags that a run in progress can't change; None where
             nothing is trained.
     """
+    is_chief = distribution.is_chief(strategy)
     if identity is not None:
-        check_same_run(identity)
-    if not distribution.is_chief(strategy):
+        # The chief asks again below, and tells what is new.
+        check_same_run(identity, tells=not is_chief)
+    if not is_chief:
         return
     folder = run_flags.OUTPUT_DIR.value
     trains = identity is not None
@@ -127,11 +129,14 @@ def records_folder(trains: bool) -> str:
     return "records.tmp" if trains else "evaluation.tmp"
 
 
-def check_same_run(identity: tuple[str, ...]) -> None:
-    """Raises InputError if output_dir holds another run, or a damaged one."""
+def check_same_run(identity: tuple[str, ...], tells: bool = True) -> None:
+    """Raises InputError if output_dir holds another run, or a damaged one.
+
+    It `tells` of other flags that may change.
+    """
     folder = run_flags.OUTPUT_DIR.value
     if tf1_files.latest(folder):
-        flagfiles.check_same_run(flags_file(), identity)
+        flagfiles.check_same_run(flags_file(), identity, tells)
         best.checkpoint(folder)
         progress.check_lines(folder)
     else:

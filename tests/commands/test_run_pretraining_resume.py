@@ -317,7 +317,7 @@ class TestInterrupted:
             (output / name).write_bytes(content)
         run = setting.run(output, "--num_train_steps=3", "--train_batch_size=4")
         assert run.wait() == 0, run.stderr
-        assert "train_batch_size was 8 and is 4" in run.stderr
+        assert run.stderr.count("train_batch_size was 8 and is 4") == 1
         stored = tensors(output, 3)
         assert stored["data_position/records"] == 2 * 8 + 4
         assert [line["step"] for line in metrics(output)] == [1, 2, 3]
