@@ -234,7 +234,10 @@ def check_alike(
     if not differs(sorted(settings.items())):
         return
     others = [name for name, value in settings.items() if differs(value)]
-    here = ", ".join(f"{name}={settings[name]}" for name in others)
+    here = ", ".join(
+        f"{name}={textwrap.shorten(str(settings[name]), 100)}"
+        for name in others
+    )
     raise InputError(
         f"The workers of this run differ in {', '.join(others)}. Start all of "
         f"them with the same flags and the same files. Received here: {here}"

@@ -233,15 +233,17 @@ class Session:
     def _of_all_workers(self) -> dict[str, object]:
         """Returns what must be the same for all: name -> any text."""
         values = vars(self.plan) | vars(self.plan.recipe)
+        del values["recipe"]
         # Only the chief saves, and devices may be of several kinds.
-        for name in ("recipe", "save_in_background", "peak_flops"):
-            del values[name]
+        del values["save_in_background"], values["peak_flops"]
+        evaluated_on = values.pop("chosen_on")
         weights = hashlib.sha256()
         for variable in self.model.variables:
             weights.update(tf.convert_to_tensor(variable.value).numpy())
         evaluation = self.evaluation
         return {
             **values,
+            "data to evaluate on": evaluated_on,
             "early_stop": evaluation and evaluation.most_without_better,
             "eval_steps": evaluation and self.eval_steps,
             "bert_config_file": self.model.bert.config.to_json(),
