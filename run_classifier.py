@@ -104,7 +104,7 @@ from bert_tf.tasks.classification import records as text_records
 from bert_tf.tasks.classification import task as classification
 from bert_tf.text import graph as text_graph
 from bert_tf.text import long_documents
-from bert_tf.training import distribution, fine_tuning, progress, session
+from bert_tf.training import distribution, fine_tuning, progress, scoring
 
 from absl import logging
 
@@ -208,7 +208,7 @@ def train(run, plan, class_weights, batch_size, teacher):
     """Trains; with a dev set, evaluates each epoch and keeps the best."""
     evaluation = None
     if "dev" in run.data:
-        evaluation = session.Evaluation(
+        evaluation = scoring.Evaluation(
             f"eval_{run.task.metrics[0]}",
             lambda: evaluate(run, "dev", batch_size),
         )

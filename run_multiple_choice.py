@@ -81,7 +81,7 @@ from bert_tf.training import (
     fine_tuning,
     loop,
     progress,
-    session,
+    scoring,
 )
 
 import tensorflow as tf
@@ -178,7 +178,7 @@ def train(run, plan, batch_size, teacher):
     """Trains; with a dev set, evaluates each epoch and keeps the best."""
     evaluation = None
     if "dev" in run.data:
-        evaluation = session.Evaluation(
+        evaluation = scoring.Evaluation(
             "eval_accuracy", lambda: evaluate(run, batch_size)
         )
     objective = distillation_setup.of_run(OBJECTIVE, COMPARISON, teacher, run)

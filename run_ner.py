@@ -121,7 +121,7 @@ from bert_tf.training import (
     fine_tuning,
     loop,
     progress,
-    session,
+    scoring,
 )
 
 import numpy as np
@@ -269,7 +269,7 @@ def train(run, plan, batch_size, teacher):
     """Trains; with a dev set, evaluates each epoch and keeps the best."""
     evaluation = None
     if "dev" in run.data:
-        evaluation = session.Evaluation(
+        evaluation = scoring.Evaluation(
             tagging_results.metric(run.scheme),
             lambda: evaluate(run, "dev", batch_size)[0],
         )

@@ -144,6 +144,7 @@ from bert_tf.training import (
     memory_use,
     pretraining,
     progress,
+    scoring,
     session,
     train_examples,
 )
@@ -201,7 +202,7 @@ def train(plan, folder, strategy, model, own, data, evaluate, vocab, teacher):
 
     evaluation = None
     if plan.eval_steps:
-        evaluation = session.Evaluation(
+        evaluation = scoring.Evaluation(
             "loss",
             evaluate,
             lowest=True,

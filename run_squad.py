@@ -125,7 +125,7 @@ from bert_tf.training import (
     fine_tuning,
     loop,
     progress,
-    session,
+    scoring,
 )
 
 import numpy as np
@@ -267,7 +267,7 @@ def train(run, plan, do_eval, batch_size, teacher):
     """Trains; with --do_eval, evaluates each epoch and keeps the best."""
     evaluation = None
     if do_eval:
-        evaluation = session.Evaluation(
+        evaluation = scoring.Evaluation(
             "f1", lambda: score(run, answer(run, batch_size))[0]
         )
     objective = distillation_setup.of_run(OBJECTIVE, COMPARISON, teacher, run)

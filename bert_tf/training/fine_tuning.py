@@ -18,6 +18,7 @@ from bert_tf.training import (
     loop,
     next_pieces,
     progress,
+    scoring,
     session,
     train_examples,
 )
@@ -137,7 +138,7 @@ def train(
     plan: Plan,
     objective: loop.Objective,
     restore: Callable[[training_state.TrainState], None],
-    evaluation: session.Evaluation | None = None,
+    evaluation: scoring.Evaluation | None = None,
 ) -> None:
     """Trains on the split "train", from where the run stands to its end.
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bert_tf import files, kept_kernels, optimization
-from bert_tf.checkpoints import best, tf1_files
+from bert_tf.checkpoints import best
 from bert_tf.training import (
     accelerators,
     background,
@@ -20,6 +20,7 @@ from bert_tf.training import (
     memory_use,
     progress,
     recipes,
+    scoring,
 )
 from bert_tf.training import run as training_run
 from bert_tf.training import state as training_state
@@ -64,23 +65,6 @@ class Plan:
     chosen_on: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-@dataclasses.dataclass(frozen=True)
-class Evaluation:
-    """How a run is scored while it trains.
-
-    Attributes:
-        metric: The key of the results by which the best is found.
-        lowest: Whether the lowest is the best, not the highest.
-        most_without_better: Evaluations in turn that bring nothing better,
-            after which the run ends; None: it never does.
-    """
-
-    metric: str
-    evaluate: Callable[[], Mapping[str, float]]
-    lowest: bool = False
-    most_without_better: int | None = None
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Session:
     """A run to train.
@@ -117,7 +101,7 @@ class Session:
     untrained: frozenset[str] = frozenset()
     examples: int | None = None
     predictions: str | None = None
-    evaluation: Evaluation | None = None
+    evaluation: scoring.Evaluation | None = None
     eval_steps: int = 1
     beside: Mapping[str, bytes] = dataclasses.field(default_factory=dict)
     data: Mapping[str, object] = dataclasses.field(default_factory=dict)
@@ -155,30 +139,25 @@ class Session:
                 best.clear(self.folder)
             self.begin()
         agree(True)  # Waits for the one that removes the best of before.
-        kept = self._kept(state.step)
+        evaluations = self._evaluations(state.step)
         # Once all have read what the chief goes on to write.
-        is_due = agree(self._lacks_evaluation(state.step))
-        if self.evaluation and kept and is_due:
+        is_due = agree(bool(evaluations and evaluations.lacks(state.step)))
+        if evaluations and is_due:
             logging.info("Step %d has not been evaluated yet.", state.step)
             report = self._progress(state.step)
-            evaluate = self._evaluating(self.evaluation, kept, report)
-            evaluate(state.step)
+            evaluations.hook(self.model, report)(state.step)
             agree(True)  # Waits for the one that writes.
         if state.step >= self.stop:
             logging.info(
                 "The run in %s has made all %d steps.", self.folder, self.stop
             )
             return state.step
-        if (
-            self.evaluation
-            and kept
-            and self._is_over(state.step, self.evaluation, kept)
-        ):
+        if evaluations and evaluations.is_over(state.step):
             return state.step
         if on:
             logging.info("Training%s for %d steps.", on, self.stop)
         with self.explained(), self.tracing():
-            step = self._run(optimizer, state, kept, agree)
+            step = self._run(optimizer, state, evaluations, agree)
         if optimizer.pruning:
             zeros, size = optimizer.pruning.zeros(self.trained)
             logging.info(
@@ -193,7 +172,7 @@ class Session:
         self,
         optimizer: optimization.Optimizer,
         state: training_state.TrainState,
-        kept: best.Best | None,
+        evaluations: scoring.Evaluations | None,
         agree: Callable[[bool], bool],
     ) -> int:
         plan, start = self.plan, state.step
@@ -207,8 +186,8 @@ class Session:
                     writer.wait()
 
             evaluate = None
-            if self.evaluation and kept:
-                hook = self._evaluating(self.evaluation, kept, report, finish)
+            if evaluations:
+                hook = evaluations.hook(self.model, report, finish)
                 evaluate = (self.eval_steps, hook)
             return training_run.run(
                 train,
@@ -395,79 +374,27 @@ class Session:
         is_chief = distribution.is_chief(self.strategy)
         return progress.Progress(self.folder, start, self.stop, is_chief, meter)
 
-    # ---- Evaluation ---------------------------------------------------------
-
-    def _kept(self, step: int) -> best.Best | None:
+    def _evaluations(self, step: int) -> scoring.Evaluations | None:
+        """Returns those of a run at a step; None where it has none."""
         if not self.evaluation:
             return None
-        metric = self.evaluation.metric
         kept = best.Best(
             self.folder,
-            metric,
+            self.evaluation.metric,
             self.beside,
             self.evaluation.lowest,
             distribution.is_chief(self.strategy),
             self.plan.chosen_on,
         )
-        if _best_step(kept) > step:
-            # Of steps that are made again.
-            earlier = progress.best_until(self.folder, step, metric)
-            if earlier is not None:
-                kept.rewind(*earlier)
-        kept.no_better = progress.evaluations_between(
-            self.folder, _best_step(kept), step
+        # The best is one of those that have all the zeros asked for.
+        pruning = self.plan.recipe.pruning(self.model.bert.config, self.stop)
+        evaluations = scoring.Evaluations(
+            evaluation=self.evaluation,
+            folder=self.folder,
+            kept=kept,
+            every=self.eval_steps,
+            stop=self.stop,
+            counted_from=pruning.end if pruning else 0,
         )
-        return kept
-
-    def _lacks_evaluation(self, step: int) -> bool:
-        """Whether one is due of which metrics.jsonl has no line yet."""
-        if not (self.evaluation and step):
-            return False
-        is_due = step % self.eval_steps == 0 or step == self.stop
-        return is_due and progress.last_evaluation(self.folder) < step
-
-    def _evaluating(
-        self,
-        evaluation: Evaluation,
-        kept: best.Best,
-        report: progress.Progress,
-        finish: Callable[[int], None] = lambda step: None,
-    ) -> training_run.Hook:
-        config, stop = self.model.bert.config, self.stop
-        pruning = self.plan.recipe.pruning(config, stop)
-        pruned_at = pruning.end if pruning else 0
-
-        def hook(step: int) -> bool:
-            results = evaluation.evaluate()
-            # No checkpoint from before the best is missing, should this end.
-            finish(step)
-            # The best is one of those that have all the zeros asked for.
-            if step >= pruned_at:
-                kept.offer(step, results, self.model)
-            report.evaluation(step, results, _best_step(kept))
-            return self._is_over(step, evaluation, kept)
-
-        return hook
-
-    def _is_over(
-        self, step: int, evaluation: Evaluation, kept: best.Best
-    ) -> bool:
-        """Whether too many evaluations since the best were no better."""
-        most = evaluation.most_without_better
-        if not most or not kept.results:
-            return False
-        over = kept.no_better >= most
-        if over:
-            logging.info(
-                "No %s %s since step %d: ending at step %d.",
-                "lower" if evaluation.lowest else "higher",
-                evaluation.metric,
-                _best_step(kept),
-                step,
-            )
-        return over
-
-
-def _best_step(kept: best.Best) -> int:
-    """Returns the step of the best evaluation; 0 where none counts yet."""
-    return int((kept.results or {}).get(tf1_files.GLOBAL_STEP, 0))
+        evaluations.take_up(step)
+        return evaluations

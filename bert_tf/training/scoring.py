@@ -1,0 +1,107 @@
+"""How a run is scored while it trains, by which its best weights are found."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+from bert_tf.checkpoints import best, tf1_files
+from bert_tf.training import progress
+from bert_tf.training import run as training_run
+
+import keras
+from absl import logging
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """How a run is scored while it trains.
+
+    Attributes:
+        metric: The key of the results by which the best is found.
+        lowest: Whether the lowest is the best, not the highest.
+        most_without_better: Evaluations in turn that bring nothing better,
+            after which the run ends; None: it never does.
+    """
+
+    metric: str
+    evaluate: Callable[[], Mapping[str, float]]
+    lowest: bool = False
+    most_without_better: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Evaluations:
+    """Those of a run: the best is kept, and too many no better ones end it.
+
+    Attributes:
+        folder: Of the run, whose metrics.jsonl has those made before.
+        kept: The best of them.
+        every: Steps between two.
+        stop: The last step of the run, which has one too.
+        counted_from: The first step whose weights may be the best.
+    """
+
+    evaluation: Evaluation
+    folder: str
+    kept: best.Best
+    every: int
+    stop: int
+    counted_from: int = 0
+
+    def take_up(self, step: int) -> None:
+        """Goes on with the best, and the count since, of a run at a step."""
+        if self._best_step() > step:
+            # Of steps that are made again.
+            metric = self.evaluation.metric
+            earlier = progress.best_until(self.folder, step, metric)
+            if earlier is not None:
+                self.kept.rewind(*earlier)
+        self.kept.no_better = progress.evaluations_between(
+            self.folder, self._best_step(), step
+        )
+
+    def lacks(self, step: int) -> bool:
+        """Whether one is due of which metrics.jsonl has no line yet."""
+        is_due = step > 0 and (step % self.every == 0 or step == self.stop)
+        return is_due and progress.last_evaluation(self.folder) < step
+
+    def hook(
+        self,
+        model: keras.Model,
+        report: progress.Progress,
+        finish: Callable[[int], None] = lambda step: None,
+    ) -> training_run.Hook:
+        """Returns what evaluates, keeps the best, and says if the run is over.
+
+        `finish` waits until the checkpoints of before a step are complete.
+        """
+
+        def evaluate(step: int) -> bool:
+            results = self.evaluation.evaluate()
+            # No checkpoint from before the best is missing, should this end.
+            finish(step)
+            if step >= self.counted_from:
+                self.kept.offer(step, results, model)
+            report.evaluation(step, results, self._best_step())
+            return self.is_over(step)
+
+        return evaluate
+
+    def is_over(self, step: int) -> bool:
+        """Whether too many evaluations since the best were no better."""
+        most = self.evaluation.most_without_better
+        if not most or not self.kept.results:
+            return False
+        over = self.kept.no_better >= most
+        if over:
+            logging.info(
+                "No %s %s since step %d: ending at step %d.",
+                "lower" if self.evaluation.lowest else "higher",
+                self.evaluation.metric,
+                self._best_step(),
+                step,
+            )
+        return over
+
+    def _best_step(self) -> int:
+        """Returns the step of the best; 0 where none counts yet."""
+        return int((self.kept.results or {}).get(tf1_files.GLOBAL_STEP, 0))
