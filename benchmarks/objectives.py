@@ -381,6 +381,11 @@ def check_input() -> None:
                     f"Received: {name}"
                 )
     for name in _TASKS.value:
+        if TASKS[name].length > _LENGTH.value:
+            raise SystemExit(
+                f"error: {name} has {TASKS[name].length} pieces an example: "
+                f"leave it out, or raise --length. Received: {_LENGTH.value}"
+            )
         for split in ("train", TASKS[name].scored):
             path = small_tasks.source(TASKS[name], _DATA_DIR.value, split)
             # Those of docstrings are made.

@@ -79,8 +79,12 @@ class Best:
     def offer(
         self, step: int, results: Mapping[str, float], model: keras.Model
     ) -> bool:
-        """Keeps the model's weights if they are better than those kept."""
-        if self.results is not None:
+        """Keeps the model's weights if they are better than those kept.
+
+        Those of the step that is kept are the best again, as after a kill
+        between this and the line that tells of it.
+        """
+        if self.results and self.results[tf1_files.GLOBAL_STEP] != step:
             score, kept = results[self.metric], self.results[self.metric]
             is_better = score < kept if self.lowest else score > kept
             if not is_better and (math.isnan(score) or not math.isnan(kept)):

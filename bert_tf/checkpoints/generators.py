@@ -1,13 +1,27 @@
 """The generator of a pre-training on replaced tokens, as a model of its own."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from bert_tf import configuration
 from bert_tf.checkpoints import names, opened
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 
 import numpy as np
+
+
+def variables(of: Iterable[str], config: configuration.BertConfig) -> list[str]:
+    """Returns those names of variables that a generator has, and it alone."""
+    family = families.of(config)
+    if family.generator is None:
+        return []
+    alone = family.generator.alone
+    return [
+        name
+        for name in of
+        if alone(name) is not None and not family.has(name, config)
+    ]
 
 
 def take_out(

@@ -7,7 +7,7 @@ import dataclasses
 from typing import Any, Protocol
 
 from bert_tf import modeling, vocabularies
-from bert_tf.checkpoints import names, opened, original
+from bert_tf.checkpoints import generators, names, opened, original
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 
@@ -19,8 +19,6 @@ _FREE = {
     "attention_probs_dropout_prob",
     "initializer_range",
 }
-# Formats whose configs say nothing of what pre-training has beside a model.
-_MODELS_ALONE = ("hf", "keras_hub")
 # Head of a checkpoint -> the pre-training that it tells of, where families
 # have the same names otherwise.
 _LEARNED = {"masked_lm": "pretraining", "next_piece": "next_piece"}
@@ -83,7 +81,8 @@ def find_config(
     if isinstance(source, opened.Checkpoint):
         if trains and families.of(given).starts_from == other:
             theirs["encoder"] = ours["encoder"]
-        if source.format in _MODELS_ALONE:
+        # What no generator is of says nothing of one, though its config may.
+        if not generators.variables(source.shapes, brought):
             free = free | given.pretraining_keys
     different = [
         f"{name} is {ours.get(name)} there and {theirs.get(name)} in the "

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bert_tf import configuration
-from bert_tf.checkpoints import opened
+from bert_tf.checkpoints import generators, opened
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 
@@ -127,15 +127,7 @@ def _changed(
     are shares of the model's.
     """
     config = dataclasses.replace(_config_of(source), **sizes)
-    family = families.of(config)
-    own = family.names(config)
-    left = [
-        name
-        for name in shapes
-        if family.generator
-        and family.generator.alone(name) is not None
-        and name not in own
-    ]
+    left = generators.variables(shapes, config)
     return dataclasses.replace(
         source,
         shapes={name: x for name, x in shapes.items() if name not in left},

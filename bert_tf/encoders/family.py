@@ -213,8 +213,11 @@ class Family:
         if layer is not None:
             return num_layers - layer
         above = self.pooler | self.on_top
-        is_below = name in self.variables and name not in above
-        return num_layers + 1 if is_below else 0
+        if name not in self.variables or name in above:
+            return 0
+        # A layer without a number is the only one.
+        is_layer = not self._layers() and name != self.words
+        return num_layers if is_layer else num_layers + 1
 
     def _layers(self) -> set[str]:
         """What stands before the numbers of layers."""

@@ -5,9 +5,10 @@ Called from the `main` of training scripts only.
 
 import dataclasses
 
-from bert_tf import heads, modeling
+from bert_tf import heads, modeling, options
 from bert_tf.checkpoints import names, opened, restoring, tf1_files
 from bert_tf.errors import InputError
+from bert_tf.flags import distillation as distillation_flags
 from bert_tf.setup import run as run_setup
 from bert_tf.training import fine_tuning, loop, next_pieces
 
@@ -18,7 +19,10 @@ _HEAD = names.HEADS["next_piece"]
 
 
 def check(weight: float | None, config: modeling.BertConfig) -> None:
-    """Raises InputError where the encoder sees the pieces to be predicted."""
+    """Raises InputError where the encoder sees the pieces to be predicted.
+
+    So it does beside a teacher's layers, which no head is trained by.
+    """
     if weight and config.pretraining_head != _HEAD.name:
         raise InputError(
             "--auxiliary_lm_weight is for encoders that read from left to "
@@ -26,6 +30,14 @@ def check(weight: float | None, config: modeling.BertConfig) -> None:
             "out, or give such a model. "
             f"Received: auxiliary_lm_weight={weight}, "
             f"model_type={config.model_type}"
+        )
+    kind = distillation_flags.DISTILLATION.value
+    if weight and kind in options.DISTILLATIONS_OF_LAYERS:
+        raise InputError(
+            f"--distillation={kind} trains layers and no head, so there is "
+            "none to predict pieces by: leave out --auxiliary_lm_weight, and "
+            "give it in the run that follows. "
+            f"Received: auxiliary_lm_weight={weight}"
         )
 
 
@@ -49,9 +61,10 @@ def of_run(
 
 
 def select(weight: float | None, own: run_setup.Select) -> run_setup.Select:
-    """Returns what else takes weights, but for those that `of_run` starts from.
+    """Returns what a task takes of weights to start from, `own`, but a head.
 
-    They would be said not to be used.
+    The head of next pieces is taken by `of_run`; the task would tell of it as
+    of weights that nothing uses.
     """
 
     def without_head(source: opened.Checkpoint) -> opened.Checkpoint:

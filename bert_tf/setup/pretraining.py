@@ -91,9 +91,9 @@ def check(config: modeling.BertConfig) -> None:
     given = distillation_flags.TEACHER.value
     if given and config.pretraining_head != "pretraining":
         raise InputError(
-            "A teacher tells masked words, and this model learns something "
-            f"else: leave out --teacher. Received: teacher={given}, "
-            f"model_type={config.model_type}"
+            "A teacher is for models that learn masked words, and this one "
+            "learns something else: leave out --teacher. Received: "
+            f"teacher={given}, model_type={config.model_type}"
         )
 
 

@@ -23,6 +23,8 @@ from bert_tf.text import graph_windows, long_documents
 import tensorflow as tf
 
 _Batch = Mapping[str, tf.Tensor]
+# Of the rows that are scored at a time; they are held some four times.
+_MOST_LOGITS = 2**26
 
 
 class _NextPieceModule(tf.Module):
@@ -38,6 +40,8 @@ class _NextPieceModule(tf.Module):
         self.tokenizer = text_graph.of(vocabulary)
         self._length = max_seq_length
         self._template = vocabulary.template
+        of_row = max_seq_length * config.vocab_size
+        most = min(max(_MOST_LOGITS // of_row, 1), graph_windows.MOST_WINDOWS)
         served = inference.of(model)
         self.weights = served.variables
         pieces = tf.constant(list(vocabulary.pieces))
@@ -77,6 +81,7 @@ class _NextPieceModule(tf.Module):
                 ),
                 [*batch.values(), counts],
                 tf.TensorSpec([None], tf.float32),
+                most,
             )
             return {"log_probability": found, "count": counts}
 

@@ -79,13 +79,14 @@ def in_parts(
     function: Callable[[Sequence[tf.Tensor]], Any],
     inputs: Sequence[tf.Tensor],
     outputs: Any,
+    most: int = MOST_WINDOWS,
 ) -> Any:
-    """Applies a function to some rows [W, ...] at a time, to bound its memory.
+    """Applies a function to `most` rows [W, ...] at a time: bounded memory.
 
     `outputs` holds the tf.TensorSpec of each of its results for some rows.
     """
     rows = tf.shape(inputs[0])[0]
-    parts = tf.maximum(-(-rows // MOST_WINDOWS), 1)
+    parts = tf.maximum(-(-rows // most), 1)
     size = tf.maximum(-(-rows // parts), 1)
 
     def split(x: tf.Tensor) -> tf.Tensor:

@@ -58,10 +58,19 @@ class Writer:
             self.wait()
 
     def wait(self) -> None:
-        """Returns when all is written."""
-        writing, self._writing = self._writing, None
-        if writing is not None:
-            writing.result()
+        """Returns when all is written.
+
+        Where a signal breaks that off, the write is at work all the same: the
+        next to ask waits for it.
+        """
+        if self._writing is None:
+            return
+        try:
+            self._writing.result()
+        except Exception:
+            self._writing = None
+            raise
+        self._writing = None
 
 
 def _step_aside() -> None:

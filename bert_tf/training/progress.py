@@ -267,10 +267,12 @@ def best_until(folder: str, step: int, metric: str) -> tuple[int, float] | None:
 
     The step is 0 where none did. It is None where metrics.jsonl does not tell.
     """
+    if not tf.io.gfile.exists(os.path.join(folder, "metrics.jsonl")):
+        return None
     found = _evaluations(folder)
     last = max((x for x in found if x <= step), default=0)
     if not last:
-        return (0, 0.0) if found else None
+        return 0, 0.0
     at = int(found[last][_EVALUATION])
     name = _of_evaluation(metric)
     if not at:

@@ -155,7 +155,7 @@ class Recipe:
         if not self.prune_to:
             return None
         family = families.of(config)
-        kernels = [x for x in family.variables if x.endswith("/kernel")]
+        kernels = [x for x in family.variables if _is_kernel(x)]
         if not any("{}" in name for name in kernels):
             raise InputError(
                 "Pruned are kernels of layers, and this encoder has none: "
@@ -166,9 +166,14 @@ class Recipe:
             end=max(1, round(self.prune_until * num_train_steps)),
             every=self.prune_every,
             prunes=lambda name: (
-                family.layer(name) is not None and name.endswith("/kernel")
+                family.layer(name) is not None and _is_kernel(name)
             ),
         )
+
+
+def _is_kernel(name: str) -> bool:
+    """Whether a variable is a matrix; LSTMs have `recurrent_kernel`, too."""
+    return name.rpartition("/")[2] in ("kernel", "recurrent_kernel")
 
 
 def layer_rates(
@@ -179,11 +184,17 @@ def layer_rates(
     Heads and the pooler learn at the full rate, the last layer at `decay` of
     it, each layer below at `decay` of the next, the embeddings at the least
     (Clark et al., 2020, https://arxiv.org/abs/2003.10555, whose code has one
-    more power everywhere but in the heads).
+    more power everywhere but in the heads). A generator's layers count from
+    its own last one.
     """
-    depth = families.of(config).depth
+    family = families.of(config)
 
     def rate_of(name: str) -> float:
-        return decay ** depth(name, config)
+        if family.generator and not family.has(name, config):
+            alone = family.generator.alone(name)
+            if alone is not None:
+                other = family.generator.config(config)
+                return decay ** families.of(other).depth(alone, other)
+        return decay ** family.depth(name, config)
 
     return rate_of

@@ -13,8 +13,7 @@ import keras
 import tensorflow as tf
 
 # `masked_lm` is the generator's loss, `disc` the discriminator's: the
-# original's `gen_weight` and `disc_weight`.
-LOSSES = ("masked_lm", "disc")
+# original's `gen_weight`, 1, and `disc_weight`.
 _FACTORS = {"disc": 50.0}
 
 

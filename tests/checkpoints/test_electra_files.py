@@ -212,15 +212,15 @@ class TestGenerator:
             generators.take_out(source)
 
 
-@pytest.mark.parametrize("form", ["tf1", "hf"])
-def test_its_config_goes_with_files_that_name_no_generator(tmp_path, form):
-    """Of Hugging Face's the default would be known only."""
+@pytest.mark.parametrize("forms", [[], ["hf"], ["hf", "tf1"]])
+def test_its_config_goes_with_files_that_name_no_generator(tmp_path, forms):
+    """Of Hugging Face's, and what is made of them, the default is known."""
     _write(tmp_path)
     (tmp_path / "bert_config.json").write_text(_CONFIG.to_json())
     source = formats.open_checkpoint(str(tmp_path))
-    if form == "hf":
-        formats.write(str(tmp_path / "hf"), "hf", source)
-        source = formats.open_checkpoint(str(tmp_path / "hf"))
+    for form in forms:
+        formats.write(str(tmp_path / form), form, source)
+        source = formats.open_checkpoint(str(tmp_path / form))
     given = tmp_path / "given.json"
     given.write_text(_CONFIG.to_json())
     assert model_files.find_config(str(given), source) == _CONFIG
@@ -230,7 +230,7 @@ def test_its_config_goes_with_files_that_name_no_generator(tmp_path, form):
         model_files.find_config(str(given), source)
     other = dataclasses.replace(_CONFIG, generator_hidden_size=0.25)
     given.write_text(other.to_json())
-    if form == "hf":
+    if forms:
         assert model_files.find_config(str(given), source) == other
         return
     with pytest.raises(InputError, match=r"_size is 0\.25 there and 0\.5 in"):

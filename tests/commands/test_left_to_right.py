@@ -103,7 +103,7 @@ def test_a_teacher_is_refused(setting, trained, tmp_path):
     run = setting.run(tmp_path / "out", f"--teacher={trained}")
     assert run.wait() == 1
     assert (
-        "A teacher tells masked words, and this model learns something"
+        "A teacher is for models that learn masked words, and this one learns "
         in run.stderr
     )
 

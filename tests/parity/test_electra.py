@@ -163,6 +163,11 @@ def test_layers_learn_the_slower_the_lower_they_are():
         "electra/encoder/layer_0/attention/self/key/kernel": 3,
         "electra/embeddings_project/kernel": 4,
         "electra/embeddings/LayerNorm/gamma": 4,
+        # The generator has a depth of its own.
+        "generator_predictions/dense/kernel": 0,
+        "generator/encoder/layer_2/output/dense/bias": 1,
+        "generator/encoder/layer_0/attention/self/key/kernel": 3,
+        "generator/embeddings_project/kernel": 4,
     }
     for name, power in powers.items():
         assert rates(name) == pytest.approx(0.8**power), name

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import sys
 import threading
 
@@ -38,6 +39,40 @@ def test_one_at_a_time_in_order():
         for number in range(20):
             writer.start(lambda number=number: write(number))
     assert seen == [[number] for number in range(20)]
+
+
+class _BrokenOffError(BaseException):
+    """As a signal's handler raises it."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="of POSIX's timers")
+def test_a_signal_breaks_off_the_wait_and_not_the_write():
+    """The next write waits for it, and is told how it ended."""
+    release, order = threading.Event(), []
+
+    def first():
+        release.wait(60)
+        order.append("first")
+        _fail()
+
+    def receive(*_):
+        raise _BrokenOffError
+
+    before = signal.signal(signal.SIGALRM, receive)
+    try:
+        with background.Writer() as writer:
+            writer.start(first)
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            with pytest.raises(_BrokenOffError):
+                writer.wait()
+            assert writer.is_writing
+            threading.Timer(0.1, release.set).start()
+            with pytest.raises(OSError, match="the disk is full"):
+                writer.start(lambda: order.append("second"))
+            writer.start(lambda: order.append("second"))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert order == ["first", "second"]
 
 
 def test_a_failure_is_told_at_the_next_and_once():

@@ -206,6 +206,9 @@ def test_the_best_that_counted_at_a_step(tmp_path):
     folder = str(tmp_path)
     # Nothing is known of a run whose lines are not there.
     assert progress.best_until(folder, 4, "loss") is None
+    # There was none, once those of steps that are made again are gone.
+    (tmp_path / "metrics.jsonl").write_text('{"step": 2, "loss": 3.0}\n')
+    assert progress.best_until(folder, 2, "loss") == (0, 0.0)
     for step, loss, best in (
         (3, 0.5, 0),
         (5, 0.7, 5),

@@ -3,6 +3,7 @@
 import math
 
 from bert_tf import modeling, optimization
+from bert_tf.encoders import families
 from bert_tf.training import recipes
 
 import numpy as np
@@ -167,6 +168,31 @@ def test_layer_rates(name, power):
     rates = recipes.layer_rates(0.9, config)
     assert rates(name) == pytest.approx(0.9**power)
     assert recipes.layer_rates(1.0, config)(name) == 1
+
+
+@pytest.mark.parametrize(
+    "name, power",
+    [
+        ("bilstm/embeddings/word_embeddings", 2),
+        ("bilstm/lstm/backward/recurrent_kernel", 1),
+        ("textcnn/embeddings/word_embeddings", 2),
+        ("textcnn/windows/kernel", 1),
+        ("output_weights", 0),
+    ],
+)
+def test_the_only_layer_has_no_number(name, power):
+    family = "textcnn" if name.startswith("textcnn") else "bilstm"
+    config = families.from_values({"model_type": family, "vocab_size": 9})
+    assert recipes.layer_rates(0.5, config)(name) == 0.5**power
+
+
+def test_both_kernels_of_an_lstm_are_pruned():
+    config = families.from_values({"model_type": "bilstm_lm", "vocab_size": 9})
+    pruning = recipes.Recipe(prune_to=0.5).pruning(config, 10)
+    assert pruning is not None
+    lstm = "bilstm_lm/lstm/layer_0/forward"
+    names = [f"{lstm}/{x}" for x in ("kernel", "recurrent_kernel", "bias")]
+    assert [pruning.prunes(name) for name in names] == [True, True, False]
 
 
 def test_every_variable_of_a_layer_learns_at_its_rate():

@@ -83,6 +83,26 @@ def test_going_on_before_the_best_goes_on_with_the_earlier_best(
     assert again.kept.results == {"eval_f1": 0.7, tf1_files.GLOBAL_STEP: 60}
 
 
+def test_killed_again_and_again_the_count_is_that_of_an_unbroken_run(
+    tmp_path, model
+):
+    """The evaluation behind the newest checkpoint is made three times."""
+    for _ in range(3):
+        run = _evaluations(tmp_path, [0.6, 0.5], most_without_better=1)
+        run.take_up(15)
+        report = progress.Progress(run.folder, 15, _STOP)
+        assert not run.hook(model, report)(20)
+        # What it says is lost with the kill.
+        progress.Progress(run.folder, 15, _STOP)
+    # Killed when the best was kept, and of its line there is nothing yet.
+    run = _evaluations(tmp_path, [0.6, 0.5], most_without_better=1)
+    run.take_up(20)
+    assert run.lacks(20)
+    report = progress.Progress(run.folder, 20, _STOP)
+    evaluate = run.hook(model, report)
+    assert [evaluate(20), evaluate(40)] == [False, True]
+
+
 def test_only_weights_from_a_step_on_may_be_the_best(tmp_path, model):
     evaluations = _evaluations(
         tmp_path, [0.9, 0.4, 0.5], counted_from=40, most_without_better=1
