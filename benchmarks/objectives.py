@@ -13,8 +13,8 @@ for as many floating-point operations as BERT needs for --bert_steps:
 - `ltr_no_nsp_bilstm`: the same weights, under a BiLSTM of random ones in
   fine-tuning (these four are the rows of the paper's ablations, Devlin et al.,
   2018, section 5.1);
-- `ltr_then_bert`: half of the work as `ltr_no_nsp`, then from its weights as
-  `bert`;
+- `ltr_then_bert`: two thirds of the work as `ltr_no_nsp`, then from its weights
+  as `bert`;
 - `roberta`: masked words of rows that go on in the next document;
 - `electra`: replaced tokens, against a generator of a quarter of the width.
 
@@ -79,6 +79,7 @@ _MAX_TRAIN_EXAMPLES = flags.DEFINE_integer(
 _RANDOM_PASSES = flags.DEFINE_float("random_passes", 2, "See above.", 0)
 
 _MASKED_SHARE = 0.15
+_FIRST_SHARE = 2 / 3  # Of the work, where it is of two objectives.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Objective:
         masks: Flags of create_pretraining_data.py.
         starts_from: The objective whose weights are fine-tuned; of its own if
             there is none.
-        after: The objective that the first half of the work is of.
+        after: The objective that the first two thirds of the work are of.
         learning_rate: Of pre-training.
     """
 
@@ -112,7 +113,9 @@ OBJECTIVES = {
     "ltr_no_nsp_bilstm": Objective(
         "left_to_right_bilstm", "none", starts_from="ltr_no_nsp"
     ),
-    "ltr_then_bert": Objective("bert", "nsp", after="ltr_no_nsp"),
+    "ltr_then_bert": Objective(
+        "bert", "nsp", after="ltr_no_nsp", learning_rate=5e-4
+    ),
     "roberta": Objective("bert", "full_sentences"),
     "electra": Objective(
         "electra",
@@ -220,12 +223,13 @@ def flops(name: str) -> float:
 
 def pretrained(name: str, share: float = 1) -> pathlib.Path:
     """Pre-trains for a share of the work; returns the folder of the run."""
-    target = folder() / name / ("pretrained" if share == 1 else f"{share}")
+    target = folder() / name / ("pretrained" if share == 1 else f"{share:.2f}")
     start: list[str] = []
     after = OBJECTIVES[name].after
     if after:
-        share /= 2
-        start.append(f"--init_checkpoint={pretrained(after, share)}")
+        first = pretrained(after, share * _FIRST_SHARE)
+        share *= 1 - _FIRST_SHARE
+        start.append(f"--init_checkpoint={first}")
     work = share * _BERT_STEPS.value * flops("bert")
     steps = round(work / flops(name))
     rate = _LEARNING_RATE.value or OBJECTIVES[name].learning_rate
@@ -326,7 +330,7 @@ def learning_curve(name: str) -> dict[float, float]:
     objective = OBJECTIVES[name]
     file = pretrained(name) / "metrics.jsonl"
     lines = [json.loads(line) for line in file.read_text().splitlines()]
-    done = 0.5 if objective.after else 0.0
+    done = _FIRST_SHARE if objective.after else 0.0
     last = lines[-1]["step"]
     return {
         done + (1 - done) * line["step"] / last: line[key]

@@ -52,11 +52,15 @@ _OF_OTHERS = {
     "electra_small",
     "electra_small_owt",
     "left_to_right_base",
-    "left_to_right_mini",
-    "left_to_right_mini_pretraining",
     "roberta_base",
     "roberta_large",
     "textcnn",
+}
+# Of configs/pretrain_demo.flags and configs/pretrain_demo_both_ways.flags.
+_OF_THE_DEMO = {
+    f"{name}{end}"
+    for name in ("left_to_right_mini", "mini_8192")
+    for end in ("", "_pretraining")
 }
 _MINIATURES = {
     f"uncased_L-{L}_H-{D}_A-{D // 64}": (L, D, D // 64, 30522)
@@ -75,7 +79,7 @@ def written(folder, values):
 class TestConfig:
     def test_all_released_shapes_are_there(self):
         assert {path.stem for path in _MODELS.glob("*.json")} == (
-            _NAMED.keys() | _MINIATURES.keys() | _OF_OTHERS
+            _NAMED.keys() | _MINIATURES.keys() | _OF_OTHERS | _OF_THE_DEMO
         )
 
     @pytest.mark.parametrize("name", sorted(_NAMED | _MINIATURES))

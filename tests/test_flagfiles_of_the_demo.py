@@ -1,0 +1,77 @@
+"""The flagfiles of the demo are what the comparison of objectives runs."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+_CONFIGS = pathlib.Path(__file__).resolve().parents[1] / "configs"
+# Prints the commands of a pre-training instead of running them.
+_PRINT = """
+import json, sys
+from absl import flags
+from benchmarks import commands, objectives
+
+flags.FLAGS(sys.argv)
+commands.run = lambda script, _, *options: print(json.dumps([script, *options]))
+objectives.pretrained("ltr_then_bert")
+"""
+
+
+def _values(lines):
+    """Returns the flags of lines, by their name; no line is of another kind."""
+    pairs = [line.removeprefix("--").partition("=") for line in lines]
+    return {name: value or "true" for name, _, value in pairs}
+
+
+@pytest.fixture(scope="module", name="commands")
+def _commands(tmp_path_factory):
+    output = subprocess.run(
+        [
+            *(sys.executable, "-c", _PRINT, "--text=wiki.txt", "--data_dir=x"),
+            *("--bert_steps=18000", "--batch=32"),
+            "--pretraining_flags=--dtype=bfloat16",
+            f"--output_dir={tmp_path_factory.mktemp('demo')}",
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=_CONFIGS.parent,
+    ).stdout
+    return [json.loads(line) for line in output.splitlines()]
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_flags_and_configs(commands, order):
+    name = ("pretrain_demo", "pretrain_demo_both_ways")[order]
+    runs = [x for script, *x in commands if script == "run_pretraining.py"]
+    assert len(runs) == 2
+    theirs = _values(runs[order])
+    lines = (_CONFIGS / f"{name}.flags").read_text().splitlines()
+    ours = _values(x for x in lines if not x.startswith("#"))
+    configs = [
+        json.loads((_CONFIGS.parent / x.pop("bert_config_file")).read_text())
+        for x in (ours, theirs)
+    ]
+    assert configs[0] | configs[1] == configs[0]
+    rates = [float(x.pop("learning_rate")) for x in (ours, theirs)]
+    assert rates[0] == rates[1]
+    assert {name: theirs[name] for name in ours} == ours
+
+
+def test_records_have_the_flags_that_the_flagfiles_tell(commands):
+    made = [
+        [x for x in options if "=" in x and "/" not in x]
+        for script, *options in commands
+        if script == "create_pretraining_data.py"
+    ]
+    assert len(made) == 2
+    for name, options in zip(
+        ("pretrain_demo", "pretrain_demo_both_ways"), made, strict=True
+    ):
+        text = (_CONFIGS / f"{name}.flags").read_text()
+        told = [x for x in options if not x.startswith("--input_file")]
+        assert len(told) == 6
+        assert [x for x in told if x not in text] == []
