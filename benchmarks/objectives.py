@@ -23,8 +23,8 @@ Then each is fine-tuned on --tasks, as are random weights, which are two of
 right. Of --rates that is used for a model and a task which is best on a tenth
 of the training examples, held out from it, or on the dev set of docstrings,
 whose score is that of their test set; then --seeds runs learn from all of them.
-Random weights are trained for --random_passes times the epochs, as they begin
-with less.
+Random weights are trained for --random_passes times a task's epochs, others for
+--passes times, as they begin with more.
 
 Prints a table: scores on dev, their mean and deviation; --picture draws them,
 and what each has learned of its pieces over the work. What is complete in
@@ -76,6 +76,7 @@ _SEEDS = flags.DEFINE_list("seeds", ["1", "2", "3"], "Of fine-tuning.")
 _MAX_TRAIN_EXAMPLES = flags.DEFINE_integer(
     "max_train_examples", 20_000, "Of each task.", 1
 )
+_PASSES = flags.DEFINE_integer("passes", 1, "Times a task's epochs.", 1)
 _RANDOM_PASSES = flags.DEFINE_float("random_passes", 2, "See above.", 0)
 
 _MASKED_SHARE = 0.15
@@ -263,7 +264,7 @@ def fine_tuned(
     if name not in _RANDOM:
         learned = OBJECTIVES[name].starts_from or name
         start.append(f"--init_checkpoint={pretrained(learned)}")
-        passes = 1
+        passes = _PASSES.value
     commands.run(
         *("run_classifier.py", target, f"--output_dir={target}"),
         *("--do_train", "--do_eval", "--use_checkpoint=last", *start),
