@@ -106,7 +106,7 @@ _FLAGS: dict[str, Case] = {
             "teacher": "{data}/model",
             "bert_config_file": "{data}/configs/electra.json",
         },
-        "this model learns something else: leave out --teacher. Received:",
+        "this one learns something else: leave out --teacher. Received:",
     ),
     "layers with an evaluation": Case(
         {
