@@ -21,7 +21,7 @@ _HEAD = names.HEADS["next_piece"]
 def check(weight: float | None, config: modeling.BertConfig) -> None:
     """Raises InputError where the encoder sees the pieces to be predicted.
 
-    So it does beside a teacher's layers, which no head is trained by.
+    Likewise beside a distillation of layers, which trains no head.
     """
     if weight and config.pretraining_head != _HEAD.name:
         raise InputError(
