@@ -1,9 +1,10 @@
 """Says how fast matrix products are here: what no step can be faster than.
 
     python -m benchmarks.matrix_products
-    python -m benchmarks.matrix_products --library=torch
+    python -m benchmarks.matrix_products --library=torch --dtype=bfloat16
 
-Prints the FLOP/s of the fastest of three shapes, in float32.
+Prints the FLOP/s of the fastest of some shapes, on a GPU where there is one;
+there float32 is TF32.
 """
 
 import importlib
@@ -16,8 +17,13 @@ from absl import app, flags
 _LIBRARY = flags.DEFINE_enum(
     "library", "tensorflow", ["tensorflow", "torch"], "Whose products."
 )
+_DTYPE = flags.DEFINE_enum(
+    "dtype", "float32", ["float32", "bfloat16"], "Of the matrices."
+)
 
 _SHAPES = ((4096, 256, 1024), (4096, 512, 2048), (1024, 768, 3072))
+_SHAPES_OF_GPUS = ((8192, 8192, 8192), (32768, 1024, 4096))
+_TIMES = 5
 
 
 def of_tensorflow() -> float:
@@ -27,8 +33,10 @@ def of_tensorflow() -> float:
 
     product = tf.function(tf.matmul)
     return _fastest(
-        lambda m, n: tf.random.normal([m, n]),
-        lambda a, b: product(a, b).numpy(),
+        lambda m, n: tf.cast(tf.random.normal([m, n]), _DTYPE.value),
+        product,
+        lambda x: x[0, 0].numpy(),
+        is_gpu=bool(tf.config.list_physical_devices("GPU")),
     )
 
 
@@ -36,21 +44,33 @@ def of_torch() -> float:
     """Returns the FLOP/s of PyTorch's."""
     import torch
 
-    return _fastest(torch.randn, torch.matmul)
+    is_gpu = torch.cuda.is_available()
+    torch.set_default_device("cuda" if is_gpu else "cpu")
+    torch.set_float32_matmul_precision("high")
+    return _fastest(
+        lambda m, n: torch.randn(m, n).to(getattr(torch, _DTYPE.value)),
+        torch.matmul,
+        lambda x: x[0, 0].item(),
+        is_gpu,
+    )
 
 
 def _fastest(
-    make: Callable[[int, int], Any], multiply: Callable[[Any, Any], Any]
+    make: Callable[[int, int], Any],
+    multiply: Callable[[Any, Any], Any],
+    wait_for: Callable[[Any], Any],
+    is_gpu: bool,
 ) -> float:
     best = 0.0
-    for m, k, n in _SHAPES:
+    for m, k, n in _SHAPES_OF_GPUS if is_gpu else _SHAPES:
         a, b = make(m, k), make(k, n)
-        multiply(a, b)
+        wait_for(multiply(a, b))
         for _ in range(5):
             start = time.perf_counter()
-            for _ in range(5):
-                multiply(a, b)
-            seconds = (time.perf_counter() - start) / 5
+            for _ in range(_TIMES):
+                product = multiply(a, b)
+            wait_for(product)
+            seconds = (time.perf_counter() - start) / _TIMES
             best = max(best, 2 * m * k * n / seconds)
     return best
 

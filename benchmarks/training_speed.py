@@ -1,4 +1,4 @@
-"""Times a pre-training step here, in transformers and in KerasHub.
+r"""Times a pre-training step here, in transformers and in KerasHub.
 
     pip install -e '.[parity]'
     python -m benchmarks.training_speed --models=mini,small,base
@@ -6,18 +6,22 @@
     python -m benchmarks.training_speed --families=left_to_right --models=mini
     python -m benchmarks.training_speed --families=electra --models=small_owt \
         --batch=128 --predictions=19 --sides=ours,ours_masked_words,transformers
+    python -m benchmarks.training_speed --models=base --batch=256 \
+        --dtype=bfloat16 --sides=ours,ours_xla,transformers  # on a GPU
 
-The same model, batch, length and number of masked words for all, float32,
-dropout on, random text without padding. Every side runs in a process of its
-own, as its users run it, the sides in turn:
+The same model, batch, length and number of masked words for all, --dtype,
+dropout on, random text without padding, on a GPU where there is one. Every side
+runs in a process of its own, as its users run it, the sides in turn:
 
 - ours: run_pretraining.py's step, records read from a file
 - ours_xla: the same with --use_xla; only where it is asked for by --sides
 - ours_bfloat16: the same with --dtype=bfloat16; likewise
 - ours_masked_words: ELECTRA's encoder with masked words alone; likewise
 - transformers: BertForPreTraining and the fused AdamW of PyTorch, as its
-  Trainer takes by default. It computes the words of all places, not of the
-  masked ones only, so it does more: the operations are printed
+  Trainer takes by default; of another dtype than float32 under autocast, as it
+  does. It computes the words of all places, not of the masked ones only, so it
+  does more: the operations are printed
+- transformers_compiled: the same by torch.compile; only where it is asked for
 - keras_hub: BertBackbone, MaskedLMHead and a dense layer for the next
   sentence, compiled as Keras does by default, which is by XLA
 - keras_hub_onednn: the same with oneDNN switched on
@@ -65,6 +69,9 @@ _SECONDS = flags.DEFINE_float("seconds", 10.0, "Of steps in every round.")
 _LENGTH = flags.DEFINE_integer("length", 128, "S.")
 _PREDICTIONS = flags.DEFINE_integer("predictions", 20, "P.")
 _BATCH = flags.DEFINE_integer("batch", 0, "B; by default 32, for base 8.")
+_DTYPE = flags.DEFINE_enum(
+    "dtype", "float32", ["float32", "bfloat16"], "Of activations."
+)
 _RUN = flags.DEFINE_string("run", None, "Internal: the side to run.")
 
 
@@ -83,9 +90,7 @@ def ours_xla(config: dict, batch: int) -> float:
 
 def ours_bfloat16(config: dict, batch: int) -> float:
     """The same with --dtype=bfloat16."""
-    from bert_tf.training import distribution
-
-    distribution.set_up("default", dtype="bfloat16")
+    _DTYPE.value = "bfloat16"
     return ours(config, batch)
 
 
@@ -98,6 +103,9 @@ def ours(
     config: dict, batch: int, use_xla: bool = False, masked_words: bool = False
 ) -> float:
     """run_pretraining.py's own objective, loop and input."""
+    from bert_tf.training import distribution
+
+    distribution.set_up("default", dtype=_DTYPE.value)
     step = pretraining_step.make(
         *(config, batch, _LENGTH.value, _PREDICTIONS.value),
         use_xla=use_xla,
@@ -106,12 +114,20 @@ def ours(
     return pretraining_step.timed(step, _SECONDS.value)
 
 
-def transformers(config: dict, batch: int) -> float:
+def transformers_compiled(config: dict, batch: int) -> float:
+    """The same, compiled."""
+    return transformers(config, batch, is_compiled=True)
+
+
+def transformers(config: dict, batch: int, is_compiled: bool = False) -> float:
     """BertForPreTraining in PyTorch, or what another family has."""
     import torch
     import transformers as library
 
     torch.set_num_threads(os.cpu_count() or 1)
+    torch.set_default_device("cuda" if torch.cuda.is_available() else "cpu")
+    # TensorFlow's products of float32 are in TF32 by default, on GPUs.
+    torch.set_float32_matmul_precision("high")
     features = pretraining_step.rows(
         config, batch, _LENGTH.value, _PREDICTIONS.value
     )
@@ -138,7 +154,9 @@ def transformers(config: dict, batch: int) -> float:
             sentences: torch.tensor(features["next_sentence_labels"]),
         }
 
-    return _their_steps(model.parameters(), lambda: model(**inputs).loss)
+    weights = [*model.parameters()]
+    forward = torch.compile(model) if is_compiled else model
+    return _their_steps(weights, lambda: forward(**inputs).loss)
 
 
 def _their_steps(parameters: Iterable[Any], loss: Callable[[], Any]) -> float:
@@ -149,14 +167,22 @@ def _their_steps(parameters: Iterable[Any], loss: Callable[[], Any]) -> float:
     trained = list(parameters)
     optimizer = torch.optim.AdamW(trained, 1e-4, weight_decay=0.01, fused=True)
     schedule = library.get_linear_schedule_with_warmup(optimizer, 100, 10000)
+    device = torch.get_default_device().type
+    autocast = torch.autocast(
+        device, torch.bfloat16, enabled=_DTYPE.value == "bfloat16"
+    )
 
     def step(count):
         for _ in range(count):
-            loss().backward()
+            with autocast:
+                value = loss()
+            value.backward()
             torch.nn.utils.clip_grad_norm_(trained, 1.0)
             optimizer.step()
             schedule.step()
             optimizer.zero_grad()
+        if device == "cuda":
+            torch.cuda.synchronize()
 
     return pretraining_step.timed(step, _SECONDS.value)
 
@@ -268,6 +294,8 @@ def keras_hub(
     import keras_hub as library
     import tensorflow as tf
 
+    if _DTYPE.value != "float32":
+        keras.config.set_dtype_policy(f"mixed_{_DTYPE.value}")
     backbone = library.models.BertBackbone(
         vocabulary_size=config["vocab_size"],
         num_layers=config["num_hidden_layers"],
@@ -359,7 +387,7 @@ def run(side: str, model: str, family: str) -> float:
     environment = {}
     if "onednn" in side:
         environment["TF_ENABLE_ONEDNN_OPTS"] = "1"
-    names = ("seconds", "length", "predictions", "batch")
+    names = ("seconds", "length", "predictions", "batch", "dtype")
     values = [f"--{name}={flags.FLAGS[name].value}" for name in names]
     line = own_process.last_line(
         "benchmarks.training_speed",
@@ -386,7 +414,8 @@ def measure(model: str, family: str) -> None:
         for side, library in libraries.items():
             if side in ("ours", *sides):
                 line = own_process.last_line(
-                    "benchmarks.matrix_products", f"--library={library}"
+                    "benchmarks.matrix_products",
+                    *(f"--library={library}", f"--dtype={_DTYPE.value}"),
                 )
                 tops[side].append(float(line))
         for side in sides:

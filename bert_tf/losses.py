@@ -7,6 +7,8 @@ of the whole, so replicas and micro-batches need no care.
 Shapes: B batch, P predictions per sequence, C classes, V vocabulary.
 """
 
+from bert_tf.encoders import ops
+
 import tensorflow as tf
 
 Sums = dict[str, tf.Tensor]
@@ -65,7 +67,7 @@ def cross_entropy(
     BERT-tiny.
     """
     probabilities = tf.nn.softmax(logits)
-    best = tf.argmax(logits, axis=-1, output_type=labels.dtype)
+    best = ops.best(logits)
 
     def chosen(x, classes):
         return tf.gather(x, classes, batch_dims=1)

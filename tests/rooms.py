@@ -54,7 +54,7 @@ ROOMS: dict[str, set[str]] = {
     },
     # ---- BERT and its families
     **rooms_of_models.MODELS,
-    "losses": set(),
+    "losses": {"encoders.ops"},
     "weight_pruning": set(),
     "optimization": {"errors", "options", "weight_pruning"},
     # ---- Weights in and out; training

@@ -56,7 +56,7 @@ def _with_a_gpu(monkeypatch):
     products = kernels.get_registered_kernels_for_op("MatMul").kernel
     if not any(kernel.device_type == "GPU" for kernel in products):
         pytest.skip("tensorflow-cpu, for example, has no GPU kernels to ask")
-    monkeypatch.setattr(ops, "_on_cpus", lambda: False)
+    monkeypatch.setattr(ops, "_devices", lambda: {"CPU", "GPU"})
 
 
 def test_comparison_of_int32_is_found():
@@ -89,6 +89,8 @@ def test_pretraining_step(family):
     graph = step.get_concrete_function(tf.TensorSpec([2], tf.int32)).graph
     types = [op.type for op in graph.get_operations()]
     assert types.count("StatelessRandomUniformFullIntV2") >= 7, "dropout is on"
+    # Of these TensorFlow's kernels are far from what the memory allows.
+    assert not {"ArgMax", "BiasAddGrad"} & set(types)
     assert on_the_host(graph) == []
 
 

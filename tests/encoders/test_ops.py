@@ -15,6 +15,12 @@ def _uniform(shape, seed=0, low=-3.0, high=3.0):
     return np.random.default_rng(seed).uniform(low, high, shape)
 
 
+@pytest.fixture(params=["CPU", "GPU"])
+def _each_device(request, monkeypatch):
+    """What is computed where there is a GPU, on CPUs too."""
+    monkeypatch.setattr(ops, "_devices", lambda: {"CPU", request.param})
+
+
 # ---- Elementwise functions --------------------------------------------------
 
 
@@ -116,6 +122,7 @@ class TestNormalize:
         values = _uniform([2, 3, 7]), _uniform([7], 1), _uniform([7], 2)
         return [tf.constant(value, dtype) for value in values]
 
+    @pytest.mark.usefixtures("_each_device")
     @pytest.mark.parametrize(
         ("dtype", "tolerance"), [(tf.float64, 1e-13), (tf.float32, 1e-5)]
     )
@@ -208,6 +215,7 @@ class TestAffine:
             assert y.shape == (*shape[:-1], 5)
             np.testing.assert_allclose(y, x @ kernel + bias, rtol=1e-12)
 
+    @pytest.mark.usefixtures("_each_device")
     @pytest.mark.parametrize(
         ("size_in", "size_out"), [(3, 5), (1024, 2), (2, 1024), (1024, 1024)]
     )
@@ -238,6 +246,7 @@ class TestAffine:
             scale = np.abs(theirs).max()
             np.testing.assert_allclose(ours, theirs, atol=1e-6 * scale)
 
+    @pytest.mark.usefixtures("_each_device")
     @pytest.mark.parametrize(
         "function",
         [
@@ -342,7 +351,7 @@ class TestDropout:
     def test_same_mask_where_there_is_another_device(self, monkeypatch):
         x = self.x[:, :999]
         here = ops.dropout(x, 0.1, tf.constant([5, 6]))
-        monkeypatch.setattr(ops, "_on_cpus", lambda: False)
+        monkeypatch.setattr(ops, "_devices", lambda: {"CPU", "GPU"})
         there = ops.dropout(x, 0.1, tf.constant([5, 6]))
         np.testing.assert_array_equal(here, there)
 
@@ -381,6 +390,17 @@ class TestDropout:
         np.testing.assert_array_equal(
             tf.cast(y, tf.float32).numpy() != 0, self._mask(0.1, [5, 6])
         )
+
+
+class TestBest:
+    @pytest.mark.usefixtures("_each_device")
+    def test_is_the_first_of_the_largest(self):
+        scores = np.random.default_rng(0).integers(0, 9, [200, 30])
+        largest = scores.max(axis=-1, keepdims=True)
+        assert ((scores == largest).sum(axis=-1) > 1).any(), "no equal ones"
+        found = ops.best(tf.constant(scores, tf.float32))
+        assert found.dtype == tf.int32
+        np.testing.assert_array_equal(found, scores.argmax(axis=-1))
 
 
 class TestPut:
