@@ -20,11 +20,10 @@ for as many floating-point operations as BERT needs for --bert_steps:
 
 Then each is fine-tuned on --tasks, as are random weights, which are two of
 --objectives: `random` of BERT, `random_ltr` of a model that reads from left to
-right. Of --rates that is used for a model and a task which is best on a tenth
-of the training examples, held out from it, or on the dev set of docstrings,
-whose score is that of their test set; then --seeds runs learn from all of them.
-Random weights are trained for --random_passes times a task's epochs, others for
---passes times, as they begin with more.
+right. Of --rates, and of --passes, which are times a task's epochs, those are
+used for a model and a task which are best on training examples held out from
+it, for SST-2 on whole sentences, or on the dev set of docstrings, whose score
+is that of their test set; then --seeds runs learn from all of them.
 
 Prints a table: scores on dev, their mean and deviation; --picture draws them,
 and what each has learned of its pieces over the work. What is complete in
@@ -76,8 +75,7 @@ _SEEDS = flags.DEFINE_list("seeds", ["1", "2", "3"], "Of fine-tuning.")
 _MAX_TRAIN_EXAMPLES = flags.DEFINE_integer(
     "max_train_examples", 20_000, "Of each task.", 1
 )
-_PASSES = flags.DEFINE_integer("passes", 1, "Times a task's epochs.", 1)
-_RANDOM_PASSES = flags.DEFINE_float("random_passes", 2, "See above.", 0)
+_PASSES = flags.DEFINE_list("passes", ["1", "2"], "Times a task's epochs.")
 
 _MASKED_SHARE = 0.15
 _FIRST_SHARE = 2 / 3  # Of the work, where it is of two objectives.
@@ -251,27 +249,25 @@ def pretrained(name: str, share: float = 1) -> pathlib.Path:
 
 
 def fine_tuned(
-    name: str, task: str, rate: str, seed: str, *, is_trial: bool
+    name: str, task: str, rate: str, passes: str, seed: str, *, is_trial: bool
 ) -> float:
     """Fine-tunes a model; returns its score in per cent.
 
-    A trial learns from nine tenths of the training examples, and is scored on
-    the others.
+    A trial leaves out some of the training examples, and is scored on these.
     """
-    target = folder() / name / task / f"{'trial' * is_trial}{rate}-{seed}"
+    run = f"{'trial' * is_trial}{rate}-{passes}-{seed}"
+    target = folder() / name / task / run
     start = [write_config(name, 0.1), vocabulary()]
-    passes = _RANDOM_PASSES.value
     if name not in _RANDOM:
         learned = OBJECTIVES[name].starts_from or name
         start.append(f"--init_checkpoint={pretrained(learned)}")
-        passes = _PASSES.value
     commands.run(
         *("run_classifier.py", target, f"--output_dir={target}"),
         *("--do_train", "--do_eval", "--use_checkpoint=last", *start),
         *(*tables(task, is_trial=is_trial), f"--seed={seed}"),
         *("--train_batch_size=32", f"--learning_rate={rate}"),
         *("--eval_batch_size=64", "--keep_checkpoint_max=1"),
-        f"--num_train_epochs={passes * TASKS[task].epochs}",
+        f"--num_train_epochs={float(passes) * TASKS[task].epochs}",
         *_FINE_TUNING.value,
     )
     lines = (target / "eval_results.txt").read_text().splitlines()
@@ -297,8 +293,9 @@ def tables(name: str, *, is_trial: bool) -> list[str]:
         scored = small_tasks.examples(task, data_dir, task.held_out)
         parts = {"train": rows, "held_out": [*scored]}
     else:
-        learned = [x for i, x in enumerate(rows) if i % 10]
-        parts = {"nine_tenths": learned, "held_out": rows[::10]}
+        everything = small_tasks.examples(task, data_dir, "train")
+        learned, held_out = small_tasks.hold_out(task, rows, everything)
+        parts = {"learned": learned, "held_out": held_out}
     paths = [place / f"{part}.tsv" for part in parts]
     data: list[str] = []
     for path, of_part in zip(paths, parts.values(), strict=True):
@@ -307,15 +304,15 @@ def tables(name: str, *, is_trial: bool) -> list[str]:
 
 
 def scores(name: str, task: str) -> list[float]:
-    """Returns those of all seeds, by the rate that is best where held out."""
-    rates = {
-        rate: fine_tuned(name, task, rate, "0", is_trial=True)
-        for rate in _RATES.value
+    """Returns those of all seeds, by what is best where held out."""
+    trials = {
+        how: fine_tuned(name, task, *how, "0", is_trial=True)
+        for how in itertools.product(_RATES.value, _PASSES.value)
     }
-    best = max(rates, key=rates.__getitem__)
-    print(f"{name}, {task}: {rates}", flush=True)
+    best = max(trials, key=trials.__getitem__)
+    print(f"{name}, {task}: {trials}", flush=True)
     return [
-        fine_tuned(name, task, best, seed, is_trial=False)
+        fine_tuned(name, task, *best, seed, is_trial=False)
         for seed in _SEEDS.value
     ]
 

@@ -31,6 +31,8 @@ class Task:
         held_out: The one that rates are chosen on, if it is not a part of the
             training examples.
         subset: A folder of fewer examples, taken where it is there.
+        has_phrases: Most training examples are parts of others. What is scored
+            are whole sentences.
     """
 
     folder: str
@@ -42,6 +44,7 @@ class Task:
     scored: str = "dev"
     held_out: str = ""
     subset: str = ""
+    has_phrases: bool = False
 
     @property
     def metric(self) -> str:
@@ -50,7 +53,9 @@ class Task:
 
 
 TASKS = {
-    "SST-2": Task("glue/SST-2", ("sentence", "label"), 64, 2),
+    "SST-2": Task(
+        *("glue/SST-2", ("sentence", "label"), 64, 2), has_phrases=True
+    ),
     "MRPC": Task("glue/MRPC", ("#1 String", "#2 String", "Quality"), 96, 3),
     "STS-B": Task(
         "glue/STS-B", ("sentence1", "sentence2", "score"), 96, 3, True
@@ -93,6 +98,43 @@ def examples(task: Task, data_dir: str, split: str) -> Iterator[Example]:
     for number, example in enumerate(rows):
         if (number % 10 == 0) == (split == "dev"):
             yield example
+
+
+def hold_out(
+    task: Task, learned: list[Example], everything: Iterable[Example]
+) -> tuple[list[Example], list[Example]]:
+    """Parts training examples: to learn from, and to be asked about.
+
+    Every tenth is held out. Of phrases it is every fifth sentence of
+    `everything` there is, and none is learned from that stands in one: of
+    phrases held out by themselves 60 % would.
+    """
+    if not task.has_phrases:
+        others = [x for i, x in enumerate(learned) if i % 10]
+        return others, learned[::10]
+    examples = {example[0][0]: example for example in everything}
+    sentences = whole_texts(examples)[::5]
+    parts = set[str]().union(*map(_parts, sentences))
+    others = [x for x in learned if " ".join(x[0][0].split()) not in parts]
+    return others, [examples[text] for text in sentences]
+
+
+def whole_texts(texts: Iterable[str]) -> list[str]:
+    """Returns those that stand, by their words, in no other, in their order."""
+    unique = list(dict.fromkeys(texts))
+    parts, found = set[str](), set[str]()
+    for text in sorted(unique, key=lambda text: -len(text.split())):
+        if " ".join(text.split()) not in parts:
+            found.add(text)
+            parts |= _parts(text)
+    return [text for text in unique if text in found]
+
+
+def _parts(text: str) -> set[str]:
+    """All that is made of words in a row."""
+    words = text.split()
+    ends = itertools.combinations(range(len(words) + 1), 2)
+    return {" ".join(words[first:last]) for first, last in ends}
 
 
 def write(
