@@ -1,7 +1,7 @@
 """Says how fast matrix products are here: what no step can be faster than.
 
     python -m benchmarks.matrix_products
-    python -m benchmarks.matrix_products --library=torch --dtype=bfloat16
+    python -m benchmarks.matrix_products --library=torch --matrix_dtype=bfloat16
 
 Prints the FLOP/s of the fastest of some shapes, on a GPU where there is one;
 there float32 is TF32.
@@ -18,7 +18,7 @@ _LIBRARY = flags.DEFINE_enum(
     "library", "tensorflow", ["tensorflow", "torch"], "Whose products."
 )
 _DTYPE = flags.DEFINE_enum(
-    "dtype", "float32", ["float32", "bfloat16"], "Of the matrices."
+    "matrix_dtype", "float32", ["float32", "bfloat16"], "Of the matrices."
 )
 
 _SHAPES = ((4096, 256, 1024), (4096, 512, 2048), (1024, 768, 3072))

@@ -415,7 +415,7 @@ def measure(model: str, family: str) -> None:
             if side in ("ours", *sides):
                 line = own_process.last_line(
                     "benchmarks.matrix_products",
-                    *(f"--library={library}", f"--dtype={_DTYPE.value}"),
+                    *(f"--library={library}", f"--matrix_dtype={_DTYPE.value}"),
                 )
                 tops[side].append(float(line))
         for side in sides:
