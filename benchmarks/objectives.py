@@ -2,6 +2,8 @@ r"""Compares what objectives of pre-training are worth, at equal work.
 
     python -m benchmarks.objectives --text=$WIKI --data_dir=$DATA \
         --bert_steps=20000 --picture=/tmp/objectives.png
+    python -m benchmarks.objectives --data_dir=$DATA --tasks=SST-2,QNLI \
+        --objectives=ltr_no_nsp,random_ltr --init_checkpoint=/tmp/demo/model
 
 A vocabulary is learned from --text, as WikiExtractor writes it. Models of one
 size are pre-trained on it from random weights, each by another objective and
@@ -25,6 +27,9 @@ used for a model and a task which are best on training examples held out from
 it, for SST-2 on whole sentences, or on the dev set of docstrings, whose score
 is that of their test set; then --seeds runs learn from all of them.
 
+With --init_checkpoint, the folder of a run of the objective that is named,
+nothing is pre-trained, and --text is not needed.
+
 Prints a table: scores on dev, their mean and deviation; --picture draws them,
 and what each has learned of its pieces over the work. What is complete in
 --output_dir is not made again, and a pre-training goes on where it stopped, so
@@ -45,7 +50,10 @@ from bert_tf import files
 import numpy as np
 from absl import app, flags
 
-_TEXT = flags.DEFINE_string("text", None, "Of WikiExtractor.", required=True)
+_TEXT = flags.DEFINE_string("text", None, "Of WikiExtractor.")
+_START = flags.DEFINE_string(
+    "init_checkpoint", None, "A run of the objective, in place of pre-training."
+)
 _DATA_DIR = flags.DEFINE_string("data_dir", None, "Of tasks.", required=True)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "runs/objectives", "Folder.")
 _PICTURE = flags.DEFINE_string("picture", None, "PNG file to write.")
@@ -142,6 +150,8 @@ def folder() -> pathlib.Path:
 
 def vocabulary() -> str:
     """Learns the vocabulary; returns the flag that names it."""
+    if _START.value:
+        return f"--vocab_file={_START.value}/vocab.txt"
     target = folder() / "vocab.txt"
     commands.run(
         *("learn_vocabulary.py", target, f"--vocab_file={target}"),
@@ -222,6 +232,8 @@ def flops(name: str) -> float:
 
 def pretrained(name: str, share: float = 1) -> pathlib.Path:
     """Pre-trains for a share of the work; returns the folder of the run."""
+    if _START.value:
+        return pathlib.Path(_START.value)
     target = folder() / name / ("pretrained" if share == 1 else f"{share:.2f}")
     start: list[str] = []
     after = OBJECTIVES[name].after
@@ -382,6 +394,18 @@ def check_input() -> None:
                     f"error: --{flag.name} takes {', '.join(known)}. "
                     f"Received: {name}"
                 )
+    if not _START.value and not _TEXT.value:
+        raise SystemExit(
+            "error: give --text to pre-train on, or the folder of a run as "
+            "--init_checkpoint."
+        )
+    trained = [x for x in _OBJECTIVES.value if x in OBJECTIVES]
+    if _START.value and len(trained) != 1:
+        raise SystemExit(
+            "error: --init_checkpoint is of one of --objectives, beside which "
+            f"there may be {', '.join(_RANDOM)}. Received: objectives="
+            f"{_OBJECTIVES.value}"
+        )
     for name in _TASKS.value:
         if TASKS[name].length > _LENGTH.value:
             raise SystemExit(
