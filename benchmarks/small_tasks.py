@@ -105,9 +105,9 @@ def hold_out(
 ) -> tuple[list[Example], list[Example]]:
     """Parts training examples: to learn from, and to be asked about.
 
-    Every tenth is held out. Of phrases it is every fifth sentence of
-    `everything` there is, and none is learned from that stands in one: of
-    phrases held out by themselves 60 % would.
+    Every tenth is held out. Of phrases it is every fifth sentence among
+    `everything`, and none that stands in one is learned from. Of phrases held
+    out by themselves 60 % would be.
     """
     if not task.has_phrases:
         others = [x for i, x in enumerate(learned) if i % 10]
