@@ -9,7 +9,7 @@ import csv
 import dataclasses
 import itertools
 import pathlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from bert_tf import files
 
@@ -101,7 +101,7 @@ def examples(task: Task, data_dir: str, split: str) -> Iterator[Example]:
 
 
 def hold_out(
-    task: Task, learned: list[Example], everything: Iterable[Example]
+    task: Task, learned: Sequence[Example], everything: Iterable[Example]
 ) -> tuple[list[Example], list[Example]]:
     """Parts training examples: to learn from, and to be asked about.
 
@@ -111,7 +111,7 @@ def hold_out(
     """
     if not task.has_phrases:
         others = [x for i, x in enumerate(learned) if i % 10]
-        return others, learned[::10]
+        return others, [*learned[::10]]
     examples = {example[0][0]: example for example in everything}
     sentences = whole_texts(examples)[::5]
     parts = set[str]().union(*map(_parts, sentences))
