@@ -67,7 +67,7 @@ def cross_entropy(
     BERT-tiny.
     """
     probabilities = tf.nn.softmax(logits)
-    best = ops.best(logits)
+    best = tf.cast(ops.best(logits), labels.dtype)
 
     def chosen(x, classes):
         return tf.gather(x, classes, batch_dims=1)
