@@ -26,21 +26,21 @@ _SHAPES_OF_GPUS = ((8192, 8192, 8192), (32768, 1024, 4096))
 _TIMES = 5
 
 
-def of_tensorflow() -> float:
+def of_tensorflow(dtype: str) -> float:
     """Returns the FLOP/s of TensorFlow's, as this project uses it."""
     importlib.import_module("bert_tf")
     import tensorflow as tf
 
     product = tf.function(tf.matmul)
     return _fastest(
-        lambda m, n: tf.cast(tf.random.normal([m, n]), _DTYPE.value),
+        lambda m, n: tf.cast(tf.random.normal([m, n]), dtype),
         product,
         lambda x: x[0, 0].numpy(),
         is_gpu=bool(tf.config.list_physical_devices("GPU")),
     )
 
 
-def of_torch() -> float:
+def of_torch(dtype: str) -> float:
     """Returns the FLOP/s of PyTorch's."""
     import torch
 
@@ -48,7 +48,7 @@ def of_torch() -> float:
     torch.set_default_device("cuda" if is_gpu else "cpu")
     torch.set_float32_matmul_precision("high")
     return _fastest(
-        lambda m, n: torch.randn(m, n).to(getattr(torch, _DTYPE.value)),
+        lambda m, n: torch.randn(m, n).to(getattr(torch, dtype)),
         torch.matmul,
         lambda x: x[0, 0].item(),
         is_gpu,
@@ -77,8 +77,8 @@ def _fastest(
 
 def main(_: list[str]) -> None:
     """Measures and prints."""
-    is_torch = _LIBRARY.value == "torch"
-    print(of_torch() if is_torch else of_tensorflow())
+    of_library = of_torch if _LIBRARY.value == "torch" else of_tensorflow
+    print(of_library(_DTYPE.value))
 
 
 if __name__ == "__main__":

@@ -399,6 +399,19 @@ def check_input() -> None:
             "error: give --text to pre-train on, or the folder of a run as "
             "--init_checkpoint."
         )
+    for flag in (_RATES, _PASSES):
+        try:
+            [float(value) for value in flag.value]
+        except ValueError:
+            raise SystemExit(
+                f"error: --{flag.name} takes numbers. Received: {flag.value}"
+            ) from None
+    start = pathlib.Path(_START.value or ".")
+    if _START.value and not (start / "vocab.txt").exists():
+        raise SystemExit(
+            "error: --init_checkpoint is the folder of a run of "
+            f"run_pretraining.py, with its vocab.txt. Received: {start}"
+        )
     trained = [x for x in _OBJECTIVES.value if x in OBJECTIVES]
     if _START.value and len(trained) != 1:
         raise SystemExit(

@@ -9,7 +9,6 @@ what else takes time: of a step, in milliseconds.
 """
 
 import collections
-import importlib
 import pathlib
 import re
 import sys
@@ -88,12 +87,15 @@ def report(model: str, seconds: dict[str, float], top: float) -> None:
 def main(argv):
     """Traces each model."""
     del argv
-    importlib.import_module("bert_tf")
+    from bert_tf.training import distribution
+
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    top = matrix_products.of_tensorflow()
+    dtype = flags.FLAGS.dtype
+    distribution.set_up("default", dtype)
+    top = matrix_products.of_tensorflow(dtype)
     for model in flags.FLAGS.models:
         report(model, trace(model), top)
 

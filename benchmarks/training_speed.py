@@ -46,12 +46,9 @@ import collections
 import os
 import statistics
 import sys
-from collections.abc import Callable, Iterable
-from typing import Any
 
-from benchmarks import own_process, pretraining_step
+from benchmarks import own_process, pretraining_step, transformers_step
 
-import numpy as np
 from absl import app, flags
 
 SIDES = (
@@ -121,164 +118,11 @@ def transformers_compiled(config: dict, batch: int) -> float:
 
 def transformers(config: dict, batch: int, is_compiled: bool = False) -> float:
     """BertForPreTraining in PyTorch, or what another family has."""
-    import torch
-    import transformers as library
-
-    torch.set_num_threads(os.cpu_count() or 1)
-    torch.set_default_device("cuda" if torch.cuda.is_available() else "cpu")
-    # TensorFlow's products of float32 are in TF32 by default, on GPUs.
-    torch.set_float32_matmul_precision("high")
-    features = pretraining_step.rows(
-        config, batch, _LENGTH.value, _PREDICTIONS.value
+    step = transformers_step.make(
+        *(config, batch, _LENGTH.value, _PREDICTIONS.value),
+        *(_DTYPE.value, is_compiled),
     )
-    if config.get("model_type") == "electra":
-        return _their_steps(*_their_replaced_tokens(config, features))
-    architecture, sentences = _THEIRS[config.get("model_type", "bert")]
-    kind = getattr(library, architecture)
-    model = kind(kind.config_class(**_their_config(config))).train()
-    text = features["input_ids"]
-    if _is_causal(config):
-        labels = text  # They are compared with the place before.
-    else:
-        labels = np.full_like(text, -100)
-        places = features["masked_lm_positions"]
-        np.put_along_axis(labels, places, features["masked_lm_ids"], 1)
-    inputs = {
-        "input_ids": torch.tensor(text),
-        "attention_mask": torch.tensor(features["input_mask"]),
-        "labels": torch.tensor(labels),
-    }
-    if sentences:
-        inputs |= {
-            "token_type_ids": torch.tensor(features["segment_ids"]),
-            sentences: torch.tensor(features["next_sentence_labels"]),
-        }
-
-    weights = [*model.parameters()]
-    forward = torch.compile(model) if is_compiled else model
-    return _their_steps(weights, lambda: forward(**inputs).loss)
-
-
-def _their_steps(parameters: Iterable[Any], loss: Callable[[], Any]) -> float:
-    """Returns the seconds of a step that minimizes a loss in PyTorch."""
-    import torch
-    import transformers as library
-
-    trained = list(parameters)
-    optimizer = torch.optim.AdamW(trained, 1e-4, weight_decay=0.01, fused=True)
-    schedule = library.get_linear_schedule_with_warmup(optimizer, 100, 10000)
-    device = torch.get_default_device().type
-    autocast = torch.autocast(
-        device, torch.bfloat16, enabled=_DTYPE.value == "bfloat16"
-    )
-
-    def step(count):
-        for _ in range(count):
-            with autocast:
-                value = loss()
-            value.backward()
-            torch.nn.utils.clip_grad_norm_(trained, 1.0)
-            optimizer.step()
-            schedule.step()
-            optimizer.zero_grad()
-        if device == "cuda":
-            torch.cuda.synchronize()
-
     return pretraining_step.timed(step, _SECONDS.value)
-
-
-def _their_replaced_tokens(
-    config: dict, features: dict[str, np.ndarray]
-) -> tuple[list[Any], Callable[[], Any]]:
-    """Returns the weights of both models, each once, and their loss."""
-    import torch
-    import transformers as library
-
-    values = _their_config(config)
-    share = values.pop("generator_hidden_size")
-    del values["generator_layers"]
-    size = round(config["hidden_size"] * share)
-    own = {
-        "hidden_size": size,
-        "intermediate_size": 4 * size,
-        "num_attention_heads": max(1, size // 64),
-    }
-    make = library.ElectraConfig
-    model = library.ElectraForPreTraining(make(**values)).train()
-    generator = library.ElectraForMaskedLM(make(**values | own)).train()
-    generator.electra.embeddings = model.electra.embeddings
-    words = model.electra.embeddings.word_embeddings
-    generator.generator_lm_head.weight = words.weight
-    there = {name: torch.tensor(x) for name, x in features.items()}
-    rows = torch.arange(len(features["input_ids"]))[:, None]
-    places, ids = there["masked_lm_positions"], there["masked_lm_ids"]
-    inputs = {
-        "attention_mask": there["input_mask"],
-        "token_type_ids": there["segment_ids"],
-    }
-    text = there["input_ids"].clone()
-    text[rows, places] = ids
-
-    def loss():
-        x = generator.electra(there["input_ids"], **inputs).last_hidden_state
-        x = generator.generator_predictions(x[rows, places])
-        logits = generator.generator_lm_head(x).flatten(0, 1)
-        drawn = torch.multinomial(logits.detach().softmax(-1), 1)
-        seen = text.clone()
-        seen[rows, places] = drawn.view_as(ids)
-        found = model(input_ids=seen, **inputs).logits
-        entropy = torch.nn.functional.cross_entropy(logits, ids.flatten())
-        return entropy + 50 * (
-            torch.nn.functional.binary_cross_entropy_with_logits(
-                found, (seen != text).float()
-            )
-        )
-
-    weights = {id(x): x for x in [*model.parameters(), *generator.parameters()]}
-    return list(weights.values()), loss
-
-
-# Family -> its model of transformers, and what that calls labels of sentences.
-_THEIRS = {
-    "bert": ("BertForPreTraining", "next_sentence_label"),
-    "roberta": ("RobertaForMaskedLM", None),
-    "distilbert": ("DistilBertForMaskedLM", None),
-    "albert": ("AlbertForPreTraining", "sentence_order_label"),
-    "electra": ("ElectraForPreTraining", None),
-    "left_to_right": ("BertLMHeadModel", None),
-}
-_OF_DISTILBERT = {
-    "hidden_size": "dim",
-    "num_hidden_layers": "n_layers",
-    "num_attention_heads": "n_heads",
-    "intermediate_size": "hidden_dim",
-    "hidden_act": "activation",
-    "hidden_dropout_prob": "dropout",
-    "attention_probs_dropout_prob": "attention_dropout",
-}
-
-
-def _their_config(config: dict) -> dict:
-    """Returns a config in the words of transformers.
-
-    By hand: bert_tf would bring TensorFlow into a process of PyTorch.
-    """
-    values = dict(config)
-    family = values.pop("model_type", "bert")
-    values["hidden_act"] = values["hidden_act"].removesuffix("_erf")
-    if family == "roberta":
-        values["max_position_embeddings"] += 2
-    if _is_causal(config):
-        values["is_decoder"] = True
-    if family == "distilbert":
-        del values["type_vocab_size"]
-        values = {_OF_DISTILBERT.get(k, k): x for k, x in values.items()}
-    return values
-
-
-def _is_causal(config: dict) -> bool:
-    """Whether a place sees those before it only, and predicts the next."""
-    return config.get("model_type") == "left_to_right"
 
 
 def keras_hub_onednn_no_xla(config: dict, batch: int) -> float:
@@ -348,9 +192,9 @@ def needed_flops(config: dict) -> float:
     """
     D, S, P = config["hidden_size"], _LENGTH.value, _PREDICTIONS.value
     E = config.get("embedding_size", D)
-    if _is_causal(config):
+    if transformers_step.is_causal(config):
         P = S - 1
-    has_pairs = _THEIRS[config.get("model_type", "bert")][1] is not None
+    has_pairs = transformers_step.labels_of_sentences(config) is not None
     sentences = 2 * D * D * has_pairs
     if "generator_hidden_size" not in config:
         words = 2 * P * (D * E + E * config["vocab_size"])
@@ -371,7 +215,7 @@ def _of_encoder(config: dict, read: int) -> float:
 
     def layer(rows):
         keys_and_values = 2 * S * 2 * D * D
-        seen = (S + 1) / 2 if _is_causal(config) else S
+        seen = (S + 1) / 2 if transformers_step.is_causal(config) else S
         attention = 2 * 2 * rows * seen * D
         return keys_and_values + attention + 2 * rows * (2 * D * D + 2 * D * F)
 

@@ -40,9 +40,10 @@ class TestClassification:
             sums["accuracy"], (correct * weights).sum(), rtol=1e-6
         )
 
-    def test_accuracy_counts_what_is_right(self):
+    @pytest.mark.parametrize("dtype", [np.int32, np.int64])
+    def test_accuracy_counts_what_is_right(self, dtype):
         logits = 9 * np.eye(4, dtype=np.float32)
-        labels = np.array([0, 1, 0, 3], np.int32)
+        labels = np.array([0, 1, 0, 3], dtype)
         sums = _classification(logits, labels, np.ones(4, np.float32))
         assert sums["accuracy"] == 3
 
