@@ -4,107 +4,33 @@ import gzip
 import hashlib
 import json
 import os
-import pathlib
-import random
 import re
-import resource
-import shutil
-import signal
 import subprocess
 import sys
-import time
 
 from bert_tf.records import manifests, reading
 from bert_tf.records import types as record_types
-from tests import scripts
+from tests import creation_runs
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-_SCRIPT = str(
-    pathlib.Path(__file__).resolve().parents[2] / "create_pretraining_data.py"
-)
-_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 _LENGTHS = {"S": 32, "P": 5}
-_DOCUMENTS = 12
-
-
-def _word(document, number):
-    return f"{chr(ord('a') + document)}word{number}"
 
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
-    """A folder with a vocabulary and two text files.
-
-    Every word belongs to one document: the first letter is the document's. In
-    the text it stands in capitals and is split in two pieces.
-    """
-    folder = tmp_path_factory.mktemp("inputs")
-    first = [_word(document, "") for document in range(_DOCUMENTS)]
-    pieces = [*_SPECIAL, *first, *(f"##{number}" for number in range(10)), "."]
-    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
-    rng = random.Random(0)
-
-    def sentence(document):
-        numbers = [rng.randrange(10) for _ in range(rng.randint(2, 9))]
-        return " ".join(_word(document, n).title() for n in numbers) + "."
-
-    documents = [
-        "\n".join(sentence(document) for _ in range(rng.randint(1, 30)))
-        for document in range(_DOCUMENTS)
-    ]
-    (folder / "a.txt").write_text("\n\n".join(documents[:5]) + "\n\n\n")
-    # Windows line ends, and no blank line at the end.
-    (folder / "b.txt").write_text("\r\n\r\n".join(documents[5:]))
-    return folder
-
-
-def flags_of(inputs, tmp_path, changes):
-    """The flags; a change to None leaves a flag out."""
-    values = {
-        "input_file": f"{inputs}/?.txt",
-        "output_dir": tmp_path / "out",
-        "vocab_file": inputs / "vocab.txt",
-        "max_seq_length": 32,
-        "max_predictions_per_seq": 5,
-        "dupe_factor": 3,
-        **changes,
-    }
-    return [f"--{k}={v}" for k, v in values.items() if v is not None]
-
-
-def run(inputs, tmp_path, *flags, **changes):
-    """Runs the script."""
-    return scripts.run(
-        tmp_path / "log",
-        "create_pretraining_data",
-        *flags_of(inputs, tmp_path, changes),
-        *flags,
-    )
-
-
-def read(path):
-    return list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
-
-
-def contents(folder):
-    """Name -> bytes of the files of a folder and those below it."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+    return creation_runs.write_inputs(tmp_path_factory.mktemp("inputs"))
 
 
 @pytest.fixture(scope="module")
 def made(inputs, tmp_path_factory):
-    """The folder and the lines on screen of a run with three shards."""
-    tmp_path = tmp_path_factory.mktemp("made")
-    done = run(inputs, tmp_path, num_shards=3)
-    assert done.wait() == 0, done.stderr
-    return tmp_path / "out", done.lines
+    return creation_runs.make(inputs, tmp_path_factory.mktemp("made"))
+
+
+def read(path):
+    return list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
 
 
 class TestRecords:
@@ -122,9 +48,11 @@ class TestRecords:
         for record in read(folder / "part-00000-of-00003.tfrecord"):
             features = tf.io.parse_single_example(record, spec)
             length = tf.reduce_sum(features["input_mask"])
-            assert features["input_ids"][0] == _SPECIAL.index("[CLS]")
+            assert features["input_ids"][0] == creation_runs.SPECIAL.index(
+                "[CLS]"
+            )
             last = features["input_ids"][length - 1]
-            assert last == _SPECIAL.index("[SEP]")
+            assert last == creation_runs.SPECIAL.index("[SEP]")
 
     def test_hold_the_text(self, inputs, made):
         folder, _ = made
@@ -140,7 +68,9 @@ class TestRecords:
         ids = rows["input_ids"]
         number, slot = np.nonzero(rows["masked_lm_weights"])
         positions = rows["masked_lm_positions"][number, slot]
-        assert (ids[number, positions] == _SPECIAL.index("[MASK]")).mean() > 0.7
+        assert (
+            ids[number, positions] == creation_runs.SPECIAL.index("[MASK]")
+        ).mean() > 0.7
         ids[number, positions] = rows["masked_lm_ids"][number, slot]
         for row in range(len(ids)):
             length = rows["input_mask"][row].sum()
@@ -180,7 +110,7 @@ class TestRecords:
         assert manifest.masking["masked_lm_prob"] == 0.15
         assert manifest.made_of["dupe_factor"] == 3
         statistics = manifest.statistics
-        assert statistics["documents"] == _DOCUMENTS
+        assert statistics["documents"] == creation_runs.DOCUMENTS
         assert statistics["instances"] == sum(counts)
         assert statistics["unknown_tokens"] == 0
         total = statistics["real_tokens"] + statistics["padding_tokens"]
@@ -195,12 +125,17 @@ class TestRecords:
         text = (inputs / "vocab.txt").read_text().replace("\n", "\r\n")
         vocab = tmp_path / "vocab.txt"
         vocab.write_text(f"\ufeff{text}\r\n", encoding="utf-8", newline="")
-        done = run(inputs, tmp_path, num_shards=3, vocab_file=vocab)
+        done = creation_runs.run(
+            inputs, tmp_path, num_shards=3, vocab_file=vocab
+        )
         assert done.wait() == 0, done.stderr
         # Once, whatever number of processes read it.
         said = " ".join(done.stderr.split())
         assert said.count(f"{vocab} is read with the byte-order mark left") == 1
-        theirs, ours = contents(folder), contents(tmp_path / "out")
+        theirs, ours = (
+            creation_runs.contents(folder),
+            creation_runs.contents(tmp_path / "out"),
+        )
         assert ours == theirs
 
     def test_summary(self, made):
@@ -221,7 +156,7 @@ class TestRecords:
     ):
         folder, _ = made
         names = ["x", "new/y", "z"]
-        done = run(
+        done = creation_runs.run(
             inputs,
             tmp_path,
             output_dir=None,
@@ -246,7 +181,9 @@ class TestRecords:
 
     def test_other_seed_other_records(self, inputs, made, tmp_path):
         folder, _ = made
-        done = run(inputs, tmp_path, "--do_whole_word_mask", random_seed=1)
+        done = creation_runs.run(
+            inputs, tmp_path, "--do_whole_word_mask", random_seed=1
+        )
         assert done.wait() == 0, done.stderr
         ours = read(tmp_path / "out" / "part-00000-of-00001.tfrecord")
         theirs = read(folder / "part-00000-of-00003.tfrecord")
@@ -256,7 +193,7 @@ class TestRecords:
         assert manifest.seed == 1
 
     def test_packed_and_masked_later(self, inputs, tmp_path):
-        done = run(
+        done = creation_runs.run(
             inputs,
             tmp_path,
             "--pack",
@@ -275,7 +212,7 @@ class TestRecords:
         assert sum(s.records for s in manifest.shards) == statistics["rows"]
 
     def test_albert_by_the_names_of_its_script(self, inputs, tmp_path):
-        done = run(
+        done = creation_runs.run(
             inputs,
             tmp_path,
             "--ngram=2",
@@ -292,7 +229,7 @@ class TestRecords:
         assert manifest.made_of["short_seq_prob"] == 0.1
 
     def test_full_sentences(self, inputs, tmp_path):
-        done = run(inputs, tmp_path, objective="full_sentences")
+        done = creation_runs.run(inputs, tmp_path, objective="full_sentences")
         assert done.wait() == 0, done.stderr
         manifest = manifests.Manifest.read(tmp_path / "out" / "manifest.json")
         assert manifest.objective == "full_sentences"
@@ -313,7 +250,7 @@ class TestRecords:
         (tmp_path / "x.jsonl.gz").write_bytes(
             gzip.compress("\n".join(lines).encode())
         )
-        done = run(
+        done = creation_runs.run(
             inputs,
             tmp_path,
             input_file=tmp_path / "x.jsonl.gz",
@@ -336,109 +273,17 @@ class TestRecords:
             "    assert not end.code, end.code\n"
             "assert 'tensorflow' not in sys.modules\n"
         )
-        flags = flags_of(inputs, tmp_path, {})
+        flags = creation_runs.flags_of(inputs, tmp_path, {})
         subprocess.run(
-            [sys.executable, "-c", code, _SCRIPT, *flags], check=True
+            [sys.executable, "-c", code, creation_runs.SCRIPT, *flags],
+            check=True,
         )
-
-
-class TestGoesOn:
-    def test_same_command_again(self, inputs, made, tmp_path):
-        folder, _ = made
-        before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
-        done = run(inputs, tmp_path, output_dir=folder, num_shards=3)
-        assert done.wait() == 0, done.stderr
-        assert re.search("This is done: .*/manifest.json", done.lines[-1])
-        after = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
-        assert after == before
-
-    def test_other_flags_again(self, inputs, made, tmp_path):
-        folder, _ = made
-        done = run(
-            inputs, tmp_path, output_dir=folder, num_shards=3, dupe_factor=4
-        )
-        assert done.wait() == 1
-        message = "is of another run: dupe_factor was 3 and is 4. Remove it"
-        assert message in done.lines[-1]
-
-    @pytest.mark.parametrize("how", ["removed", "emptied"])
-    def test_a_shard_is_lost(self, how, inputs, made, tmp_path):
-        folder, _ = made
-        shutil.copytree(folder, tmp_path / "out")
-        lost = tmp_path / "out" / "part-00001-of-00003.tfrecord"
-        lost.unlink()
-        if how == "emptied":
-            lost.touch()
-        done = run(inputs, tmp_path, num_shards=3)
-        assert done.wait() == 1
-        message = rf"error: .*manifest.json lists {lost}, which is lost"
-        assert re.search(message, done.lines[-1])
-
-    def test_disk_full(self, inputs, made, tmp_path):
-        folder, _ = made
-        shards = sorted(folder.glob("*.tfrecord"))
-        sizes = [shard.stat().st_size for shard in shards]
-        # One can't be finished; those before it are.
-        limit = max(sizes) - 1
-        finished = sizes.index(max(sizes))
-        command = [
-            sys.executable,
-            _SCRIPT,
-            *flags_of(inputs, tmp_path, {"num_shards": 3}),
-        ]
-        full = subprocess.run(
-            command,
-            preexec_fn=lambda: resource.setrlimit(
-                resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY)
-            ),
-            capture_output=True,
-            text=True,
-        )
-        assert full.returncode == 1, full.stderr
-        assert re.search(
-            f"error: Cannot write all: .*The {finished} finished shards stay "
-            r"valid.* Free space on the disk of .*/out/\.work, then run",
-            full.stderr,
-        )
-        for shard in shards[:finished]:
-            ours = tmp_path / "out" / shard.name
-            assert ours.read_bytes() == shard.read_bytes()
-        done = run(inputs, tmp_path, num_shards=3)
-        assert done.wait() == 0, done.stderr
-        assert contents(tmp_path / "out") == contents(folder)
-
-    @pytest.mark.slow
-    def test_killed_and_started_again(self, inputs, tmp_path):
-        changes = {"num_shards": 4, "dupe_factor": 80}
-        start = time.monotonic()
-        done = run(inputs, tmp_path, **changes, output_dir=tmp_path / "whole")
-        assert done.wait() == 0, done.stderr
-        seconds = time.monotonic() - start
-        command = [
-            sys.executable,
-            _SCRIPT,
-            "--num_workers=2",
-            *flags_of(inputs, tmp_path, changes),
-        ]
-        rng = random.Random(0)
-        kills = 0
-        for _ in range(10):
-            process = subprocess.Popen(command, start_new_session=True)
-            try:
-                process.wait(rng.uniform(0.1, 0.6) * seconds)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-                kills += 1
-        assert kills
-        subprocess.run(command, check=True)
-        assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
 class TestOddInput:
     def test_one_document_is_enough_for_one_segment(self, inputs, tmp_path):
         (tmp_path / "one").write_text("Aword1 aword2.\nAword3.\n")
-        done = run(
+        done = creation_runs.run(
             inputs, tmp_path, input_file=tmp_path / "one", objective="none"
         )
         assert done.wait() == 0, done.stderr
@@ -446,7 +291,7 @@ class TestOddInput:
     def test_bad_text_is_replaced(self, inputs, tmp_path):
         text = (inputs / "a.txt").read_bytes() + b"\n\nAword\xff1.\n\0\n"
         (tmp_path / "bad").write_bytes(text)
-        done = run(
+        done = creation_runs.run(
             inputs,
             tmp_path,
             input_file=tmp_path / "bad",
@@ -456,6 +301,6 @@ class TestOddInput:
         assert "in 2 lines bad text was replaced" in "\n".join(done.lines)
 
     def test_unknown_flag(self, inputs, tmp_path):
-        done = run(inputs, tmp_path, "--dupe_facter=3")
+        done = creation_runs.run(inputs, tmp_path, "--dupe_facter=3")
         assert done.wait() == 1
         assert "Did you mean --dupe_factor?" in done.stderr
