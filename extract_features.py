@@ -243,23 +243,12 @@ def find_vectors():
 
 def set_up_distribution():
     """Returns the strategy that the flags ask for."""
-    name = _DISTRIBUTION_STRATEGY.value
-    if _USE_TPU.value and name not in (None, "tpu"):
-        raise InputError(
-            "--use_tpu means --distribution_strategy=tpu. "
-            f"Received: distribution_strategy={name}"
-        )
-    name = "tpu" if _USE_TPU.value else name
     strategy = distribution.set_up(
-        name or "default", _DTYPE.value, tpu_name=_TPU_NAME.value
+        distribution.asked_for(_DISTRIBUTION_STRATEGY.value, _USE_TPU.value),
+        _DTYPE.value,
+        tpu_name=_TPU_NAME.value,
     )
-    cores = strategy.num_replicas_in_sync
-    wanted = _NUM_TPU_CORES.value
-    if distribution.is_tpu(strategy) and wanted not in (None, cores):
-        raise InputError(
-            f"The TPU has another number of cores. Received: "
-            f"num_tpu_cores={wanted}, the TPU has {cores}"
-        )
+    distribution.check_cores(strategy, _NUM_TPU_CORES.value)
     return strategy
 
 

@@ -28,7 +28,7 @@ it, for SST-2 on whole sentences, or on the dev set of docstrings, whose score
 is that of their test set; then --seeds runs learn from all of them.
 
 With --init_checkpoint, the folder of a run of the objective that is named,
-nothing is pre-trained, and --text is not needed.
+nothing is pre-trained, --text is not needed, and random weights have its size.
 
 Prints a table: scores on dev, their mean and deviation; --picture draws them,
 and what each has learned of its pieces over the work. What is complete in
@@ -161,17 +161,10 @@ def vocabulary() -> str:
     return f"--vocab_file={target}"
 
 
-def write_config(name: str, dropout: float) -> str:
-    """Writes the config of an objective; returns the flag that names it.
-
-    What reads so little text needs no dropout; a task has less.
-    """
-    objective = (OBJECTIVES | _RANDOM)[name]
+def model_sizes() -> dict[str, int]:
+    """Returns what a config says of the model's size."""
     size = _HIDDEN_SIZE.value
-    # The original's configs have no model_type; Hugging Face's of BERT have.
-    is_bert = objective.family == "bert"
-    config = {
-        **({} if is_bert else {"model_type": objective.family}),
+    of_flags = {
         "vocab_size": _VOCAB_SIZE.value,
         "hidden_size": size,
         "num_hidden_layers": _LAYERS.value,
@@ -179,6 +172,24 @@ def write_config(name: str, dropout: float) -> str:
         "intermediate_size": 4 * size,
         "max_position_embeddings": _LENGTH.value,
         "type_vocab_size": 2,
+    }
+    if not _START.value:
+        return of_flags
+    own = json.loads(pathlib.Path(_START.value, "bert_config.json").read_text())
+    return {key: own[key] for key in of_flags}
+
+
+def write_config(name: str, dropout: float) -> str:
+    """Writes the config of an objective; returns the flag that names it.
+
+    What reads so little text needs no dropout; a task has less.
+    """
+    objective = (OBJECTIVES | _RANDOM)[name]
+    # The original's configs have no model_type; Hugging Face's of BERT have.
+    is_bert = objective.family == "bert"
+    config = {
+        **({} if is_bert else {"model_type": objective.family}),
+        **model_sizes(),
         "hidden_dropout_prob": dropout,
         "attention_probs_dropout_prob": dropout,
         **objective.config,
@@ -407,10 +418,15 @@ def check_input() -> None:
                 f"error: --{flag.name} takes numbers. Received: {flag.value}"
             ) from None
     start = pathlib.Path(_START.value or ".")
-    if _START.value and not (start / "vocab.txt").exists():
+    missing = [
+        name
+        for name in ("bert_config.json", "vocab.txt")
+        if _START.value and not (start / name).exists()
+    ]
+    if missing:
         raise SystemExit(
             "error: --init_checkpoint is the folder of a run of "
-            f"run_pretraining.py, with its vocab.txt. Received: {start}"
+            f"run_pretraining.py, with its {missing[0]}. Received: {start}"
         )
     trained = [x for x in _OBJECTIVES.value if x in OBJECTIVES]
     if _START.value and len(trained) != 1:
@@ -419,11 +435,12 @@ def check_input() -> None:
             f"there may be {', '.join(_RANDOM)}. Received: objectives="
             f"{_OBJECTIVES.value}"
         )
+    places = model_sizes()["max_position_embeddings"]
     for name in _TASKS.value:
-        if TASKS[name].length > _LENGTH.value:
+        if TASKS[name].length > places:
             raise SystemExit(
                 f"error: {name} has {TASKS[name].length} pieces an example: "
-                f"leave it out, or raise --length. Received: {_LENGTH.value}"
+                f"leave it out, or raise --length. Received: {places}"
             )
         for split in ("train", TASKS[name].scored):
             path = small_tasks.source(TASKS[name], _DATA_DIR.value, split)

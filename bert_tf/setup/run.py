@@ -52,12 +52,9 @@ def set_up_distribution(*inputs: flags.FlagHolder) -> tf.distribute.Strategy:
             "--tpu_name, or describe the workers in TF_CONFIG and use "
             "--distribution_strategy=multi_worker_mirrored."
         )
-    name = run_flags.DISTRIBUTION_STRATEGY.value
-    if run_flags.USE_TPU.value and name not in (None, "tpu"):
-        raise InputError(
-            "--use_tpu means --distribution_strategy=tpu. "
-            f"Received: distribution_strategy={name}"
-        )
+    name = distribution.asked_for(
+        run_flags.DISTRIBUTION_STRATEGY.value, run_flags.USE_TPU.value
+    )
     if is_remote():
         _check_remote(run_flags.OUTPUT_DIR, run_flags.INIT_CHECKPOINT, *inputs)
     if run_flags.DETERMINISTIC_OPS.value:
@@ -66,7 +63,7 @@ def set_up_distribution(*inputs: flags.FlagHolder) -> tf.distribute.Strategy:
         os.environ.setdefault("TF_DISABLE_SCATTER_OP_DETERMINISM", "1")
         tf.config.experimental.enable_op_determinism()
     strategy = distribution.set_up(
-        "tpu" if on_tpu() else name or "default",
+        name,
         run_flags.DTYPE.value,
         run_flags.SEED.value,
         run_flags.LOGICAL_CPUS.value,
@@ -75,13 +72,7 @@ def set_up_distribution(*inputs: flags.FlagHolder) -> tf.distribute.Strategy:
         run_flags.GCP_PROJECT.value,
     )
     output_paths.check_remote(flags.FLAGS, of_runs=True)
-    cores = strategy.num_replicas_in_sync
-    wanted = run_flags.NUM_TPU_CORES.value
-    if distribution.is_tpu(strategy) and wanted not in (None, cores):
-        raise InputError(
-            f"The TPU has another number of cores. Received: "
-            f"num_tpu_cores={wanted}, the TPU has {cores}"
-        )
+    distribution.check_cores(strategy, run_flags.NUM_TPU_CORES.value)
     return strategy
 
 

@@ -79,6 +79,30 @@ def set_up(
     return tf.distribute.get_strategy()
 
 
+def asked_for(strategy: str | None, use_tpu: bool) -> str:
+    """Returns which of STRATEGIES flags ask for; --use_tpu is of the original.
+
+    Raises:
+        InputError: If --use_tpu and --distribution_strategy name two.
+    """
+    if use_tpu and strategy not in (None, "tpu"):
+        raise InputError(
+            "--use_tpu means --distribution_strategy=tpu. "
+            f"Received: distribution_strategy={strategy}"
+        )
+    return "tpu" if use_tpu else strategy or "default"
+
+
+def check_cores(strategy: tf.distribute.Strategy, wanted: int | None) -> None:
+    """Raises InputError if a TPU has not the number of cores that is wanted."""
+    cores = strategy.num_replicas_in_sync
+    if is_tpu(strategy) and wanted not in (None, cores):
+        raise InputError(
+            "The TPU has another number of cores. Received: "
+            f"num_tpu_cores={wanted}, the TPU has {cores}"
+        )
+
+
 def check_batch_size(
     strategy: tf.distribute.Strategy,
     flag: str,
