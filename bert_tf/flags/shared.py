@@ -57,7 +57,10 @@ def init_checkpoint(
 def do_lower_case(section: flag_sections.Section) -> flag_sections.Holder:
     """Whether it reads lower-cased text."""
     return section.boolean(
-        "do_lower_case", True, "True for uncased models, False for cased ones."
+        "do_lower_case",
+        True,
+        "True for uncased models, False for cased ones. Left out, it is as a "
+        "run or a folder of Hugging Face says, if one does.",
     )
 
 
