@@ -11,7 +11,8 @@ labels, and run_classifier.py fine-tunes with --labelled of those. It evaluates
 on the 500. The other side fine-tunes MiniLM as it came. For each seed, which
 draws the labelled messages too, prints both macro F1, then means and
 deviations. The command may be stopped and repeated: what is complete is not
-made again. """
+made again.
+"""
 
 import os
 import pathlib
