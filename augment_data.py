@@ -204,10 +204,10 @@ def check_rows(table):
 
 
 def read_stop_words():
-    """Returns the words that stay."""
+    """Returns the words that stay; None if they are not named."""
     path = _STOP_WORDS.value
     if not path:
-        return stop_words.ENGLISH
+        return None
     input_files.check(path, _STOP_WORDS.name)
     return stop_words.read(path)
 
@@ -240,6 +240,9 @@ def load_finder(stay):
     files = model_files.load(source)
     vocabulary = files.vocabulary
     files.config.check_sequence_length(length)
+    if stay is None:
+        # Symbols are of no language.
+        stay = stop_words.ENGLISH if vocabulary.splits_punctuation else ()
     reader = words.Reader(vocabulary, stay, length)
     model = heads.BertMaskedLM(families.make(files.config))
     trained_models.restore(model, source, _HEAD)
@@ -283,7 +286,7 @@ def augmented(table, reader, finder, settings, phase, counts):
 
 def main(_):
     """The whole augmentation as an outline."""
-    command_line.unwind_at_sigterm()
+    command_line.unwind_at_signals()
     task, path = find_task(), _OUTPUT_FILE.value
     table = find_table(task)
     check_format(table)
@@ -298,6 +301,11 @@ def main(_):
     epath.Path(path).parent.mkdir(parents=True, exist_ok=True)
     lines = augmented(table, reader, finder, settings, phase, counts)
     files.write_lines(path, lines)
+    if not counts["words replaced"]:
+        logging.warning(
+            "No word was replaced: all stay, or the draws left all. Rows have "
+            "no copies."
+        )
     logging.info(
         "Wrote %s: %d rows in, %d rows out, %d words replaced; %.1f rows in/s.",
         path,

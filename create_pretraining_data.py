@@ -345,7 +345,7 @@ def main(_):
     if _SHOW.value:
         show_records(_SHOW.value)
         return
-    command_line.unwind_at_sigterm()
+    command_line.unwind_at_signals()
     meter = phases.Meter()
     output = output_of_flags()
     job = job_of_flags(output)

@@ -310,7 +310,7 @@ def warn_of_cut(cut, count, length):
 
 def main(_):
     """The whole run as an outline."""
-    command_line.unwind_at_sigterm()
+    command_line.unwind_at_signals()
     check_flags()
     vectors = find_vectors()
     choice = feature_layers.Choice(

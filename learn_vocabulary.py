@@ -415,7 +415,7 @@ _LEARN = {
 
 def main(_):
     """Counts the words, learns the pieces, writes them."""
-    command_line.unwind_at_sigterm()
+    command_line.unwind_at_signals()
     meter = phases.Meter()
     check_kind()
     if unused.given(flags.FLAGS["language"]):

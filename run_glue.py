@@ -378,7 +378,7 @@ def main(_):
     check_settings(choices, data)
     all_teachers = find_teachers(names)
     # The process of a run is ended too.
-    command_line.unwind_at_sigterm()
+    command_line.unwind_at_signals()
     values = flagfiles.values_of(
         run_flags, optimization_flags, fine_tuning_flags, distillation_flags
     ) | {"max_seq_length": f"{_MAX_SEQ_LENGTH.value}"}

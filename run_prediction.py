@@ -219,7 +219,7 @@ def write(lines, path):
 
 def main(_):
     """The whole prediction as an outline."""
-    command_line.unwind_at_sigterm()
+    command_line.unwind_at_signals()
     path, rows = _INPUT_FILE.value, _WINDOW.value
     check_streams(path, _OUTPUT_FILE.value)
     input_format = find_format(_INPUT_FORMAT.value, path)

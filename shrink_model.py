@@ -335,7 +335,7 @@ def find_importance(source, task, vocabulary, strategy):
 
 def main(_):
     """The whole work as an outline."""
-    command_line.unwind_at_sigterm()
+    command_line.unwind_at_signals()
     source, task, vocabulary = open_model()
     config = source.config
     sizes = find_sizes(config, source.path)

@@ -118,8 +118,10 @@ KEYWORDS: Mapping[str, _Keyword] = {
 }
 
 
-def check(given: Mapping[str, Any]) -> dict[str, Any]:
+def check(given: Mapping[str, Any], *named: str) -> dict[str, Any]:
     """Returns all keywords with their values, None where none is given.
+
+    `named` are those that a function has besides, for the message.
 
     Raises:
         InputError: One is not known, or its value is not what it must be.
@@ -128,7 +130,8 @@ def check(given: Mapping[str, Any]) -> dict[str, Any]:
         if name not in KEYWORDS:
             raise InputError(
                 f"There is no keyword {name}. Expected "
-                f"{', '.join(KEYWORDS)}. Received: {name}={given[name]!r}"
+                f"{', '.join((*named, *KEYWORDS))}. "
+                f"Received: {name}={given[name]!r}"
             )
     said = {name: given.get(name) for name in KEYWORDS}
     return {
@@ -222,8 +225,10 @@ def in_words_of_python() -> Iterator[None]:
     try:
         yield
     except InputError as error:
+        # But not where a script's command is told.
+        flag = r"(?<!\.py )--"
         names = "|".join(KEYWORDS)
-        text = re.sub(rf"--({names})\b", r"\1", str(error))
+        text = re.sub(rf"{flag}({names})\b", r"\1", str(error))
         paths = "model_dir|init_checkpoint|saved_model"
-        error.args = (re.sub(rf"--({paths})\b", "path", text),)
+        error.args = (re.sub(rf"{flag}({paths})\b", "path", text),)
         raise

@@ -303,7 +303,7 @@ def load(
     """
     path = paths.as_text(path)
     _checked_size(batch_size)
-    said = arguments.check(options)
+    said = arguments.check(options, "batch_size")
     with arguments.in_words_of_python():
         if paths.is_export(path):
             return _load_saved_model(path, batch_size, said)

@@ -89,6 +89,8 @@ def _state(ours: Set[str], theirs: Set[str]) -> str:
         said.append(f"It lacks {_listed(here)}.")
     if there:
         said.append(f"This run has no {_listed(there)}.")
+    if any(name.startswith("loss_scale/") for name in (*here, *there)):
+        said.append("Of the two one is of --dtype=float16: keep the --dtype.")
     return " ".join(said)
 
 

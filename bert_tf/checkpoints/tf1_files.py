@@ -25,6 +25,8 @@ SEED = "data_position/seed"
 SINCE_LINE = "since_line/"
 # What stands before the names of what an objective trains beside the model.
 OF_OBJECTIVES = "objective/"
+# What stands behind the names of checkpoints that are set aside.
+_UNREADABLE = ".unreadable"
 # What a run keeps beside weights and moments.
 _STATE = re.compile(
     r"^global_step$|^data_position/|^loss_scale/|^"
@@ -205,7 +207,7 @@ def _only(folder: str) -> str:
     pattern = os.path.join(glob_escape(folder), "*.index")
     found = [p.removesuffix(".index") for p in tf.io.gfile.glob(pattern)]
     # Of a process that was killed while it wrote.
-    found = [path for path in found if not path.endswith(".tmp")]
+    found = [path for path in found if not path.endswith((".tmp", _UNREADABLE))]
     released = os.path.join(folder, "bert_model.ckpt")
     if released in found:
         return released
@@ -252,6 +254,17 @@ def write_state(folder: str, prefixes: Sequence[str]) -> None:
     lines = [f'model_checkpoint_path: "{names[-1]}"']
     lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]
     files.write_lines(os.path.join(folder, "checkpoint"), lines)
+
+
+def set_aside(prefix: str) -> None:
+    """Gives a checkpoint that can't be read a name that nothing looks for."""
+    # The index last: without it the rest would be taken for a leftover.
+    for path in sorted(
+        tf.io.gfile.glob(glob_escape(prefix) + ".*"),
+        key=lambda path: path.endswith(".index"),
+    ):
+        to = f"{prefix}{_UNREADABLE}{path.removeprefix(prefix)}"
+        tf.io.gfile.rename(path, to, overwrite=True)
 
 
 def remove(prefix: str) -> None:

@@ -213,11 +213,12 @@ class Model:
 
     def __call__(self, inputs: Mapping[str, tf.Tensor]) -> Any:
         """Returns what the head does for these inputs."""
-        return type(self._head).call(self, inputs)
+        with _in_float32(self._head):
+            return type(self._head).call(self, inputs)
 
 
 class AsTrained:
-    """A model for inference that computes as in training.
+    """A model for inference that computes as in training, in float32.
 
     Of encoders whose form for inference is not known here.
 
@@ -234,7 +235,26 @@ class AsTrained:
 
     def __call__(self, inputs: Mapping[str, tf.Tensor], **reads: Any) -> Any:
         """Returns what the model does for these inputs."""
-        return self._model(inputs, **reads)
+        with _in_float32(self._model):
+            return self._model(inputs, **reads)
+
+
+@contextlib.contextmanager
+def _in_float32(model: keras.Model) -> Iterator[None]:
+    """Under it a model computes in float32, whatever it was trained in.
+
+    Its variables are float32 in any case.
+    """
+    # Keras has no public name for the layers of layers.
+    parts_of_it = model._flatten_layers()
+    policies = [layer.dtype_policy for layer in parts_of_it]
+    for layer in parts_of_it:
+        layer.dtype_policy = "float32"
+    try:
+        yield
+    finally:
+        for layer, policy in zip(parts_of_it, policies, strict=True):
+            layer.dtype_policy = policy
 
 
 def _computes_as_bert(encoder: keras.Model) -> bool:

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from bert_tf import terminals
 from bert_tf.errors import InputError
 from bert_tf.flags import (
     error_lines,
@@ -287,12 +288,21 @@ def at_end(function: Callable[[], None]) -> None:
     _AT_END.callback(function)
 
 
-def unwind_at_sigterm() -> None:
+def unwind_at_signals() -> None:
     """Lets SIGTERM end the script as Ctrl-C does: what is half-written goes.
 
-    For scripts whose work is lost anyway. Training saves instead.
+    So does a terminal that is closed. For scripts whose work is lost anyway;
+    training saves instead.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    # As nohup leaves it.
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _end_without_terminal)
+
+
+def _end_without_terminal(*_: Any) -> None:
+    terminals.let_go()
+    sys.exit(128 + signal.SIGHUP)
 
 
 def _nobody_reads() -> bool:

@@ -102,12 +102,9 @@ def _epoch(
     first = tf.searchsorted(ends, [block * BLOCK], side="right")[0]
     first = tf.minimum(first, tf.size(files) - 1)
     skip = block * BLOCK - (ends[first] - counts[first])
-    dataset = tf.data.TFRecordDataset(files[first:], buffer_size=8 << 20)
+    left = files[first:], counts[first:]
+    dataset = tf.data.Dataset.from_tensor_slices(left).flat_map(_counted)
     dataset = dataset.skip(skip)
-    # Files cut off between two records look whole, and all later positions
-    # would be wrong.
-    expected = ends[-1] - block * BLOCK
-    dataset = dataset.apply(tf.data.experimental.assert_cardinality(expected))
     dataset = dataset.batch(BLOCK).enumerate(block)
 
     def shuffle(index, rows):
@@ -119,6 +116,16 @@ def _epoch(
         )
 
     return dataset.map(shuffle)
+
+
+def _counted(file: tf.Tensor, count: tf.Tensor) -> tf.data.Dataset:
+    """The records of a file; an error where it holds another number of them.
+
+    A file that is cut off between two records looks whole, and all positions
+    behind it would be wrong.
+    """
+    dataset = tf.data.TFRecordDataset(file, buffer_size=8 << 20)
+    return dataset.apply(tf.data.experimental.assert_cardinality(count))
 
 
 def _group_by_length(

@@ -175,7 +175,7 @@ def _removed_at_end(folder: str) -> str:
             logging.warning("%s could not be removed: %s", folder, error)
 
     command_line.at_end(remove)
-    command_line.unwind_at_sigterm()
+    command_line.unwind_at_signals()
     return folder
 
 

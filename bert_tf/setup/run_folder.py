@@ -82,7 +82,7 @@ def hold_output_dir(
     lock = run_lock.hold(folder, name, what)
     command_line.at_end(lock.release)
     # Training has handlers of its own while it makes steps.
-    command_line.unwind_at_sigterm()
+    command_line.unwind_at_signals()
     return lock
 
 

@@ -12,6 +12,7 @@ _EXAMPLE = (
     '"task": {"type": "worker", "index": 0}}'
 )
 _ROLES = ("chief", "worker")
+_MOST_LISTED = 8
 _SLURM = (
     "SLURM_JOB_ID",
     "SLURM_PROCID",
@@ -35,6 +36,21 @@ def find(environment: Mapping[str, str]) -> str:
             "machine."
         )
     return json.dumps(_from_slurm(environment))
+
+
+def others(text: str) -> str:
+    """Returns the addresses of the other processes of a TF_CONFIG."""
+    config = json.loads(text)
+    role, index = config["task"]["type"], int(config["task"]["index"])
+    found = [
+        address
+        for name in _ROLES
+        for i, address in enumerate(config["cluster"].get(name, ()))
+        if (name, i) != (role, index)
+    ]
+    if len(found) > _MOST_LISTED:
+        found[_MOST_LISTED:] = [f"and {len(found) - _MOST_LISTED} more"]
+    return ", ".join(found)
 
 
 def share_of_gpus(

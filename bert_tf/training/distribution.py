@@ -5,7 +5,9 @@ import hashlib
 import itertools
 import os
 import re
+import signal
 import textwrap
+import threading
 from collections.abc import Callable, Iterator, Mapping
 
 from bert_tf import options
@@ -14,6 +16,7 @@ from bert_tf.training import cluster
 
 import keras
 import tensorflow as tf
+from absl import logging
 from tensorflow.python.eager import context
 
 STRATEGIES = options.STRATEGIES
@@ -73,7 +76,7 @@ def set_up(
         if "TF_CONFIG" not in os.environ:
             _take_own_gpus()
         os.environ["TF_CONFIG"] = cluster.find(os.environ)
-        return tf.distribute.MultiWorkerMirroredStrategy()
+        return _multi_worker_strategy()
     if strategy == "tpu":
         return _tpu_strategy(tpu_name, tpu_zone, gcp_project)
     return tf.distribute.get_strategy()
@@ -165,7 +168,10 @@ def cluster_watched() -> Iterator[None]:
     except tf.errors.OpError as error:
         if "Collective ops is aborted" not in error.message:
             raise
-        task = re.search(r"/job:\w+/replica:\d+/task:\d+", error.message)
+        # The first name is of the one that says so, where it heard it itself.
+        said = error.message
+        named = said.partition("unhealthy")[2] or said
+        task = re.search(r"/job:\w+/replica:\d+/task:\d+", named)
         raise ConnectionError(
             "Another worker of the cluster does not answer any more: it ended, "
             "and its own log says why, or the network is down. Start all "
@@ -314,6 +320,37 @@ def _local_devices() -> list[str]:
     devices = tf.config.list_logical_devices("GPU")
     devices = devices or tf.config.list_logical_devices("CPU")
     return [device.name for device in devices]
+
+
+def _multi_worker_strategy() -> tf.distribute.Strategy:
+    """Waits for all workers of TF_CONFIG, and connects to them."""
+    logging.info(
+        "Waiting for the other workers: %s",
+        cluster.others(os.environ["TF_CONFIG"]),
+    )
+    with _ended_by_system(signal.SIGINT, signal.SIGHUP):
+        return tf.distribute.MultiWorkerMirroredStrategy()
+
+
+@contextlib.contextmanager
+def _ended_by_system(*numbers: signal.Signals) -> Iterator[None]:
+    """Lets signals end the process at once.
+
+    TensorFlow may wait for what never comes, and lets no handler of Python's
+    run meanwhile. SIGTERM it takes for itself.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in numbers}
+    try:
+        for number, handler in before.items():
+            if handler != signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _tpu_strategy(

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bert_tf import phases
+from bert_tf import phases, terminals
 from bert_tf.errors import NotFiniteError
 from bert_tf.training import distribution, loop
 
@@ -63,7 +63,8 @@ def run(
 
     Raises:
         FloatingPointError: A loss is not finite. Nothing is saved after that.
-        StoppedTogetherError: SIGTERM came, or Ctrl-C; the state is saved.
+        StoppedTogetherError: SIGTERM came, Ctrl-C, or the terminal was closed;
+            the state is saved.
         ConnectionError: Another worker of the cluster is gone.
     """
     step = saved = start
@@ -164,7 +165,10 @@ def _check_finite(scalars: loop.Scalars, step: int, end: int) -> None:
 
 
 class _Signals:
-    """Notes SIGTERM or Ctrl-C; a second Ctrl-C ends the process at once."""
+    """Notes SIGTERM, Ctrl-C, or that the terminal was closed.
+
+    A second Ctrl-C ends the process at once.
+    """
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
@@ -172,8 +176,9 @@ class _Signals:
         self._previous: dict[int, Any] = {}
 
     def __enter__(self):
-        for number in (signal.SIGTERM, signal.SIGINT):
-            # As a shell leaves it to what runs in the background of a script.
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            # As a shell leaves it to what runs in the background of a script,
+            # and nohup.
             if signal.getsignal(number) == signal.SIG_IGN:
                 continue
             # Signals of other threads than the main one are left alone.
@@ -198,6 +203,8 @@ class _Signals:
 
     def _receive(self, number, _):
         self.received = signal.Signals(number)
+        if number == signal.SIGHUP:
+            terminals.let_go()
         if number == signal.SIGINT:
             signal.signal(number, self._previous[number])
             # Not by logging, which may be at work where the signal came.

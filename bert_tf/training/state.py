@@ -154,9 +154,12 @@ def _write(
     """Writes a checkpoint and removes the oldest beyond `keep`."""
     try:
         tf1_files.write(os.path.join(folder, f"model.ckpt-{step}"), tensors)
-        # Later ones are unreadable and were passed over.
-        found = tf1_files.numbered(folder).items()
-        prefixes = [path for number, path in found if number <= step]
+        # Later ones are unreadable and were passed over. What looks for the
+        # newest is to find this one.
+        found = tf1_files.numbered(folder)
+        for number in [x for x in found if x > step]:
+            tf1_files.set_aside(found.pop(number))
+        prefixes = list(found.values())
         tf1_files.write_state(folder, prefixes[-keep:])
     # Of a full disk, for example; or of a bucket.
     except (OSError, tf.errors.OpError) as error:

@@ -176,7 +176,6 @@ class Symbols(vocabulary.Vocabulary):
     """The symbols of a symbols.txt, a line each, by id."""
 
     kind: ClassVar[str] = "symbols"
-    has_fixed_words: ClassVar[bool] = True
     splits_punctuation: ClassVar[bool] = False
     has_sentences: ClassVar[bool] = False
 

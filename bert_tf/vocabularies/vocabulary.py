@@ -134,7 +134,8 @@ class Vocabulary(abc.ABC):
     kind: ClassVar[str]
     # What stands before a word or a sentence where spaces belong to pieces.
     before_words: ClassVar[str] = ""
-    # Whether a word has the same pieces wherever it stands in a text.
+    # Whether a word has the same pieces wherever it stands in a text, and words
+    # may be joined.
     has_fixed_words: ClassVar[bool] = False
     # Whether punctuation at the ends of what white space separates is a word of
     # its own, where words of a text have labels.

@@ -239,7 +239,7 @@ def test_wrong_paths_and_keywords(tmp_path, run):
     assert "Received: path=''" in error("")
     assert str(tmp_path) in error(tmp_path)
     assert f"{tmp_path}/none" in error(tmp_path / "none")
-    assert "no keyword lower. Expected use_checkpoint, head," in error(
+    assert "no keyword lower. Expected batch_size, use_checkpoint," in error(
         run, lower=True
     )
     assert "labels must be a list of texts" in error(run, labels="a,b")
@@ -266,6 +266,12 @@ def test_an_export_replaces_no_run(run, loaded):
     with pytest.raises(bert_tf.InputError, match="in the place of another"):
         bert_tf.export(loaded, run, overwrite=True)
     assert before == {x: x.read_bytes() for x in run.rglob("*") if x.is_file()}
+
+
+def test_what_is_told_of_a_script_stays(run):
+    names = "convert_checkpoint.py --labels renames them. Received: labels=b,a"
+    with pytest.raises(bert_tf.InputError, match=names):
+        bert_tf.load(run, labels=["b", "a"])
 
 
 def test_keywords_are_the_flags_of_the_script():

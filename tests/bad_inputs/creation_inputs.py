@@ -152,6 +152,7 @@ def write_vocabularies(folder: pathlib.Path) -> None:
     write("space.symbols", [*pieces[:5], "a b"])
     write("twice.symbols", [*pieces[:5], "a", "a"])
     write("words.symbols", ["[UNK]", "a"])
+    write("right.symbols", pieces)
     (folder / "pairs").mkdir()
     byte_pair_samples.write(folder / "pairs", 300)
     shutil.copy(folder / "pairs" / "merges.txt", folder)

@@ -76,7 +76,7 @@ def main(_):
     elif case == "exit":
         sys.exit(143)
     elif case == "terminated":
-        command_line.unwind_at_sigterm()
+        command_line.unwind_at_signals()
         try:
             with files.new_file("terminated.tsv") as file:
                 file.write(b"half")

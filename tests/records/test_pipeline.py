@@ -397,6 +397,21 @@ class TestExplained:
         with pytest.raises(ValueError, match=message):
             read([files[0], *files[2:]], (5, 1, 9, 2))
 
+    def test_other_number_is_found_where_the_file_ends(self, tmp_path):
+        """Not at the end of the epoch, which may be weeks away."""
+        counts = [6] * 10
+        files = write(tmp_path, counts)
+        whole = stream(files, 60, counts)
+        first, *_ = whole
+        (second,) = {x // 6 for x in whole[4:8]} - {first // 6}
+        path = pathlib.Path(files[second])
+        content = path.read_bytes()
+        path.write_bytes(content[: len(content) * 4 // 6])
+        # A block of four, and one of two records of each; the third lacks two.
+        assert stream(files, 8, counts) == whole[:8]
+        with pytest.raises(tf.errors.FailedPreconditionError):
+            stream(files, 12, counts)
+
     def test_file_changed_while_it_was_read(self, files):
         pathlib.Path(files[4]).write_bytes(b"")
         message = r"Files changed.*/0, .*/2 and 2 others"

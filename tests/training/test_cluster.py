@@ -32,6 +32,17 @@ def test_good_clusters_stay_as_they_are(text):
     assert cluster.find({"TF_CONFIG": text, "SLURM_PROCID": "3"}) == text
 
 
+def test_others():
+    chief = {"chief": ["c:5"], "worker": TWO}
+    assert cluster.others(config()) == "b:1"
+    assert cluster.others(config(task=("worker", 1))) == "a:1"
+    assert cluster.others(config(chief, ("chief", 0))) == "a:1, b:1"
+    assert cluster.others(config(chief, ("worker", 0))) == "c:5, b:1"
+    many = config({"worker": [f"a{i}:1" for i in range(1000)]}, ("worker", 2))
+    assert cluster.others(many).startswith("a0:1, a1:1, a3:1, ")
+    assert cluster.others(many).endswith(", a8:1, and 991 more")
+
+
 @pytest.mark.parametrize(
     "text, message",
     [

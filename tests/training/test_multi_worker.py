@@ -117,9 +117,45 @@ def test_a_dead_worker_ends_the_other(data, expected, tmp_path, which):
     assert other.wait(90) == 1
     assert time.monotonic() - began < 60
     assert other.lines[-1].startswith("error: Another worker ")
+    assert other.lines[-1].endswith(f"/task:{which}")
     assert "Traceback" not in other.stderr
     assert_goes_on(data, tmp_path / "out", expected, f"kill{which}-again")
 
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_one_that_waits_says_so_and_can_be_stopped(number):
+    here, there = (f"localhost:{port}" for port in free_ports(2))
+    task = {"type": "worker", "index": 0}
+    text = json.dumps({"cluster": {"worker": [here, there]}, "task": task})
+    run = subprocess.Popen(
+        [sys.executable, "-c", _WAITS],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TF_CONFIG": text},
+    )
+    try:
+        assert run.stderr
+        said = next(x for x in run.stderr if "Waiting for the other" in x)
+        assert said.endswith(f"Waiting for the other workers: {there}\n")
+        time.sleep(2)
+        run.send_signal(number)
+        assert run.wait(10) == -number
+    finally:
+        run.kill()
+        run.communicate()
+
+
+# As at a terminal; shells let what runs in the background ignore some.
+_WAITS = """
+import signal
+for number in (signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
+from absl import logging
+logging.use_absl_handler()
+logging.set_verbosity(logging.INFO)
+from bert_tf.training import distribution
+distribution.set_up("multi_worker_mirrored")
+"""
 
 _LEAVES = """
 import sys, time

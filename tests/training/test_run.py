@@ -1,7 +1,9 @@
 """The outer loop of bert_tf/training/loop.py: blocks, hooks and signals."""
 
 import os
+import pty
 import signal
+import sys
 import threading
 import time
 
@@ -11,6 +13,25 @@ from bert_tf.training import run as training_run
 import numpy as np
 import pytest
 
+_AT_A_TERMINAL = """
+import pathlib, sys, time
+from tests.training import test_run
+from bert_tf.training import run
+
+def train(first, count):
+    time.sleep(0.1)
+    return test_run._block(count)
+
+def save(step, _):
+    print("saving", flush=True)
+    print("saving", flush=True, file=sys.stderr)
+    pathlib.Path(sys.argv[1]).write_text("whole")
+
+def tell(step, _):
+    print("line", flush=True)
+
+run.run(train, 0, 1000, 1, (1000, save), report=(1, tell))
+"""
 _OBJECTIVE = loop.Objective(lambda batch: {}, lambda *_: {})
 
 
@@ -210,7 +231,8 @@ class TestRun:
         assert recorder.calls == [("save", 3), ("save", 6)]
 
     @pytest.mark.parametrize(
-        ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
+        ("number", "code"),
+        [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)],
     )
     def test_a_signal_saves_and_exits(self, number, code, sigint):
         recorder = Recorder()
@@ -233,6 +255,23 @@ class TestRun:
         assert recorder.blocks[-1] == (4, 2)
         assert recorder.calls == [("save", 6)]
         assert signal.getsignal(number) is before
+
+    def test_a_closed_terminal_saves_and_exits(self, tmp_path):
+        saved = tmp_path / "saved"
+        process, terminal = pty.fork()
+        if not process:
+            os.execl(
+                *(sys.executable, sys.executable),
+                *("-c", _AT_A_TERMINAL, saved),
+            )
+        text = b""
+        while b"line" not in text:
+            text += os.read(terminal, 1 << 10)
+        os.close(terminal)
+        _, status = os.waitpid(process, 0)
+        assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGHUP
+        # What it wrote to the terminal meanwhile was no error.
+        assert saved.read_text() == "whole"
 
     def test_an_evaluation_comes_after_the_save(self):
         recorder = Recorder()

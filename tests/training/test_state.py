@@ -155,3 +155,29 @@ def test_where_nothing_is_to_be_written(state, tmp_path):
     with background.Writer() as writer:
         state.save(str(tmp_path), writer)
     assert not list(pathlib.Path(tmp_path).iterdir())
+
+
+def test_what_is_passed_over_is_not_the_newest(state, tmp_path):
+    folder = str(tmp_path)
+    for step in (5, 9):
+        _change(state, step)
+        state.save(folder)
+    data = tmp_path / "model.ckpt-9.data-00000-of-00001"
+    content = data.read_bytes()[:1000]
+    data.write_bytes(content)
+    assert state.resume(folder)
+    assert state.step == 5
+    # Nothing is lost before there is a newer one.
+    assert tf1_files.latest(folder) == f"{folder}/model.ckpt-9"
+    state.step = 7
+    state.save(folder)
+    assert tf1_files.latest(folder) == f"{folder}/model.ckpt-7"
+    assert state.resume(folder)
+    assert state.step == 7
+    assert [*tf1_files.numbered(folder)] == [5, 7]
+    aside = tmp_path / "model.ckpt-9.unreadable.data-00000-of-00001"
+    assert aside.read_bytes() == content
+    state.step = 9
+    state.save(folder)
+    assert [*tf1_files.numbered(folder)] == [7, 9]
+    assert aside.read_bytes() == content

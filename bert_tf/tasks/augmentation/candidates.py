@@ -30,13 +30,14 @@ Candidates = list[list[str]]
 def whole_words(vocabulary: vocabularies.Vocabulary) -> np.ndarray:
     """Returns which pieces are words by themselves, [V] bool.
 
-    Those that are letters alone, begin a word and stand for text.
+    Those that are letters alone, or a symbol, begin a word and stand for text.
     """
+    find = words.finder(vocabulary)
     # Where spaces belong to pieces, one without goes on with a word.
     needs_space = bool(vocabulary.before_words)
     found = np.array(
         [
-            words.of_letters(spelling.text) == [(0, len(spelling.text))]
+            find(spelling.text) == [(0, len(spelling.text))]
             and (spelling.space is True or not needs_space)
             for spelling in vocabulary.spellings
         ]
@@ -82,12 +83,14 @@ class Finder:
         is_word = whole_words(vocabulary)
         pieces = np.flatnonzero(is_word).tolist()
         self._spelled = [x.text for x in vocabulary.spellings]
-        # The same word in lower and upper case is no other word.
+        # The same word in lower and upper case is no other word; a symbol is.
+        has_symbols = not vocabulary.splits_punctuation
+        self._key: Callable[[str], str] = str if has_symbols else str.lower
         self._alike = collections.defaultdict(set)
         for piece in pieces:
-            self._alike[self._spelled[piece].lower()].add(piece)
+            self._alike[self._key(self._spelled[piece])].add(piece)
         _check_number(number, len(self._alike))
-        self._has_case = any(
+        self._has_case = has_symbols or any(
             self._spelled[x] != self._spelled[x].lower() for x in pieces
         )
         # Enough where all that are the word itself are among the likeliest.
@@ -159,7 +162,7 @@ class Finder:
         So their order is that of the vocabulary: it does not hang on how
         scores are rounded, which differs between sizes of batches.
         """
-        same = self._alike.get(word.text.lower(), set())
+        same = self._alike.get(self._key(word.text), set())
         if len(ids) == 1:
             same = {*same, *ids}  # Where accents are stripped, for one.
         chosen = [piece for piece in best if piece not in same]

@@ -2,12 +2,13 @@
 
 A word is what the original's tokenizer takes for one: letters between white
 space, punctuation and Chinese characters, each of which is one, too. As in
-TinyBERT, words with digits or symbols and stop words stay.
+TinyBERT, words with digits or symbols and stop words stay. Of a vocabulary of
+symbols each symbol is a word.
 """
 
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from bert_tf import characters, tokenization, vocabularies
@@ -46,6 +47,7 @@ class Reader:
     ):
         """Takes the words that stay, in lower case."""
         self._tokenizer = vocabulary.tokenizer()
+        self._find = finder(vocabulary)
         self._stop_words = stop_words
         self._room = max_seq_length - vocabulary.template.special(1)
 
@@ -54,7 +56,7 @@ class Reader:
         tokens = self._tokenizer.tokenize_with_offsets(text)
         spans = _Spans(tokens)
         words = []
-        for start, end in of_letters(text):
+        for start, end in self._find(text):
             if text[start:end].lower() in self._stop_words:
                 continue
             pieces = spans.find(start, end)
@@ -88,6 +90,18 @@ class _Spans:
         if not is_end and self._tokens[last + 1].start < end:
             return None
         return first, last + 1
+
+
+def finder(
+    vocabulary: vocabularies.Vocabulary,
+) -> Callable[[str], list[tuple[int, int]]]:
+    """Returns the function from a text to where its words begin and end."""
+    return of_letters if vocabulary.splits_punctuation else of_symbols
+
+
+def of_symbols(text: str) -> list[tuple[int, int]]:
+    """Returns where what white space separates begins and ends."""
+    return [match.span() for match in re.finditer(r"\S+", text)]
 
 
 # ---- Letters ----------------------------------------------------------------

@@ -173,6 +173,14 @@ CASES = {
         },
         "Give either --word_list or --segmenter. Received:",
     ),
+    "word_list of symbols": matrix.Case(
+        {
+            "vocab_file": "{data}/vocabs/right.symbols",
+            "masking": "whole_word",
+            "word_list": "{data}/words",
+        },
+        "--word_list and --segmenter join word pieces only: leave them out.",
+    ),
     "word_list missing": matrix.Case(
         {"masking": "whole_word", "word_list": "{data}/none"},
         "There is no such file. Received: word_list={data}/none",

@@ -8,7 +8,7 @@ from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.exporting import inference
 from bert_tf.tasks.augmentation import candidates, passes, words
-from bert_tf.vocabularies import word_pieces
+from bert_tf.vocabularies import symbols, word_pieces
 from tests import huggingface_models, tiny_files
 from tests.vocabularies import byte_pair_samples, sentence_models
 
@@ -247,3 +247,21 @@ def test_highest_of_groups_are_the_highest():
     scores[:, rng.random(1000) < 0.5] = -np.inf
     found = candidates._best(scores, 1000, 7).numpy()
     assert (found == np.argsort(-scores, axis=1)[:, :7]).all()
+
+
+def test_symbols_are_words_as_they_are_written():
+    names = "i10 I10 E11.9 é LOAD_CONST:int the"
+    vocab = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *names.split())
+    vocabulary = symbols.Symbols(vocab)
+    reader = words.Reader(vocabulary, (), 16)
+    text = reader.read("I10  E11.9\tnew the")
+    assert [x.text for x in text.words] == ["I10", "E11.9", "new", "the"]
+    finder = candidates.Finder(_Fixed(len(vocab)), vocabulary, 16, 3, 4)
+    assert finder.find([text]) == [
+        [
+            ["i10", "E11.9", "é"],
+            ["i10", "I10", "é"],
+            ["i10", "I10", "E11.9"],
+            ["i10", "I10", "E11.9"],
+        ]
+    ]
