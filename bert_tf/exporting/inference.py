@@ -241,19 +241,19 @@ class AsTrained:
 
 @contextlib.contextmanager
 def _in_float32(model: keras.Model) -> Iterator[None]:
-    """Under it a model computes in float32, whatever it was trained in.
+    """Under it a model computes in the float32 of its variables.
 
-    Its variables are float32 in any case.
+    In training it may have computed in a shorter format.
     """
     # Keras has no public name for the layers of layers.
-    parts_of_it = model._flatten_layers()
-    policies = [layer.dtype_policy for layer in parts_of_it]
-    for layer in parts_of_it:
+    policies = {x: x.dtype_policy for x in model._flatten_layers()}
+    mixed = {x: y for x, y in policies.items() if y.name.startswith("mixed_")}
+    for layer in mixed:
         layer.dtype_policy = "float32"
     try:
         yield
     finally:
-        for layer, policy in zip(parts_of_it, policies, strict=True):
+        for layer, policy in mixed.items():
             layer.dtype_policy = policy
 
 
