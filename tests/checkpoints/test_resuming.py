@@ -5,7 +5,7 @@ import logging
 import shutil
 
 from bert_tf import heads, modeling, optimization
-from bert_tf.checkpoints import formats, tf1_files
+from bert_tf.checkpoints import formats, resuming, tf1_files
 from bert_tf.training import pretraining
 from bert_tf.training import state as training_state
 from tests.checkpoints.test_tf1_files import CONFIG, assert_equal, save, values
@@ -276,3 +276,12 @@ class TestAnOptimizerOfTheUsers:
         message = "moments are velocity, and this run's adam_m, adam_v: give"
         with pytest.raises(ValueError, match=message):
             other.resume(str(tmp_path))
+
+
+def test_a_loss_scale_is_told_to_be_of_float16():
+    scaled = {"a", "loss_scale/scale"}
+    for ours, theirs in (({"a"}, scaled), (scaled, {"a"})):
+        with pytest.raises(
+            ValueError, match=r"loss_scale/scale\. Of the two .*float16: keep"
+        ):
+            resuming.check("model.ckpt-3", ours, theirs)
