@@ -5,6 +5,8 @@ gives each replica its rows, parsed. So the records of a step depend on the seed
 and the step alone, not on the number of replicas or hosts. Every host reads all
 records, a few hundred thousand a second, and parses only its own.
 
+Nothing here needs AutoGraph, whose conversion would take a second of each start.
+
 Shapes: B global batch, S sequence length, P predictions per row.
 """
 
@@ -60,6 +62,7 @@ def train(
     names = tf.constant(list(files))
     sizes = tf.constant(list(counts), tf.int64)
 
+    @tf.autograph.experimental.do_not_convert
     def epoch(number):
         used = tf.constant(start % total, tf.int64)
         used = tf.where(number == start // total, used, 0)
@@ -81,7 +84,12 @@ def train(
         tf.data.INFINITE_CARDINALITY
     )
     dataset = dataset.apply(endless)
-    return dataset.map(lambda batch: (batch, tf.ones([batch_size])))
+
+    @tf.autograph.experimental.do_not_convert
+    def weighted(batch):
+        return batch, tf.ones([batch_size])
+
+    return dataset.map(weighted)
 
 
 def _epoch(
@@ -163,6 +171,7 @@ def evaluate(
     The dataset is of (serialized [B] string, row weights [B] float32).
     """
 
+    @tf.autograph.experimental.do_not_convert
     def fill(batch):
         missing = batch_size - tf.size(batch)
         weights = tf.pad(tf.ones(tf.shape(batch)), [[0, missing]])
@@ -204,6 +213,7 @@ def distribute(
         # calls take longer than the work.
         together = 1 if masks is None else max(1, _MASKED_TOGETHER // share)
 
+        @tf.autograph.experimental.do_not_convert
         def parse(numbers, data):  # [A], ([A, B], [A, B])
             serialized, weights = (
                 tf.reshape(x[:, first : first + share], [-1]) for x in data

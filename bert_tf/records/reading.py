@@ -46,6 +46,7 @@ def check(
     file cannot be read as TFRecords.
     """
 
+    @tf.autograph.experimental.do_not_convert
     def first(file: tf.Tensor) -> tf.data.Dataset:
         dataset = tf.data.TFRecordDataset(file).take(1)
         return dataset.map(lambda record: (file, record))
@@ -165,6 +166,7 @@ def _count(file: str) -> int:
     dataset = tf.data.TFRecordDataset(file)
     zero = np.int64(0)
 
+    @tf.autograph.experimental.do_not_convert
     def add(sums: Any, record: tf.Tensor) -> Any:
         number, size = sums
         length = tf.strings.length(record) + _AROUND_A_RECORD

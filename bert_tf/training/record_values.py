@@ -93,6 +93,7 @@ def _ends(
 ) -> tf.data.Dataset:
     """Yields a file, features' least and most, and the number of records."""
 
+    @tf.autograph.experimental.do_not_convert
     def read(file: tf.Tensor) -> tf.data.Dataset:
         batches = tf.data.TFRecordDataset(file).batch(_LOOKED_AT_TOGETHER)
         return batches.map(lambda serialized: (file, ends(serialized)))

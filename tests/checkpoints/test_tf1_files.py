@@ -310,7 +310,10 @@ class TestResume:
         state = make_state(keep=1)
         damage(save(state, tmp_path, 9))
         save(state, tmp_path, 2)
-        assert names(tmp_path) == files_of(2, 9)
+        unreadable = [
+            name.replace("-9.", "-9.unreadable.") for name in files_of(9)
+        ]
+        assert names(tmp_path) == sorted({*files_of(2), *unreadable})
         found = tf.train.latest_checkpoint(str(tmp_path))
         assert found == f"{tmp_path}/model.ckpt-2"
         other = make_state(seed=3)
