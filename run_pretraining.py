@@ -134,10 +134,10 @@ command_line.start(__name__)
 from bert_tf import files, kept_kernels, vocabularies
 from bert_tf.checkpoints import model_files, original
 from bert_tf.records import manifests, pipeline
+from bert_tf.setup import auxiliary_lm, run_folder, teachers
 from bert_tf.setup import distillation as distillation_setup
 from bert_tf.setup import pretraining as pretraining_setup
 from bert_tf.setup import run as run_setup
-from bert_tf.setup import run_folder, teachers
 from bert_tf.training import (
     distillation,
     distribution,
@@ -200,6 +200,9 @@ def train(plan, folder, strategy, model, own, data, evaluate, vocab, teacher):
         )
         return data.batches(strategy, batches, plan.seed, step)
 
+    def restore(state):
+        run_setup.restore(state, auxiliary_lm.as_pre_trained)
+
     evaluation = None
     if plan.eval_steps:
         evaluation = scoring.Evaluation(
@@ -218,7 +221,7 @@ def train(plan, folder, strategy, model, own, data, evaluate, vocab, teacher):
         objective=objective,
         trained=objective.trained
         or pretraining.trained_variables(model, data.objective),
-        restore=run_setup.restore,
+        restore=restore,
         begin=begin,
         batches=batches,
         explained=data.explained,

@@ -4,6 +4,7 @@ Called from the `main` of training scripts only.
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 from bert_tf import heads, modeling, options
 from bert_tf.checkpoints import names, opened, restoring, tf1_files
@@ -13,6 +14,7 @@ from bert_tf.setup import run as run_setup
 from bert_tf.training import fine_tuning, loop, next_pieces
 
 import keras
+import numpy as np
 from absl import logging
 
 _HEAD = names.HEADS["next_piece"]
@@ -79,38 +81,56 @@ def select(weight: float | None, own: run_setup.Select) -> run_setup.Select:
     return without_head if weight else own
 
 
-def _restore(head: keras.layers.Layer) -> None:
-    """Sets the head to that of --init_checkpoint, if it has one.
+def as_pre_trained(source: opened.Checkpoint) -> opened.Checkpoint:
+    """Returns the checkpoint of such a run as one of pre-training.
 
-    It is the model's own after pre-training, and in the checkpoints of a run
-    such as this one an objective's.
+    There the head of next pieces is the model's own, here an objective's.
+    Others are returned as they are.
     """
+    kept = {
+        name: name.replace("cls/", tf1_files.OF_OBJECTIVES, 1)
+        for name in _HEAD.variables
+    }
+    if source.shapes.keys() & kept or not {*kept.values()} <= {*source.state}:
+        return source
+
+    def read(names: Sequence[str]) -> dict[str, np.ndarray]:
+        values = source.read([kept.get(name, name) for name in names])
+        return {name: values[kept.get(name, name)] for name in names}
+
+    shapes = {name: value.shape for name, value in read([*kept]).items()}
+    return dataclasses.replace(
+        source, shapes={**source.shapes, **shapes}, read=read
+    )
+
+
+def _restore(head: keras.layers.Layer) -> None:
+    """Sets the head to that of --init_checkpoint, if it has one."""
     source = run_setup.open_init_checkpoint()
     if source is None:  # A run that goes on has its own.
         return
-    there = {*source.shapes, *source.state}
-    for before in ("cls/", tf1_files.OF_OBJECTIVES):
-        variables = {
-            variable.path.replace(tf1_files.OF_OBJECTIVES, before, 1): variable
-            for variable in head.variables
-        }
-        if variables.keys() <= there:
-            values = source.read(list(variables))
-            restoring.check_shapes(
-                source.path,
-                {name: value.shape for name, value in values.items()},
-                {name: v.shape for name, v in variables.items()},
-            )
-            restoring.check_finite(source.path, values)
-            for name, value in values.items():
-                variables[name].assign(value)
-            logging.info(
-                "The head of --auxiliary_lm_weight starts from that of %s.",
-                source.path,
-            )
-            return
-    logging.warning(
-        "%s has no head of next pieces: that of --auxiliary_lm_weight starts "
-        "from random values.",
+    source = as_pre_trained(source)
+    variables = {
+        variable.path.replace(tf1_files.OF_OBJECTIVES, "cls/", 1): variable
+        for variable in head.variables
+    }
+    if not variables.keys() <= source.shapes.keys():
+        logging.warning(
+            "%s has no head of next pieces: that of --auxiliary_lm_weight "
+            "starts from random values.",
+            source.path,
+        )
+        return
+    values = source.read(list(variables))
+    restoring.check_shapes(
+        source.path,
+        {name: value.shape for name, value in values.items()},
+        {name: v.shape for name, v in variables.items()},
+    )
+    restoring.check_finite(source.path, values)
+    for name, value in values.items():
+        variables[name].assign(value)
+    logging.info(
+        "The head of --auxiliary_lm_weight starts from that of %s.",
         source.path,
     )

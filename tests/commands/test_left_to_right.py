@@ -239,7 +239,7 @@ def test_work_with_the_auxiliary_language_model(setting, trained, tmp_path):
 
 
 @pytest.mark.slow
-def test_auxiliary_head_of_pre_training(trained, tmp_path):
+def test_auxiliary_head_of_pre_training(setting, trained, tmp_path):
     _table(tmp_path)
     run = _fine_tune(
         *(tmp_path, trained, tmp_path, "--auxiliary_lm_weight=0.5"),
@@ -265,6 +265,16 @@ def test_auxiliary_head_of_pre_training(trained, tmp_path):
     kept = after.read([*found.values()])
     for name, own in found.items():
         np.testing.assert_allclose(kept[own], wanted[name], atol=1e-9)
+    # Pre-training that goes on from there has it as its own again.
+    run = setting.run(
+        *(tmp_path / "pre", f"--init_checkpoint={tmp_path / 'out'}"),
+        "--learning_rate=1e-12",
+    )
+    assert run.wait() == 0, run.stderr
+    assert "random values" not in run.stderr
+    kept = formats.open_checkpoint(str(tmp_path / "pre")).read([*found])
+    for name in found:
+        np.testing.assert_allclose(kept[name], wanted[name], atol=1e-9)
 
 
 @pytest.mark.parametrize(
