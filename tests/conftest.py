@@ -3,6 +3,7 @@
 import gc
 import os
 import pathlib
+import time
 
 # Before TensorFlow is imported: only errors in its log.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -50,14 +51,41 @@ def two_replicas() -> tf.distribute.Strategy:
     return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--until",
+        type=float,
+        metavar="SECONDS",
+        help="begin no slow test later than this (seconds since 1970)",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leaves out slow tests for which there is no time."""
+    until = item.config.getoption("--until")
+    if until and time.time() > until and item.get_closest_marker("slow"):
+        pytest.skip("no time is left for slow tests: --until")
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Has files with slow tests begin first.
+    """Takes variants for slow, and has files with slow tests begin first.
 
     Files are shared out one by one, and a long one that begins last leaves a
     core without work.
     """
+    for item in items:
+        if item.get_closest_marker("variant"):
+            item.add_marker(pytest.mark.slow)
     slow = {x.path for x in items if x.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def pytest_collection_finish() -> None:
+    """Has the search for cycles leave alone what was imported."""
+    gc.collect()
+    gc.freeze()
 
 
 _size = 0  # of this process after the last look for cycles, in bytes

@@ -29,6 +29,8 @@ _CONTEXT.set_forkserver_preload(
         "bert_tf.training.fine_tuning",
         "bert_tf.serving.model",
         "bert_tf.serving.batches",
+        # Last.
+        "tests.frozen",
     ]
 )
 

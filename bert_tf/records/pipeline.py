@@ -5,7 +5,7 @@ gives each replica its rows, parsed. So the records of a step depend on the seed
 and the step alone, not on the number of replicas or hosts. Every host reads all
 records, a few hundred thousand a second, and parses only its own.
 
-Nothing here needs AutoGraph, whose conversion would take a second of each start.
+Nothing here needs AutoGraph, which would take a second of each start.
 
 Shapes: B global batch, S sequence length, P predictions per row.
 """

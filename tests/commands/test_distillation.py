@@ -154,7 +154,7 @@ def test_labels_in_another_order_are_found_by_name(
     _assert_same(_weights(found), _weights(taught))
 
 
-@pytest.mark.slow
+@pytest.mark.variant
 def test_goes_on_bit_for_bit_and_only_so(
     taught, teacher, model, table, tmp_path, capsys
 ):
@@ -198,7 +198,10 @@ _FIT = "objective/fit_dense/kernel"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["tinybert_layers", "minilm"])
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param("tinybert_layers", marks=pytest.mark.variant), "minilm"],
+)
 def test_layers_and_then_the_head(
     kind, teacher, model, table, tmp_path, capsys
 ):

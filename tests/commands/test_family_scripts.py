@@ -26,7 +26,10 @@ transformers = pytest.importorskip(
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=family_runs.KINDS)
+@pytest.fixture(
+    scope="module",
+    params=["roberta", pytest.param("albert", marks=pytest.mark.variant)],
+)
 def kind(request):
     return family_runs.KINDS[request.param]
 
@@ -247,6 +250,7 @@ def test_classifier_of_pairs(model, theirs, tmp_path):
             )
 
 
+@pytest.mark.variant
 def test_glue(model, tmp_path):
     folder = tmp_path / "data" / "WNLI"
     folder.mkdir(parents=True)
@@ -334,6 +338,7 @@ def test_answers_to_questions(model, tmp_path):
         assert line["context"][place] == answer["answer"]
 
 
+@pytest.mark.variant
 def test_choices(model, tmp_path):
     rng = random.Random(0)
     problems = [

@@ -185,7 +185,7 @@ def test_predictions_and_the_export_agree(trained, files):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.variant
 def test_a_killed_run_ends_with_the_same_weights(trained, tmp_path):
     folder, command = trained
     again = tmp_path / "again"

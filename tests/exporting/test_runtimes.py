@@ -41,7 +41,19 @@ def export_format(request):
     return request.param
 
 
-@pytest.fixture(scope="module", params=list(real.MODELS))
+# Like the others, and take as long to be written.
+_VARIANTS = ("tagging", "multiple_choice", "next_sentence")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(
+            name, marks=pytest.mark.variant if name in _VARIANTS else ()
+        )
+        for name in real.MODELS
+    ],
+)
 def head(request):
     return request.param
 

@@ -69,45 +69,52 @@ print(json.dumps(found))
 """
 
 
-HEADS = served_models.HEADS
+# The others are like these.
+_FIRST = ("classification", "masked_lm")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(
+            name,
+            marks=pytest.mark.slow if name in _FIRST else pytest.mark.variant,
+        )
+        for name in served_models.HEADS
+    ],
+)
+def name(request):
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def exports():
-    """Head -> its model."""
-    return {name: served_models.export(name) for name in HEADS}
+def export(name):
+    return served_models.export(name)
 
 
 @pytest.fixture(scope="module")
-def published(exports, tmp_path_factory):
-    """Head -> its first version."""
-    folder = tmp_path_factory.mktemp("served")
-    paths = {name: folder / name.replace(" ", "_") for name in HEADS}
-    for name, path in paths.items():
-        assert publishing.publish(str(path), exports[name]) == 1
-    return {name: path / "1" for name, path in paths.items()}
+def published(export, tmp_path_factory):
+    """The folder of its first version."""
+    path = tmp_path_factory.mktemp("served") / "model"
+    assert publishing.publish(str(path), export) == 1
+    return path / "1"
 
 
 @pytest.fixture(scope="module")
 def replayed(published):
-    """Head -> [signature, shapes of inputs, rows of the answers]."""
-    code, output, errors = processes.run(_REPLAY, *published.values())
+    """[signature, shapes of inputs, rows of the answers] of each request."""
+    code, output, errors = processes.run(_REPLAY, published)
     assert code == 0, errors
-    found = json.loads(output.splitlines()[-1])
-    return {name: found[str(path)] for name, path in published.items()}
+    return json.loads(output.splitlines()[-1])[str(published)]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", HEADS)
-def test_every_signature_is_warmed_up_in_shapes_that_matter(
-    exports, replayed, name
-):
+def test_every_signature_is_warmed_up_in_shapes_that_matter(export, replayed):
     asked: dict[str, list[dict[str, list[int]]]] = {}
-    for signature, shapes, answers in replayed[name]:
+    for signature, shapes, answers in replayed:
         asked.setdefault(signature, []).append(shapes)
         (rows,) = {shape[0] for shape in shapes.values()}
         assert answers == [rows]
-    assert asked.keys() == exports[name].signatures.keys()
+    assert asked.keys() == export.signatures.keys()
     for signature, requests in asked.items():
         rows = [next(iter(shapes.values()))[0] for shapes in requests]
         assert rows == [1, 1, 8], signature
@@ -115,12 +122,10 @@ def test_every_signature_is_warmed_up_in_shapes_that_matter(
     assert lengths == [8, served_models.LENGTH, served_models.LENGTH]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", HEADS)
 def test_texts_are_a_short_one_and_one_of_all_pieces(published, name):
     requests = [
         request.inputs
-        for request in warmup.read(str(published[name]))
+        for request in warmup.read(str(published))
         if request.signature == "serving_default"
     ]
     short, full, mixed = (

@@ -393,7 +393,14 @@ class _Trainer:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["logits", "layers", "relations"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("logits", marks=pytest.mark.variant),
+        "layers",
+        pytest.param("relations", marks=pytest.mark.variant),
+    ],
+)
 def test_replicas_and_micro_batches_are_one(kind, files, two_replicas):
     plain = _Trainer(kind, files)
     expected = plain.train(0, 3)
