@@ -50,6 +50,11 @@ def is_cjk(char: str) -> bool:
     return _CJK.match(char) is not None
 
 
+def all_cjk() -> list[str]:
+    """Returns the characters that are words by themselves."""
+    return _CJK.findall("".join(map(chr, range(0x110000))))
+
+
 def clean(char: str) -> str:
     """Drops invalid characters, spaces out white space and CJK characters."""
     if char in "\0\ufffd" or is_control(char):

@@ -18,7 +18,7 @@ from typing import Any
 from bert_tf import characters, tokenization, vocabularies
 from bert_tf.errors import InputError
 from bert_tf.text import byte_pairs as graph_byte_pairs
-from bert_tf.text import graph_rows
+from bert_tf.text import code_points, graph_rows
 from bert_tf.text import sentence_pieces as graph_sentence_pieces
 from bert_tf.text import symbols as graph_symbols
 from bert_tf.vocabularies import (
@@ -45,9 +45,6 @@ _ITSELF = -2
 # Nothing, too, but marks on its two sides do not change places.
 _BARRIER = -3
 
-# What a code point is to the rule of the final sigma.
-_OTHER, _CASED, _IGNORED = 0, 1, 2
-
 
 @dataclasses.dataclass(frozen=True)
 class _Table:
@@ -66,20 +63,28 @@ def _table(do_lower_case: bool) -> _Table:
     """Builds the table from the Python tokenizer's rules (about a second)."""
     rules: dict[tuple[tuple[int, ...], int, bool], int] = {}
     # The first rule is that of all code points that are not assigned.
-    rules[(_ITSELF,), _OTHER, False] = 0
-    rule = np.zeros(0x110000, np.uint16)
+    rules[(_ITSELF,), code_points.OTHER, False] = 0
+    rule = np.zeros(code_points.COUNT, np.uint16)
+    # Blocks of CJK characters have room for more, which the rule is for, too.
+    chars = sorted({*code_points.assigned(), *characters.all_cjk()})
+    combining = frozenset(ord(x) for x in chars if unicodedata.combining(x))
     marks: set[int] = set()
-    for code in range(len(rule)):
-        char = chr(code)
-        if _is_unassigned(char) and not characters.is_cjk(char):
-            continue
-        output = _normalize(char, do_lower_case)
-        moving = {x for x in output if x >= 0 and _combining(x)}
+    cleaned = list(map(characters.clean, chars))
+    lowered_texts = (
+        code_points.of_each(_lower, cleaned) if do_lower_case else cleaned
+    )
+    kinds = code_points.sigma_kinds(chars)
+    for char, clean, lowered, kind in zip(
+        chars, cleaned, lowered_texts, kinds, strict=True
+    ):
+        code = ord(char)
+        output = _output(lowered, do_lower_case)
+        moving = combining.intersection(output)
         needs_context = do_lower_case and (code == _SIGMA or bool(moving))
         if do_lower_case:
             marks |= moving
         output = tuple(_ITSELF if x == code != _SPACE else x for x in output)
-        key = (output, _sigma_kind(char), needs_context)
+        key = (output, kind if clean else code_points.IGNORED, needs_context)
         rule[code] = rules.setdefault(key, len(rules))
     sorted_marks = sorted(marks)
     return _Table(
@@ -99,22 +104,18 @@ def _pad(outputs: list[tuple[int, ...]]) -> np.ndarray:
     )
 
 
-def _is_unassigned(char: str) -> bool:
-    """Says whether only the rule of CJK characters can apply to `char`."""
-    return unicodedata.category(char) in ("Cn", "Co", "Cs")
-
-
 def _combining(code: int) -> int:
     return unicodedata.combining(chr(code))
 
 
-def _normalize(char: str, do_lower_case: bool) -> tuple[int, ...]:
-    """Returns what one character becomes where its context does not count."""
-    chars = characters.clean(char)
-    if do_lower_case:
-        chars = unicodedata.normalize("NFD", chars.lower())
+def _lower(string: str) -> str:
+    return unicodedata.normalize("NFD", string.lower())
+
+
+def _output(string: str, do_lower_case: bool) -> tuple[int, ...]:
+    """Returns what a clean character becomes, whatever is around it."""
     output: list[int] = []
-    for part in chars:
+    for part in string:
         if do_lower_case and unicodedata.category(part) == "Mn":
             if not _combining(ord(part)):
                 output.append(_BARRIER)
@@ -123,15 +124,6 @@ def _normalize(char: str, do_lower_case: bool) -> tuple[int, ...]:
         else:
             output.extend(map(ord, characters.split_punctuation(part)))
     return tuple(output)
-
-
-def _sigma_kind(char: str) -> int:
-    """Asks `str.lower` what the character is to a capital sigma after it."""
-    if not characters.clean(char):
-        return _IGNORED
-    if (char + "Σ").lower().endswith("ς"):
-        return _CASED
-    return _IGNORED if ("A" + char + "Σ").lower().endswith("ς") else _OTHER
 
 
 class BertTokenizer(graph_rows.Tokenizer):
@@ -237,13 +229,13 @@ class BertTokenizer(graph_rows.Tokenizer):
         at: the one before is cased, the one behind is not.
         """
         kinds = tf.gather(self._sigma_kind, rules)
-        seen = tf.where(kinds != _IGNORED)
+        seen = tf.where(kinds != code_points.IGNORED)
         kinds = tf.gather_nd(kinds, seen)
         # The first and the last are spaces: rolling joins no words.
         is_final = (
             (tf.gather_nd(codes, seen) == _SIGMA)
-            & (tf.roll(kinds, 1, 0) == _CASED)
-            & (tf.roll(kinds, -1, 0) != _CASED)
+            & (tf.roll(kinds, 1, 0) == code_points.CASED)
+            & (tf.roll(kinds, -1, 0) != code_points.CASED)
         )
         final = tf.boolean_mask(seen, is_final)
         return tf.tensor_scatter_nd_update(

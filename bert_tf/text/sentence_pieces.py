@@ -13,7 +13,7 @@ texts, P pieces of all texts.
 import dataclasses
 import functools
 
-from bert_tf.text import graph_rows
+from bert_tf.text import code_points, graph_rows
 from bert_tf.vocabularies import sentence_models, sentence_pieces
 
 import numpy as np
@@ -24,9 +24,6 @@ _SIGMA, _FINAL_SIGMA = ord("Σ"), ord("ς")
 
 # Texts that need no table.
 _PLAIN = r"[\t\n\r -~]*"
-
-# What a code point is to the rule of the final sigma.
-_OTHER, _CASED, _IGNORED = 0, 1, 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,22 +43,20 @@ class _Table:
 
 @functools.cache
 def _table(do_lower_case: bool) -> _Table:
-    """Builds the table from the Python tokenizer's rules (some seconds)."""
+    """Builds the table from the Python tokenizer's rules (half a second)."""
     rules: dict[str | None, int] = {None: 0}
-    rule = np.zeros(0x110000, np.uint16)
-    sigma_kind = np.zeros(0x110000, np.uint8)
-    for code in range(len(rule)):
-        if 0xD800 <= code < 0xE000:
-            continue  # UTF-8 has none of them.
-        char = chr(code)
+    rule = np.zeros(code_points.COUNT, np.uint16)
+    sigma_kind = np.zeros(code_points.COUNT, np.uint8)
+    chars = code_points.assigned()  # the others stay as they are
+    if do_lower_case:
+        sigma_kind[list(map(ord, chars))] = code_points.sigma_kinds(chars)
+    for char in chars:
         output = sentence_pieces.normalize_char(char)
-        if do_lower_case:
-            sigma_kind[code] = _sigma_kind(char)
-            if output != "Σ":
-                # The rule of the final sigma needs to see the capital.
-                output = "".join(x if x == "Σ" else x.lower() for x in output)
+        if do_lower_case and output != "Σ":
+            # The rule of the final sigma needs to see the capital.
+            output = "".join(x if x == "Σ" else x.lower() for x in output)
         if output != char:
-            rule[code] = rules.setdefault(output, len(rules))
+            rule[ord(char)] = rules.setdefault(output, len(rules))
     outputs = [output or "" for output in rules]
     count = np.array([1, *map(len, outputs[1:])], np.int32)
     return _Table(
@@ -71,13 +66,6 @@ def _table(do_lower_case: bool) -> _Table:
         outputs=np.array([ord(x) for x in "".join(outputs)], np.int32),
         sigma_kind=sigma_kind,
     )
-
-
-def _sigma_kind(char: str) -> int:
-    """Asks `str.lower` what the character is to a capital sigma after it."""
-    if (char + "Σ").lower().endswith("ς"):
-        return _CASED
-    return _IGNORED if ("A" + char + "Σ").lower().endswith("ς") else _OTHER
 
 
 class SentencePieceTokenizer(graph_rows.Tokenizer):
@@ -208,12 +196,12 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
         spaced = tf.concat([ends, rows, ends], axis=1)
         codes = spaced.flat_values
         kinds = tf.gather(self._sigma_kind, codes)
-        seen = tf.where(kinds != _IGNORED)
+        seen = tf.where(kinds != code_points.IGNORED)
         kinds = tf.gather_nd(kinds, seen)
         is_final = (
             (tf.gather_nd(codes, seen) == _SIGMA)
-            & (tf.roll(kinds, 1, 0) == _CASED)
-            & (tf.roll(kinds, -1, 0) != _CASED)
+            & (tf.roll(kinds, 1, 0) == code_points.CASED)
+            & (tf.roll(kinds, -1, 0) != code_points.CASED)
         )
         final = tf.boolean_mask(seen, is_final)
         codes = tf.tensor_scatter_nd_update(
