@@ -59,6 +59,7 @@ def config_file(run):
 # ---- Values -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_logits_in_a_fresh_process(tmp_path, run):
     model = trained(run)
     bert_tf.export(model, tmp_path / "export")
@@ -78,6 +79,7 @@ def test_logits_in_a_fresh_process(tmp_path, run):
     assert loaded.description["takes_pairs"] is False
 
 
+@pytest.mark.slow
 def test_a_keras_file_keeps_what_is_known(tmp_path, run):
     model = trained(run)
     model.save(tmp_path / "model.keras")
@@ -88,6 +90,7 @@ def test_a_keras_file_keeps_what_is_known(tmp_path, run):
     tiny.close(found["logits"], model(tokenizer(_TEXTS)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "head", "write", "inputs"),
     [

@@ -19,6 +19,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 _LABELS = ("O", "B-x", "I-x")
 _ROWS = 40
 
@@ -197,7 +199,6 @@ def test_ids_of_any_batch_and_length(exported, model, head):
             )
 
 
-@pytest.mark.slow
 def test_int8_answers_and_is_smaller(
     made, export_format, exported, head, asked, answers
 ):

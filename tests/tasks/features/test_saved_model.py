@@ -103,6 +103,7 @@ def test_words_are_refused(model, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "length"), [(1, 3), (4, 12), (0, 5)])
 @pytest.mark.parametrize("unit", ["token", "mean", "cls"])
 def test_ids_of_any_batch_and_length(unit, rows, length, model, tmp_path):
