@@ -117,6 +117,7 @@ def _same(left, right):
         np.testing.assert_array_equal(found[name], value, name)
 
 
+@pytest.mark.slow
 def test_pretraining_goes_on_where_it_stopped(folder, pretrained):
     written = json.loads((pretrained / "bert_config.json").read_text())
     assert written["model_type"] == "damped_bert"
@@ -127,6 +128,7 @@ def test_pretraining_goes_on_where_it_stopped(folder, pretrained):
     _same(*(str(x / "model.ckpt-4") for x in (folder / "stopped", pretrained)))
 
 
+@pytest.mark.slow
 def test_training_starts_from_bert(folder):
     bert = modeling.BertConfig(**pretraining_records.CONFIG)
     model = samples.random_model("pretraining", bert)
@@ -141,6 +143,7 @@ def test_training_starts_from_bert(folder):
     )
 
 
+@pytest.mark.slow
 def test_fine_tuning_goes_on_where_it_stopped(folder, trained):
     _run(
         folder,
@@ -204,6 +207,7 @@ def _answers(folder, *flags):
     return [json.loads(line)["score"] for line in lines]
 
 
+@pytest.mark.slow
 def test_answers_raw_text_from_the_run_and_from_its_export(folder, trained):
     expected = _expected(f"{trained}/model.ckpt-10")
     assert np.ptp(expected) > 1e-3

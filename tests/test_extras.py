@@ -127,6 +127,7 @@ def test_byte_pairs(files):
     assert not (files / "records").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["aiohttp", "prometheus_client"])
 def test_server(package, tmp_path):
     line = _without(package, "run_server.py", f"--model={tmp_path}")

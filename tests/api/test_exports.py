@@ -140,6 +140,7 @@ def test_another_head_does_not_take_the_labels_of_a_run(tmp_path):
     assert loaded.description["takes_pairs"] is True
 
 
+@pytest.mark.slow
 def test_names_of_classes_with_odd_characters(tmp_path, run):
     labels = ["a\u2028b", "c\x0cd"]
     model = trained(run, labels=labels)
@@ -149,6 +150,7 @@ def test_names_of_classes_with_odd_characters(tmp_path, run):
     assert loaded("a film")["label"] in labels
 
 
+@pytest.mark.slow
 def test_next_sentences_of_a_pre_trained_model(tmp_path):
     model = models.BertPretrainer.from_checkpoint(
         runs.pretrained(tmp_path / "run")
@@ -158,6 +160,7 @@ def test_next_sentences_of_a_pre_trained_model(tmp_path):
     assert found.keys() == {"is_next"}
 
 
+@pytest.mark.slow
 def test_pairs_of_a_run_of_pairs(tmp_path):
     model = trained(runs.classifier_run(tmp_path / "run", pairs=True))
     bert_tf.export(model, tmp_path / "export")
@@ -170,6 +173,7 @@ def test_pairs_of_a_run_of_pairs(tmp_path):
 # ---- What is known and what is given ----------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["tokenizer", "path", "folder", "pieces"])
 def test_a_vocabulary_that_is_given(tmp_path, run, config_file, way):
     model = models.BertClassifier.from_config_file(config_file, ["bad", "good"])
@@ -196,6 +200,7 @@ def test_a_vocabulary_that_is_given(tmp_path, run, config_file, way):
     )
 
 
+@pytest.mark.slow
 def test_new_labels_of_a_run_of_others(tmp_path, run):
     names = ["one", "two", "three"]
     model = trained(run, labels=names)
@@ -208,6 +213,7 @@ def test_new_labels_of_a_run_of_others(tmp_path, run):
     tiny.close(answer["score"], score(tokenizer(["a film"]))[0, 0])
 
 
+@pytest.mark.slow
 def test_several_labels_of_a_text(tmp_path, run):
     model = trained(run)
     bert_tf.export(model, tmp_path / "export", multi_label=True)
@@ -219,12 +225,14 @@ def test_several_labels_of_a_text(tmp_path, run):
     )
 
 
+@pytest.mark.slow
 def test_weights_in_bfloat16(tmp_path, run):
     model = models.BertClassifier.from_checkpoint(run, dtype="bfloat16")
     bert_tf.export(model, tmp_path / "export")
     assert bert_tf.load(tmp_path / "export")(["a film"])
 
 
+@pytest.mark.slow
 def test_labels_of_a_task(tmp_path, config_file, run):
     model = models.BertClassifier.from_config_file(config_file, 2)
     bert_tf.export(model, tmp_path / "export", vocab=run, task_name="SST-2")
@@ -233,6 +241,7 @@ def test_labels_of_a_task(tmp_path, config_file, run):
     assert found.description["takes_pairs"] is False
 
 
+@pytest.mark.slow
 def test_a_casing_is_kept_with_a_vocabulary(tmp_path, run):
     model = trained(run)
     pieces = [x.replace("film", "Film") for x in classifier.VOCAB]
@@ -281,6 +290,7 @@ def test_errors(tmp_path, run, config_file):
     assert "new folder" in error(model, run)
 
 
+@pytest.mark.slow
 def test_other_models(tmp_path, run):
     class Other(models.BertClassifier):
         """One that computes something else."""

@@ -156,6 +156,7 @@ class TestRun:
 class TestHuggingFace:
     """Beside transformers."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("kind", "architecture"),
         [

@@ -129,6 +129,7 @@ class TestFiles:
                 tiny.logits(model, {k: v.numpy() for k, v in inputs.items()}),
             )
 
+    @pytest.mark.slow
     def test_layer_of_a_functional_model(self, tmp_path):
         model = _functional()
         inputs = {n: tiny.INPUTS[n] for n in ("input_ids", "input_mask")}

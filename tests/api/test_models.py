@@ -89,6 +89,7 @@ class TestDropout:
         tiny.close(model(tiny.INPUTS), tiny.logits(model))
         tiny.close(model(tiny.INPUTS, training=False), tiny.logits(model))
 
+    @pytest.mark.slow
     def test_mean_of_the_last_dropout_is_the_logit(self):
         # The pooled output alone drops: the logits are linear in it.
         model = tiny.classifier()
@@ -190,6 +191,7 @@ class TestFit:
             < 1e-5
         )
 
+    @pytest.mark.slow
     def test_data_sets_evaluate_and_predict(self):
         model = tiny.classifier()
         model.compile("sgd", tiny.ENTROPY, metrics=["accuracy"])
@@ -206,6 +208,7 @@ class TestFit:
         after = model.bert.encoder.layers[0].get_weights()
         assert any((a != b).any() for a, b in zip(before, after, strict=True))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("make", "targets"),
         [
@@ -226,6 +229,7 @@ class TestFit:
         ]
         assert found[-1] < found[0]
 
+    @pytest.mark.slow
     def test_choices(self):
         model = models.BertMultipleChoice(models.Bert(tiny.PLAIN))
         inputs = {

@@ -61,6 +61,7 @@ def pairs(folder):
 # ---- The same answers as the script's ---------------------------------------
 
 
+@pytest.mark.slow
 def test_classifier_and_its_export(tmp_path, run, loaded):
     found = script(
         tmp_path, [{"text": x} for x in _TEXTS], f"--model_dir={run}"
@@ -97,6 +98,7 @@ def test_pairs_as_tuples_and_dictionaries(tmp_path, pairs):
     assert pairs(["good"]) == pairs([("good", "")]) == pairs([("good", None)])
 
 
+@pytest.mark.slow
 def test_masked_words_and_vectors_of_one_checkpoint(tmp_path):
     path = str(models.pretrained(tmp_path / "run"))
     texts = ["a [MASK].", "[MASK] film [MASK]"]
@@ -118,6 +120,7 @@ def test_masked_words_and_vectors_of_one_checkpoint(tmp_path):
         bert_tf.load(path)(["a film"])
 
 
+@pytest.mark.slow
 def test_entities_answers_and_choices(tmp_path):
     cases: list[tuple[Any, list[Any], tuple[str, ...]]] = [
         (models.tagger_run, ["Berlin film", "a"], ("text",)),

@@ -124,6 +124,7 @@ for name, ids in model(texts).items():
 """
 
 
+@pytest.mark.slow
 def test_file_of_a_model_that_takes_texts_in_a_fresh_process(
     tmp_path, vocab_file
 ):
@@ -150,6 +151,7 @@ def test_file_of_a_model_that_takes_texts_in_a_fresh_process(
     check(copy(tf.constant(_TEXTS)), expected)
 
 
+@pytest.mark.slow
 def test_model_of_texts_is_exported(tmp_path, layer):
     keras.utils.set_random_seed(1)
     texts = keras.Input([], dtype="string")

@@ -92,6 +92,7 @@ def test_layers_of_each_format_in_each(tmp_path, folder, read, written):
     _assert_equal(_values(f"{tmp_path}/small"), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("architecture", "layers"),
     [

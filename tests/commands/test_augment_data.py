@@ -65,6 +65,7 @@ def _of_pairs(folder, name="out.csv"):
     ]
 
 
+@pytest.mark.slow
 def test_pairs_of_ones_own(model, tmp_path):
     rows = _cells(_write_csv(tmp_path / "in.csv"))
     log = scripts.run(
@@ -125,6 +126,7 @@ def _check_as_training_file(folder, number):
     assert len(list(classification.read(task, "", "train"))) == number
 
 
+@pytest.mark.slow
 def test_the_same_whatever_the_batch_and_what_was_there(model, tmp_path):
     _write_csv(tmp_path / "in.csv")
     _run(*model, *_of_pairs(tmp_path))

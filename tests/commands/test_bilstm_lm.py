@@ -59,6 +59,7 @@ def test_what_is_learned(trained):
     assert names.find_head(source.shapes, "x") == "both_directions"
 
 
+@pytest.mark.slow
 def test_goes_on_with_the_same_bits(setting, trained):
     setting.check_that_it_goes_on(trained)
 
@@ -115,6 +116,7 @@ def test_fine_tuning_and_vectors(trained, tmp_path):
     assert [len(layer["values"]) for layer in layers] == [32, 32]
 
 
+@pytest.mark.slow
 def test_nothing_is_computed_again(setting, tmp_path):
     """Its layers keep what they computed: --remat is no way out."""
     run = setting.run(tmp_path / "out", "--remat")

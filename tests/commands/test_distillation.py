@@ -86,6 +86,7 @@ def _taught(model, table, teacher, tmp_path_factory):
     return _train(model, table, output, f"--teacher={teacher}", "--log_steps=1")
 
 
+@pytest.mark.slow
 def test_logits_beside_the_labels(taught, teacher, model, table, tmp_path):
     for line in _losses(taught):
         assert line["loss"] == pytest.approx(
@@ -108,6 +109,7 @@ def test_logits_beside_the_labels(taught, teacher, model, table, tmp_path):
     _assert_same(_weights(alone), theirs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "more", [(), ("--long_documents=windows", "--window_stride=2")]
 )

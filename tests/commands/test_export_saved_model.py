@@ -82,6 +82,7 @@ def test_run_tells_all(of_run):
     }
 
 
+@pytest.mark.slow
 def test_run_with_several_labels_and_windows(model_dir, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(model_dir, folder)
@@ -107,6 +108,7 @@ def test_run_with_several_labels_and_windows(model_dir, tmp_path):
     np.testing.assert_allclose(outputs["probabilities"], shares, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_checkpoint_with_flags_gives_the_same(of_run, model_dir, tmp_path):
     done = scripts.run(
         tmp_path / "log",
@@ -135,6 +137,7 @@ def test_checkpoint_with_flags_gives_the_same(of_run, model_dir, tmp_path):
 # ---- For TensorFlow Serving -------------------------------------------------
 
 
+@pytest.mark.slow
 def test_versions_of_a_server(of_run, model_dir, tmp_path):
     pytest.importorskip(
         "tensorflow_serving", reason="needs the package tensorflow-serving-api"

@@ -44,6 +44,7 @@ def run(folder, *arguments):
     return done
 
 
+@pytest.mark.slow
 def test_the_originals_command(model, tmp_path):
     flags, made = model
     done = run(tmp_path, *flags, f"--output_file={tmp_path}/out.jsonl")
@@ -63,6 +64,7 @@ def test_the_originals_command(model, tmp_path):
                 np.testing.assert_allclose(layer["values"], vector, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_vectors_of_lines_and_a_saved_model(model, tmp_path):
     flags, made = model
     run(
@@ -83,6 +85,7 @@ def test_vectors_of_lines_and_a_saved_model(model, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_folder_of_sentence_transformers(model, tmp_path):
     _, made = model
     folder = tmp_path / "model"

@@ -83,6 +83,7 @@ def test_records_of_all_kinds(settings, tmp_path):
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.slow
 def test_goes_on_with_the_same_bits(setting, trained):
     setting.check_that_it_goes_on(trained)
 
@@ -108,6 +109,7 @@ def test_a_teacher_is_refused(setting, trained, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_export_and_questions(trained, tmp_path):
     export = tmp_path / "export"
     assert not scripts.run_here(

@@ -66,6 +66,7 @@ def trained(model, mrpc, tmp_path_factory):
     return folder, arguments
 
 
+@pytest.mark.slow
 def test_from_a_checkpoint_of_another_format(trained, mrpc, model, tmp_path):
     """Neither config nor vocabulary are given: they come with the model."""
     folder, _ = trained
@@ -98,6 +99,7 @@ def test_from_a_checkpoint_of_another_format(trained, mrpc, model, tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_the_best_of_another_run_is_forgotten(trained, tmp_path):
     """What was begun with an evaluation may begin again without one."""
     folder, arguments = trained
@@ -199,6 +201,7 @@ def test_evaluation_agrees_with_the_predictions(trained, mrpc):
     ]
 
 
+@pytest.mark.slow
 def test_the_folder_is_self_contained(trained, model):
     folder, _ = trained
     vocab, config = (flag.partition("=")[2] for flag in model[:2])
@@ -311,6 +314,7 @@ def _write_tf1_checkpoint(prefix):
     return values
 
 
+@pytest.mark.slow
 def test_check_only_says_what_it_found_and_writes_nothing(
     model, mrpc, trained, tmp_path
 ):
@@ -334,6 +338,7 @@ def test_check_only_says_what_it_found_and_writes_nothing(
     assert not (tmp_path / "output").exists()
 
 
+@pytest.mark.slow
 def test_init_checkpoint_of_the_original(model, mrpc, tmp_path):
     prefix = str(tmp_path / "bert_model.ckpt")
     values = _write_tf1_checkpoint(prefix)
@@ -359,6 +364,7 @@ def test_init_checkpoint_of_the_original(model, mrpc, tmp_path):
             )
 
 
+@pytest.mark.slow
 def test_the_encoder_of_a_model_with_other_labels(
     trained, model, tmp_path, caplog, capsys
 ):

@@ -121,6 +121,7 @@ def _run_here(*arguments):
     return scripts.run_here("run_glue", _FLAG_MODULES, *arguments)
 
 
+@pytest.mark.slow
 def test_check_only_writes_nothing(flags, tmp_path, caplog):
     given = [
         f"--flagfile={_ROOT}/configs/glue_grid.flags",

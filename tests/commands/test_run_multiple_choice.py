@@ -130,6 +130,7 @@ def test_learns_which_ending_is_right(trained):
     assert best["global_step"] == int(found["global_step"])
 
 
+@pytest.mark.slow
 def test_texts_beside_predictions(trained, files, tmp_path):
     folder, _ = trained
     run(
@@ -289,6 +290,7 @@ def test_mistakes_end_in_one_line(given, problem, files, tmp_path, capsys):
     assert problem in error
 
 
+@pytest.mark.slow
 def test_check_only_writes_nothing(files, tmp_path):
     done = scripts.run(
         *(tmp_path / "log", "run_multiple_choice", *arguments(files)),

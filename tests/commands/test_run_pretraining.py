@@ -85,6 +85,7 @@ class TestRun:
             assert run.wait() == 0, run.stderr
         assert_close(compiled, plain, 1e-5)
 
+    @pytest.mark.slow
     def test_evaluation_while_training(self, setting, trained, tmp_path):
         output = tmp_path / "out"
         flags = ["--do_eval", "--eval_steps=1", "--remat"]
@@ -149,6 +150,7 @@ class TestRun:
             for name, value in line.items() - {("step", line["step"])}:
                 assert found[line["step"]][name] == pytest.approx(value)
 
+    @pytest.mark.slow
     def test_its_flags_repeat_it(self, setting, trained, tmp_path):
         flagfile = f"--flagfile={trained}/flags.txt"
         run = scripts.run(
@@ -190,6 +192,7 @@ class TestRun:
         for name, value in expected.items():
             assert float(found[name]) == pytest.approx(float(value), rel=1e-6)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("output_format", formats.FORMATS)
     def test_from_a_checkpoint_of_any_format(
         self, setting, trained, tmp_path, output_format

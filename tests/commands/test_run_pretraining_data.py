@@ -88,6 +88,7 @@ def tensors(output, step):
 
 
 class TestKinds:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "kind",
         [
@@ -133,6 +134,7 @@ class TestKinds:
                 float(found[name]), rel=1e-6
             )
 
+    @pytest.mark.slow
     def test_evaluates_without_the_head_that_is_not_read(
         self, folder, tmp_path
     ):
@@ -169,6 +171,7 @@ class TestKinds:
         assert "with objective=sop. Received: " in done.lines[-1]
         assert not output.exists()
 
+    @pytest.mark.slow
     def test_all_variables_are_saved(self, folder, tmp_path):
         # Weight decay would change them, too.
         run(folder, "none", tmp_path / "none", "--num_train_steps=3")

@@ -385,6 +385,7 @@ def _write_records(folder, pieces):
             writer.write(record_types.PRETRAINING.encode(values))
 
 
+@pytest.mark.slow
 def test_goes_on_where_the_original_stopped(shared_data, tmp_path):
     released = shared_data / "tf1_checkpoint"
     config = json.loads((released / "bert_config.json").read_text())

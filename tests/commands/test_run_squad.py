@@ -72,6 +72,7 @@ def test_version_1_1(trained, model):
     assert f"global_step = {int(step)}" in done.stderr
 
 
+@pytest.mark.slow
 def test_export_answers_as_predicted(trained, model):
     import tensorflow_text  # noqa: F401 (registers the tokenizer's op)
 

@@ -99,6 +99,7 @@ def _logits(weights, sequence, half):
     return x @ words.T + weights[f"{before}output_bias"]
 
 
+@pytest.mark.slow
 def test_losses_and_gradients_are_those_of_pytorch(model):
     rows = _rows()
     batch, objective = tensors(rows), pretraining.objective("both_directions")

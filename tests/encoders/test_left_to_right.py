@@ -153,6 +153,7 @@ def _forms(model):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "form",
     [

@@ -54,6 +54,7 @@ def encoder(kind=modeling.BertConfig, **changes):
     return bert
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind, changes",
     [
@@ -117,6 +118,7 @@ def test_all_layers(bert, name):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [x for x in BATCHES if x != "none"])
 def test_places_that_are_read(bert, name):
     inputs = batch(BATCHES[name])
@@ -178,6 +180,7 @@ def test_a_row_is_answered_alike_in_any_batch(bert):
     assert np.isfinite(together).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [

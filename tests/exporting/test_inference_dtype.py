@@ -41,6 +41,7 @@ def _make(config, kind, policy):
         return kind(families.make(config), 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind"),
     [

@@ -34,6 +34,7 @@ def _error(serve, **inputs):
 
 @pytest.mark.parametrize("head", ["classification", "next_sentence", "encoder"])
 class TestPairs:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("text_a", "text_b"),
         [
@@ -70,6 +71,7 @@ class TestPairs:
             assert {x.shape[0] for x in found.values()} == {0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("question", "context"),
     [(["a", "b"], ["a film"]), (["a"], ["a film", "good"]), (["a", "b"], [""])],
@@ -93,6 +95,7 @@ def test_choices_of_each_prompt(prompt, loaded):
     ) in _error(serve, prompt=prompt, choices=choices)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", every_head.MAKERS)
 @pytest.mark.parametrize("other", ["input_mask", "segment_ids"])
 def test_ids_of_one_shape(head, other, loaded):

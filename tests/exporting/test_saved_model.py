@@ -156,6 +156,7 @@ def test_no_rows(loaded):
     assert outputs["logits"].shape == [0, 3]
 
 
+@pytest.mark.slow
 def test_single_texts(model, tmp_path):
     save(tmp_path / "single", model, takes_pairs=False)
     loaded = tf.saved_model.load(str(tmp_path / "single"))
@@ -168,6 +169,7 @@ def test_single_texts(model, tmp_path):
     check(loaded(tf.constant(TEXTS_A), tf.constant(TEXTS_B)), pairs)
 
 
+@pytest.mark.slow
 def test_regression_of_a_model_on_two_replicas(tmp_path, two_replicas):
     with two_replicas.scope():
         model = heads.BertClassifier(modeling.Bert(CONFIG), 1)
@@ -242,6 +244,7 @@ def test_piece_of_white_space_stays_a_line(tmp_path):
     assert list(tokenization.load_vocab(path)) == vocab
 
 
+@pytest.mark.slow
 def test_needs_only_tensorflow_and_the_serving_binary_s_ops(
     model, saved, tmp_path
 ):
@@ -290,6 +293,7 @@ def test_arguments_must_fit(changes, problem, model, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_another_goes_when_the_next_is_whole(model, tmp_path):
     made = [
         saved_model.classifier(
@@ -311,6 +315,7 @@ def test_another_goes_when_the_next_is_whole(model, tmp_path):
     assert text.split("\n") == [*LABELS[::-1], ""]
 
 
+@pytest.mark.slow
 def test_only_exports_are_replaced(model, tmp_path):
     made = saved_model.classifier(
         model, CONFIG, VOCABULARY, LABELS, MAX_SEQ_LENGTH, False
@@ -336,6 +341,7 @@ def test_only_exports_are_replaced(model, tmp_path):
 # ---- Several labels, long documents ------------------------------------------
 
 
+@pytest.mark.slow
 def test_several_labels(model, tmp_path):
     made = saved_model.classifier(
         model,
@@ -368,6 +374,7 @@ def test_several_labels(model, tmp_path):
     assert len(set(given)) > 1, "the test would see no difference"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["tail", "head_tail", "windows"])
 def test_long_documents(method, model, tmp_path, monkeypatch):
     # So that there is more than one part.

@@ -106,6 +106,7 @@ def test_ids_of_several_lengths(takes_pairs, model, pairs, single):
     _check(found, saved_models.softmax(np.array(logits)))
 
 
+@pytest.mark.slow
 def test_a_regression(tmp_path):
     tf.keras.utils.set_random_seed(1)
     model = heads.BertClassifier(modeling.Bert(test_export.CONFIG), 1)
@@ -116,6 +117,7 @@ def test_a_regression(tmp_path):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_several_labels(model, tmp_path):
     server = _save(
         tmp_path / "1", model, takes_pairs=False, is_multi_label=True
@@ -126,6 +128,7 @@ def test_several_labels(model, tmp_path):
     _check(found, 1 / (1 + np.exp(-logits)))
 
 
+@pytest.mark.slow
 def test_long_documents(model, tmp_path):
     server = _save(
         tmp_path / "1",
@@ -145,6 +148,7 @@ def test_no_examples(pairs):
     assert pairs.classify([]) == []
 
 
+@pytest.mark.slow
 def test_python_takes_them_too(model, tmp_path):
     made = every_head.classifier()
     saved_model.save(str(tmp_path / "1"), made)

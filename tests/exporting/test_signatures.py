@@ -111,6 +111,7 @@ def _same(found, expected):
 # ---- Names ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", every_head.MAKERS)
 def test_what_is_taken(head, servers):
     signatures = dict(servers(head).signatures)
@@ -153,6 +154,7 @@ class TestPairs:
         ) in str(error.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", ["tagging", "masked_lm"])
 def test_a_text_is_text(head, servers):
     rows = [{"text": text} for text in _ODD]
@@ -161,6 +163,7 @@ def test_a_text_is_text(head, servers):
     _same(servers(head).rows("serve_text", rows), expected)
 
 
+@pytest.mark.slow
 def test_a_single_text(tmp_path):
     made = every_head.classifier(takes_pairs=False)
     saved_model.save(str(tmp_path / "1"), made)
@@ -199,6 +202,7 @@ def _odd(head, name):
     return ids
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("head", "name"), _ALL)
 def test_numbers_are_those_of_json(head, name, servers):
     outputs = servers(head).ask(name, **_odd(head, name))

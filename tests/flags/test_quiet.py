@@ -63,6 +63,7 @@ def test_twice_and_not_at_all():
     assert (done.returncode, done.stderr) == (0, "later\n")
 
 
+@pytest.mark.slow
 def test_script_shows_its_own_lines_only(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(

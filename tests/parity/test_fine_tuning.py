@@ -102,6 +102,7 @@ def theirs(folder):
         optimizer.zero_grad()
 
 
+@pytest.mark.slow
 def test_every_step_is_that_of_transformers(folder):
     found = ours(folder)
     assert [line["step"] for line in found] == [*range(1, STEPS + 1)]

@@ -25,6 +25,7 @@ def assert_proven(vocab, do_lower_case, texts):
     return counts.explained
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("do_lower_case", [True, False])
 @pytest.mark.parametrize(
     "every", [False, pytest.param(True, marks=pytest.mark.slow)]

@@ -119,6 +119,7 @@ np.save(sys.argv[2], np.concatenate(found))
 """
 
 
+@pytest.mark.slow
 def test_answers_are_the_same_with_kernels_that_are_kept(tmp_path, heads):
     """For all sizes of batches after each other, each with its own layout."""
     answers = []

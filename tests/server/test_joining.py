@@ -88,6 +88,7 @@ def assert_same(found, expected):
             np.testing.assert_array_equal(found[name], array)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", _HEADS)
 def test_split_outputs_are_those_of_each_alone(load, head):
     servable = load(head)

@@ -43,6 +43,7 @@ def version_of(server, where):
     return int(found["model_spec"]["version"]) if status == 200 else status
 
 
+@pytest.mark.slow
 def test_promotion_and_rollback_under_load(pairs, tmp_path):
     """Labels move without a start of the server, and no request is lost."""
     base = tmp_path / "film"
@@ -109,6 +110,7 @@ def test_listing(pairs, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_version_that_cannot_be_loaded_leaves_the_others(pairs, tmp_path):
     base = tmp_path / "film"
     shutil.copytree(pairs / "1", base / "1")

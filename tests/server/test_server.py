@@ -282,6 +282,7 @@ class TestBadRequests:
 
 
 class TestVersions:
+    @pytest.mark.slow
     def test_a_new_one_takes_over_under_load(self, pairs, heads, tmp_path):
         """A broken one does not; no request is lost."""
         base = tmp_path / "models" / "film"
@@ -347,6 +348,7 @@ class TestVersions:
 
 
 class TestEnd:
+    @pytest.mark.slow
     def test_what_is_under_way_is_answered(self, pairs, tmp_path):
         with (
             served.start(tmp_path, f"--model=a={pairs},b={pairs}/1") as server,

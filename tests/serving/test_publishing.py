@@ -158,6 +158,7 @@ def texts(version):
     ]
 
 
+@pytest.mark.slow
 def test_lines_of_a_file(tmp_path):
     file = tmp_path / "lines.txt"
     file.write_text("He said so.\tHe did.\n\nOne text, é\n")
@@ -174,6 +175,7 @@ def test_lines_of_a_file(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_json_lines_with_choices(tmp_path):
     file = tmp_path / "lines.jsonl"
     lines = [
@@ -193,6 +195,7 @@ def test_json_lines_with_choices(tmp_path):
     assert shapes == [[1, 2], [1, 3], [1, 2], [2, 2]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -32,6 +32,7 @@ def saved(model, tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_a_stranger_gives_what_python_gives(model, saved, tmp_path):
     texts_a, texts_b = test_export.TEXTS_A, test_export.TEXTS_B
     found = saved_models.serve_elsewhere(

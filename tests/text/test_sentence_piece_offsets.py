@@ -53,6 +53,7 @@ def check(do_lower_case, texts):
     assert ties <= len(texts) / 10_000
 
 
+@pytest.mark.slow
 @_CASINGS
 def test_literal_texts(do_lower_case):
     texts = [
@@ -97,6 +98,7 @@ def test_real_text(shared_data):
         check(True, (shared_data / name).read_text("utf-8").split("\n"))
 
 
+@pytest.mark.slow
 def test_saved_models(tmp_path):
     """A process that knows nothing of this package has the same pieces."""
     texts = ["The end", "", "in 1999, (thé) 漢字 ¨", "ΟΔΟΣ \u1100\u1161\u1161"]

@@ -118,6 +118,7 @@ class TestOneStep:
 
 
 class TestXla:
+    @pytest.mark.slow
     @pytest.mark.parametrize("replicas", [1, 2])
     def test_same_update(self, replicas, files, two):
         strategy = two if replicas == 2 else tiny_model.ONE
@@ -256,6 +257,7 @@ class TestSteps:
                 return
         pytest.fail("the data is too even")
 
+    @pytest.mark.slow
     def test_all_predictions_on_one_replica(self, tmp_path, two):
         rng = np.random.default_rng(1)
         path = tmp_path / "a"

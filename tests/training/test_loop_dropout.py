@@ -71,6 +71,7 @@ class TestDropout:
         for other in (masks(files, step=1), masks(files, seed=6)):
             assert 0.4 < np.mean(other == first) < 0.6
 
+    @pytest.mark.slow
     def test_replicas_stay_bit_identical(self, files, two):
         trainer = tiny_trainer.Trainer(
             files, two, make=lambda: tiny_model.Tiny(0.3)

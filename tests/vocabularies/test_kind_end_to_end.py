@@ -274,6 +274,7 @@ def close(found, expected):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", ["classification", "next_sentence"])
 def test_pairs(tmp_path, serve, head):
     folder, made = write(tmp_path / "model", head)
@@ -294,6 +295,7 @@ def test_vectors(tmp_path, serve):
     close([x["vector"] for x in served.answers], vectors)
 
 
+@pytest.mark.slow
 def test_choices(tmp_path, serve):
     folder, made = write(tmp_path / "model", "multiple_choice")
     asked = [(text, OTHERS) for text in TEXTS]
@@ -306,6 +308,7 @@ def test_choices(tmp_path, serve):
     close(served.outputs["logits"], logits)
 
 
+@pytest.mark.slow
 def test_labels_of_words(tmp_path, serve):
     folder, made = write(tmp_path / "model", "tagging")
     texts = [*TEXTS, "k l m n o p", "q r s t u", "v", "w x", "y z z y"]
@@ -340,6 +343,7 @@ def test_answers_to_questions(tmp_path, serve):
         assert answer["answer"].split() == words[first : last + 1]
 
 
+@pytest.mark.slow
 def test_masked_words(tmp_path, serve):
     folder, made = write(tmp_path / "model", "masked_lm")
     texts = ["a [MASK] c", "[MASK] zz d"]

@@ -37,6 +37,7 @@ def save(path, model, unit="token", choice=_CHOICE, normalize=False):
     saved_model.save(str(path), made)
 
 
+@pytest.mark.slow
 def test_tokens_in_another_process(model, tmp_path):
     save(tmp_path / "tokens", model)
     found = saved_models.serve_elsewhere(
@@ -54,6 +55,7 @@ def test_tokens_in_another_process(model, tmp_path):
         assert not outputs["vectors"][i, size:].any()
 
 
+@pytest.mark.slow
 def test_one_vector_of_a_text(model, tmp_path):
     save(tmp_path / "mean", model, "mean", feature_layers.Choice("last"))
     loaded = tf.saved_model.load(str(tmp_path / "mean"))
@@ -68,6 +70,7 @@ def test_one_vector_of_a_text(model, tmp_path):
     np.testing.assert_allclose(alone, expected[0], atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["token", "mean"])
 def test_vectors_of_unit_length(unit, model, tmp_path):
     save(tmp_path / "unit", model, unit, normalize=True)
@@ -130,6 +133,7 @@ def test_ids_of_any_batch_and_length(unit, rows, length, model, tmp_path):
 _LAST = [feature_layers.Choice("last"), feature_layers.Choice("layers", (-1,))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choice", _LAST, ids=lambda choice: choice.name)
 @pytest.mark.parametrize("normalize", [False, True])
 def test_cls_of_the_last_layer(choice, normalize, model, tmp_path):

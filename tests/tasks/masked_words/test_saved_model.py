@@ -111,6 +111,7 @@ def check(rows, model):
             ]
 
 
+@pytest.mark.slow
 def test_a_stranger_finds_the_words_that_python_finds(model, saved, tmp_path):
     rows = saved_models.serve_elsewhere(tmp_path, saved, text=TEXTS)
     check(rows, model)

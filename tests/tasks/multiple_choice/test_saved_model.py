@@ -80,6 +80,7 @@ def python_logits(model, prompt, choices):
     return logits
 
 
+@pytest.mark.slow
 def test_a_stranger_gives_what_python_gives(model, saved, tmp_path):
     found = saved_models.serve_elsewhere(
         tmp_path, saved, batch_size=2, prompt=PROMPTS, choices=CHOICES

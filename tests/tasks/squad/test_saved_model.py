@@ -119,6 +119,7 @@ def test_other_searches(model, tmp_path, n_best_size, longest):
     check(loaded(*map(tf.constant, zip(*PAIRS, strict=True))), answers)
 
 
+@pytest.mark.slow
 def test_no_answer_beyond_the_threshold(model, tmp_path):
     answers = [python_answer(model, *pair) for pair in PAIRS]
     odds = sorted(answer.null_odds for answer in answers)
@@ -208,6 +209,7 @@ def test_assets(saved):
     }
 
 
+@pytest.mark.slow
 def test_needs_only_tensorflow_and_the_serving_binary_s_ops(
     model, saved, tmp_path
 ):

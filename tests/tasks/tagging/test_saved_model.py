@@ -213,6 +213,7 @@ def test_entities_in_the_graph_are_those_of_python(scheme):
         assert list(found) == expected
 
 
+@pytest.mark.slow
 def test_needs_only_tensorflow_and_the_serving_binary_s_ops(
     model, saved, tmp_path
 ):
