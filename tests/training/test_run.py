@@ -86,6 +86,14 @@ class Recorder:
         )
 
 
+@pytest.fixture
+def sighup():
+    """As at a terminal; nohup has the tests ignore it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.fixture(name="sigint")
 def _sigint():
     """As at a terminal; shells let what runs in the background ignore it."""
@@ -234,7 +242,8 @@ class TestRun:
         ("number", "code"),
         [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)],
     )
-    def test_a_signal_saves_and_exits(self, number, code, sigint):
+    @pytest.mark.usefixtures("sigint", "sighup")
+    def test_a_signal_saves_and_exits(self, number, code):
         recorder = Recorder()
         before = signal.getsignal(number)
 
@@ -260,6 +269,7 @@ class TestRun:
         saved = tmp_path / "saved"
         process, terminal = pty.fork()
         if not process:
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
             os.execl(
                 *(sys.executable, sys.executable),
                 *("-c", _AT_A_TERMINAL, saved),
