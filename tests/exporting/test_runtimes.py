@@ -215,7 +215,6 @@ def test_int8_answers_and_is_smaller(
         assert np.mean([a["label"] == b["label"] for a, b in pairs]) > 0.7
 
 
-@pytest.mark.slow
 def test_int8_in_a_saved_model(made, head, asked, answers):
     sizes = {}
     for weights in ("float32", "int8"):
@@ -247,7 +246,6 @@ def _classifier(folder):
     return models.classifier_run(folder)
 
 
-@pytest.mark.slow
 def test_scripts_write_and_ask(export_format, tmp_path):
     folder = _classifier(tmp_path / "run")
     code = scripts.run_here(
@@ -288,7 +286,6 @@ def test_damaged_files(made, export_format, tmp_path):
         bert_tf.load(path)
 
 
-@pytest.mark.slow
 def test_nothing_is_overwritten_unasked(made, small, tmp_path):
     _needs("litert")
     path = tmp_path / "1"
@@ -310,7 +307,6 @@ def test_int8_of_a_head_that_keeps_floats(small, tmp_path):
     assert not (tmp_path / "1").exists()
 
 
-@pytest.mark.slow
 def test_int8_needs_core_ops_only(made, tmp_path):
     path = made.written("classification", weights="int8")
     lines, none = ["what a film", "bad, bad"], ["", ""]
