@@ -350,7 +350,7 @@ def main(_):
     output = output_of_flags()
     job = job_of_flags(output)
     if output.is_done(job.fingerprint(output)):
-        job.work.remove()
+        job.work.clear()
         logging.info("This is done: see %s.", output.manifest)
         return
     result = create(job, output)

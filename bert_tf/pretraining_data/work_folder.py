@@ -109,6 +109,15 @@ class WorkFolder:
         (self.path / "run.json").unlink()
         self._remove_if_empty()
 
+    def clear(self) -> None:
+        """Removes what a run that was killed at its very end has left.
+
+        Where another process still removes it, that one's end is as good.
+        """
+        if self.path.exists():
+            with contextlib.suppress(run_lock.HeldError), self.alone():
+                self.remove()
+
     def _remove_if_empty(self) -> None:
         if not self.path.exists() or any(self.path.iterdir()):
             return

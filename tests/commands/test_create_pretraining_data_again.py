@@ -1,5 +1,6 @@
 """Runs create_pretraining_data.py where a run has been, or was broken off."""
 
+import contextlib
 import os
 import random
 import re
@@ -95,15 +96,22 @@ def test_disk_full(inputs, made, tmp_path):
     )
 
 
+def sizes(folder):
+    """Name -> bytes of the files below a folder that a run works in."""
+    found = {}
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            found[path] = path.stat().st_size
+    return found
+
+
 @pytest.mark.slow
 def test_killed_and_started_again(inputs, tmp_path):
     changes = {"num_shards": 4, "dupe_factor": 80}
-    start = time.monotonic()
     done = creation_runs.run(
         inputs, tmp_path, **changes, output_dir=tmp_path / "whole"
     )
     assert done.wait() == 0, done.stderr
-    seconds = time.monotonic() - start
     command = [
         sys.executable,
         creation_runs.SCRIPT,
@@ -113,9 +121,13 @@ def test_killed_and_started_again(inputs, tmp_path):
     rng = random.Random(0)
     kills = 0
     for _ in range(10):
+        before = sizes(tmp_path / "out")
         process = subprocess.Popen(command, start_new_session=True)
+        # Where it had come before, and then somewhere in its work.
+        while sizes(tmp_path / "out") == before and process.poll() is None:
+            time.sleep(0.005)
         try:
-            process.wait(rng.uniform(0.1, 0.6) * seconds)
+            process.wait(rng.uniform(0, 0.4))
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()

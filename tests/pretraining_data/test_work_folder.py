@@ -2,6 +2,7 @@
 
 from bert_tf.pretraining_data import sequences as pretraining_sequences
 from bert_tf.pretraining_data import stages, work_folder
+from tests import held_locks
 
 import numpy as np
 import pytest
@@ -93,6 +94,40 @@ class TestRemove:
     def test_name_is_needed(self, path):
         with pytest.raises(ValueError, match="must have a name of its own"):
             work_folder.WorkFolder(path, 1000)
+
+
+class TestClear:
+    """What a run that was killed at its end has left."""
+
+    @pytest.mark.parametrize("killed_at", ["counts", "lock", "folder"])
+    def test_killed(self, killed_at, tmp_path):
+        path = tmp_path / "work"
+        work = work_folder.WorkFolder(path, 1000)
+        path.mkdir()
+        if killed_at != "folder":
+            with held_locks.holding(path):
+                pass
+            assert (path / "lock").exists()
+        if killed_at == "counts":
+            work.begin({})
+            work.save_counts("shard-0", {})
+        work.clear()
+        assert not list(tmp_path.iterdir())
+
+    def test_leaves_it_to_one_that_works(self, tmp_path):
+        path = tmp_path / "work"
+        path.mkdir()
+        work = work_folder.WorkFolder(path, 1000)
+        work.begin({})
+        with held_locks.holding(path):
+            work.clear()
+            assert (path / "run.json").exists()
+        work.clear()
+        assert not list(tmp_path.iterdir())
+
+    def test_makes_nothing(self, tmp_path):
+        work_folder.WorkFolder(tmp_path / "work", 1000).clear()
+        assert not list(tmp_path.iterdir())
 
 
 def assert_same(ours, expected):
