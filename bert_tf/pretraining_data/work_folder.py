@@ -114,7 +114,7 @@ class WorkFolder:
 
         Where another process still removes it, that one's end is as good.
         """
-        if self.path.exists():
+        if self.path.is_dir():
             with contextlib.suppress(run_lock.HeldError), self.alone():
                 self.remove()
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from tests import creation_runs
+from tests import creation_runs, held_locks
 
 import pytest
 
@@ -29,6 +29,10 @@ def made(inputs, tmp_path_factory):
 def test_same_command_again(inputs, made, tmp_path):
     folder, _ = made
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    # As if the run had been killed at its very end.
+    with held_locks.holding(folder / ".work"):
+        pass
+    assert (folder / ".work" / "lock").exists()
     done = creation_runs.run(inputs, tmp_path, output_dir=folder, num_shards=3)
     assert done.wait() == 0, done.stderr
     assert re.search("This is done: .*/manifest.json", done.lines[-1])
@@ -123,7 +127,7 @@ def test_killed_and_started_again(inputs, tmp_path):
     for _ in range(10):
         before = sizes(tmp_path / "out")
         process = subprocess.Popen(command, start_new_session=True)
-        # Where it had come before, and then somewhere in its work.
+        # It comes to where the last one was killed, then somewhere further.
         while sizes(tmp_path / "out") == before and process.poll() is None:
             time.sleep(0.005)
         try:

@@ -129,6 +129,11 @@ class TestClear:
         work_folder.WorkFolder(tmp_path / "work", 1000).clear()
         assert not list(tmp_path.iterdir())
 
+    def test_leaves_a_file_of_others(self, tmp_path):
+        (tmp_path / "work").write_text("x")
+        work_folder.WorkFolder(tmp_path / "work", 1000).clear()
+        assert (tmp_path / "work").read_text() == "x"
+
 
 def assert_same(ours, expected):
     for name, array in vars(expected).items():
