@@ -4,11 +4,6 @@ import json
 import pathlib
 from typing import Any
 
-from bert_tf.flags import classification as classification_flags
-from bert_tf.flags import distillation as distillation_flags
-from bert_tf.flags import fine_tuning as fine_tuning_flags
-from bert_tf.flags import optimization as optimization_flags
-from bert_tf.flags import run as run_flags
 from tests import scripts
 
 import numpy as np
@@ -53,7 +48,7 @@ def sentence(rng: np.random.Generator) -> str:
 def run(
     folder: pathlib.Path, *arguments: str, **environment: str
 ) -> scripts.Run:
-    """Runs the script in a process of its own, which must succeed."""
+    """Runs the script, which must succeed."""
     done = scripts.run(
         folder / "log", "run_classifier", *arguments, **environment
     )
@@ -63,15 +58,7 @@ def run(
 
 def run_here(*arguments: str, name: str = "__main__") -> Any:
     """Runs the script in this process; see scripts.run_here."""
-    # Imported before, so that the script does not define their flags anew.
-    modules = (
-        run_flags,
-        fine_tuning_flags,
-        optimization_flags,
-        classification_flags,
-        distillation_flags,
-    )
-    return scripts.run_here("run_classifier", modules, *arguments, name=name)
+    return scripts.run_here("run_classifier", *arguments, name=name)
 
 
 def results(path: pathlib.Path) -> dict[str, float]:

@@ -120,7 +120,7 @@ def run(folder: pathlib.Path, script: str, *flags: str) -> scripts.Run:
 
 def here(script: str, *flags: str) -> None:
     """Runs a script that does not train in this process, which is quicker."""
-    assert not scripts.run_here(script, (), *flags)
+    assert not scripts.run_here(script, *flags)
 
 
 def pretrain(kind: Kind, folder: pathlib.Path) -> pathlib.Path:

@@ -1,10 +1,15 @@
-"""Runs the scripts at the root as users do, each in a process of its own.
+"""Runs the scripts at the root as users do.
 
-The processes are forked from one that has imported TensorFlow but not started
-it, which saves each of them that import: several seconds.
+`run` runs a script in this process: TensorFlow is imported and started, so a
+refused command line takes a few hundredths of a second. `start` and
+`run_process` start a process, for what only a process has: signals, limits,
+environment variables that TensorFlow reads at its start. Those processes are
+forked from one that has imported TensorFlow but not started it.
 """
 
+import atexit
 import contextlib
+import logging as python_logging
 import multiprocessing
 import os
 import pathlib
@@ -13,12 +18,13 @@ import runpy
 import signal
 import sys
 import traceback
-import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from absl import flags
-from absl.testing import flagsaver
+import keras
+import tensorflow as tf
+from absl import flags, logging
+from tensorflow.python.framework import config as tensorflow_config
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -34,7 +40,6 @@ _CONTEXT.set_forkserver_preload(
     ]
 )
 
-
 # Such as "I0000 00:00:1795226366.9 7604 port.cc:153] oneDNN custom ..."; 2.20
 # writes "2026-11-23 06:00:13.04: E external/...".
 TENSORFLOWS = re.compile(
@@ -43,8 +48,38 @@ TENSORFLOWS = re.compile(
 )
 
 
-class Run:
-    """A script that runs, or has run."""
+class _Output:
+    """The two files that a script's output goes to."""
+
+    def __init__(self, folder: pathlib.Path):
+        folder.mkdir(parents=True, exist_ok=True)
+        self._files = [str(folder / name) for name in ("stdout", "stderr")]
+
+    @property
+    def stdout(self) -> str:
+        return pathlib.Path(self._files[0]).read_text()
+
+    @property
+    def stderr(self) -> str:
+        """The log, with wrapped lines joined again."""
+        text = pathlib.Path(self._files[1]).read_text()
+        return re.sub(r"\n {9}(?! )", " ", text)
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of stderr without TensorFlow's own log."""
+        return [
+            line
+            for line in self.stderr.splitlines()
+            if not TENSORFLOWS.match(line)
+        ]
+
+
+# ---- In a process of its own ------------------------------------------------
+
+
+class Run(_Output):
+    """A script that runs, or has run, in its own process."""
 
     def __init__(
         self,
@@ -60,8 +95,7 @@ class Run:
         A script that has children of its own outlives the tests. `before` is
         called in its process first.
         """
-        folder.mkdir(parents=True, exist_ok=True)
-        self._files = [str(folder / name) for name in ("stdout", "stderr")]
+        super().__init__(folder)
         self._process = _CONTEXT.Process(
             target=_main,
             args=(script, flags, dict(environment), *self._files, before),
@@ -88,25 +122,6 @@ class Run:
     def running(self) -> bool:
         return self._process.is_alive()
 
-    @property
-    def stdout(self) -> str:
-        return pathlib.Path(self._files[0]).read_text()
-
-    @property
-    def stderr(self) -> str:
-        """What was written, lines that were broken whole again."""
-        text = pathlib.Path(self._files[1]).read_text()
-        return re.sub(r"\n {9}(?! )", " ", text)
-
-    @property
-    def lines(self) -> list[str]:
-        """The lines of stderr without TensorFlow's own log."""
-        return [
-            line
-            for line in self.stderr.splitlines()
-            if not TENSORFLOWS.match(line)
-        ]
-
 
 def _main(script, flags, environment, stdout, stderr, before):
     for path, number in ((stdout, 1), (stderr, 2)):
@@ -127,99 +142,231 @@ def _main(script, flags, environment, stdout, stderr, before):
 def start(
     folder: pathlib.Path, script: str, *flags: str, **environment: str
 ) -> Run:
-    """Starts a script; its output is kept in `folder`."""
+    """Starts a script in its own process; its output is kept in `folder`."""
     return Run(folder, script, list(flags), environment)
 
 
-def run(
+def run_process(
     folder: pathlib.Path, script: str, *flags: str, **environment: str
 ) -> Run:
-    """Runs a script to its end."""
+    """Runs a script to its end in its own process."""
     started = start(folder, script, *flags, **environment)
     started.wait()
     return started
 
 
-# What defines the flags of scripts and benchmarks: modules, and files that
-# tests load by their paths.
-_OF_SCRIPTS = ("bert_tf.", "benchmarks.", "importlib.")
+# ---- In this process --------------------------------------------------------
 
 
-@contextlib.contextmanager
-def only_flags_of(*modules: types.ModuleType) -> Iterator[None]:
-    """Hides the flags of all others that tests of this process imported.
+class Finished(_Output):
+    """A script that has run in this process."""
 
-    A script run in this process would otherwise define some of them again.
+    def __init__(self, folder: pathlib.Path):
+        super().__init__(folder)
+        self.code = 0
+
+    def wait(self) -> int:
+        """Returns the exit code."""
+        return self.code
+
+
+def run(
+    folder: pathlib.Path, script: str, *flags: str, **environment: str
+) -> Finished | Run:
+    """Runs a script to its end, in this process where that is possible.
+
+    Args:
+        folder: For its output.
+        script: Its path from the root, without ".py".
+        *flags: Its command line.
+        **environment: Variables to set.
+
+    Returns:
+        Its exit code and output.
     """
-    known = {module.__name__ for module in modules}
-    defined = [
-        (str(flags.FLAGS.find_module_defining_flag(name)), flags.FLAGS[name])
-        for name in flags.FLAGS
-    ]
-    hidden = [
-        (module, flag)
-        for module, flag in defined
-        if module.startswith(_OF_SCRIPTS) and module not in known
-    ]
-    flags.FLAGS.remove_flag_values([flag.name for _, flag in hidden])
-    before, imported = set(flags.FLAGS), set(sys.modules)
-    try:
-        yield
-    finally:
-        # The next run defines its own again, and imports the modules that do.
-        flags.FLAGS.remove_flag_values(set(flags.FLAGS) - before)
-        for name in set(sys.modules) - imported:
-            package, _, leaf = name.rpartition(".")
-            if package == "bert_tf.flags" and _defines(sys.modules[name]):
-                delattr(sys.modules[package], leaf)
-                del sys.modules[name]
-        for module, flag in hidden:
-            flags.FLAGS[flag.name] = flag
-            flags.FLAGS.register_flag_by_module(module, flag)
-            flags.FLAGS.register_key_flag_for_module(module, flag)
+    if _needs_process(flags, environment):
+        return run_process(folder, script, *flags, **environment)
+    done = Finished(folder)
+    with (
+        _redirected(*done._files),
+        _own_process_state(environment),
+        _own_flags(),
+    ):
+        done.code = _exit_code(script, flags)
+    return done
 
 
-def _defines(module: types.ModuleType) -> bool:
-    """Whether the module defines flags."""
-    holders = vars(module).values()
-    return any(isinstance(x, flags.FlagHolder) for x in holders)
-
-
-def run_here(
-    script: str,
-    flag_modules: Iterable[types.ModuleType],
-    *arguments: str,
-    name: str = "__main__",
-) -> Any:
-    """Runs a script in this process: quicker, for runs that end soon.
+def run_here(script: str, *arguments: str, name: str = "__main__") -> Any:
+    """Runs a script in this process, its output being pytest's.
 
     Args:
         script: Its path from the root, without ".py".
-        flag_modules: Those of bert_tf whose flags it adopts. The test imports
-            them before any run, so that no run defines them anew.
         *arguments: Its command line.
-        name: Of the module; of another than "__main__" `main` does not run.
+        name: Of the module; unless it is "__main__", `main` does not run.
 
     Returns:
-        The exit code; of another name what the script defines.
+        The exit code; the script's globals for another name.
     """
+    with _own_process_state({}), _own_flags():
+        if name == "__main__":
+            return _exit_code(script, arguments)
+        return _execute(script, arguments, name)
+
+
+def _needs_process(flags: tuple[str, ...], environment: Mapping) -> bool:
+    """Whether a run changes what a process can't take back."""
+    at_start = ("TF_", "KERAS_", "PYTHON")
+    devices = [x for x in flags if x.startswith("--logical_cpus=")]
+    return (
+        any(name.startswith(at_start) for name in environment)
+        or "--distribution_strategy=multi_worker_mirrored" in flags
+        or any(x[-2:] not in ("=1", "=2") for x in devices)
+    )
+
+
+def _execute(script: str, arguments: tuple[str, ...], name: str) -> Any:
     path = str(_ROOT / f"{script}.py")
     argv, sys.argv = sys.argv, [path, *arguments]
     try:
-        # absl lets notes through in a process's first run only, and not where
-        # the level was ever set before.
-        level = flagsaver.flagsaver(verbosity=0)
-        with only_flags_of(*flag_modules), level:
-            return runpy.run_path(path, run_name=name)
-    except SystemExit as exit_:
-        return exit_.code
+        return runpy.run_path(path, run_name=name)
     finally:
         sys.argv = argv
-        _end_determinism()
 
 
-def _end_determinism() -> None:
-    """Lets tests after a run draw without a seed: TensorFlow would refuse."""
-    from tensorflow.python.framework import config
+def _exit_code(script: str, arguments: tuple[str, ...]) -> int:
+    try:
+        _execute(script, arguments, "__main__")
+    except SystemExit as exit_:
+        if exit_.code is None or isinstance(exit_.code, int):
+            return exit_.code or 0
+        print(exit_.code, file=sys.stderr)
+        return 1
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
 
-    config.disable_op_determinism()
+
+@contextlib.contextmanager
+def _redirected(*paths: str) -> Iterator[None]:
+    """Sends standard output and errors, also those of children, to files."""
+    streams = sys.stdout, sys.stderr
+    handler = logging.get_absl_handler().python_handler
+    for stream in streams:
+        stream.flush()
+    kept = [os.dup(number) for number in (1, 2)]
+    for number, path in zip((1, 2), paths, strict=True):
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(file, number)
+        os.close(file)
+    sys.stdout, sys.stderr = (
+        os.fdopen(number, "w", encoding="utf-8", closefd=False, buffering=1)
+        for number in (1, 2)
+    )
+    logged, handler.stream = handler.stream, sys.stderr
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, old in zip((1, 2), kept, strict=True):
+            os.dup2(old, number)
+            os.close(old)
+        sys.stdout, sys.stderr = streams
+        handler.stream = logged
+
+
+@contextlib.contextmanager
+def _own_process_state(environment: Mapping[str, str]) -> Iterator[None]:
+    """Gives back what a script sets for its process, and ends what it began."""
+    variables = dict(os.environ)
+    os.environ.update(environment)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    handler = logging.get_absl_handler()
+    formatter, filters = handler.formatter, list(handler.filters)
+    verbosity = logging.get_verbosity()
+    log = python_logging.getLogger("tensorflow")
+    level = log.level
+    at_exit: list[Callable[[], object]] = []
+    register, unregister = atexit.register, atexit.unregister
+
+    def later(function, *args, **kwargs):
+        at_exit.append(lambda: function(*args, **kwargs))
+        return function
+
+    # Each strategy counts its collective operations from this number, so those
+    # of two strategies of one process would be taken for one.
+    tf.distribute.MirroredStrategy._collective_key_base += 100_000
+    atexit.register = later  # type: ignore[assignment]
+    atexit.unregister = lambda function: None
+    try:
+        yield
+    finally:
+        atexit.register, atexit.unregister = register, unregister
+        for function in reversed(at_exit):
+            function()
+        os.environ.clear()
+        os.environ.update(variables)
+        for number, previous in handlers.items():
+            signal.signal(number, previous)
+        handler.setFormatter(formatter)
+        handler.filters = filters
+        logging.set_verbosity(verbosity)
+        log.setLevel(level)
+        tensorflow_config.disable_op_determinism()
+        keras.config.set_dtype_policy("float32")
+
+
+# What defines flags, or holds on to those that others define.
+_OF_FLAGS = ("bert_tf.flags.", "bert_tf.setup.")
+# These define flags for others: absl knows such modules by their identity.
+_DEFINERS = ("bert_tf.flags.sections", "bert_tf.flags.values")
+
+
+@contextlib.contextmanager
+def _own_flags() -> Iterator[None]:
+    """Lets a script define its flags as if nobody had defined any.
+
+    Modules that define flags are imported anew meanwhile.
+    """
+    values = flags.FLAGS
+    state = {
+        name: value.copy() if isinstance(value, dict) else value
+        for name, value in vars(values).items()
+    }
+    each = [(flag, dict(vars(flag))) for flag in state["__flags"].values()]
+    by_module = values.flags_by_module_dict()
+    ours = {name for name in by_module if not name.startswith("absl.")}
+    names = [flag.name for name in ours for flag in by_module[name]]
+    values.remove_flag_values(names)
+    logging.set_verbosity(0)
+    modules = {
+        name: module
+        for name, module in sys.modules.items()
+        if (name in ours or name.startswith(_OF_FLAGS))
+        and name not in _DEFINERS
+    }
+    _forget(modules)
+    try:
+        yield
+    finally:
+        new = [x for x in sys.modules if x.startswith(_OF_FLAGS)]
+        _forget(name for name in new if name not in _DEFINERS)
+        for name, module in modules.items():
+            sys.modules[name] = module
+            package, _, leaf = name.rpartition(".")
+            if package in sys.modules:
+                setattr(sys.modules[package], leaf, module)
+        vars(values).update(state)
+        for flag, was in each:
+            vars(flag).update(was)
+
+
+def _forget(modules: Iterable[str]) -> None:
+    """Has modules imported anew by whoever names them next."""
+    for name in modules:
+        del sys.modules[name]
+        package, _, leaf = name.rpartition(".")
+        if package in sys.modules:
+            vars(sys.modules[package]).pop(leaf, None)

@@ -3,21 +3,10 @@
 import json
 
 from bert_tf import heads, modeling
-from bert_tf.flags import distillation as distillation_flags
-from bert_tf.flags import fine_tuning as fine_tuning_flags
-from bert_tf.flags import optimization as optimization_flags
-from bert_tf.flags import run as run_flags
 from tests import scripts, trained_weights
 
 import numpy as np
 
-# Imported before any run in this process, which must not define them anew.
-_FLAG_MODULES = (
-    run_flags,
-    fine_tuning_flags,
-    optimization_flags,
-    distillation_flags,
-)
 _LINE = "the cat dog bird fish runs sleeps eats red blue green old new big"
 _WORDS = _LINE.split()
 CONFIG = {
@@ -32,7 +21,7 @@ CONFIG = {
 
 
 def run(folder, *arguments, **environment):
-    """Runs the script in a process of its own, which must succeed."""
+    """Runs the script, which must succeed."""
     done = scripts.run(folder / "log", "run_squad", *arguments, **environment)
     assert done.wait() == 0, done.stderr
     return done
@@ -40,7 +29,7 @@ def run(folder, *arguments, **environment):
 
 def run_here(*arguments, name="__main__"):
     """Runs the script in this process: quicker, for runs that end at once."""
-    return scripts.run_here("run_squad", _FLAG_MODULES, *arguments, name=name)
+    return scripts.run_here("run_squad", *arguments, name=name)
 
 
 def write_model(folder):

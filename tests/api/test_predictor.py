@@ -23,7 +23,6 @@ def script(tmp_path, rows, *arguments):
     (tmp_path / "in.jsonl").write_text(lines)
     code = scripts.run_here(
         "run_prediction",
-        (),
         f"--input_file={tmp_path}/in.jsonl",
         f"--output_file={tmp_path}/out.jsonl",
         "--overwrite",

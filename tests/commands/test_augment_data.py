@@ -27,7 +27,7 @@ def model(tmp_path_factory):
 
 
 def _run(*arguments):
-    assert not scripts.run_here("augment_data", [], *arguments)
+    assert not scripts.run_here("augment_data", *arguments)
 
 
 def _texts(number):
@@ -135,7 +135,7 @@ def test_the_same_whatever_the_batch_and_what_was_there(model, tmp_path):
     # Of a run that was killed.
     (tmp_path / "again.csv.tmp").write_text("half")
     again = (*model, *_of_pairs(tmp_path, "again.csv"))
-    assert scripts.run_here("augment_data", [], *again) == 1
+    assert scripts.run_here("augment_data", *again) == 1
     assert (tmp_path / "again.csv").read_text() == "mine"
     _run(*again, "--overwrite", "--batch_size=1", "--sort_window=3")
     assert (tmp_path / "again.csv").read_bytes() == whole
@@ -188,7 +188,7 @@ def test_a_head_that_its_run_did_not_train(model, tmp_path, capsys):
     tf1_files.write(prefix, values | {f"{word}/adam_m": values[word]})
     _write_csv(tmp_path / "in.csv")
     assert scripts.run_here(
-        *("augment_data", [], f"--init_checkpoint={tmp_path}/model"),
+        *("augment_data", f"--init_checkpoint={tmp_path}/model"),
         *_of_pairs(tmp_path),
     )
     error = capsys.readouterr().err.splitlines()[-1]

@@ -107,7 +107,7 @@ def test_fine_tuning_and_vectors(trained, tmp_path):
     vectors = tmp_path / "vectors.jsonl"
     (tmp_path / "texts.txt").write_text("w5 w7 w8\n")
     assert not scripts.run_here(
-        *("extract_features", (), f"--init_checkpoint={trained}"),
+        *("extract_features", f"--init_checkpoint={trained}"),
         *(f"--input_file={tmp_path}/texts.txt", f"--output_file={vectors}"),
         *("--layers=-1,-2", "--max_seq_length=12"),
     )

@@ -6,10 +6,6 @@ from typing import Any
 
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import tf1_files
-from bert_tf.flags import distillation as distillation_flags
-from bert_tf.flags import fine_tuning as fine_tuning_flags
-from bert_tf.flags import optimization as optimization_flags
-from bert_tf.flags import run as run_flags
 from tests import pretraining_records, scripts, tiny_files
 
 import numpy as np
@@ -53,8 +49,6 @@ def _write_choices(path, rng):
             writer.writerow(row | endings | {"label": i % 4, "": i})
 
 
-# Imported before any run in this process, which must not define them anew.
-_FLAG_MODULES = [run_flags, optimization_flags, distillation_flags]
 # Script -> how its data is written, its model, and the name of its loss.
 _TASKS: dict[str, Any] = {
     "run_ner": (_write_tags, lambda x: heads.BertTagger(x, 3), "label"),
@@ -68,10 +62,7 @@ _TASKS: dict[str, Any] = {
 
 
 def _run(script, *given):
-    modules = list(_FLAG_MODULES)
-    if script != "run_pretraining":  # It has some of these by itself.
-        modules.append(fine_tuning_flags)
-    assert not scripts.run_here(script, modules, "--do_train", *given)
+    assert not scripts.run_here(script, "--do_train", *given)
 
 
 def _weights(folder):

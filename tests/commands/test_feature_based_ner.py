@@ -52,7 +52,7 @@ def folder(tmp_path):
 def _run(folder, *arguments):
     """Runs the script in this process."""
     return scripts.run_here(
-        *(_SCRIPT, (), f"--init_checkpoint={folder}"),
+        *(_SCRIPT, f"--init_checkpoint={folder}"),
         *(f"--train_file={folder}/words.conll", "--lstm_size=6"),
         *(f"--dev_file={folder}/words.conll", "--max_seq_length=16"),
         *arguments,
@@ -74,7 +74,7 @@ def test_it_learns_words_by_heart(folder, capsys):
 
 
 def test_a_vector_is_that_of_the_words_first_piece(folder):
-    example = scripts.run_here(_SCRIPT, (), name="example")
+    example = scripts.run_here(_SCRIPT, name="example")
     model = modeling.Bert(_CONFIG)
     source = example["formats"].open_checkpoint(str(folder))
     restoring.restore_weights(model.variables, source)
@@ -136,7 +136,7 @@ class _Constant:
     ],
 )
 def test_words_behind_the_cut_are_outside(labels, scheme, expected):
-    example = scripts.run_here(_SCRIPT, (), name="example")
+    example = scripts.run_here(_SCRIPT, name="example")
     sentences = [
         example["conll"].Sentence(words, (labels[0],) * len(words), (), 0)
         for words in (("Ann", "Rome"), ("Ann",))

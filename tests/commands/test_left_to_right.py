@@ -113,14 +113,14 @@ def test_a_teacher_is_refused(setting, trained, tmp_path):
 def test_export_and_questions(trained, tmp_path):
     export = tmp_path / "export"
     assert not scripts.run_here(
-        *("export_saved_model", (), f"--model_dir={trained}"),
+        *("export_saved_model", f"--model_dir={trained}"),
         *("--top_k=2", f"--export_dir={export}", "--max_seq_length=16"),
     )
     answers = bert_tf.load(export)(["w5 w6", "w7"])
     assert [len(x["pieces"]) for x in answers] == [2, 2]
     (tmp_path / "asked.txt").write_text("w5 w6\nw7\n")
     assert not scripts.run_here(
-        *("run_prediction", (), f"--model_dir={trained}", "--top_k=2"),
+        *("run_prediction", f"--model_dir={trained}", "--top_k=2"),
         *(f"--input_file={tmp_path}/asked.txt", "--max_seq_length=16"),
         f"--output_file={tmp_path}/answers.jsonl",
     )

@@ -4,21 +4,11 @@ import json
 import logging
 import pathlib
 
-from bert_tf.flags import distillation as distillation_flags
-from bert_tf.flags import fine_tuning as fine_tuning_flags
-from bert_tf.flags import optimization as optimization_flags
-from bert_tf.flags import run as run_flags
 from tests import scripts
 
 import pytest
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-_FLAG_MODULES = (
-    run_flags,
-    optimization_flags,
-    fine_tuning_flags,
-    distillation_flags,
-)
 _CONFIG = {
     "vocab_size": 7,
     "hidden_size": 8,
@@ -118,7 +108,7 @@ def test_teachers_of_all_tasks_are_needed(flags, tmp_path, capsys):
 
 def _run_here(*arguments):
     """Runs the script in this process: quicker, for runs that end at once."""
-    return scripts.run_here("run_glue", _FLAG_MODULES, *arguments)
+    return scripts.run_here("run_glue", *arguments)
 
 
 @pytest.mark.slow

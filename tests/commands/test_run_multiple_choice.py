@@ -5,23 +5,12 @@ import json
 import shutil
 
 from bert_tf.checkpoints import tf1_files
-from bert_tf.flags import distillation as distillation_flags
-from bert_tf.flags import fine_tuning as fine_tuning_flags
-from bert_tf.flags import optimization as optimization_flags
-from bert_tf.flags import run as run_flags
 from tests import saved_models, scripts
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-# Imported before any run in this process, which must not define them anew.
-_FLAG_MODULES = (
-    run_flags,
-    fine_tuning_flags,
-    optimization_flags,
-    distillation_flags,
-)
 _WORDS = [
     "the",
     "cat",
@@ -281,7 +270,7 @@ def test_a_stranger_serves_real_articles_as_predicted(shared_data, tmp_path):
 )
 def test_mistakes_end_in_one_line(given, problem, files, tmp_path, capsys):
     code = scripts.run_here(
-        *("run_multiple_choice", _FLAG_MODULES, *arguments(files)),
+        *("run_multiple_choice", *arguments(files)),
         *(f"--output_dir={tmp_path}/out", *given),
     )
     assert code == 1

@@ -51,7 +51,7 @@ def write_scores(folder):
 
 def predict(*arguments):
     """Runs the script in this process; returns its exit code."""
-    return scripts.run_here("run_prediction", (), *arguments)
+    return scripts.run_here("run_prediction", *arguments)
 
 
 def answers(tmp_path, lines, *arguments):
@@ -102,7 +102,6 @@ def test_classes_and_their_export(tmp_path):
         )
     code = scripts.run_here(
         "export_saved_model",
-        (),
         *(f"--model_dir={run}", f"--export_dir={tmp_path}/export"),
     )
     assert not code

@@ -195,7 +195,6 @@ class _Made:
         folder = self._folder / head
         code = scripts.run_here(
             "export_saved_model",
-            (),
             *(f"--model_dir={folder}/run", f"--export_dir={folder}/export"),
         )
         assert not code

@@ -5,7 +5,6 @@ import pathlib
 
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import formats, restoring
-from bert_tf.flags import classification as classification_flags
 from tests import classifier_runs, reference, scripts
 from tests import huggingface_models as hf
 from tests import interop_samples as samples
@@ -26,8 +25,7 @@ _DATA = (
 
 def run_here(*arguments, name="__main__"):
     """Runs the script in this process; see scripts.run_here."""
-    modules = (classification_flags,)
-    return scripts.run_here("shrink_model", modules, *arguments, name=name)
+    return scripts.run_here("shrink_model", *arguments, name=name)
 
 
 @pytest.fixture(scope="module")

@@ -154,7 +154,7 @@ def test_starts_from_word_vectors(folder, name):
 
 def _refused(capfd, script, *flags):
     """Runs a script here that must end with an error, and returns that."""
-    assert scripts.run_here(script, (), *flags) == 1
+    assert scripts.run_here(script, *flags) == 1
     return capfd.readouterr().err.rpartition("error: ")[2]
 
 
@@ -170,7 +170,7 @@ def test_others_have_no_such_model(trained, name, tmp_path, capfd):
         )
         assert f"Received: encoder={name}" in said
     assert not scripts.run_here(
-        "convert_checkpoint", (), "--output_format=tf1", *flags
+        "convert_checkpoint", "--output_format=tf1", *flags
     )
     config = json.loads((tmp_path / "theirs/bert_config.json").read_text())
     assert config["model_type"] == name
@@ -186,7 +186,7 @@ def test_int8_and_other_runtimes(trained, name, tmp_path, capfd):
         return
     pytest.importorskip("ai_edge_litert", reason="needs the extra `litert`")
     assert not scripts.run_here(
-        "export_saved_model", (), *flags, "--format=litert"
+        "export_saved_model", *flags, "--format=litert"
     )
     pairs = _pairs(trained.parent)
     found, wanted = (

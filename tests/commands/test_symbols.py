@@ -173,7 +173,7 @@ def test_classifier(folder, vocabulary, tmp_path):
     np.testing.assert_allclose(found["probabilities"], probabilities, atol=1e-5)
     (tmp_path / "asked.txt").write_text(texts[1] + "\n", encoding="utf-8")
     assert not scripts.run_here(
-        *("run_prediction", (), f"--saved_model={output}/export"),
+        *("run_prediction", f"--saved_model={output}/export"),
         *(f"--input_file={tmp_path}/asked.txt",),
         f"--output_file={tmp_path}/answers.jsonl",
     )
@@ -207,13 +207,13 @@ def test_labels_of_symbols(folder, tmp_path):
 
 def test_masked_symbols(folder, vocabulary, tmp_path):
     assert not scripts.run_here(
-        *("export_saved_model", (), f"--model_dir={folder}/run"),
+        *("export_saved_model", f"--model_dir={folder}/run"),
         *("--head=masked_lm", "--top_k=3", f"--export_dir={tmp_path}/words"),
     )
     text = f"{' '.join(_SYMBOLS[:4])} [MASK] {' '.join(_SYMBOLS[5:7])}"
     (tmp_path / "asked.txt").write_text(f"{text}\n", encoding="utf-8")
     assert not scripts.run_here(
-        *("run_prediction", (), f"--saved_model={tmp_path}/words"),
+        *("run_prediction", f"--saved_model={tmp_path}/words"),
         *(f"--input_file={tmp_path}/asked.txt",),
         f"--output_file={tmp_path}/answers.jsonl",
     )
@@ -229,7 +229,7 @@ def test_vectors_of_symbols(folder, tmp_path):
     path = tmp_path / "lines.jsonl"
     (tmp_path / "lines.txt").write_text("\n".join(texts) + "\n")
     assert not scripts.run_here(
-        *("extract_features", (), f"--init_checkpoint={folder}/run"),
+        *("extract_features", f"--init_checkpoint={folder}/run"),
         *(f"--input_file={tmp_path}/lines.txt", "--unit=word"),
         *("--features=last", f"--max_seq_length={_LENGTH}"),
         f"--output_file={path}",

@@ -35,7 +35,6 @@ def write_run(folder, config, vocab):
 def export(run, path, weights):
     code = scripts.run_here(
         "export_saved_model",
-        (),
         *(f"--model_dir={run}", f"--export_dir={path}", f"--weights={weights}"),
     )
     assert not code

@@ -250,7 +250,6 @@ def test_scripts_write_and_ask(export_format, tmp_path):
     folder = _classifier(tmp_path / "run")
     code = scripts.run_here(
         "export_saved_model",
-        (),
         *(f"--model_dir={folder}", f"--export_dir={tmp_path}/1"),
         f"--format={export_format}",
     )

@@ -125,7 +125,6 @@ def test_records_of_pretraining(tmp_path, capsys):
     # Two workers, which have not imported what registers the kind.
     assert not scripts.run_here(
         script,
-        (),
         vocab,
         f"--input_file={tmp_path}/text.txt",
         f"--output_dir={tmp_path}/out",
@@ -139,7 +138,7 @@ def test_records_of_pretraining(tmp_path, capsys):
     assert manifest["vocab_size"] == len(VOCABULARY.pieces)
     capsys.readouterr()
     assert not scripts.run_here(
-        script, (), vocab, "--show=3", f"--input_file={tmp_path}/out/*.tfrecord"
+        script, vocab, "--show=3", f"--input_file={tmp_path}/out/*.tfrecord"
     )
     shown = capsys.readouterr().out
     assert shown.count("<mask> <s> ") == 3

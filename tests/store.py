@@ -1,0 +1,76 @@
+"""Trained and exported models that several tests need, each made once.
+
+They are kept on disk for all workers and for later runs, in pytest's cache,
+under a hash of the code and of everything that the model was made from. Tests
+copy what they change.
+"""
+
+import fcntl
+import functools
+import hashlib
+import os
+import pathlib
+import shutil
+from collections.abc import Callable
+
+import keras
+import tensorflow as tf
+
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+_FOLDER = _ROOT / ".pytest_cache" / "d" / "models"
+
+
+def made(
+    name: str, make: Callable[[pathlib.Path], None], *parts: object
+) -> pathlib.Path:
+    """Returns a folder that `make` has filled, now or in an earlier run.
+
+    Args:
+        name: For the reader of a path.
+        make: Writes into an empty folder, at the path that tests will see.
+        *parts: All that the content depends on besides the package's code:
+            flags, seeds, the text of data files.
+    """
+    digest = hashlib.sha256(repr((_code(), name, parts)).encode()).hexdigest()
+    folder = _FOLDER / _code()[:12] / f"{name}-{digest[:12]}"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # One worker makes it, others wait for it.
+    with open(f"{folder}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = folder / ".done"
+        if not done.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            make(folder)
+            done.touch()
+    return folder
+
+
+@functools.cache
+def _code() -> str:
+    """Returns a hash of the code that trains and exports."""
+    digest = hashlib.sha256(f"{tf.__version__} {keras.__version__}".encode())
+    files = [
+        *sorted((_ROOT / "bert_tf").rglob("*.py")),
+        *sorted(_ROOT.glob("*.py")),
+        *sorted((_ROOT / "tests").glob("*.py")),
+    ]
+    for path in files:
+        digest.update(str(path.relative_to(_ROOT)).encode())
+        digest.update(path.read_bytes())
+    # Computed with other instructions, weights differ in their last bits.
+    digest.update(_processor().encode())
+    return digest.hexdigest()
+
+
+def _processor() -> str:
+    path = pathlib.Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.exists() else []
+    return next((x for x in lines if x.startswith("flags")), os.uname().machine)
+
+
+def forget_old() -> None:
+    """Removes what other code has made."""
+    for folder in _FOLDER.glob("*") if _FOLDER.exists() else ():
+        if folder.name != _code()[:12]:
+            shutil.rmtree(folder, ignore_errors=True)
