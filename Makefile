@@ -4,7 +4,8 @@
 #                     pre-train for two hours on WikiExtractor's text, then
 #                     fine-tune on DATA/glue, beside random weights
 #                     (DTYPE=float32 for processors without bfloat16)
-#   make test         the tests but the slow ones (PYTEST_FLAGS= for all)
+#   make test         the quick tests: a few minutes
+#   make test-all     every test, exhaustive ones too: before a release
 #   make bad-inputs   every script with every bad input we know of
 #   make kills        kills runs of seven kinds 100 times, and compares
 #   make lint         ruff and mypy
@@ -26,7 +27,7 @@ BIN := $(VENV)/bin
 DOCS := .venv-docs
 INSTALLED := $(VENV)/.installed-$(EXTRAS)
 
-.PHONY: quickstart demo-files pretrain-demo test bad-inputs kills lint docs venv clean
+.PHONY: quickstart demo-files pretrain-demo test test-all bad-inputs kills lint docs venv clean
 
 quickstart: venv
 	@$(BIN)/python examples/quickstart/run.py
@@ -48,6 +49,9 @@ test: venv
 	@echo "== Running the tests (flags: $(PYTEST_FLAGS))"
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
 		$(PYTEST_FLAGS)
+
+test-all:
+	@$(MAKE) --no-print-directory test PYTEST_FLAGS=
 
 bad-inputs: venv
 	@echo "== Giving every script bad inputs"

@@ -1,9 +1,9 @@
 """What all tests share: two logical CPUs and the folder of real data."""
 
+import ctypes
 import gc
 import os
 import pathlib
-import time
 
 # Before TensorFlow is imported: only errors in its log.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -11,13 +11,15 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # the CPU's, and several test processes would compete for its memory.
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
-import bert_tf  # noqa: F401, I001  (sets TF_ENABLE_ONEDNN_OPTS)
+import bert_tf  # noqa: F401  (sets TF_ENABLE_ONEDNN_OPTS)
+from tests import store
+
 import pytest
 import tensorflow as tf
 
-# Growth of this process after which models that nobody holds are let go. They
-# are held by cycles, and Python looks for those too seldom: it counts objects,
-# not what the weights take.
+# Growth of this process after which unused models are collected. They are held
+# by cycles, and Python looks for those too seldom: it counts objects, not the
+# bytes of their weights.
 _GROWTH = 512 << 20  # bytes
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -51,56 +53,53 @@ def two_replicas() -> tf.distribute.Strategy:
     return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--until",
-        type=float,
-        metavar="SECONDS",
-        help="begin no slow test later than this (seconds since 1970)",
-    )
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Leaves out slow tests for which there is no time."""
-    until = item.config.getoption("--until")
-    if until and time.time() > until and item.get_closest_marker("slow"):
-        pytest.skip("no time is left for slow tests: --until")
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Takes variants for slow, and has files with slow tests begin first.
+    """Counts exhaustive tests as slow, and starts files with slow tests first.
 
-    Files are shared out one by one, and a long one that begins last leaves a
+    Files are handed out one by one, and a long one that starts last leaves a
     core without work.
     """
     for item in items:
-        if item.get_closest_marker("variant"):
+        if item.get_closest_marker("exhaustive"):
             item.add_marker(pytest.mark.slow)
     slow = {x.path for x in items if x.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Removes stored models of older code, once for all workers."""
+    if not hasattr(session.config, "workerinput"):
+        store.forget_old()
+
+
 def pytest_collection_finish() -> None:
-    """Has the search for cycles leave alone what was imported."""
+    """Leaves what was imported out of the search for cycles."""
     gc.collect()
     gc.freeze()
 
 
-_size = 0  # of this process after the last look for cycles, in bytes
+_size = 0  # of this process after the last collection, in bytes
 
 
 def pytest_runtest_teardown() -> None:
-    """Lets models of tests before go, where they have become many."""
+    """Collects unused models once the process has grown."""
     global _size
     if _memory() - _size > _GROWTH:
         gc.collect()
+        _trim()
         _size = _memory()
 
 
+def _trim() -> None:
+    """Returns freed memory to the system: its holes fit no later model."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "malloc_trim"):
+        libc.malloc_trim(0)
+
+
 def _memory() -> int:
-    """Returns the bytes of memory that this process has; 0 if not known."""
+    """Returns the resident bytes of this process; 0 if unknown."""
     statm = pathlib.Path("/proc/self/statm")
     if not statm.exists():
         return 0

@@ -127,7 +127,7 @@ _CONFIG = {
 }
 
 
-@pytest.mark.variant
+@pytest.mark.exhaustive
 def test_kill_9_changes_nothing(tmp_path):
     setting = runs.Setting.make(tmp_path, **_CONFIG)
     flags = (

@@ -249,7 +249,7 @@ _RUN = {
 }
 
 
-@pytest.mark.variant
+@pytest.mark.exhaustive
 def test_kill_9_changes_nothing(tmp_path):
     setting = runs.Setting.make(tmp_path, **_RUN)
     flags = ("--num_train_steps=40", "--save_checkpoints_steps=5")

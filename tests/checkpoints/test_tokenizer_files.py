@@ -123,7 +123,7 @@ def _is_old(text):
 
 
 @pytest.mark.parametrize(
-    "every", [False, pytest.param(True, marks=pytest.mark.variant)]
+    "every", [False, pytest.param(True, marks=pytest.mark.exhaustive)]
 )
 def test_every_character(made, every):
     vocabulary, _, theirs = made

@@ -76,7 +76,7 @@ def test_packed_records_are_refused(setting, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.variant
+@pytest.mark.exhaustive
 def test_replicas_and_micro_batches(setting, tmp_path):
     without = setting.folder / "without.json"
     without.write_text(json.dumps(_CONFIG | {"hidden_dropout_prob": 0.0}))

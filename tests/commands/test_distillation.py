@@ -156,7 +156,7 @@ def test_labels_in_another_order_are_found_by_name(
     _assert_same(_weights(found), _weights(taught))
 
 
-@pytest.mark.variant
+@pytest.mark.exhaustive
 def test_goes_on_bit_for_bit_and_only_so(
     taught, teacher, model, table, tmp_path, capsys
 ):
@@ -202,7 +202,7 @@ _FIT = "objective/fit_dense/kernel"
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
-    [pytest.param("tinybert_layers", marks=pytest.mark.variant), "minilm"],
+    [pytest.param("tinybert_layers", marks=pytest.mark.exhaustive), "minilm"],
 )
 def test_layers_and_then_the_head(
     kind, teacher, model, table, tmp_path, capsys

@@ -113,7 +113,7 @@ def test_results_are_the_originals(folder):
     assert _results(folder / "run") == results
 
 
-@pytest.mark.variant
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "flags",
     [

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(
     scope="module",
-    params=["roberta", pytest.param("albert", marks=pytest.mark.variant)],
+    params=["roberta", pytest.param("albert", marks=pytest.mark.exhaustive)],
 )
 def kind(request):
     return family_runs.KINDS[request.param]
@@ -250,7 +250,7 @@ def test_classifier_of_pairs(model, theirs, tmp_path):
             )
 
 
-@pytest.mark.variant
+@pytest.mark.exhaustive
 def test_glue(model, tmp_path):
     folder = tmp_path / "data" / "WNLI"
     folder.mkdir(parents=True)
@@ -338,7 +338,7 @@ def test_answers_to_questions(model, tmp_path):
         assert line["context"][place] == answer["answer"]
 
 
-@pytest.mark.variant
+@pytest.mark.exhaustive
 def test_choices(model, tmp_path):
     rng = random.Random(0)
     problems = [

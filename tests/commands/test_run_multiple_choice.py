@@ -175,7 +175,7 @@ def test_predictions_and_the_export_agree(trained, files):
     )
 
 
-@pytest.mark.variant
+@pytest.mark.exhaustive
 def test_a_killed_run_ends_with_the_same_weights(trained, tmp_path):
     folder, command = trained
     again = tmp_path / "again"

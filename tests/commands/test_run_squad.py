@@ -129,7 +129,7 @@ def test_version_2_0_and_its_threshold(model, tmp_path):
     assert _json(output, "predictions") == predictions
 
 
-@pytest.mark.variant
+@pytest.mark.exhaustive
 def test_a_killed_run_ends_with_the_same_weights(trained, tmp_path):
     folder, arguments, _ = trained
     again = tmp_path / "again"

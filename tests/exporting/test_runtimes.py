@@ -51,7 +51,7 @@ _VARIANTS = ("tagging", "multiple_choice", "next_sentence")
     scope="module",
     params=[
         pytest.param(
-            name, marks=pytest.mark.variant if name in _VARIANTS else ()
+            name, marks=pytest.mark.exhaustive if name in _VARIANTS else ()
         )
         for name in real.MODELS
     ],

@@ -78,7 +78,9 @@ _FIRST = ("classification", "masked_lm")
     params=[
         pytest.param(
             name,
-            marks=pytest.mark.slow if name in _FIRST else pytest.mark.variant,
+            marks=getattr(
+                pytest.mark, "slow" if name in _FIRST else "exhaustive"
+            ),
         )
         for name in served_models.HEADS
     ],

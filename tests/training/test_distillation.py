@@ -396,9 +396,9 @@ class _Trainer:
 @pytest.mark.parametrize(
     "kind",
     [
-        pytest.param("logits", marks=pytest.mark.variant),
+        pytest.param("logits", marks=pytest.mark.exhaustive),
         "layers",
-        pytest.param("relations", marks=pytest.mark.variant),
+        pytest.param("relations", marks=pytest.mark.exhaustive),
     ],
 )
 def test_replicas_and_micro_batches_are_one(kind, files, two_replicas):

@@ -228,8 +228,8 @@ class TestSteps:
         [
             (1, 2),
             (2, 2),
-            pytest.param(1, 4, marks=pytest.mark.variant),
-            pytest.param(2, 1, marks=pytest.mark.variant),
+            pytest.param(1, 4, marks=pytest.mark.exhaustive),
+            pytest.param(2, 1, marks=pytest.mark.exhaustive),
             pytest.param(2, 4, marks=pytest.mark.slow),
         ],
     )
