@@ -66,10 +66,30 @@ _MAX_QUEUE = _NETWORK.integer(
     "Requests that wait for a model; more are refused, with status 503.",
     least=1,
 )
+_MAX_QUEUED_ROWS = _NETWORK.integer(
+    "max_queued_rows",
+    65536,
+    "Rows of all requests that wait for a model. A larger request is refused "
+    "with status 413; requests that find no room, with status 503.",
+    least=1,
+)
+_CORS_ORIGINS = _NETWORK.words(
+    "cors_origins",
+    (),
+    "Origins whose web pages may use this server, such as "
+    "https://example.com; * for all. By default only the server's own page.",
+)
+_ALLOWED_HOSTS = _NETWORK.words(
+    "allowed_hosts",
+    (),
+    "Names that requests may call a server at a loopback address besides "
+    "localhost, such as that of a proxy before it.",
+    rare=True,
+)
 _STOP_SECONDS = _NETWORK.number(
     "stop_seconds",
     60,
-    "At most, to answer what is under way after SIGTERM.",
+    "Longest time to answer what is under way after SIGTERM.",
     least=0,
     rare=True,
 )
@@ -150,12 +170,15 @@ def main(_):
             max_batch_size=_MAX_BATCH_SIZE.value,
             batch_timeout=_BATCH_TIMEOUT_MS.value / 1000,
             max_queue=_MAX_QUEUE.value,
+            max_queued_rows=_MAX_QUEUED_ROWS.value,
             threads=_NUM_BATCH_THREADS.value,
         ),
         max_request_bytes=int(_MAX_REQUEST_MB.value * (1 << 20)),
         poll_seconds=_POLL_SECONDS.value,
         stop_seconds=_STOP_SECONDS.value,
         access_log=_ACCESS_LOG.value,
+        cors_origins=tuple(_CORS_ORIGINS.value),
+        allowed_hosts=tuple(_ALLOWED_HOSTS.value),
     )
 
     def started(address):

@@ -3,12 +3,14 @@
 import asyncio
 import functools
 import importlib.resources
+import ipaddress
 import json
 import logging
 import re
 import time
 import urllib.parse
-from collections.abc import Awaitable, Callable, Mapping
+import zlib
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 from bert_tf.server import (
@@ -36,6 +38,9 @@ _TOLD = re.compile(
 # Larger bodies are read, and larger answers written, beside the loop.
 _SMALL = 1 << 16  # bytes, values
 _READ_SECONDS = 60  # for a body
+_IDLE_SECONDS = 60  # of a connection that sends no whole request
+# zlib's window sizes, 32 more to find out whether it is gzip or zlib.
+_ENCODINGS = {"gzip": 47, "deflate": 47}
 _MOST_DIGITS = 18  # of a version
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -49,19 +54,33 @@ class Application:
         served: Mapping[str, models.Model],
         counts: metrics.Metrics,
         max_request_bytes: int,
+        host: str = "0.0.0.0",
+        cors_origins: Collection[str] = (),
+        allowed_hosts: Collection[str] = (),
     ):
         """Prepares `web`, the application of aiohttp.
 
         Args:
             served: By name.
             counts: Where requests are counted.
-            max_request_bytes: Of a body; more is refused.
+            max_request_bytes: Of a body, also once inflated; more is refused.
+            host: The address listened at. At a loopback address, requests
+                that name another host are refused: they come from a web page
+                whose name was pointed at this machine.
+            cors_origins: Origins whose pages may read answers; "*" for all.
+            allowed_hosts: Other names of this server, such as a proxy's.
         """
         self._models = served
         self._metrics = counts
         self._most = max_request_bytes
         self._page = _page(list(served))
+        self._is_local = _is_loopback(host)
+        self._origins = frozenset(cors_origins)
+        self._hosts = frozenset({"", *allowed_hosts})
+        self.is_loading = True
         self.is_stopping = False
+        # Connections and when their last request ended; None while it runs.
+        self._last: dict[Any, float | None] = {}
         self.web = web.Application(
             client_max_size=max_request_bytes, middlewares=[self._guard]
         )
@@ -69,6 +88,10 @@ class Application:
         self.web.router.add_get("/healthz", self._tell_health)
         self.web.router.add_get("/readyz", self._tell_readiness)
         self.web.router.add_get("/metrics", self._tell_metrics)
+        # TensorFlow Serving's, as its monitoring guide configures it.
+        self.web.router.add_get(
+            "/monitoring/prometheus/metrics", self._tell_metrics
+        )
         self.web.router.add_route("*", r"/v1{rest:.*}", self._serve)
 
     # ---- Errors -------------------------------------------------------------
@@ -77,7 +100,64 @@ class Application:
     async def _guard(
         self, request: web.Request, handler: Handler
     ) -> web.StreamResponse:
-        """Answers what has failed as JSON."""
+        """Checks where a request comes from, and answers it."""
+        self._last[request.protocol] = None
+        try:
+            origin = request.headers.get("Origin")
+            refusal = self._foreign(request.headers.get("Host", ""), origin)
+            if refusal:
+                response: web.StreamResponse = _error(refusal)
+            elif request.method == "OPTIONS" and self._is_allowed(origin):
+                response = web.Response(status=204)
+            else:
+                response = await self._as_json(request, handler)
+            if self._is_allowed(origin):
+                response.headers.update(_cors(origin or ""))
+            if self.is_stopping:
+                response.force_close()
+            return response
+        finally:
+            self._last[request.protocol] = time.monotonic()
+
+    def _foreign(self, host: str, origin: str | None) -> Refusal | None:
+        """Returns why a request from another host or page is refused."""
+        name = _host_of(f"//{host}")
+        if self._is_local and not (_is_loopback(name) or name in self._hosts):
+            return Refusal(
+                "This server listens at a loopback address. Behind a proxy, "
+                "name its host by --allowed_hosts. Received: Host: "
+                f"{host[:100]}",
+                403,
+            )
+        if origin in (None, "null") or self._is_allowed(origin):
+            return None
+        if urllib.parse.urlsplit(origin).netloc == host:
+            return None
+        return Refusal(
+            "Pages of other origins may not use this server; --cors_origins "
+            f"allows them. Received: Origin: {str(origin)[:100]}",
+            403,
+        )
+
+    def _is_allowed(self, origin: str | None) -> bool:
+        return origin is not None and bool(self._origins & {"*", origin})
+
+    def close_idle(self, connections: Collection[Any]) -> None:
+        """Closes connections that have sent no whole request for a minute.
+
+        Args:
+            connections: All that are open.
+        """
+        now = time.monotonic()
+        self._last = {x: self._last.get(x, now) for x in connections}
+        for connection, last in self._last.items():
+            if last is not None and now - last > _IDLE_SECONDS:
+                connection.force_close()
+
+    async def _as_json(
+        self, request: web.Request, handler: Handler
+    ) -> web.StreamResponse:
+        """Answers errors as JSON."""
         try:
             return await handler(request)
         except Refusal as refusal:
@@ -118,8 +198,9 @@ class Application:
         return web.Response(text="ok\n")
 
     async def _tell_readiness(self, _: web.Request) -> web.Response:
-        if self.is_stopping:
-            return web.Response(text="stopping\n", status=503)
+        for name in ("stopping", "loading"):
+            if getattr(self, f"is_{name}"):
+                return web.Response(text=f"{name}\n", status=503)
         return web.Response(text="ok\n")
 
     async def _tell_metrics(self, _: web.Request) -> web.Response:
@@ -136,6 +217,8 @@ class Application:
         if asked:
             name, version, label, method = asked.groups()
             model = self._find(name)
+            if self.is_loading:
+                raise Refusal(f"The model {model.name} is being loaded", 503)
             find = functools.partial(_asked_for, model, version, label)
             find()  # Refuses at once what there is not.
             return await self._counted(model, method.lower(), find, request)
@@ -171,7 +254,7 @@ class Application:
         """Answers a request to a model's version, and counts it."""
         start, status = time.perf_counter(), 499  # where the client goes
         try:
-            response = await self._guard(
+            response = await self._as_json(
                 request, lambda _: self._answer(model, method, find, request)
             )
             status = response.status
@@ -197,6 +280,10 @@ class Application:
             ) from None
         except ConnectionError:
             raise Refusal("The client has gone", 499) from None
+        encoding = request.headers.get("Content-Encoding", "identity").lower()
+        if encoding != "identity":
+            # Inflated beside the loop and no further than a body may be.
+            body = await asyncio.to_thread(_inflate, body, encoding, self._most)
         read, write = _FORMATS[method]
         # A label may have gone to another version while the body came.
         with model.using(find()) as servable:
@@ -225,6 +312,53 @@ _FORMATS: dict[str, tuple[Callable[..., Any], Callable[..., str]]] = {
         lambda outputs, _: json_answers.of_regress(outputs),
     ),
 }
+
+
+def _inflate(body: bytes, encoding: str, most: int) -> bytes:
+    """Returns a compressed body; raises Refusal if it is larger than `most`."""
+    if encoding not in _ENCODINGS:
+        raise Refusal(
+            f"Content-Encoding must be gzip or deflate. Received: "
+            f"{encoding[:100]}",
+            415,
+        )
+    inflater = zlib.decompressobj(_ENCODINGS[encoding])
+    try:
+        text = inflater.decompress(body, most + 1)
+    except zlib.error as error:
+        raise Refusal(f"The body can't be inflated: {error}") from None
+    if len(text) > most:
+        raise web.HTTPRequestEntityTooLarge(most, len(text))
+    if not inflater.eof:
+        raise Refusal("The compressed body is not all there")
+    return text
+
+
+def _host_of(address: str) -> str:
+    """Returns the host of a URL, "" if it has none."""
+    try:
+        return urllib.parse.urlsplit(address).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _cors(origin: str) -> dict[str, str]:
+    """Returns the headers that let pages of an origin read an answer."""
+    return {
+        "Access-Control-Allow-Origin": origin,
+        "Access-Control-Allow-Methods": "GET, POST, OPTIONS",
+        "Access-Control-Allow-Headers": "Content-Type",
+        "Vary": "Origin",
+    }
 
 
 async def _beside(is_long: bool, function: Callable, *arguments: Any) -> Any:

@@ -1,14 +1,15 @@
-"""Batches over requests: those that wait are answered together.
+"""Batches over requests: requests that wait are answered together.
 
-Each of the threads, of which there is one by default, runs one batch after the
-other. It takes the request that has waited longest, and of those behind it the
-ones that are nearest to it in length: so little is padded, and nobody waits for
-ever.
+Each thread, one by default, runs one batch after the other. Requests take
+turns: the one whose turn it is gives its next rows, and the requests nearest to
+it in length fill the batch. So little is padded, no request waits for ever, and
+a request of a million rows delays the others by one batch at a time.
 """
 
 import collections
 import concurrent.futures
 import dataclasses
+import functools
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,37 +30,48 @@ class Limits:
     """How much is answered together, and how much waits.
 
     Attributes:
-        max_batch_size: Rows of a batch; a request of more is cut where its
-            rows can be, and else is one batch.
-        batch_timeout: Seconds that a request waits for others when there is
-            nothing else to do.
+        max_batch_size: Rows of a batch. A larger request is split where its
+            rows are independent, and otherwise is one batch.
+        batch_timeout: Seconds that a request waits for others when the model
+            is idle.
         max_queue: Requests that wait.
+        max_queued_rows: Rows of all requests that wait.
         threads: Batches at once.
     """
 
     max_batch_size: int = 32
     batch_timeout: float = 0.0
     max_queue: int = 256
+    max_queued_rows: int = 65_536
     threads: int = 1
 
 
 @dataclasses.dataclass(eq=False)
 class _Item:
-    """Rows of one request, in a batch as a whole."""
+    """Rows of one request that run in the same batch."""
 
     signature: Signature
     inputs: Mapping[str, np.ndarray]
     rows: int
     length: int
-    key: Any  # Items of the same may be joined; None if with none.
-    came: float = dataclasses.field(default_factory=time.monotonic)
+    key: Any  # Items with equal keys may be joined; None: with no other.
     future: concurrent.futures.Future = dataclasses.field(
         default_factory=concurrent.futures.Future
     )
 
 
+class _Request:
+    """The items of a request that wait, and how many are unanswered."""
+
+    def __init__(self, items: Sequence[_Item]):
+        self.items = collections.deque(items)
+        self.rows = sum(item.rows for item in items)
+        self.unanswered = len(items)
+        self.came = time.monotonic()
+
+
 class Batcher:
-    """Runs what is submitted, in batches, in threads of its own."""
+    """Runs submitted requests in batches, in its own threads."""
 
     def __init__(
         self,
@@ -70,14 +82,16 @@ class Batcher:
         """Starts the threads.
 
         Args:
-            run: Runs a batch, and returns its outputs; it may raise.
+            run: Runs a batch and returns its outputs; it may raise.
             limits: Of a batch and of the queue.
-            on_batch: Gets the rows of each batch.
+            on_batch: Called with the number of rows of each batch.
         """
         self._run = run
         self._limits = limits
         self._on_batch = on_batch
-        self._waiting: collections.deque[_Item] = collections.deque()
+        # In the order of their turns; a dict, to remove from its middle.
+        self._queue: dict[int, _Request] = {}
+        self._rows = 0  # Of all items in the queue.
         self._requests = 0  # Submitted, and not answered.
         self._is_closed = False
         self._changed = threading.Condition()
@@ -92,17 +106,27 @@ class Batcher:
 
     @property
     def waiting(self) -> int:
-        """Requests that wait or are under way."""
+        """Requests that wait or run."""
         return self._requests
 
     def submit(
         self, signature: Signature, inputs: Mapping[str, np.ndarray]
     ) -> list[concurrent.futures.Future]:
-        """Takes a request; returns the outputs to come of its parts, in order.
+        """Queues a request; returns the futures of its parts, in order.
 
-        It raises Refusal if too many wait.
+        Cancelling one of them withdraws the request. Raises Refusal if the
+        request has too many rows, or too many requests or rows wait.
         """
         items = self._items(signature, inputs)
+        request = _Request(items)
+        most = self._limits.max_queued_rows
+        if request.rows > most:
+            raise Refusal(
+                f"A request must have at most {most} rows. Send fewer rows at "
+                "a time, or start the server with a larger --max_queued_rows. "
+                f"Received: {request.rows} rows",
+                413,
+            )
         with self._changed:
             if self._is_closed:
                 raise Refusal("The model is being unloaded", 503)
@@ -112,23 +136,66 @@ class Batcher:
                     f"submitted is full; {self._requests} requests wait",
                     503,
                 )
+            if self._queue and self._rows + request.rows > most:
+                raise Refusal(
+                    "The batch scheduling queue to which this task was "
+                    f"submitted is full; {self._rows} rows wait",
+                    503,
+                )
             self._requests += 1
-            items[-1].future.add_done_callback(self._answered)
-            self._waiting.extend(items)
+            self._rows += request.rows
+            self._queue[id(request)] = request
             self._changed.notify()
+        for item in items:
+            item.future.add_done_callback(
+                functools.partial(self._done, request)
+            )
         return [item.future for item in items]
 
-    def close(self) -> None:
-        """Ends the threads when all that was submitted is answered."""
+    def close(self, seconds: float | None = None) -> None:
+        """Ends the threads once all submitted requests are answered.
+
+        Args:
+            seconds: Longest time for that; requests that still wait then are
+                refused, and a batch that runs is abandoned. None: no limit.
+        """
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
+        until = None if seconds is None else time.monotonic() + seconds
         for thread in self._threads:
-            thread.join()
-
-    def _answered(self, _: concurrent.futures.Future) -> None:
+            thread.join(until and max(0, until - time.monotonic()))
         with self._changed:
-            self._requests -= 1
+            waiting = list(self._queue.values())
+            items = [item for request in waiting for item in request.items]
+            for request in waiting:
+                self._withdraw(request)
+        for item in items:
+            if item.future.set_running_or_notify_cancel():
+                item.future.set_exception(
+                    Refusal("The server is stopping", 503)
+                )
+
+    def _done(
+        self, request: _Request, future: concurrent.futures.Future
+    ) -> None:
+        """Counts an answered item; withdraws the request if it is cancelled."""
+        with self._changed:
+            request.unanswered -= 1
+            if not request.unanswered:
+                self._requests -= 1
+            if not future.cancelled():
+                return
+            items = list(request.items)
+            self._withdraw(request)
+        for item in items:
+            item.future.cancel()
+
+    def _withdraw(self, request: _Request) -> None:
+        """Removes from the queue what still waits of a request."""
+        self._rows -= sum(item.rows for item in request.items)
+        request.items.clear()
+        self._queue.pop(id(request), None)
 
     def _items(
         self, signature: Signature, inputs: Mapping[str, np.ndarray]
@@ -163,13 +230,13 @@ class Batcher:
     def _work(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._is_closed)
-                if not self._waiting:
+                self._changed.wait_for(lambda: self._queue or self._is_closed)
+                if not self._queue:
                     return
                 self._wait_for_more()
-                # Another thread may have taken all meanwhile.
-                batch = self._take() if self._waiting else []
-            # A client that has gone is not answered.
+                # Another thread may have taken everything meanwhile.
+                batch = self._take() if self._queue else []
+            # A client that has gone gets no answer.
             batch = [
                 item
                 for item in batch
@@ -180,38 +247,46 @@ class Batcher:
                 del batch
 
     def _wait_for_more(self) -> None:
-        """Waits until a batch is full or the oldest request has waited."""
-        until = self._waiting[0].came + self._limits.batch_timeout
+        """Waits until a batch is full or the first request has waited."""
+        until = next(iter(self._queue.values())).came
+        until += self._limits.batch_timeout
         while (
-            sum(item.rows for item in self._waiting)
-            < self._limits.max_batch_size
+            self._rows < self._limits.max_batch_size
             and not self._is_closed
             and (seconds := until - time.monotonic()) > 0
         ):
             self._changed.wait(seconds)
 
     def _take(self) -> list[_Item]:
-        """Takes the oldest item from the queue, and those that fit to it."""
-        first = self._waiting[0]
-        room = self._limits.max_batch_size - first.rows
+        """Takes the next item of the request in turn, and items that fit."""
+        request = next(iter(self._queue.values()))
+        first = self._next_item(request)
+        if request.items:  # To the end of the queue.
+            self._queue[id(request)] = request
         batch = [first]
-        if self._may_join(first):
-            others = [
-                item
-                for item in list(self._waiting)[1:]
-                if item.key == first.key
-            ]
-            # Sorted is stable: of equally near ones the oldest.
-            others.sort(key=lambda item: abs(item.length - first.length))
-            for item in others:
-                if item.rows <= room:
-                    batch.append(item)
-                    room -= item.rows
-        taken = set(map(id, batch))
-        self._waiting = collections.deque(
-            item for item in self._waiting if id(item) not in taken
-        )
+        room = self._limits.max_batch_size - first.rows
+        if not room or not self._may_join(first):
+            return batch
+        others = [
+            other
+            for other in self._queue.values()
+            if other is not request and other.items[0].key == first.key
+        ]
+        # The sort is stable: among equally near requests the oldest.
+        others.sort(key=lambda other: abs(other.items[0].length - first.length))
+        for other in others:
+            if other.items[0].rows <= room:
+                batch.append(self._next_item(other, keep=True))
+                room -= batch[-1].rows
         return batch
+
+    def _next_item(self, request: _Request, keep: bool = False) -> _Item:
+        """Takes an item; the request keeps its turn if it has more items."""
+        item = request.items.popleft()
+        self._rows -= item.rows
+        if not (keep and request.items):
+            del self._queue[id(request)]
+        return item
 
     def _may_join(self, item: _Item) -> bool:
         return item.key is not None and item.signature.name not in self._alone

@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bert_tf.errors import InputError
@@ -254,27 +255,36 @@ class Model:
         self._loaded[version] = loaded
         _LOG.info("Serving version %d of %s.", version, self.name)
 
-    def _let_go(self, version: int) -> None:
+    def _let_go(self, version: int, seconds: float | None = None) -> None:
         """Gives a version no more requests, and starts to unload it."""
-        task = asyncio.create_task(self._unload(self._loaded.pop(version)))
+        old = self._loaded.pop(version)
+        task = asyncio.create_task(self._unload(old, seconds))
         self._unloading.add(task)
         task.add_done_callback(self._unloading.discard)
 
-    async def _unload(self, old: servables.Servable) -> None:
-        """Lets go of a version when nobody uses it any more."""
+    async def _unload(
+        self, old: servables.Servable, seconds: float | None = None
+    ) -> None:
+        """Releases a version once nobody uses it, or after some seconds."""
         self._states[old.version] = (_UNLOADING, "")
-        while old.users:
+        until = None if seconds is None else time.monotonic() + seconds
+        while old.users and (until is None or time.monotonic() < until):
             await asyncio.sleep(0.02)
-        await asyncio.to_thread(old.close)
+        left = until and max(0, until - time.monotonic())
+        await asyncio.to_thread(old.close, left)
         self._states[old.version] = (_END, "")
         gone = [v for v, (state, _) in self._states.items() if state == _END]
         for version in sorted(gone)[:-_OLD_STATES]:
             del self._states[version]
 
-    async def close(self) -> None:
-        """Answers what waits, then lets go of all versions."""
+    async def close(self, seconds: float | None = None) -> None:
+        """Answers what waits, for some seconds at most; releases all versions.
+
+        Args:
+            seconds: None: no limit.
+        """
         for version in list(self._loaded):
-            self._let_go(version)
+            self._let_go(version, seconds)
         await asyncio.gather(*self._unloading)
 
     # ---- Requests -----------------------------------------------------------

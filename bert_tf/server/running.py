@@ -4,7 +4,9 @@ import asyncio
 import dataclasses
 import functools
 import logging
+import os
 import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 from bert_tf.errors import InputError
@@ -18,6 +20,7 @@ _LOG = logging.getLogger("bert_tf.server")
 # HTTP, would be a traceback. Errors of ours are logged where they are met.
 _OF_CONNECTIONS = logging.getLogger("bert_tf.server.connections")
 _OF_CONNECTIONS.setLevel(logging.CRITICAL)
+_GRACE_SECONDS = 1.0  # to end threads once nobody waits for their answers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,8 +31,10 @@ class Settings:
         port: 0 for any that is free.
         max_request_bytes: Of a body.
         poll_seconds: Between two looks for new versions; 0 for none.
-        stop_seconds: At most, for what is under way when the server stops.
+        stop_seconds: Longest time to answer what is under way at the stop.
         access_log: Whether each request is logged.
+        cors_origins: Origins whose pages may read answers; "*" for all.
+        allowed_hosts: Names of a server at a loopback address besides its own.
     """
 
     host: str = "127.0.0.1"
@@ -39,6 +44,8 @@ class Settings:
     poll_seconds: float = 2.0
     stop_seconds: float = 60.0
     access_log: bool = False
+    cors_origins: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
 
 
 def run(
@@ -76,12 +83,14 @@ async def _run(
         place.name: models.Model(place, settings.limits, counts.on_batch)
         for place in places
     }
-    loading = asyncio.gather(*(model.update() for model in served.values()))
-    if await _comes_first(stop, loading):
-        return
-    for name, model in served.items():
-        counts.watch(name, functools.partial(getattr, model, "waiting"))
-    app = application.Application(served, counts, settings.max_request_bytes)
+    app = application.Application(
+        served,
+        counts,
+        settings.max_request_bytes,
+        settings.host,
+        settings.cors_origins,
+        settings.allowed_hosts,
+    )
     runner = web.AppRunner(
         app.web,
         handler_cancellation=True,
@@ -89,29 +98,65 @@ async def _run(
         access_log=_LOG if settings.access_log else None,
         logger=_OF_CONNECTIONS,
         shutdown_timeout=settings.stop_seconds,
+        auto_decompress=False,  # By the application, up to a limit.
     )
     await runner.setup()
-    polls = []
+    tasks = []
     try:
         await _listen(runner, settings)
+        tasks = [asyncio.create_task(_close_idle(runner, app))]
+        # Clients see that models are being loaded, and what fails.
+        loading = asyncio.gather(*(x.update() for x in served.values()))
+        if await _comes_first(stop, loading):
+            return
+        app.is_loading = False
+        for name, model in served.items():
+            counts.watch(name, functools.partial(getattr, model, "waiting"))
         host, port = runner.addresses[0][:2]
         started(f"http://{f'[{host}]' if ':' in host else host}:{port}")
         if settings.poll_seconds:
-            polls = [
+            tasks += [
                 asyncio.create_task(_poll(model, settings.poll_seconds))
                 for model in served.values()
             ]
         if settings.poll_seconds and reread:
             following = _follow(reread, served, settings.poll_seconds)
-            polls.append(asyncio.create_task(following))
+            tasks.append(asyncio.create_task(following))
         await stop.wait()
-        _LOG.info("Stopping: what is under way is answered first.")
-        app.is_stopping = True
+        _LOG.info("Stopping: requests under way are answered first.")
     finally:
-        for task in polls:
+        app.is_stopping = True
+        for task in tasks:
             task.cancel()
-        await runner.cleanup()
-        await asyncio.gather(*(model.close() for model in served.values()))
+        await _stop(runner, served, settings.stop_seconds)
+
+
+async def _stop(
+    runner: web.AppRunner, served: Mapping[str, models.Model], seconds: float
+) -> None:
+    """Answers what is under way, and ends the process if that takes longer."""
+    until = time.monotonic() + seconds
+    await runner.cleanup()
+    left = max(0, until - time.monotonic()) + _GRACE_SECONDS
+    closing = asyncio.gather(*(x.close(left) for x in served.values()))
+    done, _ = await asyncio.wait([closing], timeout=left + _GRACE_SECONDS)
+    if done:
+        closing.result()
+        return
+    # A batch that runs in TensorFlow can't be interrupted, and would keep the
+    # process from ending.
+    _LOG.warning("Stopping without the answer of a batch that still runs.")
+    logging.shutdown()
+    os._exit(0)
+
+
+async def _close_idle(
+    runner: web.AppRunner, app: application.Application
+) -> None:
+    while True:
+        await asyncio.sleep(1)
+        if runner.server:
+            app.close_idle(runner.server.connections)
 
 
 async def _comes_first(stop: asyncio.Event, work: asyncio.Future) -> bool:

@@ -96,9 +96,9 @@ class Servable:
             for name in parts[0]
         }
 
-    def close(self) -> None:
-        """Answers what waits, then lets go of the model."""
-        self._batcher.close()
+    def close(self, seconds: float | None = None) -> None:
+        """Answers what waits, for some seconds at most; releases the model."""
+        self._batcher.close(seconds)
         self._loaded = None
         gc.collect()
 
