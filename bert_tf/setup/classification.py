@@ -55,11 +55,14 @@ def find_task(
         )
     if not labels and "train" not in files:
         labels = known_labels
-    return _own_task(files, labels, seed)
+    return _own_task(files, labels, known_labels, seed)
 
 
 def _own_task(
-    files: Mapping[str, str], labels: Sequence[str] | None, seed: int
+    files: Mapping[str, str],
+    labels: Sequence[str] | None,
+    known_labels: Sequence[str] | None,
+    seed: int,
 ) -> classification.Task:
     """Returns the task of the user's files, those of each split."""
     columns = own_files.Columns(
@@ -76,6 +79,7 @@ def _own_task(
         labels,
         classification_flags.REGRESSION.value,
         classification_flags.LABEL_SEPARATOR.value,
+        known_labels,
     )
     if not classification_flags.DEV_FRACTION.value:
         return task

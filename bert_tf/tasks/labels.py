@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Collection, Sequence
 
 from bert_tf.errors import InputError
@@ -40,6 +41,25 @@ def split(text: str, separator: str) -> tuple[str, ...]:
         parts = text.split(separator)
     stripped = (part.strip() for part in parts)
     return tuple(dict.fromkeys(part for part in stripped if part))
+
+
+def ordered(
+    labels: Collection[str], known: Sequence[str] | None = None
+) -> tuple[str, ...]:
+    """Returns labels that were learned from a file, in their order.
+
+    Whole numbers are in the order of numbers, so that class 2 comes before
+    class 10; other labels are sorted as text.
+
+    Args:
+        labels: All labels, each once.
+        known: Labels of the run that goes on; their order is kept.
+    """
+    if known is not None and set(known) == set(labels):
+        return tuple(known)
+    if all(re.fullmatch(r"[+-]?\d+", label) for label in labels):
+        return tuple(sorted(labels, key=lambda label: (int(label), label)))
+    return tuple(sorted(labels))
 
 
 def known(label: str, labels: Sequence[str], where: str) -> str:

@@ -60,12 +60,14 @@ def custom(
     labels: Sequence[str] | None,
     is_regression: bool,
     label_separator: str | None = None,
+    known: Sequence[str] | None = None,
 ) -> classification.Task:
     """Describes a task in files of the user's own.
 
     `files` are paths by split ("train", "dev", "test"). The classes are those
-    of the training file, sorted, if `labels` is None. `label_separator` stands
-    between the labels of a text that may have several.
+    of the training file if `labels` is None: in the order of `known`, the
+    classes of the run that goes on, or else of `labels.ordered`.
+    `label_separator` stands between the labels of a text that may have several.
 
     Raises:
         InputError: Fewer than two labels, or no way to know them.
@@ -92,7 +94,8 @@ def custom(
                 "The labels are not known. Give --labels, --train_file to "
                 "learn them from, or --regression if the label is a score."
             )
-        labels = _learned_labels(splits["train"], label_separator)
+        learned = _learned_labels(splits["train"], label_separator)
+        labels = label_column.ordered(learned, known)
     label_column.check(labels)
     return classification.Task(
         classification.CUSTOM,
@@ -141,7 +144,7 @@ def hold_out(
 
 def _learned_labels(
     split: classification.Split, separator: str | None
-) -> tuple[str, ...]:
+) -> set[str]:
     rows = classification.read_columns(
         split.file, split, False, separator is not None
     )
@@ -165,4 +168,4 @@ def _learned_labels(
             "--labels. Received: "
             f"label={label_column.shortened(repr(', '.join(sorted(first))))}"
         )
-    return tuple(sorted(found))
+    return found

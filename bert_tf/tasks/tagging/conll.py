@@ -181,9 +181,12 @@ def _check_columns(
         )
 
 
-def known_labels(sentences: Sequence[Sentence]) -> tuple[str, ...]:
-    """Returns the labels there are, sorted."""
-    return tuple(sorted({x for sentence in sentences for x in sentence.labels}))
+def known_labels(
+    sentences: Sequence[Sentence], known: Sequence[str] | None = None
+) -> tuple[str, ...]:
+    """Returns the labels of sentences, in the order of `labels.ordered`."""
+    found = {label for sentence in sentences for label in sentence.labels}
+    return label_column.ordered(found, known)
 
 
 def check(

@@ -41,7 +41,7 @@ def find_labels(
     labels = tuple(given or known or ())
     if "train" in splits:
         train = splits["train"]
-        learned = conll.known_labels(train.sentences)
+        learned = conll.known_labels(train.sentences, known)
         labels = tuple(given or learned)
         label_column.warn_of_unseen(train.path, labels, learned)
     if not labels:
