@@ -12,6 +12,7 @@ _OTHER_NAMES = {
     "attention_mask": "input_mask",
     "token_type_ids": "segment_ids",
 }
+_MASKS = ("input_mask", "attention_mask")
 # By name, whether it has a value for each token.
 _OURS = {
     "input_ids": True,
@@ -101,7 +102,14 @@ def _integers(name: str, value: Any) -> tf.Tensor:
             f"{type(value).__name__}"
         )
     value = tf.convert_to_tensor(value)
-    if not (value.dtype.is_integer or value.dtype.is_bool):
+    is_whole = value.dtype.is_integer or value.dtype.is_bool
+    # A mask of 0 and 1 is often of floats. Under a strategy, Keras builds a
+    # model from the mean of the replicas' first batches, of which it reads only
+    # the shapes.
+    is_mean = tf.distribute.in_cross_replica_context() and not hasattr(
+        value, "numpy"
+    )
+    if not (is_whole or name in _MASKS or is_mean):
         raise InputError(
             f"`{name}` must be integers; say dtype='int32' in keras.Input. "
             f"Received: {name} of {value.dtype.name}"
