@@ -95,7 +95,7 @@ def _parse(words: list[str]) -> str:
         try:
             flags.FLAGS([sys.argv[0], *(x for x in words if x not in _HELP)])
         except (flags.Error, UnicodeDecodeError) as error:
-            return " ".join(str(error).split()).rstrip(".")
+            return " ".join(str(error).split())
     return ""
 
 
@@ -143,8 +143,8 @@ def _check_program(
             problems.append(
                 file.problem(
                     command.line,
-                    f"{program.path} does not take this command: {wrong}. See "
-                    "its flags with --help, and correct the command.",
+                    f"correct this command of {program.path}, whose flags are "
+                    f"shown by --help: {wrong}",
                 )
             )
     return problems

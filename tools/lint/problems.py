@@ -42,8 +42,11 @@ class File:
 
     @functools.cached_property
     def tree(self) -> ast.Module:
-        """The parsed contents of a Python file."""
-        return ast.parse(self.text, self.path)
+        """The parsed contents of a Python file; ruff reports wrong syntax."""
+        try:
+            return ast.parse(self.text)
+        except SyntaxError:
+            return ast.Module([], [])
 
     @functools.cached_property
     def nodes(self) -> list[ast.AST]:
