@@ -1,7 +1,7 @@
-"""Rules about commands in documents, comments and flagfiles.
+"""Checks that documented commands run programs that take their flags.
 
-The programs exist, and parse the flags. Each program's flags are defined once,
-in a process of its own, without running it and without TensorFlow.
+Each program defines its flags once, in a separate process, without running and
+without TensorFlow.
 """
 
 import importlib
@@ -35,7 +35,7 @@ class Command(NamedTuple):
     Attributes:
         line: The number of its line.
         program: A path from the root, without ".py".
-        flags: As a shell passes them, up to the first word of another kind.
+        flags: As a shell passes them, up to the first other word.
     """
 
     line: int
@@ -44,8 +44,8 @@ class Command(NamedTuple):
 
 
 def find(text: str, modules: set[str]) -> Iterator[Command]:
-    """Yields the commands of a text that run a script, or a module of ours."""
-    # "\r" keeps the number of lines; "#" is in flagfiles.
+    """Yields the commands of a text that run a script or one of the modules."""
+    # "\r" still counts as a line; "#" begins the lines of flagfiles.
     text = re.sub(r"\\\n#?", " \r ", text)
     text = re.sub(r"\$\([^)]*\)", "x", text)  # another command's output
     for match in _COMMAND.finditer(text):
@@ -87,7 +87,7 @@ def _define_flags(program: File) -> None:
 
 
 def _parse(words: list[str]) -> str:
-    """Parses flags; returns what is wrong with them, or ""."""
+    """Parses flags; returns absl's error message, or ""."""
     from absl import flags
     from absl.testing import flagsaver
 
@@ -100,7 +100,7 @@ def _parse(words: list[str]) -> str:
 
 
 def _check_flags(program: File) -> Iterator[Problem]:
-    """Yields what is wrong with the flags of a script."""
+    """Yields the problems of a script's flag definitions."""
     from bert_tf.flags import sections
 
     from absl import flags
@@ -124,7 +124,7 @@ def _check_flags(program: File) -> Iterator[Problem]:
 def _check_program(
     work: tuple[File, list[tuple[File, Command]]],
 ) -> list[Problem]:
-    """Checks a program's flags and commands, in a process of its own."""
+    """Checks a program's flags and commands, in a separate process."""
     program, commands = work
     os.chdir(program.root)
     sys.path.insert(0, str(program.root))
@@ -153,7 +153,7 @@ def _check_program(
 def _check_flagfiles(
     repository: Repository, found: Mapping[File, list[Command]]
 ) -> Iterator[Problem]:
-    """Yields the flagfiles that no command parses."""
+    """Yields the flagfiles that no command in their comments reads."""
     texts = [file.text for file in repository.flagfiles]
     for file in repository.flagfiles:
         flag = f"--flagfile={file.path}"
@@ -175,7 +175,7 @@ def check(repository: Repository) -> tuple[int, list[Problem]]:
     work: dict[str, list[tuple[File, Command]]] = defaultdict(list)
     for file in repository.sources:
         found[file] = list(find(file.text, set(programs)))
-        # Files that a page tells its reader to write.
+        # Files that a page asks its reader to write.
         written = re.findall(r'title="([\w/]+)\.py"', file.text)
         for command in found[file]:
             path = f"{command.program}.py"

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from tools.lint.problems import File, Problem, Repository
 
-# The name of a family or of a kind, where its class is defined.
+# The definition of the name of a family or a kind.
 _FAMILY = r'^    model_type: ClassVar\[str\] = "(\w+)"'
 _KIND = r'^    kind(?:: ClassVar\[str\])? = "(\w+)"'
 # The tagger's words have word pieces, too: only the kind's own names count.
@@ -70,7 +70,7 @@ _TOKENS_ARE_IN = {
     "bert_tf/vocab_files.py": ".*",
 }
 
-# Takes a word, and whether it is a string.
+# Called with a word and whether it is a string.
 Finder: TypeAlias = Callable[[str, bool], object]
 
 
@@ -88,10 +88,7 @@ def _prose(nodes: list[ast.AST]) -> set[ast.AST]:
 
 
 def words(nodes: list[ast.AST]) -> Iterator[tuple[int, str, bool]]:
-    """Yields names in code, and strings without a space.
-
-    Each with its line before it and whether it is a string after it.
-    """
+    """Yields (line, word, is_string) of names and strings without a space."""
     prose = _prose(nodes)
     for node in nodes:
         found: list[str | None] = []

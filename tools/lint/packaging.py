@@ -9,7 +9,7 @@ from tools.lint.problems import File, Problem, Repository
 
 # Not installed by the tests; a comment in setup.cfg says why.
 _NOT_PINNED = {"beam"}
-# For one format of files only.
+# For one file format only.
 _NOT_IN_ALL = {"parquet"}
 
 

@@ -1,4 +1,4 @@
-"""The files of the repository, and what is wrong with them."""
+"""The files of the repository, and problems in them."""
 
 import ast
 import dataclasses
@@ -7,7 +7,7 @@ import pathlib
 import re
 from collections.abc import Iterator
 
-# What both kinds of scripts end with.
+# The last line of scripts and of benchmarks.
 _RUNS = re.compile(r"^    (app|command_line)\.run\(", re.MULTILINE)
 
 
@@ -59,7 +59,7 @@ class File:
         return self.path.removesuffix(".py")
 
     def problem(self, line: int, message: str) -> Problem:
-        """Returns a problem of this file."""
+        """Returns a problem in this file."""
         return Problem(self.path, line, message)
 
     def find(self, pattern: str) -> Iterator[tuple[int, re.Match[str]]]:
@@ -69,7 +69,7 @@ class File:
 
 
 class Repository:
-    """The files that the rules are about."""
+    """The files that the rules check."""
 
     def __init__(self, root: pathlib.Path):
         """Reads the repository in a folder."""
