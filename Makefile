@@ -8,7 +8,7 @@
 #   make test-all     every test, exhaustive ones too: before a release
 #   make bad-inputs   every script with every bad input we know of
 #   make kills        kills runs of seven kinds 100 times, and compares
-#   make lint         ruff and mypy
+#   make lint         ruff, imports between folders, names, documents, mypy
 #   make docs         docs/ as a site, into site/; in .venv-docs, of its own
 #   make venv         .venv only, with the pinned versions
 #                     (EXTRAS=all,test,dev,viz,parity for the tests against
@@ -63,10 +63,16 @@ kills: venv
 	@$(BIN)/python -m tests.survival
 
 lint: venv
-	@echo "== Checking with ruff"
-	@$(BIN)/ruff check .
-	@echo "== Checking with mypy"
-	@$(BIN)/mypy
+	@failed=; \
+	echo "== Checking with ruff"; \
+	$(BIN)/ruff check . || failed=1; \
+	echo "== Checking which folders import which"; \
+	$(BIN)/lint-imports --no-cache --no-logo || failed=1; \
+	echo "== Checking names, documents and commands"; \
+	$(BIN)/python -m tools.lint || failed=1; \
+	echo "== Checking with mypy"; \
+	$(BIN)/mypy || failed=1; \
+	test -z "$$failed"
 
 # An environment of its own: the pages are made without importing anything.
 # The packages are those of the extra `docs`.

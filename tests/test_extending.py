@@ -4,7 +4,6 @@ Nothing of bert_tf is edited or patched: the page's files are written to a
 folder and run as a reader would run them.
 """
 
-import ast
 import json
 import pathlib
 import re
@@ -240,42 +239,6 @@ def test_no_other_library_has_them(folder, pretrained):
 def test_who_does_not_know_it_is_told(folder):
     with pytest.raises(InputError, match="damped_bert model, not BERT"):
         families.read_config(str(folder / "damped.json"))
-
-
-# ---- One place for each fact ------------------------------------------------
-
-# What may name families and their variables: the rows, what reads files of
-# other libraries, and the class of BERT's config.
-_KNOW_FAMILIES = re.compile(
-    r"encoders/.*|configuration|checkpoints/(huggingface|keras_hub)\w*"
-    # Tells apart what is no checkpoint of ours.
-    r"|checkpoints/(formats|original)"
-    # The default where no config says which encoder it is.
-    r"|checkpoints/restoring"
-)
-
-
-def _texts(path):
-    """The strings of a module that are no docstrings."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    docs = {
-        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and id(node) not in docs:
-            yield str(node.value)
-
-
-def test_families_are_named_in_their_rows_only():
-    paths = [*(_ROOT / "bert_tf").rglob("*.py"), *_ROOT.glob("*.py")]
-    assert len(paths) > 50
-    for path in paths:
-        name = str(path.relative_to(_ROOT).with_suffix(""))
-        if _KNOW_FAMILIES.fullmatch(name.removeprefix("bert_tf/")):
-            continue
-        for text in _texts(path):
-            assert text != "model_type", path
-            assert not re.match(r"\^?bert/", text), (path, text)
 
 
 # ---- The vocabulary ---------------------------------------------------------

@@ -1,7 +1,6 @@
 """A wheel built from the repository works from any folder."""
 
 import ast
-import configparser
 import os
 import pathlib
 import shutil
@@ -12,18 +11,6 @@ import zipfile
 import pytest
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
-
-
-def _setup() -> configparser.ConfigParser:
-    setup = configparser.ConfigParser()
-    setup.read(_ROOT / "setup.cfg", encoding="utf-8")
-    return setup
-
-
-def _names(text: str) -> list[str]:
-    """Returns the lines of a list in setup.cfg, without comments."""
-    lines = (line.partition("#")[0].strip() for line in text.splitlines())
-    return [line for line in lines if line]
 
 
 @pytest.fixture(scope="module")
@@ -77,64 +64,6 @@ def run(installed, tmp_path):
         )
 
     return run
-
-
-def test_every_room_is_listed():
-    listed = _names(_setup()["options"]["packages"])
-    assert listed == sorted(listed)
-    rooms = {
-        ".".join(path.parent.relative_to(_ROOT).parts)
-        for path in (_ROOT / "bert_tf").rglob("__init__.py")
-    }
-    assert set(listed) == rooms | {"bert_tf.configs", "bert_tf.scripts"}
-
-
-def test_every_dependency_is_pinned():
-    setup = _setup()
-    lines = _names(setup["options"]["install_requires"])
-    for name, extra in setup["options.extras_require"].items():
-        if name != "beam":  # see its comment
-            lines += _names(extra)
-    pinned = {
-        line.partition("==")[0].lower()
-        for line in (_ROOT / "constraints.txt").read_text().splitlines()
-    }
-    for line in lines:
-        name = line
-        for mark in "[<>=!":
-            name = name.partition(mark)[0]
-        assert name.lower() in pinned or name == "bert-tf", name
-
-
-def test_all_brings_what_the_scripts_name():
-    extras = _setup()["options.extras_require"]
-    (every,) = _names(extras["all"])
-    assert every == (
-        "bert-tf[data,huggingface,keras_hub,litert,onnx,server,"
-        "tensorflow_serving,tfds]"
-    )
-    assert set(every[8:-1].split(",")) <= set(extras)
-
-
-def test_errors_name_extras_there_are():
-    extras = _setup()["options.extras_require"]
-    named = set()
-    for path in [*_ROOT.glob("*.py"), *(_ROOT / "bert_tf").rglob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if (
-                isinstance(node, ast.Call)
-                and ast.unparse(node.func) == "extras.check"
-            ):
-                extra = ast.literal_eval(node.args[1])
-                package = ast.literal_eval(node.args[0]).replace("_", "-")
-                # What is imported as tensorflow_serving is -api to pip.
-                names = [x.replace("_", "-") for x in _names(extras[extra])]
-                assert {package, f"{package}-api"} & {*names}, package
-                named.add(extra)
-    assert named == {
-        *("data", "huggingface", "keras_hub", "litert", "onnx", "parquet"),
-        *("server", "tensorflow_serving", "tfds"),
-    }
 
 
 def test_wheel_holds_the_package_the_scripts_and_the_configs(wheel):

@@ -1,10 +1,8 @@
-"""The flagfiles in configs/, and the recipes of papers from text to weights."""
+"""The recipes of papers in configs/, from text to weights."""
 
 import json
 import pathlib
 import random
-import re
-import shlex
 
 from bert_tf.records import manifests
 from tests import scripts, tiny_files
@@ -26,52 +24,6 @@ _SHORT = (
     *("--train_batch_size=4", "--num_train_steps=2", "--num_warmup_steps=1"),
     *("--do_eval=true", "--max_eval_steps=1", "--eval_batch_size=4"),
 )
-
-
-def _commands(path):
-    """The commands of a flagfile's comments, as lists of words."""
-    text = "\n".join(
-        line.removeprefix("#").strip()
-        for line in path.read_text().splitlines()
-        if line.startswith("#")
-    ).replace("\\\n", " ")
-    return [
-        shlex.split(line)
-        for line in text.splitlines()
-        if re.match(r"python \w+\.py ", line)
-    ]
-
-
-@pytest.mark.parametrize(
-    "path", sorted(_CONFIGS.glob("*.flags")), ids=lambda path: path.stem
-)
-def test_is_read_by_the_script_that_it_names(path, tmp_path):
-    own = f"--flagfile=configs/{path.name}"
-    commands = [command for command in _commands(path) if own in command]
-    assert len(commands) == 1, "its comments have the command that reads it"
-    script = commands[0][1].removesuffix(".py")
-    # No more than its flags are looked at where one is wrong at the end.
-    done = scripts.run(
-        tmp_path / "log", script, f"--flagfile={path}", "--misspelt=1"
-    )
-    assert done.wait() == 1
-    assert done.lines[-1].startswith("error: There is no flag --misspelt")
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        pytest.param(command, id=f"{path.stem}-{command[1]}")
-        for path in sorted(_CONFIGS.glob("*.flags"))
-        for command in _commands(path)
-    ],
-)
-def test_comments_have_commands_that_are_read(command, tmp_path):
-    given = [word.replace("=configs/", f"={_CONFIGS}/") for word in command[2:]]
-    script = command[1].removesuffix(".py")
-    done = scripts.run(tmp_path, script, *given, "--misspelt=1")
-    assert done.wait() == 1
-    assert done.lines[-1].startswith("error: There is no flag --misspelt")
 
 
 @pytest.fixture(scope="module", name="folder")

@@ -1,0 +1,173 @@
+"""Tests of tools/lint on repositories of a few lines."""
+
+import ast
+
+from tools.lint import code, commands, documents, names, packaging
+from tools.lint.problems import Repository
+
+import pytest
+
+_FILES = {
+    "setup.cfg": (
+        "[options]\npackages =\n    bert_tf\ninstall_requires =\n    numpy>=2\n"
+        "[options.extras_require]\nall =\n    bert-tf[onnx]\nonnx =\n    onnx\n"
+    ),
+    "constraints.txt": "numpy==2.1\nonnx==1.0\n",
+    "bert_tf/__init__.py": "",
+    "bert_tf/encoders/albert.py": (
+        'class Config:\n    model_type: ClassVar[str] = "albert"\n'
+    ),
+    "bert_tf/vocabularies/symbols.py": (
+        'class Symbols:\n    kind: ClassVar[str] = "symbols"\n'
+    ),
+    "bert_tf/heads.py": 'extras.check("onnx", "onnx", "Models")\n',
+    "run_x.py": (
+        "def main(_):\n    pass\n\n\n"
+        'if __name__ == "__main__":\n    command_line.run(main)\n'
+    ),
+    "mkdocs.yml": "nav:\n  - Home: index.md\n  - Heads: heads.md\n",
+    "README.md": "[](docs/index.md) [](docs/heads.md#a-head)\n",
+    "docs/index.md": "[](heads.md)\n",
+    "docs/heads.md": "# A head\n\nbert_tf/heads.py\n\n::: bert_tf.heads\n",
+}
+
+
+@pytest.fixture(name="problems")
+def _problems(tmp_path):
+    """Returns a function: a rule, a path and its text -> the problems."""
+
+    def write(path, text):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+
+    for path, text in _FILES.items():
+        write(path, text)
+
+    def check(rule, path="README.md", text=None):
+        if text is not None:
+            write(path, text)
+        found = [str(x) for x in rule(Repository(tmp_path))]
+        # An entry that only the real repository needs.
+        return [x for x in found if not x.startswith("tools/lint/names.py")]
+
+    return check
+
+
+_RULES = (*code.RULES, *documents.RULES, *names.RULES, *packaging.RULES)
+_SETUP, _HEADS = _FILES["setup.cfg"], _FILES["docs/heads.md"]
+# Rule -> file, its text, the line and a part of the message.
+_BROKEN = {
+    code.nobody_imports_a_script: (
+        *("bert_tf/heads.py", "\nimport run_x\n", 2, "the script run_x"),
+    ),
+    code.scripts_leave_tensorflow_text_alone: (
+        *("run_y.py", "import tensorflow_text as text\n", 1, "tensorflow_text"),
+    ),
+    code.library_knows_no_flags: (
+        *("bert_tf/heads.py", "from absl import flags\n", 1, "absl's flags"),
+    ),
+    code.no_flag_is_read_at_import: (
+        *("run_x.py", "\nA = _STEPS.value\n", 2, "before the command line"),
+    ),
+    code.scripts_end_with_main: (
+        *("run_x.py", "def main(_):\n    pass\n", 1, "Add them"),
+    ),
+    code.test_folders_are_those_of_the_package: (
+        *("tests/hats/test_x.py", "", 1, "no folder bert_tf/hats"),
+    ),
+    documents.paths_exist: (
+        *("docs/index.md", "\nbert_tf/hats.py\n", 2, "no bert_tf/hats.py"),
+    ),
+    documents.links_lead_somewhere: (
+        *("docs/index.md", "[](heads.md#a-hat)", 1, "no heading #a-hat"),
+    ),
+    documents.readme_is_short: (
+        *("README.md", "\n" * 201, 201, "has 201 lines"),
+    ),
+    documents.every_page_is_in_the_menus: (
+        *("mkdocs.yml", "  - A: index.md\n", 1, "docs/heads.md is not in"),
+    ),
+    documents.documented_modules_exist: (
+        *("docs/heads.md", "::: bert_tf.heads.Hat\n", 1, "bert_tf.heads.Hat"),
+    ),
+    names.families_are_in_encoders: (
+        *("bert_tf/heads.py", "\nis_albert = 1\n", 2, "'is_albert'"),
+    ),
+    names.kinds_are_in_vocabularies: (
+        *("run_x.py", "\nkind == 'symbols'\n", 2, "'symbols'"),
+    ),
+    names.config_names_are_in_rows: (
+        *("run_x.py", "\nvalues['model_type']\n", 2, "'model_type'"),
+    ),
+    names.tokens_are_spelled_in_vocabularies: (
+        *("run_x.py", "\nids['[CLS]']\n", 2, "'[CLS]'"),
+    ),
+    packaging.every_package_is_listed: (
+        *("bert_tf/hats/__init__.py", "", 2, "lacks bert_tf.hats"),
+    ),
+    packaging.every_dependency_is_pinned: (
+        *("constraints.txt", "onnx==1.0\n", 5, "numpy has no version"),
+    ),
+    packaging.all_brings_every_extra: (
+        *("run_y.py", "extras.check('tf2x', 'hats', '')\n", 7, "bert-tf[hats,"),
+    ),
+    packaging.errors_name_extras_there_are: (
+        *("run_y.py", "extras.check('tf2x', 'onnx', '')\n", 1, "have tf2x"),
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", _RULES, ids=lambda rule: rule.__name__)
+def test_each_rule_finds_its_problem(rule, problems):
+    # Folders that are there in the real repository only.
+    before = problems(rule)
+    path, text, line, message = _BROKEN[rule]
+    (found,) = set(problems(rule, path, text)) - set(before)
+    where = "setup.cfg" if rule in packaging.RULES[:3] else path
+    assert found.startswith(f"{where}:{line}: ")
+    assert message in found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from bert_tf.encoders import albert",
+        "isinstance(config, albert.AlbertConfig)",
+        "f(is_albert=True)",
+        "def f(is_albert): pass",
+        "kind == byte_pairs.BytePairs.kind",
+        "from bert_tf.vocabularies import word_pieces",
+        'f"[MASK→{label}]"',
+        'piece.startswith("##")',
+    ],
+)
+def test_a_name_is_found(line, problems):
+    assert any(problems(rule, "run_x.py", line) for rule in names.RULES)
+
+
+def test_documentation_and_sentences_may_name_all(problems):
+    text = (
+        '"""Of ALBERT, its byte_pairs and [CLS]."""\n'
+        "# albert ##\n"
+        'raise ValueError(f"give the vocabulary of an albert: {path}")\n'
+        'help = "the byte_pairs of albert, with a [CLS]"\n'
+        "tokens = tagging_words.WordPieces(vocabulary)\n"
+    )
+    ast.parse(text)
+    for rule in names.RULES:
+        assert not problems(rule, "run_x.py", text)
+
+
+def test_commands_are_found():
+    text = (
+        "`python run_x.py --a`\n\n    python run_prediction.py --b=$C/d \\\n"
+        "  --e | f\nbert-tf run_squad --h=$(python -m x) ...\nbert-tf configs"
+        "\n`python -m benchmarks.parity.squad --g`, python -m pytest --h"
+    )
+    modules = {"benchmarks/parity/squad"}
+    assert list(commands.find(text, modules)) == [
+        (1, "run_x", ["--a"]),
+        (3, "run_prediction", ["--b=x/d", "--e"]),
+        (5, "run_squad", ["--h=x"]),
+        (7, "benchmarks/parity/squad", ["--g"]),
+    ]

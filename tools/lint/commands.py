@@ -1,0 +1,203 @@
+"""Checks that documented commands run programs that take their flags.
+
+Each program defines its flags once, in a separate process, without running and
+without TensorFlow.
+"""
+
+import importlib
+import itertools
+import multiprocessing
+import os
+import re
+import runpy
+import shlex
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from tools.lint import stand_ins
+from tools.lint.problems import File, Problem, Repository
+
+_COMMAND = re.compile(
+    r"\b(python3? (?:-m )?|bert-tf )([a-z][\w./]*)(?: ([^\n`\"]*))?"
+)
+# What `bert-tf` runs besides the scripts.
+_SUBCOMMANDS = ("configs",)
+_HELP = ("--help", "--helpshort", "--helpfull")
+# Each takes more than a tenth of a second to import.
+_SLOW = {"keras", "pandas", "scipy", "sklearn", "tensorflow", "torch"}
+
+
+class Command(NamedTuple):
+    """A command in a text.
+
+    Attributes:
+        line: The number of its line.
+        program: A path from the root, without ".py".
+        flags: As a shell passes them, up to the first other word.
+    """
+
+    line: int
+    program: str
+    flags: list[str]
+
+
+def find(text: str, modules: set[str]) -> Iterator[Command]:
+    """Yields the commands of a text that run a script or one of the modules."""
+    # "\r" still counts as a line; "#" begins the lines of flagfiles.
+    text = re.sub(r"\\\n#?", " \r ", text)
+    text = re.sub(r"\$\([^)]*\)", "x", text)  # another command's output
+    for match in _COMMAND.finditer(text):
+        how, name, rest = match.groups("")
+        program = name.removesuffix(".py").replace(".", "/")
+        words = shlex.split(rest, comments=True)
+        flags = itertools.takewhile(lambda word: word.startswith("-"), words)
+        is_script = how == "bert-tf " and program not in _SUBCOMMANDS
+        if is_script or name.endswith(".py") or program in modules:
+            before = text[: match.start()]
+            line = before.count("\n") + before.count("\r") + 1
+            yield Command(
+                line, program, [re.sub(r"\$\w+", "x", f) for f in flags]
+            )
+
+
+class _FlagsAreDefinedError(Exception):
+    """Raised where a program would parse its flags."""
+
+
+def _stop(*_, **__):
+    raise _FlagsAreDefinedError
+
+
+def _define_flags(program: File) -> None:
+    """Defines the flags of a program in this process."""
+    from bert_tf.flags import command_line
+
+    from absl import app
+
+    app.run = command_line.run = command_line.start = _stop
+    path = str(program.root / program.path)
+    sys.argv = [path]
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except _FlagsAreDefinedError:
+        return
+    raise ValueError("it ends before it reads them")
+
+
+def _parse(words: list[str]) -> str:
+    """Parses flags; returns absl's error message, or ""."""
+    from absl import flags
+    from absl.testing import flagsaver
+
+    with flagsaver.flagsaver():
+        try:
+            flags.FLAGS([sys.argv[0], *(x for x in words if x not in _HELP)])
+        except (flags.Error, UnicodeDecodeError) as error:
+            return " ".join(str(error).split())
+    return ""
+
+
+def _check_flags(program: File) -> Iterator[Problem]:
+    """Yields the problems of a script's flag definitions."""
+    from bert_tf.flags import sections
+
+    from absl import flags
+
+    for flag in flags.FLAGS.get_key_flags_for_module(sys.argv[0]):
+        if sections.about(flag) is None:
+            yield program.problem(
+                1,
+                f"--{flag.name} is in no section of --help. Define it with a "
+                "method of bert_tf.flags.sections.Section.",
+            )
+    slow = sorted(_SLOW & set(sys.modules))
+    if slow:
+        yield program.problem(
+            1,
+            f"imports {', '.join(slow)} before it parses its flags, so --help "
+            "takes seconds. Import it after command_line.start.",
+        )
+
+
+def _check_program(
+    work: tuple[File, list[tuple[File, Command]]],
+) -> list[Problem]:
+    """Checks a program's flags and commands, in a separate process."""
+    program, commands = work
+    os.chdir(program.root)
+    sys.path.insert(0, str(program.root))
+    is_script = "/" not in program.path
+    if not is_script:
+        # Only the scripts define their flags before they import the rest.
+        stand_ins.install()
+    try:
+        _define_flags(program)
+    except Exception as error:
+        return [program.problem(1, f"can't define its flags: {error!r}.")]
+    problems = list(_check_flags(program)) if is_script else []
+    for file, command in commands:
+        wrong = _parse(command.flags) if command.flags else ""
+        if wrong:
+            problems.append(
+                file.problem(
+                    command.line,
+                    f"correct this command of {program.path}, whose flags are "
+                    f"shown by --help: {wrong}",
+                )
+            )
+    return problems
+
+
+def _check_flagfiles(
+    repository: Repository, found: Mapping[File, list[Command]]
+) -> Iterator[Problem]:
+    """Yields the flagfiles that no command in their comments reads."""
+    texts = [file.text for file in repository.flagfiles]
+    for file in repository.flagfiles:
+        flag = f"--flagfile={file.path}"
+        own = [x for x in found[file] if flag in x.flags]
+        is_included = any(f"\n{flag}\n" in text for text in texts)
+        if len(own) != 1 and not (is_included and not own):
+            yield file.problem(
+                1,
+                f"{len(own)} commands in its comments read it: expected is "
+                f"one. Write `# python SCRIPT.py {flag} ...` once.",
+            )
+
+
+def check(repository: Repository) -> tuple[int, list[Problem]]:
+    """Returns how many commands were checked, and the problems."""
+    programs = {file.stem: file for file in repository.flag_readers}
+    problems: list[Problem] = []
+    found: dict[File, list[Command]] = {}
+    work: dict[str, list[tuple[File, Command]]] = defaultdict(list)
+    for file in repository.sources:
+        found[file] = list(find(file.text, set(programs)))
+        # Files that a page asks its reader to write.
+        written = re.findall(r'title="([\w/]+)\.py"', file.text)
+        for command in found[file]:
+            path = f"{command.program}.py"
+            if command.program in programs:
+                work[command.program].append((file, command))
+            elif not (
+                (repository.root / path).exists() or command.program in written
+            ):
+                problems.append(
+                    file.problem(
+                        command.line,
+                        f"there is no program {path}. Correct the command.",
+                    )
+                )
+    problems += _check_flagfiles(repository, found)
+    everything = [(programs[x], work[x]) for x in programs]
+    # Flags are defined only once in a process, so each program has one, forked
+    # from this with what all of them import.
+    for name in ("absl.testing.flagsaver", "bert_tf.flags.command_line"):
+        importlib.import_module(name)
+    context = multiprocessing.get_context("fork")
+    with context.Pool(maxtasksperchild=1) as pool:
+        for wrong in pool.imap_unordered(_check_program, everything, 1):
+            problems += wrong
+    return sum(map(len, work.values())), problems
