@@ -47,7 +47,7 @@ def sentence(rng: np.random.Generator) -> str:
 
 def run(
     folder: pathlib.Path, *arguments: str, **environment: str
-) -> scripts.Run:
+) -> scripts.Done:
     """Runs the script, which must succeed."""
     done = scripts.run(
         folder / "log", "run_classifier", *arguments, **environment

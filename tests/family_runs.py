@@ -112,7 +112,7 @@ def _text() -> str:
     return "\n\n".join([*documents, letters]) + "\n"
 
 
-def run(folder: pathlib.Path, script: str, *flags: str) -> scripts.Run:
+def run(folder: pathlib.Path, script: str, *flags: str) -> scripts.Done:
     done = scripts.run(folder / f"log_{script}", script, *flags)
     assert done.wait() == 0, done.stderr
     return done

@@ -19,7 +19,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 import tensorflow as tf
@@ -170,9 +170,12 @@ class Finished(_Output):
         return self.code
 
 
+Done: TypeAlias = Finished | Run
+
+
 def run(
     folder: pathlib.Path, script: str, *flags: str, **environment: str
-) -> Finished | Run:
+) -> Done:
     """Runs a script to its end, in this process where that is possible.
 
     Args:
@@ -359,8 +362,8 @@ def _own_flags() -> Iterator[None]:
             if package in sys.modules:
                 setattr(sys.modules[package], leaf, module)
         vars(values).update(state)
-        for flag, was in each:
-            vars(flag).update(was)
+        for flag, attributes in each:
+            vars(flag).update(attributes)
 
 
 def _forget(modules: Iterable[str]) -> None:

@@ -48,7 +48,7 @@ def _row(rng, length=8):
     return " ".join(_SYMBOLS[i] for i in row)
 
 
-def _run(folder: pathlib.Path, script: str, *flags: str) -> scripts.Run:
+def _run(folder: pathlib.Path, script: str, *flags: str) -> scripts.Done:
     done = scripts.run(folder / f"log_{script}", script, *flags)
     assert done.wait() == 0, done.stderr
     return done
