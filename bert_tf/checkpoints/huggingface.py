@@ -174,19 +174,30 @@ def _check_tied(
 
 
 def _labels(values: Mapping[str, Any], head: str) -> tuple[str, ...] | None:
-    """Returns the names of the classes, unless they are but numbers.
+    """Returns the names of the classes, unless they are the default ones.
 
     A classifier of one class gives a score, whatever its name, unless a text
-    may have several. It raises InputError for classes without numbers.
+    may have several. Raises InputError for classes without numbers, for names
+    that are neither text nor numbers, and for a name that two classes have.
     """
     by_id = values.get("id2label") or {}
     try:
-        labels = [by_id[key] for key in sorted(by_id, key=int)]
+        named = [by_id[key] for key in sorted(by_id, key=int)]
+        if not all(isinstance(x, str | int | float) for x in named):
+            raise TypeError
     except (TypeError, ValueError) as error:
         raise InputError(
             "`id2label` must map the numbers of the classes to their names, "
             f'such as {{"0": "no", "1": "yes"}}. Received: id2label={by_id}'
         ) from error
+    labels = [str(name) for name in named]
+    twice = sorted({name for name in labels if labels.count(name) > 1})
+    if twice:
+        raise InputError(
+            "`id2label` gives two classes the same name, so that an answer "
+            "would not say which of them is meant. Give each its own name. "
+            f"Received: {', '.join(twice)} in id2label={by_id}"
+        )
     is_several = values.get("problem_type") == modeling.MULTI_LABEL
     if head == "classification" and len(labels) == 1 and not is_several:
         return None

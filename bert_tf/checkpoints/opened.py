@@ -46,6 +46,16 @@ class Checkpoint:
         """Whether another library wrote it."""
         return self.format != "tf1"
 
+    def default_labels(self, count: int) -> tuple[str, ...] | None:
+        """Returns the names that its library gives `count` classes.
+
+        transformers' Trainer saves LABEL_0, LABEL_1 and so on unless it is told
+        names. None where the format has no such names.
+        """
+        if self.format != "hf":
+            return None
+        return tuple(f"LABEL_{i}" for i in range(count))
+
 
 def read_bytes(path: str) -> bytes | None:
     """Returns the content of a file; None if there is none."""

@@ -218,8 +218,12 @@ def _classes(
         return labels, labels_from
     if source.labels or count == 1:
         return source.labels if count > 1 else None, "the checkpoint"
+    defaults = source.default_labels(count)
+    if defaults:
+        return defaults, "transformers' default"
     raise InputError(
-        "The labels are not known. Give --labels, --task_name or --regression."
+        "The labels are not known. Give --labels, --task_name or --regression. "
+        f"Received: a head of {count} classes"
     )
 
 
@@ -268,9 +272,12 @@ def _tagging(said: Said, source: opened.Checkpoint, _: int) -> dict[str, Any]:
     labels = tuple(given) or source.labels
     if not labels and said.folder:
         labels = trained_models.read_labels(said.folder)
+    (count,) = source.shapes["cls/tagging/output_bias"]
+    labels = labels or source.default_labels(count)
     if not labels:
         raise InputError(
-            "The labels are not known. Give --labels in the order of training."
+            "The labels are not known. Give --labels in the order of training. "
+            f"Received: a head of {count} labels"
         )
     scheme = said.any("scheme", None)
     if not scheme:
