@@ -8,6 +8,8 @@
 #   make test-all     every test, exhaustive ones too: before a release
 #   make bad-inputs   every script with every bad input we know of
 #   make kills        kills runs of seven kinds 100 times, and compares
+#   make mutants      how many small faults in the code the tests detect
+#                     (MUTANTS_FLAGS=--only=losses for one module)
 #   make lint         ruff, imports between folders, names, documents, mypy
 #   make docs         docs/ as a site, into site/; in .venv-docs, of its own
 #   make venv         .venv only, with the pinned versions
@@ -27,7 +29,8 @@ BIN := $(VENV)/bin
 DOCS := .venv-docs
 INSTALLED := $(VENV)/.installed-$(EXTRAS)
 
-.PHONY: quickstart demo-files pretrain-demo test test-all bad-inputs kills lint docs venv clean
+.PHONY: quickstart demo-files pretrain-demo test test-all bad-inputs kills \
+	mutants lint docs venv clean
 
 quickstart: venv
 	@$(BIN)/python examples/quickstart/run.py
@@ -61,6 +64,10 @@ bad-inputs: venv
 kills: venv
 	@echo "== Killing runs, and starting them twice (half an hour)"
 	@$(BIN)/python -m tests.survival
+
+mutants: venv
+	@echo "== Running the tests on mutants of the code"
+	@$(BIN)/python -m tools.mutants $(MUTANTS_FLAGS)
 
 lint: venv
 	@failed=; \
