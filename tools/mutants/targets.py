@@ -42,7 +42,11 @@ TARGETS = (
         ("training/test_loop.py", "training/test_loop_dropout.py"),
         8,
     ),
-    Target("training/schedules", ("test_warmup.py", "test_optimization.py"), 5),
+    Target(
+        "training/schedules",
+        ("training/test_schedules.py", "test_warmup.py", "test_optimization.py"),
+        5,
+    ),
     Target("training/state", ("training/test_state.py",), 6),
     Target("training/scoring", ("training/test_scoring.py",), 5),
     Target("training/evaluation", ("training/test_evaluation.py",), 4),
@@ -56,10 +60,14 @@ TARGETS = (
     Target("encoders/ops", ("encoders/test_ops.py",), 9),
     Target("encoders/layers", ("encoders/test_ops.py", "test_modeling.py"), 5),
     Target("encoders/padding", ("encoders/test_padding.py",), 5),
-    Target("heads", ("test_heads.py",), 7),
+    Target("heads", ("test_heads.py", "test_model_refusals.py"), 7),
     Target(
         "configuration",
-        ("test_configuration.py", "test_configuration_of_transformers.py"),
+        (
+            "test_configuration.py",
+            "test_configuration_of_transformers.py",
+            "test_model_refusals.py",
+        ),
         6,
     ),
     # ---- Records -------------------------------------------------------------
@@ -105,7 +113,9 @@ TARGETS = (
     # ---- Texts to ids --------------------------------------------------------
     Target("tokenization", ("test_tokenization.py",), 8),
     Target(
-        "vocabularies/word_pieces", ("vocabularies/test_word_pieces.py",), 5
+        "vocabularies/word_pieces",
+        ("vocabularies/test_word_pieces.py", "tasks/test_readers.py"),
+        5,
     ),
     Target("vocabularies/byte_pairs", ("vocabularies/test_byte_pairs.py",), 7),
     Target("text/graph", ("text/test_graph.py",), 6),
@@ -115,16 +125,32 @@ TARGETS = (
     Target("text/sentence_pieces", ("text/test_sentence_pieces.py",), 5),
     Target("text/long_documents", ("text/test_long_documents.py",), 4),
     # ---- Checkpoints ---------------------------------------------------------
-    Target("checkpoints/tf1_files", ("checkpoints/test_tf1_files.py",), 6),
+    Target(
+        "checkpoints/tf1_files",
+        ("checkpoints/test_tf1_files.py", "checkpoints/test_folders.py"),
+        6,
+    ),
     Target(
         "checkpoints/restoring", ("checkpoints/test_restore_weights.py",), 5
     ),
-    Target("checkpoints/huggingface", ("checkpoints/test_huggingface.py",), 5),
-    Target("checkpoints/best", ("checkpoints/test_best.py",), 6),
+    Target(
+        "checkpoints/huggingface",
+        ("checkpoints/test_huggingface.py", "checkpoints/test_folders.py"),
+        5,
+    ),
+    Target(
+        "checkpoints/best",
+        ("checkpoints/test_best.py", "checkpoints/test_folders.py"),
+        6,
+    ),
     Target("checkpoints/resuming", ("checkpoints/test_resuming.py",), 4),
     # ---- Tasks ---------------------------------------------------------------
     Target("tasks/squad/answers", ("tasks/squad/test_answers.py",), 9),
-    Target("tasks/squad/windows", ("tasks/squad/test_windows.py",), 8),
+    Target(
+        "tasks/squad/windows",
+        ("tasks/squad/test_windows.py", "tasks/test_readers.py"),
+        8,
+    ),
     Target("tasks/squad/metrics", ("tasks/squad/test_metrics.py",), 5),
     Target("tasks/tagging/conll", ("tasks/tagging/test_conll.py",), 7),
     Target(
@@ -142,7 +168,11 @@ TARGETS = (
     ),
     Target(
         "tasks/tables",
-        ("tasks/test_tables.py", "tasks/classification/test_own_files.py"),
+        (
+            "tasks/test_tables.py",
+            "tasks/test_readers.py",
+            "tasks/classification/test_own_files.py",
+        ),
         6,
     ),
     Target("tasks/glue/scores", ("tasks/glue/test_scores.py",), 5),
@@ -159,5 +189,9 @@ TARGETS = (
     Target("serving/lines", ("serving/test_lines.py",), 6),
     Target("serving/batches", ("serving/test_batches.py",), 4),
     Target("server/json_requests", ("server/test_json.py",), 7),
-    Target("server/batching", ("server/test_batching.py",), 6),
+    Target(
+        "server/batching",
+        ("server/test_batching.py", "server/test_fair_queue.py"),
+        6,
+    ),
 )

@@ -1,0 +1,52 @@
+"""What readers of other people's files return where it is easily wrong."""
+
+from bert_tf.tasks import tables
+from bert_tf.tasks.squad import questions, windows
+from bert_tf.vocabularies import word_pieces
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("file_format", "text"),
+    [("tsv", 'a "b\tc\n1\t2\n'), ("csv", '"a ""b",c\n')],
+)
+def test_header(tmp_path, file_format, text):
+    path = tmp_path / "table"
+    path.write_text(text)
+    assert tables.read_header(str(path), file_format) == ['a "b', "c"]
+
+
+def _vocabulary(*lines):
+    return {word_pieces.FILE: "".join(f"{x}\n" for x in lines).encode()}
+
+
+@pytest.mark.parametrize(
+    ("own", "their", "problem"),
+    [
+        ("word", "[unused3]", ""),
+        ("word", "", ""),
+        # The first of two that are the same is never found.
+        ("word", "cat", ""),
+        ("word", "dog", "line 2 is 'word', and the checkpoint's is 'dog'"),
+    ],
+)
+def test_where_a_vocabulary_may_differ(own, their, problem):
+    found = word_pieces.difference(
+        _vocabulary("[PAD]", own, "cat"), _vocabulary("[PAD]", their, "cat")
+    )
+    assert found == problem
+
+
+def test_an_answer_inside_a_token_is_found_in_its_word():
+    """As the original: the answer's tokens, where the word has them."""
+    vocabulary = word_pieces.WordPiece(
+        ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "japan", "japanese", "-"), True
+    )
+    context = "x japan-japanese x"
+    answer = questions.Answer("japan", context.index("japanese"))
+    question = questions.Question("1", "q", context, (answer,))
+    cutter = windows.Cutter(vocabulary, windows.Layout(16, 4, 4))
+    pieces = windows.split(vocabulary.tokenizer(), context)
+    # Tokens: x japan - japanese x.
+    assert cutter.answer_pieces(question, pieces) == (1, 1)
