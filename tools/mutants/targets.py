@@ -44,7 +44,11 @@ TARGETS = (
     ),
     Target(
         "training/schedules",
-        ("training/test_schedules.py", "test_warmup.py", "test_optimization.py"),
+        (
+            "training/test_schedules.py",
+            "test_warmup.py",
+            "test_optimization.py",
+        ),
         5,
     ),
     Target("training/state", ("training/test_state.py",), 6),
