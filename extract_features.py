@@ -20,6 +20,7 @@ Of a folder of sentence-transformers its own vectors are made: what --unit,
 --features, --normalize and --max_seq_length don't say stands in it.
 """
 
+import dataclasses
 import math
 import os
 
@@ -321,7 +322,12 @@ def main(_):
     files = model_files.load(source)
     files.config.check_sequence_length(length)
     files.config.check_gives_sequence("a feature extractor")
-    choice.check(files.config.num_hidden_layers)
+    layers = files.config.num_hidden_layers
+    if not _LAYERS.present:
+        # A small model may have fewer than the last four.
+        there = tuple(i for i in choice.layers if -i <= layers)
+        choice = dataclasses.replace(choice, layers=there)
+    choice.check(layers)
     source_file, path = _INPUT_FILE.value, _OUTPUT_FILE.value
     total = count_lines(source_file) if source_file else None
     strategy = set_up_distribution()

@@ -1,6 +1,8 @@
 """The order of labels that are learned from a file."""
 
+from bert_tf.errors import InputError
 from bert_tf.tasks import labels
+from bert_tf.tasks.classification import own_files
 from bert_tf.tasks.tagging import conll
 
 import pytest
@@ -27,3 +29,15 @@ def test_tags(tmp_path):
     sentences = conll.read(str(path), conll.Columns())
     assert conll.known_labels(sentences) == ("1", "9", "10")
     assert conll.known_labels(sentences, ("1", "10", "9")) == ("1", "10", "9")
+
+
+def test_a_row_that_would_be_taken_for_a_header(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("good film\t1\nbad film\t0\nso\t1\n")
+    columns = own_files.Columns("0", None, "1")
+    with pytest.raises(InputError, match=r"looks like a row.*has_header=false"):
+        own_files.custom(columns, {"train": str(path)}, None, False)
+    # A name that is a number is a name.
+    path.write_text("0\t1\na\t1\nb\t0\n")
+    task = own_files.custom(columns, {"train": str(path)}, None, False)
+    assert task.labels == ("0", "1")

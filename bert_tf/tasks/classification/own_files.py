@@ -97,6 +97,8 @@ def custom(
         learned = _learned_labels(splits["train"], label_separator)
         labels = label_column.ordered(learned, known)
     label_column.check(labels)
+    for split in splits.values():
+        _check_header(split, labels)
     return classification.Task(
         classification.CUSTOM,
         tuple(labels),
@@ -104,6 +106,23 @@ def custom(
         splits,
         label_separator=label_separator,
     )
+
+
+def _check_header(split: classification.Split, labels: Sequence[str]) -> None:
+    """Raises InputError if the row that counts as the header is a text's."""
+    if not split.has_header or split.file_format == "jsonl":
+        return
+    if not str(split.label).isdecimal():
+        return
+    header = tables.read_header(split.file, split.file_format)
+    cell = dict(enumerate(header)).get(int(str(split.label)))
+    are_names = {str(split.text_a), str(split.label)} <= set(header)
+    if cell in labels and not are_names:
+        raise InputError(
+            f"{split.file}: the first line looks like a row, not a header: it "
+            "has one of the labels. Give --has_header=false, or the names of "
+            f"columns. Received: label={cell!r}, label_column={split.label}"
+        )
 
 
 def hold_out(

@@ -173,6 +173,7 @@ def with_one_answer(
     results = []
     several: list[str] = []
     moved: list[str] = []
+    farthest = 0  # of the moved answers, in characters
     for question in questions:
         where = f"{path}, question {question.key}"
         if version_2_with_negative and question.is_impossible:
@@ -188,8 +189,10 @@ def with_one_answer(
         if len(question.answers) > 1:
             several.append(question.key)
         answer = _located(where, question.context, question.answers[0])
-        if answer.start != question.answers[0].start:
+        given = question.answers[0].start
+        if answer.start != given:
             moved.append(question.key)
+            farthest = max(farthest, abs((answer.start or 0) - (given or 0)))
         results.append(
             dataclasses.replace(
                 question, answers=(answer,), is_impossible=False
@@ -197,8 +200,11 @@ def with_one_answer(
         )
     learned = "have several answers; the first is learned"
     _warn_of(path, several, learned, verbose)
-    near = "have an answer that stands not at its answer_start but near"
-    _warn_of(path, moved, near, verbose)
+    taken = (
+        "have an answer that is not at its answer_start; the nearest "
+        f"occurrence is taken, up to {farthest} characters away"
+    )
+    _warn_of(path, moved, taken, verbose)
     return results
 
 

@@ -126,12 +126,13 @@ def test_a_misplaced_answer_is_found_nearby(tmp_path, caplog):
         (squad_questions.Answer("in \n France", 9),),
         (squad_questions.Answer("Paris", 27),),
     ]
-    assert "2 questions have an answer that stands not at" in caplog.text
-    assert "but near: a and others." in caplog.text
+    assert "2 questions have an answer that is not at its" in caplog.text
+    # "in France" moves by 1 character, "Paris" from 14 to 27.
+    assert "is taken, up to 13 characters away: a and others." in caplog.text
     squad_questions.with_one_answer(
         path, squad_questions.read(path), False, verbose=True
     )
-    assert "but near: a, b." in caplog.text
+    assert "13 characters away: a, b." in caplog.text
 
 
 @pytest.mark.parametrize(
