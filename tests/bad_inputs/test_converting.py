@@ -4,11 +4,11 @@ import pathlib
 from collections.abc import Iterator
 
 from bert_tf.storage import run_lock
-from tests.bad_inputs import converted_models, matrix
-from tests.bad_inputs.converting import cases, right
-from tests.bad_inputs.converting.inputs import SCRIPT
+from tests.bad_inputs import cases, converted_models, matrix
 
 import pytest
+
+SCRIPT, CASES, RIGHT = cases.read("converting")
 
 
 @pytest.fixture(scope="module")
@@ -24,10 +24,6 @@ def data(
         yield folder
 
 
-test_bad_input = matrix.refused(SCRIPT, cases.CASES)
-
-
+test_bad_input = matrix.refused(SCRIPT, CASES)
 test_the_good_command_is_good = matrix.good(SCRIPT)
-
-
-test_what_rightly_works = matrix.rightly_works(SCRIPT, right.GOOD)
+test_what_rightly_works = matrix.rightly_works(SCRIPT, RIGHT)

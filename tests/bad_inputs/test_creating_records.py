@@ -6,17 +6,11 @@ from collections.abc import Iterator
 
 from bert_tf.storage import run_lock
 from tests import tiny_files
-from tests.bad_inputs import creation_inputs, matrix
-from tests.bad_inputs.creating_records import flags, outputs, right, texts
-from tests.bad_inputs.creating_records.inputs import SCRIPT
+from tests.bad_inputs import cases, creation_inputs, matrix
 
 import pytest
 
-CASES = {
-    **texts.CASES,
-    **flags.CASES,
-    **outputs.CASES,
-}
+SCRIPT, CASES, RIGHT = cases.read("creating_records")
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +29,5 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
 
 
 test_bad_input = matrix.refused(SCRIPT, CASES)
-
-
 test_the_good_command_is_good = matrix.good(SCRIPT)
-
-
-test_what_rightly_works = matrix.rightly_works(SCRIPT, right.RIGHT)
+test_what_rightly_works = matrix.rightly_works(SCRIPT, RIGHT)

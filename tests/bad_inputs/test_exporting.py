@@ -1,26 +1,36 @@
 """Bad inputs of export_saved_model.py."""
 
 import os
+import pathlib
 import shutil
 
 from bert_tf.storage import run_lock
-from tests import small_disks
-from tests.bad_inputs import matrix
-from tests.bad_inputs.exporting import flags, folders, right
-from tests.bad_inputs.exporting.inputs import SCRIPT, build
+from tests import small_disks, tiny_files
+from tests.bad_inputs import bad_models, cases, matrix, trained
 
-CASES = {
-    **flags.CASES,
-    **folders.CASES,
-}
+SCRIPT, CASES, RIGHT = cases.read("exporting")
+
+
+def build(folder: pathlib.Path) -> None:
+    """Writes the inputs."""
+    trained.write(folder)
+    tiny_files.write_model(folder / "model")
+    (folder / "models").mkdir()
+    bad_models.write(folder / "models", folder / "model")
+    for name in ("exported", "more"):
+        (folder / name / "variables").mkdir(parents=True)
+        (folder / name / "saved_model.pb").write_bytes(b"x")
+    (folder / "more" / "warmup.txt").write_bytes(b"mine")
+    (folder / "notes").mkdir()
+    shutil.copy(folder / "run" / "vocab.txt", folder / "notes")
+    (folder / "notes.txt").write_bytes(b"mine")
+    (folder / "dangling").symlink_to("nowhere")
+    (folder / "linked").symlink_to("run")
+
 
 data = matrix.inputs(build)
-
-
 test_bad_input = matrix.refused(SCRIPT, CASES)
-
-
-test_what_rightly_works = matrix.rightly_works(SCRIPT, right.RIGHT)
+test_what_rightly_works = matrix.rightly_works(SCRIPT, RIGHT)
 
 
 def test_a_folder_that_is_replaced(data, tmp_path):

@@ -1,25 +1,79 @@
 """Bad inputs of extract_features.py."""
 
+import json
 import os
+import pathlib
+import shutil
 
+from bert_tf.checkpoints import formats
 from bert_tf.storage import file_systems
-from tests import small_disks
-from tests.bad_inputs import matrix
-from tests.bad_inputs.extracting import flags, models, right
-from tests.bad_inputs.extracting.inputs import SCRIPT, build
+from tests import small_disks, tiny_files
+from tests.bad_inputs import bad_models, cases, damaged, matrix
 
-CASES = {
-    **flags.CASES,
-    **models.CASES,
-}
+SCRIPT, CASES, RIGHT = cases.read("extracting")
+
+
+def build(folder: pathlib.Path) -> None:
+    """Writes the inputs."""
+    model = folder / "model"
+    tiny_files.write_model(model)
+    damaged.write_changed(
+        model, folder / "models", damaged.CONFIGS | damaged.VOCABS
+    )
+    bad_models.write(folder / "models", model)
+    _write_sentence_transformers(folder / "models", model)
+    text = "the cat sat .\na dog ran ||| it sees rome !\n"
+    for name, data in {
+        "lines.txt": text.encode(),
+        "lines.CSV": b"text\nthe cat\n",
+        "lines.jsonl": b'{"text": "the cat"}\n',
+        "many.txt": 9 * text.encode(),
+        "empty.txt": b"",
+        "latin_1.txt": "the cat\ncafé\n".encode("latin-1"),
+        "utf_16.txt": text.encode("utf-16"),
+        "binary.txt": damaged.BINARY,
+        "lines.txt.gz": damaged.GZIP,
+        "lfs.txt": bad_models.LFS,
+        "late.txt": text.encode() * 300 + b"\xff\n",
+        "notes.txt": b"mine",
+        "mine.npy.offsets.npy": b"mine",
+        "odd.txt": "\ufeffthe cat\r\n\n \t\n\u2028 a\x00 dog\nrome".encode(),
+    }.items():
+        (folder / name).write_bytes(data)
+    (folder / "dangling").symlink_to("none")
+    os.link(folder / "lines.txt", folder / "hard.txt")
+    (folder / "link.txt").symlink_to("lines.txt")
+    (folder / "other").mkdir()
+    shutil.copy(model / "bert_config.json", folder / "other")
+
+
+def _write_sentence_transformers(
+    folder: pathlib.Path, model: pathlib.Path
+) -> None:
+    source = formats.open_checkpoint(str(model))
+    formats.write(str(folder / "hf"), "hf", source)
+    kinds = {"": "Transformer", "1_Pooling": "Pooling"}
+    modules = [
+        {"path": path, "type": f"sentence_transformers.models.{kind}"}
+        for path, kind in kinds.items()
+    ]
+    whole = json.dumps(modules)
+    for name, text in {
+        "st_cut": whole[:30],
+        "st_max": whole,
+        "st_no_pooling": json.dumps(modules[:1]),
+    }.items():
+        shutil.copytree(folder / "hf", folder / name)
+        (folder / name / "modules.json").write_text(text)
+    (folder / "st_max" / "1_Pooling").mkdir()
+    (folder / "st_max" / "1_Pooling" / "config.json").write_text(
+        '{"pooling_mode": "max"}'
+    )
+
 
 data = matrix.inputs(build)
-
-
 test_bad_input = matrix.refused(SCRIPT, CASES)
-
-
-test_what_rightly_works = matrix.rightly_works(SCRIPT, right.RIGHT)
+test_what_rightly_works = matrix.rightly_works(SCRIPT, RIGHT)
 
 
 def test_another_process_writes_it(data, tmp_path):

@@ -5,11 +5,11 @@ import os
 import pathlib
 
 from tests import tiny_files
-from tests.bad_inputs import bad_models, matrix
-from tests.bad_inputs.learning_vocabularies import cases, right
-from tests.bad_inputs.learning_vocabularies.inputs import SCRIPT
+from tests.bad_inputs import bad_models, cases, matrix
 
 import pytest
+
+SCRIPT, CASES, RIGHT = cases.read("learning_vocabularies")
 
 
 @pytest.fixture(scope="module")
@@ -69,10 +69,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return folder
 
 
-test_bad_input = matrix.refused(SCRIPT, cases.CASES)
-
-
+test_bad_input = matrix.refused(SCRIPT, CASES)
 test_the_good_command_is_good = matrix.good(SCRIPT)
-
-
-test_what_rightly_works = matrix.rightly_works(SCRIPT, right.RIGHT)
+test_what_rightly_works = matrix.rightly_works(SCRIPT, RIGHT)

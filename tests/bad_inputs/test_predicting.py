@@ -1,27 +1,65 @@
 """Bad inputs of run_prediction.py."""
 
+import json
 import os
+import pathlib
 
 from bert_tf.storage import file_systems
-from tests import small_disks
-from tests.bad_inputs import matrix
-from tests.bad_inputs.predicting import flags, models, right
-from tests.bad_inputs.predicting.inputs import SCRIPT, build
+from tests import small_disks, tiny_files
+from tests.bad_inputs import bad_models, cases, damaged, matrix, trained
 
 import pytest
 
-CASES = {
-    **flags.CASES,
-    **models.CASES,
-}
+SCRIPT, CASES, RIGHT = cases.read("predicting")
+
+
+def build(folder: pathlib.Path) -> None:
+    """Writes the inputs."""
+    trained.write(folder)
+    tiny_files.write_model(folder / "model")
+    (folder / "models").mkdir()
+    bad_models.write(folder / "models", folder / "model")
+    trained.write_saved(folder)
+    text = "the cat sat .\tit ran\na dog ran\tit sees rome !\n"
+    for name, data in {
+        "lines.txt": text.encode(),
+        "empty.txt": b"",
+        "blank.txt": b"\n \n\t\n",
+        "hole.txt": text.encode() + b"\n" + text.encode(),
+        "latin_1.txt": "the cat\ncafé\n".encode("latin-1"),
+        "utf_16.txt": text.encode("utf-16"),
+        "binary.txt": damaged.BINARY,
+        "lines.txt.gz": damaged.GZIP,
+        "lfs.txt": bad_models.LFS,
+        "page.txt": damaged.HTML,
+        "three.txt": text.encode() + b"the\tcat\tsat\n",
+        "second.txt": b"\tthe cat\n",
+        "one.txt": b"the cat\n",
+        "hole_in_choices.txt": b"the\tcat\t\tsat\n",
+        "cut.jsonl": b'{"text_a": "the", "text_b": "cat"}\n{"text_a": "th',
+        "list.jsonl": b'["the", "cat"]\n',
+        "pretty.json": json.dumps({"text_a": "the"}, indent=1).encode(),
+        "key.jsonl": b'{"sentence1": "the", "sentence2": "cat"}\n',
+        "near.jsonl": b'{"text_a": "the", "text_B": "cat"}\n',
+        "number.jsonl": b'{"text_a": "the", "text_b": 7}\n',
+        "half.jsonl": b'{"text_a": "\\ud83d"}\n',
+        "more.jsonl": b'{"text": "the", "label": "no", "text_id": 7}\n',
+        "odd.txt": "\ufeffthe cat\r\n\u2028 a\x00 dog\t\nrome".encode(),
+        "pair.jsonl": b'{"text_a": "the", "text_b": "cat"}\n',
+        "late.txt": text.encode() * 300 + b"\xff\n",
+        "notes.txt": b"mine",
+        "many.txt": text.encode() * 200,
+        "lines.csv": b"text\nthe cat\n",
+    }.items():
+        (folder / name).write_bytes(data)
+    (folder / "dangling").symlink_to("nowhere")
+    os.link(folder / "lines.txt", folder / "hard.txt")
+    (folder / "link.txt").symlink_to("lines.txt")
+
 
 data = matrix.inputs(build)
-
-
 test_bad_input = matrix.refused(SCRIPT, CASES)
-
-
-test_what_rightly_works = matrix.rightly_works(SCRIPT, right.RIGHT)
+test_what_rightly_works = matrix.rightly_works(SCRIPT, RIGHT)
 
 
 def test_another_process_writes_it(data, tmp_path):

@@ -4,25 +4,12 @@ import os
 import pathlib
 
 from tests import small_disks
-from tests.bad_inputs import matrix, pretraining_inputs, surroundings
+from tests.bad_inputs import cases, matrix, pretraining_inputs, surroundings
 from tests.bad_inputs.matrix import Case
-from tests.bad_inputs.pretraining_runs import (
-    flags,
-    folders,
-    models,
-    records,
-    right,
-)
-from tests.bad_inputs.pretraining_runs.inputs import SCRIPT
 
 import pytest
 
-CASES = {
-    **flags.CASES,
-    **records.CASES,
-    **models.CASES,
-    **folders.CASES,
-}
+SCRIPT, CASES, RIGHT = cases.read("pretraining_runs")
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +22,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 test_bad_input = matrix.refused(SCRIPT, CASES)
-
-
 test_the_good_command_is_good = matrix.good(SCRIPT)
-
-
-test_what_works = matrix.rightly_works(SCRIPT, right.WORKS)
+test_what_works = matrix.rightly_works(SCRIPT, RIGHT)
 
 
 def test_odd_shells(data, tmp_path):
