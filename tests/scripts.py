@@ -9,6 +9,7 @@ forked from one that has imported TensorFlow but not started it.
 
 import atexit
 import contextlib
+import importlib
 import logging as python_logging
 import multiprocessing
 import os
@@ -214,6 +215,44 @@ def run_here(script: str, *arguments: str, name: str = "__main__") -> Any:
         if name == "__main__":
             return _exit_code(script, arguments)
         return _execute(script, arguments, name)
+
+
+class _StoppedError(Exception):
+    """A script has defined its flags."""
+
+
+@contextlib.contextmanager
+def starting(
+    script: str,
+) -> Iterator[tuple[Callable[[list[str]], None], dict[str, Any]]]:
+    """Defines a script's flags, and runs nothing of it.
+
+    Yields:
+        What reads a command line as the script does, and ends with SystemExit
+        where it is refused; and the keywords that the script gives to
+        `command_line.start`.
+    """
+    path, argv = str(_ROOT / f"{script}.py"), sys.argv
+    with _own_process_state({}), _own_flags():
+        command_line = importlib.import_module("bert_tf.flags.command_line")
+        start_script = command_line.start
+        keywords: dict[str, Any] = {}
+
+        def stop(_, **given):
+            keywords.update(given)
+            raise _StoppedError
+
+        def read(words):
+            sys.argv = [path, *words]
+            start_script("__main__", **keywords)
+
+        vars(command_line)["start"] = stop
+        with contextlib.suppress(_StoppedError):
+            _execute(script, (), "__main__")
+        try:
+            yield read, keywords
+        finally:
+            sys.argv = argv
 
 
 def _needs_process(flags: tuple[str, ...], environment: Mapping) -> bool:

@@ -38,6 +38,7 @@ def pytest_terminal_summary(terminalreporter):
         if name == "fault"
     )
     if reports:
-        terminalreporter.write_line(f"{len(reports)} bad inputs")
+        count = sum(dict(x.user_properties).get("cases", 1) for x in reports)
+        terminalreporter.write_line(f"{count} bad inputs")
         for fault in matrix.FAULTS:
             terminalreporter.write_line(f"  {fault}: {faults[fault]}")
