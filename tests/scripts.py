@@ -25,6 +25,7 @@ from typing import Any, TypeAlias
 import keras
 import tensorflow as tf
 from absl import flags, logging
+from absl.flags import _helpers as flags_helpers
 from tensorflow.python.framework import config as tensorflow_config
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -382,6 +383,9 @@ def _own_flags() -> Iterator[None]:
     ours = {name for name in by_module if not name.startswith("absl.")}
     names = [flag.name for name in ours for flag in by_module[name]]
     values.remove_flag_values(names)
+    # By their addresses, which other modules may have later.
+    disclaimed = flags_helpers.disclaim_module_ids
+    known = set(disclaimed)
     logging.set_verbosity(0)
     modules = {
         name: module
@@ -395,6 +399,8 @@ def _own_flags() -> Iterator[None]:
     finally:
         new = [x for x in sys.modules if x.startswith(_OF_FLAGS)]
         _forget(name for name in new if name not in _DEFINERS)
+        disclaimed.clear()
+        disclaimed.update(known)
         for name, module in modules.items():
             sys.modules[name] = module
             package, _, leaf = name.rpartition(".")
