@@ -383,9 +383,6 @@ def _own_flags() -> Iterator[None]:
     ours = {name for name in by_module if not name.startswith("absl.")}
     names = [flag.name for name in ours for flag in by_module[name]]
     values.remove_flag_values(names)
-    # By their addresses, which other modules may have later.
-    disclaimed = flags_helpers.disclaim_module_ids
-    known = set(disclaimed)
     logging.set_verbosity(0)
     modules = {
         name: module
@@ -397,10 +394,16 @@ def _own_flags() -> Iterator[None]:
     try:
         yield
     finally:
-        new = [x for x in sys.modules if x.startswith(_OF_FLAGS)]
-        _forget(name for name in new if name not in _DEFINERS)
-        disclaimed.clear()
-        disclaimed.update(known)
+        new = [
+            name
+            for name in sys.modules
+            if name.startswith(_OF_FLAGS) and name not in _DEFINERS
+        ]
+        # By their addresses, which other modules may have later.
+        flags_helpers.disclaim_module_ids.difference_update(
+            id(sys.modules[name]) for name in new
+        )
+        _forget(new)
         for name, module in modules.items():
             sys.modules[name] = module
             package, _, leaf = name.rpartition(".")
