@@ -6,7 +6,7 @@ import pathlib
 from bert_tf import heads, modeling
 from bert_tf.storage import file_systems
 from tests import small_disks, tiny_files
-from tests.bad_inputs import bad_models, cases, damaged, matrix
+from tests.bad_inputs import cases, damaged, matrix
 
 SCRIPT, CASES, RIGHT = cases.read("augmenting")
 
@@ -19,10 +19,10 @@ def build(folder: pathlib.Path) -> None:
         heads.BertClassifier(modeling.Bert(tiny_files.CONFIG), 2),
     )
     text = "text\tlabel\nthe cat sat .\tyes\na dog ran\tno\n"
-    for name, data in {
-        "train.tsv": text.encode(),
-        "train.csv": text.replace("\t", ",").encode(),
-        "plain": text.encode(),
+    files = {
+        "train.tsv": text,
+        "train.csv": text.replace("\t", ","),
+        "plain": text,
         "empty.tsv": b"",
         "header.tsv": b"text\tlabel\n",
         "other.tsv": b"sentence\tlabel\nthe cat\tyes\n",
@@ -32,7 +32,7 @@ def build(folder: pathlib.Path) -> None:
         "latin_1.tsv": "text\ncafé\n".encode("latin-1"),
         "utf_16.tsv": text.encode("utf-16"),
         "train.tsv.gz": damaged.GZIP,
-        "lfs.tsv": bad_models.LFS,
+        "lfs.tsv": damaged.LFS,
         "late.tsv": text.encode() + b"the cat\tyes\n" * 500 + b"\xff\tno\n",
         "quote.csv": b'text,label\nthe "cat",yes\n"a dog\n',
         "cut.jsonl": b'{"text": "the cat"}\n{"text": "a d',
@@ -41,18 +41,17 @@ def build(folder: pathlib.Path) -> None:
         "list.jsonl": b'{"text": ["the cat"]}\n',
         "half.jsonl": b'{"text": "the cat", "id": "\\ud83d"}\n',
         "notes.tsv": b"mine",
-        "odd.tsv": "\ufefftext\r\nthe cat\r\n \r\nthe\u2028dog\x00 ,".encode(),
-    }.items():
-        (folder / name).write_bytes(data)
-    os.link(folder / "train.tsv", folder / "hard.tsv")
-    (folder / "glue").mkdir()
-    (folder / "glue" / "train.tsv").write_text("id\tquestion1\n1\tthe cat\n")
-    (folder / "no_mask.txt").write_text("[UNK]\n[CLS]\n[SEP]\nthe\n")
+        "odd.tsv": "\ufefftext\r\nthe cat\r\n \r\nthe\u2028dog\x00 ,",
+        "hard.tsv": damaged.Same("train.tsv"),
+        "glue/train.tsv": "id\tquestion1\n1\tthe cat\n",
+        "no_mask.txt": "[UNK]\n[CLS]\n[SEP]\nthe\n",
+    }
+    damaged.write_files(folder, files)
 
 
 data = matrix.inputs(build)
 test_bad_input = matrix.refused(SCRIPT, CASES)
-test_what_rightly_works = matrix.rightly_works(SCRIPT, RIGHT)
+test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
 
 
 def test_another_process_writes_it(data, tmp_path):

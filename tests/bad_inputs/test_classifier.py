@@ -2,11 +2,10 @@
 
 import dataclasses
 import json
-import os
 import pathlib
 
 from tests import tiny_files
-from tests.bad_inputs import bad_models, cases, damaged, matrix, surroundings
+from tests.bad_inputs import cases, damaged, matrix, surroundings
 from tests.vocabularies import byte_pair_samples, sentence_models
 
 SCRIPT, CASES, RIGHT = cases.read("classifier")
@@ -43,35 +42,35 @@ def _write_tables(folder: pathlib.Path) -> None:
             f"{json.dumps(x)}\n" for x in (row, other, row | changes)
         ).encode()
 
-    for name, data in {
-        "train.tsv": good.encode(),
-        "dev.tsv": _text(4).encode(),
+    files = {
+        "train.tsv": good,
+        "dev.tsv": _text(4),
         "test.tsv": b"id\ttext\n0\tthe cat\n1\ta dog\n",
-        "scores.tsv": _text(8, ("1", "2.5")).encode(),
+        "scores.tsv": _text(8, ("1", "2.5")),
         "bom.tsv": b"\xef\xbb\xbf" + good.replace("\n", "\r\n").encode(),
         "empty.tsv": b"",
-        "header.tsv": lines[0].encode(),
+        "header.tsv": lines[0],
         "page.tsv": damaged.HTML,
-        "lfs.tsv": bad_models.LFS,
+        "lfs.tsv": damaged.LFS,
         "train.tsv.gz": damaged.GZIP,
         "sheet.xlsx": b"PK\x03\x04" + damaged.BINARY,
         "binary.tsv": damaged.BINARY,
         "latin_1.tsv": good.replace("cat", "caf\u00e9").encode("latin-1"),
         "utf_16.tsv": good.encode("utf-16"),
-        "csv.tsv": good.replace("\t", ",").encode(),
-        "cut.tsv": good[:-12].encode(),
-        "wide.tsv": good.replace("cat", "cat\tand").encode(),
-        "blank.tsv": "".join([*lines[:3], "\n", *lines[3:]]).encode(),
-        "twice.tsv": good.replace("other", "text").encode(),
-        "label_empty.tsv": _text(4, ("good", "")).encode(),
-        "label_blank.tsv": _text(6, ("good", "bad", "good ")).encode(),
-        "label_one.tsv": _text(4, ("good",)).encode(),
-        "score_nan.tsv": _text(4, ("1", "nan")).encode(),
-        "score_big.tsv": _text(4, ("1", "1e99")).encode(),
-        "other_labels.tsv": _text(4, ("good", "so")).encode(),
+        "csv.tsv": good.replace("\t", ","),
+        "cut.tsv": good[:-12],
+        "wide.tsv": good.replace("cat", "cat\tand"),
+        "blank.tsv": "".join([*lines[:3], "\n", *lines[3:]]),
+        "twice.tsv": good.replace("other", "text"),
+        "label_empty.tsv": _text(4, ("good", "")),
+        "label_blank.tsv": _text(6, ("good", "bad", "good ")),
+        "label_one.tsv": _text(4, ("good",)),
+        "score_nan.tsv": _text(4, ("1", "nan")),
+        "score_big.tsv": _text(4, ("1", "1e99")),
+        "other_labels.tsv": _text(4, ("good", "so")),
         "spam": b"ham\tsome\nham\ttext\n",
         "quote.csv": b'id,text,label\n0,"the cat,good\n1,a,bad\n',
-        "array.json": json.dumps([row, row]).encode(),
+        "array.json": json.dumps([row, row]),
         "list.jsonl": b'["the cat", "good"]\n',
         "cut.jsonl": objects()[:-20],
         "no_key.jsonl": b'{"text": "the cat"}\n',
@@ -80,15 +79,12 @@ def _write_tables(folder: pathlib.Path) -> None:
         "sets.jsonl": objects(label=["good", "bad"]),
         "nested.jsonl": objects(label=[["good"], "bad"]),
         "surrogate.jsonl": objects(text="\ud83d"),
-    }.items():
-        (folder / name).write_bytes(data)
-    for name, text in {
         "vectors.txt": "the 1 2\ncat 3 4\n",
         "vectors_wide.txt": "the 1 2 3\ncat 4 5 6\n",
         "vectors_cut.txt": "the 1 2\ncat 3",
         "vectors_other.txt": "le 1 2\nchat 3 4\n",
-    }.items():
-        (folder / name).write_text(text)
+    }
+    damaged.write_files(folder, files)
     student = {
         "model_type": "textcnn",
         "vocab_size": len(tiny_files.VOCAB),
@@ -103,13 +99,16 @@ def _write_tables(folder: pathlib.Path) -> None:
     }.items():
         (folder / name).write_text(json.dumps(student | changes))
     byte_pair_samples.write(folder, 300)
-    (folder / "roberta.json").write_text(json.dumps(_ROBERTA))
-    (folder / "one_type.json").write_text(
-        dataclasses.replace(tiny_files.CONFIG, type_vocab_size=1).to_json()
-    )
-    (folder / "spiece.model").write_bytes(sentence_models.train())
-    (folder / "dangling.tsv").symlink_to("gone.tsv")
-    os.mkfifo(folder / "pipe.tsv")
+    files = {
+        "roberta.json": json.dumps(_ROBERTA),
+        "one_type.json": dataclasses.replace(
+            tiny_files.CONFIG, type_vocab_size=1
+        ).to_json(),
+        "spiece.model": sentence_models.train(),
+        "dangling.tsv": damaged.Link("gone.tsv"),
+        "pipe.tsv": damaged.PIPE,
+    }
+    damaged.write_files(folder, files)
 
 
 def _write_tasks(folder: pathlib.Path) -> None:
@@ -162,7 +161,7 @@ def write_data(folder: pathlib.Path) -> None:
     tiny_files.write_model(folder / "model")
     for changes in (damaged.CONFIGS, damaged.VOCABS):
         damaged.write_changed(folder / "model", folder / "models", changes)
-    bad_models.write(folder / "models", folder / "model")
+    damaged.write_models(folder / "models", folder / "model")
     _write_tables(folder)
     _write_tasks(folder)
     for place, name, source in (
@@ -171,8 +170,10 @@ def write_data(folder: pathlib.Path) -> None:
     ):
         (folder / place).mkdir()
         (folder / place / name).hardlink_to(folder / source)
-    (folder / "others").mkdir()
-    (folder / "others/flags.txt").write_text("# python run_ner.py\n")
+    files = {
+        "others/flags.txt": "# python run_ner.py\n",
+    }
+    damaged.write_files(folder, files)
     matrix.make(SCRIPT, folder, folder / "run")
     _write_teachers(folder)
     labels = "labels.txt"
@@ -181,7 +182,7 @@ def write_data(folder: pathlib.Path) -> None:
         folder / "runs",
         {
             "binary": damaged.bytes_in(labels, damaged.BINARY),
-            "lfs": damaged.bytes_in(labels, bad_models.LFS),
+            "lfs": damaged.bytes_in(labels, damaged.LFS),
             "empty": damaged.bytes_in(labels, b""),
             "folder": _folder_of_labels,
             "results": lambda run: (run / "test_results.tsv").mkdir(),
@@ -200,7 +201,7 @@ def write_data(folder: pathlib.Path) -> None:
         folder / "models",
         {
             "no_labels": damaged.without(labels),
-            "labels_lfs": damaged.bytes_in(labels, bad_models.LFS),
+            "labels_lfs": damaged.bytes_in(labels, damaged.LFS),
             "labels_binary": damaged.bytes_in(labels, damaged.BINARY),
         },
     )
@@ -218,7 +219,7 @@ def _folder_of_labels(run: pathlib.Path) -> None:
 
 def _cut_weights(run: pathlib.Path) -> None:
     for path in run.glob("model.ckpt-*.data*"):
-        bad_models.cut(path)
+        damaged.cut(path)
 
 
 def _other_piece(folder: pathlib.Path) -> None:
@@ -255,7 +256,7 @@ def _write_teachers(folder: pathlib.Path) -> None:
 
 data = matrix.inputs(write_data)
 test_bad_input = matrix.refused(SCRIPT, CASES)
-test_what_rightly_works = matrix.found_right(SCRIPT, RIGHT)
+test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
 
 
 def test_another_process_works_there(data, tmp_path):

@@ -6,7 +6,7 @@ import shutil
 
 from bert_tf.storage import run_lock
 from tests import small_disks, tiny_files
-from tests.bad_inputs import bad_models, cases, matrix, trained
+from tests.bad_inputs import cases, damaged, matrix, trained
 
 SCRIPT, CASES, RIGHT = cases.read("exporting")
 
@@ -16,21 +16,27 @@ def build(folder: pathlib.Path) -> None:
     trained.write(folder)
     tiny_files.write_model(folder / "model")
     (folder / "models").mkdir()
-    bad_models.write(folder / "models", folder / "model")
+    damaged.write_models(folder / "models", folder / "model")
     for name in ("exported", "more"):
         (folder / name / "variables").mkdir(parents=True)
         (folder / name / "saved_model.pb").write_bytes(b"x")
-    (folder / "more" / "warmup.txt").write_bytes(b"mine")
-    (folder / "notes").mkdir()
+    files = {
+        "more/warmup.txt": b"mine",
+        "notes/": None,
+    }
+    damaged.write_files(folder, files)
     shutil.copy(folder / "run" / "vocab.txt", folder / "notes")
-    (folder / "notes.txt").write_bytes(b"mine")
-    (folder / "dangling").symlink_to("nowhere")
-    (folder / "linked").symlink_to("run")
+    files = {
+        "notes.txt": b"mine",
+        "dangling": damaged.Link("nowhere"),
+        "linked": damaged.Link("run"),
+    }
+    damaged.write_files(folder, files)
 
 
 data = matrix.inputs(build)
 test_bad_input = matrix.refused(SCRIPT, CASES)
-test_what_rightly_works = matrix.rightly_works(SCRIPT, RIGHT)
+test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
 
 
 def test_a_folder_that_is_replaced(data, tmp_path):

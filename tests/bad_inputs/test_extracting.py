@@ -8,7 +8,7 @@ import shutil
 from bert_tf.checkpoints import formats
 from bert_tf.storage import file_systems
 from tests import small_disks, tiny_files
-from tests.bad_inputs import bad_models, cases, damaged, matrix
+from tests.bad_inputs import cases, damaged, matrix
 
 SCRIPT, CASES, RIGHT = cases.read("extracting")
 
@@ -20,11 +20,11 @@ def build(folder: pathlib.Path) -> None:
     damaged.write_changed(
         model, folder / "models", damaged.CONFIGS | damaged.VOCABS
     )
-    bad_models.write(folder / "models", model)
+    damaged.write_models(folder / "models", model)
     _write_sentence_transformers(folder / "models", model)
     text = "the cat sat .\na dog ran ||| it sees rome !\n"
-    for name, data in {
-        "lines.txt": text.encode(),
+    files = {
+        "lines.txt": text,
         "lines.CSV": b"text\nthe cat\n",
         "lines.jsonl": b'{"text": "the cat"}\n',
         "many.txt": 9 * text.encode(),
@@ -33,17 +33,17 @@ def build(folder: pathlib.Path) -> None:
         "utf_16.txt": text.encode("utf-16"),
         "binary.txt": damaged.BINARY,
         "lines.txt.gz": damaged.GZIP,
-        "lfs.txt": bad_models.LFS,
+        "lfs.txt": damaged.LFS,
         "late.txt": text.encode() * 300 + b"\xff\n",
         "notes.txt": b"mine",
         "mine.npy.offsets.npy": b"mine",
-        "odd.txt": "\ufeffthe cat\r\n\n \t\n\u2028 a\x00 dog\nrome".encode(),
-    }.items():
-        (folder / name).write_bytes(data)
-    (folder / "dangling").symlink_to("none")
-    os.link(folder / "lines.txt", folder / "hard.txt")
-    (folder / "link.txt").symlink_to("lines.txt")
-    (folder / "other").mkdir()
+        "odd.txt": "\ufeffthe cat\r\n\n \t\n\u2028 a\x00 dog\nrome",
+        "dangling": damaged.Link("none"),
+        "hard.txt": damaged.Same("lines.txt"),
+        "link.txt": damaged.Link("lines.txt"),
+        "other/": None,
+    }
+    damaged.write_files(folder, files)
     shutil.copy(model / "bert_config.json", folder / "other")
 
 
@@ -65,15 +65,15 @@ def _write_sentence_transformers(
     }.items():
         shutil.copytree(folder / "hf", folder / name)
         (folder / name / "modules.json").write_text(text)
-    (folder / "st_max" / "1_Pooling").mkdir()
-    (folder / "st_max" / "1_Pooling" / "config.json").write_text(
-        '{"pooling_mode": "max"}'
-    )
+    files = {
+        "st_max/1_Pooling/config.json": '{"pooling_mode": "max"}',
+    }
+    damaged.write_files(folder, files)
 
 
 data = matrix.inputs(build)
 test_bad_input = matrix.refused(SCRIPT, CASES)
-test_what_rightly_works = matrix.rightly_works(SCRIPT, RIGHT)
+test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
 
 
 def test_another_process_writes_it(data, tmp_path):

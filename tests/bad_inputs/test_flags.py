@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from bert_tf.flags import sections
 from tests import scripts
-from tests.bad_inputs import flag_cases, matrix
+from tests.bad_inputs import damaged, flag_cases, matrix
 
 import pytest
 from absl import flags, logging
@@ -29,10 +29,12 @@ SCRIPTS = [
 def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """What paths may name, and what nothing may change."""
     made = tmp_path_factory.mktemp("data")
-    (made / "folder").mkdir()
-    (made / "file").write_text("mine")
-    (made / "folder" / "file").write_text("mine")
-    (made / "dangling").symlink_to("nowhere")
+    files = {
+        "file": "mine",
+        "folder/file": "mine",
+        "dangling": damaged.Link("nowhere"),
+    }
+    damaged.write_files(made, files)
     return made
 
 

@@ -7,7 +7,7 @@ import shutil
 
 from bert_tf.storage import run_lock
 from tests import small_disks, tiny_files
-from tests.bad_inputs import bad_models, cases, damaged, matrix
+from tests.bad_inputs import cases, damaged, matrix
 
 SCRIPT, CASES, RIGHT = cases.read("glue")
 
@@ -37,7 +37,7 @@ def build(folder: pathlib.Path) -> None:
     damaged.write_changed(
         folder / "model", folder / "models", damaged.CONFIGS | damaged.VOCABS
     )
-    bad_models.write(folder / "models", folder / "model")
+    damaged.write_models(folder / "models", folder / "model")
     _write_folders(folder)
     (folder / "dé ta").symlink_to("glue")
 
@@ -51,7 +51,7 @@ def _write_wrong_data(folder: pathlib.Path, text: str) -> None:
         "label": text.replace("not_entailment", "maybe").encode(),
         "latin_1": text.replace("cat", "caté").encode("latin-1"),
         "utf_16": text.encode("utf-16"),
-        "lfs": bad_models.LFS,
+        "lfs": damaged.LFS,
         "html": damaged.HTML,
         "gzip": damaged.GZIP,
         "cut": text[:-30].encode(),
@@ -64,8 +64,11 @@ def _write_wrong_data(folder: pathlib.Path, text: str) -> None:
     (folder / "no_dev" / "RTE" / "dev.tsv").unlink()
     for name in ("folder", "dangling"):
         (folder / name / "RTE" / "train.tsv").unlink()
-    (folder / "folder" / "RTE" / "train.tsv").mkdir()
-    (folder / "dangling" / "RTE" / "train.tsv").symlink_to("none")
+    files = {
+        "folder/RTE/train.tsv/": None,
+        "dangling/RTE/train.tsv": damaged.Link("none"),
+    }
+    damaged.write_files(folder, files)
 
 
 def _write_folders(folder: pathlib.Path) -> None:
@@ -83,7 +86,7 @@ def _write_folders(folder: pathlib.Path) -> None:
 
 data = matrix.inputs(build)
 test_bad_input = matrix.refused(SCRIPT, CASES)
-test_what_rightly_works = matrix.found_right(SCRIPT, RIGHT)
+test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
 
 
 def test_another_process_works_there(data, tmp_path):

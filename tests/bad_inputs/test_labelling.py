@@ -4,7 +4,7 @@ import pathlib
 
 from tests.bad_inputs import cases, matrix
 
-SCRIPT, CASES, _ = cases.read("labelling")
+SCRIPT, CASES, RIGHT = cases.read("labelling")
 _MODEL = (
     "config {{ name: '{}' base_path: '{}' model_version_policy {{ specific {{ "
     "versions: 1 versions: 2 }} }} version_labels {{ key: 'stable' value: 1 }} "
@@ -30,4 +30,4 @@ def build(folder: pathlib.Path) -> None:
 
 data = matrix.inputs(build)
 test_bad_input = matrix.refused(SCRIPT, CASES)
-test_good = matrix.good(SCRIPT)
+test_what_rightly_works = matrix.right(SCRIPT, RIGHT)

@@ -1,11 +1,10 @@
 """Bad inputs of run_ner.py."""
 
-import os
 import pathlib
 
 from bert_tf import heads, modeling
 from tests import small_disks, tiny_files
-from tests.bad_inputs import bad_models, cases, damaged, matrix
+from tests.bad_inputs import cases, damaged, matrix
 
 import pytest
 
@@ -27,12 +26,15 @@ def write_data(folder: pathlib.Path) -> None:
             )
         },
     )
-    bad_models.write(folder / "models", folder / "model")
+    damaged.write_models(folder / "models", folder / "model")
     for name, number in (("models/other_tagger", 3), ("tagger", 4)):
         tagger = heads.BertTagger(modeling.Bert(tiny_files.CONFIG), number)
         tiny_files.write_model(folder / name, tagger)
-    (folder / "models/other_tagger/labels.txt").write_text("B-x\nI-x\nO\n")
-    (folder / "tagger/labels.txt").write_text("B-loc\nB-per\nI-per\nO\n")
+    files = {
+        "models/other_tagger/labels.txt": "B-x\nI-x\nO\n",
+        "tagger/labels.txt": "B-loc\nB-per\nI-per\nO\n",
+    }
+    damaged.write_files(folder, files)
     good = 12 * _TRAIN
     files: dict[str, str | bytes] = {
         "train.conll": good,
@@ -63,7 +65,7 @@ def write_data(folder: pathlib.Path) -> None:
         "sentence.conll": "the O\n" * 101,
         "tags.conll": good.replace("B-", "N").replace("I-", "N"),
         "\u540d\u524d.conll": good,
-        "lfs.conll": bad_models.LFS,
+        "lfs.conll": damaged.LFS,
         "page.conll": damaged.HTML,
         "train.conll.gz": damaged.GZIP,
         "binary.conll": damaged.BINARY,
@@ -72,21 +74,20 @@ def write_data(folder: pathlib.Path) -> None:
         "cut.conll": "Zo\u00eb B-per\n".encode()[:3],
     }
     damaged.write_files(folder, files)
-    (folder / "words.conll").write_text(
-        "".join(x.partition(" ")[0] + "\n" for x in good.split("\n"))
-    )
-    (folder / "dangling.conll").symlink_to(folder / "gone")
-    (folder / "loop.conll").symlink_to(folder / "loop.conll")
-    (folder / "link").symlink_to(folder / "model")
-    os.mkfifo(folder / "pipe")
-    (folder / "others").mkdir()
-    (folder / "others/flags.txt").write_text("# python run_squad.py\n")
-    (folder / "foreign").mkdir()
-    (folder / "foreign/labels.txt").write_text("mine\n")
-    (folder / "mine").mkdir()
-    (folder / "mine/notes.txt").write_text("mine\n")
-    (folder / "inside").mkdir()
-    (folder / "inside/test_predictions.conll").write_text(good)
+    files = {
+        "words.conll": "".join(
+            x.partition(" ")[0] + "\n" for x in good.split("\n")
+        ),
+        "dangling.conll": damaged.Link("gone"),
+        "loop.conll": damaged.Link("loop.conll"),
+        "link": damaged.Link("model"),
+        "pipe": damaged.PIPE,
+        "others/flags.txt": "# python run_squad.py\n",
+        "foreign/labels.txt": "mine\n",
+        "mine/notes.txt": "mine\n",
+        "inside/test_predictions.conll": good,
+    }
+    damaged.write_files(folder, files)
     write_runs(folder)
 
 
@@ -118,8 +119,7 @@ def test_a_disk_that_is_read_only(data, tmp_path):
         matrix.check(SCRIPT, case, data, tmp_path)
 
 
-test_the_good_command_is_good = matrix.good(SCRIPT)
-test_what_rightly_works = matrix.found_right(SCRIPT, RIGHT)
+test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
 
 
 @pytest.mark.parametrize("redirections", ["", "<&-", ">&-"])

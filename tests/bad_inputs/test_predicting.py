@@ -6,7 +6,7 @@ import pathlib
 
 from bert_tf.storage import file_systems
 from tests import small_disks, tiny_files
-from tests.bad_inputs import bad_models, cases, damaged, matrix, trained
+from tests.bad_inputs import cases, damaged, matrix, trained
 
 import pytest
 
@@ -18,11 +18,11 @@ def build(folder: pathlib.Path) -> None:
     trained.write(folder)
     tiny_files.write_model(folder / "model")
     (folder / "models").mkdir()
-    bad_models.write(folder / "models", folder / "model")
+    damaged.write_models(folder / "models", folder / "model")
     trained.write_saved(folder)
     text = "the cat sat .\tit ran\na dog ran\tit sees rome !\n"
-    for name, data in {
-        "lines.txt": text.encode(),
+    files = {
+        "lines.txt": text,
         "empty.txt": b"",
         "blank.txt": b"\n \n\t\n",
         "hole.txt": text.encode() + b"\n" + text.encode(),
@@ -30,7 +30,7 @@ def build(folder: pathlib.Path) -> None:
         "utf_16.txt": text.encode("utf-16"),
         "binary.txt": damaged.BINARY,
         "lines.txt.gz": damaged.GZIP,
-        "lfs.txt": bad_models.LFS,
+        "lfs.txt": damaged.LFS,
         "page.txt": damaged.HTML,
         "three.txt": text.encode() + b"the\tcat\tsat\n",
         "second.txt": b"\tthe cat\n",
@@ -38,28 +38,28 @@ def build(folder: pathlib.Path) -> None:
         "hole_in_choices.txt": b"the\tcat\t\tsat\n",
         "cut.jsonl": b'{"text_a": "the", "text_b": "cat"}\n{"text_a": "th',
         "list.jsonl": b'["the", "cat"]\n',
-        "pretty.json": json.dumps({"text_a": "the"}, indent=1).encode(),
+        "pretty.json": json.dumps({"text_a": "the"}, indent=1),
         "key.jsonl": b'{"sentence1": "the", "sentence2": "cat"}\n',
         "near.jsonl": b'{"text_a": "the", "text_B": "cat"}\n',
         "number.jsonl": b'{"text_a": "the", "text_b": 7}\n',
         "half.jsonl": b'{"text_a": "\\ud83d"}\n',
         "more.jsonl": b'{"text": "the", "label": "no", "text_id": 7}\n',
-        "odd.txt": "\ufeffthe cat\r\n\u2028 a\x00 dog\t\nrome".encode(),
+        "odd.txt": "\ufeffthe cat\r\n\u2028 a\x00 dog\t\nrome",
         "pair.jsonl": b'{"text_a": "the", "text_b": "cat"}\n',
         "late.txt": text.encode() * 300 + b"\xff\n",
         "notes.txt": b"mine",
         "many.txt": text.encode() * 200,
         "lines.csv": b"text\nthe cat\n",
-    }.items():
-        (folder / name).write_bytes(data)
-    (folder / "dangling").symlink_to("nowhere")
-    os.link(folder / "lines.txt", folder / "hard.txt")
-    (folder / "link.txt").symlink_to("lines.txt")
+        "dangling": damaged.Link("nowhere"),
+        "hard.txt": damaged.Same("lines.txt"),
+        "link.txt": damaged.Link("lines.txt"),
+    }
+    damaged.write_files(folder, files)
 
 
 data = matrix.inputs(build)
 test_bad_input = matrix.refused(SCRIPT, CASES)
-test_what_rightly_works = matrix.rightly_works(SCRIPT, RIGHT)
+test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
 
 
 def test_another_process_writes_it(data, tmp_path):

@@ -4,7 +4,7 @@ import pathlib
 import shutil
 import socket
 
-from tests.bad_inputs import cases, matrix, trained
+from tests.bad_inputs import cases, damaged, matrix, trained
 
 SCRIPT, CASES, RIGHT = cases.read("serving")
 # Of trained.SAVED.
@@ -47,8 +47,11 @@ def build(folder: pathlib.Path) -> None:
     models = folder / "models"
     for name in ("right", *SAVED):
         shutil.copytree(folder / "saved" / name, models / name / "1")
-    (models / "no_versions" / "one").mkdir(parents=True)
-    (models / "empty").mkdir()
+    files = {
+        "no_versions/one/": None,
+        "empty/": None,
+    }
+    damaged.write_files(models, files)
     (folder / "notes.txt").write_text("a file\n")
     for name, text in CONFIGS.items():
         config = folder / "configs" / name / "models.config"

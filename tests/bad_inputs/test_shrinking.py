@@ -5,7 +5,7 @@ import pathlib
 from bert_tf import heads, modeling
 from bert_tf.encoders import albert, families
 from tests import tiny_files
-from tests.bad_inputs import bad_models, cases, damaged, matrix
+from tests.bad_inputs import cases, damaged, matrix
 
 SCRIPT, CASES, RIGHT = cases.read("shrinking")
 
@@ -46,23 +46,22 @@ def build(folder: pathlib.Path) -> None:
             "labels_twice": damaged.bytes_in("labels.txt", b"no\nno\n"),
         },
     )
-    bad_models.write(folder / "models", folder / "model")
+    damaged.write_models(folder / "models", folder / "model")
     rows = "".join(f"the cat sat\t{x}\n" for x in ("no", "yes") * 3)
     table = f"text\tlabel\n{rows}"
-    for name, data in {
-        "train.tsv": table.encode(),
-        "three.tsv": table.replace("yes", "perhaps", 1).encode(),
+    files = {
+        "train.tsv": table,
+        "three.tsv": table.replace("yes", "perhaps", 1),
         "scores.tsv": b"text\tlabel\nthe cat\t1.5\nthe dog\t2\n",
-        "no_label.tsv": table.replace("label", "stars").encode(),
+        "no_label.tsv": table.replace("label", "stars"),
         "empty.tsv": b"",
         "latin_1.tsv": table.replace("cat", "caf\u00e9").encode("latin-1"),
         "notes.txt": b"mine",
-    }.items():
-        (folder / name).write_bytes(data)
-    (folder / "other").mkdir()
-    (folder / "other" / "thesis.txt").write_text("mine")
+        "other/thesis.txt": "mine",
+    }
+    damaged.write_files(folder, files)
 
 
 data = matrix.inputs(build)
 test_bad_input = matrix.refused(SCRIPT, CASES)
-test_what_rightly_works = matrix.rightly_works(SCRIPT, RIGHT)
+test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
