@@ -8,9 +8,10 @@ import pytest
 
 
 def pytest_collection_modifyitems(items):
-    """Leaves all of the matrix to `make bad-inputs` and CI."""
+    """Leaves the cases of the tables to `make bad-inputs` and CI."""
+    quick = ("test_cases.py", "test_flags.py")
     for item in items:
-        if "bad_inputs" in item.path.parts:
+        if "bad_inputs" in item.path.parts and item.path.name not in quick:
             item.add_marker(pytest.mark.slow)
 
 

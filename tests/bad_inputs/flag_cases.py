@@ -221,7 +221,8 @@ def _values(flag: flags.Flag, folder: str) -> Iterator[tuple[Any, str]]:
         expected = f"a number or {vars(parser)['_word']}"
     elif isinstance(parser, flag_values.OneOf):
         expected = f"one of {', '.join(vars(parser)['_allowed'])}"
-        given = ("", "none of them", f"{vars(parser)['_allowed'][0]} ")
+        word = vars(parser)["_allowed"][0]
+        given = ("", "none of them", f"{word} ", word.swapcase())
     if expected:
         for value in given:
             yield value, _must(name, expected, value)

@@ -4,9 +4,8 @@ import os
 import pathlib
 
 from bert_tf import heads, modeling
-from bert_tf.storage import file_systems
-from tests import small_disks, tiny_files
-from tests.bad_inputs import cases, damaged, matrix
+from tests import tiny_files
+from tests.bad_inputs import cases, damaged, matrix, surroundings
 
 SCRIPT, CASES, RIGHT = cases.read("augmenting")
 
@@ -55,17 +54,7 @@ test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
 
 
 def test_another_process_writes_it(data, tmp_path):
-    (tmp_path / "out").mkdir()
-    path = tmp_path / "out" / "more.tsv.tmp"
-    descriptor = file_systems.lock(str(path))
-    assert descriptor is not None
-    case = matrix.Case(
-        {}, f"Another process writes {{out}}/more.tsv: process {os.getpid()}"
-    )
-    try:
-        matrix.check(SCRIPT, case, data, tmp_path)
-    finally:
-        file_systems.unlock(descriptor)
+    surroundings.check_other_writer(SCRIPT, "more.tsv", data, tmp_path)
 
 
 def test_a_pipe(data, tmp_path):
@@ -78,14 +67,5 @@ def test_a_pipe(data, tmp_path):
 
 
 def test_too_small_a_disk(data, tmp_path):
-    with small_disks.mounted(tmp_path / "disk", 4):
-        case = matrix.Case(
-            {
-                "augmentation_copies": "10000",
-                "candidates": "27",
-                "output_file": f"{tmp_path}/disk/x.tsv",
-            },
-            f"Cannot write {tmp_path}/disk/x.tsv: No space left on device",
-        )
-        matrix.check(SCRIPT, case, data, tmp_path)
-        assert not os.listdir(tmp_path / "disk")
+    flags = {"augmentation_copies": "10000", "candidates": "27"}
+    surroundings.check_full_disk(SCRIPT, flags, "x.tsv", data, tmp_path)

@@ -4,9 +4,8 @@ import json
 import os
 import pathlib
 
-from bert_tf.storage import file_systems
-from tests import small_disks, tiny_files
-from tests.bad_inputs import cases, damaged, matrix, trained
+from tests import tiny_files
+from tests.bad_inputs import cases, damaged, matrix, surroundings, trained
 
 import pytest
 
@@ -63,18 +62,7 @@ test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
 
 
 def test_another_process_writes_it(data, tmp_path):
-    (tmp_path / "out").mkdir()
-    path = tmp_path / "out" / "answers.jsonl.tmp"
-    descriptor = file_systems.lock(str(path))
-    assert descriptor is not None
-    case = matrix.Case(
-        {},
-        f"Another process writes {{out}}/answers.jsonl: process {os.getpid()}",
-    )
-    try:
-        matrix.check(SCRIPT, case, data, tmp_path)
-    finally:
-        file_systems.unlock(descriptor)
+    surroundings.check_other_writer(SCRIPT, "answers.jsonl", data, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -110,13 +98,5 @@ def test_lines_before_a_bad_one_are_no_result(data, tmp_path):
 
 
 def test_too_small_a_disk(data, tmp_path):
-    with small_disks.mounted(tmp_path / "disk", 4):
-        case = matrix.Case(
-            {
-                "input_file": "{data}/many.txt",
-                "output_file": f"{tmp_path}/disk/x.jsonl",
-            },
-            f"Cannot write {tmp_path}/disk/x.jsonl: No space left on device",
-        )
-        matrix.check(SCRIPT, case, data, tmp_path)
-        assert not os.listdir(tmp_path / "disk")
+    flags = {"input_file": "{data}/many.txt"}
+    surroundings.check_full_disk(SCRIPT, flags, "x.jsonl", data, tmp_path)
