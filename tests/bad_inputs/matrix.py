@@ -7,11 +7,13 @@ by `--check_only` in the same words, where the script has it.
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import os
 import pathlib
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -277,10 +279,22 @@ def command(
 def contents(folder: pathlib.Path) -> dict[str, str]:
     """Returns name -> digest of all files in a folder; links as they are."""
     found = {}
-    for path in sorted(folder.rglob("*")) if folder.exists() else ():
-        name = str(path.relative_to(folder))
-        if path.is_symlink():
-            found[name] = str(path.readlink())
-        elif path.is_file():
-            found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    for place, folders, files in os.walk(folder):
+        for name in [*folders, *files]:
+            path = os.path.join(place, name)
+            status = os.lstat(path)
+            if stat.S_ISLNK(status.st_mode):
+                digest = os.readlink(path)
+            elif stat.S_ISREG(status.st_mode):
+                changed = status.st_mtime_ns, status.st_ctime_ns
+                digest = _digest(path, status.st_ino, status.st_size, *changed)
+            else:
+                continue
+            found[os.path.relpath(path, folder)] = digest
     return found
+
+
+@functools.cache
+def _digest(path: str, *_: int) -> str:
+    """Returns a file's digest, read again only if the file has changed."""
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()

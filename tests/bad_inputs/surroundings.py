@@ -24,17 +24,24 @@ _ODD = {
 _HOLD = """
 import sys, time
 from bert_tf.storage import run_lock
-lock = run_lock.hold(sys.argv[1], what="trains")
+folder, name, what, of = sys.argv[1:]
+lock = run_lock.hold(folder, name, what, of=of)
 print("held", flush=True)
 time.sleep(600)
 """
 
 
 @contextlib.contextmanager
-def held(folder: pathlib.Path) -> Iterator[None]:
-    """A process of this machine that works in a folder."""
+def held(
+    folder: pathlib.Path,
+    name: str = "lock",
+    what: str = "trains",
+    of: pathlib.Path | None = None,
+) -> Iterator[None]:
+    """A process of this machine that works in a folder: see run_lock.hold."""
+    arguments = (str(folder), name, what, str(of or folder))
     process = subprocess.Popen(
-        [sys.executable, "-c", _HOLD, str(folder)],
+        [sys.executable, "-c", _HOLD, *arguments],
         cwd=_ROOT,
         stdout=subprocess.PIPE,
         text=True,

@@ -1,18 +1,18 @@
 """Bad inputs of convert_checkpoint.py."""
 
+import contextlib
 import pathlib
 
-from bert_tf.storage import run_lock
-from tests.bad_inputs import cases, converted_models, matrix
+from tests.bad_inputs import cases, converted_models, matrix, surroundings
 
 SCRIPT, CASES, RIGHT = cases.read("converting")
 
 
-def _write(folder: pathlib.Path) -> run_lock.Lock:
+def _write(folder: pathlib.Path) -> contextlib.AbstractContextManager[None]:
     converted_models.write(folder)
-    (folder / "places").mkdir()
-    held = str(folder / "places" / "held")
-    return run_lock.hold(folder / "places", "held.lock", "writes", of=held)
+    places = folder / "places"
+    places.mkdir()
+    return surroundings.held(places, "held.lock", "writes", places / "held")
 
 
 data = matrix.inputs(_write)

@@ -1,16 +1,16 @@
 """Bad inputs of create_pretraining_data.py."""
 
+import contextlib
 import pathlib
 import shutil
 
-from bert_tf.storage import run_lock
 from tests import tiny_files
-from tests.bad_inputs import cases, creation_inputs, matrix
+from tests.bad_inputs import cases, creation_inputs, matrix, surroundings
 
 SCRIPT, CASES, RIGHT = cases.read("creating_records")
 
 
-def _write(folder: pathlib.Path) -> run_lock.Lock:
+def _write(folder: pathlib.Path) -> contextlib.AbstractContextManager[None]:
     tiny_files.write_model(folder / "model")
     shutil.copy(folder / "model" / "vocab.txt", folder / "vocab.txt")
     creation_inputs.write_texts(folder)
@@ -19,7 +19,7 @@ def _write(folder: pathlib.Path) -> run_lock.Lock:
     matrix.make(SCRIPT, folder, folder / "records")
     matrix.make(SCRIPT, folder, folder / "unmasked", "--dynamic_masking")
     creation_inputs.write_outputs(folder)
-    return run_lock.hold(folder / "held" / ".work", what="makes records")
+    return surroundings.held(folder / "held" / ".work", what="makes records")
 
 
 data = matrix.inputs(_write)

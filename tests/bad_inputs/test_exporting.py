@@ -1,12 +1,10 @@
 """Bad inputs of export_saved_model.py."""
 
-import os
 import pathlib
 import shutil
 
-from bert_tf.storage import run_lock
 from tests import small_disks, tiny_files
-from tests.bad_inputs import cases, damaged, matrix, trained
+from tests.bad_inputs import cases, damaged, matrix, surroundings, trained
 
 SCRIPT, CASES, RIGHT = cases.read("exporting")
 
@@ -54,8 +52,8 @@ def test_a_folder_that_is_replaced(data, tmp_path):
 def test_another_process_writes_it(data, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
-    case = matrix.Case({}, f"{{out}}/1 is in use: process {os.getpid()}")
-    with run_lock.hold(out, "1.lock", "writes", of=str(out / "1")):
+    case = matrix.Case({}, "{out}/1 is in use: process ")
+    with surroundings.held(out, "1.lock", "writes", out / "1"):
         matrix.check(SCRIPT, case, data, tmp_path)
 
 

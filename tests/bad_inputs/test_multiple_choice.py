@@ -7,9 +7,8 @@ import shutil
 from typing import Any
 
 from bert_tf import heads, modeling
-from bert_tf.storage import run_lock
 from tests import small_disks, tiny_files
-from tests.bad_inputs import cases, damaged, matrix
+from tests.bad_inputs import cases, damaged, matrix, surroundings
 
 import pytest
 
@@ -192,7 +191,7 @@ _PREDICTS = {
 def test_a_folder_that_another_process_holds(name, data, tmp_path):
     flags = {} if name == "lock" else _PREDICTS
     case = matrix.Case(flags, "{out} is in use: process ")
-    with run_lock.hold(tmp_path / "out", name, "trains", renew=600):
+    with surroundings.held(tmp_path / "out", name):
         matrix.check(SCRIPT, case, data, tmp_path)
 
 
