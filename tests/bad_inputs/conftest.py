@@ -30,7 +30,9 @@ def pytest_terminal_summary(terminalreporter):
         report
         for outcome in ("passed", "failed")
         for report in terminalreporter.getreports(outcome)
-        if "bad_inputs" in report.nodeid and report.when == "call"
+        if "bad_inputs/test_" in report.nodeid
+        and "/test_cases.py" not in report.nodeid
+        and report.when == "call"
     ]
     faults = collections.Counter(
         value
