@@ -411,7 +411,7 @@ def _own_flags() -> Iterator[None]:
                 setattr(sys.modules[package], leaf, module)
         vars(values).update(state)
         for flag, attributes in each:
-            vars(flag).update(attributes)
+            flag.__dict__.update(attributes)
 
 
 def _forget(modules: Iterable[str]) -> None:

@@ -138,10 +138,9 @@ class ScriptFlags:
             f"without --{x[1:]}" if x.startswith("!") else f"with --{x}"
             for x in failing.terms
         ).replace(" or with ", " or ")
+        line: tuple[str, ...] = ("--", f"--{name}", f" {spelt}: leave ")
         if failing.is_harmless:
             line = (f"Not used, as they go {spelt}: --", f"--{name}")
-        else:
-            line = ("--", f"--{name}", f" {spelt}: leave ")
         yield FlagCase(self._words(given), line, not failing.is_harmless)
 
     def _fulfil(
