@@ -28,6 +28,9 @@ tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
     [tf.config.LogicalDeviceConfiguration()] * 2,
 )
+# As by default; run_server.py sets it again, and once TensorFlow has started no
+# other value is taken.
+tf.config.threading.set_intra_op_parallelism_threads(0)
 
 
 @pytest.fixture(scope="session")

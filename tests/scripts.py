@@ -9,6 +9,7 @@ forked from one that has imported TensorFlow but not started it.
 
 import atexit
 import contextlib
+import importlib
 import logging as python_logging
 import multiprocessing
 import os
@@ -24,6 +25,7 @@ from typing import Any, TypeAlias
 import keras
 import tensorflow as tf
 from absl import flags, logging
+from absl.flags import _helpers as flags_helpers
 from tensorflow.python.framework import config as tensorflow_config
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -216,6 +218,44 @@ def run_here(script: str, *arguments: str, name: str = "__main__") -> Any:
         return _execute(script, arguments, name)
 
 
+class _StoppedError(Exception):
+    """A script has defined its flags."""
+
+
+@contextlib.contextmanager
+def starting(
+    script: str,
+) -> Iterator[tuple[Callable[[list[str]], None], dict[str, Any]]]:
+    """Defines a script's flags, and runs nothing of it.
+
+    Yields:
+        What reads a command line as the script does, and ends with SystemExit
+        where it is refused; and the keywords that the script gives to
+        `command_line.start`.
+    """
+    path, argv = str(_ROOT / f"{script}.py"), sys.argv
+    with _own_process_state({}), _own_flags():
+        command_line = importlib.import_module("bert_tf.flags.command_line")
+        start_script = command_line.start
+        keywords: dict[str, Any] = {}
+
+        def stop(_, **given):
+            keywords.update(given)
+            raise _StoppedError
+
+        def read(words):
+            sys.argv = [path, *words]
+            start_script("__main__", **keywords)
+
+        vars(command_line)["start"] = stop
+        with contextlib.suppress(_StoppedError):
+            _execute(script, (), "__main__")
+        try:
+            yield read, keywords
+        finally:
+            sys.argv = argv
+
+
 def _needs_process(flags: tuple[str, ...], environment: Mapping) -> bool:
     """Whether a run changes what a process can't take back."""
     at_start = ("TF_", "KERAS_", "PYTHON")
@@ -354,8 +394,16 @@ def _own_flags() -> Iterator[None]:
     try:
         yield
     finally:
-        new = [x for x in sys.modules if x.startswith(_OF_FLAGS)]
-        _forget(name for name in new if name not in _DEFINERS)
+        new = [
+            name
+            for name in sys.modules
+            if name.startswith(_OF_FLAGS) and name not in _DEFINERS
+        ]
+        # By their addresses, which other modules may have later.
+        flags_helpers.disclaim_module_ids.difference_update(
+            id(sys.modules[name]) for name in new
+        )
+        _forget(new)
         for name, module in modules.items():
             sys.modules[name] = module
             package, _, leaf = name.rpartition(".")
@@ -363,7 +411,7 @@ def _own_flags() -> Iterator[None]:
                 setattr(sys.modules[package], leaf, module)
         vars(values).update(state)
         for flag, attributes in each:
-            vars(flag).update(attributes)
+            flag.__dict__.update(attributes)
 
 
 def _forget(modules: Iterable[str]) -> None:

@@ -8,9 +8,10 @@ import pytest
 
 
 def pytest_collection_modifyitems(items):
-    """Leaves all of the matrix to `make bad-inputs` and CI."""
+    """Leaves the cases of the tables to `make bad-inputs` and CI."""
+    quick = ("test_cases.py", "test_flags.py")
     for item in items:
-        if "bad_inputs" in item.path.parts:
+        if "bad_inputs" in item.path.parts and item.path.name not in quick:
             item.add_marker(pytest.mark.slow)
 
 
@@ -29,7 +30,9 @@ def pytest_terminal_summary(terminalreporter):
         report
         for outcome in ("passed", "failed")
         for report in terminalreporter.getreports(outcome)
-        if "bad_inputs" in report.nodeid and report.when == "call"
+        if "bad_inputs/test_" in report.nodeid
+        and "/test_cases.py" not in report.nodeid
+        and report.when == "call"
     ]
     faults = collections.Counter(
         value
@@ -38,6 +41,7 @@ def pytest_terminal_summary(terminalreporter):
         if name == "fault"
     )
     if reports:
-        terminalreporter.write_line(f"{len(reports)} bad inputs")
+        count = sum(dict(x.user_properties).get("cases", 1) for x in reports)
+        terminalreporter.write_line(f"{count} bad inputs")
         for fault in matrix.FAULTS:
             terminalreporter.write_line(f"  {fault}: {faults[fault]}")

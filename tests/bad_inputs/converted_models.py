@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import pathlib
 import shutil
 
@@ -10,7 +9,7 @@ from bert_tf import heads, modeling
 from bert_tf.checkpoints import formats, tf1_files
 from bert_tf.encoders import albert, families, roberta
 from tests import tiny_files
-from tests.bad_inputs import bad_models, damaged, foreign_models
+from tests.bad_inputs import damaged, foreign_models
 
 import numpy as np
 
@@ -97,7 +96,7 @@ def _write_models(folder: pathlib.Path) -> None:
     tiny_files.write_model(
         classifier, heads.BertClassifier(modeling.Bert(tiny_files.CONFIG), 3)
     )
-    bad_models.write(folder / "models", model)
+    damaged.write_models(folder / "models", model)
     known = {
         **damaged.CONFIGS,
         **damaged.VOCABS,
@@ -140,14 +139,15 @@ def _write_files(folder: pathlib.Path) -> None:
         *("\ufeff[PAD]", *tiny_files.VOCAB[1:]),
         end="\r\n",
     )
-    (folder / "vocab.txt.gz").write_bytes(damaged.GZIP)
-    (folder / "run" / "flags.txt").write_text("# python run_classifier.py\n")
-    (folder / "text.txt").write_text("my thesis")
-    (folder / "foreign_files").mkdir()
-    (folder / "foreign_files" / "thesis.txt").write_text("my thesis")
-    (folder / "links").mkdir()
-    (folder / "links" / "x.index").symlink_to("nowhere")
-    (folder / "dangling").symlink_to("nowhere")
-    (folder / "model_link").symlink_to("model")
-    (folder / "replaced_link").symlink_to("replaced")
-    os.mkfifo(folder / "pipe")
+    files = {
+        "vocab.txt.gz": damaged.GZIP,
+        "run/flags.txt": "# python run_classifier.py\n",
+        "text.txt": "my thesis",
+        "foreign_files/thesis.txt": "my thesis",
+        "links/x.index": damaged.Link("nowhere"),
+        "dangling": damaged.Link("nowhere"),
+        "model_link": damaged.Link("model"),
+        "replaced_link": damaged.Link("replaced"),
+        "pipe": damaged.PIPE,
+    }
+    damaged.write_files(folder, files)

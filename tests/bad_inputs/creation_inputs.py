@@ -2,13 +2,12 @@
 
 import gzip
 import json
-import os
 import pathlib
 import shutil
 from typing import Any
 
 from tests import tiny_files
-from tests.bad_inputs import bad_models
+from tests.bad_inputs import damaged
 from tests.vocabularies import byte_pair_samples, sentence_models
 
 import tensorflow as tf
@@ -82,31 +81,34 @@ def write_texts(folder: pathlib.Path) -> None:
     text = "\n\n".join([document] * 6) + "\n"
     for name in ("a.txt", "b.txt"):
         (folder / name).write_text(text)
-    (folder / "bom.txt").write_bytes(b"\xef\xbb\xbf" + text.encode())
-    (folder / "crlf.txt").write_bytes(text.replace("\n", "\r\n").encode())
-    os.link(folder / "a.txt", folder / "hard.txt")
-    (folder / "soft.txt").symlink_to(folder / "a.txt")
-    (folder / "dangling").symlink_to(folder / "nowhere")
-    os.mkfifo(folder / "fifo")
-    (folder / "ä ö ☃").mkdir()
+    files = {
+        "bom.txt": b"\xef\xbb\xbf" + text.encode(),
+        "crlf.txt": text.replace("\n", "\r\n"),
+        "hard.txt": damaged.Same("a.txt"),
+        "soft.txt": damaged.Link("a.txt"),
+        "dangling": damaged.Link("nowhere"),
+        "fifo": damaged.PIPE,
+        "ä ö ☃/": None,
+    }
+    damaged.write_files(folder, files)
     shutil.copy(folder / "a.txt", folder / "ä ö ☃" / "日本.txt")
     (folder / "texts").mkdir()
     shutil.copy(folder / "a.txt", folder / "texts" / "a.txt")
-    for name, data in {
+    files = {
         "empty": b"",
         "blank": b"\n\n  \n",
         "short": b"bird\n\nbird\n",
         "latin1": "ok\n\ncaf\xe9\n".encode("latin-1"),
         "utf16": text.encode("utf-16"),
         "nul": b"a\nb\0c\n",
-        "lfs": bad_models.LFS,
-        "one": document.encode(),
+        "lfs": damaged.LFS,
+        "one": document,
         "foreign": b"my thesis",
         "words": b"red bird\n",
-        "not.gz": text.encode(),
-        "not.bz2": text.encode(),
-        "not.xz": text.encode(),
-        "not.zst": text.encode(),
+        "not.gz": text,
+        "not.bz2": text,
+        "not.xz": text,
+        "not.zst": text,
         "gzipped": gzip.compress(text.encode()),
         "x.zip": b"PK\x03\x04" + bytes(range(256)),
         "cut.gz": gzip.compress(text.encode())[:-30],
@@ -116,13 +118,13 @@ def write_texts(folder: pathlib.Path) -> None:
         "number.jsonl": b'{"text": 5}\n',
         "array.jsonl": b'["the cat"]\n',
         "cut.jsonl": b'{"text": "the cat"}\n{"text": "the c',
-        "pretty.json": json.dumps([{"text": "the cat"}], indent=1).encode(),
+        "pretty.json": json.dumps([{"text": "the cat"}], indent=1),
         "surrogate.jsonl": b'{"text": "the \\ud800 cat"}\n',
         "cut.wiki": b'<doc id="1" title="x">\nx\n\nthe cat sat .\n',
         "tokenizer.json": b'{"version": "1.0", "model": {"type": "WordPiece", '
         b'"vocab": {"[UNK]": 0}}}',
-    }.items():
-        (folder / name).write_bytes(data)
+    }
+    damaged.write_files(folder, files)
     flipped = bytearray(gzip.compress(text.encode()))
     flipped[len(flipped) // 2] ^= 4
     (folder / "flipped.gz").write_bytes(bytes(flipped))
@@ -157,11 +159,13 @@ def write_vocabularies(folder: pathlib.Path) -> None:
     byte_pair_samples.write(folder / "pairs", 300)
     shutil.copy(folder / "pairs" / "merges.txt", folder)
     bpe = sentence_models.train(model_type="bpe")
-    (folder / "bpe.model").write_bytes(bpe)
-    (folder / "text.model").write_bytes(b"my thesis")
-    (folder / "windows").write_bytes(
-        b"\xef\xbb\xbf" + "".join(f"{x}\r\n" for x in pieces).encode()
-    )
+    files = {
+        "bpe.model": bpe,
+        "text.model": b"my thesis",
+        "windows": b"\xef\xbb\xbf"
+        + "".join(f"{x}\r\n" for x in pieces).encode(),
+    }
+    damaged.write_files(folder, files)
 
 
 def write_outputs(folder: pathlib.Path) -> None:
@@ -181,9 +185,9 @@ def write_outputs(folder: pathlib.Path) -> None:
     shutil.copy(folder / "records" / record, folder / "records.gz")
     (copy("lost") / record).unlink()
     (copy("no_manifest") / "manifest.json").unlink()
-    bad_models.cut(copy("cut") / record)
-    bad_models.cut(copy("cut_soon") / record, 0.001)
-    bad_models.flip(copy("flipped") / record, 0.001)
+    damaged.cut(copy("cut") / record)
+    damaged.cut(copy("cut_soon") / record, 0.001)
+    damaged.flip(copy("flipped") / record, 0.001)
     (copy("empty_manifest") / "manifest.json").write_bytes(b"")
     (copy("binary_manifest") / "manifest.json").write_bytes(b"\xff\x00")
     (copy("foreign_manifest") / "manifest.json").write_text(
@@ -194,14 +198,13 @@ def write_outputs(folder: pathlib.Path) -> None:
         json.dumps(values | {"version": 99})
     )
     (copy("manifest_folder") / "manifest.json").unlink()
-    (folder / "manifest_folder" / "manifest.json").mkdir()
-    (folder / "manifest_folder" / "manifest.json" / "x").write_text("x")
-    (folder / "others").mkdir()
-    (folder / "others" / "part-00000-of-00009.tfrecord").write_bytes(b"x")
-    (folder / "beside").mkdir()
-    (folder / "beside" / "x.manifest.json").write_text('{"name": "my app"}')
-    (folder / "work_file").mkdir()
-    (folder / "work_file" / ".work").write_text("x")
+    files = {
+        "manifest_folder/manifest.json/x": "x",
+        "others/part-00000-of-00009.tfrecord": b"x",
+        "beside/x.manifest.json": '{"name": "my app"}',
+        "work_file/.work": "x",
+    }
+    damaged.write_files(folder, files)
     for name, text in (
         ("broken_run", '{"a"'),
         ("list_run", "[]"),

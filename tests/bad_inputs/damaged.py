@@ -1,13 +1,15 @@
-"""Configs and vocabularies that are wrong in one way each, and other files."""
+"""Models, configs and vocabularies wrong in one way each, and other files."""
 
 import json
+import os
 import pathlib
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from bert_tf.checkpoints import tf1_files
 from tests import tiny_files
-from tests.bad_inputs import bad_models
+
+import numpy as np
 
 # What GitHub shows of a file, saved in its place.
 HTML = b"<!DOCTYPE html>\n<html><head><title>404</title></head></html>\n"
@@ -15,16 +17,69 @@ HTML = b"<!DOCTYPE html>\n<html><head><title>404</title></head></html>\n"
 BINARY = bytes(range(128, 256)) * 8
 GZIP = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03" + BINARY
 
+LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+# What `write_files` makes a pipe.
+PIPE = object()
+
 _CONFIG = "bert_config.json"
+_PREFIX = "bert_model.ckpt"
+_DATA = f"{_PREFIX}.data-00000-of-00001"
+_INDEX = f"{_PREFIX}.index"
 
 Change = Callable[[pathlib.Path], object]
 
 
-def write_files(folder: pathlib.Path, files: Mapping[str, str | bytes]) -> None:
-    """Writes files by their names, text as UTF-8."""
+class Link(str):
+    """What `write_files` makes a link, by its target."""
+
+
+class Same(str):
+    """What `write_files` makes another name of a file, as a hard link."""
+
+
+def write_files(folder: pathlib.Path, files: Mapping[str, object]) -> None:
+    """Writes files, and the folders they are in.
+
+    Args:
+        folder: Of all.
+        files: Name -> bytes, text, a Link, Same, PIPE, or what becomes JSON.
+            A name that ends in a slash is of a folder.
+    """
     for name, content in files.items():
-        data = content.encode() if isinstance(content, str) else content
-        (folder / name).write_bytes(data)
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if name.endswith("/"):
+            path.mkdir()
+        elif isinstance(content, Link):
+            path.symlink_to(content)
+        elif isinstance(content, Same):
+            path.hardlink_to(folder / content)
+        elif content is PIPE:
+            os.mkfifo(path)
+        elif isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            is_text = isinstance(content, str)
+            text = str(content) if is_text else json.dumps(content)
+            path.write_bytes(text.encode())
+
+
+def lines(words: Iterable[object]) -> str:
+    """Returns a text with a word a line."""
+    return "".join(f"{word}\n" for word in words)
+
+
+def flip(path: pathlib.Path, at: float = 0.5) -> None:
+    """Flips one bit, so far behind the beginning of the file."""
+    data = bytearray(path.read_bytes())
+    data[int(len(data) * at)] ^= 4
+    path.write_bytes(data)
+
+
+def cut(path: pathlib.Path, at: float = 0.5) -> None:
+    """Cuts a file off, so far behind its beginning."""
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * at)])
 
 
 def write_changed(
@@ -89,8 +144,8 @@ def rename_tensors(folder: pathlib.Path, rename: Callable[[str], str]) -> None:
 CONFIGS: dict[str, Change] = {
     "no_config": without(_CONFIG),
     "config_empty": bytes_in(_CONFIG, b""),
-    "config_cut": lambda folder: bad_models.cut(folder / _CONFIG),
-    "config_lfs": bytes_in(_CONFIG, bad_models.LFS),
+    "config_cut": lambda folder: cut(folder / _CONFIG),
+    "config_lfs": bytes_in(_CONFIG, LFS),
     "config_html": bytes_in(_CONFIG, HTML),
     "config_list": bytes_in(_CONFIG, b"[1, 2]"),
     "config_binary": bytes_in(_CONFIG, BINARY),
@@ -110,7 +165,7 @@ CONFIGS: dict[str, Change] = {
 VOCABS: dict[str, Change] = {
     "no_vocab": without("vocab.txt"),
     "vocab_empty": bytes_in("vocab.txt", b""),
-    "vocab_lfs": bytes_in("vocab.txt", bad_models.LFS),
+    "vocab_lfs": bytes_in("vocab.txt", LFS),
     "vocab_binary": bytes_in("vocab.txt", BINARY),
     "vocab_utf_16": bytes_in("vocab.txt", "[PAD]\n[UNK]\n".encode("utf-16")),
     "vocab_short": _pieces(lambda pieces: pieces[:-1]),
@@ -122,3 +177,71 @@ VOCABS: dict[str, Change] = {
     "vocab_hole": _instead("cat", ""),
     "vocab_cased": _pieces(lambda x: [*x[:5], *(w.title() for w in x[5:])]),
 }
+
+
+def _only_names(*names: str) -> Change:
+    """Returns what replaces a checkpoint by one of these names."""
+
+    def change(folder):
+        tensors = {name: np.zeros([2, 2], np.float32) for name in names}
+        tf1_files.write(str(folder / _PREFIX), tensors)
+
+    return change
+
+
+def _two(folder):
+    for ending in (".index", ".data-00000-of-00001"):
+        shutil.copy(folder / f"{_PREFIX}{ending}", folder / f"a.ckpt{ending}")
+        (folder / f"{_PREFIX}{ending}").rename(folder / f"b.ckpt{ending}")
+
+
+def _saved_model(folder):
+    for path in folder.iterdir():
+        path.unlink()
+    (folder / "saved_model.pb").write_bytes(b"x")
+
+
+MODELS: dict[str, Change] = {
+    "index_only": lambda folder: (folder / _DATA).unlink(),
+    "data_only": lambda folder: (folder / _INDEX).unlink(),
+    "cut_index": lambda folder: cut(folder / _INDEX),
+    "cut_data": lambda folder: cut(folder / _DATA),
+    "flipped_index": lambda folder: flip(folder / _INDEX),
+    "flipped_data": lambda folder: flip(folder / _DATA),
+    "empty_index": bytes_in(_INDEX, b""),
+    "lfs_index": bytes_in(_INDEX, LFS),
+    "lfs_data": bytes_in(_DATA, LFS),
+    "two": _two,
+    "saved_model": _saved_model,
+    "albert": _only_names(
+        "bert/encoder/transformer/group_0/inner_group_0/ffn_1/kernel"
+    ),
+    "tf2": _only_names("_CHECKPOINTABLE_OBJECT_GRAPH", "layer/kernel"),
+    "strangers": _only_names("a", "b"),
+    "config_of_other": values(num_hidden_layers=3),
+    "config_broken": bytes_in("bert_config.json", b'{"vocab_size": '),
+    "vocab_latin_1": bytes_in("vocab.txt", "[UNK]\nné\n".encode("latin-1")),
+}
+
+
+def write_models(folder: pathlib.Path, good: pathlib.Path) -> None:
+    """Writes a folder of each of MODELS, and of Hugging Face's or nearly.
+
+    Args:
+        folder: Of the folders.
+        good: A model as released ones are.
+    """
+    write_changed(good, folder, MODELS)
+    bert = {"model_type": "bert", "vocab_size": 40}
+    files = {
+        "hf_no_weights/config.json": bert,
+        "hf_cut/config.json": bert,
+        "hf_cut/model.safetensors": (1000).to_bytes(8, "little") + b'{"a": ',
+        "hf_lfs/config.json": bert,
+        "hf_lfs/model.safetensors": LFS,
+        "hf_no_config/model.safetensors": b"x",
+        "hf_xlnet/config.json": bert | {"model_type": "xlnet"},
+        "hf_xlnet/model.safetensors": b"x",
+        "empty_folder/": None,
+    }
+    write_files(folder, files)

@@ -8,7 +8,7 @@ import pickle
 from collections.abc import Callable
 
 from bert_tf.checkpoints import formats
-from tests.bad_inputs import bad_models, damaged
+from tests.bad_inputs import damaged
 
 import numpy as np
 from safetensors import numpy as safetensors_numpy
@@ -67,7 +67,7 @@ def _instead(name: str, other: str, data: bytes) -> damaged.Change:
 
 
 def _cut(name: str, at: float = 0.5) -> damaged.Change:
-    return lambda folder: bad_models.cut(folder / name, at)
+    return lambda folder: damaged.cut(folder / name, at)
 
 
 def _small(tensors: _Tensors) -> _Tensors:
@@ -92,7 +92,7 @@ _HUGGING_FACE: dict[str, damaged.Change] = {
     "index_list": _instead(_WEIGHTS, _INDEX, b'{"weight_map": ["a"]}'),
     "index_number": _instead(_WEIGHTS, _INDEX, b'{"weight_map": {"a": 1}}'),
     "config_cut": _cut(_CONFIG),
-    "config_lfs": damaged.bytes_in(_CONFIG, bad_models.LFS),
+    "config_lfs": damaged.bytes_in(_CONFIG, damaged.LFS),
     "activation": _json(_CONFIG, hidden_act="swiglu"),
     "activation_list": _json(_CONFIG, hidden_act=["gelu"]),
     "shallow": _json(_CONFIG, num_hidden_layers=1),

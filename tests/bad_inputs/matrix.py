@@ -5,15 +5,18 @@ without a traceback, leave its inputs as they were and no results, and be found
 by `--check_only` in the same words, where the script has it.
 """
 
+import contextlib
 import dataclasses
+import functools
 import hashlib
 import os
 import pathlib
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tests import scripts
@@ -107,24 +110,6 @@ def check(
         raise FaultError("not found by --check_only", f"{same} for {line}")
 
 
-def check_good(
-    script: Script,
-    data: pathlib.Path,
-    folder: pathlib.Path,
-    case: Case | None = None,
-) -> None:
-    """Asserts that the good command is: each case is wrong in one way only.
-
-    Args:
-        script: Whose command.
-        data: The folder of the inputs.
-        folder: A new one, for outputs and logs.
-        case: What is different, and rightly works; its `line` is logged.
-    """
-    more = ["--check_only"] * script.has_check_only
-    check_works(script, case or Case({}, ""), data, folder, *more)
-
-
 def check_works(
     script: Script,
     case: Case,
@@ -148,53 +133,53 @@ def check_works(
 _Test = Callable[..., None]
 
 
-def inputs(write: Callable[[pathlib.Path], None]) -> Any:
-    """Returns the fixture `data`: a folder with what a function writes."""
+def inputs(write: Callable[[pathlib.Path], Any]) -> Any:
+    """Returns the fixture `data`: a folder with what a function writes.
+
+    What it returns, such as a lock, is held while the tests run.
+    """
 
     @pytest.fixture(scope="module")
-    def data(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         folder = tmp_path_factory.mktemp("data")
-        write(folder)
-        return folder
+        with write(folder) or contextlib.nullcontext():
+            yield folder
 
     return data
 
 
 def refused(script: Script, cases: Mapping[str, Case]) -> _Test:
-    """Returns a test of each case: see `check`."""
+    """Returns a test of each case: see `check`.
+
+    Only the first case of each error is run with --check_only as well.
+    """
+    first = {case.line: name for name, case in reversed(cases.items())}
 
     @pytest.mark.parametrize("name", cases)
     def test(name, data, tmp_path):
-        check(script, cases[name], data, tmp_path)
+        case = cases[name]
+        is_first = first[case.line] == name
+        case = dataclasses.replace(case, checked=case.checked and is_first)
+        check(script, case, data, tmp_path)
 
     return test
 
 
-def good(script: Script) -> _Test:
-    """Returns a test that the good command is: see `check_good`."""
+def right(
+    script: Script, cases: Mapping[str, Case], to_the_end: bool = False
+) -> _Test:
+    """Returns a test of cases that work: see `check_works`.
 
-    def test(data, tmp_path):
-        check_good(script, data, tmp_path)
-
-    return test
-
-
-def found_right(script: Script, cases: Mapping[str, Case]) -> _Test:
-    """Returns a test of cases that --check_only finds right."""
-
-    @pytest.mark.parametrize("name", cases)
-    def test(name, data, tmp_path):
-        check_good(script, data, tmp_path, cases[name])
-
-    return test
-
-
-def rightly_works(script: Script, cases: Mapping[str, Case]) -> _Test:
-    """Returns a test of cases that work to their end: see `check_works`."""
+    Args:
+        script: Whose commands.
+        cases: What is different, and rightly works; a `line` is logged.
+        to_the_end: Whether to run them even if the script has --check_only.
+    """
+    more = ["--check_only"] * (script.has_check_only and not to_the_end)
 
     @pytest.mark.parametrize("name", cases)
     def test(name, data, tmp_path):
-        check_works(script, cases[name], data, tmp_path)
+        check_works(script, cases[name], data, tmp_path, *more)
 
     return test
 
@@ -294,10 +279,22 @@ def command(
 def contents(folder: pathlib.Path) -> dict[str, str]:
     """Returns name -> digest of all files in a folder; links as they are."""
     found = {}
-    for path in sorted(folder.rglob("*")) if folder.exists() else ():
-        name = str(path.relative_to(folder))
-        if path.is_symlink():
-            found[name] = str(path.readlink())
-        elif path.is_file():
-            found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    for place, folders, files in os.walk(folder):
+        for name in [*folders, *files]:
+            path = os.path.join(place, name)
+            status = os.lstat(path)
+            if stat.S_ISLNK(status.st_mode):
+                digest = os.readlink(path)
+            elif stat.S_ISREG(status.st_mode):
+                changed = status.st_mtime_ns, status.st_ctime_ns
+                digest = _digest(path, status.st_ino, status.st_size, *changed)
+            else:
+                continue
+            found[os.path.relpath(path, folder)] = digest
     return found
+
+
+@functools.cache
+def _digest(path: str, *_: int) -> str:
+    """Returns a file's digest, read again only if the file has changed."""
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()

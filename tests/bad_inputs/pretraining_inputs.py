@@ -2,13 +2,12 @@
 
 import gzip
 import json
-import os
 import pathlib
 import shutil
 
 from bert_tf.records import types as record_types
 from tests import pretraining_records, tiny_files
-from tests.bad_inputs import bad_models, damaged
+from tests.bad_inputs import damaged
 
 import numpy as np
 import tensorflow as tf
@@ -23,7 +22,7 @@ def write_inputs(folder: pathlib.Path) -> None:
     _write_manifests(folder)
     _write_configs(folder / "configs")
     _write_vocabularies(folder / "vocabs")
-    bad_models.write(folder / "models", folder / "model")
+    damaged.write_models(folder / "models", folder / "model")
 
 
 def write_folders(folder: pathlib.Path) -> None:
@@ -32,14 +31,20 @@ def write_folders(folder: pathlib.Path) -> None:
     Args:
         folder: Holds the good inputs, and a run: folder/trained.
     """
-    (folder / "link").symlink_to(folder / "model")
-    (folder / "foreign").mkdir()
+    files = {
+        "link": damaged.Link("model"),
+        "foreign/": None,
+    }
+    damaged.write_files(folder, files)
     shutil.copy(folder / "model" / "vocab.txt", folder / "foreign")
     (folder / "classifier").mkdir()
     flags = "# python run_classifier.py --flagfile=x\n--seed=1\n"
-    (folder / "classifier" / "flags.txt").write_text(flags)
-    (folder / "unknown.flags").write_text("--seed=12345\n--colour=red\n")
-    (folder / "itself.flags").write_text(f"--flagfile={folder}/itself.flags\n")
+    files = {
+        "classifier/flags.txt": flags,
+        "unknown.flags": "--seed=12345\n--colour=red\n",
+        "itself.flags": f"--flagfile={folder}/itself.flags\n",
+    }
+    damaged.write_files(folder, files)
     (folder / "utf16.flags").write_text("--seed=1\n", encoding="utf-16")
     (folder / "models" / "bare").mkdir()
     for path in (folder / "trained").glob("model.ckpt-2.*"):
@@ -74,10 +79,10 @@ def _write_tfrecord(path: pathlib.Path, *rows: bytes) -> None:
 def _write_records(folder: pathlib.Path) -> None:
     good = (folder / "records" / "records-0.tfrecord").read_bytes()
     size = len(good) // 7
-    for name, content in {
+    files = {
         "empty": b"",
         "gzip": gzip.compress(good),
-        "lfs": bad_models.LFS,
+        "lfs": damaged.LFS,
         "html": damaged.HTML,
         "binary": damaged.BINARY,
         "utf16": "one line\n".encode("utf-16"),
@@ -87,13 +92,16 @@ def _write_records(folder: pathlib.Path) -> None:
         "cut_byte": good[:-1],
         "corrupt": good,
         "corrupt_length": good,
-    }.items():
-        (folder / name).write_bytes(content)
-    bad_models.flip(folder / "corrupt", (2 * size + 50) / len(good))
-    bad_models.flip(folder / "corrupt_length", 1 / len(good))
-    (folder / "dangling").symlink_to(folder / "none")
-    (folder / "loop").symlink_to(folder / "loop")
-    os.mkfifo(folder / "fifo")
+    }
+    damaged.write_files(folder, files)
+    damaged.flip(folder / "corrupt", (2 * size + 50) / len(good))
+    damaged.flip(folder / "corrupt_length", 1 / len(good))
+    files = {
+        "dangling": damaged.Link("none"),
+        "loop": damaged.Link("loop"),
+        "fifo": damaged.PIPE,
+    }
+    damaged.write_files(folder, files)
     _write_other_records(folder)
     changed: dict[str, dict[str, float]] = {
         "id_beyond": {"input_ids": 30_000},
@@ -156,7 +164,7 @@ def _write_manifests(folder: pathlib.Path) -> None:
         "list": b"[1, 2]",
         "latin": '{"seed": "é"}'.encode("latin-1"),
         "nested": b"[" * 100_000,
-        "lfs": bad_models.LFS,
+        "lfs": damaged.LFS,
     }.items():
         write(name).write_bytes(content)
     for name, change in {
@@ -185,17 +193,17 @@ _ELECTRA = {"model_type": "electra", "embedding_size": 8}
 def _write_configs(folder: pathlib.Path) -> None:
     folder.mkdir()
     text = tiny_files.CONFIG.to_json()
-    for name, content in {
-        "empty": b"",
-        "text": b"BERT",
-        "list": b"[]",
-        "binary": damaged.BINARY,
-        "cut": text[:50].encode(),
-        "lfs": bad_models.LFS,
-        "nested": b"[" * 100_000,
-        "nosize": b'{"hidden_size": 8}',
-    }.items():
-        (folder / f"{name}.json").write_bytes(content)
+    files = {
+        "empty.json": b"",
+        "text.json": b"BERT",
+        "list.json": b"[]",
+        "binary.json": damaged.BINARY,
+        "cut.json": text[:50],
+        "lfs.json": damaged.LFS,
+        "nested.json": b"[" * 100_000,
+        "nosize.json": b'{"hidden_size": 8}',
+    }
+    damaged.write_files(folder, files)
     for name, changes in {
         "unknown": {"colour": "red"},
         "misspelt": {"hiden_size": 8},
@@ -236,13 +244,13 @@ def _write_vocabularies(folder: pathlib.Path) -> None:
     }.items():
         content = "".join(f"{line}\n" for line in lines)
         (folder / f"{name}.txt").write_text(content)
-    for name, data in {
+    files = {
         "empty.txt": b"",
         "latin.txt": f"{text}né\n".encode("latin-1"),
         "utf16.txt": text.encode("utf-16"),
         "binary.txt": b"a\n" + damaged.BINARY,
-        "lfs.txt": bad_models.LFS,
-        "vocab.json": json.dumps(dict.fromkeys(pieces, 1)).encode(),
+        "lfs.txt": damaged.LFS,
+        "vocab.json": json.dumps(dict.fromkeys(pieces, 1)),
         "windows.txt": b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode(),
-    }.items():
-        (folder / name).write_bytes(data)
+    }
+    damaged.write_files(folder, files)

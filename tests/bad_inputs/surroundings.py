@@ -8,9 +8,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from bert_tf.storage import lock_file
+from bert_tf.storage import file_systems, lock_file
+from tests import small_disks
 from tests.bad_inputs import matrix
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -23,17 +24,24 @@ _ODD = {
 _HOLD = """
 import sys, time
 from bert_tf.storage import run_lock
-lock = run_lock.hold(sys.argv[1], what="trains")
+folder, name, what, of = sys.argv[1:]
+lock = run_lock.hold(folder, name, what, of=of)
 print("held", flush=True)
 time.sleep(600)
 """
 
 
 @contextlib.contextmanager
-def held(folder: pathlib.Path) -> Iterator[None]:
-    """A process of this machine that works in a folder."""
+def held(
+    folder: pathlib.Path,
+    name: str = "lock",
+    what: str = "trains",
+    of: pathlib.Path | None = None,
+) -> Iterator[None]:
+    """A process of this machine that works in a folder: see run_lock.hold."""
+    arguments = (str(folder), name, what, str(of or folder))
     process = subprocess.Popen(
-        [sys.executable, "-c", _HOLD, str(folder)],
+        [sys.executable, "-c", _HOLD, *arguments],
         cwd=_ROOT,
         stdout=subprocess.PIPE,
         text=True,
@@ -68,6 +76,37 @@ def held_elsewhere(folder: pathlib.Path) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
+
+
+def check_other_writer(
+    script: matrix.Script, name: str, data: pathlib.Path, folder: pathlib.Path
+) -> None:
+    """Asserts that an output that another process writes is left alone."""
+    (folder / "out").mkdir()
+    descriptor = file_systems.lock(str(folder / "out" / f"{name}.tmp"))
+    assert descriptor is not None
+    line = f"Another process writes {{out}}/{name}: process {os.getpid()}"
+    try:
+        matrix.check(script, matrix.Case({}, line), data, folder)
+    finally:
+        file_systems.unlock(descriptor)
+
+
+def check_full_disk(
+    script: matrix.Script,
+    flags: Mapping[str, str],
+    name: str,
+    data: pathlib.Path,
+    folder: pathlib.Path,
+) -> None:
+    """Asserts that nothing is left on a disk too small for an --output_file."""
+    with small_disks.mounted(folder / "disk", 4) as disk:
+        case = matrix.Case(
+            {**flags, "output_file": f"{disk}/{name}"},
+            f"Cannot write {disk}/{name}: No space left on device",
+        )
+        matrix.check(script, case, data, folder)
+        assert not list(disk.iterdir())
 
 
 def check_odd_shell(

@@ -1,34 +1,60 @@
 """Bad inputs of augment_data.py."""
 
 import os
+import pathlib
 
-from bert_tf.storage import file_systems
-from tests import small_disks
-from tests.bad_inputs import matrix
-from tests.bad_inputs.augmenting import cases, right
-from tests.bad_inputs.augmenting.inputs import SCRIPT, build
+from bert_tf import heads, modeling
+from tests import tiny_files
+from tests.bad_inputs import cases, damaged, matrix, surroundings
+
+SCRIPT, CASES, RIGHT = cases.read("augmenting")
+
+
+def build(folder: pathlib.Path) -> None:
+    """Writes the inputs."""
+    tiny_files.write_model(folder / "model")
+    tiny_files.write_model(
+        folder / "classifier",
+        heads.BertClassifier(modeling.Bert(tiny_files.CONFIG), 2),
+    )
+    text = "text\tlabel\nthe cat sat .\tyes\na dog ran\tno\n"
+    files = {
+        "train.tsv": text,
+        "train.csv": text.replace("\t", ","),
+        "plain": text,
+        "empty.tsv": b"",
+        "header.tsv": b"text\tlabel\n",
+        "other.tsv": b"sentence\tlabel\nthe cat\tyes\n",
+        "short.tsv": b"label\ttext\nyes\tthe cat\nno\n",
+        "long.tsv": b"text\tlabel\nthe\tcat\tyes\n",
+        "blank.tsv": b"text\tlabel\n\nthe cat\tyes\n",
+        "latin_1.tsv": "text\ncafé\n".encode("latin-1"),
+        "utf_16.tsv": text.encode("utf-16"),
+        "train.tsv.gz": damaged.GZIP,
+        "lfs.tsv": damaged.LFS,
+        "late.tsv": text.encode() + b"the cat\tyes\n" * 500 + b"\xff\tno\n",
+        "quote.csv": b'text,label\nthe "cat",yes\n"a dog\n',
+        "cut.jsonl": b'{"text": "the cat"}\n{"text": "a d',
+        "keys.jsonl": b'{"text": "the cat"}\n{"sentence": "a dog"}\n',
+        "null.jsonl": b'{"text": null}\n',
+        "list.jsonl": b'{"text": ["the cat"]}\n',
+        "half.jsonl": b'{"text": "the cat", "id": "\\ud83d"}\n',
+        "notes.tsv": b"mine",
+        "odd.tsv": "\ufefftext\r\nthe cat\r\n \r\nthe\u2028dog\x00 ,",
+        "hard.tsv": damaged.Same("train.tsv"),
+        "glue/train.tsv": "id\tquestion1\n1\tthe cat\n",
+        "no_mask.txt": "[UNK]\n[CLS]\n[SEP]\nthe\n",
+    }
+    damaged.write_files(folder, files)
+
 
 data = matrix.inputs(build)
-
-
-test_bad_input = matrix.refused(SCRIPT, cases.CASES)
-
-
-test_what_rightly_works = matrix.rightly_works(SCRIPT, right.RIGHT)
+test_bad_input = matrix.refused(SCRIPT, CASES)
+test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
 
 
 def test_another_process_writes_it(data, tmp_path):
-    (tmp_path / "out").mkdir()
-    path = tmp_path / "out" / "more.tsv.tmp"
-    descriptor = file_systems.lock(str(path))
-    assert descriptor is not None
-    case = matrix.Case(
-        {}, f"Another process writes {{out}}/more.tsv: process {os.getpid()}"
-    )
-    try:
-        matrix.check(SCRIPT, case, data, tmp_path)
-    finally:
-        file_systems.unlock(descriptor)
+    surroundings.check_other_writer(SCRIPT, "more.tsv", data, tmp_path)
 
 
 def test_a_pipe(data, tmp_path):
@@ -41,14 +67,5 @@ def test_a_pipe(data, tmp_path):
 
 
 def test_too_small_a_disk(data, tmp_path):
-    with small_disks.mounted(tmp_path / "disk", 4):
-        case = matrix.Case(
-            {
-                "augmentation_copies": "10000",
-                "candidates": "27",
-                "output_file": f"{tmp_path}/disk/x.tsv",
-            },
-            f"Cannot write {tmp_path}/disk/x.tsv: No space left on device",
-        )
-        matrix.check(SCRIPT, case, data, tmp_path)
-        assert not os.listdir(tmp_path / "disk")
+    flags = {"augmentation_copies": "10000", "candidates": "27"}
+    surroundings.check_full_disk(SCRIPT, flags, "x.tsv", data, tmp_path)

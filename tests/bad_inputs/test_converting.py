@@ -1,33 +1,20 @@
 """Bad inputs of convert_checkpoint.py."""
 
+import contextlib
 import pathlib
-from collections.abc import Iterator
 
-from bert_tf.storage import run_lock
-from tests.bad_inputs import converted_models, matrix
-from tests.bad_inputs.converting import cases, right
-from tests.bad_inputs.converting.inputs import SCRIPT
+from tests.bad_inputs import cases, converted_models, matrix, surroundings
 
-import pytest
+SCRIPT, CASES, RIGHT = cases.read("converting")
 
 
-@pytest.fixture(scope="module")
-def data(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[pathlib.Path]:
-    folder = tmp_path_factory.mktemp("data")
+def _write(folder: pathlib.Path) -> contextlib.AbstractContextManager[None]:
     converted_models.write(folder)
-    place = folder / "places" / "held"
-    place.parent.mkdir()
-    lock = run_lock.hold(place.parent, "held.lock", "writes", of=str(place))
-    with lock:
-        yield folder
+    places = folder / "places"
+    places.mkdir()
+    return surroundings.held(places, "held.lock", "writes", places / "held")
 
 
-test_bad_input = matrix.refused(SCRIPT, cases.CASES)
-
-
-test_the_good_command_is_good = matrix.good(SCRIPT)
-
-
-test_what_rightly_works = matrix.rightly_works(SCRIPT, right.GOOD)
+data = matrix.inputs(_write)
+test_bad_input = matrix.refused(SCRIPT, CASES)
+test_what_rightly_works = matrix.right(SCRIPT, RIGHT)

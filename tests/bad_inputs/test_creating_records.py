@@ -1,27 +1,16 @@
 """Bad inputs of create_pretraining_data.py."""
 
+import contextlib
 import pathlib
 import shutil
-from collections.abc import Iterator
 
-from bert_tf.storage import run_lock
 from tests import tiny_files
-from tests.bad_inputs import creation_inputs, matrix
-from tests.bad_inputs.creating_records import flags, outputs, right, texts
-from tests.bad_inputs.creating_records.inputs import SCRIPT
+from tests.bad_inputs import cases, creation_inputs, matrix, surroundings
 
-import pytest
-
-CASES = {
-    **texts.CASES,
-    **flags.CASES,
-    **outputs.CASES,
-}
+SCRIPT, CASES, RIGHT = cases.read("creating_records")
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
-    folder = tmp_path_factory.mktemp("data")
+def _write(folder: pathlib.Path) -> contextlib.AbstractContextManager[None]:
     tiny_files.write_model(folder / "model")
     shutil.copy(folder / "model" / "vocab.txt", folder / "vocab.txt")
     creation_inputs.write_texts(folder)
@@ -30,14 +19,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
     matrix.make(SCRIPT, folder, folder / "records")
     matrix.make(SCRIPT, folder, folder / "unmasked", "--dynamic_masking")
     creation_inputs.write_outputs(folder)
-    with run_lock.hold(folder / "held" / ".work", what="makes records"):
-        yield folder
+    return surroundings.held(folder / "held" / ".work", what="makes records")
 
 
+data = matrix.inputs(_write)
 test_bad_input = matrix.refused(SCRIPT, CASES)
-
-
-test_the_good_command_is_good = matrix.good(SCRIPT)
-
-
-test_what_rightly_works = matrix.rightly_works(SCRIPT, right.RIGHT)
+test_what_rightly_works = matrix.right(SCRIPT, RIGHT)

@@ -1,26 +1,40 @@
 """Bad inputs of export_saved_model.py."""
 
-import os
+import pathlib
 import shutil
 
-from bert_tf.storage import run_lock
-from tests import small_disks
-from tests.bad_inputs import matrix
-from tests.bad_inputs.exporting import flags, folders, right
-from tests.bad_inputs.exporting.inputs import SCRIPT, build
+from tests import small_disks, tiny_files
+from tests.bad_inputs import cases, damaged, matrix, surroundings, trained
 
-CASES = {
-    **flags.CASES,
-    **folders.CASES,
-}
+SCRIPT, CASES, RIGHT = cases.read("exporting")
+
+
+def build(folder: pathlib.Path) -> None:
+    """Writes the inputs."""
+    trained.write(folder)
+    tiny_files.write_model(folder / "model")
+    (folder / "models").mkdir()
+    damaged.write_models(folder / "models", folder / "model")
+    for name in ("exported", "more"):
+        (folder / name / "variables").mkdir(parents=True)
+        (folder / name / "saved_model.pb").write_bytes(b"x")
+    files = {
+        "more/warmup.txt": b"mine",
+        "notes/": None,
+    }
+    damaged.write_files(folder, files)
+    shutil.copy(folder / "run" / "vocab.txt", folder / "notes")
+    files = {
+        "notes.txt": b"mine",
+        "dangling": damaged.Link("nowhere"),
+        "linked": damaged.Link("run"),
+    }
+    damaged.write_files(folder, files)
+
 
 data = matrix.inputs(build)
-
-
 test_bad_input = matrix.refused(SCRIPT, CASES)
-
-
-test_what_rightly_works = matrix.rightly_works(SCRIPT, right.RIGHT)
+test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
 
 
 def test_a_folder_that_is_replaced(data, tmp_path):
@@ -38,8 +52,8 @@ def test_a_folder_that_is_replaced(data, tmp_path):
 def test_another_process_writes_it(data, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
-    case = matrix.Case({}, f"{{out}}/1 is in use: process {os.getpid()}")
-    with run_lock.hold(out, "1.lock", "writes", of=str(out / "1")):
+    case = matrix.Case({}, "{out}/1 is in use: process ")
+    with surroundings.held(out, "1.lock", "writes", out / "1"):
         matrix.check(SCRIPT, case, data, tmp_path)
 
 

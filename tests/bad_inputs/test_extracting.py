@@ -1,50 +1,83 @@
 """Bad inputs of extract_features.py."""
 
-import os
+import json
+import pathlib
+import shutil
 
-from bert_tf.storage import file_systems
-from tests import small_disks
-from tests.bad_inputs import matrix
-from tests.bad_inputs.extracting import flags, models, right
-from tests.bad_inputs.extracting.inputs import SCRIPT, build
+from bert_tf.checkpoints import formats
+from tests import tiny_files
+from tests.bad_inputs import cases, damaged, matrix, surroundings
 
-CASES = {
-    **flags.CASES,
-    **models.CASES,
-}
+SCRIPT, CASES, RIGHT = cases.read("extracting")
+
+
+def build(folder: pathlib.Path) -> None:
+    """Writes the inputs."""
+    model = folder / "model"
+    tiny_files.write_model(model)
+    damaged.write_changed(
+        model, folder / "models", damaged.CONFIGS | damaged.VOCABS
+    )
+    damaged.write_models(folder / "models", model)
+    _write_sentence_transformers(folder / "models", model)
+    text = "the cat sat .\na dog ran ||| it sees rome !\n"
+    files = {
+        "lines.txt": text,
+        "lines.CSV": b"text\nthe cat\n",
+        "lines.jsonl": b'{"text": "the cat"}\n',
+        "many.txt": 9 * text.encode(),
+        "empty.txt": b"",
+        "latin_1.txt": "the cat\ncafé\n".encode("latin-1"),
+        "utf_16.txt": text.encode("utf-16"),
+        "binary.txt": damaged.BINARY,
+        "lines.txt.gz": damaged.GZIP,
+        "lfs.txt": damaged.LFS,
+        "late.txt": text.encode() * 300 + b"\xff\n",
+        "notes.txt": b"mine",
+        "mine.npy.offsets.npy": b"mine",
+        "odd.txt": "\ufeffthe cat\r\n\n \t\n\u2028 a\x00 dog\nrome",
+        "dangling": damaged.Link("none"),
+        "hard.txt": damaged.Same("lines.txt"),
+        "link.txt": damaged.Link("lines.txt"),
+        "other/": None,
+    }
+    damaged.write_files(folder, files)
+    shutil.copy(model / "bert_config.json", folder / "other")
+
+
+def _write_sentence_transformers(
+    folder: pathlib.Path, model: pathlib.Path
+) -> None:
+    source = formats.open_checkpoint(str(model))
+    formats.write(str(folder / "hf"), "hf", source)
+    kinds = {"": "Transformer", "1_Pooling": "Pooling"}
+    modules = [
+        {"path": path, "type": f"sentence_transformers.models.{kind}"}
+        for path, kind in kinds.items()
+    ]
+    whole = json.dumps(modules)
+    for name, text in {
+        "st_cut": whole[:30],
+        "st_max": whole,
+        "st_no_pooling": json.dumps(modules[:1]),
+    }.items():
+        shutil.copytree(folder / "hf", folder / name)
+        (folder / name / "modules.json").write_text(text)
+    files = {
+        "st_max/1_Pooling/config.json": '{"pooling_mode": "max"}',
+    }
+    damaged.write_files(folder, files)
+
 
 data = matrix.inputs(build)
-
-
 test_bad_input = matrix.refused(SCRIPT, CASES)
-
-
-test_what_rightly_works = matrix.rightly_works(SCRIPT, right.RIGHT)
+test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
 
 
 def test_another_process_writes_it(data, tmp_path):
-    (tmp_path / "out").mkdir()
-    path = tmp_path / "out" / "vectors.jsonl.tmp"
-    descriptor = file_systems.lock(str(path))
-    assert descriptor is not None
-    case = matrix.Case(
-        {},
-        f"Another process writes {{out}}/vectors.jsonl: process {os.getpid()}",
-    )
-    try:
-        matrix.check(SCRIPT, case, data, tmp_path)
-    finally:
-        file_systems.unlock(descriptor)
+    surroundings.check_other_writer(SCRIPT, "vectors.jsonl", data, tmp_path)
 
 
 def test_too_small_a_disk(data, tmp_path):
-    with small_disks.mounted(tmp_path / "disk", 4):
-        case = matrix.Case(
-            {
-                "input_file": "{data}/many.txt",
-                "output_file": f"{tmp_path}/disk/x.jsonl",
-            },
-            f"Cannot write {tmp_path}/disk/x.jsonl: No space left on device",
-        )
-        matrix.check(SCRIPT, case, data, tmp_path)
-        assert not os.listdir(tmp_path / "disk")
+    flags = {"input_file": "{data}/many.txt"}
+    surroundings.check_full_disk(SCRIPT, flags, "x.jsonl", data, tmp_path)

@@ -2,37 +2,97 @@
 
 import dataclasses
 import os
+import pathlib
+import shutil
 
-from bert_tf.storage import run_lock
-from tests import small_disks
-from tests.bad_inputs import matrix
-from tests.bad_inputs.glue import data as data_cases
-from tests.bad_inputs.glue import flags, right
-from tests.bad_inputs.glue.inputs import SCRIPT, build
+from tests import small_disks, tiny_files
+from tests.bad_inputs import cases, damaged, matrix, surroundings
 
-CASES = {
-    **flags.CASES,
-    **data_cases.CASES,
-}
+SCRIPT, CASES, RIGHT = cases.read("glue")
+
+
+def _rows(count: int, labels: tuple[str, ...]) -> str:
+    rows = "".join(
+        f"{i}\tthe cat\ta dog\t{labels[i % len(labels)]}\n"
+        for i in range(count)
+    )
+    return f"index\tsentence1\tsentence2\tlabel\n{rows}"
+
+
+def build(folder: pathlib.Path) -> None:
+    """Writes the inputs."""
+    tiny_files.write_model(folder / "model")
+    text = _rows(12, ("entailment", "not_entailment"))
+    rte = folder / "glue" / "RTE"
+    rte.mkdir(parents=True)
+    for name in ("train", "dev"):
+        (rte / f"{name}.tsv").write_text(text)
+    (rte / "test.tsv").write_text("index\tsentence1\tsentence2\n0\ta\tthe\n")
+    wnli = folder / "glue" / "WNLI"
+    wnli.mkdir()
+    for name in ("train", "dev"):
+        (wnli / f"{name}.tsv").write_text(_rows(4, ("0", "1")))
+    _write_wrong_data(folder, text)
+    damaged.write_changed(
+        folder / "model", folder / "models", damaged.CONFIGS | damaged.VOCABS
+    )
+    damaged.write_models(folder / "models", folder / "model")
+    _write_folders(folder)
+    (folder / "dé ta").symlink_to("glue")
+
+
+def _write_wrong_data(folder: pathlib.Path, text: str) -> None:
+    rows = text.splitlines()
+    for name, data in {
+        "empty": b"",
+        "header_only": rows[0].encode() + b"\n",
+        "no_column": text.replace("sentence2", "sentence3").encode(),
+        "label": text.replace("not_entailment", "maybe").encode(),
+        "latin_1": text.replace("cat", "caté").encode("latin-1"),
+        "utf_16": text.encode("utf-16"),
+        "lfs": damaged.LFS,
+        "html": damaged.HTML,
+        "gzip": damaged.GZIP,
+        "cut": text[:-30].encode(),
+        "csv": text.replace("\t", ",").encode(),
+    }.items():
+        shutil.copytree(folder / "glue" / "RTE", folder / name / "RTE")
+        (folder / name / "RTE" / "train.tsv").write_bytes(data)
+    for name in ("no_dev", "folder", "dangling"):
+        shutil.copytree(folder / "glue" / "RTE", folder / name / "RTE")
+    (folder / "no_dev" / "RTE" / "dev.tsv").unlink()
+    for name in ("folder", "dangling"):
+        (folder / name / "RTE" / "train.tsv").unlink()
+    files = {
+        "folder/RTE/train.tsv/": None,
+        "dangling/RTE/train.tsv": damaged.Link("none"),
+    }
+    damaged.write_files(folder, files)
+
+
+def _write_folders(folder: pathlib.Path) -> None:
+    for name, (file, data) in {
+        "other_run": ("flags.txt", b"# python run_classifier.py --x\n"),
+        "tf1_run": ("model.ckpt-5.index", b"x"),
+        "table": ("table.md", b"mine"),
+        "results": ("results.jsonl", b'{"key": "x"}\n'),
+        "binary": ("results.jsonl", damaged.BINARY),
+    }.items():
+        (folder / name).mkdir()
+        (folder / name / file).write_bytes(data)
+    (folder / "nested" / "results.jsonl").mkdir(parents=True)
+
 
 data = matrix.inputs(build)
-
-
 test_bad_input = matrix.refused(SCRIPT, CASES)
-
-
-test_what_rightly_works = matrix.found_right(SCRIPT, right.RIGHT)
+test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
 
 
 def test_another_process_works_there(data, tmp_path):
-    lock = run_lock.hold(tmp_path / "out", what="trains")
-    line = f"{{out}} is in use: process {os.getpid()} on host"
-    try:
-        # It may end before the run begins.
-        case = matrix.Case({}, line, checked=False)
+    # It may end before the run begins.
+    case = matrix.Case({}, "{out} is in use: process ", checked=False)
+    with surroundings.held(tmp_path / "out"):
         matrix.check(SCRIPT, case, data, tmp_path)
-    finally:
-        lock.release()
 
 
 def test_too_small_a_disk(data, tmp_path):

@@ -1,46 +1,41 @@
 """Bad inputs of learn_vocabulary.py."""
 
 import gzip
-import os
 import pathlib
 
 from tests import tiny_files
-from tests.bad_inputs import bad_models, matrix
-from tests.bad_inputs.learning_vocabularies import cases, right
-from tests.bad_inputs.learning_vocabularies.inputs import SCRIPT
+from tests.bad_inputs import cases, damaged, matrix
 
-import pytest
+SCRIPT, CASES, RIGHT = cases.read("learning_vocabularies")
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    folder = tmp_path_factory.mktemp("data")
+def _write(folder: pathlib.Path) -> None:
     tiny_files.write_files(folder / "model")
     text = "the cat sat on the old red bird . anna sings\n" * 30
-    for name, d in {
-        "a.txt": text.encode(),
-        "b.txt": text.encode(),
+    files = {
+        "a.txt": text,
+        "b.txt": text,
         "empty": b"",
-        "blank": "\n\u200b\n".encode(),
+        "blank": "\n\u200b\n",
         "latin1": "ok\ncaf\xe9\n".encode("latin-1"),
         "utf16": text.encode("utf-16"),
         "nul": b"a\nb\0c\n",
-        "lfs": bad_models.LFS,
+        "lfs": damaged.LFS,
         "html": b"<!DOCTYPE html>\n<html>",
         "foreign": b"my thesis",
         "cut.gz": gzip.compress(text.encode())[:-9],
         "gzipped": gzip.compress(text.encode()),
-        "not.gz": text.encode(),
+        "not.gz": text,
         "x.jsonl": b'{"text": "the cat"}\n',
         "long": b"x" * 300 + b"\n",
-        "crlf.txt": text.replace("\n", "\r\n").encode(),
-    }.items():
-        (folder / name).write_bytes(d)
-    os.link(folder / "a.txt", folder / "hard.txt")
-    (folder / "soft.txt").symlink_to(folder / "a.txt")
-    (folder / "dangling").symlink_to(folder / "nowhere")
-    os.mkfifo(folder / "fifo")
-    (folder / "bases").mkdir()
+        "crlf.txt": text.replace("\n", "\r\n"),
+        "hard.txt": damaged.Same("a.txt"),
+        "soft.txt": damaged.Link("a.txt"),
+        "dangling": damaged.Link("nowhere"),
+        "fifo": damaged.PIPE,
+        "bases/": None,
+    }
+    damaged.write_files(folder, files)
     pieces = [
         *tiny_files.VOCAB[:1],
         "[unused0]",
@@ -66,13 +61,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
         [x.title() if x.isalpha() else x for x in tiny_files.VOCAB],
     )
     write("bases/latin1", [*pieces, "né"], "latin-1")
-    return folder
 
 
-test_bad_input = matrix.refused(SCRIPT, cases.CASES)
-
-
-test_the_good_command_is_good = matrix.good(SCRIPT)
-
-
-test_what_rightly_works = matrix.rightly_works(SCRIPT, right.RIGHT)
+data = matrix.inputs(_write)
+test_bad_input = matrix.refused(SCRIPT, CASES)
+test_what_rightly_works = matrix.right(SCRIPT, RIGHT)

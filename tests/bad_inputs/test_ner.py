@@ -1,34 +1,130 @@
 """Bad inputs of run_ner.py."""
 
-from tests import small_disks
-from tests.bad_inputs import matrix
-from tests.bad_inputs.ner import cases, right
-from tests.bad_inputs.ner.inputs import SCRIPT, Case, write_data
+import pathlib
+
+from bert_tf import heads, modeling
+from tests import small_disks, tiny_files
+from tests.bad_inputs import cases, damaged, matrix
 
 import pytest
 
+SCRIPT, CASES, RIGHT = cases.read("ner")
+_TRAIN = "the O\nanna B-per\nbob I-per\nsat O\nin O\nrome B-loc\n. O\n\n"
+
+
+def write_data(folder: pathlib.Path) -> None:
+    """Writes all inputs."""
+    tiny_files.write_model(folder / "model")
+    damaged.write_changed(
+        folder / "model",
+        folder / "models",
+        {
+            name: (damaged.CONFIGS | damaged.VOCABS)[name]
+            for name in (
+                *("config_heads", "config_wide", "vocab_cased"),
+                "vocab_no_cls",
+            )
+        },
+    )
+    damaged.write_models(folder / "models", folder / "model")
+    for name, number in (("models/other_tagger", 3), ("tagger", 4)):
+        tagger = heads.BertTagger(modeling.Bert(tiny_files.CONFIG), number)
+        tiny_files.write_model(folder / name, tagger)
+    files = {
+        "models/other_tagger/labels.txt": "B-x\nI-x\nO\n",
+        "tagger/labels.txt": "B-loc\nB-per\nI-per\nO\n",
+    }
+    damaged.write_files(folder, files)
+    good = 12 * _TRAIN
+    files: dict[str, str | bytes] = {
+        "train.conll": good,
+        "dev.conll": 4 * _TRAIN,
+        "few.conll": _TRAIN,
+        "empty.conll": "",
+        "blank.conll": "\n \n\t\n",
+        "docstart.conll": "-DOCSTART- O\n\n" * 9,
+        "latin_1.conll": b"\xe9".join([good.encode()] * 2),
+        "cut_line.conll": good[: good.rindex(" B-loc")],
+        "train.json": '{\n  "data": []\n}\n',
+        "train.csv": "word,label\nanna,B-per\n",
+        "words.conll": good.replace(" O", ""),
+        "ragged.conll": good + "the X O\n",
+        "no_word.conll": good.replace("sat O", "\tO").replace(" ", "\t"),
+        "no_label.conll": good.replace("sat O", "sat\t").replace(" ", "\t"),
+        "outside.conll": "the O\ncat O\n\n" * 9,
+        "long.conll": "the O\nanna B-per\n" * 501,
+        "iob1.conll": "anna I-per\nsat O\n\n" * 9 + "bob B-per\n\n",
+        "new.conll": good + "2020 B-date\n",
+        "bom.conll": "\ufeff" + good,
+        "crlf.conll": good.replace("\n", "\r\n"),
+        "blanks.conll": good.replace("\n", " \n"),
+        "columns.conll": "".join(
+            f"- {line}\n" if line else "\n" for line in good.split("\n")
+        ),
+        "open.conll": good.rstrip("\n"),
+        "sentence.conll": "the O\n" * 101,
+        "tags.conll": good.replace("B-", "N").replace("I-", "N"),
+        "\u540d\u524d.conll": good,
+        "lfs.conll": damaged.LFS,
+        "page.conll": damaged.HTML,
+        "train.conll.gz": damaged.GZIP,
+        "binary.conll": damaged.BINARY,
+        "zeros.conll": bytes(999),
+        "utf_16.conll": good.encode("utf-16"),
+        "cut.conll": "Zo\u00eb B-per\n".encode()[:3],
+    }
+    damaged.write_files(folder, files)
+    files = {
+        "words.conll": "".join(
+            x.partition(" ")[0] + "\n" for x in good.split("\n")
+        ),
+        "dangling.conll": damaged.Link("gone"),
+        "loop.conll": damaged.Link("loop.conll"),
+        "link": damaged.Link("model"),
+        "pipe": damaged.PIPE,
+        "others/flags.txt": "# python run_squad.py\n",
+        "foreign/labels.txt": "mine\n",
+        "mine/notes.txt": "mine\n",
+        "inside/test_predictions.conll": good,
+    }
+    damaged.write_files(folder, files)
+    write_runs(folder)
+
+
+def write_runs(folder: pathlib.Path) -> None:
+    """Makes a run, and copies of it that are wrong in one way each."""
+    matrix.make(SCRIPT, folder, folder / "run", "--num_train_epochs=1")
+    damaged.write_changed(
+        folder / "run",
+        folder / "runs",
+        {
+            "flags": damaged.bytes_in("flags.txt", damaged.BINARY),
+            "examples": damaged.bytes_in(
+                "train_examples.json", b'{"records": 7, "sha256": "0"}'
+            ),
+            "labels": damaged.bytes_in("labels.txt", b"O\nB-x\n"),
+            "labels_binary": damaged.bytes_in("labels.txt", damaged.BINARY),
+        },
+    )
+
+
 data = matrix.inputs(write_data)
-
-
-test_bad_input = matrix.refused(SCRIPT, cases.CASES)
+test_bad_input = matrix.refused(SCRIPT, CASES)
 
 
 def test_a_disk_that_is_read_only(data, tmp_path):
     with small_disks.mounted(tmp_path / "disk", 64, read_only=True) as disk:
         line = "there is no permission to write to " + str(disk)
-        case = Case({"output_dir": f"{disk}/out"}, line)
+        case = matrix.Case({"output_dir": f"{disk}/out"}, line)
         matrix.check(SCRIPT, case, data, tmp_path)
 
 
-test_the_good_command_is_good = matrix.good(SCRIPT)
-
-
-test_what_rightly_works = matrix.found_right(SCRIPT, right.GOOD)
+test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
 
 
 @pytest.mark.parametrize("redirections", ["", "<&-", ">&-"])
 def test_a_c_locale_and_closed_streams(redirections, data, tmp_path):
-    case = Case({"train_file": "{data}/\u540d\u524d.conll"}, "")
+    case = matrix.Case({"train_file": "{data}/\u540d\u524d.conll"}, "")
     flags = matrix.command(SCRIPT, case, data, tmp_path / "\u51fa\u529b")
     done = matrix.in_a_shell(
         *(SCRIPT, [*flags, "--check_only"]),

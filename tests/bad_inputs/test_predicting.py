@@ -1,42 +1,68 @@
 """Bad inputs of run_prediction.py."""
 
+import json
 import os
+import pathlib
 
-from bert_tf.storage import file_systems
-from tests import small_disks
-from tests.bad_inputs import matrix
-from tests.bad_inputs.predicting import flags, models, right
-from tests.bad_inputs.predicting.inputs import SCRIPT, build
+from tests import tiny_files
+from tests.bad_inputs import cases, damaged, matrix, surroundings, trained
 
 import pytest
 
-CASES = {
-    **flags.CASES,
-    **models.CASES,
-}
+SCRIPT, CASES, RIGHT = cases.read("predicting")
+
+
+def build(folder: pathlib.Path) -> None:
+    """Writes the inputs."""
+    trained.write(folder)
+    tiny_files.write_model(folder / "model")
+    (folder / "models").mkdir()
+    damaged.write_models(folder / "models", folder / "model")
+    trained.write_saved(folder)
+    text = "the cat sat .\tit ran\na dog ran\tit sees rome !\n"
+    files = {
+        "lines.txt": text,
+        "empty.txt": b"",
+        "blank.txt": b"\n \n\t\n",
+        "hole.txt": text.encode() + b"\n" + text.encode(),
+        "latin_1.txt": "the cat\ncafé\n".encode("latin-1"),
+        "utf_16.txt": text.encode("utf-16"),
+        "binary.txt": damaged.BINARY,
+        "lines.txt.gz": damaged.GZIP,
+        "lfs.txt": damaged.LFS,
+        "page.txt": damaged.HTML,
+        "three.txt": text.encode() + b"the\tcat\tsat\n",
+        "second.txt": b"\tthe cat\n",
+        "one.txt": b"the cat\n",
+        "hole_in_choices.txt": b"the\tcat\t\tsat\n",
+        "cut.jsonl": b'{"text_a": "the", "text_b": "cat"}\n{"text_a": "th',
+        "list.jsonl": b'["the", "cat"]\n',
+        "pretty.json": json.dumps({"text_a": "the"}, indent=1),
+        "key.jsonl": b'{"sentence1": "the", "sentence2": "cat"}\n',
+        "near.jsonl": b'{"text_a": "the", "text_B": "cat"}\n',
+        "number.jsonl": b'{"text_a": "the", "text_b": 7}\n',
+        "half.jsonl": b'{"text_a": "\\ud83d"}\n',
+        "more.jsonl": b'{"text": "the", "label": "no", "text_id": 7}\n',
+        "odd.txt": "\ufeffthe cat\r\n\u2028 a\x00 dog\t\nrome",
+        "pair.jsonl": b'{"text_a": "the", "text_b": "cat"}\n',
+        "late.txt": text.encode() * 300 + b"\xff\n",
+        "notes.txt": b"mine",
+        "many.txt": text.encode() * 200,
+        "lines.csv": b"text\nthe cat\n",
+        "dangling": damaged.Link("nowhere"),
+        "hard.txt": damaged.Same("lines.txt"),
+        "link.txt": damaged.Link("lines.txt"),
+    }
+    damaged.write_files(folder, files)
+
 
 data = matrix.inputs(build)
-
-
 test_bad_input = matrix.refused(SCRIPT, CASES)
-
-
-test_what_rightly_works = matrix.rightly_works(SCRIPT, right.RIGHT)
+test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
 
 
 def test_another_process_writes_it(data, tmp_path):
-    (tmp_path / "out").mkdir()
-    path = tmp_path / "out" / "answers.jsonl.tmp"
-    descriptor = file_systems.lock(str(path))
-    assert descriptor is not None
-    case = matrix.Case(
-        {},
-        f"Another process writes {{out}}/answers.jsonl: process {os.getpid()}",
-    )
-    try:
-        matrix.check(SCRIPT, case, data, tmp_path)
-    finally:
-        file_systems.unlock(descriptor)
+    surroundings.check_other_writer(SCRIPT, "answers.jsonl", data, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -72,13 +98,5 @@ def test_lines_before_a_bad_one_are_no_result(data, tmp_path):
 
 
 def test_too_small_a_disk(data, tmp_path):
-    with small_disks.mounted(tmp_path / "disk", 4):
-        case = matrix.Case(
-            {
-                "input_file": "{data}/many.txt",
-                "output_file": f"{tmp_path}/disk/x.jsonl",
-            },
-            f"Cannot write {tmp_path}/disk/x.jsonl: No space left on device",
-        )
-        matrix.check(SCRIPT, case, data, tmp_path)
-        assert not os.listdir(tmp_path / "disk")
+    flags = {"input_file": "{data}/many.txt"}
+    surroundings.check_full_disk(SCRIPT, flags, "x.jsonl", data, tmp_path)

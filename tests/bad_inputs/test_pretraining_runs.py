@@ -4,43 +4,23 @@ import os
 import pathlib
 
 from tests import small_disks
-from tests.bad_inputs import matrix, pretraining_inputs, surroundings
+from tests.bad_inputs import cases, matrix, pretraining_inputs, surroundings
 from tests.bad_inputs.matrix import Case
-from tests.bad_inputs.pretraining_runs import (
-    flags,
-    folders,
-    models,
-    records,
-    right,
-)
-from tests.bad_inputs.pretraining_runs.inputs import SCRIPT
 
 import pytest
 
-CASES = {
-    **flags.CASES,
-    **records.CASES,
-    **models.CASES,
-    **folders.CASES,
-}
+SCRIPT, CASES, RIGHT = cases.read("pretraining_runs")
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    folder = tmp_path_factory.mktemp("data")
+def _write(folder: pathlib.Path) -> None:
     pretraining_inputs.write_inputs(folder)
     matrix.make(SCRIPT, folder, folder / "trained")
     pretraining_inputs.write_folders(folder)
-    return folder
 
 
+data = matrix.inputs(_write)
 test_bad_input = matrix.refused(SCRIPT, CASES)
-
-
-test_the_good_command_is_good = matrix.good(SCRIPT)
-
-
-test_what_works = matrix.rightly_works(SCRIPT, right.WORKS)
+test_what_works = matrix.right(SCRIPT, RIGHT, to_the_end=True)
 
 
 def test_odd_shells(data, tmp_path):

@@ -1,19 +1,166 @@
 """Bad inputs of run_squad.py."""
 
-from tests.bad_inputs import matrix
-from tests.bad_inputs.squad import cases, right
-from tests.bad_inputs.squad.inputs import SCRIPT, write_data
+import copy
+import json
+import pathlib
+import shutil
+from typing import Any
+
+from tests import tiny_files
+from tests.bad_inputs import cases, damaged, matrix
+
+SCRIPT, CASES, RIGHT = cases.read("squad")
+
+
+def _changed(store: Any, *place: Any, to: Any = None) -> Any:
+    """Returns a copy with a value changed at a place; None takes it out."""
+    store = copy.deepcopy(store)
+    inside = store
+    for key in place[:-1]:
+        inside = inside[key]
+    if to is None:
+        del inside[place[-1]]
+    else:
+        inside[place[-1]] = to
+    return store
+
+
+def _store() -> dict:
+    """Returns twelve questions, an article of one paragraph each."""
+    context = "the cat sat in rome . anna sees the red bird in paris"
+    data = []
+    for i, text in enumerate(["cat", "anna", "rome", "red"] * 3):
+        answer = {"text": text, "answer_start": context.index(text)}
+        qa = {"id": f"q{i}", "question": f"the {text} ?", "answers": [answer]}
+        data.append({"paragraphs": [{"context": context, "qas": [qa]}]})
+    return {"version": "1.1", "data": data}
+
+
+_PARAGRAPHS = ("data", 3, "paragraphs")
+_PARAGRAPH = (*_PARAGRAPHS, 0)
+_QA = (*_PARAGRAPH, "qas", 0)
+_ANSWER = (*_QA, "answers", 0)
+# File -> where a value of a good one is another, and which.
+_CHANGES: dict[str, tuple[Any, ...]] = {
+    "no_data": ("data", None),
+    "data_text": ("data", "none"),
+    "article_list": ("data", 3, [1]),
+    "no_paragraphs": (*_PARAGRAPHS, None),
+    "no_context": (*_PARAGRAPH, "context", None),
+    "empty_context": (*_PARAGRAPH, "context", " "),
+    "no_word": (*_PARAGRAPH, "context", "\u0301" * 60),
+    "no_qas": (*_PARAGRAPH, "qas", None),
+    "no_questions": ("data", []),
+    "question_number": (*_QA, "question", 7),
+    "question_null": (*_QA, "question", None),
+    "question_empty": (*_QA, "question", " "),
+    "surrogate": (*_QA, "question", "who \ud83d ?"),
+    "id_number": (*_QA, "id", 7),
+    "id_twice": (*_QA, "id", "q1"),
+    "answers_object": (*_QA, "answers", {"text": ["cat"]}),
+    "no_answer": (*_QA, "answers", []),
+    "answer_empty": (*_ANSWER, "text", " "),
+    "answer_lost": (*_ANSWER, "text", "berlin"),
+    "answer_out": (*_ANSWER, "answer_start", 10**9),
+    "answer_negative": (*_ANSWER, "answer_start", -5),
+    "answer_nowhere": (*_ANSWER, "answer_start", None),
+    "start_text": (*_ANSWER, "answer_start", "4"),
+    "impossible_text": (*_QA, "is_impossible", "false"),
+}
+
+
+def write_data(folder: pathlib.Path) -> None:
+    """Writes all inputs."""
+    tiny_files.write_model(folder / "model")
+    for changes in (damaged.CONFIGS, damaged.VOCABS):
+        damaged.write_changed(folder / "model", folder / "models", changes)
+    damaged.write_models(folder / "models", folder / "model")
+    store = _store()
+    good = json.dumps(store).encode()
+    hidden = copy.deepcopy(store)
+    for article in hidden["data"]:
+        del article["paragraphs"][0]["qas"][0]["answers"]
+    version_2 = _changed(store, *_QA, "answers", to=[])
+    version_2 = _changed(version_2, *_QA, "is_impossible", to=True)
+    stores: dict[str, Any] = {
+        "train": store,
+        "dev": store,
+        "list": store["data"],
+        "number": 7,
+        "hidden": hidden,
+        "version_2": version_2,
+        **{
+            name: _changed(store, *place, to=value)
+            for name, (*place, value) in _CHANGES.items()
+        },
+    }
+    for name, values in stores.items():
+        (folder / f"{name}.json").write_text(json.dumps(values))
+    files = {
+        "empty.json": b"",
+        "cut.json": good[: len(good) // 2],
+        "cut_1.json": good[:-1],
+        "page.json": damaged.HTML,
+        "lfs.json": damaged.LFS,
+        "train.json.gz": damaged.GZIP,
+        "binary.json": damaged.BINARY,
+        "latin_1.json": good.replace(b"anna", b"ann\xe9"),
+        "table.json": b"id,question\n1,who\n",
+        "lines.json": b'{"id": "a", "question": "b"}\n' * 2,
+        "bom.json": b"\xef\xbb\xbf" + good,
+        "utf_16.json": good.decode().encode("utf-16"),
+        "indented.json": json.dumps(store, indent=1).replace("\n", "\r\n"),
+        "a b c.json": good,
+        "質問 😀.json": good,
+        "deep.json": b"[" * 100_000,
+        "dangling.json": damaged.Link("gone.json"),
+        "link.json": damaged.Link("train.json"),
+    }
+    damaged.write_files(folder, files)
+    for place, name in (
+        ("answers", "predictions.json"),
+        ("hard", "eval.tf_record"),
+        ("words", "vocab.txt"),
+    ):
+        (folder / place).mkdir()
+        source = "model/vocab.txt" if place == "words" else "dev.json"
+        (folder / place / name).hardlink_to(folder / source)
+    files = {
+        "others/flags.txt": "# python run_ner.py\n",
+    }
+    damaged.write_files(folder, files)
+    _write_runs(folder)
+
+
+def _write_runs(folder: pathlib.Path) -> None:
+    """Makes a run, and copies of it that are wrong in one way each."""
+    matrix.make(SCRIPT, folder, folder / "run", "--num_train_epochs=1")
+    in_run = damaged.bytes_in
+    damaged.write_changed(
+        folder / "run",
+        folder / "runs",
+        {
+            "examples": in_run(
+                "train_examples.json", b'{"records": 7, "sha256": "0"}'
+            ),
+            "stripped": lambda run: damaged.rename_tensors(
+                run, lambda name: "" if "/adam_" in name else name
+            ),
+            "folder": lambda run: (run / "nbest_predictions.json").mkdir(),
+            "best_file": _file_for_best,
+            "threshold": in_run("null_score_diff_threshold.txt", b"high\n"),
+        },
+    )
+
+
+def _file_for_best(run: pathlib.Path) -> None:
+    shutil.rmtree(run / "best")
+    (run / "best").write_text("")
+
 
 data = matrix.inputs(write_data)
-
-
-test_bad_input = matrix.refused(SCRIPT, cases.CASES)
-
-
-test_the_good_command_is_good = matrix.good(SCRIPT)
-
-
-test_what_rightly_works = matrix.found_right(SCRIPT, right.GOOD)
+test_bad_input = matrix.refused(SCRIPT, CASES)
+test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
 
 
 def test_another_backend_of_keras_is_not_used(data, tmp_path):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import tf1_files
 from tests import scripts, tiny_files
-from tests.bad_inputs import bad_models, damaged
+from tests.bad_inputs import damaged
 
 import keras
 import numpy as np
@@ -62,8 +62,7 @@ def _best(text: bytes) -> damaged.Change:
     """Returns what adds a folder of best weights, which says `text`."""
 
     def change(folder):
-        (folder / "best").mkdir()
-        (folder / "best" / "results.json").write_bytes(text)
+        damaged.write_files(folder, {"best/results.json": text})
 
     return change
 
@@ -71,11 +70,11 @@ def _best(text: bytes) -> damaged.Change:
 DAMAGES: dict[str, damaged.Change] = {
     "untrained": _untrained,
     "index_only": damaged.without(_DATA),
-    "cut_index": lambda folder: bad_models.cut(folder / _INDEX),
-    "cut_data": lambda folder: bad_models.cut(folder / _DATA),
-    "flipped_data": lambda folder: bad_models.flip(folder / _DATA),
-    "lfs_index": damaged.bytes_in(_INDEX, bad_models.LFS),
-    "lfs_data": damaged.bytes_in(_DATA, bad_models.LFS),
+    "cut_index": lambda folder: damaged.cut(folder / _INDEX),
+    "cut_data": lambda folder: damaged.cut(folder / _DATA),
+    "flipped_data": lambda folder: damaged.flip(folder / _DATA),
+    "lfs_index": damaged.bytes_in(_INDEX, damaged.LFS),
+    "lfs_data": damaged.bytes_in(_DATA, damaged.LFS),
     "nan": _nan,
     "state_gone": lambda folder: (folder / "checkpoint").unlink(),
     "best_binary": _best(damaged.BINARY),
@@ -86,7 +85,7 @@ DAMAGES: dict[str, damaged.Change] = {
     "labels_twice": damaged.bytes_in("labels.txt", b"no\nno\n"),
     "labels_blank": damaged.bytes_in("labels.txt", b"no\n\n"),
     "labels_binary": damaged.bytes_in("labels.txt", damaged.BINARY),
-    "labels_lfs": damaged.bytes_in("labels.txt", bad_models.LFS),
+    "labels_lfs": damaged.bytes_in("labels.txt", damaged.LFS),
     "flags_binary": damaged.bytes_in("flags.txt", damaged.BINARY),
     "flags_length": _flags("max_seq_length=long"),
     "flags_nothing": _flags("max_seq_length="),
@@ -132,8 +131,11 @@ def write(folder: pathlib.Path) -> None:
     damaged.write_changed(
         pairs, folder / "runs", damaged.CONFIGS | damaged.VOCABS | DAMAGES
     )
-    (folder / "empty").mkdir()
-    (folder / "alone").mkdir()
+    files = {
+        "empty/": None,
+        "alone/": None,
+    }
+    damaged.write_files(folder, files)
     for path in pairs.iterdir():
         if path.name not in ("flags.txt", "labels.txt", "checkpoint"):
             shutil.copy(path, folder / "alone")
@@ -162,13 +164,13 @@ def _described(**values: object) -> damaged.Change:
 _VARIABLES = "variables/variables.data-00000-of-00001"
 SAVED: Mapping[str, damaged.Change] = {
     "no_pb": damaged.without("saved_model.pb"),
-    "pb_cut": lambda folder: bad_models.cut(folder / "saved_model.pb"),
-    "pb_lfs": damaged.bytes_in("saved_model.pb", bad_models.LFS),
+    "pb_cut": lambda folder: damaged.cut(folder / "saved_model.pb"),
+    "pb_lfs": damaged.bytes_in("saved_model.pb", damaged.LFS),
     "pb_empty": damaged.bytes_in("saved_model.pb", b""),
     "no_variables": lambda folder: shutil.rmtree(folder / "variables"),
-    "variables_cut": lambda folder: bad_models.cut(folder / _VARIABLES),
-    "variables_lfs": damaged.bytes_in(_VARIABLES, bad_models.LFS),
-    "index_cut": lambda f: bad_models.cut(f / "variables/variables.index"),
+    "variables_cut": lambda folder: damaged.cut(folder / _VARIABLES),
+    "variables_lfs": damaged.bytes_in(_VARIABLES, damaged.LFS),
+    "index_cut": lambda f: damaged.cut(f / "variables/variables.index"),
     "no_export": damaged.without("assets/export.json"),
     "export_cut": _in_assets("export.json", b'{"head": "cla'),
     "export_list": _in_assets("export.json", b"[1]"),

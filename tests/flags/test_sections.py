@@ -7,63 +7,10 @@ import pytest
 
 class TestValues:
     @pytest.mark.parametrize(
-        ("given", "expected"),
-        [
-            ("--rate=nan", "--rate must be a number, at least 0 and at most 1"),
-            ("--rate=inf", "--rate must be a number, at least 0 and at most 1"),
-            ("--rate=1.5", "--rate must be a number, at least 0 and at most 1"),
-            ("--rate=fast", "--rate must be a number, at least 0"),
-            ("--rate=", "--rate must be a number, at least 0"),
-            ("--epochs=0", "--epochs must be a number, above 0."),
-            ("--epochs=nan", "--epochs must be a number, above 0."),
-            ("--epochs=-inf", "--epochs must be a number, above 0."),
-            ("--steps=0", "--steps must be a whole number, at least 1."),
-            ("--steps=1.5", "--steps must be a whole number, at least 1."),
-            ("--steps=1e3", "--steps must be a whole number, at least 1."),
-            ("--kind=circle", "--kind must be one of line, curve."),
-            ("--kind=LINE", "--kind must be one of line, curve."),
-            ("--limit=low", "--limit must be a number or auto."),
-            ("--limit=nan", "--limit must be a number or auto."),
-            ("--do_train=perhaps", "--do_train must be true or false."),
-        ],
-    )
-    def test_refused(self, tmp_path, given, expected):
-        line = small_script.refused(tmp_path, given)
-        assert line.startswith(expected)
-        assert line.endswith(f"Received: {given.removeprefix('--')}")
-
-    @pytest.mark.parametrize(
         "given", ["--rate=1", "--rate=1e-3", "--epochs=.5", "--kind=curve"]
     )
-    def test_taken(self, tmp_path, given):
+    def test_values_are_taken(self, tmp_path, given):
         assert small_script.taken(tmp_path, given, "--do_train") == []
-
-    def test_unknown_flag_names_the_nearest(self, tmp_path):
-        assert small_script.refused(tmp_path, "--epoch=3") == (
-            "There is no flag --epoch. Did you mean --epochs? "
-            "python script.py --help shows all."
-        )
-
-    def test_unknown_flag_with_none_near(self, tmp_path):
-        line = small_script.refused(tmp_path, "--xyzzy")
-        assert line.startswith("There is no flag --xyzzy. python script.py")
-
-    def test_argument_without_dashes(self, tmp_path):
-        line = small_script.refused(tmp_path, "model")
-        assert line == (
-            "Only flags are expected, as --name=value. Received: 'model'"
-        )
-
-    def test_required(self, tmp_path):
-        line = small_script.refused(tmp_path, required=True)
-        assert line.startswith("Give --name (Its name). python script.py")
-
-    @pytest.mark.parametrize(
-        "name", ["output_dir", "output_file", "model", "input_file"]
-    )
-    def test_empty_path(self, tmp_path, name):
-        line = small_script.refused(tmp_path, f"--{name}=")
-        assert line.startswith(f"--{name} is empty. Is a variable of the shell")
 
 
 class TestUsed:
