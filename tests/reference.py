@@ -9,6 +9,15 @@ import math
 import numpy as np
 
 
+def assert_same(found, expected, tolerance=0.0):
+    """The same names have the same values, within a tolerance."""
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(
+            found[name], value, rtol=tolerance, atol=tolerance, err_msg=name
+        )
+
+
 def random_weights(variables, seed=0):
     """Sets variables to random values that no symmetry hides.
 

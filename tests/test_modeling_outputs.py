@@ -5,6 +5,7 @@ import re
 
 from bert_tf import modeling
 from bert_tf.encoders import layers, ops, padding
+from tests import interop_samples as samples
 from tests import reference
 
 import keras
@@ -209,13 +210,7 @@ class TestAgainstKerasHub:
         )
         inputs = reference.batch(config, rows=4, length=length)
         outputs = model(inputs)
-        expected = hidden(
-            {
-                "token_ids": inputs["input_ids"],
-                "padding_mask": inputs["input_mask"],
-                "segment_ids": inputs["segment_ids"],
-            }
-        )
+        expected = hidden(samples.keras_hub_inputs(inputs))
         ours = [outputs.embeddings, *outputs.layers, outputs.pooled]
         assert len(ours) == len(expected)
         for got, theirs in zip(ours, expected, strict=True):

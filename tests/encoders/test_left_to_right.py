@@ -246,7 +246,7 @@ def test_next_pieces_need_it():
 def test_other_libraries_have_none(tmp_path):
     config = left_to_right.LeftToRightConfig(**samples.SMALL)
     model = samples.random_model("next_piece", config)
-    source = formats.open_checkpoint(samples.write_tf1(tmp_path / "x", model))
+    source = samples.source(tmp_path / "x", model)
     assert source.config == config
     for output_format in ("hf", "keras_hub"):
         with pytest.raises(errors.InputError, match=r"no such (model|encoder)"):
@@ -276,7 +276,7 @@ def _beside(tmp_path_factory):
     )
     folder = tmp_path_factory.mktemp("beside")
     bert = samples.random_model("encoder", BERT)
-    source = formats.open_checkpoint(samples.write_tf1(folder / "tf1", bert))
+    source = samples.source(folder / "tf1", bert)
     formats.write(str(folder / "hf"), "hf", source)
     theirs = transformers.BertModel.from_pretrained(
         folder / "hf", is_decoder=True

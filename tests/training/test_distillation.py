@@ -411,7 +411,7 @@ def test_replicas_and_micro_batches_are_one(kind, files, two_replicas):
     assert len(names) >= 1
     for name in names:
         assert found[name] == pytest.approx(expected[name], rel=1e-5)
-    tiny_model.assert_same(both.arrays(), plain.arrays(), 5e-6)
+    reference.assert_same(both.arrays(), plain.arrays(), 5e-6)
     for value, variable in zip(before, both.teacher.variables, strict=True):
         np.testing.assert_array_equal(variable.numpy(), value)
 
@@ -426,9 +426,9 @@ def test_goes_on_bit_for_bit_with_the_dense_layer(files, tmp_path):
     whole.train(2, 2)
     again = _Trainer("layers", files, start=2)
     assert again.state.resume(str(tmp_path))
-    tiny_model.assert_same(again.arrays(), first)
+    reference.assert_same(again.arrays(), first)
     again.train(2, 2)
-    tiny_model.assert_same(again.arrays(), whole.arrays())
+    reference.assert_same(again.arrays(), whole.arrays())
     assert "objective/fit_dense/bias/adam_v" in first
     other = _Trainer("relations", files)
     with pytest.raises(InputError, match="This run has no objective/fit_dense"):

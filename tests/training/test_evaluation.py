@@ -5,7 +5,7 @@ import itertools
 from bert_tf.records import pipeline
 from bert_tf.records import types as record_types
 from bert_tf.training import evaluation
-from tests import pretraining_records, tiny_model
+from tests import pretraining_records, reference, tiny_model
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ class TestEvaluate:
             tiny_model.OBJECTIVE,
             distributed(files, strategy, 10),
         )
-        tiny_model.assert_same(found, expected, 1e-6)
+        reference.assert_same(found, expected, 1e-6)
 
     def test_needs_records(self, files):
         dataset = distributed(files, tiny_model.ONE, 8).take(0)

@@ -12,12 +12,11 @@ from bert_tf.errors import InputError
 from bert_tf.training import importance
 from tests import huggingface_models as hf
 from tests import interop_samples as samples
+from tests.huggingface_models import torch
 
 import numpy as np
 import pytest
 import tensorflow as tf
-
-torch = pytest.importorskip("torch", reason="needs the extra `parity`")
 
 _ROWS = 6
 _LABELS = np.arange(_ROWS, dtype=np.int32) % samples.NUM_LABELS
@@ -211,7 +210,7 @@ def test_the_model_stays_as_it_was(ours):
 
 
 def _small(model, folder, kept_layers=None, kept_units=None):
-    source = formats.open_checkpoint(samples.write_tf1(folder, model))
+    source = samples.source(folder, model)
     if kept_units is not None:
         source = smaller.keep_units(source, kept_units)
     if kept_layers is not None:

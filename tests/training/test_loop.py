@@ -10,7 +10,7 @@ from bert_tf import heads, modeling, optimization
 from bert_tf.records import pipeline, tfrecord
 from bert_tf.records import types as record_types
 from bert_tf.training import loop
-from tests import pretraining_records, tiny_model, tiny_trainer
+from tests import pretraining_records, reference, tiny_model, tiny_trainer
 
 import keras
 import numpy as np
@@ -75,7 +75,7 @@ class TestOneStep:
             "learning_rate": 0.0,
             "gradient_norm": scalars["gradient_norm"],
         }
-        tiny_model.assert_same(scalars, expected, 1e-6)
+        reference.assert_same(scalars, expected, 1e-6)
         assert scalars["input_seconds"] >= 0
 
     def test_update_by_numpy(self, files):
@@ -109,7 +109,7 @@ class TestOneStep:
         expected = tiny_trainer.Trainer(files)
         scalars = expected.train(0, 4)
         found = expected.arrays()
-        tiny_model.assert_same({n: found[n] for n in arrays}, arrays, 2e-6)
+        reference.assert_same({n: found[n] for n in arrays}, arrays, 2e-6)
         for name, (m, v) in moments.items():
             np.testing.assert_allclose(found[f"{name}/adam_m"], m, atol=1e-6)
             np.testing.assert_allclose(found[f"{name}/adam_v"], v, atol=1e-6)
@@ -129,8 +129,8 @@ class TestXla:
         expected, found = plain.train(0, 3), compiled.train(0, 3)
         for name in ("loss", "words_accuracy", "gradient_norm", "tokens"):
             assert found[name] == pytest.approx(expected[name], rel=1e-5)
-        tiny_model.assert_same(compiled.arrays(), plain.arrays(), 2e-6)
-        tiny_model.assert_same(
+        reference.assert_same(compiled.arrays(), plain.arrays(), 2e-6)
+        reference.assert_same(
             compiled.arrays(replicas - 1), compiled.arrays(), 0
         )
 
@@ -210,7 +210,7 @@ class TestSteps:
         whole, single = tiny_trainer.Trainer(files), tiny_trainer.Trainer(files)
         means = whole.train(0, 4)
         steps = [single.train(step, 1) for step in range(4)]
-        tiny_model.assert_same(whole.arrays(), single.arrays())
+        reference.assert_same(whole.arrays(), single.arrays())
         # Divided once: a step with more predictions weighs more.
         counts = [
             float(tf.reduce_sum(tiny_model.mask_weights(batch)))
@@ -245,8 +245,8 @@ class TestSteps:
             assert found["loss"] == pytest.approx(wanted["loss"], rel=1e-6)
             for scalars in (found, wanted):
                 del scalars["input_seconds"]
-            tiny_model.assert_same(found, wanted, 1e-5)
-        tiny_model.assert_same(trainer.arrays(), expected.arrays(), 1e-5)
+            reference.assert_same(found, wanted, 1e-5)
+        reference.assert_same(trainer.arrays(), expected.arrays(), 1e-5)
 
     def test_predictions_are_spread_unevenly(self, files):
         # Or the test above would not see a mean of means.
@@ -279,8 +279,8 @@ class TestSteps:
         (wanted, expected), (found, arrays) = results
         for scalars in (found, wanted):
             del scalars["input_seconds"]
-        tiny_model.assert_same(found, wanted, 1e-6)
-        tiny_model.assert_same(arrays, expected, 1e-6)
+        reference.assert_same(found, wanted, 1e-6)
+        reference.assert_same(arrays, expected, 1e-6)
 
     @pytest.mark.slow
     def test_bert_on_two_replicas(self, files, two):
@@ -296,7 +296,7 @@ class TestSteps:
             results.append((blocks, trainer.arrays()))
         (wanted, expected), (found, arrays) = results
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
-        tiny_model.assert_same(arrays, expected, 2e-6)
+        reference.assert_same(arrays, expected, 2e-6)
 
     @pytest.mark.slow
     def test_float16_on_two_replicas(self, files, two):
@@ -317,7 +317,7 @@ class TestSteps:
             )
             keras.config.set_dtype_policy("float32")
             results.append([trainer.train(step, 1) for step in range(12)])
-            tiny_model.assert_same(trainer.arrays(0), trainer.arrays(1))
+            reference.assert_same(trainer.arrays(0), trainer.arrays(1))
         whole, half, skipping = results
         for left, right in zip(half, whole, strict=True):
             assert left["skipped_steps"] == 0

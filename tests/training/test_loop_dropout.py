@@ -2,7 +2,7 @@
 
 from bert_tf.encoders import ops
 from bert_tf.training import loop
-from tests import pretraining_records, tiny_model, tiny_trainer
+from tests import pretraining_records, reference, tiny_model, tiny_trainer
 
 import keras
 import numpy as np
@@ -78,7 +78,7 @@ class TestDropout:
         )
         trainer.train(0, 6)
         left, right = trainer.arrays(0), trainer.arrays(1)
-        tiny_model.assert_same(left, right)
+        reference.assert_same(left, right)
         without = tiny_trainer.Trainer(files)
         without.train(0, 6)
         assert not np.array_equal(without.arrays()["table"], left["table"])
@@ -100,4 +100,4 @@ class TestDropout:
         for name, value in first.arrays().items():
             (variables | second.optimizer.slots)[name].assign(value)
         second.train(2, 3)
-        tiny_model.assert_same(second.arrays(), whole.arrays())
+        reference.assert_same(second.arrays(), whole.arrays())
