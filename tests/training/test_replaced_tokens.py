@@ -30,10 +30,7 @@ def batch_of(rows):
     rng = np.random.default_rng(0)
     made = [pretraining_records.values(rng) for _ in range(rows)]
     found = {name: np.array([row[name] for row in made]) for name in made[0]}
-    return {
-        name: tf.constant(x, tf.float32 if x.dtype.kind == "f" else tf.int32)
-        for name, x in found.items()
-    } | {"row_weights": tf.ones([rows])}
+    return pretraining_records.tensors(found | {"row_weights": np.ones(rows)})
 
 
 class _Given:
