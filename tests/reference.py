@@ -38,6 +38,12 @@ def random_weights(variables, seed=0):
         variable.assign(value.astype(np.float32))
 
 
+def randomized(model, seed=0):
+    """A model with such values."""
+    random_weights(model.variables, seed)
+    return model
+
+
 def weights_of(variables):
     """Name -> float64 array."""
     return {v.path: np.float64(v.numpy()) for v in variables}

@@ -6,7 +6,9 @@ import pathlib
 import re
 
 from bert_tf import heads, modeling
+from bert_tf.checkpoints import names
 from bert_tf.encoders import layers
+from tests import interop_samples as samples
 from tests import reference
 
 import keras
@@ -25,12 +27,6 @@ _TINY = modeling.BertConfig(
     max_position_embeddings=16,
     type_vocab_size=3,
 )
-
-
-@pytest.fixture
-def zeros(monkeypatch):
-    """Models start from zeros: for tests of shapes, quicker when large."""
-    monkeypatch.setattr(layers, "initializer", lambda config: "zeros")
 
 
 # google-research/bert, README: 24 smaller models; L, D.
@@ -91,27 +87,7 @@ def _shapes(variables):
     return {v.path: tuple(v.shape) for v in variables}
 
 
-def _stored_shapes(prefix):
-    return {
-        name: tuple(shape)
-        for name, shape in tf.train.list_variables(str(prefix))
-    }
-
-
-class TestReleasedNames:
-    @pytest.mark.parametrize(
-        "name", ["chinese_L-12_H-768_A-12", "uncased_L-8_H-512_A-8"]
-    )
-    def test_released_index(self, name, shared_data, zeros):
-        folder = shared_data / "tf1_index" / name
-        config = modeling.BertConfig.from_json_file(
-            str(folder / "bert_config.json")
-        )
-        model = heads.BertPretrainer(modeling.Bert(config))
-        stored = _stored_shapes(folder / "bert_model.ckpt")
-        assert _shapes(model.variables) == stored
-        assert len(model.trainable_variables) == len(stored)
-
+class TestReleasedCheckpoint:
     def test_complete_checkpoint(self, shared_data):
         folder = shared_data / "tf1_checkpoint"
         prefix = str(folder / "bert_model.ckpt")
@@ -119,9 +95,9 @@ class TestReleasedNames:
             str(folder / "bert_config.json")
         )
         model = heads.BertPretrainer(modeling.Bert(config))
-        stored = _stored_shapes(prefix)
+        stored = dict(tf.train.list_variables(prefix))
         weights = {
-            name: shape
+            name: tuple(shape)
             for name, shape in stored.items()
             if not re.search(r"/adam_[mv]$|^global_step$", name)
         }
@@ -139,13 +115,17 @@ class TestReleasedNames:
             np.testing.assert_allclose(logits, values, atol=1e-5)
 
 
-def _slow(*values):
-    return pytest.param(*values, marks=pytest.mark.slow)
-
-
-def _count(name, make=lambda bert: bert):
+def _count(name, head="encoder"):
     config = modeling.BertConfig.from_json_file(str(_MODELS / f"{name}.json"))
-    return make(modeling.Bert(config)).count_params()
+    return names.parameters(config, head)
+
+
+@pytest.mark.parametrize("head", ["encoder", "pretraining"])
+def test_counts_are_of_the_models(head):
+    assert (
+        names.parameters(_TINY, head)
+        == samples.model(head, _TINY).count_params()
+    )
 
 
 class TestParameterCounts:
@@ -163,12 +143,12 @@ class TestParameterCounts:
             ("tinybert_6", 66_955_008),
             ("base_cased", 108_310_272),
             ("base_chinese", 102_267_648),
-            _slow("base_multilingual_cased", 177_853_440),
-            _slow("large", 335_141_888),
-            _slow("large_cased", 333_579_264),
+            ("base_multilingual_cased", 177_853_440),
+            ("large", 335_141_888),
+            ("large_cased", 333_579_264),
         ],
     )
-    def test_encoder(self, name, count, zeros):
+    def test_encoder(self, name, count):
         assert _count(name) == count
 
     # Turc et al. (2019, arXiv:1908.08962), in millions; with the heads.
@@ -182,27 +162,21 @@ class TestParameterCounts:
             ("base", 110.1),
         ],
     )
-    def test_with_heads(self, name, millions, zeros):
-        count = _count(name, heads.BertPretrainer)
+    def test_with_heads(self, name, millions):
+        count = _count(name, "pretraining")
         assert round(count / 1e6, 1) == millions
 
-    def test_with_heads_exactly(self, zeros):
+    def test_with_heads_exactly(self):
         # 109,482,240 of the encoder; a dense layer, a layer norm and V biases
         # for words; 2 vectors and 2 biases for sentences.
         D, V = 768, 30522
         words = D * D + D + 2 * D + V
-        assert _count("base", heads.BertPretrainer) == (
+        assert _count("base", "pretraining") == (
             109_482_240 + words + 2 * D + 2
         )
 
-    @pytest.mark.parametrize(
-        "name",
-        [
-            name if shape[1] < 512 else _slow(name)
-            for name, shape in sorted(_MINIATURES.items())
-        ],
-    )
-    def test_formula(self, name, zeros):
+    @pytest.mark.parametrize("name", _MINIATURES)
+    def test_formula(self, name):
         (L, D), V = _MINIATURES[name], 30522
         M, T, F = 512, 2, 4 * D
         attention = 4 * (D * D + D) + 2 * D

@@ -6,7 +6,7 @@ import re
 from bert_tf import modeling
 from bert_tf.encoders import layers, ops, padding
 from tests import interop_samples as samples
-from tests import reference
+from tests import reference, tiny_model
 
 import keras
 import numpy as np
@@ -28,16 +28,13 @@ _EPSILON = 2.0**-23
 
 @pytest.fixture
 def bfloat16():
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    yield
-    keras.config.set_dtype_policy(before)
+    with tiny_model.policy("mixed_bfloat16"):
+        yield
 
 
 @pytest.fixture(scope="module")
 def tiny():
-    model = modeling.Bert(_TINY)
-    reference.random_weights(model.variables)
+    model = reference.randomized(modeling.Bert(_TINY))
     return model
 
 
@@ -63,8 +60,7 @@ class TestAgainstNumpy:
             num_attention_heads=N,
             intermediate_size=F,
         )
-        model = modeling.Bert(config)
-        reference.random_weights(model.variables, seed=L)
+        model = reference.randomized(modeling.Bert(config), L)
         inputs = reference.batch(config, rows=4, length=length)
         outputs = model(inputs)
         embeddings, layers, pooled = reference.encode(
@@ -81,8 +77,9 @@ class TestAgainstNumpy:
         np.testing.assert_array_equal(outputs.sequence, outputs.layers[-1])
 
     def test_activation_of_the_pooler(self):
-        model = modeling.Bert(dataclasses.replace(_TINY, pooler_act="relu"))
-        reference.random_weights(model.variables)
+        model = reference.randomized(
+            modeling.Bert(dataclasses.replace(_TINY, pooler_act="relu"))
+        )
         inputs = reference.batch(_TINY)
         weights = reference.weights_of(model.variables)
         _, hidden, _ = reference.encode(_TINY, weights, inputs)
@@ -188,8 +185,7 @@ class TestAgainstKerasHub:
             max_position_embeddings=40,
             type_vocab_size=2,
         )
-        model = modeling.Bert(config)
-        reference.random_weights(model.variables, seed=D)
+        model = reference.randomized(modeling.Bert(config), D)
         backbone = keras_hub.models.BertBackbone(
             vocabulary_size=97,
             num_layers=L,
@@ -248,16 +244,14 @@ class TestPadding:
 
     def test_content_does_not_matter_to_sharp_attention(self):
         # Scores in the hundreds, as no trained model has them.
-        model = modeling.Bert(_TINY)
-        reference.random_weights(model.variables)
+        model = reference.randomized(modeling.Bert(_TINY))
         for variable in model.variables:
             if re.search("/(query|key)/kernel$", variable.path):
                 variable.assign(variable * 10)
         self._assert_content_does_not_matter(model)
 
     def test_content_does_not_matter_in_bfloat16(self, bfloat16):
-        model = modeling.Bert(_TINY)
-        reference.random_weights(model.variables)
+        model = reference.randomized(modeling.Bert(_TINY))
         self._assert_content_does_not_matter(model)
 
     @pytest.mark.parametrize("length", [10, 13, 16])
@@ -310,8 +304,7 @@ class TestPadding:
 
 class TestBfloat16:
     def test_outputs_are_close(self, tiny, bfloat16):
-        model = modeling.Bert(_TINY)
-        reference.random_weights(model.variables)
+        model = reference.randomized(modeling.Bert(_TINY))
         assert {v.dtype for v in model.variables} == {"float32"}
         inputs = reference.batch(_TINY)
         expected, outputs = tiny(inputs), model(inputs)
@@ -329,8 +322,7 @@ class TestBfloat16:
         assert expected.pooled.dtype == tf.float32
 
     def test_gradients_are_float32_and_close(self, tiny, bfloat16):
-        model = modeling.Bert(_TINY)
-        reference.random_weights(model.variables)
+        model = reference.randomized(modeling.Bert(_TINY))
         inputs = reference.batch(_TINY)
         gradients = []
         for each in (tiny, model):
@@ -384,8 +376,7 @@ class TestDropoutOfTheModel:
         config = dataclasses.replace(
             _TINY, hidden_dropout_prob=0, attention_probs_dropout_prob=0
         )
-        model = modeling.Bert(config)
-        reference.random_weights(model.variables)
+        model = reference.randomized(modeling.Bert(config))
         inputs = reference.batch(_TINY)
         np.testing.assert_array_equal(
             model(inputs, tf.constant([1, 2])).sequence, tiny(inputs).sequence

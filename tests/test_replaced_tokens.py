@@ -5,7 +5,7 @@ import math
 from bert_tf import replaced_tokens
 from bert_tf.encoders import electra, families
 from tests import interop_samples as samples
-from tests import reference
+from tests import reference, tiny_model
 
 import keras
 import numpy as np
@@ -144,11 +144,8 @@ class TestPretrainer:
     def test_in_half_of_the_bits(self, dtype):
         model, batch = _pretrainer(), _batch()
         weights = {v.path: v.numpy() for v in model.variables}
-        keras.mixed_precision.set_dtype_policy(f"mixed_{dtype}")
-        try:
+        with tiny_model.policy(f"mixed_{dtype}"):
             half = _pretrainer()
-        finally:
-            keras.mixed_precision.set_dtype_policy("float32")
         for variable in half.variables:
             assert variable.dtype == "float32"
             variable.assign(weights[variable.path])

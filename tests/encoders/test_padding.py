@@ -4,9 +4,8 @@ import dataclasses
 
 from bert_tf import heads, modeling
 from bert_tf.encoders import ops, padding
-from tests import pretraining_records, reference
+from tests import pretraining_records, reference, tiny_model
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -94,8 +93,7 @@ def test_same_values_and_gradients(make, lengths, remat):
 
 
 def test_all_layers_by_the_papers_formulas():
-    bert = modeling.Bert(_CONFIG)
-    reference.random_weights(bert.trainable_variables)
+    bert = reference.randomized(modeling.Bert(_CONFIG))
     bert.skips_padding = True
     batch = _batch((9, 4, 1))
     outputs = bert(batch)
@@ -110,8 +108,7 @@ def test_all_layers_by_the_papers_formulas():
 
 
 def test_several_sequences_in_a_row():
-    model = _pretrainer()
-    reference.random_weights(model.trainable_variables)
+    model = reference.randomized(_pretrainer())
     batch = _batch((9, 7))
     batch |= {
         "sequence_ids": _ints([[1] * 4 + [2] * 5, [1] * 6 + [2, 0, 0]]),
@@ -127,12 +124,9 @@ def test_several_sequences_in_a_row():
 
 
 def test_in_bfloat16():
-    exact, before = _classifier(), keras.config.dtype_policy()
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    try:
+    exact = _classifier()
+    with tiny_model.policy("mixed_bfloat16"):
         model = _classifier()
-    finally:
-        keras.config.set_dtype_policy(before)
     for each in (exact, model):
         reference.random_weights(each.trainable_variables)
     batch = _batch((9, 5, 1, 3))
@@ -160,8 +154,7 @@ def test_only_tokens_are_computed():
 
 def test_dropout_is_a_function_of_the_seed():
     config = dataclasses.replace(_CONFIG, hidden_dropout_prob=0.5)
-    model = heads.BertClassifier(modeling.Bert(config), 3)
-    reference.random_weights(model.trainable_variables)
+    model = reference.randomized(heads.BertClassifier(modeling.Bert(config), 3))
     model.bert.skips_padding = True
     batch = _batch((9, 4, 1))
     logits = [model(batch, tf.constant([1, i])).numpy() for i in (1, 1, 2)]

@@ -32,8 +32,7 @@ _OWN = pretraining.objective("nsp")
 
 
 def _bert(config, seed, name="bert"):
-    model = modeling.Bert(config, name=name)
-    reference.random_weights(model.variables, seed)
+    model = reference.randomized(modeling.Bert(config, name=name), seed)
     return model
 
 
@@ -282,15 +281,11 @@ def test_the_same_without_computing_padding(kind, batch):
 def test_in_bfloat16(kind, batch):
     model, _, objective = _made(kind)
     expected = objective.sums(model, batch, None)
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    try:
+    with tiny_model.policy("mixed_bfloat16"):
         model, _, other = _made(kind)
         for variable, value in zip(other.own, objective.own, strict=True):
             variable.assign(value)
         found = other.sums(model, batch, None)
-    finally:
-        keras.config.set_dtype_policy(before)
     for name, value in expected.items():
         assert found[name]["loss"].dtype == tf.float32
         np.testing.assert_allclose(found[name]["loss"], value["loss"], 0.1)
@@ -354,7 +349,11 @@ class _Trainer:
         self, kind, files, strategy=tiny_model.ONE, accumulate=1, start=0
     ):
         with strategy.scope():
-            self.model, self.teacher, objective = _made(kind)
+            # Shallow: most of the time goes into tracing.
+            config = dataclasses.replace(_SMALL, num_hidden_layers=1)
+            large = dataclasses.replace(_LARGE, num_hidden_layers=2)
+            made = _made(kind, config, large)
+            self.model, self.teacher, objective = made
             self.optimizer = optimization.AdamWeightDecay(
                 schedules.linear_warmup_decay(0.01, 2, 10)
             )
