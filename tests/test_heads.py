@@ -171,13 +171,9 @@ class TestBertClassifier:
         logits = model(_INPUTS)
         assert tuple(logits.shape) == (3, num_labels)
         assert logits.dtype == tf.float32
-        np.testing.assert_allclose(
-            logits,
-            reference.classify(
-                _TINY, reference.weights_of(model.variables), _INPUTS
-            ),
-            atol=1e-5,
-        )
+        weights = reference.weights_of(model.variables)
+        expected = reference.classify(_TINY, weights, _INPUTS)
+        np.testing.assert_allclose(logits, expected, atol=1e-5)
 
     def test_names_have_no_prefix(self):
         # google-research/bert, run_classifier.py, create_model.
@@ -265,12 +261,9 @@ class TestFurtherHeads:
         weights, sequence, _ = self._parts(model)
         logits = model(_INPUTS)
         assert tuple(logits.shape) == (3, 9, 5)
-        np.testing.assert_allclose(
-            logits,
-            sequence @ weights["cls/tagging/output_weights"].T
-            + weights["cls/tagging/output_bias"],
-            atol=1e-5,
-        )
+        expected = sequence @ weights["cls/tagging/output_weights"].T
+        expected += weights["cls/tagging/output_bias"]
+        np.testing.assert_allclose(logits, expected, atol=1e-5)
 
     def test_span_finder_has_the_originals_names(self):
         # google-research/bert, run_squad.py, create_model.

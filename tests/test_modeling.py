@@ -3,11 +3,10 @@
 import dataclasses
 import math
 import pathlib
-import re
 
 from bert_tf import heads, modeling
-from bert_tf.checkpoints import names
-from bert_tf.encoders import layers
+from bert_tf.checkpoints import formats, names, restoring
+from bert_tf.encoders import families, layers
 from tests import interop_samples as samples
 from tests import reference
 
@@ -73,9 +72,8 @@ class TestInitialWeights:
         for seed in (1, 1, 2):
             keras.utils.set_random_seed(seed)
             model = modeling.Bert(_TINY)
-            weights.append(
-                np.concatenate([v.numpy().ravel() for v in model.variables])
-            )
+            values = [v.numpy().ravel() for v in model.variables]
+            weights.append(np.concatenate(values))
         np.testing.assert_array_equal(weights[0], weights[1])
         assert (weights[0] != weights[2]).any()
 
@@ -83,40 +81,28 @@ class TestInitialWeights:
 # ---- Names and sizes --------------------------------------------------------
 
 
-def _shapes(variables):
-    return {v.path: tuple(v.shape) for v in variables}
-
-
-class TestReleasedCheckpoint:
-    def test_complete_checkpoint(self, shared_data):
-        folder = shared_data / "tf1_checkpoint"
-        prefix = str(folder / "bert_model.ckpt")
-        config = modeling.BertConfig.from_json_file(
-            str(folder / "bert_config.json")
-        )
-        model = heads.BertPretrainer(modeling.Bert(config))
-        stored = dict(tf.train.list_variables(prefix))
-        weights = {
-            name: tuple(shape)
-            for name, shape in stored.items()
-            if not re.search(r"/adam_[mv]$|^global_step$", name)
-        }
-        assert _shapes(model.variables) == weights
-        assert len(stored) == 3 * len(weights) + 1
-        # Its weights by name, in ours and in the formulas.
-        reader = tf.train.load_checkpoint(prefix)
-        for variable in model.variables:
-            variable.assign(reader.get_tensor(variable.path))
-        inputs = reference.batch(config)
-        expected = reference.pretrain(
-            config, reference.weights_of(model.variables), inputs
-        )
-        for logits, values in zip(model(inputs), expected, strict=True):
-            np.testing.assert_allclose(logits, values, atol=1e-5)
+def test_the_originals_checkpoint(shared_data):
+    """Its weights by name, in ours and in the formulas."""
+    folder = shared_data / "tf1_checkpoint"
+    reader = tf.train.load_checkpoint(str(folder / "bert_model.ckpt"))
+    source = formats.open_checkpoint(str(folder))
+    model = heads.BertPretrainer(modeling.Bert(source.config))
+    report = restoring.restore_weights(model.variables, source)
+    assert (report.fresh, report.unused) == ((), ())
+    assert len(report.restored) == len(model.variables)
+    # With their moments and the step.
+    stored = reader.get_variable_to_shape_map()
+    assert len(stored) == 3 * len(model.variables) + 1
+    weights = {v.path: reader.get_tensor(v.path) for v in model.variables}
+    reference.assert_same(reference.weights_of(model.variables), weights)
+    inputs = reference.batch(source.config)
+    expected = reference.pretrain(source.config, weights, inputs)
+    for logits, values in zip(model(inputs), expected, strict=True):
+        np.testing.assert_allclose(logits, values, atol=1e-5)
 
 
 def _count(name, head="encoder"):
-    config = modeling.BertConfig.from_json_file(str(_MODELS / f"{name}.json"))
+    config = families.read_config(str(_MODELS / f"{name}.json"))
     return names.parameters(config, head)
 
 
@@ -146,6 +132,20 @@ class TestParameterCounts:
             ("base_multilingual_cased", 177_853_440),
             ("large", 335_141_888),
             ("large_cased", 333_579_264),
+            ("roberta_base", 124_645_632),
+            ("roberta_large", 355_359_744),
+            # With a pooler, which the released one has not.
+            ("distilbert_base", 66_362_880 + 768 * 768 + 768),
+            ("albert_base", 11_683_584),
+            ("albert_large", 17_683_968),
+            ("albert_xlarge", 58_724_864),
+            ("albert_xxlarge", 222_595_584),
+            # Words, kernels and biases; and the dense layer of the BiLSTM.
+            ("textcnn", 30522 * 300 + 12 * 300 * 100 + 300),
+            (
+                "bilstm",
+                30522 * 300 + 2 * (600 * 1200 + 1200) + 600 * 600 + 600,
+            ),
         ],
     )
     def test_encoder(self, name, count):

@@ -40,6 +40,16 @@ def tiny():
 
 # ---- Outputs ----------------------------------------------------------------
 
+
+def _everything(outputs):
+    return [outputs.embeddings, *outputs.layers, outputs.pooled]
+
+
+def _assert_close(found, expected):
+    for left, right in zip(found, expected, strict=True):
+        np.testing.assert_allclose(left, right, rtol=0, atol=1e-5)
+
+
 _SHAPES = [
     # L, D, N, F
     (1, 4, 1, 4),
@@ -67,13 +77,9 @@ class TestAgainstNumpy:
             config, reference.weights_of(model.variables), inputs
         )
         assert len(outputs.layers) == L
-        for got, expected in zip(
-            [outputs.embeddings, *outputs.layers, outputs.pooled],
-            [embeddings, *layers, pooled],
-            strict=True,
-        ):
-            assert got.dtype == tf.float32
-            np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5)
+        found = _everything(outputs)
+        assert {x.dtype for x in found} == {tf.float32}
+        _assert_close(found, [embeddings, *layers, pooled])
         np.testing.assert_array_equal(outputs.sequence, outputs.layers[-1])
 
     def test_activation_of_the_pooler(self):
@@ -113,13 +119,7 @@ class TestAgainstNumpy:
             inputs = reference.batch(_TINY, rows, length)
             inputs = {name: inputs[name] for name in names}
             outputs = graph({k: tf.constant(v) for k, v in inputs.items()})
-            expected = tiny(inputs)
-            np.testing.assert_allclose(
-                outputs.sequence, expected.sequence, atol=1e-5
-            )
-            np.testing.assert_allclose(
-                outputs.pooled, expected.pooled, atol=1e-5
-            )
+            _assert_close(_everything(outputs), _everything(tiny(inputs)))
 
 
 def _copy_to_keras_hub(model, backbone):
@@ -153,16 +153,15 @@ def _copy_to_keras_hub(model, backbone):
             )
         kernel, bias = pair(f"{name}/attention/output/dense")
         attention.output_dense.set_weights([kernel.reshape(N, D // N, D), bias])
-        layer._self_attention_layer_norm.set_weights(
-            norm(f"{name}/attention/output")
-        )
-        layer._feedforward_intermediate_dense.set_weights(
-            pair(f"{name}/intermediate/dense")
-        )
-        layer._feedforward_output_dense.set_weights(
-            pair(f"{name}/output/dense")
-        )
-        layer._feedforward_layer_norm.set_weights(norm(f"{name}/output"))
+        for theirs, values in {
+            "_self_attention_layer_norm": norm(f"{name}/attention/output"),
+            "_feedforward_intermediate_dense": pair(
+                f"{name}/intermediate/dense"
+            ),
+            "_feedforward_output_dense": pair(f"{name}/output/dense"),
+            "_feedforward_layer_norm": norm(f"{name}/output"),
+        }.items():
+            getattr(layer, theirs).set_weights(values)
     backbone.pooled_dense.set_weights(pair("pooler/dense"))
 
 
@@ -207,10 +206,7 @@ class TestAgainstKerasHub:
         inputs = reference.batch(config, rows=4, length=length)
         outputs = model(inputs)
         expected = hidden(samples.keras_hub_inputs(inputs))
-        ours = [outputs.embeddings, *outputs.layers, outputs.pooled]
-        assert len(ours) == len(expected)
-        for got, theirs in zip(ours, expected, strict=True):
-            np.testing.assert_allclose(got, theirs, rtol=0, atol=1e-5)
+        _assert_close(_everything(outputs), expected)
 
 
 # ---- Padding ----------------------------------------------------------------
@@ -226,7 +222,18 @@ class TestPadding:
             for name in ("input_ids", "segment_ids")
         }
 
-    def _assert_content_does_not_matter(self, model):
+    @pytest.mark.parametrize("kind", ["plain", "sharp", "bfloat16"])
+    def test_content_does_not_matter(self, kind):
+        # Bit for bit: the weight of padding is zero, not small.
+        policy = "mixed_bfloat16" if kind == "bfloat16" else "float32"
+        with tiny_model.policy(policy):
+            model = reference.randomized(modeling.Bert(_TINY))
+        for variable in model.variables:
+            if kind == "sharp" and re.search(
+                "/(query|key)/kernel$", variable.path
+            ):
+                # Scores in the hundreds, as no trained model has them.
+                variable.assign(variable * 10)
         inputs = reference.batch(_TINY)
         changed = self._changed(inputs)
         real = inputs["input_mask"] == 1
@@ -237,22 +244,6 @@ class TestPadding:
             left, right = left.numpy(), right.numpy()
             np.testing.assert_array_equal(left[real], right[real])
             assert (left[~real] != right[~real]).any()
-
-    def test_content_does_not_matter(self, tiny):
-        # Bit for bit: the weight of padding is zero, not small.
-        self._assert_content_does_not_matter(tiny)
-
-    def test_content_does_not_matter_to_sharp_attention(self):
-        # Scores in the hundreds, as no trained model has them.
-        model = reference.randomized(modeling.Bert(_TINY))
-        for variable in model.variables:
-            if re.search("/(query|key)/kernel$", variable.path):
-                variable.assign(variable * 10)
-        self._assert_content_does_not_matter(model)
-
-    def test_content_does_not_matter_in_bfloat16(self, bfloat16):
-        model = reference.randomized(modeling.Bert(_TINY))
-        self._assert_content_does_not_matter(model)
 
     @pytest.mark.parametrize("length", [10, 13, 16])
     def test_length_does_not_matter(self, tiny, length):
@@ -308,11 +299,8 @@ class TestBfloat16:
         assert {v.dtype for v in model.variables} == {"float32"}
         inputs = reference.batch(_TINY)
         expected, outputs = tiny(inputs), model(inputs)
-        for left, right in zip(
-            [outputs.pooled, *outputs.layers],
-            [expected.pooled, *expected.layers],
-            strict=True,
-        ):
+        pairs = zip(_everything(outputs), _everything(expected), strict=True)
+        for left, right in pairs:
             assert left.dtype == tf.bfloat16
             difference = np.abs(tf.cast(left, tf.float32) - right)
             # bfloat16 has 8 bits: values up to 4 are rounded by up to 2^-7,
@@ -418,7 +406,6 @@ class TestPositions:
             rows = tf.gather(outputs.sequence, self.positions, batch_dims=1)
             return rows, outputs.pooled
 
-        for ours, expected in zip(
-            gradients(some), gradients(every), strict=True
-        ):
+        pairs = zip(gradients(some), gradients(every), strict=True)
+        for ours, expected in pairs:
             np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-4)

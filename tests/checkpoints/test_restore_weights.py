@@ -18,7 +18,6 @@ from tests.checkpoints.test_tf1_files import (
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 
 class TestRestoreWeights:
@@ -85,22 +84,6 @@ class TestRestoreWeights:
         damage(prefix)
         with pytest.raises(ValueError, match=f"{prefix} can't be read"):
             restore(make_state().model.variables, prefix)
-
-    def test_original_checkpoint(self, shared_data):
-        folder = shared_data / "tf1_checkpoint"
-        config = modeling.BertConfig.from_json_file(
-            str(folder / "bert_config.json")
-        )
-        model = heads.BertPretrainer(modeling.Bert(config))
-        report = restore(model.variables, str(folder))
-        assert not report.fresh
-        assert not report.unused
-        assert len(report.restored) == len(model.variables)
-        reader = tf.train.load_checkpoint(str(folder / "bert_model.ckpt"))
-        for variable in model.variables:
-            np.testing.assert_array_equal(
-                variable, reader.get_tensor(variable.path)
-            )
 
 
 class TestFind:

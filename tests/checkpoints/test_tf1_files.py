@@ -102,8 +102,9 @@ class TestFormat:
         save(state, tmp_path, 3, records=24)
         # By the folder: the file `checkpoint` is right, too.
         reader = tf.train.load_checkpoint(str(tmp_path))
-        for name, value in values(state).items():
-            np.testing.assert_array_equal(reader.get_tensor(name), value)
+        expected = values(state)
+        found = {name: reader.get_tensor(name) for name in expected}
+        assert_equal(found, expected)
         step = reader.get_tensor("global_step")
         assert (step, step.dtype) == (3, np.int64)
         assert reader.get_tensor("data_position/records") == 24
@@ -167,13 +168,16 @@ class TestSave:
         with strategy.scope():
             other = assert_resumes(tmp_path, 3)
         plain = assert_resumes(tmp_path, 3)
-        for name, variable in other.variables.items():
-            # Keras variables hold the distributed one.
-            variable = getattr(variable, "_value", variable)
-            for replica in strategy.experimental_local_results(variable):
-                np.testing.assert_array_equal(
-                    replica, plain.variables[name], name
-                )
+        # Keras variables hold the distributed one.
+        stored = {
+            name: strategy.experimental_local_results(
+                getattr(variable, "_value", variable)
+            )
+            for name, variable in other.variables.items()
+        }
+        for replica in range(2):
+            found = {name: x[replica] for name, x in stored.items()}
+            assert_equal(found, values(plain))
 
     @pytest.mark.parametrize("name", ["a*b", "wh?t"])
     def test_folder_names_that_look_like_globs(self, tmp_path, name):

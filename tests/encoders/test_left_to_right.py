@@ -5,6 +5,7 @@ decoder, is the reference of hidden states.
 """
 
 import dataclasses
+from unittest import mock
 
 from bert_tf import errors, heads, modeling
 from bert_tf.checkpoints import formats, names
@@ -113,18 +114,12 @@ def _forms(model):
     at = tf.constant([[0, 4, 5], [6, 2, 1], [3, 8, 5]])
 
     def remat(inputs):
-        model.encoder.remat = True
-        try:
+        with mock.patch.object(model.encoder, "remat", True):
             return model(inputs, tf.constant([3, 4])).sequence
-        finally:
-            model.encoder.remat = False
 
     def without_padding(inputs, positions=None):
-        model.skips_padding = True
-        try:
+        with mock.patch.object(model, "skips_padding", True):
             return model(inputs, positions=positions).sequence
-        finally:
-            model.skips_padding = False
 
     def kept(inputs):
         with watching.keeping_sequence(model) as found:
@@ -214,11 +209,9 @@ def test_a_row_without_tokens_has_numbers(model):
 
 def test_a_classifier_reads_all_of_a_row(model):
     classifier = _random(heads.BertClassifier(model, 2))
-    seen = _seen(model, _inputs(), lambda x: model(x).pooled[:, tf.newaxis])[
-        :, 0
-    ]
+    seen = _seen(model, _inputs(), lambda x: model(x).pooled[:, tf.newaxis])
     for row in range(B):
-        np.testing.assert_array_equal(seen[row, row], MASK[row] > 0)
+        np.testing.assert_array_equal(seen[row, 0, row], MASK[row] > 0)
     assert classifier(_inputs()).shape == [B, 2]
 
 
@@ -288,20 +281,13 @@ def _beside(tmp_path_factory):
 
 
 def test_hidden_states_are_transformers(beside):
-    import torch
+    torch = pytest.importorskip("torch", reason="needs the extra `parity`")
+    from tests import huggingface_models as hf
 
     ours, theirs = beside
     inputs = samples.batch(ours.config)
-    asked = {
-        "input_ids": inputs["input_ids"],
-        "attention_mask": inputs["input_mask"],
-        "token_type_ids": inputs["segment_ids"],
-    }
     with torch.no_grad():
-        wanted = theirs(
-            **{name: torch.tensor(np.int64(x)) for name, x in asked.items()},
-            output_hidden_states=True,
-        )
+        wanted = theirs(**hf.their_inputs(inputs), output_hidden_states=True)
     found = ours({name: tf.constant(x) for name, x in inputs.items()})
     is_token = inputs["input_mask"] > 0
     assert not is_token.all()

@@ -130,26 +130,6 @@ def test_heads_of_presets(tmp_path, head, kind):
 # ---- Names and sizes --------------------------------------------------------
 
 
-def test_released_parameter_counts():
-    """Those of the released models, with pooler."""
-    sizes = {
-        11_683_584: (768, 12, 12, 3072),
-        17_683_968: (1024, 24, 16, 4096),
-        58_724_864: (2048, 24, 16, 8192),
-        222_595_584: (4096, 12, 64, 16384),
-    }
-    for count, (D, L, N, F) in sizes.items():
-        config = albert.AlbertConfig(
-            vocab_size=30000,
-            hidden_size=D,
-            num_hidden_layers=L,
-            num_attention_heads=N,
-            intermediate_size=F,
-        )
-        shapes = names.shapes(config, "encoder").values()
-        assert sum(int(np.prod(shape)) for shape in shapes) == count
-
-
 @pytest.mark.parametrize("sizes", _CONFIGS)
 @pytest.mark.parametrize("head", ["encoder", "pretraining", "tagging"])
 def test_each_variable_is_there_once(head, sizes):

@@ -36,10 +36,6 @@ def _bert(config, seed, name="bert"):
     return model
 
 
-def _float64(inputs):
-    return {name: np.asarray(x) for name, x in inputs.items()}
-
-
 @pytest.fixture(scope="module", name="batch")
 def _batch():
     made = reference.batch(_SMALL)
@@ -154,10 +150,9 @@ def test_words_and_states_by_numpy(batch):
 
 def test_logits_by_numpy(batch):
     student, teacher = (
-        heads.BertClassifier(modeling.Bert(_SMALL), 3) for _ in range(2)
+        reference.randomized(heads.BertClassifier(modeling.Bert(_SMALL), 3), i)
+        for i in (1, 2)
     )
-    reference.random_weights(student.variables, 1)
-    reference.random_weights(teacher.variables, 2)
     inputs = batch | {"label_ids": tf.constant([0, 2, 1])}
 
     def sums(model, batch, seed):
@@ -227,34 +222,25 @@ def test_all_that_is_trained_has_a_gradient_and_nothing_else(kind, batch):
     found = tape.gradient(loss, [sources, unread])
     assert all(x is not None for x in found[0])
     assert not [x for x in found[1] if x is not None]
+    layer = "bert/encoder/layer_1/"
     # By what stands before the names.
     expected = {
-        "logits": [],
-        "words and states": ["bert/pooler/", "cls/seq_relationship/"],
-        "layers": ["bert/pooler/", "cls/"],
-        "relations": [
-            "bert/encoder/layer_1/attention/output/",
-            "bert/encoder/layer_1/intermediate/",
-            "bert/encoder/layer_1/output/",
-            "bert/pooler/",
-            "cls/",
-        ],
+        "logits": (),
+        "words and states": ("bert/pooler/", "cls/seq_relationship/"),
+        "layers": ("bert/pooler/", "cls/"),
+        "relations": (
+            *(f"{layer}attention/output/", f"{layer}intermediate/"),
+            *(f"{layer}output/", "bert/pooler/", "cls/"),
+        ),
     }[kind]
-    assert others.keys() == {
-        v.path
-        for v in model.variables
-        if any(v.path.startswith(x) for x in expected)
-    }
+    paths = {v.path for v in model.variables}
+    assert others.keys() == {x for x in paths if x.startswith(expected)}
 
 
 def test_layers_that_share_weights_are_trained(batch):
     config = families.from_values(
-        {
-            **pretraining_records.WITHOUT_DROPOUT,
-            "model_type": "albert",
-            "num_hidden_layers": 2,
-            "embedding_size": 4,
-        }
+        pretraining_records.WITHOUT_DROPOUT
+        | {"model_type": "albert", "num_hidden_layers": 2, "embedding_size": 4}
     )
     student = families.make(config)
     teacher = _bert(_LARGE, 2)
@@ -363,22 +349,14 @@ class _Trainer:
         self.state = training_state.TrainState(
             self.model, self.optimizer, 7, own=objective.own
         )
+        rows = pipeline.train(files, tiny_model.COUNTS, 8, 7, start * 8)
         dataset = pipeline.distribute(
-            strategy,
-            pipeline.train(
-                files, tiny_model.COUNTS, tiny_model.BATCH, 7, start * 8
-            ),
-            record_types.PRETRAINING,
-            pretraining_records.LENGTHS,
+            *(strategy, rows),
+            *(record_types.PRETRAINING, pretraining_records.LENGTHS),
         )
         steps = loop.make_train_steps(
-            strategy,
-            self.model,
-            self.optimizer,
-            objective,
-            dataset,
-            5,
-            accumulate,
+            *(strategy, self.model, self.optimizer, objective, dataset),
+            *(5, accumulate),
         )
         self.train = lambda first, count: steps(first, count).scalars()
 

@@ -6,7 +6,7 @@ Shapes as in modeling.py. A gate in PyTorch is a hook that multiplies.
 import contextlib
 
 from bert_tf import heads, losses, modeling
-from bert_tf.checkpoints import formats, restoring, smaller
+from bert_tf.checkpoints import formats, smaller
 from bert_tf.encoders import families, layers
 from bert_tf.errors import InputError
 from bert_tf.training import importance
@@ -70,12 +70,11 @@ def _their_losses(theirs, rows):
 
 
 @contextlib.contextmanager
-def _hooked(*handles):
+def _hooked(handle):
     try:
         yield
     finally:
-        for handle in handles:
-            handle.remove()
+        handle.remove()
 
 
 def _layer_gate(layer, gate):
@@ -108,27 +107,18 @@ def _difference(theirs, rows, gated):
 
 
 def _of_units(theirs, rows, denses):
-    size = denses[0].in_features
+    def difference(dense, unit):
+        return _difference(theirs, rows, lambda g: _unit_gate(dense, unit, g))
+
     return np.array(
-        [
-            [
-                _difference(
-                    theirs, rows, lambda g, d=d, u=u: _unit_gate(d, u, g)
-                )
-                for u in range(size)
-            ]
-            for d in denses
-        ]
+        [[difference(d, u) for u in range(d.in_features)] for d in denses]
     )
 
 
 def _ours(theirs, folder):
-    source = formats.open_checkpoint(hf.save(theirs.float(), folder))
-    assert source.config is not None
-    model = samples.model("classification", source.config)
-    restoring.restore_weights(model.variables, source)
+    model, _ = samples.load(hf.save(theirs.float(), folder))
     theirs.double()
-    return model, _batch(source.config)
+    return model, _batch(model.bert.config)
 
 
 def test_equals_finite_differences(tmp_path):
@@ -215,10 +205,8 @@ def _small(model, folder, kept_layers=None, kept_units=None):
         source = smaller.keep_units(source, kept_units)
     if kept_layers is not None:
         source = smaller.keep_layers(source, kept_layers)
-    assert source.config is not None
-    small = samples.model("classification", source.config)
-    restoring.restore_weights(small.variables, source)
-    return small
+    formats.write(f"{folder}/small", "tf1", source)
+    return samples.load(f"{folder}/small")[0]
 
 
 def _logits(model, rows, whole, units):
