@@ -43,6 +43,24 @@ WIDE = SMALL | {
     "num_attention_heads": 12,
     "intermediate_size": 3072,
 }
+# For what no reference computes, and for formulas: of three heads and types.
+TINY = modeling.BertConfig(
+    vocab_size=11,
+    hidden_size=4,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=8,
+    max_position_embeddings=8,
+)
+THREES = modeling.BertConfig(
+    vocab_size=50,
+    hidden_size=12,
+    num_hidden_layers=2,
+    num_attention_heads=3,
+    intermediate_size=20,
+    max_position_embeddings=16,
+    type_vocab_size=3,
+)
 NUM_LABELS = 3
 # Absolute, in float32.
 TOLERANCE = 1e-5

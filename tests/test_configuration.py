@@ -7,20 +7,13 @@ import pathlib
 
 from bert_tf import configuration
 from bert_tf.encoders import families
+from tests import interop_samples as samples
 
 import pytest
 
 _MODELS = pathlib.Path(__file__).resolve().parents[1] / "configs" / "models"
 
-_TINY = configuration.BertConfig(
-    vocab_size=50,
-    hidden_size=12,
-    num_hidden_layers=2,
-    num_attention_heads=3,
-    intermediate_size=20,
-    max_position_embeddings=16,
-    type_vocab_size=3,
-)
+_TINY = samples.THREES
 
 # google-research/bert, README: L, H, A. F is 4 H in all of them.
 _NAMED = {

@@ -92,9 +92,7 @@ class TestBertPretrainer:
         everywhere, _ = pretrainer(_INPUTS | {"masked_lm_positions": every})
         for row in range(3):
             np.testing.assert_allclose(
-                words[row],
-                everywhere.numpy()[row, positions[row]],
-                atol=1e-5,
+                words[row], everywhere.numpy()[row, positions[row]], atol=1e-5
             )
 
     def test_names_of_the_heads(self, pretrainer):
@@ -270,7 +268,7 @@ class TestFurtherHeads:
         model = heads.BertSpanFinder(modeling.Bert(_TINY))
         found = {v.path for v in model.variables}
         assert {x for x in found if not x.startswith("bert/")} == {
-            *("cls/squad/output_bias", "cls/squad/output_weights"),
+            *("cls/squad/output_bias", "cls/squad/output_weights")
         }
         weights, sequence, _ = self._parts(model)
         logits = sequence @ weights["cls/squad/output_weights"].T

@@ -17,15 +17,7 @@ import tensorflow as tf
 
 _MODELS = pathlib.Path(__file__).resolve().parents[1] / "configs" / "models"
 
-_TINY = modeling.BertConfig(
-    vocab_size=50,
-    hidden_size=12,
-    num_hidden_layers=2,
-    num_attention_heads=3,
-    intermediate_size=20,
-    max_position_embeddings=16,
-    type_vocab_size=3,
-)
+_TINY = samples.THREES
 
 
 # google-research/bert, README: 24 smaller models; L, D.
@@ -142,10 +134,7 @@ class TestParameterCounts:
             ("albert_xxlarge", 222_595_584),
             # Words, kernels and biases; and the dense layer of the BiLSTM.
             ("textcnn", 30522 * 300 + 12 * 300 * 100 + 300),
-            (
-                "bilstm",
-                30522 * 300 + 2 * (600 * 1200 + 1200) + 600 * 600 + 600,
-            ),
+            ("bilstm", 30522 * 300 + 2 * (600 * 1200 + 1200) + 600 * 600 + 600),
         ],
     )
     def test_encoder(self, name, count):

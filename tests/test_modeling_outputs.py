@@ -13,15 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-_TINY = modeling.BertConfig(
-    vocab_size=50,
-    hidden_size=12,
-    num_hidden_layers=2,
-    num_attention_heads=3,
-    intermediate_size=20,
-    max_position_embeddings=16,
-    type_vocab_size=3,
-)
+_TINY = samples.THREES
 # One unit in the last place of a float32 between 1 and 2.
 _EPSILON = 2.0**-23
 

@@ -125,11 +125,7 @@ class TestAdamWeightDecay:
         weights, gradients = self._problem()
         optimizer, reports = self._run(weights, gradients)
         expected, m, v = _train(
-            weights,
-            gradients,
-            self._rates(),
-            _DECAYS,
-            corrected=self.corrected,
+            weights, gradients, self._rates(), _DECAYS, corrected=self.corrected
         )
         for variable in optimizer.variables:
             path = variable.path

@@ -13,9 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def laboratory(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> survival.Laboratory:
+def laboratory(tmp_path_factory: pytest.TempPathFactory) -> survival.Laboratory:
     return survival.Laboratory(tmp_path_factory.mktemp("laboratory"))
 
 

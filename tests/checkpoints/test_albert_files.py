@@ -11,10 +11,7 @@ from tests.checkpoints.test_tf1_files import EXTRA
 import pytest
 import tensorflow as tf
 
-OPTIMIZERS = {
-    "adam": optimization.AdamWeightDecay,
-    "lamb": optimization.Lamb,
-}
+OPTIMIZERS = {"adam": optimization.AdamWeightDecay, "lamb": optimization.Lamb}
 # Groups of layers, blocks of a group.
 COUNTS = [(1, 1), (2, 1), (1, 2), (2, 2)]
 

@@ -13,14 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-_CONFIG = modeling.BertConfig(
-    vocab_size=11,
-    hidden_size=4,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=8,
-    max_position_embeddings=8,
-)
+_CONFIG = samples.TINY
 _FILES = {
     "bert_config.json": _CONFIG.to_json().encode(),
     **samples.vocab_files("abcdefghijk").contents,

@@ -4,12 +4,7 @@ import json
 import pathlib
 
 from bert_tf import heads, modeling
-from bert_tf.checkpoints import (
-    formats,
-    huggingface_names,
-    names,
-    restoring,
-)
+from bert_tf.checkpoints import formats, huggingface_names, names, restoring
 from tests import huggingface_models as hf
 from tests import interop_samples as samples
 from tests.huggingface_models import torch, transformers

@@ -44,10 +44,7 @@ def test_half_downloaded(folder, cut):
     "changes, message",
     [
         ({"vocab_size": 39}, r"word_embeddings is \[40, 32\] there"),
-        (
-            {"num_hidden_layers": 2},
-            "num_hidden_layers=2, and there is bert",
-        ),
+        ({"num_hidden_layers": 2}, "num_hidden_layers=2, and there is bert"),
         ({"num_hidden_layers": 4}, "layer_3/.* is not there"),
         (
             {"model_type": "ernie", "architectures": ["ErnieModel"]},

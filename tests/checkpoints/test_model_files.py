@@ -109,8 +109,7 @@ def test_a_run_goes_on_with_the_encoder_that_it_has(tmp_path):
 def test_vocabulary(tmp_path, tf1):
     brought = [*samples.VOCAB[:-1], "[unused0]"]
     source = dataclasses.replace(
-        formats.open_checkpoint(tf1),
-        vocab=samples.vocab_files(brought),
+        formats.open_checkpoint(tf1), vocab=samples.vocab_files(brought)
     )
     path = tmp_path / "vocab.txt"
     # A word of the user's own in an unused place.

@@ -6,10 +6,7 @@ import logging
 import shutil
 
 from bert_tf import vocabularies
-from bert_tf.checkpoints import (
-    formats,
-    sentence_transformers,
-)
+from bert_tf.checkpoints import formats, sentence_transformers
 from bert_tf.checkpoints.sentence_transformers import Vectors
 from bert_tf.tasks.features import extraction
 from bert_tf.tasks.features import layers as feature_layers

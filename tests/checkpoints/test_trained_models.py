@@ -6,14 +6,7 @@ from tests import interop_samples as samples
 
 import pytest
 
-_CONFIG = modeling.BertConfig(
-    vocab_size=11,
-    hidden_size=4,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=8,
-    max_position_embeddings=8,
-)
+_CONFIG = samples.TINY
 
 
 def test_a_head_over_the_sequence_needs_no_pooler(tmp_path):

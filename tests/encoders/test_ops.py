@@ -380,10 +380,7 @@ class TestPut:
             tf.constant([[9, 8, 7], [30000, 1, 1]]),
             tf.constant([[True, True, False], [True, False, False]]),
         )
-        assert found.numpy().tolist() == [
-            [1, 8, 3, 9],
-            [5, 6, 30000, 30521],
-        ]
+        assert found.numpy().tolist() == [[1, 8, 3, 9], [5, 6, 30000, 30521]]
 
     def test_the_first_place_with_filling(self):
         # What fills up predictions has place 0, where a word may stand, too.

@@ -164,8 +164,7 @@ def test_fifty_steps(tmp_path, monkeypatch):
         strategy, dataset, record_types.PRETRAINING, lengths
     )
     train = loop.make_train_steps(
-        *(strategy, model, optimizer, objective.objective(model), batches),
-        SEED,
+        *(strategy, model, optimizer, objective.objective(model), batches), SEED
     )
     found = [train(step, 1).scalars() for step in range(STEPS)]
     again = pipeline.distribute(

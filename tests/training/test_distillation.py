@@ -8,12 +8,7 @@ from bert_tf.encoders import families, ops, watching
 from bert_tf.errors import InputError
 from bert_tf.records import pipeline
 from bert_tf.records import types as record_types
-from bert_tf.training import (
-    distillation,
-    loop,
-    pretraining,
-    schedules,
-)
+from bert_tf.training import distillation, loop, pretraining, schedules
 from bert_tf.training import state as training_state
 from tests import pretraining_records, reference, tiny_model
 

@@ -9,14 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-_CONFIG = modeling.BertConfig(
-    vocab_size=11,
-    hidden_size=4,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=8,
-    max_position_embeddings=8,
-)
+_CONFIG = samples.TINY
 
 _FILES = trained_models.ModelFiles(_CONFIG, samples.vocab_files([]), True)
 

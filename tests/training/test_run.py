@@ -329,7 +329,7 @@ class TestRun:
                 finish=lambda: recorder.calls.append("finish"),
             )
         assert recorder.calls == [
-            *(("save", 2), "agree", ("save", 4), "agree", "finish", "agree"),
+            *(("save", 2), "agree", ("save", 4), "agree", "finish", "agree")
         ]
 
     def test_what_is_ignored_stays_ignored(self):
