@@ -1,12 +1,13 @@
 """The encoder's outputs, against NumPy and KerasHub."""
 
 import dataclasses
+import itertools
 import re
 
 from bert_tf import modeling
 from bert_tf.encoders import layers, ops, padding
+from tests import combinations, reference, tiny_model
 from tests import interop_samples as samples
-from tests import reference, tiny_model
 
 import keras
 import numpy as np
@@ -51,8 +52,14 @@ _SHAPES = [
 
 
 class TestAgainstNumpy:
-    @pytest.mark.parametrize("shape", _SHAPES, ids=str)
-    @pytest.mark.parametrize("length", [1, 9, 16])
+    @pytest.mark.parametrize(
+        "shape, length",
+        combinations.some(
+            list(zip(_SHAPES, (1, 9, 16), strict=True)),
+            itertools.product(_SHAPES, (1, 9, 16)),
+        ),
+        ids=str,
+    )
     def test_all_outputs(self, shape, length):
         L, D, N, F = shape
         config = dataclasses.replace(

@@ -8,9 +8,9 @@ from bert_tf import modeling
 from bert_tf.checkpoints import formats, smaller
 from bert_tf.encoders import albert, families
 from bert_tf.errors import InputError
+from tests import combinations, reference
 from tests import huggingface_models as hf
 from tests import interop_samples as samples
-from tests import reference
 from tests.huggingface_models import torch
 
 import numpy as np
@@ -50,12 +50,7 @@ _PAIRS = [("tf1", "hf"), ("hf", "keras_hub"), ("keras_hub", "tf1")]
 
 @pytest.mark.parametrize(
     "read, written",
-    [
-        pytest.param(
-            *pair, marks=() if pair in _PAIRS else pytest.mark.exhaustive
-        )
-        for pair in itertools.product(formats.FORMATS, repeat=2)
-    ],
+    combinations.some(_PAIRS, itertools.product(formats.FORMATS, repeat=2)),
 )
 def test_layers_of_each_format_in_each(tmp_path, folder, read, written):
     source = formats.open_checkpoint(folder)

@@ -1,12 +1,13 @@
 """Two workers that train together, and what happens to one of them."""
 
 import contextlib
+import itertools
 import json
 import re
 import signal
 import socket
 
-from tests import pretraining_records, reference, scripts
+from tests import combinations, pretraining_records, reference, scripts
 from tests.pretraining_runs import free_ports, tensors
 from tests.pretraining_runs import wait_for as poll
 
@@ -84,18 +85,7 @@ def assert_goes_on(data, output, expected, log):
     reference.assert_same(tensors(output, STEPS), expected)
 
 
-def _some(first):
-    """Which worker is meant: one of both, and the other by `make test-all`."""
-    names = ["chief", "other"]
-    return [
-        pytest.param(
-            x, id=names[x], marks=() if x == first else pytest.mark.exhaustive
-        )
-        for x in range(2)
-    ]
-
-
-@pytest.mark.parametrize("which", _some(1))
+@pytest.mark.parametrize("which", combinations.some([1], range(2)))
 def test_sigterm_to_one_stops_both(data, expected, tmp_path, which):
     runs = start(data, tmp_path / "out", f"term{which}")
     wait_for(tmp_path / "out" / "model.ckpt-20.index", runs)
@@ -110,7 +100,7 @@ def test_sigterm_to_one_stops_both(data, expected, tmp_path, which):
     assert_goes_on(data, tmp_path / "out", expected, f"term{which}-again")
 
 
-@pytest.mark.parametrize("which", _some(0))
+@pytest.mark.parametrize("which", combinations.some([0], range(2)))
 def test_a_dead_worker_ends_the_other(data, expected, tmp_path, which):
     runs = start(data, tmp_path / "out", f"kill{which}")
     wait_for(tmp_path / "out" / "model.ckpt-20.index", runs)
@@ -194,10 +184,10 @@ assert (folder / "done").exists(), "left too early"
 
 @pytest.mark.parametrize(
     ("how", "late"),
-    [
-        *(("end", 0), ("end", 1), ("stop", 0), ("error", 0)),
-        pytest.param("stop", 1, marks=pytest.mark.exhaustive),
-    ],
+    combinations.some(
+        [("end", 0), ("end", 1), ("stop", 0), ("error", 0)],
+        itertools.product(("end", "stop", "error"), range(2)),
+    ),
 )
 def test_leaves_when_all_do(how, late, tmp_path):
     workers = [f"localhost:{port}" for port in free_ports(2)]
