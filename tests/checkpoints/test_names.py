@@ -29,7 +29,19 @@ def test_shapes_are_those_of_our_models(head):
     model = samples.model(head, _CONFIG)
     expected = {v.path: tuple(v.shape) for v in model.variables}
     assert names.shapes(_CONFIG, head, samples.NUM_LABELS) == expected
+    assert len(model.trainable_variables) == len(model.variables)
+    assert len(expected) == len(model.variables)
     assert names.find_head(expected, "x") == head
+
+
+@pytest.mark.parametrize(
+    "head, scope",
+    # google-research/bert: create_model of run_classifier.py and run_squad.py.
+    [("classification", ""), ("span", "cls/squad/")],
+)
+def test_names_of_the_originals_fine_tuning(head, scope):
+    own = {f"{scope}output_weights", f"{scope}output_bias"}
+    assert names.HEADS[head].variables.keys() == own
 
 
 def test_two_heads_are_ambiguous():

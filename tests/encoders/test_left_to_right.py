@@ -49,6 +49,11 @@ def _random(model):
     return model
 
 
+def _assign(model, other):
+    for variable, value in zip(model.variables, other.variables, strict=True):
+        variable.assign(value)
+
+
 @pytest.fixture(scope="module", name="model")
 def _model():
     return _random(families.make(CONFIG))
@@ -250,8 +255,7 @@ def test_other_libraries_have_none(tmp_path):
 
 def test_bfloat16(model):
     low = left_to_right.LeftToRight(CONFIG, dtype="mixed_bfloat16")
-    for to, value in zip(low.variables, model.variables, strict=True):
-        to.assign(value)
+    _assign(low, model)
     seen = _seen(low, _inputs(), lambda x: tf.cast(low(x).sequence, tf.float32))
     for place in range(S):
         assert not seen[:, place, :, place + 1 :].any()
@@ -275,8 +279,7 @@ def _beside(tmp_path_factory):
         folder / "hf", is_decoder=True
     )
     ours = families.make(left_to_right.LeftToRightConfig(**samples.SMALL))
-    for to, value in zip(ours.variables, bert.variables, strict=True):
-        to.assign(value)
+    _assign(ours, bert)
     return ours, theirs.eval()
 
 
@@ -298,8 +301,7 @@ def test_hidden_states_are_transformers(beside):
         difference = np.abs(x.numpy() - y.numpy())[is_token]
         assert difference.max() <= samples.TOLERANCE
     plain = families.make(BERT)
-    for to, value in zip(plain.variables, ours.variables, strict=True):
-        to.assign(value)
+    _assign(plain, ours)
     other = plain({name: tf.constant(x) for name, x in inputs.items()})
     difference = np.abs(other.sequence - wanted.last_hidden_state.numpy())
     assert difference[is_token].max() > 0.1, "the mask would not show"
