@@ -1,3 +1,5 @@
+import shutil
+
 from bert_tf import heads, losses, modeling
 from bert_tf.checkpoints import tf1_files, trained_models
 from bert_tf.records import record_file, tfrecord
@@ -132,9 +134,24 @@ def _add_moments(prefix):
     tf1_files.write(prefix, values)
 
 
-def test_what_nothing_reads_stays_as_it_is(tmp_path):
-    before, prefix = _tag(tmp_path, 1.0)
-    assert prefix == f"{tmp_path}/model.ckpt-2"
+@pytest.fixture(scope="module", name="once")
+def _once(tmp_path_factory):
+    """Where a run of one epoch began, and its folder."""
+    folder = tmp_path_factory.mktemp("once")
+    before, prefix = _tag(folder, 1.0)
+    assert prefix == f"{folder}/model.ckpt-2"
+    return before, folder
+
+
+@pytest.fixture(name="prefix")
+def _prefix(once, tmp_path):
+    """Its checkpoint, in a folder of the test's own."""
+    shutil.copytree(once[1], tmp_path, dirs_exist_ok=True)
+    return f"{tmp_path}/model.ckpt-2"
+
+
+def test_what_nothing_reads_stays_as_it_is(once, tmp_path, prefix):
+    before, _ = once
     stored = tf1_files.shapes(prefix)
     values = tf1_files.read(prefix, list(before))
     for name, value in before.items():
@@ -148,8 +165,9 @@ def test_what_nothing_reads_stays_as_it_is(tmp_path):
         np.testing.assert_array_equal(values[name], before[name])
 
 
-def test_goes_on_where_a_run_trained_what_nothing_reads(tmp_path, caplog):
-    _, prefix = _tag(tmp_path, 1.0)
+def test_goes_on_where_a_run_trained_what_nothing_reads(
+    tmp_path, prefix, caplog
+):
     _add_moments(prefix)
     before = tf1_files.read(prefix, list(_POOLER))
     caplog.clear()

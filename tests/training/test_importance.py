@@ -121,6 +121,7 @@ def _ours(theirs, folder):
     return model, _batch(model.bert.config)
 
 
+@pytest.mark.slow
 def test_equals_finite_differences(tmp_path):
     theirs = hf.make("BertForSequenceClassification", intermediate_size=12)
     model, rows = _ours(theirs, tmp_path)

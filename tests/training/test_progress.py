@@ -241,7 +241,7 @@ def test_profile_that_would_never_end(tmp_path):
 
 class TestResume:
     @pytest.fixture
-    def folder(self, tmp_path):
+    def folder(self, tmp_path, report):
         """Of a run that reported steps 10 to 40."""
         for step in (10, 20, 30, 40):
             report(step, _BLOCK)
