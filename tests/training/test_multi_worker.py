@@ -152,8 +152,7 @@ def test_one_that_waits_says_so_and_can_be_stopped(number, tmp_path):
 
     # It has told, and TensorFlow's own code waits.
     poll(listens, run)
-    said = [x for x in run.lines if "Waiting for the other" in x]
-    assert said[0].endswith(f"Waiting for the other workers: {there}")
+    assert f"Waiting for the other workers: {there}\n" in run.stderr
     run.kill(number)
     assert run.wait(60) == -number
 
