@@ -34,9 +34,9 @@ def make(architecture, **changes):
     """A transformers model of random weights."""
     torch.manual_seed(0)
     kind = getattr(transformers, architecture).config_class
-    is_span = architecture.endswith("ForQuestionAnswering")
+    is_pair = architecture.endswith(("ForQuestionAnswering", "ForPreTraining"))
     config = kind(
-        num_labels=2 if is_span else samples.NUM_LABELS,
+        num_labels=2 if is_pair else samples.NUM_LABELS,
         **_SIZES.get(kind.model_type, samples.SMALL) | changes,
     )
     model = getattr(transformers, architecture)(config).eval()
@@ -54,16 +54,21 @@ def save(model, folder):
     return str(folder)
 
 
+def load(folder, architecture):
+    """A model that transformers reads without anything left over or missing."""
+    kind = getattr(transformers, architecture)
+    model, info = kind.from_pretrained(folder, output_loading_info=True)
+    assert not any(info.values()), info
+    return model.eval()
+
+
 def their_inputs(inputs):
     renamed = {
         "input_ids": "input_ids",
-        "input_mask": "attention_mask",
-        "segment_ids": "token_type_ids",
+        "attention_mask": "input_mask",
+        "token_type_ids": "segment_ids",
     }
-    return {
-        theirs: torch.tensor(np.int64(inputs[name]))
-        for name, theirs in renamed.items()
-    }
+    return {x: torch.tensor(np.int64(inputs[y])) for x, y in renamed.items()}
 
 
 def _taken(model, inputs):

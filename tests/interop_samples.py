@@ -1,11 +1,17 @@
 """Models of random weights and their files, for the tests of checkpoints."""
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bert_tf import heads, modeling, replaced_tokens, vocabularies
-from bert_tf.checkpoints import formats, names, restoring, tf1_files
+from bert_tf.checkpoints import (
+    formats,
+    names,
+    opened,
+    restoring,
+    tf1_files,
+)
 from bert_tf.encoders import families
 from tests import reference
 
@@ -37,6 +43,24 @@ WIDE = SMALL | {
     "num_attention_heads": 12,
     "intermediate_size": 3072,
 }
+# For what no reference computes, and for formulas: of three heads and types.
+TINY = modeling.BertConfig(
+    vocab_size=11,
+    hidden_size=4,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=8,
+    max_position_embeddings=8,
+)
+THREES = modeling.BertConfig(
+    vocab_size=50,
+    hidden_size=12,
+    num_hidden_layers=2,
+    num_attention_heads=3,
+    intermediate_size=20,
+    max_position_embeddings=16,
+    type_vocab_size=3,
+)
 NUM_LABELS = 3
 # Absolute, in float32.
 TOLERANCE = 1e-5
@@ -44,7 +68,8 @@ TOLERANCE = 1e-5
 
 def model(head: str, config: modeling.BertConfig) -> keras.Model:
     """Our model with a head."""
-    plain: dict[str, Any] = {
+    kinds: dict[str, Any] = {
+        "encoder": lambda bert: bert,
         "pretraining": heads.BertPretrainer,
         "masked_lm": heads.BertMaskedLM,
         "next_sentence": heads.BertNextSentence,
@@ -52,29 +77,16 @@ def model(head: str, config: modeling.BertConfig) -> keras.Model:
         "span": heads.BertSpanFinder,
         "multiple_choice": heads.BertMultipleChoice,
         "next_piece": heads.BertNextPiece,
+        "classification": lambda bert: heads.BertClassifier(bert, NUM_LABELS),
+        "tagging": lambda bert: heads.BertTagger(bert, NUM_LABELS),
     }
-    labelled: dict[str, Any] = {
-        "classification": heads.BertClassifier,
-        "tagging": heads.BertTagger,
-    }
-    bert = families.make(config)
-    if head == "encoder":
-        return bert
-    if head in plain:
-        return plain[head](bert)
-    return labelled[head](bert, NUM_LABELS)
+    return kinds[head](families.make(config))
 
 
 def random_model(head: str, config: modeling.BertConfig) -> keras.Model:
     """Our model with random weights."""
     made = model(head, config)
-    rng = np.random.default_rng(0)
-    for variable in made.variables:
-        kind = variable.path.rpartition("/")[2]
-        value = rng.normal(0, spread(kind, variable.shape[0]), variable.shape)
-        if variable.path.endswith("gamma"):
-            value = rng.uniform(0.5, 1.5, variable.shape)
-        variable.assign(value)
+    randomize(made.variables)
     return made
 
 
@@ -109,6 +121,16 @@ def write_tf1(
     return str(folder)
 
 
+def source(
+    folder: pathlib.Path,
+    made: keras.Model,
+    labels: Sequence[str] = (),
+    vocab: Sequence[str] = VOCAB,
+) -> opened.Checkpoint:
+    """Writes a model as the original would, and opens it."""
+    return formats.open_checkpoint(write_tf1(folder, made, labels, vocab))
+
+
 def load(path: str) -> tuple[keras.Model, str]:
     """Our model with the weights of a checkpoint, and its head."""
     source = formats.open_checkpoint(path)
@@ -126,11 +148,43 @@ def batch(config: modeling.BertConfig) -> dict[str, np.ndarray]:
     return inputs | {"masked_lm_positions": every}
 
 
+def convert(
+    path: str, output_format: str, target: str, head: str | None = None
+) -> formats.Written:
+    """Writes a checkpoint, or one head of it, in another format."""
+    found = formats.open_checkpoint(str(path))
+    if head:
+        found = formats.with_head(found, head)
+    return formats.write(str(target), output_format, found)
+
+
+def values(path: str) -> dict[str, np.ndarray]:
+    """Name -> weights, of a checkpoint of any format."""
+    found = formats.open_checkpoint(str(path))
+    return dict(found.read(list(found.shapes)))
+
+
 def assert_equal(path: str, other: str) -> None:
     """Two checkpoints hold the same tensors, bit for bit."""
-    left, right = map(formats.open_checkpoint, (path, other))
-    assert left.shapes == right.shapes
-    wanted = list(left.shapes)
-    values, others = left.read(wanted), right.read(wanted)
-    for name in wanted:
-        np.testing.assert_array_equal(values[name], others[name], name)
+    reference.assert_same(values(path), values(other))
+
+
+def keras_hub_inputs(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A batch in the words of KerasHub."""
+    return {
+        "token_ids": inputs["input_ids"],
+        "padding_mask": inputs["input_mask"],
+        "segment_ids": inputs["segment_ids"],
+    }
+
+
+def randomize(variables: Iterable[keras.Variable], seed: int = 0) -> None:
+    """Sets variables to random values of the size of trained ones."""
+    rng = np.random.default_rng(seed)
+    for variable in variables:
+        kind = variable.path.rpartition("/")[2]
+        size = spread(kind, variable.shape[0])
+        value = rng.normal(0, size, variable.shape)
+        if kind.endswith("gamma"):
+            value = rng.uniform(0.5, 1.5, variable.shape)
+        variable.assign(value)

@@ -5,13 +5,14 @@ Everything follows from seeds: records, first weights, order of the data.
 Shapes: B batch, S sequence length, P predictions per sequence.
 """
 
+import json
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import tf1_files
 from bert_tf.records import pipeline
-from tests import pretraining_records, reference
+from tests import pretraining_records, reference, scripts
 
 import numpy as np
 import tensorflow as tf
@@ -41,6 +42,45 @@ FLAGS = (
 )
 
 
+def run(folder: pathlib.Path, *flags: str) -> list[dict[str, float]]:
+    """Runs run_pretraining.py; returns what it reports of each step."""
+    done = scripts.run(
+        folder / "log", "run_pretraining", f"--output_dir={folder}/out", *flags
+    )
+    assert done.wait() == 0, done.stderr
+    lines = (folder / "out" / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def assert_same_steps(
+    found: list[dict[str, float]], expected: list[dict[str, float]]
+) -> None:
+    """Every step is the other's; and the run says something.
+
+    It learns, and the clipping acts.
+    """
+    for name in expected[0]:
+        values = ([line[name] for line in x] for x in (found, expected))
+        np.testing.assert_allclose(*values, rtol=1e-4, err_msg=name)
+    losses = [line["loss"] for line in expected]
+    assert np.mean(losses[-5:]) < 0.8 * np.mean(losses[:5])
+    assert max(line["gradient_norm"] for line in expected) > 1
+
+
+def assert_same_weights(
+    found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]
+) -> None:
+    """Of what has a gradient of more than rounding errors.
+
+    The softmax is the same whatever is added to all keys.
+    """
+    for name, value in expected.items():
+        if not name.endswith("/key/bias"):
+            np.testing.assert_allclose(
+                found[name], value, rtol=0, atol=1e-4, err_msg=name
+            )
+
+
 def write(folder: pathlib.Path) -> list[str]:
     """Writes config.json, bert_model.ckpt and records; returns the latter."""
     pretraining_records.write_config(folder / "config.json", **CONFIG)
@@ -52,9 +92,14 @@ def write(folder: pathlib.Path) -> list[str]:
     return pretraining_records.write(folder, COUNTS, seed=SEED)
 
 
-def batches(files: list[str]) -> Iterator[dict[str, np.ndarray]]:
+def batches(
+    files: Sequence[str],
+    counts: Sequence[int] = COUNTS,
+    batch_size: int = BATCH,
+    steps: int = STEPS,
+) -> Iterator[dict[str, np.ndarray]]:
     """Decodes the records that each step gets: [B, S], [B, P] or [B, 1]."""
-    dataset = pipeline.train(files, COUNTS, BATCH, SEED).take(STEPS)
+    dataset = pipeline.train(files, counts, batch_size, SEED).take(steps)
     for serialized, _ in dataset.as_numpy_iterator():
         rows = [
             tf.train.Example.FromString(record).features.feature

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf.pretraining_data import rows as pretraining_rows
@@ -13,6 +13,7 @@ from bert_tf.records import types as record_types
 from bert_tf.vocabularies import word_pieces
 
 import numpy as np
+import tensorflow as tf
 
 LENGTHS = {"S": 16, "P": 4}
 CONFIG: dict[str, Any] = {
@@ -51,6 +52,14 @@ def values(
         "masked_lm_ids": rng.integers(1, 40, predictions) * slots,
         "masked_lm_weights": slots.astype(float),
         "next_sentence_labels": [rng.integers(2)],
+    }
+
+
+def tensors(rows: Mapping[str, np.ndarray]) -> dict[str, tf.Tensor]:
+    """Rows as records are parsed: float32 and int32."""
+    return {
+        name: tf.constant(x, tf.float32 if x.dtype.kind == "f" else tf.int32)
+        for name, x in rows.items()
     }
 
 

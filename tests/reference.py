@@ -9,6 +9,15 @@ import math
 import numpy as np
 
 
+def assert_same(found, expected, tolerance=0.0):
+    """The same names have the same values, within a tolerance."""
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(
+            found[name], value, rtol=tolerance, atol=tolerance, err_msg=name
+        )
+
+
 def random_weights(variables, seed=0):
     """Sets variables to random values that no symmetry hides.
 
@@ -27,6 +36,12 @@ def random_weights(variables, seed=0):
         elif kind != "word_embeddings":
             value /= 4
         variable.assign(value.astype(np.float32))
+
+
+def randomized(model, seed=0):
+    """A model with such values."""
+    random_weights(model.variables, seed)
+    return model
 
 
 def weights_of(variables):

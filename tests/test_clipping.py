@@ -49,17 +49,14 @@ class TestClipping:
 
 
 class TestClipByGlobalNorm:
-    def _gradients(self, scale):
-        rng = np.random.default_rng(0)
-        return [
-            scale * rng.normal(size=size).astype(np.float32)
-            for size in ((3, 4), (5,), (1,), (2, 2, 2))
-        ]
-
-    @pytest.mark.parametrize("scale", [1e-3, 0.1, 1.0, 1e3])
+    @pytest.mark.parametrize("scale", [0, 1e-3, 0.1, 1.0, 1e3])
     @pytest.mark.parametrize("limit", [0.5, 1.0, 20.0])
     def test_equals_tensorflows_and_the_formula(self, scale, limit):
-        gradients = self._gradients(scale)
+        rng = np.random.default_rng(0)
+        gradients = [
+            np.float32(scale * rng.normal(size=size))
+            for size in ((3, 4), (5,), (1,), (2, 2, 2))
+        ]
         got, norm = optimization.clip_by_global_norm(
             [tf.constant(g) for g in gradients], limit
         )
@@ -71,19 +68,8 @@ class TestClipByGlobalNorm:
         for i, left in enumerate(got):
             np.testing.assert_allclose(left, formula[i], rtol=1e-6)
             np.testing.assert_allclose(left, theirs[i], rtol=1e-6)
-
-    def test_below_the_limit_bits_are_kept(self):
-        gradients = self._gradients(1e-3)
-        got, _ = optimization.clip_by_global_norm(
-            [tf.constant(g) for g in gradients], 1.0
-        )
-        for left, right in zip(got, gradients, strict=True):
-            np.testing.assert_array_equal(left, right)
-
-    def test_zero_stays_zero(self):
-        (got,), norm = optimization.clip_by_global_norm([tf.zeros([3])], 1.0)
-        np.testing.assert_array_equal(got, np.zeros(3))
-        assert norm == 0
+            if norm < limit:  # Bits are kept.
+                np.testing.assert_array_equal(left, gradients[i])
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf])
     def test_what_is_not_finite_shows_in_the_norm(self, bad):

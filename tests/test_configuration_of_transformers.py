@@ -13,24 +13,24 @@ import pytest
 # bert-base-uncased of the Hub; what older files have; those of a classifier.
 _THEIRS = {
     "architectures": ["BertForMaskedLM"],
-    "attention_probs_dropout_prob": 0.1,
     "gradient_checkpointing": False,
     "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.1,
-    "hidden_size": 768,
-    "initializer_range": 0.02,
-    "intermediate_size": 3072,
-    "layer_norm_eps": 1e-12,
-    "max_position_embeddings": 512,
     "model_type": "bert",
-    "num_attention_heads": 12,
-    "num_hidden_layers": 12,
     "pad_token_id": 0,
     "position_embedding_type": "absolute",
     "transformers_version": "4.6.0.dev0",
-    "type_vocab_size": 2,
     "use_cache": True,
+    "attention_probs_dropout_prob": 0.1,
+    "hidden_dropout_prob": 0.1,
+    "initializer_range": 0.02,
+    "layer_norm_eps": 1e-12,
+    "hidden_size": 768,
+    "intermediate_size": 3072,
     "vocab_size": 30522,
+    "num_attention_heads": 12,
+    "num_hidden_layers": 12,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
 }
 _OLDER = {
     "finetuning_task": "mrpc",
@@ -107,9 +107,7 @@ class TestConfigOfTransformers:
         ],
     )
     def test_gelu_of_an_albert(self, tmp_path, caplog, changes, is_said):
-        transformers = pytest.importorskip(
-            "transformers", reason="needs the extra `parity`"
-        )
+        transformers = pytest.importorskip("transformers")
         caplog.set_level("INFO", "absl")
         theirs = transformers.AlbertConfig(
             **_ALBERT, hidden_act="gelu", architectures=["AlbertForMaskedLM"]
@@ -137,9 +135,7 @@ class TestConfigOfTransformers:
     def test_what_is_taken_as_theirs_needs_no_word(
         self, tmp_path, caplog, name, act, ours
     ):
-        transformers = pytest.importorskip(
-            "transformers", reason="needs the extra `parity`"
-        )
+        transformers = pytest.importorskip("transformers")
         caplog.set_level("INFO", "absl")
         kind = getattr(transformers, f"{name}Config")
         theirs = kind(architectures=[f"{name}Model"])

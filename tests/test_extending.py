@@ -4,11 +4,12 @@ Nothing of bert_tf is edited or patched: the page's files are written to a
 folder and run as a reader would run them.
 """
 
+import functools
 import json
+import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 
 from bert_tf import modeling, tokenization
@@ -16,7 +17,7 @@ from bert_tf.checkpoints import tf1_files
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from tests import interop_samples as samples
-from tests import pretraining_records
+from tests import pretraining_records, reference, scripts
 
 import numpy as np
 import pytest
@@ -54,40 +55,36 @@ def folder(tmp_path_factory):
     return path
 
 
-def _run(folder, *command, code=0):
+def _enter(folder):
+    """Is where a reader would be."""
+    os.chdir(folder)
+    sys.path.insert(0, str(folder))
+
+
+def _run(folder, file, *arguments, code=0):
     """Runs a file of the page in a process of its own; returns its errors."""
-    done = subprocess.run(
-        [sys.executable, *command],
-        cwd=folder,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(_ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
+    run = scripts.Run(
+        *(folder / "log", str(folder / file), list(arguments), {}),
+        has_children=True,
+        before=functools.partial(_enter, folder),
     )
-    assert done.returncode == code, done.stderr
-    return done.stderr
+    assert run.wait() == code, run.stderr
+    return run.stderr
 
 
 def _script(folder, name, *flags, code=0):
     script = str(_ROOT / f"{name}.py")
-    return _run(folder, "with_mine.py", script, *flags, code=code)
+    return _run(folder, "with_mine", script, *flags, code=code)
 
 
 def _pretrain(folder, output, *more):
     _script(
-        folder,
-        "run_pretraining",
-        "--bert_config_file=damped.json",
-        "--vocab_file=vocab.txt",
-        "--input_file=*.tfrecord",
-        f"--output_dir={output}",
-        "--do_train=true",
-        "--train_batch_size=8",
-        "--max_seq_length=16",
-        "--max_predictions_per_seq=4",
-        "--num_train_steps=4",
-        "--num_warmup_steps=1",
-        "--save_checkpoints_steps=2",
+        *(folder, "run_pretraining", "--bert_config_file=damped.json"),
+        *("--vocab_file=vocab.txt", "--input_file=*.tfrecord"),
+        *(f"--output_dir={output}", "--do_train=true"),
+        *("--train_batch_size=8", "--max_seq_length=16"),
+        *("--max_predictions_per_seq=4", "--num_train_steps=4"),
+        *("--num_warmup_steps=1", "--save_checkpoints_steps=2"),
         *more,
     )
 
@@ -98,22 +95,26 @@ def pretrained(folder):
     return folder / "pretrained"
 
 
+def _train(folder, output, steps):
+    start = ("pairs.tsv", "pretrained", output, str(steps))
+    _run(folder, "train_similarity", *start)
+
+
 @pytest.fixture(scope="module")
 def trained(folder, pretrained):
     """A similarity that was trained in two parts."""
-    train = ("train_similarity.py", "pairs.tsv", "pretrained", "similar")
-    _run(folder, *train, "5")
-    _run(folder, *train, "10")
+    for steps in (5, 10):
+        _train(folder, "similar", steps)
     return folder / "similar"
 
 
-def _same(left, right):
-    found, expected = (
-        tf1_files.read(x, list(tf1_files.shapes(x))) for x in (left, right)
+def _same(left, right, checkpoint):
+    reference.assert_same(
+        *(
+            tf1_files.read(x, list(tf1_files.shapes(x)))
+            for x in (f"{left}/{checkpoint}", f"{right}/{checkpoint}")
+        )
     )
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        np.testing.assert_array_equal(found[name], value, name)
 
 
 @pytest.mark.slow
@@ -124,7 +125,7 @@ def test_pretraining_goes_on_where_it_stopped(folder, pretrained):
     for path in (folder / "stopped").glob("model.ckpt-4*"):
         path.unlink()
     _pretrain(folder, "stopped")
-    _same(*(str(x / "model.ckpt-4") for x in (folder / "stopped", pretrained)))
+    _same(folder / "stopped", pretrained, "model.ckpt-4")
 
 
 @pytest.mark.slow
@@ -136,25 +137,19 @@ def test_training_starts_from_bert(folder):
     _pretrain(folder, "from_bert", *start)
     found = str(folder / "from_bert" / "model.ckpt-4")
     words = "bert/embeddings/word_embeddings"
-    np.testing.assert_array_equal(
-        tf1_files.read(found, [words])[words],
-        next(v.numpy() for v in model.variables if v.path == words),
-    )
+    table = {v.path: v for v in model.variables}[words]
+    np.testing.assert_array_equal(tf1_files.read(found, [words])[words], table)
 
 
 @pytest.mark.slow
 def test_fine_tuning_goes_on_where_it_stopped(folder, trained):
-    _run(
-        folder,
-        *("train_similarity.py", "pairs.tsv", "pretrained", "straight", "10"),
-    )
-    last = f"{trained}/model.ckpt-10"
-    _same(last, str(folder / "straight" / "model.ckpt-10"))
-    values = tf1_files.read(
-        last, ["cls/similarity/scale", "cls/similarity/scale/adam_m"]
-    )
-    assert values["cls/similarity/scale"] != 1
-    assert values["cls/similarity/scale/adam_m"] != 0
+    _train(folder, "straight", 10)
+    _same(trained, folder / "straight", "model.ckpt-10")
+    scale = "cls/similarity/scale"
+    names = [scale, f"{scale}/adam_m"]
+    values = tf1_files.read(f"{trained}/model.ckpt-10", names)
+    assert values[scale] != 1
+    assert values[f"{scale}/adam_m"] != 0
 
 
 def _expected(prefix):
@@ -173,12 +168,7 @@ def _expected(prefix):
     def vector(text):
         pieces = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
         ids = tf.constant([[2, *pieces, 3]])
-        inputs = {
-            "input_ids": ids,
-            "input_mask": tf.ones_like(ids),
-            "segment_ids": tf.zeros_like(ids),
-        }
-        first = np.tanh(bert(inputs).sequence[0, 0])
+        first = np.tanh(bert({"input_ids": ids}).sequence[0, 0])
         kernel = weights["bert/pooler/dense/kernel"]
         return np.tanh(first @ kernel + weights["bert/pooler/dense/bias"])
 
@@ -195,12 +185,8 @@ def _answers(folder, *flags):
     lines = "".join(f"{a}\t{b}\n" for a, b, _ in _PAIRS)
     (folder / "lines.txt").write_text(lines)
     _script(
-        folder,
-        "run_prediction",
-        "--input_file=lines.txt",
-        "--output_file=answers.jsonl",
-        "--overwrite",
-        *flags,
+        *(folder, "run_prediction", "--input_file=lines.txt", "--overwrite"),
+        *("--output_file=answers.jsonl", *flags),
     )
     lines = (folder / "answers.jsonl").read_text().splitlines()
     return [json.loads(line)["score"] for line in lines]
@@ -213,11 +199,8 @@ def test_answers_raw_text_from_the_run_and_from_its_export(folder, trained):
     found = _answers(folder, "--model_dir=similar")
     np.testing.assert_allclose(found, expected, atol=1e-5)
     _script(
-        folder,
-        "export_saved_model",
-        "--model_dir=similar",
-        "--head=similarity",
-        "--export_dir=saved",
+        *(folder, "export_saved_model", "--model_dir=similar"),
+        *("--head=similarity", "--export_dir=saved"),
     )
     found = _answers(folder, "--saved_model=saved")
     np.testing.assert_allclose(found, expected, atol=1e-5)
@@ -225,11 +208,8 @@ def test_answers_raw_text_from_the_run_and_from_its_export(folder, trained):
 
 def test_no_other_library_has_them(folder, pretrained):
     said = _script(
-        folder,
-        "convert_checkpoint",
-        "--input_checkpoint=pretrained",
-        "--output_path=theirs",
-        "--output_format=hf",
+        *(folder, "convert_checkpoint", "--input_checkpoint=pretrained"),
+        *("--output_path=theirs", "--output_format=hf"),
         code=1,
     )
     assert "Received: encoder=damped_bert, head=pretraining" in said
@@ -283,22 +263,16 @@ def dna(folder):
         lines[i] = ""
     (folder / "dna.txt").write_text("\n".join(lines) + "\n")
     _script(
-        folder,
-        "create_pretraining_data",
-        "--vocab_file=dna.letters",
-        "--input_file=dna.txt",
-        "--output_dir=dna",
-        "--max_seq_length=16",
-        "--max_predictions_per_seq=4",
-        "--dupe_factor=2",
-        "--num_workers=2",
+        *(folder, "create_pretraining_data", "--vocab_file=dna.letters"),
+        *("--input_file=dna.txt", "--output_dir=dna", "--max_seq_length=16"),
+        *("--max_predictions_per_seq=4", "--dupe_factor=2", "--num_workers=2"),
     )
     return folder
 
 
 def test_tokenizers_of_letters_agree(folder, dna):
     (folder / "compare.py").write_text(_COMPARE)
-    _run(folder, "compare.py")
+    _run(folder, "compare")
 
 
 @pytest.mark.slow
@@ -306,30 +280,17 @@ def test_letters_from_text_to_answers(folder, dna):
     config = {"model_type": "damped_bert"} | pretraining_records.CONFIG
     config |= {"vocab_size": len(_LETTERS)}
     (folder / "dna.json").write_text(json.dumps(config))
-    _script(
-        folder,
-        "run_pretraining",
-        "--bert_config_file=dna.json",
-        "--vocab_file=dna.letters",
-        "--input_file=dna/*.tfrecord",
-        "--output_dir=dna_model",
-        "--do_train=true",
-        "--train_batch_size=8",
-        "--max_seq_length=16",
-        "--max_predictions_per_seq=4",
+    _pretrain(
+        *(folder, "dna_model", "--bert_config_file=dna.json"),
+        *("--vocab_file=dna.letters", "--input_file=dna/*.tfrecord"),
         "--num_train_steps=2",
-        "--num_warmup_steps=1",
     )
     kept = (folder / "dna_model" / "letters.txt").read_text()
     assert kept.split() == _LETTERS
     (folder / "gaps.txt").write_text("AC[MASK]GT\n")
     _script(
-        folder,
-        "run_prediction",
-        "--model_dir=dna_model",
-        "--head=masked_lm",
-        "--top_k=3",
-        "--input_file=gaps.txt",
+        *(folder, "run_prediction", "--model_dir=dna_model"),
+        *("--head=masked_lm", "--top_k=3", "--input_file=gaps.txt"),
         "--output_file=gaps.jsonl",
     )
     (found,) = json.loads((folder / "gaps.jsonl").read_text())["masks"]

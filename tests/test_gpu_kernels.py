@@ -8,6 +8,7 @@ from benchmarks import pretraining_step
 from bert_tf import modeling, optimization
 from bert_tf.encoders import families, ops
 from bert_tf.training import loop
+from tests import pretraining_records
 
 import pytest
 import tensorflow as tf
@@ -75,10 +76,8 @@ def test_pretraining_step(family):
     model, objective, trained = pretraining_step.model_of(made)
     optimizer = optimization.AdamWeightDecay(lambda step: tf.constant(1e-4))
     optimizer.build(trained)
-    batch = {
-        name: tf.constant(x, tf.float32 if x.dtype == "float32" else tf.int32)
-        for name, x in pretraining_step.rows(config, 2, 16, 3).items()
-    } | {"row_weights": tf.ones([2])}
+    rows = pretraining_step.rows(config, 2, 16, 3)
+    batch = pretraining_records.tensors(rows) | {"row_weights": tf.ones([2])}
 
     @tf.function(autograph=False)
     def step(seed):

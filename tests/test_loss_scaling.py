@@ -38,9 +38,8 @@ def test_scale_follows_overflows_and_quiet_steps():
     # Halved after a skipped step, doubled after three good ones in a row.
     assert scales == [8, 8, 4, 4, 4, 8, 8, 4]
     assert skipped == [0, 1, 0, 0, 0, 0, 1, 0]
-    assert np.equal(weights[1:], weights[:-1]).tolist() == [
-        bool(s) for s in skipped[1:]
-    ]
+    stays = np.equal(weights[1:], weights[:-1]).tolist()
+    assert stays == list(map(bool, skipped[1:]))
 
 
 def test_a_skipped_step_leaves_the_moments():

@@ -3,10 +3,11 @@
 import dataclasses
 import math
 import pathlib
-import re
 
 from bert_tf import heads, modeling
-from bert_tf.encoders import layers
+from bert_tf.checkpoints import formats, names, restoring
+from bert_tf.encoders import families, layers
+from tests import interop_samples as samples
 from tests import reference
 
 import keras
@@ -16,21 +17,7 @@ import tensorflow as tf
 
 _MODELS = pathlib.Path(__file__).resolve().parents[1] / "configs" / "models"
 
-_TINY = modeling.BertConfig(
-    vocab_size=50,
-    hidden_size=12,
-    num_hidden_layers=2,
-    num_attention_heads=3,
-    intermediate_size=20,
-    max_position_embeddings=16,
-    type_vocab_size=3,
-)
-
-
-@pytest.fixture
-def zeros(monkeypatch):
-    """Models start from zeros: for tests of shapes, quicker when large."""
-    monkeypatch.setattr(layers, "initializer", lambda config: "zeros")
+_TINY = samples.THREES
 
 
 # google-research/bert, README: 24 smaller models; L, D.
@@ -77,9 +64,8 @@ class TestInitialWeights:
         for seed in (1, 1, 2):
             keras.utils.set_random_seed(seed)
             model = modeling.Bert(_TINY)
-            weights.append(
-                np.concatenate([v.numpy().ravel() for v in model.variables])
-            )
+            values = [v.numpy().ravel() for v in model.variables]
+            weights.append(np.concatenate(values))
         np.testing.assert_array_equal(weights[0], weights[1])
         assert (weights[0] != weights[2]).any()
 
@@ -87,65 +73,37 @@ class TestInitialWeights:
 # ---- Names and sizes --------------------------------------------------------
 
 
-def _shapes(variables):
-    return {v.path: tuple(v.shape) for v in variables}
+def test_the_originals_checkpoint(shared_data):
+    """Its weights by name, in ours and in the formulas."""
+    folder = shared_data / "tf1_checkpoint"
+    reader = tf.train.load_checkpoint(str(folder / "bert_model.ckpt"))
+    source = formats.open_checkpoint(str(folder))
+    model = heads.BertPretrainer(modeling.Bert(source.config))
+    report = restoring.restore_weights(model.variables, source)
+    assert (report.fresh, report.unused) == ((), ())
+    assert len(report.restored) == len(model.variables)
+    # With their moments and the step.
+    stored = reader.get_variable_to_shape_map()
+    assert len(stored) == 3 * len(model.variables) + 1
+    weights = {v.path: reader.get_tensor(v.path) for v in model.variables}
+    reference.assert_same(reference.weights_of(model.variables), weights)
+    inputs = reference.batch(source.config)
+    expected = reference.pretrain(source.config, weights, inputs)
+    for logits, values in zip(model(inputs), expected, strict=True):
+        np.testing.assert_allclose(logits, values, atol=1e-5)
 
 
-def _stored_shapes(prefix):
-    return {
-        name: tuple(shape)
-        for name, shape in tf.train.list_variables(str(prefix))
-    }
+def _count(name, head="encoder"):
+    config = families.read_config(str(_MODELS / f"{name}.json"))
+    return names.parameters(config, head)
 
 
-class TestReleasedNames:
-    @pytest.mark.parametrize(
-        "name", ["chinese_L-12_H-768_A-12", "uncased_L-8_H-512_A-8"]
+@pytest.mark.parametrize("head", ["encoder", "pretraining"])
+def test_counts_are_of_the_models(head):
+    assert (
+        names.parameters(_TINY, head)
+        == samples.model(head, _TINY).count_params()
     )
-    def test_released_index(self, name, shared_data, zeros):
-        folder = shared_data / "tf1_index" / name
-        config = modeling.BertConfig.from_json_file(
-            str(folder / "bert_config.json")
-        )
-        model = heads.BertPretrainer(modeling.Bert(config))
-        stored = _stored_shapes(folder / "bert_model.ckpt")
-        assert _shapes(model.variables) == stored
-        assert len(model.trainable_variables) == len(stored)
-
-    def test_complete_checkpoint(self, shared_data):
-        folder = shared_data / "tf1_checkpoint"
-        prefix = str(folder / "bert_model.ckpt")
-        config = modeling.BertConfig.from_json_file(
-            str(folder / "bert_config.json")
-        )
-        model = heads.BertPretrainer(modeling.Bert(config))
-        stored = _stored_shapes(prefix)
-        weights = {
-            name: shape
-            for name, shape in stored.items()
-            if not re.search(r"/adam_[mv]$|^global_step$", name)
-        }
-        assert _shapes(model.variables) == weights
-        assert len(stored) == 3 * len(weights) + 1
-        # Its weights by name, in ours and in the formulas.
-        reader = tf.train.load_checkpoint(prefix)
-        for variable in model.variables:
-            variable.assign(reader.get_tensor(variable.path))
-        inputs = reference.batch(config)
-        expected = reference.pretrain(
-            config, reference.weights_of(model.variables), inputs
-        )
-        for logits, values in zip(model(inputs), expected, strict=True):
-            np.testing.assert_allclose(logits, values, atol=1e-5)
-
-
-def _slow(*values):
-    return pytest.param(*values, marks=pytest.mark.slow)
-
-
-def _count(name, make=lambda bert: bert):
-    config = modeling.BertConfig.from_json_file(str(_MODELS / f"{name}.json"))
-    return make(modeling.Bert(config)).count_params()
 
 
 class TestParameterCounts:
@@ -163,12 +121,23 @@ class TestParameterCounts:
             ("tinybert_6", 66_955_008),
             ("base_cased", 108_310_272),
             ("base_chinese", 102_267_648),
-            _slow("base_multilingual_cased", 177_853_440),
-            _slow("large", 335_141_888),
-            _slow("large_cased", 333_579_264),
+            ("base_multilingual_cased", 177_853_440),
+            ("large", 335_141_888),
+            ("large_cased", 333_579_264),
+            ("roberta_base", 124_645_632),
+            ("roberta_large", 355_359_744),
+            # With a pooler, which the released one has not.
+            ("distilbert_base", 66_362_880 + 768 * 768 + 768),
+            ("albert_base", 11_683_584),
+            ("albert_large", 17_683_968),
+            ("albert_xlarge", 58_724_864),
+            ("albert_xxlarge", 222_595_584),
+            # Words, kernels and biases; and the dense layer of the BiLSTM.
+            ("textcnn", 30522 * 300 + 12 * 300 * 100 + 300),
+            ("bilstm", 30522 * 300 + 2 * (600 * 1200 + 1200) + 600 * 600 + 600),
         ],
     )
-    def test_encoder(self, name, count, zeros):
+    def test_encoder(self, name, count):
         assert _count(name) == count
 
     # Turc et al. (2019, arXiv:1908.08962), in millions; with the heads.
@@ -182,27 +151,21 @@ class TestParameterCounts:
             ("base", 110.1),
         ],
     )
-    def test_with_heads(self, name, millions, zeros):
-        count = _count(name, heads.BertPretrainer)
+    def test_with_heads(self, name, millions):
+        count = _count(name, "pretraining")
         assert round(count / 1e6, 1) == millions
 
-    def test_with_heads_exactly(self, zeros):
+    def test_with_heads_exactly(self):
         # 109,482,240 of the encoder; a dense layer, a layer norm and V biases
         # for words; 2 vectors and 2 biases for sentences.
         D, V = 768, 30522
         words = D * D + D + 2 * D + V
-        assert _count("base", heads.BertPretrainer) == (
+        assert _count("base", "pretraining") == (
             109_482_240 + words + 2 * D + 2
         )
 
-    @pytest.mark.parametrize(
-        "name",
-        [
-            name if shape[1] < 512 else _slow(name)
-            for name, shape in sorted(_MINIATURES.items())
-        ],
-    )
-    def test_formula(self, name, zeros):
+    @pytest.mark.parametrize("name", _MINIATURES)
+    def test_formula(self, name):
         (L, D), V = _MINIATURES[name], 30522
         M, T, F = 512, 2, 4 * D
         attention = 4 * (D * D + D) + 2 * D

@@ -1,46 +1,47 @@
 """The encoder's outputs, against NumPy and KerasHub."""
 
 import dataclasses
+import itertools
 import re
 
 from bert_tf import modeling
 from bert_tf.encoders import layers, ops, padding
-from tests import reference
+from tests import combinations, reference, tiny_model
+from tests import interop_samples as samples
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-_TINY = modeling.BertConfig(
-    vocab_size=50,
-    hidden_size=12,
-    num_hidden_layers=2,
-    num_attention_heads=3,
-    intermediate_size=20,
-    max_position_embeddings=16,
-    type_vocab_size=3,
-)
+_TINY = samples.THREES
 # One unit in the last place of a float32 between 1 and 2.
 _EPSILON = 2.0**-23
 
 
 @pytest.fixture
 def bfloat16():
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    yield
-    keras.config.set_dtype_policy(before)
+    with tiny_model.policy("mixed_bfloat16"):
+        yield
 
 
 @pytest.fixture(scope="module")
 def tiny():
-    model = modeling.Bert(_TINY)
-    reference.random_weights(model.variables)
+    model = reference.randomized(modeling.Bert(_TINY))
     return model
 
 
 # ---- Outputs ----------------------------------------------------------------
+
+
+def _everything(outputs):
+    return [outputs.embeddings, *outputs.layers, outputs.pooled]
+
+
+def _assert_close(found, expected):
+    for left, right in zip(found, expected, strict=True):
+        np.testing.assert_allclose(left, right, rtol=0, atol=1e-5)
+
 
 _SHAPES = [
     # L, D, N, F
@@ -51,8 +52,14 @@ _SHAPES = [
 
 
 class TestAgainstNumpy:
-    @pytest.mark.parametrize("shape", _SHAPES, ids=str)
-    @pytest.mark.parametrize("length", [1, 9, 16])
+    @pytest.mark.parametrize(
+        "shape, length",
+        combinations.some(
+            list(zip(_SHAPES, (1, 9, 16), strict=True)),
+            itertools.product(_SHAPES, (1, 9, 16)),
+        ),
+        ids=str,
+    )
     def test_all_outputs(self, shape, length):
         L, D, N, F = shape
         config = dataclasses.replace(
@@ -62,26 +69,22 @@ class TestAgainstNumpy:
             num_attention_heads=N,
             intermediate_size=F,
         )
-        model = modeling.Bert(config)
-        reference.random_weights(model.variables, seed=L)
+        model = reference.randomized(modeling.Bert(config), L)
         inputs = reference.batch(config, rows=4, length=length)
         outputs = model(inputs)
         embeddings, layers, pooled = reference.encode(
             config, reference.weights_of(model.variables), inputs
         )
         assert len(outputs.layers) == L
-        for got, expected in zip(
-            [outputs.embeddings, *outputs.layers, outputs.pooled],
-            [embeddings, *layers, pooled],
-            strict=True,
-        ):
-            assert got.dtype == tf.float32
-            np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5)
+        found = _everything(outputs)
+        assert {x.dtype for x in found} == {tf.float32}
+        _assert_close(found, [embeddings, *layers, pooled])
         np.testing.assert_array_equal(outputs.sequence, outputs.layers[-1])
 
     def test_activation_of_the_pooler(self):
-        model = modeling.Bert(dataclasses.replace(_TINY, pooler_act="relu"))
-        reference.random_weights(model.variables)
+        model = reference.randomized(
+            modeling.Bert(dataclasses.replace(_TINY, pooler_act="relu"))
+        )
         inputs = reference.batch(_TINY)
         weights = reference.weights_of(model.variables)
         _, hidden, _ = reference.encode(_TINY, weights, inputs)
@@ -115,13 +118,7 @@ class TestAgainstNumpy:
             inputs = reference.batch(_TINY, rows, length)
             inputs = {name: inputs[name] for name in names}
             outputs = graph({k: tf.constant(v) for k, v in inputs.items()})
-            expected = tiny(inputs)
-            np.testing.assert_allclose(
-                outputs.sequence, expected.sequence, atol=1e-5
-            )
-            np.testing.assert_allclose(
-                outputs.pooled, expected.pooled, atol=1e-5
-            )
+            _assert_close(_everything(outputs), _everything(tiny(inputs)))
 
 
 def _copy_to_keras_hub(model, backbone):
@@ -155,16 +152,15 @@ def _copy_to_keras_hub(model, backbone):
             )
         kernel, bias = pair(f"{name}/attention/output/dense")
         attention.output_dense.set_weights([kernel.reshape(N, D // N, D), bias])
-        layer._self_attention_layer_norm.set_weights(
-            norm(f"{name}/attention/output")
-        )
-        layer._feedforward_intermediate_dense.set_weights(
-            pair(f"{name}/intermediate/dense")
-        )
-        layer._feedforward_output_dense.set_weights(
-            pair(f"{name}/output/dense")
-        )
-        layer._feedforward_layer_norm.set_weights(norm(f"{name}/output"))
+        for theirs, values in {
+            "_self_attention_layer_norm": norm(f"{name}/attention/output"),
+            "_feedforward_intermediate_dense": pair(
+                f"{name}/intermediate/dense"
+            ),
+            "_feedforward_output_dense": pair(f"{name}/output/dense"),
+            "_feedforward_layer_norm": norm(f"{name}/output"),
+        }.items():
+            getattr(layer, theirs).set_weights(values)
     backbone.pooled_dense.set_weights(pair("pooler/dense"))
 
 
@@ -187,8 +183,7 @@ class TestAgainstKerasHub:
             max_position_embeddings=40,
             type_vocab_size=2,
         )
-        model = modeling.Bert(config)
-        reference.random_weights(model.variables, seed=D)
+        model = reference.randomized(modeling.Bert(config), D)
         backbone = keras_hub.models.BertBackbone(
             vocabulary_size=97,
             num_layers=L,
@@ -209,17 +204,8 @@ class TestAgainstKerasHub:
         )
         inputs = reference.batch(config, rows=4, length=length)
         outputs = model(inputs)
-        expected = hidden(
-            {
-                "token_ids": inputs["input_ids"],
-                "padding_mask": inputs["input_mask"],
-                "segment_ids": inputs["segment_ids"],
-            }
-        )
-        ours = [outputs.embeddings, *outputs.layers, outputs.pooled]
-        assert len(ours) == len(expected)
-        for got, theirs in zip(ours, expected, strict=True):
-            np.testing.assert_allclose(got, theirs, rtol=0, atol=1e-5)
+        expected = hidden(samples.keras_hub_inputs(inputs))
+        _assert_close(_everything(outputs), expected)
 
 
 # ---- Padding ----------------------------------------------------------------
@@ -235,7 +221,18 @@ class TestPadding:
             for name in ("input_ids", "segment_ids")
         }
 
-    def _assert_content_does_not_matter(self, model):
+    @pytest.mark.parametrize("kind", ["plain", "sharp", "bfloat16"])
+    def test_content_does_not_matter(self, kind):
+        # Bit for bit: the weight of padding is zero, not small.
+        policy = "mixed_bfloat16" if kind == "bfloat16" else "float32"
+        with tiny_model.policy(policy):
+            model = reference.randomized(modeling.Bert(_TINY))
+        for variable in model.variables:
+            if kind == "sharp" and re.search(
+                "/(query|key)/kernel$", variable.path
+            ):
+                # Scores in the hundreds, as no trained model has them.
+                variable.assign(variable * 10)
         inputs = reference.batch(_TINY)
         changed = self._changed(inputs)
         real = inputs["input_mask"] == 1
@@ -246,24 +243,6 @@ class TestPadding:
             left, right = left.numpy(), right.numpy()
             np.testing.assert_array_equal(left[real], right[real])
             assert (left[~real] != right[~real]).any()
-
-    def test_content_does_not_matter(self, tiny):
-        # Bit for bit: the weight of padding is zero, not small.
-        self._assert_content_does_not_matter(tiny)
-
-    def test_content_does_not_matter_to_sharp_attention(self):
-        # Scores in the hundreds, as no trained model has them.
-        model = modeling.Bert(_TINY)
-        reference.random_weights(model.variables)
-        for variable in model.variables:
-            if re.search("/(query|key)/kernel$", variable.path):
-                variable.assign(variable * 10)
-        self._assert_content_does_not_matter(model)
-
-    def test_content_does_not_matter_in_bfloat16(self, bfloat16):
-        model = modeling.Bert(_TINY)
-        reference.random_weights(model.variables)
-        self._assert_content_does_not_matter(model)
 
     @pytest.mark.parametrize("length", [10, 13, 16])
     def test_length_does_not_matter(self, tiny, length):
@@ -315,16 +294,12 @@ class TestPadding:
 
 class TestBfloat16:
     def test_outputs_are_close(self, tiny, bfloat16):
-        model = modeling.Bert(_TINY)
-        reference.random_weights(model.variables)
+        model = reference.randomized(modeling.Bert(_TINY))
         assert {v.dtype for v in model.variables} == {"float32"}
         inputs = reference.batch(_TINY)
         expected, outputs = tiny(inputs), model(inputs)
-        for left, right in zip(
-            [outputs.pooled, *outputs.layers],
-            [expected.pooled, *expected.layers],
-            strict=True,
-        ):
+        pairs = zip(_everything(outputs), _everything(expected), strict=True)
+        for left, right in pairs:
             assert left.dtype == tf.bfloat16
             difference = np.abs(tf.cast(left, tf.float32) - right)
             # bfloat16 has 8 bits: values up to 4 are rounded by up to 2^-7,
@@ -334,8 +309,7 @@ class TestBfloat16:
         assert expected.pooled.dtype == tf.float32
 
     def test_gradients_are_float32_and_close(self, tiny, bfloat16):
-        model = modeling.Bert(_TINY)
-        reference.random_weights(model.variables)
+        model = reference.randomized(modeling.Bert(_TINY))
         inputs = reference.batch(_TINY)
         gradients = []
         for each in (tiny, model):
@@ -389,8 +363,7 @@ class TestDropoutOfTheModel:
         config = dataclasses.replace(
             _TINY, hidden_dropout_prob=0, attention_probs_dropout_prob=0
         )
-        model = modeling.Bert(config)
-        reference.random_weights(model.variables)
+        model = reference.randomized(modeling.Bert(config))
         inputs = reference.batch(_TINY)
         np.testing.assert_array_equal(
             model(inputs, tf.constant([1, 2])).sequence, tiny(inputs).sequence
@@ -432,7 +405,6 @@ class TestPositions:
             rows = tf.gather(outputs.sequence, self.positions, batch_dims=1)
             return rows, outputs.pooled
 
-        for ours, expected in zip(
-            gradients(some), gradients(every), strict=True
-        ):
+        pairs = zip(gradients(some), gradients(every), strict=True)
+        for ours, expected in pairs:
             np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-4)

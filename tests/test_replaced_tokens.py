@@ -5,7 +5,7 @@ import math
 from bert_tf import replaced_tokens
 from bert_tf.encoders import electra, families
 from tests import interop_samples as samples
-from tests import reference
+from tests import reference, tiny_model
 
 import keras
 import numpy as np
@@ -20,11 +20,10 @@ _CONFIG = electra.ElectraConfig(
 def _pretrainer(config=_CONFIG):
     keras.utils.set_random_seed(1)
     encoder = families.make(config)
-    model = replaced_tokens.ReplacedTokensPretrainer(
-        encoder, electra.Generator(encoder)
+    generator = electra.Generator(encoder)
+    return reference.randomized(
+        replaced_tokens.ReplacedTokensPretrainer(encoder, generator)
     )
-    reference.random_weights(model.variables)
-    return model
 
 
 def _batch(rows=3, length=11, predictions=4):
@@ -144,11 +143,8 @@ class TestPretrainer:
     def test_in_half_of_the_bits(self, dtype):
         model, batch = _pretrainer(), _batch()
         weights = {v.path: v.numpy() for v in model.variables}
-        keras.mixed_precision.set_dtype_policy(f"mixed_{dtype}")
-        try:
+        with tiny_model.policy(f"mixed_{dtype}"):
             half = _pretrainer()
-        finally:
-            keras.mixed_precision.set_dtype_policy("float32")
         for variable in half.variables:
             assert variable.dtype == "float32"
             variable.assign(weights[variable.path])
@@ -176,15 +172,13 @@ class TestPretrainer:
         )
         rng = np.random.default_rng(0)
         ids = rng.integers(10, 40, (1, 10), np.int32)
-        numbers = np.array([[1, 1, 1, 1, 1, 1, 2, 2, 2, 2]], np.int32)
+        numbers = np.array([[1] * 6 + [2] * 4], np.int32)
         packed = {
             "input_ids": ids,
             "input_mask": np.ones_like(ids),
             "segment_ids": np.zeros_like(ids),
             "sequence_ids": numbers,
-            "position_ids": np.array(
-                [[0, 1, 2, 3, 4, 5, 0, 1, 2, 3]], np.int32
-            ),
+            "position_ids": np.array([[*range(6), *range(4)]], np.int32),
             "masked_lm_positions": np.array([[2, 8]], np.int32),
             "masked_lm_ids": np.array([[5, 6]], np.int32),
             "masked_lm_weights": np.array([[1, 1]], np.float32),

@@ -16,12 +16,12 @@ def _write(folder, **texts):
         (folder / name).write_text(text)
 
 
-def _compare(tmp_path, run="a"):
+def _compare(tmp_path, run="a", **more):
     before, after = (
         comparison.Side(name, pathlib.Path("/code", name), tmp_path / name)
         for name in ("before", "after")
     )
-    return comparison.compare(run, before, after, [_RENAMED])
+    return comparison.compare(run, before, after, [_RENAMED], **more)
 
 
 def _compare_texts(tmp_path, before, after, name="stderr", run="a"):
@@ -105,10 +105,6 @@ def test_runs_need_only_what_comes_before_them():
 def test_files_that_are_meant_to_differ_are_counted(tmp_path):
     for side, text in (("before", "x"), ("after", "y")):
         _write(tmp_path / side / "a", **{"part-1": text, "log.txt": "same"})
-    before, after = (
-        comparison.Side(name, pathlib.Path("/code", name), tmp_path / name)
-        for name in ("before", "after")
-    )
     meant = comparison.Changed("part-*", "a better cut", "a*")
-    found = comparison.compare("a", before, after, [], changed=[meant])
+    found = _compare(tmp_path, changed=[meant])
     assert found == comparison.Verdict(1, expected={"part-*": 1})

@@ -1,5 +1,7 @@
 """A model that is traced quickly, and its objective, for tests of loops."""
 
+import contextlib
+
 from bert_tf import losses
 from bert_tf.encoders import ops
 from bert_tf.training import loop
@@ -11,6 +13,17 @@ import tensorflow as tf
 COUNTS = (7, 12, 5)
 BATCH = 8
 ONE = tf.distribute.get_strategy()
+
+
+@contextlib.contextmanager
+def policy(name):
+    """Has Keras compute in another number format meanwhile."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(name)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
 
 
 class Tiny(keras.Model):
@@ -62,11 +75,3 @@ def sums(model, batch, dropout_seed):
 
 
 OBJECTIVE = loop.Objective(weights, sums)
-
-
-def assert_same(found, expected, tolerance=0.0):
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        np.testing.assert_allclose(
-            found[name], value, rtol=tolerance, atol=tolerance, err_msg=name
-        )

@@ -1,7 +1,5 @@
 """A training loop of a model that is traced quickly."""
 
-import time
-
 from bert_tf import optimization
 from bert_tf.records import pipeline
 from bert_tf.records import types as record_types
@@ -12,16 +10,11 @@ import keras
 import tensorflow as tf
 
 
-def _delayed(batch, seconds):
-    """The batch, after some time."""
-
-    def sleep():
-        time.sleep(seconds)
-        return 0.0
-
-    wait = tf.py_function(sleep, [], tf.float32)
+def _waiting(batch, wait):
+    """The batch, when a function has returned."""
     serialized, weights = batch
-    return serialized, weights + tf.ensure_shape(wait, [])
+    come = tf.py_function(wait, [], tf.float32)
+    return serialized, weights + tf.ensure_shape(come, [])
 
 
 class Trainer:
@@ -37,7 +30,7 @@ class Trainer:
         objective=tiny_model.OBJECTIVE,
         start=0,
         counts=tiny_model.COUNTS,
-        slow=0.0,
+        wait=None,
         loss_scale=None,
         use_xla=False,
     ):
@@ -53,8 +46,8 @@ class Trainer:
         batches = pipeline.train(
             files, counts, tiny_model.BATCH, 7, start * tiny_model.BATCH
         )
-        if slow:
-            batches = batches.map(lambda *batch: _delayed(batch, slow))
+        if wait:
+            batches = batches.map(lambda *batch: _waiting(batch, wait))
         dataset = pipeline.distribute(
             strategy,
             batches,

@@ -1,7 +1,5 @@
 """What pre-training of ALBERT saves, and going on from it."""
 
-import signal
-
 from bert_tf import heads, optimization
 from bert_tf.checkpoints import tf1_files
 from bert_tf.encoders import albert, families
@@ -13,10 +11,7 @@ from tests.checkpoints.test_tf1_files import EXTRA
 import pytest
 import tensorflow as tf
 
-OPTIMIZERS = {
-    "adam": optimization.AdamWeightDecay,
-    "lamb": optimization.Lamb,
-}
+OPTIMIZERS = {"adam": optimization.AdamWeightDecay, "lamb": optimization.Lamb}
 # Groups of layers, blocks of a group.
 COUNTS = [(1, 1), (2, 1), (1, 2), (2, 2)]
 
@@ -87,26 +82,12 @@ def originals(groups, inner, E=16, D=32, F=64, V=40, T=2, M=20):
 
 
 @pytest.mark.parametrize("groups, inner", COUNTS)
-@pytest.mark.parametrize("embedding_size", [16, 32])
-def test_names_are_the_originals(tmp_path, groups, inner, embedding_size):
-    found = {
-        name: shape
-        for name, shape in stored(
-            tmp_path, "adam", groups, inner, embedding_size
-        )
-        if tf1_files.is_weight(name)
-    }
-    assert found == originals(groups, inner, E=embedding_size)
-
-
-# ---- Moments ----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("groups, inner", COUNTS)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_each_weight_has_its_moments_once(tmp_path, optimizer, groups, inner):
+def test_names_and_moments_are_the_originals(
+    tmp_path, optimizer, groups, inner
+):
+    """Each weight has its moments once: NAME/adam_m, or NAME/lamb_m."""
     weights = originals(groups, inner)
-    # AdamW's and LAMB's of the original: NAME/adam_m and NAME/adam_v.
     slots = {
         f"{name}/{optimizer}_{moment}": shape
         for name, shape in weights.items()
@@ -117,45 +98,23 @@ def test_each_weight_has_its_moments_once(tmp_path, optimizer, groups, inner):
     assert dict(found) == weights | slots | {name: [] for name in EXTRA}
 
 
+def test_names_without_a_mapping_of_embeddings(tmp_path):
+    found = dict(stored(tmp_path, "adam", 2, 2, embedding_size=32))
+    weights = {x: y for x, y in found.items() if tf1_files.is_weight(x)}
+    assert weights == originals(2, 2, E=32)
+
+
 # ---- Going on ---------------------------------------------------------------
 
 # With dropout; two layers are one.
-_CONFIG = {
-    "embedding_size": 4,
-    "num_hidden_layers": 2,
-    "num_hidden_groups": 1,
-}
+_CONFIG = {"embedding_size": 4, "num_hidden_layers": 2, "num_hidden_groups": 1}
 
 
 @pytest.mark.exhaustive
-def test_kill_9_changes_nothing(tmp_path):
+def test_a_kill_changes_nothing(tmp_path):
     setting = runs.Setting.make(tmp_path, **_CONFIG)
-    flags = (
-        "--optimizer=lamb",
-        "--num_train_steps=40",
-        "--save_checkpoints_steps=5",
-    )
-    whole, output = tmp_path / "whole", tmp_path / "out"
-    run = setting.run(whole, *flags)
-    assert run.wait() == 0, run.stderr
-    run = setting.start(output, *flags, log="killed")
-    runs.wait_for((output / "model.ckpt-10.index").exists, run)
-    run.kill(signal.SIGKILL)
-    assert run.wait() == -signal.SIGKILL
-    assert not (output / "model.ckpt-40.index").exists()
-    run = setting.run(output, *flags)
-    assert run.wait() == 0, run.stderr
-    assert "Going on from step" in run.stderr
-    runs.assert_same_checkpoint(output, whole, 40)
-    assert runs.metrics(output) == runs.metrics(whole)
-    # The moments, too, are those of the whole run, byte for byte.
-    data = "model.ckpt-40.data-00000-of-00001"
-    assert (output / data).read_bytes() == (whole / data).read_bytes()
+    found = setting.check_that_a_kill_changes_nothing("--optimizer=lamb")
     slot = "bert/encoder/transformer/group_0/inner_group_0/LayerNorm/beta/"
-    moments = {
-        name: value
-        for name, value in runs.tensors(output, 40).items()
-        if name.startswith(slot)
-    }
+    moments = [x for name, x in found.items() if name.startswith(slot)]
     assert len(moments) == 2
-    assert all(value.any() for value in moments.values())
+    assert all(value.any() for value in moments)

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import json
+import math
 
 from bert_tf import files, heads, modeling
 from bert_tf.checkpoints import best, formats, tf1_files, trained_models
@@ -12,23 +13,24 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-_CONFIG = modeling.BertConfig(
-    vocab_size=11,
-    hidden_size=4,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=8,
-    max_position_embeddings=8,
-)
+_CONFIG = samples.TINY
 _FILES = {
     "bert_config.json": _CONFIG.to_json().encode(),
     **samples.vocab_files("abcdefghijk").contents,
 }
 
 
-@pytest.fixture(name="model")
+@pytest.fixture(scope="module", name="model")
 def _model():
     return heads.BertClassifier(modeling.Bert(_CONFIG), 2)
+
+
+def _best(folder, **options):
+    return best.Best(str(folder), "f1", _FILES, **options)
+
+
+def _kept_steps(folder):
+    return list(tf1_files.numbered(f"{folder}/best"))
 
 
 def _offer(kept, model, scores):
@@ -41,18 +43,21 @@ def _offer(kept, model, scores):
 def test_keeps_the_highest_and_the_earlier(tmp_path, model):
     folder = str(tmp_path)
     assert best.checkpoint(folder) is None
-    kept = best.Best(folder, "f1", _FILES)
+    kept = _best(folder)
     found = list(_offer(kept, model, [0.5, 0.5, 0.7, 0.6]))
     assert found == [True, False, True, False]
-    assert list(tf1_files.numbered(f"{folder}/best")) == [9]
+    assert _kept_steps(folder) == [9]
     results = json.loads((tmp_path / "best" / "results.json").read_text())
     assert results == {"f1": 0.7, "x": 1, "global_step": 9}
     # A run that goes on knows what the one before it kept.
-    again = best.Best(folder, "f1", _FILES)
+    again = _best(folder)
     assert not again.offer(15, {"f1": 0.7}, model)
     path = trained_models.own_checkpoint(folder, use_best=True)
     assert path and path == best.checkpoint(folder)
     source = formats.open_checkpoint(path)
+    assert source.config == _CONFIG
+    assert source.vocab == samples.vocab_files("abcdefghijk")
+    assert source.shapes == {v.path: tuple(v.shape) for v in model.variables}
     model.output_bias.assign([0, 0])
     assert trained_models.restore(model, source, "classification") == 9
     np.testing.assert_array_equal(model.output_bias, [9, 9])
@@ -62,14 +67,14 @@ def test_keeps_the_highest_and_the_earlier(tmp_path, model):
 
 
 def test_counts_what_was_no_better_since(tmp_path, model):
-    kept = best.Best(str(tmp_path), "f1", _FILES)
+    kept = _best(tmp_path)
     counts = [kept.no_better for _ in _offer(kept, model, [0.5, 0.4, 0.3, 0.6])]
     assert counts == [0, 1, 2, 0]
 
 
 def test_the_same_step_again_is_the_best_again(tmp_path, model):
-    list(_offer(best.Best(str(tmp_path), "f1", _FILES), model, [0.5]))
-    again = best.Best(str(tmp_path), "f1", _FILES)
+    list(_offer(_best(tmp_path), model, [0.5]))
+    again = _best(tmp_path)
     # As on another kind of machine.
     assert again.offer(3, {"f1": 0.4999}, model)
     assert again.no_better == 0
@@ -80,72 +85,61 @@ def test_says_on_what_it_was_found(tmp_path, model):
     folder = str(tmp_path)
     assert best.chosen_on(folder) is None
     flags = {"eval_file": "x*", "eval_batch_size": "8"}
-    kept = best.Best(folder, "f1", _FILES, chosen_on=flags)
+    kept = _best(folder, chosen_on=flags)
     assert best.chosen_on(folder) is None
     list(_offer(kept, model, [0.5]))
     assert best.chosen_on(folder) == flags
 
 
-def test_keeps_the_lowest(tmp_path, model):
-    kept = best.Best(str(tmp_path), "f1", _FILES, lowest=True)
-    scores = [0.5, 0.5, 0.3, 0.4, float("nan")]
-    found = list(_offer(kept, model, scores))
-    assert found == [True, False, True, False, False]
-    assert kept.results == {"f1": 0.3, "x": 1, "global_step": 9}
+@pytest.mark.parametrize(
+    "scores, better, kept_",
+    [
+        ([0.5, 0.5, 0.3, 0.4, math.nan], [1, 0, 1, 0, 0], 0.3),
+        # Anything is better than no number.
+        ([math.nan, math.nan, 0.5], [1, 0, 1], 0.5),
+    ],
+)
+def test_keeps_the_lowest(tmp_path, model, scores, better, kept_):
+    kept = _best(tmp_path, lowest=True)
+    assert list(_offer(kept, model, scores)) == list(map(bool, better))
+    assert kept.results == {"f1": kept_, "x": 1, "global_step": 9}
 
 
 def test_rewound_it_is_compared_with_an_earlier_one(tmp_path, model):
-    kept = best.Best(str(tmp_path), "f1", _FILES)
+    kept = _best(tmp_path)
     list(_offer(kept, model, [0.3, 0.5, 0.9]))
-    again = best.Best(str(tmp_path), "f1", _FILES)
+    again = _best(tmp_path)
     again.rewind(6, 0.5)
     # What is there stays until something is better than step 6.
     assert list(_offer(again, model, [0.4])) == [False]
-    assert list(tf1_files.numbered(f"{tmp_path}/best")) == [9]
+    assert _kept_steps(tmp_path) == [9]
     assert list(_offer(again, model, [0.4, 0.6])) == [False, True]
-    assert list(tf1_files.numbered(f"{tmp_path}/best")) == [6]
+    assert _kept_steps(tmp_path) == [6]
     again.rewind(0, 0.0)
     assert list(_offer(again, model, [0.1])) == [True]
 
 
-def test_anything_is_better_than_no_number(tmp_path, model):
-    nan = float("nan")
-    kept = best.Best(str(tmp_path), "f1", _FILES, lowest=True)
-    assert list(_offer(kept, model, [nan, nan, 0.5])) == [True, False, True]
-    assert kept.results == {"f1": 0.5, "x": 1, "global_step": 9}
-
-
 def test_removes_what_a_killed_run_left(tmp_path, model):
-    kept = best.Best(str(tmp_path), "f1", _FILES)
+    kept = _best(tmp_path)
     assert list(_offer(kept, model, [0.5])) == [True]
     names = ("model.ckpt-6.tmp.data-00000-of-00001", "results.json.tmp")
     left = [tmp_path / "best" / name for name in names]
     for path in left:
         path.write_bytes(b"half")
-    best.Best(str(tmp_path), "f1", _FILES, write=False)
+    _best(tmp_path, write=False)
     assert all(path.exists() for path in left)
-    best.Best(str(tmp_path), "f1", _FILES)
+    _best(tmp_path)
     assert not any(path.exists() for path in left)
     assert best.checkpoint(str(tmp_path)) is not None
 
 
-def test_the_folder_is_a_whole_model(tmp_path, model):
-    kept = best.Best(str(tmp_path), "f1", _FILES)
-    kept.offer(1, {"f1": 0.1}, model)
-    source = formats.open_checkpoint(str(tmp_path / "best"))
-    assert source.config == _CONFIG
-    assert source.vocab == samples.vocab_files("abcdefghijk")
-    assert source.shapes == {v.path: tuple(v.shape) for v in model.variables}
-
-
 def test_a_worker_that_does_not_write_knows_the_best(tmp_path, model):
-    kept = best.Best(str(tmp_path), "f1", _FILES, write=False)
-    found = list(_offer(kept, model, [0.5, 0.4]))
-    assert found == [True, False]
+    kept = _best(tmp_path, write=False)
+    assert list(_offer(kept, model, [0.5, 0.4])) == [True, False]
     assert kept.results == {"f1": 0.5, "x": 1, "global_step": 3}
     assert not list(tmp_path.iterdir())
     # Nor does it remove what the one that writes has kept.
-    best.Best(str(tmp_path), "f1", _FILES).offer(3, {"f1": 0.5}, model)
+    _best(tmp_path).offer(3, {"f1": 0.5}, model)
     kept.clear()
     assert best.checkpoint(str(tmp_path))
     assert kept.results is None
@@ -159,7 +153,7 @@ def _bias(prefix):
 
 
 def test_tensorflow_finds_the_best(tmp_path, model):
-    kept = best.Best(str(tmp_path), "f1", _FILES)
+    kept = _best(tmp_path)
     folder = str(tmp_path / "best")
     assert tf.train.latest_checkpoint(folder) is None
     for i, _ in enumerate(_offer(kept, model, [0.5, 0.4, 0.7]), 1):
@@ -171,9 +165,9 @@ def test_tensorflow_finds_the_best(tmp_path, model):
     assert list(state.all_model_checkpoint_paths) == [found]
     # Folders of before had none.
     (tmp_path / "best" / "checkpoint").unlink()
-    best.Best(str(tmp_path), "f1", _FILES, write=False)
+    _best(tmp_path, write=False)
     assert tf.train.latest_checkpoint(folder) is None
-    best.Best(str(tmp_path), "f1", _FILES)
+    _best(tmp_path)
     assert tf.train.latest_checkpoint(folder) == found
     kept.clear()
     assert tf.train.latest_checkpoint(folder) is None
@@ -215,16 +209,14 @@ def _check_consistent(folder):
     found = tf.train.latest_checkpoint(str(folder / "best"))
     for path in (prefix, found):
         if path is not None:
-            assert (
-                _bias(path)
-                == tf1_files.read(path, ["global_step"])["global_step"]
-            )
+            step = tf1_files.read(path, ["global_step"])["global_step"]
+            assert _bias(path) == step
     return prefix, found
 
 
 def _better_until_killed(folder, model, patch, limit):
     """Offers a better model; returns whether no kill came in the way."""
-    kept = best.Best(str(folder), "f1", _FILES)
+    kept = _best(folder)
     assert list(_offer(kept, model, [0.5])) == [True]
     count = _calls(patch, limit)
     model.output_bias.assign([6, 6])
@@ -242,7 +234,7 @@ def test_a_kill_leaves_a_consistent_folder(tmp_path, model, monkeypatch):
             is_whole = _better_until_killed(folder, model, patch, limit)
         seen.add(tuple(prefix[-1] for prefix in _check_consistent(folder)))
         # The run goes on from before the evaluation, and makes it again.
-        again = best.Best(str(folder), "f1", _FILES)
+        again = _best(folder)
         ours, theirs = _check_consistent(folder)
         assert ours == theirs
         assert again.offer(6, {"f1": 0.7}, model)
@@ -252,14 +244,14 @@ def test_a_kill_leaves_a_consistent_folder(tmp_path, model, monkeypatch):
         if is_whole:
             break
     assert seen == {("3", "3"), ("3", "6"), ("6", "6")}
-    assert list(tf1_files.numbered(f"{folder}/best")) == [6]
+    assert _kept_steps(folder) == [6]
 
 
 def test_a_kill_while_it_is_cleared(tmp_path, model, monkeypatch):
     for limit in range(3):
         folder = tmp_path / str(limit)
         folder.mkdir()
-        kept = best.Best(str(folder), "f1", _FILES)
+        kept = _best(folder)
         assert list(_offer(kept, model, [0.5])) == [True]
         with monkeypatch.context() as patch:
             _calls(patch, limit)

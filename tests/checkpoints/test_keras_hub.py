@@ -6,6 +6,7 @@ import pathlib
 
 from bert_tf import modeling, tokenization
 from bert_tf.checkpoints import formats, keras_hub_names, names
+from tests import combinations
 from tests import interop_samples as samples
 
 import kagglehub
@@ -19,21 +20,13 @@ _UNCASED = (*keras_hub_names.of_texts("word_pieces", True),)
 
 def backbone(sizes=samples.SMALL):
     """A KerasHub model of random weights."""
-    config = modeling.BertConfig(**sizes)
-    model = keras_hub.models.BertBackbone(**keras_hub_names.from_config(config))
-    randomize(model)
+    values = keras_hub_names.from_config(modeling.BertConfig(**sizes))
+    return randomized(keras_hub.models.BertBackbone(**values))
+
+
+def randomized(model):
+    samples.randomize(model.trainable_variables, 1)
     return model
-
-
-def randomize(model):
-    rng = np.random.default_rng(1)
-    for variable in model.trainable_variables:
-        kind = variable.path.rpartition("/")[2]
-        size = samples.spread(kind, variable.shape[0])
-        value = rng.normal(0, size, variable.shape)
-        if kind == "gamma":
-            value = rng.uniform(0.5, 1.5, variable.shape)
-        variable.assign(value)
 
 
 def preset(model, folder):
@@ -41,17 +34,21 @@ def preset(model, folder):
     return str(folder)
 
 
-def their_inputs(inputs):
-    return {
-        "token_ids": inputs["input_ids"],
-        "padding_mask": inputs["input_mask"],
-        "segment_ids": inputs["segment_ids"],
-    }
+def their_inputs(inputs, positions=False):
+    more = {"mask_positions": inputs["masked_lm_positions"]}
+    return samples.keras_hub_inputs(inputs) | (more if positions else {})
 
 
 def close(ours, theirs):
-    difference = np.abs(np.asarray(ours) - np.asarray(theirs)).max()
-    assert difference <= samples.TOLERANCE, difference
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=samples.TOLERANCE)
+
+
+def compare_encoders(model, theirs):
+    inputs = samples.batch(model.config)
+    found, wanted = model(inputs), theirs(their_inputs(inputs))
+    close(found.sequence, wanted["sequence_output"])
+    close(found.pooled, wanted["pooled_output"])
+    return inputs, found
 
 
 class TestReading:
@@ -60,58 +57,46 @@ class TestReading:
         theirs = backbone(sizes)
         model, head = samples.load(preset(theirs, tmp_path))
         assert head == "encoder"
-        inputs = samples.batch(model.config)
-        layers = keras.Model(
-            theirs.input,
-            [
-                theirs.get_layer("embeddings_dropout").output,
-                *(layer.output for layer in theirs.transformer_layers),
-            ],
-        )
-        found, wanted = model(inputs), theirs(their_inputs(inputs))
-        close(found.sequence, wanted["sequence_output"])
-        close(found.pooled, wanted["pooled_output"])
-        states = [found.embeddings, *found.layers]
-        outputs = layers(their_inputs(inputs))
-        for own, their in zip(states, outputs, strict=True):
+        inputs, found = compare_encoders(model, theirs)
+        outputs = [
+            theirs.get_layer("embeddings_dropout").output,
+            *(layer.output for layer in theirs.transformer_layers),
+        ]
+        states = keras.Model(theirs.input, outputs)(their_inputs(inputs))
+        ours = [found.embeddings, *found.layers]
+        for own, their in zip(ours, states, strict=True):
             close(own, their)
 
     def test_logits_of_a_classifier(self, tmp_path):
-        theirs = keras_hub.models.BertTextClassifier(
-            backbone(), samples.NUM_LABELS
-        )
-        randomize(theirs)
+        kind = keras_hub.models.BertTextClassifier
+        theirs = randomized(kind(backbone(), samples.NUM_LABELS))
         model, head = samples.load(preset(theirs, tmp_path))
         assert head == "classification"
         inputs = samples.batch(model.bert.config)
         close(model(inputs), theirs(their_inputs(inputs)))
 
-    @pytest.mark.parametrize("sizes", [samples.SMALL, samples.WIDE])
+    @pytest.mark.parametrize(
+        "sizes",
+        combinations.some([samples.SMALL], [samples.SMALL, samples.WIDE]),
+        ids=["small", "wide"],
+    )
     def test_logits_of_masked_words(self, tmp_path, sizes):
-        theirs = keras_hub.models.BertMaskedLM(backbone(sizes))
-        randomize(theirs)
+        theirs = randomized(keras_hub.models.BertMaskedLM(backbone(sizes)))
         model, head = samples.load(preset(theirs, tmp_path))
         assert head == "masked_lm"
         config = model.bert.config
         # The head computes otherwise than the encoder.
         assert (config.hidden_act, config.transform_act) == ("gelu", "gelu_erf")
         inputs = samples.batch(config)
-        positions = {"mask_positions": inputs["masked_lm_positions"]}
-        close(model(inputs), theirs(their_inputs(inputs) | positions))
+        close(model(inputs), theirs(their_inputs(inputs, positions=True)))
 
     def test_vocabulary(self, tmp_path):
-        tokenizer = keras_hub.models.BertTokenizer(
-            samples.VOCAB, lowercase=True
-        )
-        preprocessor = keras_hub.models.BertTextClassifierPreprocessor(
-            tokenizer, 16
-        )
-        theirs = keras_hub.models.BertTextClassifier(
-            backbone(), 2, preprocessor=preprocessor
-        )
+        models = keras_hub.models
+        tokenizer = models.BertTokenizer(samples.VOCAB, lowercase=True)
+        texts = models.BertTextClassifierPreprocessor(tokenizer, 16)
+        theirs = models.BertTextClassifier(backbone(), 2, preprocessor=texts)
         source = formats.open_checkpoint(preset(theirs, tmp_path))
         assert source.do_lower_case is True
-        assert source.vocab is not None
         assert source.vocab == samples.vocab_files(samples.VOCAB)
 
     def test_a_preset_by_name(self, tmp_path, monkeypatch):
@@ -119,19 +104,14 @@ class TestReading:
         # that is complete on disk.
         presets = keras_hub.models.BertBackbone.presets
         handle = presets["bert_tiny_en_uncased"]["kaggle_handle"]
-        owner, model, framework, variation, version = handle.removeprefix(
-            "kaggle://"
-        ).split("/")
-        parent = pathlib.Path("models", owner, model, framework, variation)
-        cache = tmp_path / parent / version
+        *parts, version = handle.removeprefix("kaggle://").split("/")
+        cache = pathlib.Path(tmp_path, "models", *parts, version)
         theirs = backbone()
         preset(theirs, cache)
         cache.with_name(f"{version}.complete").touch()
         monkeypatch.setenv("KAGGLEHUB_CACHE", str(tmp_path))
         model, _ = samples.load("bert_tiny_en_uncased")
-        inputs = samples.batch(model.config)
-        wanted = theirs(their_inputs(inputs))
-        close(model(inputs).pooled, wanted["pooled_output"])
+        compare_encoders(model, theirs)
 
     def test_a_preset_by_its_address(self, tmp_path, monkeypatch):
         path = preset(backbone(), tmp_path)
@@ -184,14 +164,12 @@ class TestReading:
 
 
 class TestWriting:
-    def _write(self, folder, head, **changes):
+    def _write(self, folder, head, lower=True, labels=(), **changes):
         """Writes our model as a preset; returns it and what was said."""
         config = modeling.BertConfig(**samples.SMALL, **changes)
         model = samples.random_model(head, config)
-        source = dataclasses.replace(
-            formats.open_checkpoint(samples.write_tf1(folder / "tf1", model)),
-            do_lower_case=True,
-        )
+        source = samples.source(folder / "tf1", model, labels)
+        source = dataclasses.replace(source, do_lower_case=lower)
         path = str(folder / "preset")
         return path, model, formats.write(path, "keras_hub", source)
 
@@ -199,10 +177,7 @@ class TestWriting:
         path, model, written = self._write(tmp_path, "encoder")
         assert (written.left_out, written.notes) == ((), _UNCASED)
         theirs = keras_hub.models.Backbone.from_preset(path)
-        inputs = samples.batch(model.config)
-        found = theirs(their_inputs(inputs))
-        close(model(inputs).sequence, found["sequence_output"])
-        close(model(inputs).pooled, found["pooled_output"])
+        compare_encoders(model, theirs)
 
     def test_real_weights(self, tmp_path):
         package = pytest.importorskip(
@@ -215,10 +190,7 @@ class TestWriting:
         assert "hidden_act=gelu instead of gelu_erf" in note
         theirs = keras_hub.models.Backbone.from_preset(path)
         model, _ = samples.load(path)
-        inputs = samples.batch(model.config)
-        found = theirs(their_inputs(inputs))
-        close(model(inputs).sequence, found["sequence_output"])
-        close(model(inputs).pooled, found["pooled_output"])
+        compare_encoders(model, theirs)
 
     def test_classifier_takes_text(self, tmp_path):
         path, model, written = self._write(tmp_path, "classification")
@@ -231,20 +203,6 @@ class TestWriting:
         pieces = ("[CLS]", "the", "cat", "sat", "[SEP]")
         ids = [samples.VOCAB.index(piece) for piece in pieces]
         assert tokens["token_ids"].numpy().tolist() == [[*ids, 0, 0, 0]]
-
-    @pytest.mark.parametrize("lower, notes", [(True, _UNCASED), (False, ())])
-    def test_what_its_tokenizer_does_otherwise_is_said(
-        self, tmp_path, lower, notes
-    ):
-        model = samples.random_model(
-            "encoder", modeling.BertConfig(**samples.SMALL)
-        )
-        source = formats.open_checkpoint(
-            samples.write_tf1(tmp_path / "tf1", model)
-        )
-        source = dataclasses.replace(source, do_lower_case=lower)
-        path = str(tmp_path / "preset")
-        assert formats.write(path, "keras_hub", source).notes == notes
 
     @pytest.mark.parametrize(
         "text, ours, theirs",
@@ -278,13 +236,9 @@ class TestWriting:
         assert [vocab[i] for i in ids] == theirs.split()
 
     def test_names_of_classes_are_not_kept(self, tmp_path):
-        model = samples.random_model(
-            "classification", modeling.BertConfig(**samples.SMALL)
-        )
-        tf1 = samples.write_tf1(tmp_path / "tf1", model, ("no", "yes", "so"))
-        source = formats.open_checkpoint(tf1)
-        source = dataclasses.replace(source, do_lower_case=False)
-        written = formats.write(str(tmp_path / "x"), "keras_hub", source)
+        labels = ("no", "yes", "so")
+        # Nor is there a note on a tokenizer that keeps capitals.
+        _, _, written = self._write(tmp_path, "classification", False, labels)
         (note,) = written.notes
         assert "does not keep the names of the classes: no, yes, so." in note
 
@@ -298,8 +252,7 @@ class TestWriting:
         assert (written.left_out, written.notes) == ((), _UNCASED)
         theirs = keras_hub.models.MaskedLM.from_preset(path)
         inputs = samples.batch(model.bert.config)
-        positions = {"mask_positions": inputs["masked_lm_positions"]}
-        close(model(inputs), theirs(their_inputs(inputs) | positions))
+        close(model(inputs), theirs(their_inputs(inputs, positions=True)))
 
     def test_what_keras_hub_has_not(self, tmp_path):
         _, _, written = self._write(
@@ -320,21 +273,20 @@ class TestWriting:
         )
 
 
-def test_table_names_every_variable():
-    theirs = {
-        "encoder": backbone(),
-        "classification": keras_hub.models.BertTextClassifier(backbone(), 3),
-        "masked_lm": keras_hub.models.BertMaskedLM(backbone()),
-    }
+@pytest.mark.parametrize(
+    "head, kind",
+    [
+        ("encoder", lambda bert: bert),
+        ("classification", lambda x: keras_hub.models.BertTextClassifier(x, 3)),
+        ("masked_lm", keras_hub.models.BertMaskedLM),
+    ],
+)
+def test_table_names_every_variable(head, kind):
+    theirs = {v.path: v.shape for v in kind(backbone()).trainable_variables}
     config = modeling.BertConfig(**samples.SMALL)
-    for head, model in theirs.items():
-        rows = keras_hub_names.table(config, head)
-        assert {row.theirs for row in rows} == {
-            v.path for v in model.trainable_variables
-        }
-        shapes = names.shapes(config, head, 3)
-        assert {row.ours for row in rows} == shapes.keys()
-        sizes = {v.path: v.shape for v in model.variables}
-        for row in rows:
-            ours, their = shapes[row.ours], sizes[row.theirs]
-            assert np.prod(ours) == np.prod(their), row
+    rows = keras_hub_names.table(config, head)
+    assert {row.theirs for row in rows} == theirs.keys()
+    shapes = names.shapes(config, head, 3)
+    assert {row.ours for row in rows} == shapes.keys()
+    for row in rows:
+        assert np.prod(shapes[row.ours]) == np.prod(theirs[row.theirs]), row

@@ -13,13 +13,6 @@ import pytest
 _CONFIG = modeling.BertConfig(**samples.SMALL)
 
 
-@pytest.fixture(name="tf1")
-def _tf1(tmp_path):
-    """A released checkpoint: both heads of pre-training, vocabulary."""
-    model = samples.random_model("pretraining", _CONFIG)
-    return samples.write_tf1(tmp_path / "tf1", model)
-
-
 def _text(pieces):
     return "".join(f"{piece}\n" for piece in pieces)
 
@@ -49,59 +42,54 @@ def test_of_weights_that_have_none_beside_them(tmp_path, tf1):
     assert model_files.find_vocab(str(path), source).kind == "symbols"
 
 
+def _given(folder, config, name="config.json"):
+    (folder / name).write_text(config.to_json())
+    return str(folder / name)
+
+
 def test_given_and_of_the_same_model(tmp_path, tf1):
     # Dropout is the run's choice, not the model's.
     given = dataclasses.replace(_CONFIG, hidden_dropout_prob=0.3)
-    path = tmp_path / "config.json"
-    path.write_text(given.to_json())
+    path = _given(tmp_path, given)
     source = formats.open_checkpoint(tf1)
-    assert model_files.find_config(str(path), source) == given
-    assert model_files.find_config(str(path), None) == given
-
-
-def test_the_base_model_s_config_of_a_multi_label_classifier(tmp_path, tf1):
-    source = formats.open_checkpoint(tf1)
+    for known in (source, None):
+        assert model_files.find_config(path, known) == given
+    # One of several labels each may be given the base model's.
     several = dataclasses.replace(_CONFIG, problem_type=modeling.MULTI_LABEL)
     source = dataclasses.replace(source, config=several)
-    path = tmp_path / "config.json"
-    path.write_text(_CONFIG.to_json())
-    assert model_files.find_config(str(path), source) == several
+    path = _given(tmp_path, _CONFIG)
+    assert model_files.find_config(path, source) == several
 
 
 def test_given_and_of_another_model(tmp_path, tf1):
     given = dataclasses.replace(_CONFIG, hidden_act="gelu_erf")
-    path = tmp_path / "config.json"
-    path.write_text(given.to_json())
     message = "hidden_act is gelu_erf there and gelu in the checkpoint's"
     with pytest.raises(ValueError, match=message):
-        model_files.find_config(str(path), formats.open_checkpoint(tf1))
+        model_files.find_config(
+            _given(tmp_path, given), formats.open_checkpoint(tf1)
+        )
 
 
 def test_heads_tell_of_the_encoder_where_no_config_does(tmp_path, tf1, caplog):
     alone = dataclasses.replace(formats.open_checkpoint(tf1), config=None)
-    values = dict(samples.SMALL)
-    ahead = left_to_right.LeftToRightConfig(**values)
-    paths = {}
-    for config in (_CONFIG, ahead):
-        path = tmp_path / f"{config.model_type}.json"
-        path.write_text(config.to_json())
-        paths[config.model_type] = str(path)
-    assert model_files.find_config(paths["bert"], alone) == _CONFIG
+    ahead = left_to_right.LeftToRightConfig(**samples.SMALL)
+    of_bert, of_ahead = (
+        _given(tmp_path, x, f"{x.model_type}.json") for x in (_CONFIG, ahead)
+    )
+    assert model_files.find_config(of_bert, alone) == _CONFIG
     message = "has a head of masked words: model_type=left_to_right goes with"
     with pytest.raises(ValueError, match=message):
-        model_files.find_config(paths["left_to_right"], alone, trains=True)
+        model_files.find_config(of_ahead, alone, trains=True)
     model = samples.random_model("next_piece", ahead)
-    path = samples.write_tf1(tmp_path / "next", model)
-    next_pieces = dataclasses.replace(
-        formats.open_checkpoint(path), config=None
-    )
-    found = model_files.find_config(paths["left_to_right"], next_pieces)
+    source = samples.source(tmp_path / "next", model)
+    next_pieces = dataclasses.replace(source, config=None)
+    found = model_files.find_config(of_ahead, next_pieces)
     assert found == ahead
     with pytest.raises(ValueError, match="has a head of next pieces"):
-        model_files.find_config(paths["bert"], next_pieces)
+        model_files.find_config(of_bert, next_pieces)
     # Where training starts from it, this is said.
     caplog.set_level("INFO", logger="absl")
-    found = model_files.find_config(paths["bert"], next_pieces, trains=True)
+    found = model_files.find_config(of_bert, next_pieces, trains=True)
     assert found == _CONFIG
     assert "starts from one of model_type=left_to_right" in caplog.text
 
@@ -110,21 +98,18 @@ def test_a_run_goes_on_with_the_encoder_that_it_has(tmp_path):
     """Another may start from its weights, and not go on in its folder."""
     ahead = left_to_right.LeftToRightConfig(**samples.SMALL)
     model = samples.random_model("next_piece", ahead)
-    prefix = samples.write_tf1(tmp_path / "run", model)
-    path = tmp_path / "both_ways.json"
-    path.write_text(_CONFIG.to_json())
-    start = formats.open_checkpoint(prefix)
-    assert model_files.find_config(str(path), start, trains=True) == _CONFIG
+    start = samples.source(tmp_path / "run", model)
+    path = _given(tmp_path, _CONFIG)
+    assert model_files.find_config(path, start, trains=True) == _CONFIG
     run = original.read_files(str(tmp_path / "run"))
     with pytest.raises(ValueError, match=r"encoder is bert there and left_to"):
-        model_files.find_config(str(path), run, trains=True)
+        model_files.find_config(path, run, trains=True)
 
 
 def test_vocabulary(tmp_path, tf1):
     brought = [*samples.VOCAB[:-1], "[unused0]"]
     source = dataclasses.replace(
-        formats.open_checkpoint(tf1),
-        vocab=samples.vocab_files(brought),
+        formats.open_checkpoint(tf1), vocab=samples.vocab_files(brought)
     )
     path = tmp_path / "vocab.txt"
     # A word of the user's own in an unused place.

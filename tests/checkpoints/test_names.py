@@ -29,7 +29,19 @@ def test_shapes_are_those_of_our_models(head):
     model = samples.model(head, _CONFIG)
     expected = {v.path: tuple(v.shape) for v in model.variables}
     assert names.shapes(_CONFIG, head, samples.NUM_LABELS) == expected
+    assert len(model.trainable_variables) == len(model.variables)
+    assert len(expected) == len(model.variables)
     assert names.find_head(expected, "x") == head
+
+
+@pytest.mark.parametrize(
+    "head, scope",
+    # google-research/bert: create_model of run_classifier.py and run_squad.py.
+    [("classification", ""), ("span", "cls/squad/")],
+)
+def test_names_of_the_originals_fine_tuning(head, scope):
+    own = {f"{scope}output_weights", f"{scope}output_bias"}
+    assert names.HEADS[head].variables.keys() == own
 
 
 def test_two_heads_are_ambiguous():
@@ -62,59 +74,46 @@ def test_names_of_a_layer_are_counted():
 
 @pytest.mark.parametrize("head", _BERT.heads)
 def test_tables_are_one_to_one_and_complete(head):
-    config = _CONFIG
-    tables = [huggingface_names.table(config, head)]
-    if keras_hub_names.head_there(config, head) == head:
-        tables.append(keras_hub_names.table(config, head))
+    tables = [huggingface_names.table(_CONFIG, head)]
+    if keras_hub_names.head_there(_CONFIG, head) == head:
+        tables.append(keras_hub_names.table(_CONFIG, head))
     for rows in tables:
         assert {row.ours for row in rows} == names.shapes(_CONFIG, head).keys()
         assert len({row.theirs for row in rows}) == len(rows)
 
 
-def test_rows_of_huggingface():
-    config = modeling.BertConfig(9)
+@pytest.mark.parametrize(
+    "ours, theirs, transposed",
     # Read off a file of theirs.
-    rows = {r.ours: r for r in huggingface_names.table(config, "pretraining")}
-    layer = "bert/encoder/layer_11"
-    for ours, theirs, transposed in (
+    [
+        ("embeddings/word_embeddings", "embeddings.word_embeddings.weight", 0),
         (
-            "bert/embeddings/word_embeddings",
-            "bert.embeddings.word_embeddings.weight",
-            False,
+            "encoder/layer_11/attention/self/key/kernel",
+            "encoder.layer.11.attention.self.key.weight",
+            1,
         ),
         (
-            f"{layer}/attention/self/key/kernel",
-            "bert.encoder.layer.11.attention.self.key.weight",
-            True,
+            "encoder/layer_11/output/LayerNorm/gamma",
+            "encoder.layer.11.output.LayerNorm.weight",
+            0,
         ),
-        (
-            f"{layer}/output/LayerNorm/gamma",
-            "bert.encoder.layer.11.output.LayerNorm.weight",
-            False,
-        ),
-        ("cls/predictions/output_bias", "cls.predictions.bias", False),
+        ("cls/predictions/output_bias", "cls.predictions.bias", 0),
         (
             "cls/seq_relationship/output_weights",
             "cls.seq_relationship.weight",
-            False,
+            0,
         ),
-    ):
-        assert rows[ours] == (ours, theirs, transposed)
+    ],
+)
+def test_rows_of_huggingface(ours, theirs, transposed):
+    rows = huggingface_names.table(modeling.BertConfig(9), "pretraining")
+    if not ours.startswith("cls/"):
+        ours, theirs = f"bert/{ours}", f"bert.{theirs}"
+    assert {r.ours: r for r in rows}[ours] == (ours, theirs, bool(transposed))
 
 
 def test_older_names_of_huggingface():
-    found = huggingface_names.canonical(
-        _BERT,
-        [
-            "embeddings.LayerNorm.gamma",
-            "bert.encoder.layer.0.output.LayerNorm.beta",
-            "encoder.layer.0.output.dense.bias",
-            "pooler.dense.weight",
-            "embeddings.position_ids",
-            "classifier.bias",
-        ],
-    )
-    assert found == {
+    found = {
         "bert.embeddings.LayerNorm.weight": "embeddings.LayerNorm.gamma",
         "bert.encoder.layer.0.output.LayerNorm.bias": (
             "bert.encoder.layer.0.output.LayerNorm.beta"
@@ -125,6 +124,8 @@ def test_older_names_of_huggingface():
         "bert.pooler.dense.weight": "pooler.dense.weight",
         "classifier.bias": "classifier.bias",
     }
+    theirs = [*found.values(), "embeddings.position_ids"]
+    assert huggingface_names.canonical(_BERT, theirs) == found
 
 
 @pytest.mark.parametrize(
@@ -281,23 +282,12 @@ class TestCheck:
 
 
 class TestCheckOfSharedLayers:
-    def _check(self, **changes):
-        sizes = samples.SMALL | {"embedding_size": 16}
-        counts = {"num_hidden_groups": 2, "inner_group_num": 2}
-        written = albert.AlbertConfig(**sizes | counts)
-        config = albert.AlbertConfig(**sizes | counts | changes)
-        found = names.shapes(written, "pretraining")
-        slots = {f"{n}/adam_{x}": s for n, s in found.items() for x in "mv"}
-        names.check(config, found | slots, "some/model")
-
-    def test_what_fits(self):
-        self._check()
-        # More layers, of the same weights.
-        self._check(num_hidden_layers=6)
-
     @pytest.mark.parametrize(
         "changes, message",
         [
+            ({}, None),
+            # More layers, of the same weights.
+            ({"num_hidden_layers": 6}, None),
             (
                 {"num_hidden_groups": 1},
                 "group_1/inner_group_0/LayerNorm/beta is not in the config, "
@@ -314,9 +304,18 @@ class TestCheckOfSharedLayers:
             ),
         ],
     )
-    def test_what_does_not(self, changes, message):
+    def test_groups(self, changes, message):
+        sizes = samples.SMALL | {"embedding_size": 16}
+        counts = {"num_hidden_groups": 2, "inner_group_num": 2}
+        written = albert.AlbertConfig(**sizes | counts)
+        config = albert.AlbertConfig(**sizes | counts | changes)
+        found = names.shapes(written, "pretraining")
+        slots = {f"{n}/adam_{x}": s for n, s in found.items() for x in "mv"}
+        if message is None:
+            names.check(config, found | slots, "some/model")
+            return
         with pytest.raises(InputError, match=message):
-            self._check(**changes)
+            names.check(config, found | slots, "some/model")
 
     def test_a_mapping_that_the_config_lacks(self):
         written = albert.AlbertConfig(
@@ -349,15 +348,16 @@ class TestTf1:
         assert found == names.shapes(config, "pretraining")
         assert original.scope(found, folder) == ""
 
-    def test_a_scope_before_the_names(self):
-        encoder = names.shapes(_CONFIG, "encoder")
+    @pytest.mark.parametrize(
+        "encoder",
+        [
+            names.shapes(_CONFIG, "encoder").keys(),
+            {"electra/embeddings/word_embeddings"},
+        ],
+        ids=["bert", "electra"],
+    )
+    def test_a_scope_before_the_names(self, encoder):
         found = {f"module/{name}" for name in encoder}
         assert original.scope(found, "x") == "module/"
         with pytest.raises(ValueError, match=r"more than one BERT.*'', 'mod"):
-            original.scope(found | encoder.keys(), "x")
-
-    def test_another_encoder(self):
-        name = "electra/embeddings/word_embeddings"
-        assert original.scope({f"module/{name}"}, "x") == "module/"
-        with pytest.raises(ValueError, match=r"more than one BERT.*'', 'mod"):
-            original.scope({f"module/{name}", name}, "x")
+            original.scope(found | encoder, "x")

@@ -15,15 +15,21 @@ import pytest
 import tensorflow as tf
 
 
-def make_tuned(model, batch_size=32):
+def _classifier(bert):
+    return heads.BertClassifier(bert, 3)
+
+
+def make_tuned(model, kind=optimization.AdamWeightDecay, batch_size=32, **more):
     """A run that fine-tunes a model, as run_classifier.py and others make."""
     trained = model.trained_variables
-    optimizer = optimization.AdamWeightDecay(lambda step: 0.1)
+    optimizer = kind(lambda step: tf.constant(0.1), **more)
     optimizer.build(trained)
     untrained = {v.path for v in model.variables} - {v.path for v in trained}
-    return training_state.TrainState(
+    state = training_state.TrainState(
         model, optimizer, 12345, batch_size=batch_size, untrained=untrained
     )
+    state.optimizer = optimizer
+    return state
 
 
 def write_originals(prefix, step, model, without_gradient=()):
@@ -106,111 +112,89 @@ class TestTheOriginalsRuns:
         with pytest.raises(ValueError, match=message):
             self.make(folder, kind="none").resume(str(folder))
 
-    def test_goes_on_with_a_classifier(self, tmp_path):
-        model = heads.BertClassifier(modeling.Bert(CONFIG), 3)
+    @pytest.mark.parametrize(
+        "kind, without",
+        # The original makes no moments of the pooler for SQuAD either.
+        [(_classifier, ()), (heads.BertSpanFinder, "bert/pooler/")],
+    )
+    def test_goes_on_with_fine_tuning(self, tmp_path, kind, without):
+        model = kind(modeling.Bert(CONFIG))
         prefix = str(tmp_path / "model.ckpt-7")
-        expected = write_originals(prefix, 7, model)
-        assert "output_weights/adam_m" in expected
+        expected = write_originals(prefix, 7, model, without)
+        assert ("output_weights/adam_m" in expected) == (not without)
         state = make_tuned(model)
         assert state.resume(str(tmp_path))
         assert (state.step, state.records) == (7, 7 * 32)
         assert_equal(values(state), expected)
 
-    def test_goes_on_with_squad(self, tmp_path):
-        # The original makes no moments of the pooler either.
-        model = heads.BertSpanFinder(modeling.Bert(CONFIG))
-        prefix = str(tmp_path / "model.ckpt-7")
-        expected = write_originals(prefix, 7, model, "bert/pooler/")
-        state = make_tuned(model)
-        assert state.resume(str(tmp_path))
-        assert_equal(values(state), expected)
-
-    def test_other_classes(self, tmp_path):
-        model = heads.BertClassifier(modeling.Bert(CONFIG), 3)
+    @pytest.mark.parametrize(
+        "kind, layers, message",
+        [
+            (
+                lambda bert: heads.BertClassifier(bert, 2),
+                1,
+                r"output_weights is \[3, 8\] there and \[2, 8\] in the model",
+            ),
+            (
+                heads.BertSpanFinder,
+                1,
+                "another model than this run's. In this run only: "
+                "cls/squad/output_bias, cls/squad/output_weights. In the "
+                "checkpoint only: output_bias, output_weights. Choose",
+            ),
+            (
+                _classifier,
+                2,
+                "In this run only: nothing. In the checkpoint only: "
+                "bert/encoder/layer_1/attention/output/LayerNorm/beta, .*, "
+                "and 6 more. Choose another output_dir",
+            ),
+        ],
+        ids=["other classes", "another head", "more layers"],
+    )
+    def test_another_model(self, tmp_path, kind, layers, message):
+        config = dataclasses.replace(CONFIG, num_hidden_layers=layers)
+        model = _classifier(modeling.Bert(config))
         write_originals(str(tmp_path / "model.ckpt-7"), 7, model)
-        state = make_tuned(heads.BertClassifier(modeling.Bert(CONFIG), 2))
-        message = r"output_weights is \[3, 8\] there and \[2, 8\] in the model"
         with pytest.raises(ValueError, match=message):
-            state.resume(str(tmp_path))
-
-    def test_another_head(self, tmp_path):
-        model = heads.BertClassifier(modeling.Bert(CONFIG), 3)
-        write_originals(str(tmp_path / "model.ckpt-7"), 7, model)
-        message = (
-            "another model than this run's. In this run only: "
-            "cls/squad/output_bias, cls/squad/output_weights. In the "
-            "checkpoint only: output_bias, output_weights. Choose"
-        )
-        with pytest.raises(ValueError, match=message):
-            make_tuned(heads.BertSpanFinder(modeling.Bert(CONFIG))).resume(
-                str(tmp_path)
-            )
+            make_tuned(kind(modeling.Bert(CONFIG))).resume(str(tmp_path))
 
     def test_another_optimizer(self, tmp_path):
-        model = heads.BertClassifier(modeling.Bert(CONFIG), 3)
+        model = _classifier(modeling.Bert(CONFIG))
         write_originals(str(tmp_path / "model.ckpt-7"), 7, model)
-        optimizer = optimization.Lamb(lambda step: 0.1)
-        optimizer.build(model.trained_variables)
-        state = training_state.TrainState(
-            model, optimizer, 12345, batch_size=32
-        )
         message = (
             "moments are adam_m, adam_v, and this run's lamb_m, lamb_v: give "
             "the --optimizer that it was trained with. Choose another"
         )
         with pytest.raises(ValueError, match=message):
-            state.resume(str(tmp_path))
-
-    def test_of_more_layers(self, tmp_path):
-        deep = dataclasses.replace(CONFIG, num_hidden_layers=2)
-        model = heads.BertClassifier(modeling.Bert(deep), 3)
-        write_originals(str(tmp_path / "model.ckpt-7"), 7, model)
-        message = (
-            "In this run only: nothing. In the checkpoint only: "
-            "bert/encoder/layer_1/attention/output/LayerNorm/beta, .*, "
-            "and 6 more. Choose another output_dir"
-        )
-        with pytest.raises(ValueError, match=message):
-            make_tuned(heads.BertClassifier(modeling.Bert(CONFIG), 3)).resume(
-                str(tmp_path)
-            )
+            make_tuned(model, optimization.Lamb).resume(str(tmp_path))
 
 
 def test_corrected_moments_go_on_bit_for_bit(tmp_path):
     def make():
-        model = heads.BertClassifier(modeling.Bert(CONFIG), 3)
-        optimizer = optimization.BiasCorrectedAdamW(
-            lambda step: tf.constant(6e-4), beta_2=0.98
-        )
-        optimizer.build(model.trained_variables)
-        state = training_state.TrainState(model, optimizer, 12345)
-        return state, optimizer
+        model = _classifier(modeling.Bert(CONFIG))
+        return make_tuned(model, optimization.BiasCorrectedAdamW, beta_2=0.98)
 
-    def train(state, optimizer, steps):
+    def train(state, steps):
         for step in steps:
             rng = np.random.default_rng(step)
             gradients = [
                 tf.constant(rng.normal(size=v.shape), tf.float32)
-                for v in optimizer.variables
+                for v in state.optimizer.variables
             ]
-            optimizer.apply(gradients, tf.constant(step, tf.int64))
+            state.optimizer.apply(gradients, tf.constant(step, tf.int64))
         state.step = steps.stop
 
-    whole, optimizer = make()
-    train(whole, optimizer, range(3))
+    whole, resumed = make(), make()
+    train(whole, range(3))
     whole.save(str(tmp_path))
     # The moments' names are those of BERT's checkpoints.
     stored = {name for name, _ in tf.train.list_variables(str(tmp_path))}
-    moments = {
-        f"{v.path}/{slot}"
-        for v in optimizer.variables
-        for slot in ("adam_m", "adam_v")
-    }
-    assert moments <= stored
-    train(whole, optimizer, range(3, 6))
-    resumed, other = make()
+    names = [v.path for v in whole.optimizer.variables]
+    assert {f"{name}/adam_{x}" for name in names for x in "mv"} <= stored
+    train(whole, range(3, 6))
     assert resumed.resume(str(tmp_path))
-    train(resumed, other, range(3, 6))
+    train(resumed, range(3, 6))
     assert_equal(values(resumed), values(whole))
 
 
@@ -225,57 +209,48 @@ class Momentum(optimization.Optimizer):
         variable.value.assign_sub(rate * velocity)
 
 
-class TestAnOptimizerOfTheUsers:
-    def make(self, kind=Momentum):
-        model = heads.BertClassifier(modeling.Bert(CONFIG), 3)
-        optimizer = kind(lambda step: 0.1, clip_norm=1e9)
-        optimizer.build(model.trained_variables)
-        return training_state.TrainState(model, optimizer, 12345), optimizer
+@pytest.fixture
+def ours():
+    """A run with an optimizer of the user's."""
+    model = _classifier(modeling.Bert(CONFIG))
+    state = make_tuned(model, Momentum, clip_norm=1e9)
+    state.step, state.records = 3, 96
+    return state
 
-    def test_updates_by_its_formula(self):
-        state, optimizer = self.make()
-        before = values(state)
-        gradients = [tf.fill(v.shape, 2.0) for v in optimizer.variables]
+
+class TestAnOptimizerOfTheUsers:
+    def test_updates_by_its_formula(self, ours):
+        before = values(ours)
+        variables = ours.optimizer.variables
+        gradients = [tf.fill(v.shape, 2.0) for v in variables]
         for step in range(2):
-            optimizer.apply(gradients, tf.constant(step, tf.int64))
-        after = values(state)
-        for name in (v.path for v in optimizer.variables):
+            ours.optimizer.apply(gradients, tf.constant(step, tf.int64))
+        after = values(ours)
+        for name in (v.path for v in variables):
             # Velocities 2 and 0.5 * 2 + 2.
             assert (after[f"{name}/velocity"] == 3).all()
-            np.testing.assert_allclose(
-                after[name], before[name] - 0.1 * (2 + 3), atol=1e-5
-            )
+            expected = before[name] - 0.1 * (2 + 3)
+            np.testing.assert_allclose(after[name], expected, atol=1e-5)
 
-    def test_its_state_is_no_weight(self, tmp_path):
-        state, optimizer = self.make()
-        state.step = 3
-        prefix = state.save(str(tmp_path))
-        weights = {variable.path for variable in state.model.variables}
-        velocities = {f"{v.path}/velocity" for v in optimizer.variables}
-        source = formats.open_checkpoint(prefix)
-        assert source.shapes.keys() == weights
-        assert velocities <= set(source.state)
-
-    def test_a_run_goes_on_with_it(self, tmp_path):
-        state, _ = self.make()
+    def test_a_run_goes_on_with_it(self, ours, tmp_path):
         rng = np.random.default_rng(0)
-        for variable in state.variables.values():
+        for variable in ours.variables.values():
             variable.assign(rng.normal(size=variable.shape))
-        state.step, state.records = 3, 96
-        state.save(str(tmp_path))
-        other, _ = self.make()
+        # Its state is no weight.
+        source = formats.open_checkpoint(ours.save(str(tmp_path)))
+        assert source.shapes.keys() == {v.path for v in ours.model.variables}
+        trained = ours.optimizer.variables
+        assert {f"{v.path}/velocity" for v in trained} <= set(source.state)
+        other = make_tuned(_classifier(modeling.Bert(CONFIG)), Momentum)
         assert other.resume(str(tmp_path))
         assert (other.step, other.records) == (3, 96)
-        assert_equal(values(other), values(state))
+        assert_equal(values(other), values(ours))
 
-    def test_a_run_with_another_says_which_it_was(self, tmp_path):
-        state, _ = self.make()
-        state.step = 3
-        state.save(str(tmp_path))
-        other, _ = self.make(optimization.AdamWeightDecay)
+    def test_a_run_with_another_says_which_it_was(self, ours, tmp_path):
+        ours.save(str(tmp_path))
         message = "moments are velocity, and this run's adam_m, adam_v: give"
         with pytest.raises(ValueError, match=message):
-            other.resume(str(tmp_path))
+            make_tuned(ours.model).resume(str(tmp_path))
 
 
 def test_a_loss_scale_is_told_to_be_of_float16():

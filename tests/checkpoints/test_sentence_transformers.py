@@ -3,19 +3,17 @@
 import dataclasses
 import json
 import logging
+import shutil
 
-from bert_tf import modeling, vocabularies
-from bert_tf.checkpoints import (
-    formats,
-    restoring,
-    sentence_transformers,
-)
+from bert_tf import vocabularies
+from bert_tf.checkpoints import formats, sentence_transformers
 from bert_tf.checkpoints.sentence_transformers import Vectors
 from bert_tf.tasks.features import extraction
 from bert_tf.tasks.features import layers as feature_layers
 from bert_tf.tasks.features import lines as feature_lines
 from bert_tf.tasks.features import saved_model as features_model
 from tests import interop_samples as samples
+from tests.huggingface_models import torch, transformers
 
 import numpy as np
 import pytest
@@ -23,10 +21,6 @@ import tensorflow as tf
 
 theirs = pytest.importorskip(
     "sentence_transformers", reason="needs the extra `parity`"
-)
-torch = pytest.importorskip("torch", reason="needs the extra `parity`")
-transformers = pytest.importorskip(
-    "transformers", reason="needs the extra `parity`"
 )
 
 # Of extract_features.py.
@@ -40,18 +34,11 @@ _TEXTS = [
 ]
 
 
-def _model(folder):
-    source = formats.open_checkpoint(str(folder))
-    assert source.config is not None
-    model = modeling.Bert(source.config)
-    restoring.restore_weights(model.variables, source)
-    return source, model
-
-
 def _vectors(folder, texts):
     """Our vectors of texts, as extract_features.py and its SavedModel make."""
     found = sentence_transformers.choose(str(folder), {}, _DEFAULT)
-    source, model = _model(folder)
+    source = formats.open_checkpoint(str(folder))
+    model, _ = samples.load(str(folder))
     vocabulary = vocabularies.read(
         source.vocab, source.do_lower_case, str(folder)
     )
@@ -69,6 +56,11 @@ def _vectors(folder, texts):
     return extracted[:, 0], served["vectors"][:, 0]
 
 
+def _check(folder, texts, wanted):
+    for found in _vectors(folder, texts):
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
+
+
 @pytest.fixture(scope="module", name="minilm")
 def _minilm():
     package = pytest.importorskip(
@@ -77,26 +69,17 @@ def _minilm():
     return str(package.get_model_path())
 
 
-@pytest.fixture(scope="module", name="reference")
-def _reference(minilm):
+def test_minilm(minilm, tmp_path):
     """The real model, and the same as today's version writes it."""
-    return theirs.SentenceTransformer(minilm, device="cpu")
-
-
-class TestMiniLM:
-    def test_what_the_folder_says(self, minilm, reference, tmp_path):
-        expected = Vectors("mean", True, 256, "last")
-        assert sentence_transformers.read(minilm) == expected
-        reference.save(str(tmp_path))
-        assert sentence_transformers.read(str(tmp_path)) == expected
-        assert reference.max_seq_length == 256
-
-    def test_vectors(self, minilm, reference):
-        wanted = reference.encode(_TEXTS)
-        # The last of them is cut.
-        assert len(reference.tokenizer(_TEXTS[-1])["input_ids"]) > 256
-        for found in _vectors(minilm, _TEXTS):
-            np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
+    reference = theirs.SentenceTransformer(minilm, device="cpu")
+    expected = Vectors("mean", True, 256, "last")
+    assert sentence_transformers.read(minilm) == expected
+    reference.save(str(tmp_path))
+    assert sentence_transformers.read(str(tmp_path)) == expected
+    assert reference.max_seq_length == 256
+    # The last text is cut.
+    assert len(reference.tokenizer(_TEXTS[-1])["input_ids"]) > 256
+    _check(minilm, _TEXTS, reference.encode(_TEXTS))
 
 
 @pytest.fixture(scope="module", name="bert")
@@ -137,9 +120,7 @@ _SHORT = ["the cat sat", "a dog . on the mat", "", "w1 w2 w3 " * 9]
 def test_tiny_models(mode, normalize, length, expected, bert, tmp_path):
     made = _save(bert, tmp_path, mode, normalize, length)
     assert sentence_transformers.read(str(tmp_path)) == expected
-    wanted = made.encode(_SHORT)
-    for found in _vectors(tmp_path, _SHORT):
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
+    _check(tmp_path, _SHORT, made.encode(_SHORT))
 
 
 # ---- What the flags say -----------------------------------------------------
@@ -157,12 +138,8 @@ def _tiny(bert, tmp_path_factory):
     [
         (
             {},
-            {
-                "unit": "cls",
-                "normalize": True,
-                "max_seq_length": 12,
-                "features": "last",
-            },
+            {"unit": "cls", "normalize": True}
+            | {"max_seq_length": 12, "features": "last"},
         ),
         (
             {"unit": "cls", "max_seq_length": 5, "features": "sum_all"},
@@ -215,9 +192,7 @@ def test_a_model_in_a_folder_of_its_own(tiny, tmp_path):
     found = sentence_transformers.choose(f"{inner}/", {}, _DEFAULT)
     assert found == expected
     wanted = theirs.SentenceTransformer(str(tmp_path), device="cpu")
-    np.testing.assert_allclose(
-        _vectors(inner, _SHORT)[0], wanted.encode(_SHORT), rtol=0, atol=1e-5
-    )
+    _check(inner, _SHORT, wanted.encode(_SHORT))
 
 
 @pytest.mark.parametrize(
@@ -231,6 +206,12 @@ def test_other_checkpoints(path, bert):
 
 
 # ---- What is not computed here ----------------------------------------------
+
+
+def _copy(tiny, folder):
+    """Copies what a folder says, without weights."""
+    without = shutil.ignore_patterns("*.safetensors", "*.txt")
+    return shutil.copytree(tiny, folder, ignore=without, dirs_exist_ok=True)
 
 
 def _change(folder, name, **changes):
@@ -283,30 +264,22 @@ def _change(folder, name, **changes):
     ],
 )
 def test_refused_by_name(name, changes, problem, tiny, tmp_path):
-    for path in tiny.rglob("*.json"):
-        (tmp_path / path.relative_to(tiny)).parent.mkdir(exist_ok=True)
-        (tmp_path / path.relative_to(tiny)).write_bytes(path.read_bytes())
+    path = str(_copy(tiny, tmp_path))
     _change(tmp_path, name, **changes)
     with pytest.raises(ValueError) as error:
-        sentence_transformers.choose(
-            str(tmp_path), {"normalize": True}, _DEFAULT
-        )
+        sentence_transformers.choose(path, {"normalize": True}, _DEFAULT)
     assert str(error.value).startswith(str(tmp_path))
     assert problem in str(error.value)
     assert str(error.value).endswith(
         "Give --unit, and maybe --normalize, for vectors made otherwise."
     )
     # Who says what to compute gets that.
-    found = sentence_transformers.choose(
-        str(tmp_path), {"unit": "mean"}, _DEFAULT
-    )
+    found = sentence_transformers.choose(path, {"unit": "mean"}, _DEFAULT)
     assert found == Vectors("mean", False, 12, "layers")
 
 
 def test_lower_case_of_a_cased_vocabulary(tiny, tmp_path):
-    for path in tiny.rglob("*.json"):
-        (tmp_path / path.relative_to(tiny)).parent.mkdir(exist_ok=True)
-        (tmp_path / path.relative_to(tiny)).write_bytes(path.read_bytes())
+    _copy(tiny, tmp_path)
     _change(tmp_path, "sentence_bert_config.json", do_lower_case=True)
     assert sentence_transformers.read(str(tmp_path)).unit == "cls"
     _change(tmp_path, "tokenizer_config.json", do_lower_case=False)

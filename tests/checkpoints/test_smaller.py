@@ -1,19 +1,20 @@
 """Checkpoints of fewer layers and units, against slices made by hand."""
 
 import copy
+import itertools
 import re
 
 from bert_tf import modeling
 from bert_tf.checkpoints import formats, smaller
 from bert_tf.encoders import albert, families
 from bert_tf.errors import InputError
+from tests import combinations, reference
 from tests import huggingface_models as hf
 from tests import interop_samples as samples
+from tests.huggingface_models import torch
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch", reason="needs the extra `parity`")
 
 _CONFIG = modeling.BertConfig(**samples.SMALL)
 _LAYERS = (0, 2)
@@ -30,11 +31,6 @@ def _folder(tmp_path_factory):
     return samples.write_tf1(folder, model, ("no", "yes", "so"))
 
 
-def _values(path):
-    source = formats.open_checkpoint(path)
-    return source.read(list(source.shapes))
-
-
 def _by_hand(values, layers):
     """Keeps layers of a dict of tensors by their names in it."""
     found = {}
@@ -49,47 +45,43 @@ def _by_hand(values, layers):
     return found
 
 
-def _size(source, name):
-    """Returns a size that a checkpoint's config says."""
-    assert source.config is not None
-    return getattr(source.config, name)
+_PAIRS = [("tf1", "hf"), ("hf", "keras_hub"), ("keras_hub", "tf1")]
 
 
-def _inputs(model):
-    """Rows without padding, from whose id RoBERTa's positions are counted."""
-    inputs = samples.batch(samples.config_of(model))
-    inputs["input_ids"] = np.where(
-        inputs["input_ids"] == 1, 2, inputs["input_ids"]
-    )
-    inputs["input_mask"] = np.ones_like(inputs["input_mask"])
-    return inputs
-
-
-def _assert_equal(found, expected):
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        np.testing.assert_array_equal(found[name], value, name)
-
-
-@pytest.mark.parametrize("written", formats.FORMATS)
-@pytest.mark.parametrize("read", formats.FORMATS)
+@pytest.mark.parametrize(
+    "read, written",
+    combinations.some(_PAIRS, itertools.product(formats.FORMATS, repeat=2)),
+)
 def test_layers_of_each_format_in_each(tmp_path, folder, read, written):
     source = formats.open_checkpoint(folder)
     formats.write(f"{tmp_path}/whole", read, source)
     kept = smaller.keep_layers(
         formats.open_checkpoint(f"{tmp_path}/whole"), _LAYERS
     )
-    assert _size(kept, "num_hidden_layers") == 2
+    assert kept.config.num_hidden_layers == 2
     values = kept.read(list(kept.shapes))
     assert {n: x.shape for n, x in values.items()} == kept.shapes
     formats.write(f"{tmp_path}/small", written, kept)
     found = formats.open_checkpoint(f"{tmp_path}/small")
-    assert _size(found, "num_hidden_layers") == 2
+    assert found.config.num_hidden_layers == 2
     assert found.vocab == source.vocab
     if "keras_hub" not in (read, written):  # whose presets have no labels
         assert found.labels == ("no", "yes", "so")
-    expected = _by_hand(_values(folder), _LAYERS)
-    _assert_equal(_values(f"{tmp_path}/small"), expected)
+    expected = _by_hand(samples.values(folder), _LAYERS)
+    reference.assert_same(samples.values(f"{tmp_path}/small"), expected)
+
+
+def _check(folder, kept, wanted):
+    """Ours, and theirs of our folder, are what is wanted."""
+    formats.write(f"{folder}/small", "hf", kept)
+    model, head = samples.load(f"{folder}/small")
+    inputs = samples.batch(samples.config_of(model))
+    # Without padding, from whose id RoBERTa's positions are counted.
+    ids = inputs["input_ids"]
+    inputs["input_ids"] = np.where(ids == 1, 2, ids)
+    inputs["input_mask"] = np.ones_like(ids)
+    for theirs in (wanted, hf.load(f"{folder}/small", type(wanted).__name__)):
+        hf.compare(model, head, theirs, inputs)
 
 
 @pytest.mark.slow
@@ -107,34 +99,26 @@ def test_layers_as_transformers_without_some(tmp_path, architecture, layers):
     theirs = hf.make(architecture)
     path = hf.save(theirs, tmp_path / "whole")
     kept = smaller.keep_layers(formats.open_checkpoint(path), _LAYERS)
-    formats.write(f"{tmp_path}/small", "hf", kept)
     wanted = copy.deepcopy(theirs)
     stack = [wanted.get_submodule(layers)[i] for i in _LAYERS]
     parent, _, name = layers.rpartition(".")
     kept_stack = torch.nn.ModuleList(stack)
     setattr(wanted.get_submodule(parent), name, kept_stack)
-    model, head = samples.load(f"{tmp_path}/small")
-    hf.compare(model, head, wanted, _inputs(model))
-    loaded = type(theirs).from_pretrained(tmp_path / "small").eval()
-    hf.compare(model, head, loaded, _inputs(model))
+    _check(tmp_path, kept, wanted)
 
 
 def test_units_as_transformers_with_slices(tmp_path):
     theirs = hf.make("BertForSequenceClassification")
     path = hf.save(theirs, tmp_path / "whole")
     kept = smaller.keep_units(formats.open_checkpoint(path), _UNITS)
-    assert _size(kept, "intermediate_size") == 4
-    formats.write(f"{tmp_path}/small", "hf", kept)
+    assert kept.config.intermediate_size == 4
     wanted = copy.deepcopy(theirs)
     for layer, units in zip(wanted.bert.encoder.layer, _UNITS, strict=True):
         inner, outer = layer.intermediate.dense, layer.output.dense
         inner.weight.data = inner.weight.data[list(units)]
         inner.bias.data = inner.bias.data[list(units)]
         outer.weight.data = outer.weight.data[:, list(units)]
-    model, head = samples.load(f"{tmp_path}/small")
-    hf.compare(model, head, wanted, _inputs(model))
-    loaded = type(theirs).from_pretrained(tmp_path / "small").eval()
-    hf.compare(model, head, loaded, _inputs(model))
+    _check(tmp_path, kept, wanted)
 
 
 def test_units_of_shared_layers_are_those_of_a_block(tmp_path):
@@ -142,7 +126,7 @@ def test_units_of_shared_layers_are_those_of_a_block(tmp_path):
         **samples.SMALL | {"num_hidden_layers": 4}, num_hidden_groups=2
     )
     model = samples.random_model("classification", config)
-    source = formats.open_checkpoint(samples.write_tf1(tmp_path, model))
+    source = samples.source(tmp_path, model)
     kept = smaller.keep_units(source, _UNITS[:2])
     old, new = (x.read(list(x.shapes)) for x in (source, kept))
     changed = {name for name in old if old[name].shape != new[name].shape}

@@ -6,22 +6,14 @@ from tests import interop_samples as samples
 
 import pytest
 
-_CONFIG = modeling.BertConfig(
-    vocab_size=11,
-    hidden_size=4,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=8,
-    max_position_embeddings=8,
-)
+_CONFIG = samples.TINY
 
 
 def test_a_head_over_the_sequence_needs_no_pooler(tmp_path):
     model = heads.BertTagger(modeling.Bert(_CONFIG), 2)
-    tensors = {v.path: v.value for v in model.variables}
-    pooler = [name for name in tensors if name.startswith("bert/pooler/")]
-    for name in pooler:
-        del tensors[name]
+    tensors = {
+        v.path: v.value for v in model.variables if "/pooler/" not in v.path
+    }
     prefix = str(tmp_path / "model.ckpt-3")
     tf1_files.write(prefix, tensors)
     source = formats.open_checkpoint(prefix)
@@ -31,8 +23,9 @@ def test_a_head_over_the_sequence_needs_no_pooler(tmp_path):
 
 
 def test_which_checkpoint_is_used(tmp_path):
-    def write(prefix, names):
-        tf1_files.write(str(tmp_path / prefix), {name: [1.0] for name in names})
+    def write(prefix):
+        head = {"output_weights": [1.0], "output_bias": [1.0]}
+        tf1_files.write(str(tmp_path / prefix), head)
 
     def find(use_best=True):
         found = trained_models.own_checkpoint(str(tmp_path / "run"), use_best)
@@ -40,14 +33,13 @@ def test_which_checkpoint_is_used(tmp_path):
 
     (tmp_path / "run").mkdir()
     assert trained_models.own_checkpoint(str(tmp_path / "run"), True) is None
-    write("run/model.ckpt-2", ["output_weights", "output_bias"])
-    write("run/model.ckpt-4", ["output_weights", "output_bias"])
+    write("run/model.ckpt-2")
+    write("run/model.ckpt-4")
     assert find() == "run/model.ckpt-4"
     (tmp_path / "run" / "best").mkdir()
-    write("run/best/model.ckpt-2", ["output_weights", "output_bias"])
-    (tmp_path / "run" / "best" / "results.json").write_text(
-        '{"global_step": 2}'
-    )
+    write("run/best/model.ckpt-2")
+    results = tmp_path / "run" / "best" / "results.json"
+    results.write_text('{"global_step": 2}')
     assert find() == "run/best/model.ckpt-2"
     assert find(use_best=False) == "run/model.ckpt-4"
 

@@ -1,12 +1,7 @@
 import dataclasses
 
 from bert_tf import modeling, tokenization
-from bert_tf.checkpoints import (
-    formats,
-    names,
-    restoring,
-    vocabulary_change,
-)
+from bert_tf.checkpoints import formats, names, restoring, vocabulary_change
 from tests import interop_samples as samples
 
 import numpy as np

@@ -5,6 +5,7 @@ decoder, is the reference of hidden states.
 """
 
 import dataclasses
+from unittest import mock
 
 from bert_tf import errors, heads, modeling
 from bert_tf.checkpoints import formats, names
@@ -46,6 +47,11 @@ def _random(model):
             value += 1
         variable.assign(value)
     return model
+
+
+def _assign(model, other):
+    for variable, value in zip(model.variables, other.variables, strict=True):
+        variable.assign(value)
 
 
 @pytest.fixture(scope="module", name="model")
@@ -113,18 +119,12 @@ def _forms(model):
     at = tf.constant([[0, 4, 5], [6, 2, 1], [3, 8, 5]])
 
     def remat(inputs):
-        model.encoder.remat = True
-        try:
+        with mock.patch.object(model.encoder, "remat", True):
             return model(inputs, tf.constant([3, 4])).sequence
-        finally:
-            model.encoder.remat = False
 
     def without_padding(inputs, positions=None):
-        model.skips_padding = True
-        try:
+        with mock.patch.object(model, "skips_padding", True):
             return model(inputs, positions=positions).sequence
-        finally:
-            model.skips_padding = False
 
     def kept(inputs):
         with watching.keeping_sequence(model) as found:
@@ -214,11 +214,9 @@ def test_a_row_without_tokens_has_numbers(model):
 
 def test_a_classifier_reads_all_of_a_row(model):
     classifier = _random(heads.BertClassifier(model, 2))
-    seen = _seen(model, _inputs(), lambda x: model(x).pooled[:, tf.newaxis])[
-        :, 0
-    ]
+    seen = _seen(model, _inputs(), lambda x: model(x).pooled[:, tf.newaxis])
     for row in range(B):
-        np.testing.assert_array_equal(seen[row, row], MASK[row] > 0)
+        np.testing.assert_array_equal(seen[row, 0, row], MASK[row] > 0)
     assert classifier(_inputs()).shape == [B, 2]
 
 
@@ -246,7 +244,7 @@ def test_next_pieces_need_it():
 def test_other_libraries_have_none(tmp_path):
     config = left_to_right.LeftToRightConfig(**samples.SMALL)
     model = samples.random_model("next_piece", config)
-    source = formats.open_checkpoint(samples.write_tf1(tmp_path / "x", model))
+    source = samples.source(tmp_path / "x", model)
     assert source.config == config
     for output_format in ("hf", "keras_hub"):
         with pytest.raises(errors.InputError, match=r"no such (model|encoder)"):
@@ -257,8 +255,7 @@ def test_other_libraries_have_none(tmp_path):
 
 def test_bfloat16(model):
     low = left_to_right.LeftToRight(CONFIG, dtype="mixed_bfloat16")
-    for to, value in zip(low.variables, model.variables, strict=True):
-        to.assign(value)
+    _assign(low, model)
     seen = _seen(low, _inputs(), lambda x: tf.cast(low(x).sequence, tf.float32))
     for place in range(S):
         assert not seen[:, place, :, place + 1 :].any()
@@ -276,32 +273,24 @@ def _beside(tmp_path_factory):
     )
     folder = tmp_path_factory.mktemp("beside")
     bert = samples.random_model("encoder", BERT)
-    source = formats.open_checkpoint(samples.write_tf1(folder / "tf1", bert))
+    source = samples.source(folder / "tf1", bert)
     formats.write(str(folder / "hf"), "hf", source)
     theirs = transformers.BertModel.from_pretrained(
         folder / "hf", is_decoder=True
     )
     ours = families.make(left_to_right.LeftToRightConfig(**samples.SMALL))
-    for to, value in zip(ours.variables, bert.variables, strict=True):
-        to.assign(value)
+    _assign(ours, bert)
     return ours, theirs.eval()
 
 
 def test_hidden_states_are_transformers(beside):
-    import torch
+    torch = pytest.importorskip("torch", reason="needs the extra `parity`")
+    from tests import huggingface_models as hf
 
     ours, theirs = beside
     inputs = samples.batch(ours.config)
-    asked = {
-        "input_ids": inputs["input_ids"],
-        "attention_mask": inputs["input_mask"],
-        "token_type_ids": inputs["segment_ids"],
-    }
     with torch.no_grad():
-        wanted = theirs(
-            **{name: torch.tensor(np.int64(x)) for name, x in asked.items()},
-            output_hidden_states=True,
-        )
+        wanted = theirs(**hf.their_inputs(inputs), output_hidden_states=True)
     found = ours({name: tf.constant(x) for name, x in inputs.items()})
     is_token = inputs["input_mask"] > 0
     assert not is_token.all()
@@ -312,8 +301,7 @@ def test_hidden_states_are_transformers(beside):
         difference = np.abs(x.numpy() - y.numpy())[is_token]
         assert difference.max() <= samples.TOLERANCE
     plain = families.make(BERT)
-    for to, value in zip(plain.variables, ours.variables, strict=True):
-        to.assign(value)
+    _assign(plain, ours)
     other = plain({name: tf.constant(x) for name, x in inputs.items()})
     difference = np.abs(other.sequence - wanted.last_hidden_state.numpy())
     assert difference[is_token].max() > 0.1, "the mask would not show"

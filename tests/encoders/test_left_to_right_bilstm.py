@@ -5,8 +5,8 @@ import dataclasses
 from bert_tf import errors, heads
 from bert_tf.checkpoints import formats, model_files, names, opened, restoring
 from bert_tf.encoders import families, left_to_right, left_to_right_bilstm
+from tests import tiny_model
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -104,11 +104,8 @@ def test_padding_and_mixed_precision(model):
     wide = {n: np.pad(x, [[0, 0], [0, 0]]) for n, x in batch.items()}
     wide["input_ids"] = np.where(wide["input_mask"], wide["input_ids"], 7)
     np.testing.assert_allclose(model(wide).pooled, found, atol=1e-6)
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    try:
+    with tiny_model.policy("mixed_bfloat16"):
         half = families.make(CONFIG)
-    finally:
-        keras.config.set_dtype_policy("float32")
     for ours, theirs in zip(half.variables, model.variables, strict=True):
         ours.assign(theirs)
     pooled = half(batch).pooled

@@ -33,50 +33,36 @@ def _gelu_by_its_formula(x):
     return y, tape.gradient(y, x)
 
 
+def _value_and_slope(x, upstream=None):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = ops.gelu(x)
+    return y, tape.gradient(y, x, upstream)
+
+
 class TestGelu:
     @pytest.mark.parametrize(
-        ("dtype", "tolerance"), [(tf.float64, 1e-14), (tf.float32, 1e-6)]
-    )
-    def test_is_the_tanh_form(self, dtype, tolerance):
-        x = np.linspace(-10, 10, 2001)
-        np.testing.assert_allclose(
-            ops.gelu(tf.constant(x, dtype)),
-            reference.gelu(x),
-            rtol=0,
-            atol=tolerance,
-        )
-
-    @pytest.mark.parametrize(
-        ("dtype", "tolerance"),
+        ("dtype", "tolerance", "of_slopes"),
         # Where tanh is near 1, its float32 rounding of 1e-7 is multiplied by
         # the slope of its argument, up to 40 here.
-        [(tf.float64, 1e-13), (tf.float32, 5e-6)],
+        [(tf.float64, 1e-14, 1e-13), (tf.float32, 1e-6, 5e-6)],
     )
-    def test_gradient_is_that_of_the_formula(self, dtype, tolerance):
-        x = tf.constant(np.linspace(-10, 10, 2001), tf.float64)
+    def test_is_the_tanh_form(self, dtype, tolerance, of_slopes):
+        x = tf.constant(np.linspace(-10, 10, 2001))
         _, slope = _gelu_by_its_formula(x)
-        expected = slope * tf.sin(x)
-        x = tf.cast(x, dtype)
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = ops.gelu(x)
+        own = tf.cast(x, dtype)
+        y, found = _value_and_slope(own, tf.sin(own))
         np.testing.assert_allclose(
-            tape.gradient(y, x, tf.sin(x)), expected, rtol=0, atol=tolerance
+            y, reference.gelu(x.numpy()), rtol=0, atol=tolerance
         )
-
-    def test_gradient_is_the_slope(self):
-        x = tf.constant(_uniform([40]))
-        analytic, numeric = tf.test.compute_gradient(ops.gelu, [x], delta=1e-5)
-        np.testing.assert_allclose(analytic[0], numeric[0], atol=1e-9)
+        np.testing.assert_allclose(
+            found, slope * tf.sin(x), rtol=0, atol=of_slopes
+        )
 
     def test_bfloat16_is_rounded_once(self):
         x = tf.cast(np.linspace(-3, 3, 301), tf.bfloat16)
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = ops.gelu(x)
-        found = y, tape.gradient(y, x)
         exact = _gelu_by_its_formula(tf.cast(x, tf.float64))
-        for ours, theirs in zip(found, exact, strict=True):
+        for ours, theirs in zip(_value_and_slope(x), exact, strict=True):
             assert ours.dtype == tf.bfloat16
             # Half of the last of eight bits, and float32's own rounding.
             np.testing.assert_allclose(
@@ -111,42 +97,29 @@ def _normalize(x, gamma, beta):
     return ops.normalize(x, gamma, beta, 1e-12)
 
 
-def _normalize_plainly(x, gamma, beta):
+def _plainly(x, gamma, beta):
     mean = tf.reduce_mean(x, axis=-1, keepdims=True)
     variance = tf.reduce_mean((x - mean) ** 2, axis=-1, keepdims=True)
     return gamma * (x - mean) / tf.sqrt(variance + 1e-12) + beta
 
 
 class TestNormalize:
-    def _arguments(self, dtype=tf.float64):
-        values = _uniform([2, 3, 7]), _uniform([7], 1), _uniform([7], 2)
-        return [tf.constant(value, dtype) for value in values]
-
     @pytest.mark.usefixtures("_each_device")
     @pytest.mark.parametrize(
         ("dtype", "tolerance"), [(tf.float64, 1e-13), (tf.float32, 1e-5)]
     )
     def test_value_and_gradients(self, dtype, tolerance):
-        arguments = self._arguments()
-        upstream = tf.constant(_uniform([2, 3, 7], 3))
-        with tf.GradientTape() as tape:
-            tape.watch(arguments)
-            expected = _normalize_plainly(*arguments)
-        slopes = tape.gradient(expected, arguments, upstream)
-        arguments = self._arguments(dtype)
-        with tf.GradientTape() as tape:
-            tape.watch(arguments)
-            y = _normalize(*arguments)
-        got = tape.gradient(y, arguments, tf.cast(upstream, dtype))
-        for left, right in zip([y, *got], [expected, *slopes], strict=True):
+        results = []
+        for function, own in ((_normalize, dtype), (_plainly, tf.float64)):
+            values = _uniform([2, 3, 7]), _uniform([7], 1), _uniform([7], 2)
+            arguments = [tf.constant(value, own) for value in values]
+            with tf.GradientTape() as tape:
+                tape.watch(arguments)
+                y = function(*arguments)
+            upstream = tf.constant(_uniform([2, 3, 7], 3), own)
+            results.append([y, *tape.gradient(y, arguments, upstream)])
+        for left, right in zip(*results, strict=True):
             np.testing.assert_allclose(left, right, rtol=0, atol=tolerance)
-
-    def test_gradient_is_the_slope(self):
-        analytic, numeric = tf.test.compute_gradient(
-            _normalize, self._arguments(), delta=1e-5
-        )
-        for left, right in zip(analytic, numeric, strict=True):
-            np.testing.assert_allclose(left, right, atol=1e-8)
 
     def test_epsilon_is_inside_the_root(self):
         x = tf.constant([[1.0, 3.0]], tf.float64)  # variance 1
@@ -225,10 +198,8 @@ class TestAffine:
             tf.constant(_uniform(shape, i), tf.float32)
             for i, shape in enumerate(
                 [
-                    (2, 3, size_in),
-                    (size_in, size_out),
-                    (size_out,),
-                    (2, 3, size_out),
+                    *((2, 3, size_in), (size_in, size_out)),
+                    *((size_out,), (2, 3, size_out)),
                 ]
             )
         )
@@ -275,6 +246,12 @@ def _attend_plainly(q, k, v, mask, rate, seed):
 
 
 class TestAttend:
+    def _results(self, function, q, k, v, dy, *more):
+        with tf.GradientTape() as tape:
+            tape.watch((q, k, v))
+            y = function(q, k, v, *more)
+        return [y, *tape.gradient(y, (q, k, v), output_gradients=dy)]
+
     @pytest.mark.parametrize("seed", [None, (1, 2)])
     @pytest.mark.parametrize(
         ("rows", "mask_rows"), [(6, 1), (6, 6), (2, 1), (2, 2)]
@@ -287,13 +264,10 @@ class TestAttend:
         mask = np.zeros([2, 1, mask_rows, 6], np.float32)
         mask[1, ..., 4:] = -10000
         dy = tf.constant(_uniform(shapes[0], 4), tf.float32)
-        results = []
-        for function in (ops.attend, _attend_plainly):
-            with tf.GradientTape() as tape:
-                tape.watch((q, k, v))
-                y = function(q, k, v, tf.constant(mask), 0.3, seed)
-            gradients = tape.gradient(y, (q, k, v), output_gradients=dy)
-            results.append([y, *gradients])
+        results = [
+            self._results(function, q, k, v, dy, tf.constant(mask), 0.3, seed)
+            for function in (ops.attend, _attend_plainly)
+        ]
         for found, expected in zip(*results, strict=True):
             np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-5)
 
@@ -301,13 +275,11 @@ class TestAttend:
         arrays = [tf.constant(_uniform((2, 2, 8, 4), i)) for i in range(4)]
         results = []
         for dtype in (tf.bfloat16, tf.float32):
-            q, k, v, dy = (tf.cast(array, dtype) for array in arrays)
-            with tf.GradientTape() as tape:
-                tape.watch((q, k, v))
-                y = ops.attend(q, k, v, tf.zeros([2, 1, 1, 8]), 0, None)
-            gradients = tape.gradient(y, (q, k, v), output_gradients=dy)
-            assert {x.dtype for x in (y, *gradients)} == {dtype}
-            results.append([tf.cast(x, tf.float32) for x in (y, *gradients)])
+            own = (tf.cast(array, dtype) for array in arrays)
+            mask = tf.zeros([2, 1, 1, 8])
+            found = self._results(ops.attend, *own, mask, 0, None)
+            assert {x.dtype for x in found} == {dtype}
+            results.append([tf.cast(x, tf.float32) for x in found])
         for found, expected in zip(*results, strict=True):
             error = np.linalg.norm(found - expected)
             assert 0 < error < 0.03 * np.linalg.norm(expected)
@@ -362,14 +334,12 @@ class TestDropout:
         spread = 5 * math.sqrt((x**2).sum() / 9) / x.size
         assert abs(y.mean(dtype=np.float64) - x.mean()) < spread
 
-    def test_same_seed_same_mask(self):
-        first = self._mask(0.1, [5, 6])
-        np.testing.assert_array_equal(first, self._mask(0.1, [5, 6]))
-
-    @pytest.mark.parametrize("other", [[5, 7], [6, 6], [6, 5]])
-    def test_other_seed_independent_mask(self, other):
-        both = self._mask(0.5, [5, 6]) == self._mask(0.5, other)
-        assert abs(both.mean() - 0.5) < 5 * 0.5 / math.sqrt(both.size)
+    def test_masks_are_of_their_seeds(self):
+        first = self._mask(0.5, [5, 6])
+        np.testing.assert_array_equal(first, self._mask(0.5, [5, 6]))
+        for other in ([5, 7], [6, 6], [6, 5]):
+            both = first == self._mask(0.5, other)
+            assert abs(both.mean() - 0.5) < 5 * 0.5 / math.sqrt(both.size)
 
     def test_no_seed_or_no_rate_is_identity(self):
         assert ops.dropout(self.x, 0.1, None) is self.x
@@ -411,10 +381,7 @@ class TestPut:
             tf.constant([[9, 8, 7], [30000, 1, 1]]),
             tf.constant([[True, True, False], [True, False, False]]),
         )
-        assert found.numpy().tolist() == [
-            [1, 8, 3, 9],
-            [5, 6, 30000, 30521],
-        ]
+        assert found.numpy().tolist() == [[1, 8, 3, 9], [5, 6, 30000, 30521]]
 
     def test_the_first_place_with_filling(self):
         # What fills up predictions has place 0, where a word may stand, too.

@@ -4,9 +4,8 @@ import dataclasses
 
 from bert_tf import heads, modeling
 from bert_tf.encoders import ops, padding
-from tests import pretraining_records, reference
+from tests import pretraining_records, reference, tiny_model
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -49,7 +48,18 @@ def _values_and_gradients(model, batch, skips_padding):
         loss = tf.reduce_sum(values * factors)
     variables = [v.value for v in model.trainable_variables]
     gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
-    return values.numpy(), [g.numpy() for g in gradients]
+    paths = (v.path for v in model.trainable_variables)
+    return values.numpy(), dict(zip(paths, gradients, strict=True))
+
+
+def _assert_close(found, expected):
+    """The values, and gradients in parts of their size."""
+    np.testing.assert_allclose(found[0], expected[0], atol=1e-5)
+    for name, right in expected[1].items():
+        scale = max(1, np.abs(right).max())
+        np.testing.assert_allclose(
+            found[1][name] / scale, right / scale, atol=1e-5, err_msg=name
+        )
 
 
 def _tagger():
@@ -83,19 +93,11 @@ def test_same_values_and_gradients(make, lengths, remat):
     batch = _batch(lengths)
     expected = _values_and_gradients(model, batch, False)
     found = _values_and_gradients(model, batch, True)
-    np.testing.assert_allclose(found[0], expected[0], atol=1e-5)
-    for variable, left, right in zip(
-        model.trainable_variables, found[1], expected[1], strict=True
-    ):
-        scale = max(1, np.abs(right).max())
-        np.testing.assert_allclose(
-            left / scale, right / scale, atol=1e-5, err_msg=variable.path
-        )
+    _assert_close(found, expected)
 
 
 def test_all_layers_by_the_papers_formulas():
-    bert = modeling.Bert(_CONFIG)
-    reference.random_weights(bert.trainable_variables)
+    bert = reference.randomized(modeling.Bert(_CONFIG))
     bert.skips_padding = True
     batch = _batch((9, 4, 1))
     outputs = bert(batch)
@@ -110,8 +112,7 @@ def test_all_layers_by_the_papers_formulas():
 
 
 def test_several_sequences_in_a_row():
-    model = _pretrainer()
-    reference.random_weights(model.trainable_variables)
+    model = reference.randomized(_pretrainer())
     batch = _batch((9, 7))
     batch |= {
         "sequence_ids": _ints([[1] * 4 + [2] * 5, [1] * 6 + [2, 0, 0]]),
@@ -120,19 +121,13 @@ def test_several_sequences_in_a_row():
     }
     expected = _values_and_gradients(model, batch, False)
     found = _values_and_gradients(model, batch, True)
-    np.testing.assert_allclose(found[0], expected[0], atol=1e-5)
-    for left, right in zip(found[1], expected[1], strict=True):
-        scale = max(1, np.abs(right).max())
-        np.testing.assert_allclose(left / scale, right / scale, atol=1e-5)
+    _assert_close(found, expected)
 
 
 def test_in_bfloat16():
-    exact, before = _classifier(), keras.config.dtype_policy()
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    try:
+    exact = _classifier()
+    with tiny_model.policy("mixed_bfloat16"):
         model = _classifier()
-    finally:
-        keras.config.set_dtype_policy(before)
     for each in (exact, model):
         reference.random_weights(each.trainable_variables)
     batch = _batch((9, 5, 1, 3))
@@ -140,7 +135,7 @@ def test_in_bfloat16():
     expected, _ = _values_and_gradients(exact, batch, False)
     # Numbers of 8 bits, in two layers of sums of 20.
     np.testing.assert_allclose(values, expected, atol=0.1, rtol=0.05)
-    assert all(np.isfinite(gradient).all() for gradient in gradients)
+    assert all(np.isfinite(x).all() for x in gradients.values())
 
 
 def test_only_tokens_are_computed():
@@ -160,8 +155,7 @@ def test_only_tokens_are_computed():
 
 def test_dropout_is_a_function_of_the_seed():
     config = dataclasses.replace(_CONFIG, hidden_dropout_prob=0.5)
-    model = heads.BertClassifier(modeling.Bert(config), 3)
-    reference.random_weights(model.trainable_variables)
+    model = reference.randomized(heads.BertClassifier(modeling.Bert(config), 3))
     model.bert.skips_padding = True
     batch = _batch((9, 4, 1))
     logits = [model(batch, tf.constant([1, i])).numpy() for i in (1, 1, 2)]

@@ -1,6 +1,7 @@
 """ELECTRA against transformers, with random weights, and its files."""
 
 import dataclasses
+import itertools
 import json
 import pathlib
 
@@ -11,17 +12,14 @@ from bert_tf.encoders import electra, families
 from bert_tf.errors import InputError
 from bert_tf.exporting import inference
 from bert_tf.training import recipes
+from tests import combinations
 from tests import huggingface_models as hf
 from tests import interop_samples as samples
+from tests.huggingface_models import torch, transformers
 
 import numpy as np
 import pytest
 import tensorflow as tf
-
-torch = pytest.importorskip("torch", reason="needs the extra `parity`")
-transformers = pytest.importorskip(
-    "transformers", reason="needs the extra `parity`"
-)
 
 _MODELS = pathlib.Path(__file__).resolve().parents[2] / "configs" / "models"
 _SMALL = electra.ElectraConfig(**samples.SMALL, embedding_size=16)
@@ -74,12 +72,8 @@ def test_transformers(tmp_path, head, config):
     assert again.config == opened.config
     formats.write(str(tmp_path / "again"), "hf", again)
     samples.assert_equal(source, str(tmp_path / "again"))
-    kind = getattr(transformers, _HEADS[head].architecture)
-    loaded, info = kind.from_pretrained(
-        tmp_path / "again", output_loading_info=True
-    )
-    assert not any(info.values()), info
-    hf.compare(model, head, loaded.eval(), inputs)
+    loaded = hf.load(tmp_path / "again", _HEADS[head].architecture)
+    hf.compare(model, head, loaded, inputs)
 
 
 def test_what_is_pooled_is_the_first_vector():
@@ -98,7 +92,7 @@ def test_what_is_pooled_is_the_first_vector():
 @pytest.mark.parametrize("head", ["classification", "multiple_choice"])
 def test_a_classifier_without_their_layer_is_not_written(tmp_path, head):
     model = samples.random_model(head, _SMALL)
-    source = formats.open_checkpoint(samples.write_tf1(tmp_path / "tf1", model))
+    source = samples.source(tmp_path / "tf1", model)
     with pytest.raises(InputError, match=r"a model without electra/pooler/den"):
         formats.write(str(tmp_path / "hf"), "hf", source)
     assert not (tmp_path / "hf").exists()
@@ -108,7 +102,7 @@ def test_a_classifier_without_their_layer_is_not_written(tmp_path, head):
 
 def test_notes_say_nothing_of_a_pooler_that_is_nowhere(tmp_path):
     model = samples.random_model("encoder", _SMALL)
-    source = formats.open_checkpoint(samples.write_tf1(tmp_path / "tf1", model))
+    source = samples.source(tmp_path / "tf1", model)
     assert formats.write(str(tmp_path / "hf"), "hf", source).notes == ()
     assert formats.write(str(tmp_path / "again"), "tf1", source).notes == ()
 
@@ -199,6 +193,9 @@ class TestConfig:
 
     def test_theirs_for_ours(self, tmp_path):
         theirs = hf.make("ElectraModel", embedding_size=16)
+        path = tmp_path / "all.json"
+        path.write_text(theirs.config.to_json_string(use_diff=False))
+        assert families.read_config(str(path)).vocab_size == 40
         folder = hf.save(theirs, tmp_path)
         config = families.read_config(f"{folder}/config.json")
         assert config == formats.open_checkpoint(folder).config == _SMALL
@@ -209,12 +206,6 @@ class TestConfig:
         again = huggingface_names.from_config(config, "encoder", None)
         values = theirs.config.to_dict()
         assert {k: values[k] for k in again if k in values} == again
-
-    def test_all_that_transformers_writes_is_known(self, tmp_path):
-        config = hf.make("ElectraModel").config
-        path = tmp_path / "config.json"
-        path.write_text(config.to_json_string(use_diff=False))
-        assert families.read_config(str(path)).vocab_size == 40
 
     def test_without_a_model_type(self, tmp_path):
         values = json.loads(_SMALL.to_json())
@@ -247,11 +238,20 @@ class TestConfig:
 # ---- Served -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("config", [_SMALL, _POOLED, _EQUAL])
 @pytest.mark.parametrize(
-    "head", ["encoder", "classification", "tagging", "masked_lm"]
+    "config, head",
+    combinations.some(
+        [
+            *((_SMALL, "encoder"), (_POOLED, "classification")),
+            *((_EQUAL, "tagging"), (_SMALL, "masked_lm")),
+        ],
+        itertools.product(
+            (_SMALL, _POOLED, _EQUAL),
+            ("encoder", "classification", "tagging", "masked_lm"),
+        ),
+    ),
 )
-def test_answers_are_those_of_training(head, config):
+def test_answers_are_those_of_training(config, head):
     model = samples.random_model(head, config)
     served = inference.of(model)
     assert not isinstance(served, inference.AsTrained)
@@ -271,7 +271,7 @@ def test_answers_are_those_of_training(head, config):
 
 def test_all_heads_start_from_a_discriminator(tmp_path):
     model = samples.random_model("replaced_tokens", _SMALL)
-    source = formats.open_checkpoint(samples.write_tf1(tmp_path / "tf1", model))
+    source = samples.source(tmp_path / "tf1", model)
     for make in (
         lambda bert: heads.BertClassifier(bert, 2),
         lambda bert: heads.BertTagger(bert, 3),

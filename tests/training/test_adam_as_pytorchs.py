@@ -1,8 +1,10 @@
 """Adam with bias correction, as recipes make it, is PyTorch's in float64."""
 
+import itertools
+
 from bert_tf import modeling
 from bert_tf.training import recipes
-from tests import test_optimization
+from tests import combinations, test_optimization
 
 import numpy as np
 import pytest
@@ -78,17 +80,24 @@ def of_pytorch(weights, gradients, after, betas, epsilon, decay, limit):
     return {name: w.detach().numpy() for name, w in parameters.items()}
 
 
+# Betas, epsilon, decay, the norm to clip to.
+_OPTIONS = [
+    (0.9, 0.98, 1e-6, 0.01, 1e9),
+    (0.9, 0.98, 1e-6, 0.1, 1.0),
+    (0.9, 0.999, 1e-8, 0.01, 1.0),
+    (0.8, 0.95, 1e-6, 0.0, 1.0),
+]
+
+
 @pytest.mark.parametrize(
-    "beta_1, beta_2, epsilon, decay, limit",
-    [
-        (0.9, 0.98, 1e-6, 0.01, 1e9),
-        (0.9, 0.98, 1e-6, 0.1, 1.0),
-        (0.9, 0.999, 1e-8, 0.01, 1.0),
-        (0.8, 0.95, 1e-6, 0.0, 1.0),
-    ],
+    "after, options",
+    combinations.some(
+        list(zip([linear, polynomial] * 2, _OPTIONS, strict=True)),
+        itertools.product((linear, polynomial), _OPTIONS),
+    ),
 )
-@pytest.mark.parametrize("after", [linear, polynomial])
-def test_equals_pytorchs(after, beta_1, beta_2, epsilon, decay, limit):
+def test_equals_pytorchs(after, options):
+    beta_1, beta_2, epsilon, decay, limit = options
     weights, gradients = problem()
     recipe = recipes.Recipe(
         optimizer="adamw_bias_corrected",

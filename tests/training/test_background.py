@@ -62,8 +62,8 @@ def test_a_signal_breaks_off_the_wait_and_not_the_write():
     try:
         with background.Writer() as writer:
             writer.start(first)
-            signal.setitimer(signal.ITIMER_REAL, 0.1)
             with pytest.raises(_BrokenOffError):
+                signal.setitimer(signal.ITIMER_REAL, 0.1)
                 writer.wait()
             assert writer.is_writing
             threading.Timer(0.1, release.set).start()

@@ -70,9 +70,9 @@ def test_neither_is_there():
         cluster.find({"SLURM_PROCID": "0"})
 
 
-def slurm(nodes, tasks, rank, job="123456"):
+def slurm(nodes, tasks, rank):
     return {
-        "SLURM_JOB_ID": job,
+        "SLURM_JOB_ID": "123456",
         "SLURM_PROCID": str(rank),
         "SLURM_STEP_NODELIST": nodes,
         "SLURM_STEP_TASKS_PER_NODE": tasks,

@@ -8,12 +8,7 @@ from bert_tf.encoders import families, ops, watching
 from bert_tf.errors import InputError
 from bert_tf.records import pipeline
 from bert_tf.records import types as record_types
-from bert_tf.training import (
-    distillation,
-    loop,
-    pretraining,
-    schedules,
-)
+from bert_tf.training import distillation, loop, pretraining, schedules
 from bert_tf.training import state as training_state
 from tests import pretraining_records, reference, tiny_model
 
@@ -32,13 +27,8 @@ _OWN = pretraining.objective("nsp")
 
 
 def _bert(config, seed, name="bert"):
-    model = modeling.Bert(config, name=name)
-    reference.random_weights(model.variables, seed)
+    model = reference.randomized(modeling.Bert(config, name=name), seed)
     return model
-
-
-def _float64(inputs):
-    return {name: np.asarray(x) for name, x in inputs.items()}
 
 
 @pytest.fixture(scope="module", name="batch")
@@ -155,10 +145,9 @@ def test_words_and_states_by_numpy(batch):
 
 def test_logits_by_numpy(batch):
     student, teacher = (
-        heads.BertClassifier(modeling.Bert(_SMALL), 3) for _ in range(2)
+        reference.randomized(heads.BertClassifier(modeling.Bert(_SMALL), 3), i)
+        for i in (1, 2)
     )
-    reference.random_weights(student.variables, 1)
-    reference.random_weights(teacher.variables, 2)
     inputs = batch | {"label_ids": tf.constant([0, 2, 1])}
 
     def sums(model, batch, seed):
@@ -228,34 +217,25 @@ def test_all_that_is_trained_has_a_gradient_and_nothing_else(kind, batch):
     found = tape.gradient(loss, [sources, unread])
     assert all(x is not None for x in found[0])
     assert not [x for x in found[1] if x is not None]
+    layer = "bert/encoder/layer_1/"
     # By what stands before the names.
     expected = {
-        "logits": [],
-        "words and states": ["bert/pooler/", "cls/seq_relationship/"],
-        "layers": ["bert/pooler/", "cls/"],
-        "relations": [
-            "bert/encoder/layer_1/attention/output/",
-            "bert/encoder/layer_1/intermediate/",
-            "bert/encoder/layer_1/output/",
-            "bert/pooler/",
-            "cls/",
-        ],
+        "logits": (),
+        "words and states": ("bert/pooler/", "cls/seq_relationship/"),
+        "layers": ("bert/pooler/", "cls/"),
+        "relations": (
+            *(f"{layer}attention/output/", f"{layer}intermediate/"),
+            *(f"{layer}output/", "bert/pooler/", "cls/"),
+        ),
     }[kind]
-    assert others.keys() == {
-        v.path
-        for v in model.variables
-        if any(v.path.startswith(x) for x in expected)
-    }
+    paths = {v.path for v in model.variables}
+    assert others.keys() == {x for x in paths if x.startswith(expected)}
 
 
 def test_layers_that_share_weights_are_trained(batch):
     config = families.from_values(
-        {
-            **pretraining_records.WITHOUT_DROPOUT,
-            "model_type": "albert",
-            "num_hidden_layers": 2,
-            "embedding_size": 4,
-        }
+        pretraining_records.WITHOUT_DROPOUT
+        | {"model_type": "albert", "num_hidden_layers": 2, "embedding_size": 4}
     )
     student = families.make(config)
     teacher = _bert(_LARGE, 2)
@@ -282,15 +262,11 @@ def test_the_same_without_computing_padding(kind, batch):
 def test_in_bfloat16(kind, batch):
     model, _, objective = _made(kind)
     expected = objective.sums(model, batch, None)
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    try:
+    with tiny_model.policy("mixed_bfloat16"):
         model, _, other = _made(kind)
         for variable, value in zip(other.own, objective.own, strict=True):
             variable.assign(value)
         found = other.sums(model, batch, None)
-    finally:
-        keras.config.set_dtype_policy(before)
     for name, value in expected.items():
         assert found[name]["loss"].dtype == tf.float32
         np.testing.assert_allclose(found[name]["loss"], value["loss"], 0.1)
@@ -354,7 +330,11 @@ class _Trainer:
         self, kind, files, strategy=tiny_model.ONE, accumulate=1, start=0
     ):
         with strategy.scope():
-            self.model, self.teacher, objective = _made(kind)
+            # Shallow: most of the time goes into tracing.
+            config = dataclasses.replace(_SMALL, num_hidden_layers=1)
+            large = dataclasses.replace(_LARGE, num_hidden_layers=2)
+            made = _made(kind, config, large)
+            self.model, self.teacher, objective = made
             self.optimizer = optimization.AdamWeightDecay(
                 schedules.linear_warmup_decay(0.01, 2, 10)
             )
@@ -364,22 +344,14 @@ class _Trainer:
         self.state = training_state.TrainState(
             self.model, self.optimizer, 7, own=objective.own
         )
+        rows = pipeline.train(files, tiny_model.COUNTS, 8, 7, start * 8)
         dataset = pipeline.distribute(
-            strategy,
-            pipeline.train(
-                files, tiny_model.COUNTS, tiny_model.BATCH, 7, start * 8
-            ),
-            record_types.PRETRAINING,
-            pretraining_records.LENGTHS,
+            *(strategy, rows),
+            *(record_types.PRETRAINING, pretraining_records.LENGTHS),
         )
         steps = loop.make_train_steps(
-            strategy,
-            self.model,
-            self.optimizer,
-            objective,
-            dataset,
-            5,
-            accumulate,
+            *(strategy, self.model, self.optimizer, objective, dataset),
+            *(5, accumulate),
         )
         self.train = lambda first, count: steps(first, count).scalars()
 
@@ -411,7 +383,7 @@ def test_replicas_and_micro_batches_are_one(kind, files, two_replicas):
     assert len(names) >= 1
     for name in names:
         assert found[name] == pytest.approx(expected[name], rel=1e-5)
-    tiny_model.assert_same(both.arrays(), plain.arrays(), 5e-6)
+    reference.assert_same(both.arrays(), plain.arrays(), 5e-6)
     for value, variable in zip(before, both.teacher.variables, strict=True):
         np.testing.assert_array_equal(variable.numpy(), value)
 
@@ -426,9 +398,9 @@ def test_goes_on_bit_for_bit_with_the_dense_layer(files, tmp_path):
     whole.train(2, 2)
     again = _Trainer("layers", files, start=2)
     assert again.state.resume(str(tmp_path))
-    tiny_model.assert_same(again.arrays(), first)
+    reference.assert_same(again.arrays(), first)
     again.train(2, 2)
-    tiny_model.assert_same(again.arrays(), whole.arrays())
+    reference.assert_same(again.arrays(), whole.arrays())
     assert "objective/fit_dense/bias/adam_v" in first
     other = _Trainer("relations", files)
     with pytest.raises(InputError, match="This run has no objective/fit_dense"):

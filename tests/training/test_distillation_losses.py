@@ -1,5 +1,6 @@
 """Losses over a teacher, by NumPy in float64."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -53,22 +54,10 @@ def test_classes(temperature, shape):
     divergence = _divergence(
         _softmax(theirs / temperature), _softmax(ours / temperature)
     )
-    found = _of(
-        distillation_losses.classes,
-        ours,
-        theirs,
-        weights,
-        temperature=temperature,
-    )
+    classes = functools.partial(_of, distillation_losses.classes)
+    found = classes(ours, theirs, weights, temperature=temperature)
     _assert_same(found, temperature**2 * (weights * divergence).sum())
-    same = _of(
-        distillation_losses.classes,
-        ours,
-        ours,
-        weights,
-        temperature=temperature,
-    )
-    assert float(same) == 0
+    assert float(classes(ours, ours, weights, temperature=temperature)) == 0
 
 
 def test_classes_that_are_no_choice_count_nothing():
@@ -90,13 +79,8 @@ def test_labels_that_are_each_true_or_not(temperature):
     q, p = (1 / (1 + np.exp(-x / temperature)) for x in (ours, theirs))
     divergence = p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))
     expected = temperature**2 * (weights * divergence.mean(-1)).sum()
-    found = _of(
-        distillation_losses.labels,
-        ours,
-        theirs,
-        weights,
-        temperature=temperature,
-    )
+    given = distillation_losses.labels, ours, theirs, weights
+    found = _of(*given, temperature=temperature)
     _assert_same(found, expected)
 
 

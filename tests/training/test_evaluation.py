@@ -5,7 +5,7 @@ import itertools
 from bert_tf.records import pipeline
 from bert_tf.records import types as record_types
 from bert_tf.training import evaluation
-from tests import pretraining_records, tiny_model
+from tests import pretraining_records, reference, tiny_model
 
 import numpy as np
 import pytest
@@ -18,6 +18,11 @@ def _files(tmp_path_factory):
     return pretraining_records.write(folder, tiny_model.COUNTS)
 
 
+@pytest.fixture(params=[1, 2])
+def strategy(request, two_replicas):
+    return two_replicas if request.param == 2 else tiny_model.ONE
+
+
 def whole_data(files):
     """All records as one batch."""
     rows = list(itertools.chain(*(tf.data.TFRecordDataset(f) for f in files)))
@@ -27,26 +32,21 @@ def whole_data(files):
     return batch | {"row_weights": tf.ones([len(rows)])}
 
 
-def distributed(files, strategy, batch_size):
+def distributed(files, strategy, batch_size, **options):
     return pipeline.distribute(
-        strategy,
-        pipeline.evaluate(files, batch_size),
-        record_types.PRETRAINING,
-        pretraining_records.LENGTHS,
+        *(strategy, pipeline.evaluate(files, batch_size)),
+        *(record_types.PRETRAINING, pretraining_records.LENGTHS),
+        **options,
     )
 
 
 class TestEvaluate:
-    @pytest.mark.parametrize("replicas", [1, 2])
-    def test_equals_one_big_batch(self, files, two_replicas, replicas):
-        strategy = two_replicas if replicas == 2 else tiny_model.ONE
+    def test_equals_one_big_batch(self, files, strategy):
         with strategy.scope():
             model = tiny_model.Tiny(0.5)
         batch = whole_data(files)
-        totals, parts = (
-            tiny_model.weights(batch),
-            tiny_model.sums(model, batch, None),
-        )
+        totals = tiny_model.weights(batch)
+        parts = tiny_model.sums(model, batch, None)
         expected = {
             f"{loss}_{metric}": float(value / totals[loss])
             for loss, metrics in parts.items()
@@ -54,31 +54,21 @@ class TestEvaluate:
         }
         expected["loss"] = expected["words_loss"] + expected["next_loss"]
         # 24 records in batches of 10: six rows of filling, not counted.
+        dataset = distributed(files, strategy, 10)
         found = evaluation.evaluate(
-            strategy,
-            model,
-            tiny_model.OBJECTIVE,
-            distributed(files, strategy, 10),
+            strategy, model, tiny_model.OBJECTIVE, dataset
         )
-        tiny_model.assert_same(found, expected, 1e-6)
+        reference.assert_same(found, expected, 1e-6)
 
     def test_needs_records(self, files):
-        dataset = distributed(files, tiny_model.ONE, 8).take(0)
+        one, model = tiny_model.ONE, tiny_model.Tiny(0.0)
+        none = distributed(files, one, 8).take(0)
         with pytest.raises(ValueError, match="no records to evaluate on"):
-            evaluation.evaluate(
-                tiny_model.ONE,
-                tiny_model.Tiny(0.0),
-                tiny_model.OBJECTIVE,
-                dataset,
-            )
+            evaluation.evaluate(one, model, tiny_model.OBJECTIVE, none)
 
 
 class TestPredict:
-    @pytest.mark.parametrize("replicas", [1, 2])
-    def test_all_rows_in_order_without_filling(
-        self, files, two_replicas, replicas
-    ):
-        strategy = two_replicas if replicas == 2 else tiny_model.ONE
+    def test_all_rows_in_order_without_filling(self, files, strategy):
         with strategy.scope():
             model = tiny_model.Tiny(0.5)
 
@@ -86,11 +76,8 @@ class TestPredict:
             _, following = model(batch)
             return {"next": following, "ids": batch["input_ids"]}
 
-        parts = list(
-            evaluation.predict(
-                strategy, function, distributed(files, strategy, 10)
-            )
-        )
+        dataset = distributed(files, strategy, 10)
+        parts = list(evaluation.predict(strategy, function, dataset))
         assert [len(part["ids"]) for part in parts] == [10, 10, 4]
         batch = whole_data(files)
         np.testing.assert_array_equal(
@@ -119,19 +106,9 @@ class TestPredict:
             np.testing.assert_array_equal(one["sums"], other["sums"])
         assert len(traces) == 1
 
-    @pytest.mark.parametrize("replicas", [1, 2])
-    def test_one_graph_for_all_lengths(
-        self, files, two_replicas, replicas, monkeypatch
-    ):
+    def test_one_graph_for_all_lengths(self, files, strategy, monkeypatch):
         monkeypatch.setattr(pipeline, "_MULTIPLE", 1)
-        strategy = two_replicas if replicas == 2 else tiny_model.ONE
-        dataset = pipeline.distribute(
-            strategy,
-            pipeline.evaluate(files, 2),
-            record_types.PRETRAINING,
-            pretraining_records.LENGTHS,
-            trim=True,
-        )
+        dataset = distributed(files, strategy, 2, trim=True)
         traced = []
 
         def function(batch):
@@ -145,4 +122,4 @@ class TestPredict:
         real = np.concatenate([part["real"] for part in found])
         expected = whole_data(files)["input_mask"].numpy().sum(axis=1)
         np.testing.assert_array_equal(real, expected)
-        assert len(traced) == replicas
+        assert len(traced) == strategy.num_replicas_in_sync

@@ -1,3 +1,5 @@
+import shutil
+
 from bert_tf import heads, losses, modeling
 from bert_tf.checkpoints import tf1_files, trained_models
 from bert_tf.records import record_file, tfrecord
@@ -9,14 +11,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-_CONFIG = modeling.BertConfig(
-    vocab_size=11,
-    hidden_size=4,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=8,
-    max_position_embeddings=8,
-)
+_CONFIG = samples.TINY
+
+_FILES = trained_models.ModelFiles(_CONFIG, samples.vocab_files([]), True)
 
 
 def _plan(batch_size, epochs, warmup_proportion=0.1):
@@ -37,19 +34,12 @@ def _plan(batch_size, epochs, warmup_proportion=0.1):
 
 def _write(path, ids, labels):
     """Writes rows of pieces, each with a label."""
+    values = {"input_mask": [1] * 8, "segment_ids": [0] * 8}
+    values["is_real_example"] = 1
     with tfrecord.Writer(path) as writer:
         for row, label in zip(ids, labels, strict=True):
-            writer.write(
-                record_types.CLASSIFICATION.encode(
-                    {
-                        "input_ids": row,
-                        "input_mask": [1] * 8,
-                        "segment_ids": [0] * 8,
-                        "label_ids": label,
-                        "is_real_example": 1,
-                    }
-                )
-            )
+            own = values | {"input_ids": row, "label_ids": label}
+            writer.write(record_types.CLASSIFICATION.encode(own))
     count = len(labels)
     return record_file.RecordFile(path, count, record_types.CLASSIFICATION, 8)
 
@@ -72,12 +62,8 @@ def test_logits_and_labels_without_the_filling(tmp_path, two_replicas):
     rng = np.random.default_rng(0)
     ids = rng.integers(0, 11, (7, 8))
     data = _write(str(tmp_path / "x.tf_record"), ids, range(7))
-    files = trained_models.ModelFiles(_CONFIG, samples.vocab_files([]), True)
     found = []
-    for strategy in (
-        tf.distribute.get_strategy(),
-        two_replicas,
-    ):
+    for strategy in (tf.distribute.get_strategy(), two_replicas):
         with strategy.scope():
             model = heads.BertClassifier(modeling.Bert(_CONFIG), 3)
         for i, variable in enumerate(model.variables):
@@ -85,19 +71,13 @@ def test_logits_and_labels_without_the_filling(tmp_path, two_replicas):
                 np.random.default_rng(i).normal(size=variable.shape)
             )
         run = fine_tuning.Run(
-            *(str(tmp_path), strategy, model, files, ("a", "b", "c")),
+            *(str(tmp_path), strategy, model, _FILES, ("a", "b", "c")),
             {"dev": data},
         )
         logits, labels = fine_tuning.logits_and_labels(run, "dev", 4)
         assert labels.tolist() == list(range(7))
         found.append(logits)
-    one = model(
-        {
-            "input_ids": tf.constant(ids, tf.int32),
-            "input_mask": tf.ones([7, 8], tf.int32),
-            "segment_ids": tf.zeros([7, 8], tf.int32),
-        }
-    )
+    one = model({"input_ids": tf.constant(ids, tf.int32)})
     for logits in found:
         np.testing.assert_allclose(logits, one, rtol=1e-4, atol=1e-5)
     with pytest.raises(ValueError, match=r"multiple of.*batch_size=3"):
@@ -113,10 +93,8 @@ _POOLER = ("bert/pooler/dense/bias", "bert/pooler/dense/kernel")
 def _of_first_piece(model, batch, dropout_seed):
     """The loss of the label of each row's first piece."""
     logits = model(batch, dropout_seed)[:, 0]
-    own = losses.classification(
-        logits, batch["label_ids"], batch["row_weights"]
-    )
-    return {"label": own}
+    labels, weights = batch["label_ids"], batch["row_weights"]
+    return {"label": losses.classification(logits, labels, weights)}
 
 
 _OBJECTIVE = loop.Objective(
@@ -135,11 +113,7 @@ def _tag(folder, epochs):
     model.bert.pooler.dense.bias.assign(rng.normal(size=4))
     run = fine_tuning.Run(
         *(str(folder), tf.distribute.get_strategy(), model),
-        *(
-            trained_models.ModelFiles(_CONFIG, samples.vocab_files([]), True),
-            None,
-            {"train": data},
-        ),
+        *(_FILES, None, {"train": data}),
     )
     before = {v.path: v.numpy() for v in model.variables}
 
@@ -160,9 +134,24 @@ def _add_moments(prefix):
     tf1_files.write(prefix, values)
 
 
-def test_what_nothing_reads_stays_as_it_is(tmp_path):
-    before, prefix = _tag(tmp_path, 1.0)
-    assert prefix == f"{tmp_path}/model.ckpt-2"
+@pytest.fixture(scope="module", name="once")
+def _once(tmp_path_factory):
+    """Where a run of one epoch began, and its folder."""
+    folder = tmp_path_factory.mktemp("once")
+    before, prefix = _tag(folder, 1.0)
+    assert prefix == f"{folder}/model.ckpt-2"
+    return before, folder
+
+
+@pytest.fixture(name="prefix")
+def _prefix(once, tmp_path):
+    """Its checkpoint, in a folder of the test's own."""
+    shutil.copytree(once[1], tmp_path, dirs_exist_ok=True)
+    return f"{tmp_path}/model.ckpt-2"
+
+
+def test_what_nothing_reads_stays_as_it_is(once, tmp_path, prefix):
+    before, _ = once
     stored = tf1_files.shapes(prefix)
     values = tf1_files.read(prefix, list(before))
     for name, value in before.items():
@@ -176,8 +165,9 @@ def test_what_nothing_reads_stays_as_it_is(tmp_path):
         np.testing.assert_array_equal(values[name], before[name])
 
 
-def test_goes_on_where_a_run_trained_what_nothing_reads(tmp_path, caplog):
-    _, prefix = _tag(tmp_path, 1.0)
+def test_goes_on_where_a_run_trained_what_nothing_reads(
+    tmp_path, prefix, caplog
+):
     _add_moments(prefix)
     before = tf1_files.read(prefix, list(_POOLER))
     caplog.clear()

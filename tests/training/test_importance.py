@@ -6,18 +6,17 @@ Shapes as in modeling.py. A gate in PyTorch is a hook that multiplies.
 import contextlib
 
 from bert_tf import heads, losses, modeling
-from bert_tf.checkpoints import formats, restoring, smaller
+from bert_tf.checkpoints import formats, smaller
 from bert_tf.encoders import families, layers
 from bert_tf.errors import InputError
 from bert_tf.training import importance
 from tests import huggingface_models as hf
 from tests import interop_samples as samples
+from tests.huggingface_models import torch
 
 import numpy as np
 import pytest
 import tensorflow as tf
-
-torch = pytest.importorskip("torch", reason="needs the extra `parity`")
 
 _ROWS = 6
 _LABELS = np.arange(_ROWS, dtype=np.int32) % samples.NUM_LABELS
@@ -71,12 +70,11 @@ def _their_losses(theirs, rows):
 
 
 @contextlib.contextmanager
-def _hooked(*handles):
+def _hooked(handle):
     try:
         yield
     finally:
-        for handle in handles:
-            handle.remove()
+        handle.remove()
 
 
 def _layer_gate(layer, gate):
@@ -109,29 +107,21 @@ def _difference(theirs, rows, gated):
 
 
 def _of_units(theirs, rows, denses):
-    size = denses[0].in_features
+    def difference(dense, unit):
+        return _difference(theirs, rows, lambda g: _unit_gate(dense, unit, g))
+
     return np.array(
-        [
-            [
-                _difference(
-                    theirs, rows, lambda g, d=d, u=u: _unit_gate(d, u, g)
-                )
-                for u in range(size)
-            ]
-            for d in denses
-        ]
+        [[difference(d, u) for u in range(d.in_features)] for d in denses]
     )
 
 
 def _ours(theirs, folder):
-    source = formats.open_checkpoint(hf.save(theirs.float(), folder))
-    assert source.config is not None
-    model = samples.model("classification", source.config)
-    restoring.restore_weights(model.variables, source)
+    model, _ = samples.load(hf.save(theirs.float(), folder))
     theirs.double()
-    return model, _batch(source.config)
+    return model, _batch(model.bert.config)
 
 
+@pytest.mark.slow
 def test_equals_finite_differences(tmp_path):
     theirs = hf.make("BertForSequenceClassification", intermediate_size=12)
     model, rows = _ours(theirs, tmp_path)
@@ -211,15 +201,13 @@ def test_the_model_stays_as_it_was(ours):
 
 
 def _small(model, folder, kept_layers=None, kept_units=None):
-    source = formats.open_checkpoint(samples.write_tf1(folder, model))
+    source = samples.source(folder, model)
     if kept_units is not None:
         source = smaller.keep_units(source, kept_units)
     if kept_layers is not None:
         source = smaller.keep_layers(source, kept_layers)
-    assert source.config is not None
-    small = samples.model("classification", source.config)
-    restoring.restore_weights(small.variables, source)
-    return small
+    formats.write(f"{folder}/small", "tf1", source)
+    return samples.load(f"{folder}/small")[0]
 
 
 def _logits(model, rows, whole, units):

@@ -4,23 +4,25 @@ The loop knows no task, so most tests train a model that is traced quickly.
 """
 
 import dataclasses
+import threading
 import time
 
 from bert_tf import heads, modeling, optimization
 from bert_tf.records import pipeline, tfrecord
 from bert_tf.records import types as record_types
 from bert_tf.training import loop
-from tests import pretraining_records, tiny_model, tiny_trainer
+from tests import (
+    combinations,
+    pretraining_records,
+    reference,
+    tiny_model,
+    tiny_trainer,
+)
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-
-
-@pytest.fixture(name="two")
-def _two(two_replicas):
-    return two_replicas
 
 
 @pytest.fixture(scope="module", name="files")
@@ -42,9 +44,9 @@ def batches(files, count):
     ]
 
 
-def log_softmax(x):
-    x = x - x.max(axis=-1, keepdims=True)
-    return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
+def _bert():
+    config = modeling.BertConfig(**pretraining_records.WITHOUT_DROPOUT)
+    return heads.BertPretrainer(modeling.Bert(config))
 
 
 class TestOneStep:
@@ -55,9 +57,13 @@ class TestOneStep:
         batch = {name: x.numpy() for name, x in batch.items()}
         ids, labels = batch["masked_lm_ids"], batch["next_sentence_labels"]
         real = batch["masked_lm_weights"] == 1
-        picked = np.take_along_axis(log_softmax(words), ids[..., None], -1)
+        picked = np.take_along_axis(
+            reference.log_softmax(words), ids[..., None], -1
+        )
         word_loss = -picked[..., 0][real].mean()
-        picked = np.take_along_axis(log_softmax(following), labels, -1)
+        picked = np.take_along_axis(
+            reference.log_softmax(following), labels, -1
+        )
         next_loss = -picked.mean()
         scalars = trainer.train(0, 1)
         expected = {
@@ -75,7 +81,7 @@ class TestOneStep:
             "learning_rate": 0.0,
             "gradient_norm": scalars["gradient_norm"],
         }
-        tiny_model.assert_same(scalars, expected, 1e-6)
+        reference.assert_same(scalars, expected, 1e-6)
         assert scalars["input_seconds"] >= 0
 
     def test_update_by_numpy(self, files):
@@ -109,7 +115,7 @@ class TestOneStep:
         expected = tiny_trainer.Trainer(files)
         scalars = expected.train(0, 4)
         found = expected.arrays()
-        tiny_model.assert_same({n: found[n] for n in arrays}, arrays, 2e-6)
+        reference.assert_same({n: found[n] for n in arrays}, arrays, 2e-6)
         for name, (m, v) in moments.items():
             np.testing.assert_allclose(found[f"{name}/adam_m"], m, atol=1e-6)
             np.testing.assert_allclose(found[f"{name}/adam_v"], v, atol=1e-6)
@@ -119,9 +125,9 @@ class TestOneStep:
 
 class TestXla:
     @pytest.mark.slow
-    @pytest.mark.parametrize("replicas", [1, 2])
-    def test_same_update(self, replicas, files, two):
-        strategy = two if replicas == 2 else tiny_model.ONE
+    @pytest.mark.parametrize("replicas", combinations.some([2], [1, 2]))
+    def test_same_update(self, replicas, files, two_replicas):
+        strategy = two_replicas if replicas == 2 else tiny_model.ONE
         plain = tiny_trainer.Trainer(files, strategy, accumulate=2)
         compiled = tiny_trainer.Trainer(
             files, strategy, accumulate=2, use_xla=True
@@ -129,24 +135,46 @@ class TestXla:
         expected, found = plain.train(0, 3), compiled.train(0, 3)
         for name in ("loss", "words_accuracy", "gradient_norm", "tokens"):
             assert found[name] == pytest.approx(expected[name], rel=1e-5)
-        tiny_model.assert_same(compiled.arrays(), plain.arrays(), 2e-6)
-        tiny_model.assert_same(
+        reference.assert_same(compiled.arrays(), plain.arrays(), 2e-6)
+        reference.assert_same(
             compiled.arrays(replicas - 1), compiled.arrays(), 0
         )
 
 
+class _Clock:
+    """A clock that input and steps set, and that lets input come.
+
+    A batch comes 10 seconds after the step before it was ready, and a step
+    takes 1. The times are read in turn: before what is waited for, behind it.
+    """
+
+    def __init__(self):
+        self.now, self.reads = 0.0, 0
+        self.asked = threading.Semaphore(0)
+
+    def monotonic(self):
+        now, self.reads = self.now, self.reads + 1
+        if self.reads % 2:
+            self.asked.release()
+        else:
+            self.now += 1
+        return now
+
+    def come(self):
+        assert self.asked.acquire(timeout=60)
+        self.now += 10
+        return 0.0
+
+
 class TestInputSeconds:
-    def test_what_is_waited_for_and_no_more(self, files):
-        trainer = tiny_trainer.Trainer(files, slow=0.05)
-        trainer.train(0, 1)
-        began = time.monotonic()
-        waited = trainer.train(1, 6)["input_seconds"]
-        seconds = time.monotonic() - began
-        # Six batches that take 50 ms each, for steps of less than that.
-        assert 0.2 < waited <= seconds
-        fast = tiny_trainer.Trainer(files)
-        fast.train(0, 1)
-        assert fast.train(1, 6)["input_seconds"] < 0.1
+    def test_what_is_waited_for_and_no_more(self, files, monkeypatch):
+        clock = _Clock()
+        monkeypatch.setattr(loop, "time", clock)
+        trainer = tiny_trainer.Trainer(files, wait=clock.come)
+        try:
+            assert trainer.train(0, 3)["input_seconds"] == 3 * 10
+        finally:  # What is read ahead ends.
+            clock.asked.release(1000)
 
 
 class TestSizes:
@@ -210,7 +238,7 @@ class TestSteps:
         whole, single = tiny_trainer.Trainer(files), tiny_trainer.Trainer(files)
         means = whole.train(0, 4)
         steps = [single.train(step, 1) for step in range(4)]
-        tiny_model.assert_same(whole.arrays(), single.arrays())
+        reference.assert_same(whole.arrays(), single.arrays())
         # Divided once: a step with more predictions weighs more.
         counts = [
             float(tf.reduce_sum(tiny_model.mask_weights(batch)))
@@ -225,28 +253,23 @@ class TestSteps:
 
     @pytest.mark.parametrize(
         "replicas, accumulate",
-        [
-            (1, 2),
-            (2, 2),
-            pytest.param(1, 4, marks=pytest.mark.exhaustive),
-            pytest.param(2, 1, marks=pytest.mark.exhaustive),
-            pytest.param(2, 4, marks=pytest.mark.slow),
-        ],
+        combinations.some(
+            [(1, 2), (2, 2)], [(1, 2), (2, 2), (1, 4), (2, 1), (2, 4)]
+        ),
     )
     def test_replicas_and_micro_batches_change_nothing(
-        self, files, two, replicas, accumulate
+        self, files, two_replicas, replicas, accumulate
     ):
         expected = tiny_trainer.Trainer(files)
         trainer = tiny_trainer.Trainer(
-            files, two if replicas == 2 else tiny_model.ONE, accumulate
+            files, two_replicas if replicas == 2 else tiny_model.ONE, accumulate
         )
         for step in range(5):
             found, wanted = trainer.train(step, 1), expected.train(step, 1)
             assert found["loss"] == pytest.approx(wanted["loss"], rel=1e-6)
-            for scalars in (found, wanted):
-                del scalars["input_seconds"]
-            tiny_model.assert_same(found, wanted, 1e-5)
-        tiny_model.assert_same(trainer.arrays(), expected.arrays(), 1e-5)
+            del found["input_seconds"], wanted["input_seconds"]
+            reference.assert_same(found, wanted, 1e-5)
+        reference.assert_same(trainer.arrays(), expected.arrays(), 1e-5)
 
     def test_predictions_are_spread_unevenly(self, files):
         # Or the test above would not see a mean of means.
@@ -258,7 +281,7 @@ class TestSteps:
         pytest.fail("the data is too even")
 
     @pytest.mark.slow
-    def test_all_predictions_on_one_replica(self, tmp_path, two):
+    def test_all_predictions_on_one_replica(self, tmp_path, two_replicas):
         rng = np.random.default_rng(1)
         path = tmp_path / "a"
         rows = [
@@ -271,36 +294,29 @@ class TestSteps:
                 row["masked_lm_weights"] = [float(first)] * 4
                 writer.write(record_types.PRETRAINING.encode(row))
         results = []
-        for strategy in (tiny_model.ONE, two):
+        for strategy in (tiny_model.ONE, two_replicas):
             trainer = tiny_trainer.Trainer(
                 [str(path)], strategy, counts=[tiny_model.BATCH]
             )
             results.append((trainer.train(0, 1), trainer.arrays()))
         (wanted, expected), (found, arrays) = results
-        for scalars in (found, wanted):
-            del scalars["input_seconds"]
-        tiny_model.assert_same(found, wanted, 1e-6)
-        tiny_model.assert_same(arrays, expected, 1e-6)
+        del found["input_seconds"], wanted["input_seconds"]
+        reference.assert_same(found, wanted, 1e-6)
+        reference.assert_same(arrays, expected, 1e-6)
 
     @pytest.mark.slow
-    def test_bert_on_two_replicas(self, files, two):
-        config = modeling.BertConfig(**pretraining_records.WITHOUT_DROPOUT)
+    def test_bert_on_two_replicas(self, files, two_replicas):
         results = []
-        for strategy in (tiny_model.ONE, two):
-            trainer = tiny_trainer.Trainer(
-                files,
-                strategy,
-                make=lambda: heads.BertPretrainer(modeling.Bert(config)),
-            )
+        for strategy in (tiny_model.ONE, two_replicas):
+            trainer = tiny_trainer.Trainer(files, strategy, make=_bert)
             blocks = [trainer.train(step, 1)["loss"] for step in range(4)]
             results.append((blocks, trainer.arrays()))
         (wanted, expected), (found, arrays) = results
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
-        tiny_model.assert_same(arrays, expected, 2e-6)
+        reference.assert_same(arrays, expected, 2e-6)
 
     @pytest.mark.slow
-    def test_float16_on_two_replicas(self, files, two):
-        config = modeling.BertConfig(**pretraining_records.WITHOUT_DROPOUT)
+    def test_float16_on_two_replicas(self, files, two_replicas):
         results = []
         for policy, scale in (
             ("float32", None),
@@ -310,14 +326,11 @@ class TestSteps:
         ):
             keras.config.set_dtype_policy(policy)
             trainer = tiny_trainer.Trainer(
-                files,
-                two,
-                make=lambda: heads.BertPretrainer(modeling.Bert(config)),
-                loss_scale=scale,
+                files, two_replicas, make=_bert, loss_scale=scale
             )
             keras.config.set_dtype_policy("float32")
             results.append([trainer.train(step, 1) for step in range(12)])
-            tiny_model.assert_same(trainer.arrays(0), trainer.arrays(1))
+            reference.assert_same(trainer.arrays(0), trainer.arrays(1))
         whole, half, skipping = results
         for left, right in zip(half, whole, strict=True):
             assert left["skipped_steps"] == 0

@@ -2,17 +2,12 @@
 
 from bert_tf.encoders import ops
 from bert_tf.training import loop
-from tests import pretraining_records, tiny_model, tiny_trainer
+from tests import pretraining_records, reference, tiny_model, tiny_trainer
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-
-
-@pytest.fixture(name="two")
-def _two(two_replicas):
-    return two_replicas
 
 
 @pytest.fixture(scope="module", name="files")
@@ -54,10 +49,10 @@ def masks(files, step=0, seed=5, **options):
 class TestDropout:
     @pytest.mark.parametrize("accumulate", [1, 2])
     def test_every_replica_and_micro_batch_has_its_own(
-        self, files, two, accumulate
+        self, files, two_replicas, accumulate
     ):
         total = 2 * accumulate
-        kept = masks(files, strategy=two, accumulate=accumulate)
+        kept = masks(files, strategy=two_replicas, accumulate=accumulate)
         shares = np.bincount(kept, minlength=total + 1) / len(kept)
         # Independent masks: a binomial distribution. Equal ones: 0 and all.
         expected = {2: [1, 2, 1], 4: [1, 4, 6, 4, 1]}[total]
@@ -72,32 +67,26 @@ class TestDropout:
             assert 0.4 < np.mean(other == first) < 0.6
 
     @pytest.mark.slow
-    def test_replicas_stay_bit_identical(self, files, two):
-        trainer = tiny_trainer.Trainer(
-            files, two, make=lambda: tiny_model.Tiny(0.3)
-        )
-        trainer.train(0, 6)
-        left, right = trainer.arrays(0), trainer.arrays(1)
-        tiny_model.assert_same(left, right)
-        without = tiny_trainer.Trainer(files)
-        without.train(0, 6)
-        assert not np.array_equal(without.arrays()["table"], left["table"])
+    def test_going_on_gives_the_same_bits(self, files, two_replicas):
+        """And replicas stay bit-identical."""
 
-    @pytest.mark.slow
-    def test_going_on_gives_the_same_bits(self, files, two):
-        whole = tiny_trainer.Trainer(
-            files, two, make=lambda: tiny_model.Tiny(0.3)
-        )
+        def make(start=0):
+            return tiny_trainer.Trainer(
+                *(files, two_replicas),
+                make=lambda: tiny_model.Tiny(0.3),
+                start=start,
+            )
+
+        whole, first, second = make(), make(), make(2)
         whole.train(0, 5)
-        first = tiny_trainer.Trainer(
-            files, two, make=lambda: tiny_model.Tiny(0.3)
-        )
+        reference.assert_same(whole.arrays(0), whole.arrays(1))
         first.train(0, 2)
-        second = tiny_trainer.Trainer(
-            files, two, make=lambda: tiny_model.Tiny(0.3), start=2
-        )
         variables = {v.path: v for v in second.model.variables}
         for name, value in first.arrays().items():
             (variables | second.optimizer.slots)[name].assign(value)
         second.train(2, 3)
-        tiny_model.assert_same(second.arrays(), whole.arrays())
+        reference.assert_same(second.arrays(), whole.arrays())
+        without = tiny_trainer.Trainer(files)
+        without.train(0, 5)
+        left = whole.arrays()["table"]
+        assert not np.array_equal(without.arrays()["table"], left)

@@ -8,7 +8,13 @@ from bert_tf.records import masking
 from bert_tf.records import types as record_types
 from bert_tf.training import loop, next_pieces, pretraining
 from tests import pretraining_records
-from tests.training.test_pretraining import K, S, make_rows, unpack
+from tests.training.test_pretraining import (
+    K,
+    S,
+    assert_same_gradients,
+    make_rows,
+    unpack,
+)
 
 import numpy as np
 import pytest
@@ -30,11 +36,7 @@ def _model():
     return heads.BertNextPiece(families.make(CONFIG))
 
 
-def tensors(rows):
-    return {
-        name: tf.constant(x, tf.float32 if x.dtype.kind == "f" else tf.int32)
-        for name, x in rows.items()
-    }
+tensors = pretraining_records.tensors
 
 
 def means(model, rows):
@@ -94,14 +96,7 @@ def test_packed_rows_have_the_loss_of_padded_ones(model):
     loss_, accuracy_, gradients_ = means(model, unpack(packed))
     assert loss == pytest.approx(loss_, rel=1e-5)
     assert accuracy == pytest.approx(accuracy_, rel=1e-5)
-    for name, gradient in gradients_.items():
-        scale = np.abs(gradient).max()
-        np.testing.assert_allclose(
-            gradients[name],
-            gradient,
-            atol=1e-5 * scale + 1e-7,
-            err_msg=name,
-        )
+    assert_same_gradients(gradients, gradients_)
 
 
 def test_records_for_it():
@@ -144,17 +139,15 @@ def _torch_logits(model, ids, mask, segments):
     values = dataclasses.asdict(CONFIG)
     for name in ("hidden_act", "pooler_act", "problem_type"):
         del values[name]
-    theirs = transformers.BertLMHeadModel(
-        transformers.BertConfig(
-            **{k: v for k, v in values.items() if "transform" not in k},
-            hidden_act="gelu_new",
-            is_decoder=True,
-            attn_implementation="eager",
-        )
+    config = transformers.BertConfig(
+        **{k: v for k, v in values.items() if "transform" not in k},
+        hidden_act="gelu_new",
+        is_decoder=True,
+        attn_implementation="eager",
     )
+    theirs = transformers.BertLMHeadModel(config)
     state = theirs.state_dict()
-    weights = {v.path: v.value.numpy() for v in model.variables}
-    _copy(state, weights)
+    _copy(state, {v.path: v.value.numpy() for v in model.variables})
     theirs.load_state_dict(state)
     theirs = theirs.double().eval()
     return theirs(
@@ -217,9 +210,8 @@ def test_loss_is_pytorchs(model):
     single = np.float32(logits.detach().numpy())
     sums = next_pieces.loss(tf.constant(single), tf.constant(ids), batch)
     weight = pretraining.objective("next_piece").weights(batch)["next_piece"]
-    assert float(sums["loss"] / weight) == pytest.approx(
-        wanted.item(), rel=1e-6
-    )
+    single_loss = float(sums["loss"] / weight)
+    assert single_loss == pytest.approx(wanted.item(), rel=1e-6)
 
 
 def test_gradients_are_pytorchs(model):
@@ -282,11 +274,7 @@ def test_auxiliary_loss():
         (value,) = (x for x in head.variables if x.path == name)
         variable.assign(value)
     loss, accuracy, _ = means(pieces, rows)
-    weight = float(weights["next_piece"])
-    assert float(found["next_piece"]["loss"]) / weight == pytest.approx(
-        loss, rel=1e-5
-    )
-    assert float(found["next_piece"]["accuracy"]) / weight == pytest.approx(
-        accuracy, rel=1e-5
-    )
+    sums, weight = found["next_piece"], weights["next_piece"]
+    assert float(sums["loss"] / weight) == pytest.approx(loss, rel=1e-5)
+    assert float(sums["accuracy"] / weight) == pytest.approx(accuracy, rel=1e-5)
     assert classifier.bert.keep is None

@@ -60,29 +60,24 @@ def _events(folder):
     return scalars, plugins
 
 
+@pytest.fixture
+def report(tmp_path):
+    return progress.Progress(str(tmp_path), 0, 100)
+
+
 class TestProgress:
-    def test_metrics_file(self, tmp_path):
-        report = progress.Progress(str(tmp_path), 0, 100)
-        report(10, _BLOCK)
+    def test_metrics_file(self, tmp_path, report):
+        block = dict(_BLOCK)
+        report(10, block)
+        assert block == _BLOCK
         report(20, _BLOCK | {"loss": 6.5, "seconds": 8.0})
+        speeds = {"sequences_per_second": 40, "tokens_per_second": 3750}
         assert _lines(tmp_path) == [
             {"step": 10} | _REPORTED,
-            {"step": 20}
-            | _REPORTED
-            | {
-                "loss": 6.5,
-                "sequences_per_second": 40,
-                "tokens_per_second": 3750,
-            },
+            {"step": 20} | _REPORTED | {"loss": 6.5} | speeds,
         ]
 
-    def test_a_block_is_left_as_it_is(self, tmp_path):
-        block = dict(_BLOCK)
-        progress.Progress(str(tmp_path), 0, 100)(10, block)
-        assert block == _BLOCK
-
-    def test_tensorboard_has_the_same(self, tmp_path):
-        report = progress.Progress(str(tmp_path), 0, 100)
+    def test_tensorboard_has_the_same(self, tmp_path, report):
         report(10, _BLOCK)
         report(20, _BLOCK | {"loss": 6.1})
         scalars, plugins = _events(tmp_path)
@@ -107,8 +102,7 @@ class TestProgress:
             "    gradient_norm 3.50  8.0 sequences/s  250,000 tokens/s"
         ]
 
-    def test_one_loss_is_shown_once(self, tmp_path, screen):
-        report = progress.Progress(str(tmp_path), 0, 100)
+    def test_one_loss_is_shown_once(self, tmp_path, report, screen):
         report(10, _BLOCK | {"masked_lm_loss": 7.25})
         assert "loss 7.2500  accuracy 12.5 %" in screen.messages[0]
         assert "masked_lm" not in screen.messages[0]
@@ -119,8 +113,7 @@ class TestProgress:
             in screen.messages[1]
         )
 
-    def test_shares_are_shown_beside_their_loss(self, tmp_path, screen):
-        report = progress.Progress(str(tmp_path), 0, 100)
+    def test_shares_are_shown_beside_their_loss(self, report, screen):
         of_tokens = {"loss": 0.4, "accuracy": 0.85, "precision": 0.5}
         of_tokens["recall"] = 0.0125
         report(
@@ -155,14 +148,12 @@ class TestProgress:
 
     def test_what_the_meter_says(self, tmp_path, screen):
         seen = []
+        meters = {"flops_utilization": 0.414, "input_share": 0.06}
+        meters["peak_memory"] = 1.5 * 2**30
 
         def meter(scalars):
             seen.append(dict(scalars))
-            return {
-                "flops_utilization": 0.414,
-                "input_share": 0.06,
-                "peak_memory": 1.5 * 2**30,
-            }
+            return meters
 
         report = progress.Progress(str(tmp_path), 0, 100, meter=meter)
         report(10, _BLOCK)
@@ -172,12 +163,9 @@ class TestProgress:
             "41 % of peak FLOP/s"
         )
         (line,) = _lines(tmp_path)
-        assert line["flops_utilization"] == 0.414
-        assert line["input_share"] == 0.06
-        assert line["peak_memory"] == 1.5 * 2**30
+        assert line == {"step": 10} | _REPORTED | meters
 
-    def test_evaluation(self, tmp_path, screen):
-        report = progress.Progress(str(tmp_path), 0, 100)
+    def test_evaluation(self, tmp_path, report, screen):
         report(10, _BLOCK)
         results = {"loss": 6.0, "masked_lm_accuracy": 0.25}
         report.evaluation(10, results, best_step=10)
@@ -196,7 +184,7 @@ class TestProgress:
         assert screen.messages[2].endswith("  best 10")
         assert _events(tmp_path)[0][10, "eval_loss"] == 6
 
-    def test_last_step_leaves_nothing(self, tmp_path, screen):
+    def test_last_step_leaves_nothing(self, tmp_path, report, screen):
         progress.Progress(str(tmp_path), 90, 100)(100, _BLOCK)
         assert screen.messages[0].startswith("step 100/100  0:00 left  ")
 
@@ -224,26 +212,19 @@ def test_the_best_that_counted_at_a_step(tmp_path):
     assert progress.best_until(folder, 9, "accuracy") is None
 
 
-def test_profile_traces_the_steps_between(tmp_path, screen):
+@pytest.mark.parametrize("ends_early", [False, True])
+def test_profile_traces_the_steps_between(tmp_path, screen, ends_early):
     profile = progress.Profile(str(tmp_path), (2, 4), stop=4)
-    for step in (2, 4):
+    for step in (2,) if ends_early else (2, 4):
         profile(step)
         tf.reduce_sum(tf.ones([3, 3])).numpy()
-    (trace,) = tmp_path.glob("plugins/profile/*/*.xplane.pb")
-    assert trace.stat().st_size > 0
-    assert "Traced steps 3 to 4" in screen.messages[-1]
-
-
-def test_profile_of_a_run_that_ends_before_its_last_step(tmp_path, screen):
-    profile = progress.Profile(str(tmp_path), (2, 4), stop=4)
-    profile(2)
-    tf.reduce_sum(tf.ones([3, 3])).numpy()
     for _ in range(2):
         profile.close()
     (trace,) = tmp_path.glob("plugins/profile/*/*.xplane.pb")
     assert trace.stat().st_size > 0
     (message,) = screen.messages
-    assert message.startswith("Traced steps 3 to where the run ended; see: ")
+    end = "where the run ended; see: " if ends_early else "4"
+    assert message.startswith(f"Traced steps 3 to {end}")
 
 
 def test_profile_of_a_run_that_went_on_after_its_start(tmp_path):
@@ -260,9 +241,8 @@ def test_profile_that_would_never_end(tmp_path):
 
 class TestResume:
     @pytest.fixture
-    def folder(self, tmp_path):
+    def folder(self, tmp_path, report):
         """Of a run that reported steps 10 to 40."""
-        report = progress.Progress(str(tmp_path), 0, 100)
         for step in (10, 20, 30, 40):
             report(step, _BLOCK)
         return tmp_path
@@ -270,7 +250,12 @@ class TestResume:
     def _steps(self, folder):
         return [line["step"] for line in _lines(folder)]
 
-    def test_goes_on(self, folder):
+    @pytest.mark.parametrize(
+        "half", ["", '{"step"', "{", '{"step": 5, "loss": 7}']
+    )
+    def test_goes_on_without_half_a_line(self, folder, half):
+        with open(folder / "metrics.jsonl", "a") as file:
+            file.write(half)
         progress.Progress(str(folder), 40, 100)(50, _BLOCK)
         assert self._steps(folder) == [10, 20, 30, 40, 50]
 
@@ -280,29 +265,20 @@ class TestResume:
         assert self._steps(folder) == [10, 20]
         report(30, _BLOCK | {"loss": 1.0})
         assert [line["loss"] for line in _lines(folder)] == [7.25, 7.25, 1.0]
+        # No temporary file is left.
+        names = {path.name.partition(".")[0] for path in folder.iterdir()}
+        assert names == {"metrics", "events"}
+        assert not list(folder.glob("*.tmp*"))
 
     def test_from_the_beginning(self, folder):
         progress.Progress(str(folder), 0, 100)
         assert self._steps(folder) == []
-
-    @pytest.mark.parametrize("half", ['{"step"', "{", '{"step": 5, "loss": 7}'])
-    def test_half_line_goes(self, folder, half):
-        with open(folder / "metrics.jsonl", "a") as file:
-            file.write(half)
-        progress.Progress(str(folder), 40, 100)(50, _BLOCK)
-        assert self._steps(folder) == [10, 20, 30, 40, 50]
 
     def test_line_that_is_none_of_ours_is_named(self, folder):
         with open(folder / "metrics.jsonl", "a") as file:
             file.write("step 50: 7.2\n")
         with pytest.raises(ValueError, match=r"metrics\.jsonl, line 5.*7\.2"):
             progress.Progress(str(folder), 40, 100)
-
-    def test_no_temporary_file_is_left(self, folder):
-        progress.Progress(str(folder), 20, 100)(30, _BLOCK)
-        names = {path.name.partition(".")[0] for path in folder.iterdir()}
-        assert names == {"metrics", "events"}
-        assert not list(folder.glob("*.tmp*"))
 
 
 class TestWriteResults:

@@ -4,7 +4,7 @@ import math
 
 from bert_tf import modeling, optimization
 from bert_tf.encoders import families
-from bert_tf.training import recipes
+from bert_tf.training import recipes, schedules
 
 import numpy as np
 import pytest
@@ -88,6 +88,42 @@ class TestSchedules:
             assert found == pytest.approx(wanted, abs=1e-11)
 
 
+class TestLinear:
+    """The original's."""
+
+    def test_landmarks(self):
+        # No rate in the first step; after the warm-up the line from step 0, so
+        # it drops from 0.99 to 0.9 of the peak.
+        schedule = schedules.linear_warmup_decay(1.0, 100, 1000)
+        rates = [
+            float(schedule(tf.constant(step, tf.int64)))
+            for step in (0, 50, 99, 100, 550, 999, 1000, 5000)
+        ]
+        expected = [0, 0.5, 0.99, 0.9, 0.45, 0.001, 0, 0]
+        np.testing.assert_allclose(rates, expected, rtol=1e-4)
+        assert rates[-2:] == [0, 0]
+
+    def test_long_runs_keep_their_precision(self):
+        schedule = schedules.linear_warmup_decay(1e-4, 10_000, 1_000_000)
+        for step in (9_999, 10_000, 999_999):
+            share = step / 1e4 if step < 1e4 else 1 - step / 1e6
+            rate = float(schedule(tf.constant(step, tf.int64)))
+            assert rate == pytest.approx(1e-4 * share, abs=1e-11)
+
+    @pytest.mark.parametrize(
+        ("warmup", "steps", "words"),
+        [
+            (0, 0, "num_train_steps=0"),
+            (0, -5, "num_train_steps=-5"),
+            (11, 10, "num_warmup_steps=11, num_train_steps=10"),
+            (-1, 10, "num_warmup_steps=-1"),
+        ],
+    )
+    def test_bad_arguments(self, warmup, steps, words):
+        with pytest.raises(ValueError, match=words):
+            schedules.linear_warmup_decay(1e-4, warmup, steps)
+
+
 class TestRecipe:
     @pytest.mark.parametrize(
         "options, message",
@@ -119,14 +155,19 @@ class TestRecipe:
         with pytest.raises(ValueError, match=message):
             recipes.Recipe(lr_schedule=name).schedule(1.0, 11, 10)
 
-    def test_warm_up_and_cooldown_meet(self):
-        recipe = recipes.Recipe(lr_schedule="constant", num_cooldown_steps=6)
-        with pytest.raises(ValueError, match="num_cooldown_steps=6"):
-            recipe.schedule(1.0, 5, 10)
-
-    def test_end_above_the_peak(self):
-        with pytest.raises(ValueError, match="end_learning_rate=2"):
-            recipes.Recipe(end_learning_rate=2.0).schedule(1.0, 0, 10)
+    @pytest.mark.parametrize(
+        "options, message",
+        [
+            (
+                {"lr_schedule": "constant", "num_cooldown_steps": 6},
+                "num_cooldown_steps=6",
+            ),
+            ({"end_learning_rate": 2.0}, "end_learning_rate=2"),
+        ],
+    )
+    def test_what_does_not_fit_the_run(self, options, message):
+        with pytest.raises(ValueError, match=message):
+            recipes.Recipe(**options).schedule(1.0, 5, 10)
 
     def test_makes_what_it_says(self):
         recipe = recipes.Recipe(

@@ -75,69 +75,64 @@ class Recorder:
     def hook(self, name):
         return lambda step, *_: self.calls.append((name, step))
 
-    def run(self, start, stop, every, save, *hooks):
-        training_run.run(
-            self.train,
-            start,
-            stop,
-            every,
+    def steps(self, name):
+        return [step for called, step in self.calls if called == name]
+
+    def run(
+        self, start, stop, every, save, *noted, hooks=(), train=None, **more
+    ):
+        """Runs with hooks that are noted, and with others."""
+        return training_run.run(
+            *(train or self.train, start, stop, every),
             (save, self.hook("save")),
-            hooks=[(period, self.hook(f"hook{period}")) for period in hooks],
+            hooks=[*((x, self.hook(f"hook{x}")) for x in noted), *hooks],
+            **more,
         )
 
 
-@pytest.fixture
-def sighup():
-    """As at a terminal; nohup has the tests ignore it."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
+def _killing(at, number=signal.SIGTERM, result=None):
+    """A hook that sends this process a signal at a step."""
+
+    def kill(step):
+        if step == at:
+            os.kill(os.getpid(), number)
+        return result
+
+    return kill
 
 
-@pytest.fixture(name="sigint")
-def _sigint():
-    """As at a terminal; shells let what runs in the background ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+def _fail(step):
+    raise ValueError(f"no evaluation at step {step}")
+
+
+@pytest.fixture(autouse=True)
+def _at_a_terminal():
+    """What runs in the background, or under nohup, ignores some signals."""
+    handlers = {
+        signal.SIGHUP: signal.SIG_DFL,
+        signal.SIGINT: signal.default_int_handler,
+    }
+    before = {x: signal.signal(x, how) for x, how in handlers.items()}
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, how in before.items():
+        signal.signal(number, how)
 
 
 class TestRun:
     def test_blocks_end_where_something_is_due(self):
         recorder = Recorder()
         recorder.run(0, 12, 5, 4, 6)
-        assert recorder.blocks == [
-            (0, 4),
-            (4, 1),
-            (5, 1),
-            (6, 2),
-            (8, 2),
-            (10, 2),
-        ]
+        ends = [first + count for first, count in recorder.blocks]
+        assert ends == [4, 5, 6, 8, 10, 12]
+        assert recorder.blocks[2] == (5, 1)
         assert recorder.calls == [
-            ("save", 4),
-            ("hook6", 6),
-            ("save", 8),
-            ("hook6", 12),
-            ("save", 12),
+            *(("save", 4), ("hook6", 6), ("save", 8)),
+            *(("hook6", 12), ("save", 12)),
         ]
-
-    def test_what_a_hook_breaks_is_saved_first(self):
-        recorder = Recorder()
-
-        def fail(step):
-            raise ValueError(f"no evaluation at step {step}")
-
-        with pytest.raises(ValueError, match="no evaluation at step 4"):
-            training_run.run(
-                *(recorder.train, 0, 20, 2, (10, recorder.hook("save"))),
-                hooks=[(4, fail)],
-            )
-        assert recorder.calls == [("save", 4)]
 
     def test_all_are_due_at_the_end(self):
         recorder = Recorder()
-        recorder.run(0, 7, 100, 100, 5)
+        assert recorder.run(0, 7, 100, 100, 5) == 7
         assert recorder.blocks == [(0, 5), (5, 2)]
         assert recorder.calls == [("hook5", 5), ("hook5", 7), ("save", 7)]
 
@@ -153,33 +148,18 @@ class TestRun:
         recorder.run(0, 12, 100, 100, (3, 5), 10)
         assert recorder.blocks == [(0, 3), (3, 2), (5, 5), (10, 2)]
         assert recorder.calls == [
-            ("hook(3, 5)", 3),
-            ("hook(3, 5)", 5),
-            ("hook10", 10),
-            ("hook10", 12),
-            ("save", 12),
+            *(("hook(3, 5)", 3), ("hook(3, 5)", 5)),
+            *(("hook10", 10), ("hook10", 12), ("save", 12)),
         ]
 
     @pytest.mark.parametrize(("save", "saved"), [(4, [4, 6]), (6, [6])])
     def test_a_hook_ends_the_run(self, save, saved):
         recorder = Recorder()
-        end = training_run.run(
-            recorder.train,
-            0,
-            12,
-            100,
-            (save, recorder.hook("save")),
-            hooks=[(3, lambda step: step >= 5), (2, recorder.hook("other"))],
-        )
-        assert end == 6
+        ends = (3, lambda step: step >= 5)
+        assert recorder.run(0, 12, 100, save, 2, hooks=[ends]) == 6
         # The others that are due are called as well.
-        others = [step for name, step in recorder.calls if name == "other"]
-        assert others == [2, 4, 6]
-        assert [s for name, s in recorder.calls if name == "save"] == saved
-
-    def test_says_where_it_ended(self):
-        end = training_run.run(Recorder().train, 3, 7, 5, (9, lambda *_: None))
-        assert end == 7
+        assert recorder.steps("hook2") == [2, 4, 6]
+        assert recorder.steps("save") == saved
 
     def test_nothing_left_to_do(self):
         recorder = Recorder()
@@ -242,24 +222,11 @@ class TestRun:
         ("number", "code"),
         [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)],
     )
-    @pytest.mark.usefixtures("sigint", "sighup")
     def test_a_signal_saves_and_exits(self, number, code):
         recorder = Recorder()
         before = signal.getsignal(number)
-
-        def terminate(step):
-            if step == 6:
-                os.kill(os.getpid(), number)
-
         with pytest.raises(SystemExit) as error:
-            training_run.run(
-                recorder.train,
-                0,
-                20,
-                2,
-                (10, recorder.hook("save")),
-                hooks=[(2, terminate)],
-            )
+            recorder.run(0, 20, 2, 10, hooks=[(2, _killing(6, number))])
         assert error.value.code == code
         assert recorder.blocks[-1] == (4, 2)
         assert recorder.calls == [("save", 6)]
@@ -285,21 +252,18 @@ class TestRun:
 
     def test_an_evaluation_comes_after_the_save(self):
         recorder = Recorder()
-        training_run.run(
-            *(recorder.train, 0, 10, 100, (4, recorder.hook("save"))),
-            hooks=[(2, recorder.hook("line"))],
-            evaluate=(4, recorder.hook("evaluate")),
-        )
-        steps = range(2, 12, 2)
-        lines = [[("line", step)] for step in steps]
-        for both, step in zip(lines, steps, strict=True):
-            if step in (4, 8, 10):
-                both += [("save", step), ("evaluate", step)]
-        assert recorder.calls == [call for some in lines for call in some]
+        evaluate = (4, recorder.hook("evaluate"))
+        recorder.run(0, 10, 100, 4, 2, evaluate=evaluate)
+        assert recorder.calls == [
+            (name, step)
+            for step in range(2, 12, 2)
+            for name in ("hook2", "save", "evaluate")
+            if name == "hook2" or step in (4, 8, 10)
+        ]
 
     @pytest.mark.parametrize("save", [2, 3])
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_a_signal_breaks_off_an_evaluation(self, number, save, sigint):
+    def test_a_signal_breaks_off_an_evaluation(self, number, save):
         recorder = Recorder()
 
         def evaluate(step):
@@ -313,17 +277,12 @@ class TestRun:
 
         before = signal.getsignal(number)
         with pytest.raises(SystemExit) as error:
-            training_run.run(
-                *(recorder.train, 0, 20, 2, (save, recorder.hook("save"))),
-                evaluate=(2, evaluate),
-            )
+            recorder.run(0, 20, 2, save, evaluate=(2, evaluate))
         assert error.value.code == 128 + number
-        saved = [step for name, step in recorder.calls if name == "save"]
+        saved = recorder.steps("save")
         assert saved[-1] == 4  # though it is not due, with one of the two
         assert saved.count(4) == 1
-        assert [x for x in recorder.calls if x[0] == "evaluate"] == [
-            ("evaluate", 2)
-        ]
+        assert recorder.steps("evaluate") == [2]
         assert signal.getsignal(number) is before
 
     def test_where_others_wait_no_evaluation_is_broken_off(self):
@@ -334,70 +293,52 @@ class TestRun:
             recorder.calls.append(("evaluate", step))
 
         with pytest.raises(SystemExit):
-            training_run.run(
-                *(recorder.train, 0, 20, 2, (9, recorder.hook("save"))),
-                evaluate=(2, evaluate),
-                breaks_off=False,
-            )
+            recorder.run(0, 20, 2, 9, evaluate=(2, evaluate), breaks_off=False)
         assert recorder.calls == [("evaluate", 2), ("save", 2)]
 
     def test_no_evaluation_begins_after_a_signal(self):
         recorder = Recorder()
+        evaluate = (2, recorder.hook("evaluate"))
+        train = recorder.train_and_be_stopped
         with pytest.raises(SystemExit):
-            training_run.run(
-                *(recorder.train_and_be_stopped, 0, 20, 2),
-                (2, recorder.hook("save")),
-                evaluate=(2, recorder.hook("evaluate")),
-            )
+            recorder.run(0, 20, 2, 2, train=train, evaluate=evaluate)
         assert recorder.calls == [("save", 2)]
 
-    def test_what_an_evaluation_breaks_is_saved_once(self):
+    @pytest.mark.parametrize("save", [2, 10])
+    @pytest.mark.parametrize(
+        "more", [{"evaluate": (4, _fail)}, {"hooks": [(4, _fail)]}], ids=list
+    )
+    def test_what_breaks_is_saved_once_first(self, more, save):
         recorder = Recorder()
-
-        def fail(step):
-            raise ValueError(f"no evaluation at step {step}")
-
-        with pytest.raises(ValueError, match="no evaluation at step 2"):
-            training_run.run(
-                *(recorder.train, 0, 20, 2, (2, recorder.hook("save"))),
-                evaluate=(2, fail),
-            )
-        assert recorder.calls == [("save", 2)]
+        with pytest.raises(ValueError, match="no evaluation at step 4"):
+            recorder.run(0, 20, 2, save, **more)
+        assert recorder.steps("save") == ([2, 4] if save == 2 else [4])
 
     def test_what_is_written_beside_is_waited_for_before_the_end(self):
         recorder = Recorder()
-
-        def terminate(step):
-            if step == 4:
-                os.kill(os.getpid(), signal.SIGTERM)
 
         def agree(yes):
             recorder.calls.append("agree")
             return yes
 
         with pytest.raises(SystemExit):
-            training_run.run(
-                *(recorder.train, 0, 20, 2, (2, recorder.hook("save"))),
-                hooks=[(2, terminate)],
+            recorder.run(
+                *(0, 20, 2, 2),
+                hooks=[(2, _killing(4))],
                 agree=agree,
                 finish=lambda: recorder.calls.append("finish"),
             )
         assert recorder.calls == [
-            *(("save", 2), "agree", ("save", 4), "agree", "finish", "agree"),
+            *(("save", 2), "agree", ("save", 4), "agree", "finish", "agree")
         ]
 
-    def test_what_is_ignored_stays_ignored(self, sigint):
+    def test_what_is_ignored_stays_ignored(self):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        recorder = Recorder()
-
-        def train(first, count):
-            os.kill(os.getpid(), signal.SIGINT)
-            return recorder.train(first, count)
-
-        assert training_run.run(train, 0, 4, 2, (4, recorder.hook("save"))) == 4
+        hooks = [(2, _killing(2, signal.SIGINT))]
+        assert Recorder().run(0, 4, 2, 4, hooks=hooks) == 4
         assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
 
-    def test_a_second_ctrl_c_ends_at_once(self, sigint):
+    def test_a_second_ctrl_c_ends_at_once(self):
         recorder = Recorder()
 
         def interrupt(*_):
@@ -411,17 +352,14 @@ class TestRun:
             time.sleep(60)
 
         with pytest.raises(KeyboardInterrupt):
-            training_run.run(interrupt, 0, 20, 2, (10, recorder.hook("save")))
+            recorder.run(0, 20, 2, 10, train=interrupt)
         assert not recorder.calls
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
     def test_sigterm_in_a_block_waits_for_its_end(self):
         recorder = Recorder()
         with pytest.raises(SystemExit):
-            training_run.run(
-                *(recorder.train_and_be_stopped, 0, 20, 5),
-                (5, recorder.hook("save")),
-            )
+            recorder.run(0, 20, 5, 5, train=recorder.train_and_be_stopped)
         assert recorder.blocks == [(0, 5)]
         assert recorder.calls == [("save", 5)]  # once, though due as well
 
@@ -429,16 +367,9 @@ class TestRun:
     def test_what_follows_is_not_begun_either(self, stop):
         """After the last step, and after one that ends the run."""
         recorder = Recorder()
-
-        def terminate(step):
-            os.kill(os.getpid(), signal.SIGTERM)
-            return stop > 4
-
+        hooks = [(4, _killing(4, result=stop > 4))]
         with pytest.raises(SystemExit) as error:
-            training_run.run(
-                *(recorder.train, 0, stop, 4, (9, recorder.hook("save"))),
-                hooks=[(4, terminate)],
-            )
+            recorder.run(0, stop, 4, 9, hooks=hooks)
         assert error.value.code == 143
         assert recorder.calls == [("save", 4)]
 

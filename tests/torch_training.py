@@ -1,0 +1,194 @@
+"""Pre-training in PyTorch, float64: nothing is shared with bert_tf.
+
+Clipping and optimizers are written here by their papers: Adam with decoupled
+weight decay and without bias correction, which is the original's
+AdamWeightDecayOptimizer, and LAMB (You et al., 2019,
+https://arxiv.org/abs/1904.00962, algorithm 2).
+
+Shapes: B batch, S sequence length, P predictions per sequence.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+Parameters = Mapping[str, torch.nn.Parameter]
+Batch = Mapping[str, np.ndarray]
+
+
+def config(kind: type[Any], values: Mapping[str, Any], act: str) -> Any:
+    """Returns a configuration of theirs, with our number formats."""
+    options = {"layer_norm_eps": 1e-12, "attn_implementation": "eager"}
+    return kind(**dict(values) | options | {"hidden_act": act})
+
+
+def renamed(
+    model: torch.nn.Module, names: Sequence[tuple[str, str]]
+) -> dict[str, torch.nn.Parameter]:
+    """Returns parameters by the original's names.
+
+    Args:
+        model: Weights that layers share are there once.
+        names: Patterns and what they become, applied in turn.
+    """
+    found = {}
+    for name, parameter in model.named_parameters():
+        for pattern, replacement in names:
+            name = re.sub(pattern, replacement, name)
+        found[name] = parameter
+    return found
+
+
+def load(parameters: Parameters, weights: Mapping[str, np.ndarray]) -> None:
+    """Sets parameters to the weights of a checkpoint, which are all of it."""
+    assert parameters.keys() == weights.keys()
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            value = np.float64(weights[name])
+            value = value.T if name.endswith("/kernel") else value
+            parameter.copy_(torch.from_numpy(value))
+
+
+def values_of(tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Returns parameters or their gradients as the original has them."""
+    values = {name: x.detach().numpy().copy() for name, x in tensors.items()}
+    return {n: x.T if n.endswith("/kernel") else x for n, x in values.items()}
+
+
+def masked_words(
+    logits: torch.Tensor, batch: Mapping[str, Any]
+) -> torch.Tensor:
+    """Returns the mean loss of the masked words, of logits [B, S, V]."""
+    rows = torch.arange(len(logits))[:, None]
+    entropy = torch.nn.functional.cross_entropy(
+        logits[rows, batch["masked_lm_positions"]].flatten(0, 1),
+        batch["masked_lm_ids"].flatten(),
+        reduction="none",
+    )
+    weights = batch["masked_lm_weights"].flatten().double()
+    return (weights * entropy).sum() / weights.sum()
+
+
+def words_and_sentences(
+    model: Any, sentences: str
+) -> Callable[[Batch], dict[str, torch.Tensor]]:
+    """Returns the losses of a model for pre-training.
+
+    Args:
+        model: Of transformers.
+        sentences: The name of the loss of its second head.
+    """
+
+    def losses(batch: Batch) -> dict[str, torch.Tensor]:
+        there = {name: torch.from_numpy(x) for name, x in batch.items()}
+        words, order = model(
+            input_ids=there["input_ids"],
+            attention_mask=there["input_mask"],
+            token_type_ids=there["segment_ids"],
+        ).to_tuple()
+        labels = there["next_sentence_labels"][:, 0]
+        return {
+            "masked_lm_loss": masked_words(words, there),
+            sentences: torch.nn.functional.cross_entropy(order, labels),
+        }
+
+    return losses
+
+
+# ---- Optimizers -------------------------------------------------------------
+
+
+def _lamb(m, v, t, w, decay, rate):
+    r = (m / (1 - 0.9**t)) / ((v / (1 - 0.999**t)).sqrt() + 1e-6)
+    u = r + decay * w
+    ratio = w.norm() / u.norm() if w.norm() > 0 and u.norm() > 0 else 1.0
+    return rate * ratio * u
+
+
+def _adamw(m, v, t, w, decay, rate):
+    del t
+    return rate * (m / (v.sqrt() + 1e-6) + decay * w)
+
+
+# Of m and v at step t = 1, 2, ..., weights, their decay and the learning rate
+# -> what is subtracted.
+_UPDATES: dict[str, Callable[..., torch.Tensor]] = {
+    "lamb": _lamb,
+    "adamw": _adamw,
+}
+
+
+class _Optimizer:
+    """Clips all gradients to a joint norm of 1, keeps m and v, updates."""
+
+    def __init__(self, parameters: Parameters, name: str):
+        self.parameters = parameters
+        self.m = {n: torch.zeros_like(p) for n, p in parameters.items()}
+        self.v = {n: torch.zeros_like(p) for n, p in parameters.items()}
+        self.update, self.steps = _UPDATES[name], 0
+
+    @torch.no_grad()
+    def step(self, rate: float) -> float:
+        """Updates the parameters; returns the norm of the gradients."""
+        self.steps += 1
+        gradients: dict[str, Any] = {
+            name: w.grad for name, w in self.parameters.items()
+        }
+        norm = sum((g**2).sum() for g in gradients.values()) ** 0.5
+        for name, w in self.parameters.items():
+            g = gradients[name] * min(1, 1 / norm)
+            m = self.m[name] = 0.9 * self.m[name] + 0.1 * g
+            v = self.v[name] = 0.999 * self.v[name] + 0.001 * g**2
+            decay = 0.0 if re.search("LayerNorm|bias", name) else 0.01
+            w -= self.update(m, v, self.steps, w, decay, rate)
+            w.grad = None
+        return norm.item()
+
+
+def rates(steps: int, warmup: int, peak: float) -> list[float]:
+    """Warm-up, then BERT's line, which starts at step 0."""
+    return [
+        peak * (step / warmup if step < warmup else 1 - step / steps)
+        for step in range(steps)
+    ]
+
+
+def train(
+    parameters: Parameters,
+    losses: Callable[..., dict[str, torch.Tensor]],
+    batches: Iterable[tuple[Any, ...]],
+    rates: Iterable[float],
+    optimizer: str = "adamw",
+    factors: Mapping[str, float] | None = None,
+) -> list[dict[str, float]]:
+    """Trains, a step for each batch and its rate; returns what each reports.
+
+    Args:
+        parameters: What is trained.
+        losses: Name -> loss, of what stands in `batches`.
+        batches: The arguments of `losses`.
+        rates: Of learning.
+        optimizer: `adamw` or `lamb`.
+        factors: Of losses in what is minimized, where they are not 1.
+    """
+    # Tensors are tiny: threads would but wait for one another.
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    updates, reports = _Optimizer(parameters, optimizer), []
+    try:
+        for batch, rate in zip(batches, rates, strict=True):
+            found = losses(*batch)
+            weighted = [(factors or {}).get(n, 1) * x for n, x in found.items()]
+            loss = torch.stack(weighted).sum()
+            loss.backward()
+            reports.append(
+                {"loss": loss.item(), "learning_rate": rate}
+                | {name: x.item() for name, x in found.items()}
+                | {"gradient_norm": updates.step(rate)}
+            )
+    finally:
+        torch.set_num_threads(threads)
+    return reports
