@@ -8,9 +8,7 @@ import shutil
 import subprocess
 import sys
 
-import bert_tf
-from tests.api import models
-from tests.tasks.masked_words import test_saved_model as gaps
+from tests import exports
 
 import pytest
 
@@ -36,22 +34,23 @@ _BLOCKS = {
 def folder(tmp_path_factory):
     """Has what the pages' paths stand for."""
     folder = tmp_path_factory.mktemp("examples")
-    models.classifier_run(folder / "sst2_output")
-    models.classifier_run(folder / "mrpc_output", pairs=True)
-    run = models.pretrained(folder / "pretrained")
-    (run / "flags.txt").unlink()
-    for ending in ("index", "data-00000-of-00001"):
-        (run / f"model.ckpt-7.{ending}").rename(
-            run / f"bert_model.ckpt.{ending}"
-        )
-    (run / "checkpoint").unlink()
-    # A checkpoint is one of any format.
-    shutil.copytree(folder / "pretrained", folder / "bert-base-uncased")
-    served = bert_tf.load(folder / "mrpc_output")
-    bert_tf.export(served, folder / "mrpc" / "1")
-    models.next_piece_export(folder / "next" / "1")
-    for name in ("litert", "onnx"):
-        bert_tf.export(served, folder / f"mrpc_{name}", format=name)
+    for name, path in (
+        ("sst2_output", exports.run("one text")),
+        ("mrpc_output", exports.run("classification")),
+        ("pretrained", exports.run("pretraining")),
+        # A checkpoint is one of any format.
+        ("bert-base-uncased", exports.run("pretraining")),
+        ("mrpc/1", exports.exported("classification")),
+        ("mrpc_litert", exports.exported("classification", "litert")),
+        ("mrpc_onnx", exports.exported("classification", "onnx")),
+        ("next/1", exports.exported("next_piece")),
+    ):
+        shutil.copytree(path, folder / name)
+    for name in ("pretrained", "bert-base-uncased"):
+        for file in (folder / name).glob("model.ckpt-7.*"):
+            file.rename(folder / name / f"bert_model.ckpt{file.suffix}")
+        for file in ("flags.txt", "checkpoint"):
+            (folder / name / file).unlink()
     (folder / "pairs.tsv").write_text("a film\twhat film\ngood\tbad\n")
     return folder
 
@@ -128,7 +127,7 @@ def test_fill_masks(folder):
     assert len(printed) == 6
     scores = [float(line.split()[0]) for line in printed[1:]]
     assert scores == sorted(scores, reverse=True)
-    assert {line.split()[1] for line in printed[1:]} <= set(gaps.VOCAB)
+    assert {line.split()[1] for line in printed[1:]} <= set(exports.VOCAB)
 
 
 @pytest.mark.slow

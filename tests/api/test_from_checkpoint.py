@@ -1,43 +1,26 @@
 """Keras models from checkpoints of every format."""
 
+import shutil
+
 from bert_tf import heads, modeling, vocabularies
 from bert_tf.api import models
-from bert_tf.checkpoints import best, original, tf1_files
+from bert_tf.checkpoints import best, original
 from bert_tf.errors import InputError
+from tests import exports, reference
 from tests import interop_samples as samples
-from tests import reference
 from tests.api import keras_models as tiny
-from tests.api import models as runs
 
 import numpy as np
 import pytest
 
 
-def _write(folder, model, labels=None):
+def _write(folder, model, labels=()):
     """A checkpoint of the original with its files."""
-    folder.mkdir()
-    values = {v.path: v.numpy() for v in model.variables}
-    tf1_files.write(str(folder / original.PREFIX), values)
-    bert = getattr(model, "bert", model)
-    (folder / original.CONFIG).write_text(bert.config.to_json())
-    if labels:
-        text = "".join(f"{label}\n" for label in labels)
-        (folder / original.LABELS).write_text(text)
+    samples.write_tf1(folder, model, labels, vocab=())
     return folder
 
 
 class TestFromCheckpoint:
-    def test_encoder(self, tmp_path):
-        source = models.Bert(tiny.PLAIN)
-        reference.random_weights(source.variables)
-        path = _write(tmp_path / "base", source) / original.PREFIX
-        model = models.Bert.from_checkpoint(str(path), name="other")
-        for got, expected in zip(
-            model.variables, source.variables, strict=True
-        ):
-            assert got.path == expected.path
-            np.testing.assert_array_equal(got, expected)
-
     def test_new_head_over_an_encoder(self, tmp_path, caplog):
         source = models.Bert(tiny.PLAIN)
         path = _write(tmp_path / "base", source)
@@ -93,8 +76,11 @@ class TestOriginal:
         expected = reference.encode(
             _SMALL, reference.weights_of(source.variables), inputs
         )
-        for path in (folder, folder / original.PREFIX):
-            found = models.Bert.from_checkpoint(path)(inputs)
+        for path in (folder, str(folder / original.PREFIX)):
+            model = models.Bert.from_checkpoint(path, name="other")
+            paths = [x.path for x in model.variables]
+            assert paths == [x.path for x in source.variables]
+            found = model(inputs)
             tiny.close(found.embeddings, expected[0])
             for layer, wanted in zip(found.layers, expected[1], strict=True):
                 tiny.close(layer, wanted)
@@ -117,9 +103,9 @@ class TestOriginal:
         tiny.close(two, sentences)
 
 
-def _run_with_best(folder):
+def _run_with_best(run):
     """Writes a run whose best weights are not its newest."""
-    run = runs.classifier_run(folder)
+    shutil.copytree(exports.run("one text"), run)
     kept = best.Best(
         str(run),
         "eval_accuracy",
@@ -129,22 +115,23 @@ def _run_with_best(folder):
         },
     )
     config = modeling.BertConfig.from_json_file(str(run / "bert_config.json"))
-    model = heads.BertClassifier(modeling.Bert(config), 2)
+    model = heads.BertClassifier(modeling.Bert(config), 3)
     reference.random_weights(model.variables, seed=3)
     kept.offer(5, {"eval_accuracy": 0.9}, model)
-    return run, model
+    return model
 
 
 class TestRun:
     """Beside NumPy."""
 
     def test_best_weights_of_a_run(self, tmp_path):
-        run, source = _run_with_best(tmp_path / "run")
+        run = tmp_path / "run"
+        source = _run_with_best(run)
         inputs = reference.batch(source.bert.config)
         expected = tiny.logits(source, inputs)
         for path in (run, run / "best"):
             model = models.BertClassifier.from_checkpoint(path)
-            assert model.labels == ("negative", "positive")
+            assert model.labels == tuple(exports.LABELS)
             tiny.close(model(inputs), expected)
             known = model.bert.reading
             assert known.flags["max_seq_length"] == "12"
@@ -155,6 +142,12 @@ class TestRun:
 
 class TestHuggingFace:
     """Beside transformers."""
+
+    @pytest.fixture
+    def theirs(self):
+        return pytest.importorskip(
+            "tests.huggingface_models", reason="needs the extra `parity`"
+        )
 
     @pytest.mark.slow
     @pytest.mark.parametrize(
@@ -168,11 +161,7 @@ class TestHuggingFace:
             ("BertNextSentence", "BertForNextSentencePrediction"),
         ],
     )
-    def test_values(self, tmp_path, kind, architecture):
-        theirs = pytest.importorskip(
-            "tests.huggingface_models",
-            reason="needs the extra `parity`",
-        )
+    def test_values(self, tmp_path, theirs, kind, architecture):
         made = theirs.make(architecture)
         theirs.save(made, tmp_path)
         assert (tmp_path / "model.safetensors").exists()
@@ -181,18 +170,10 @@ class TestHuggingFace:
         head = getattr(model, "head", "encoder")
         theirs.compare(model, head, made, samples.batch(config))
 
-    def test_masked_words_at_every_place(self, tmp_path):
-        theirs = pytest.importorskip(
-            "tests.huggingface_models",
-            reason="needs the extra `parity`",
-        )
+    def test_masked_words_at_every_place(self, tmp_path, theirs):
         made = theirs.make("BertForPreTraining")
         theirs.save(made, tmp_path)
         inputs = samples.batch(_SMALL)
-        places = np.arange(inputs["input_ids"].shape[1], dtype=np.int32)
-        inputs["masked_lm_positions"] = np.tile(
-            places, (len(inputs["input_ids"]), 1)
-        )
         words, sentences = theirs.their_logits(made, inputs)
         both = models.BertPretrainer.from_checkpoint(tmp_path)(inputs)
         tiny.close(both[0], words)

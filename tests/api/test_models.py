@@ -49,6 +49,15 @@ class TestInputs:
             ({"input_ids": np.ones([6, 9])}, "input_ids of float64"),
             ({"input_ids": np.ones([9], int)}, r"\[batch, length\]"),
             ({"input_mask": np.ones([6, 8], int)}, r"input_mask \(6, 8\)"),
+            (
+                {"input_ids": tf.ragged.constant([[1], [2, 3]])},
+                r"must be dense.*to_tensor",
+            ),
+            # Longer than the positions.
+            (
+                {x: np.ones([1, 13], np.int32) for x in tiny.INPUTS},
+                r"positions for, 12.*13 columns",
+            ),
         ],
     )
     def test_wrong_inputs(self, changes, words):
@@ -63,16 +72,6 @@ class TestInputs:
     def test_other_things_than_dictionaries(self):
         with pytest.raises(InputError, match=r"a dictionary of.*Received: nd"):
             tiny.classifier().call(tiny.INPUTS["input_ids"])
-        with pytest.raises(InputError, match=r"must be dense.*to_tensor"):
-            tiny.classifier().call(
-                {"input_ids": tf.ragged.constant([[1], [2, 3]])}
-            )
-
-    def test_longer_than_the_positions(self):
-        with pytest.raises(InputError, match=r"positions for, 12.*13 columns"):
-            tiny.classifier().call({"input_ids": np.ones([1, 13], np.int32)})
-
-    def test_places_of_masks_are_asked_for(self):
         model = models.BertMaskedLM(models.Bert(tiny.PLAIN))
         with pytest.raises(InputError, match="lack masked_lm_positions"):
             model.call({"input_ids": tiny.INPUTS["input_ids"]})
@@ -210,39 +209,24 @@ class TestFit:
 
     @pytest.mark.slow
     @pytest.mark.parametrize(
-        ("make", "targets"),
+        ("kind", "targets"),
         [
-            (lambda b: models.BertTagger(b, 3), np.ones([6, 9], int)),
-            (models.BertSpanFinder, (tiny.LABELS, tiny.LABELS)),
-            (models.BertMaskedLM, np.ones([6, 4], int)),
-            (models.BertNextSentence, tiny.LABELS),
-            (models.BertPretrainer, (np.ones([6, 4], int), tiny.LABELS)),
+            ("BertTagger", np.ones([6, 9], int)),
+            ("BertSpanFinder", (tiny.LABELS, tiny.LABELS)),
+            ("BertMultipleChoice", tiny.LABELS),
+            ("BertMaskedLM", np.ones([6, 4], int)),
+            ("BertNextSentence", tiny.LABELS),
+            ("BertPretrainer", (np.ones([6, 4], int), tiny.LABELS)),
         ],
     )
     @pytest.mark.filterwarnings("error:Gradients do not exist")
-    def test_each_head_learns(self, make, targets):
-        model = make(models.Bert(tiny.PLAIN))
+    def test_each_head_learns(self, kind, targets):
+        made = getattr(models, kind)
+        model = made(models.Bert(tiny.PLAIN), *tiny.HEADS[kind])
         several = isinstance(targets, tuple)
         model.compile("adam", [tiny.ENTROPY] * 2 if several else tiny.ENTROPY)
-        found = model.fit(tiny.INPUTS, targets, epochs=4, verbose=0).history[
-            "loss"
-        ]
-        assert found[-1] < found[0]
-
-    @pytest.mark.slow
-    def test_choices(self):
-        model = models.BertMultipleChoice(models.Bert(tiny.PLAIN))
-        inputs = {
-            name: np.stack([value, value[::-1]], axis=1)
-            for name, value in tiny.INPUTS.items()
-            if name != "masked_lm_positions"
-        }
-        model.compile("adam", tiny.ENTROPY)
-        found = model.fit(inputs, tiny.LABELS, epochs=4, verbose=0).history[
-            "loss"
-        ]
-        assert found[-1] < found[0]
-        assert model.predict(inputs, verbose=0).shape == (6, 2)
+        done = model.fit(tiny.inputs_of(kind), targets, epochs=4, verbose=0)
+        assert done.history["loss"][-1] < done.history["loss"][0]
 
 
 class TestFreezing:

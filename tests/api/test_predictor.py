@@ -2,16 +2,15 @@
 
 import itertools
 import json
-import subprocess
-import sys
+import shutil
 from typing import Any
 
 import bert_tf
 from bert_tf.api import arguments
-from tests import scripts
-from tests.api import models
+from tests import exports, scripts
 
 import pytest
+from absl.flags import FlagHolder
 
 _TEXTS = ["What a film.", "bad", "good " * 30, "博 Café, whatever", "a o"]
 _PAIRS = [("What a film.", "bad"), ("good", ""), ("a", "good Café " * 9)]
@@ -38,13 +37,8 @@ def as_json(answers):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("runs")
-
-
-@pytest.fixture(scope="module")
-def run(folder):
-    return models.classifier_run(folder / "classifier")
+def run():
+    return exports.run("one text")
 
 
 @pytest.fixture(scope="module")
@@ -53,36 +47,30 @@ def loaded(run):
 
 
 @pytest.fixture(scope="module")
-def pairs(folder):
-    return bert_tf.load(models.classifier_run(folder / "pairs", pairs=True))
+def pairs():
+    return bert_tf.load(exports.run("classification"))
 
 
 # ---- The same answers as the script's ---------------------------------------
 
 
-@pytest.mark.slow
-def test_classifier_and_its_export(tmp_path, run, loaded):
-    found = script(
-        tmp_path, [{"text": x} for x in _TEXTS], f"--model_dir={run}"
-    )
-    assert as_json(loaded(_TEXTS)) == found
-    assert found[0].keys() == {"label", "probabilities"}
-    bert_tf.export(loaded, tmp_path / "export")
-    exported = bert_tf.load(tmp_path / "export")
+def test_an_export(tmp_path, loaded):
+    path = exports.exported("one text")
+    exported = bert_tf.load(path)
     assert exported(_TEXTS) == loaded(_TEXTS)
     for model in (loaded, exported):
         assert model.head == "classification"
-        assert model.labels == ("negative", "positive")
+        assert model.labels == tuple(exports.LABELS)
         assert model.vocabulary[5:8] == ("a", "film", "what")
         assert (model.max_seq_length, model.do_lower_case) == (12, True)
     with pytest.raises(bert_tf.InputError, match="was exported already"):
         bert_tf.export(exported, tmp_path / "again")
     with pytest.raises(bert_tf.InputError, match="new folder"):
-        bert_tf.export(loaded, tmp_path / "export")
+        bert_tf.export(loaded, path)
     with pytest.raises(bert_tf.InputError, match="Received: model=int"):
         bert_tf.export(5, tmp_path / "other")
     with pytest.raises(bert_tf.InputError, match="labels can't be given"):
-        bert_tf.load(tmp_path / "export", labels=["a", "b"])
+        bert_tf.load(path, labels=["a", "b"])
 
 
 def test_pairs_as_tuples_and_dictionaries(tmp_path, pairs):
@@ -97,53 +85,43 @@ def test_pairs_as_tuples_and_dictionaries(tmp_path, pairs):
     assert pairs(["good"]) == pairs([("good", "")]) == pairs([("good", None)])
 
 
-@pytest.mark.slow
-def test_masked_words_and_vectors_of_one_checkpoint(tmp_path):
-    path = str(models.pretrained(tmp_path / "run"))
-    texts = ["a [MASK].", "[MASK] film [MASK]"]
-    rows = [{"text": x} for x in texts]
-    found = script(tmp_path, rows, f"--model_dir={path}", "--top_k=3")
-    assert as_json(bert_tf.load(path, top_k=3)(texts)) == found
-    assert [len(x["masks"]) for x in found] == [1, 2]
-    found = script(
-        tmp_path,
-        rows,
-        f"--model_dir={path}",
-        "--head=encoder",
-        "--unit=cls",
-        "--normalize",
-    )
-    model = bert_tf.load(path, head="encoder", unit="cls", normalize=True)
-    assert as_json(model(texts)) == found
-    with pytest.raises(bert_tf.InputError, match=r"no \[MASK\]"):
-        bert_tf.load(path)(["a film"])
+_MASKED = ["a [MASK].", "[MASK] film [MASK]"]
+_SPANS = [("what", "a film what a film"), ("a", "what")]
+_CHOICES = [("what", ["a", "film"]), ("a", ("film", "what", "a"))]
 
 
 @pytest.mark.slow
-def test_entities_answers_and_choices(tmp_path):
-    cases: list[tuple[Any, list[Any], tuple[str, ...]]] = [
-        (models.tagger_run, ["Berlin film", "a"], ("text",)),
+@pytest.mark.parametrize(
+    ("name", "inputs", "names", "options"),
+    [
+        ("one text", _TEXTS, ["text"], {}),
+        ("pretraining", _MASKED, ["text"], {"top_k": 3}),
         (
-            models.span_run,
-            [("what", "a film what a film"), ("a", "what")],
-            ("question", "context"),
+            *("pretraining", _MASKED, ["text"]),
+            {"head": "encoder", "unit": "cls", "normalize": True},
         ),
-        (
-            models.choice_run,
-            [("what", ["a", "film"]), ("a", ("film", "what", "a"))],
-            ("prompt", "choices"),
-        ),
+        ("tagging", ["Berlin film", "a"], ["text"], {}),
+        ("span", _SPANS, ["question", "context"], {}),
+        ("multiple_choice", _CHOICES, ["prompt", "choices"], {}),
+    ],
+)
+def test_answers_are_those_of_the_script(
+    tmp_path, name, inputs, names, options
+):
+    run = exports.run(name)
+    rows: list[dict[str, Any]] = [
+        dict(zip(names, (x,) if isinstance(x, str) else x, strict=True))
+        for x in inputs
     ]
-    for make, inputs, names in cases:
-        run = make(tmp_path / make.__name__)
-        rows = [
-            dict(zip(names, (x,) if isinstance(x, str) else x, strict=True))
-            for x in inputs
-        ]
-        found = script(tmp_path, rows, f"--model_dir={run}")
-        model = bert_tf.load(run)
-        assert as_json(model(inputs)) == found
-        assert as_json(model(rows)) == found
+    flags = [f"--{key}={value}" for key, value in options.items()]
+    found = script(tmp_path, rows, f"--model_dir={run}", *flags)
+    model = bert_tf.load(run, **options)
+    assert as_json(model(inputs)) == found
+    assert as_json(model(rows)) == found
+    if "top_k" in options:
+        assert [len(x["masks"]) for x in found] == [1, 2]
+        with pytest.raises(bert_tf.InputError, match=r"no \[MASK\]"):
+            model(["a film"])
 
 
 # ---- What may be given ------------------------------------------------------
@@ -173,11 +151,10 @@ def test_paths_of_one_run_and_its_checkpoint(tmp_path, run, loaded):
     prefix = bert_tf.load(run / "model.ckpt-7")
     assert prefix.max_seq_length == 12
     assert prefix(_TEXTS) == loaded(_TEXTS)
-    best = run / "best"
-    best.mkdir()
-    for file in run.glob("*"):
-        if file.is_file() and file.name not in ("flags.txt", "checkpoint"):
-            (best / file.name).write_bytes(file.read_bytes())
+    shutil.copytree(run, tmp_path / "run")
+    best = tmp_path / "run" / "best"
+    leaves_out = shutil.ignore_patterns("flags.txt", "checkpoint", ".done")
+    shutil.copytree(run, best, ignore=leaves_out)
     assert bert_tf.load(best).max_seq_length == 12
     assert bert_tf.load(best)(_TEXTS) == loaded(_TEXTS)
     # Away from the run nothing says so.
@@ -254,11 +231,11 @@ def test_wrong_paths_and_keywords(tmp_path, run):
         "top_k goes with head=masked_lm or next_piece: leave it out"
         in error(run, top_k=3)
     )
-    assert "has 2 classes, and labels names 3" in error(run, labels=[*"abc"])
+    assert "has 3 classes, and labels names 2" in error(run, labels=[*"ab"])
     assert "has no tagging head" in error(run, head="tagging")
-    (run / "labels.txt").rename(tmp_path / "labels.txt")
-    assert "give labels in the order" in error(run)
-    (tmp_path / "labels.txt").rename(run / "labels.txt")
+    shutil.copytree(run, tmp_path / "run")
+    (tmp_path / "run" / "labels.txt").unlink()
+    assert "give labels in the order" in error(tmp_path / "run")
     (tmp_path / "flags.txt").write_text("--max_seq_length=12\n")
     assert "holds no trained weights" in error(tmp_path)
 
@@ -271,23 +248,17 @@ def test_an_export_replaces_no_run(run, loaded):
 
 
 def test_what_is_told_of_a_script_stays(run):
-    names = "convert_checkpoint.py --labels renames them. Received: labels=b,a"
+    names = "py --labels renames them. Received: labels=c,b,a"
     with pytest.raises(bert_tf.InputError, match=names):
-        bert_tf.load(run, labels=["b", "a"])
+        bert_tf.load(run, labels=[*"cba"])
 
 
 def test_keywords_are_the_flags_of_the_script():
-    # In a process of its own: flags of other scripts have the same names.
-    code = (
-        "from absl import flags\n"
-        "from bert_tf.flags import model\n"
-        "own = [x for x in vars(model).values()"
-        " if isinstance(x, flags.FlagHolder)]\n"
-        "print(*(holder.name for holder in own))"
-    )
-    printed = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    )
-    names = set(printed.stdout.split())
+    with scripts._own_flags():
+        from bert_tf.flags import model
+
+        names = {
+            x.name for x in vars(model).values() if isinstance(x, FlagHolder)
+        }
     assert names - {"model_dir", "init_checkpoint"} == set(arguments.KEYWORDS)
     assert set(arguments.Options.__annotations__) == set(arguments.KEYWORDS)

@@ -1,19 +1,19 @@
 """The tokenizer layer against FullTokenizer, in data sets and in models."""
 
+import shutil
 import subprocess
 import sys
 
 import bert_tf
 from bert_tf import tokenization
-from tests.api import models
-from tests.exporting import test_saved_model as classifier
+from tests import exports
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-_VOCAB = classifier.VOCAB
+_VOCAB = exports.VOCAB
 _TEXTS = ["What a film.", "", "good Café 博", "good " * 30]
 _OTHERS = ["bad", "whatever", "", "a o o"]
 
@@ -21,24 +21,12 @@ _OTHERS = ["bad", "whatever", "", "a o o"]
 def rows(vocab_file, texts, others, length, do_lower_case=True):
     """What Python's tokenizer makes of pairs, a padded row each."""
     tokenizer = tokenization.FullTokenizer(str(vocab_file), do_lower_case)
+    found = np.zeros([3, len(texts), length], np.int32)
+    for i, pair in enumerate(zip(texts, others, strict=True)):
+        ids, segments = exports.python_row(*pair, length, tokenizer)
+        found[:, i, : len(ids)] = ids, np.ones(len(ids)), segments
     names = ("input_ids", "input_mask", "segment_ids")
-    found: dict[str, list] = {name: [] for name in names}
-    for text, other in zip(texts, others, strict=True):
-        first, second = tokenizer.tokenize(text), tokenizer.tokenize(other)
-        room = length - (3 if second else 2)
-        while len(first) + len(second) > room:
-            (first if len(first) > len(second) else second).pop()
-        pieces = ["[CLS]", *first, "[SEP]"]
-        segments = [0] * len(pieces)
-        if second:
-            pieces += [*second, "[SEP]"]
-            segments += [1] * (len(second) + 1)
-        rest = [0] * (length - len(pieces))
-        ids = tokenizer.convert_tokens_to_ids(pieces)
-        found["input_ids"].append(ids + rest)
-        found["input_mask"].append([1] * len(pieces) + rest)
-        found["segment_ids"].append(segments + rest)
-    return {name: np.array(x, np.int32) for name, x in found.items()}
+    return dict(zip(names, found, strict=True))
 
 
 def check(found, expected, count=None):
@@ -77,12 +65,13 @@ def test_texts_and_pairs_in_data_sets(vocab_file, layer):
 
 
 def test_where_its_vocabulary_may_lie(tmp_path, vocab_file):
-    run = models.classifier_run(tmp_path / "run")
+    run = tmp_path / "run"
+    shutil.copytree(exports.run("one text"), run)
     expected = rows(vocab_file, ["a film"], [""], 128)
     for place in (str(vocab_file), run, str(run / "model.ckpt-7"), _VOCAB):
         check(bert_tf.Tokenizer(place)(["a film"]), expected)
-    bert_tf.export(bert_tf.load(run), tmp_path / "export")
-    check(bert_tf.Tokenizer(tmp_path / "export")(["a film"]), expected)
+    path = exports.exported("one text")
+    check(bert_tf.Tokenizer(path)(["a film"]), expected)
     flags = run / "flags.txt"
     flags.write_text("--do_lower_case=false\n")
     with pytest.raises(bert_tf.InputError, match="is uncased"):

@@ -2,65 +2,50 @@
 
 import json
 import shutil
-from typing import Any
 
-from bert_tf import heads, modeling
-from bert_tf.checkpoints import tf1_files
-from tests import scripts
+from tests import exports, scripts
 
 import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the tokenizer's op)
 
-_PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] a film what good bad , . A Bad"
-VOCAB = _PIECES.split()
-CONFIG: dict[str, Any] = {
-    "vocab_size": len(VOCAB),
-    "hidden_size": 8,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "max_position_embeddings": 16,
-    "type_vocab_size": 2,
-    "initializer_range": 0.5,
-}
-TEXTS = tf.constant(["a bad film", "What, A film. A film", ""])
+VOCAB = [x.replace("film", "Film") for x in exports.VOCAB]
+TEXTS = tf.constant(["a bad Film", "what, A Film. a Film", ""])
 
 
 @pytest.fixture(scope="module")
 def model_dir(tmp_path_factory):
     """What run_classifier.py leaves, trained on a table of one text each."""
-    folder = tmp_path_factory.mktemp("run")
-    (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
-    (folder / "bert_config.json").write_text(json.dumps(CONFIG))
-    (folder / "labels.txt").write_text("ham\nspam\neggs\n")
-    (folder / "flags.txt").write_text(
-        "--do_lower_case=false\n--max_seq_length=6\n--text_a_column=text\n"
+    folder = exports.write_run(
+        *(tmp_path_factory.mktemp("run"), "one text"),
+        *("--do_lower_case=false", "--max_seq_length=6"),
+        vocab=VOCAB,
+        labels=("ham", "spam", "eggs"),
     )
-    model = heads.BertClassifier(
-        modeling.Bert(modeling.BertConfig.from_dict(CONFIG)), 3
-    )
-    prefix = str(folder / "model.ckpt-7")
-    tf1_files.write(prefix, {v.path: v.value for v in model.variables})
-    tf1_files.write_state(str(folder), [prefix])
     (folder / "alone").mkdir()
     for path in folder.glob("model.ckpt-7.*"):
         shutil.copy(path, folder / "alone")
     return folder
 
 
+def export(folder, *flags):
+    """Runs the script; returns its log."""
+    done = scripts.run(folder, "export_saved_model", *flags)
+    assert done.wait() == 0, done.stderr
+    return done.stderr
+
+
+def described(path):
+    return json.loads((path / "assets" / "export.json").read_text())
+
+
 @pytest.fixture(scope="module")
 def of_run(model_dir, tmp_path_factory):
     """The export of the run."""
     path = tmp_path_factory.mktemp("of_run") / "1"
-    done = scripts.run(
-        path.parent / "log",
-        "export_saved_model",
-        f"--model_dir={model_dir}",
-        f"--export_dir={path}",
-    )
-    assert done.wait() == 0, done.stderr
+    flags = f"--model_dir={model_dir}", f"--export_dir={path}"
+    export(path.parent / "log", *flags)
     return path
 
 
@@ -70,8 +55,7 @@ def test_run_tells_all(of_run):
     assert set(outputs) == {"label", "probabilities", "logits"}
     assert outputs["logits"].shape == [3, 3]
     assert set(outputs["label"].numpy()) <= {b"ham", b"spam", b"eggs"}
-    description = json.loads((of_run / "assets" / "export.json").read_text())
-    assert description == {
+    assert described(of_run) == {
         "head": "classification",
         "do_lower_case": False,
         "max_seq_length": 6,
@@ -83,25 +67,16 @@ def test_run_tells_all(of_run):
 
 
 @pytest.mark.slow
-def test_run_with_several_labels_and_windows(model_dir, tmp_path):
-    folder = tmp_path / "run"
-    shutil.copytree(model_dir, folder)
-    with (folder / "flags.txt").open("a") as file:
-        file.write("--long_documents=windows\n--window_stride=3\n")
-    path = folder / "bert_config.json"
-    config = json.loads(path.read_text())
-    config["problem_type"] = "multi_label_classification"
-    path.write_text(json.dumps(config))
-    done = scripts.run(
-        tmp_path / "log",
-        "export_saved_model",
-        *(f"--model_dir={folder}", f"--export_dir={tmp_path}/1"),
+def test_run_with_several_labels_and_windows(tmp_path):
+    run = exports.write_run(
+        *(tmp_path / "run", "several labels", "--window_stride=3"),
+        "--long_documents=windows",
     )
-    assert done.wait() == 0, done.stderr
+    flags = f"--model_dir={run}", f"--export_dir={tmp_path}/1"
+    export(tmp_path / "log", *flags)
     outputs = tf.saved_model.load(f"{tmp_path}/1")(TEXTS)
     assert set(outputs) == {"labels", "probabilities", "logits"}
-    path = tmp_path / "1" / "assets" / "export.json"
-    description = json.loads(path.read_text())
+    description = described(tmp_path / "1")
     assert description["long_documents"] == "windows"
     assert description["window_stride"] == 3
     shares = 1 / (1 + np.exp(-outputs["logits"].numpy()))
@@ -110,19 +85,15 @@ def test_run_with_several_labels_and_windows(model_dir, tmp_path):
 
 @pytest.mark.slow
 def test_checkpoint_with_flags_gives_the_same(of_run, model_dir, tmp_path):
-    done = scripts.run(
+    export(
         tmp_path / "log",
-        "export_saved_model",
         # Where no labels.txt says what the classes are.
         f"--init_checkpoint={model_dir}/alone/model.ckpt-7",
         f"--bert_config_file={model_dir}/bert_config.json",
         f"--vocab_file={model_dir}/vocab.txt",
-        "--do_lower_case=false",
-        "--max_seq_length=6",
-        "--task_name=MNLI",
+        *("--do_lower_case=false", "--max_seq_length=6", "--task_name=MNLI"),
         f"--export_dir={tmp_path}/mnli",
     )
-    assert done.wait() == 0, done.stderr
     loaded = tf.saved_model.load(f"{tmp_path}/mnli")
     outputs = loaded.signatures["serving_default"](
         text_a=TEXTS, text_b=tf.constant(["", "", ""])
@@ -142,28 +113,22 @@ def test_versions_of_a_server(of_run, model_dir, tmp_path):
     pytest.importorskip(
         "tensorflow_serving", reason="needs the package tensorflow-serving-api"
     )
-    (tmp_path / "lines.txt").write_text("a bad film\nwhat , a good film .\n")
+    (tmp_path / "lines.txt").write_text("a bad Film\nwhat , a good Film .\n")
+    models = tmp_path / "models"
     command = (
         f"--model_dir={model_dir}",
-        f"--serving_dir={tmp_path}/models/spam/",
-        f"--config_dir={tmp_path}/models",
+        f"--serving_dir={models}/spam/",
+        f"--config_dir={models}",
         f"--warmup_file={tmp_path}/lines.txt",
     )
-    first = scripts.run(tmp_path / "log1", "export_saved_model", *command)
-    assert first.wait() == 0, first.stderr
-    second = scripts.run(tmp_path / "log2", "export_saved_model", *command)
-    assert second.wait() == 0, second.stderr
-    models = tmp_path / "models"
-    assert f"Wrote version 1, {models}/spam/1." in first.stderr
-    assert f"{models}/models.config lists it, as stable." in first.stderr
-    assert f"Wrote version 2, {models}/spam/2." in second.stderr
-    assert f"{models}/models.config lists it, as canary." in second.stderr
-    assert "docker run -t --rm -p 8500:8500 -p 8501:8501 -v" in second.stderr
-    assert sorted(path.name for path in models.iterdir()) == [
-        "batching.config",
-        "models.config",
-        "spam",
-    ]
+    for number, label in ((1, "stable"), (2, "canary")):
+        said = export(tmp_path / f"log{number}", *command)
+        assert f"Wrote version {number}, {models}/spam/{number}." in said
+        assert f"{models}/models.config lists it, as {label}." in said
+        assert "docker run -t --rm -p 8500:8500 -p 8501:8501 -v" in said
+    assert {path.name for path in models.iterdir()} == {
+        *("batching.config", "models.config", "spam")
+    }
     assert {path.name for path in (models / "spam").iterdir()} == {"1", "2"}
     expected = tf.saved_model.load(str(of_run))(TEXTS)
     for number in ("1", "2"):
@@ -171,7 +136,6 @@ def test_versions_of_a_server(of_run, model_dir, tmp_path):
         outputs = tf.saved_model.load(str(version))(TEXTS)
         np.testing.assert_array_equal(outputs["logits"], expected["logits"])
         requests = version / "assets.extra" / "tf_serving_warmup_requests"
-        records = tf.data.TFRecordDataset(str(requests))
         # Of text two lines and both together, by three names; of ids three
         # lengths.
-        assert len(list(records)) == 12
+        assert len(list(tf.data.TFRecordDataset(str(requests)))) == 12

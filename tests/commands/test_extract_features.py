@@ -2,9 +2,9 @@
 
 import json
 
-from bert_tf import modeling
-from bert_tf.checkpoints import formats, tf1_files
-from tests import scripts
+from bert_tf.checkpoints import formats
+from tests import exports, scripts
+from tests import interop_samples as samples
 from tests.tasks.features import test_extraction as test_features
 
 import numpy as np
@@ -16,14 +16,8 @@ import tensorflow as tf
 def model(tmp_path_factory):
     """The flags of a tiny model, and the model."""
     folder = tmp_path_factory.mktemp("model")
-    tf.keras.utils.set_random_seed(1)
-    made = modeling.Bert(test_features.CONFIG)
-    tf1_files.write(
-        str(folder / "bert_model.ckpt"),
-        {variable.path: variable.value for variable in made.variables},
-    )
-    (folder / "bert_config.json").write_text(test_features.CONFIG.to_json())
-    (folder / "vocab.txt").write_text("\n".join(test_features.VOCAB) + "\n")
+    made = exports.model("encoder", test_features.CONFIG)
+    samples.write_tf1(folder, made, vocab=test_features.VOCAB)
     (folder / "input.txt").write_text("\n".join(test_features.TEXTS) + "\n")
     flags = [
         f"--vocab_file={folder}/vocab.txt",

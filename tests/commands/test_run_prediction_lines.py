@@ -10,10 +10,8 @@ import subprocess
 import sys
 import threading
 
-from bert_tf import heads, modeling
-from bert_tf.checkpoints import formats, restoring
-from tests.commands.test_run_prediction import answers, predict, write_scores
-from tests.exporting import test_saved_model as test_export
+from tests import exports
+from tests.commands.test_run_prediction import answers, predict
 
 import numpy as np
 import pytest
@@ -23,8 +21,9 @@ _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def scores(tmp_path_factory):
-    return write_scores(tmp_path_factory.mktemp("scores") / "run")
+def scores():
+    """The run of a regression of one text."""
+    return exports.run("score")
 
 
 def start(scores, stdin, stdout, stderr, **options):
@@ -52,14 +51,8 @@ def test_standard_input(scores, monkeypatch, capsys):
     )
     assert not code
     found = [float(line) for line in capsys.readouterr().out.splitlines()]
-    model = heads.BertClassifier(modeling.Bert(test_export.CONFIG), 1)
-    restoring.restore_weights(
-        model.variables, formats.open_checkpoint(str(scores))
-    )
-    expected = [
-        test_export.python_logits(model, text, "")[0]
-        for text in ("good film", "bad film", "博")
-    ]
+    rows = [("good film",), ("bad film",), ("博",)]
+    expected = exports.python_logits(exports.model("score"), *rows)[:, 0]
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
@@ -102,19 +95,8 @@ def test_a_pipe_is_read_once(scores, tmp_path):
     assert ["score" in json.loads(line) for line in lines] == [True, True]
 
 
-@pytest.mark.slow
-def test_each_line_is_answered_before_the_next_comes(scores):
-    process = start(
-        *(scores, subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL),
-        text=True,
-    )
-    assert process.stdin and process.stdout
-    for line in ("good\n", "a bad film\n"):
-        process.stdin.write(line)
-        process.stdin.flush()
-        assert "score" in process.stdout.readline()
+def end_of_input(process):
     process.stdin.close()
-    assert process.wait(60) == 0
 
 
 def end_by_sigterm(process):
@@ -132,19 +114,24 @@ def end_as_head_does(process):
 @pytest.mark.parametrize(
     ("end", "code"),
     [
+        (end_of_input, 0),
         (end_by_sigterm, 128 + signal.SIGTERM),
         (end_as_head_does, 128 + signal.SIGPIPE),
     ],
 )
-def test_it_ends_while_it_waits_for_a_line(end, code, scores, tmp_path):
+def test_each_line_is_answered_before_the_next_comes(
+    end, code, scores, tmp_path
+):
+    """It ends, too, while it waits for a line."""
     with (tmp_path / "log").open("w") as log:
         pipe = subprocess.PIPE
         process = start(scores, pipe, pipe, log, text=True)
     assert process.stdin and process.stdout
-    process.stdin.write("good\n")
-    process.stdin.flush()
-    assert "score" in process.stdout.readline()
-    end(process)  # Its standard input stays open.
+    for line in ("good\n", "a bad film\n"):
+        process.stdin.write(line)
+        process.stdin.flush()
+        assert "score" in process.stdout.readline()
+    end(process)  # Its standard input stays open, but at its end.
     assert process.wait(60) == code
     said = (tmp_path / "log").read_text()
     assert "Fatal Python error" not in said

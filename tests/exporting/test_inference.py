@@ -54,31 +54,6 @@ def encoder(kind=modeling.BertConfig, **changes):
     return bert
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "kind, changes",
-    [
-        (roberta.RobertaConfig, {"type_vocab_size": 1}),
-        (
-            distilbert.DistilBertConfig,
-            {"type_vocab_size": 0, "pooler_act": "relu"},
-        ),
-    ],
-)
-def test_encoders_that_compute_as_bert(kind, changes):
-    bert = encoder(kind, hidden_act="gelu_erf", **changes)
-    inputs = batch([40, 3, 17])
-    if changes["type_vocab_size"]:
-        inputs["segment_ids"] = tf.zeros_like(inputs["input_ids"])
-    for head in (heads.BertClassifier(bert, 3), heads.BertTagger(bert, 3)):
-        served = inference.of(head)
-        assert isinstance(served, inference.Model)
-        found, expected = call(served, inputs), call(head, inputs)
-        if head.reads_all:
-            found, expected = (at_tokens(x, inputs) for x in (found, expected))
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
-
-
 @pytest.fixture(scope="module")
 def bert():
     return encoder()
@@ -99,6 +74,10 @@ def at_tokens(x, inputs):
     return x[inputs["input_mask"].numpy() > 0]
 
 
+def close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", BATCHES)
 def test_all_layers(bert, name):
     inputs = batch(BATCHES[name])
@@ -109,13 +88,9 @@ def test_all_layers(bert, name):
         [found[2], *found[3]], [expected[2], *expected[3]], strict=True
     ):
         assert a.shape == b.shape
-        np.testing.assert_allclose(
-            at_tokens(a, inputs), at_tokens(b, inputs), rtol=0, atol=1e-5
-        )
+        close(at_tokens(a, inputs), at_tokens(b, inputs))
     has_tokens = np.array(BATCHES[name], int) > 0
-    np.testing.assert_allclose(
-        found[1][has_tokens], expected[1][has_tokens], rtol=0, atol=1e-5
-    )
+    close(found[1][has_tokens], expected[1][has_tokens])
 
 
 @pytest.mark.slow
@@ -129,13 +104,13 @@ def test_places_that_are_read(bert, name):
     expected = call(lambda x, p: bert(x, None, p).sequence, inputs, positions)
     found = call(lambda x, p: served(x, None, p).sequence, inputs, positions)
     rows = np.array(BATCHES[name]) > 0
-    np.testing.assert_allclose(found[rows], expected[rows], rtol=0, atol=1e-5)
+    close(found[rows], expected[rows])
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"hidden_act": "gelu_erf"},
+        *({"hidden_act": x} for x in modeling.configuration.ACTIVATIONS),
         {"hidden_act": "relu", "pooler_act": "linear"},
         {"num_hidden_layers": 1},
         {"layer_norm_eps": 0.1},
@@ -145,22 +120,7 @@ def test_places_that_are_read(bert, name):
 def test_architectures(changes):
     bert = encoder(**changes)
     inputs = batch([40, 3, 17])
-    served = inference.Encoder(bert)
-    found = call(lambda x: served(x).pooled, inputs)
-    expected = call(lambda x: bert(x).pooled, inputs)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
-
-
-def test_all_activations_are_known():
-    for name in modeling.configuration.ACTIVATIONS:
-        config = dataclasses.replace(CONFIG, hidden_act=name)
-        tf.keras.utils.set_random_seed(1)
-        bert = modeling.Bert(config)
-        inputs = batch([5, 3])
-        found = inference.Encoder(bert)(inputs).pooled
-        np.testing.assert_allclose(
-            found, bert(inputs).pooled, rtol=0, atol=1e-5
-        )
+    close(inference.Encoder(bert)(inputs).pooled, bert(inputs).pooled)
 
 
 def test_a_row_is_answered_alike_in_any_batch(bert):
@@ -174,10 +134,18 @@ def test_a_row_is_answered_alike_in_any_batch(bert):
         }
         # A row without tokens attends to all its places alike.
         if length:
-            np.testing.assert_allclose(
-                together[row], served(alone).pooled[0], rtol=0, atol=1e-5
-            )
+            close(together[row], served(alone).pooled[0])
     assert np.isfinite(together).all()
+
+
+def check_head(head, inputs, served=inference.Model):
+    expected, found = call(head, inputs), call(served(head), inputs)
+    for a, b in zip(
+        tf.nest.flatten(found), tf.nest.flatten(expected), strict=True
+    ):
+        if head.reads_all:
+            a, b = at_tokens(a, inputs), at_tokens(b, inputs)
+        close(a, b)
 
 
 @pytest.mark.slow
@@ -192,32 +160,37 @@ def test_a_row_is_answered_alike_in_any_batch(bert):
 )
 @pytest.mark.parametrize("name", ["one", "little padding", "much padding"])
 def test_heads(bert, make, name):
-    head = make(bert)
-    inputs = batch(BATCHES[name])
-    served = inference.Model(head)
-    expected, found = call(head, inputs), call(served, inputs)
-    for a, b in zip(
-        tf.nest.flatten(found), tf.nest.flatten(expected), strict=True
-    ):
-        if head.reads_all:
-            a, b = at_tokens(a, inputs), at_tokens(b, inputs)
-        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
+    check_head(make(bert), batch(BATCHES[name]))
 
 
-def test_masked_words(bert):
-    head = heads.BertMaskedLM(bert)
+def test_masked_words_and_multiple_choice(bert):
     inputs = batch([40, 3, 17])
     inputs["masked_lm_positions"] = tf.constant([[39, 0], [2, 1], [0, 16]])
-    found = call(inference.Model(head), inputs)
-    np.testing.assert_allclose(found, call(head, inputs), rtol=0, atol=1e-5)
-
-
-def test_multiple_choice(bert):
-    head = heads.BertMultipleChoice(bert)
+    check_head(heads.BertMaskedLM(bert), inputs)
     flat = batch([40, 3, 17, 0])
     inputs = {name: tf.reshape(x, [2, 2, 40]) for name, x in flat.items()}
-    found = call(inference.Model(head), inputs)
-    np.testing.assert_allclose(found, call(head, inputs), rtol=0, atol=1e-5)
+    check_head(heads.BertMultipleChoice(bert), inputs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kind, changes",
+    [
+        (roberta.RobertaConfig, {"type_vocab_size": 1}),
+        (
+            distilbert.DistilBertConfig,
+            {"type_vocab_size": 0, "pooler_act": "relu"},
+        ),
+    ],
+)
+def test_encoders_that_compute_as_bert(kind, changes):
+    bert = encoder(kind, hidden_act="gelu_erf", **changes)
+    inputs = batch([40, 3, 17])
+    if changes["type_vocab_size"]:
+        inputs["segment_ids"] = tf.zeros_like(inputs["input_ids"])
+    for head in (heads.BertClassifier(bert, 3), heads.BertTagger(bert, 3)):
+        assert isinstance(inference.of(head), inference.Model)
+        check_head(head, inputs, inference.of)
 
 
 def test_padding_is_not_computed(bert):
@@ -226,9 +199,6 @@ def test_padding_is_not_computed(bert):
     inputs = batch([40, 3, 2, 1])
     layout = inference_layers.Tokens(inputs["input_mask"])
     assert served.embeddings(inputs, layout).shape == [46, 32]
-
-
-def test_keeps_each_weight_once(bert):
-    served = inference.Encoder(bert)
+    # Each weight is kept once.
     sizes = [tf.size(variable).numpy() for variable in served.variables]
     assert sum(sizes) == bert.count_params()

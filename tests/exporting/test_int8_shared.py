@@ -1,80 +1,55 @@
-"""Layers that share weights, exported with int8 weights."""
-
-import dataclasses
+"""Layers that share weights, with int8 weights."""
 
 import bert_tf
-from bert_tf.encoders import albert, families
-from tests import scripts
-from tests.commands import test_run_prediction as runs
+from bert_tf.encoders import albert
+from bert_tf.exporting import runtimes
+from tests import exports
 from tests.commands import test_run_prediction_real_lines as real
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-CONFIG = albert.AlbertConfig(
-    vocab_size=40,
-    embedding_size=32,
-    hidden_size=64,
-    num_attention_heads=4,
-    intermediate_size=256,
-    max_position_embeddings=64,
-    initializer_range=0.3,
-)
 
-
-def write_run(folder, config, vocab):
-    """Writes what a run leaves, an encoder of random weights."""
-    tf.keras.utils.set_random_seed(1)
-    config = dataclasses.replace(config, vocab_size=len(vocab))
-    return runs.write_run(
-        folder, families.make(config), vocab, config, "--max_seq_length=48"
-    )
-
-
-def export(run, path, weights):
-    code = scripts.run_here(
-        "export_saved_model",
-        *(f"--model_dir={run}", f"--export_dir={path}", f"--weights={weights}"),
-    )
-    assert not code
-    return path
-
-
-def size(path):
-    """The bytes that a SavedModel's variables take."""
-    parts = (path / "variables").glob("variables.data-*")
-    return sum(part.stat().st_size for part in parts)
-
-
-@pytest.fixture(scope="module", name="vocab")
-def _vocab(shared_data):
-    text = (shared_data / "vocab" / "bert_uncased.txt").read_text("utf-8")
-    return text.removesuffix("\n").split("\n")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("groups, inner", [(1, 1), (2, 2)])
-def test_answers_are_those_of_floats(
-    shared_data, tmp_path, vocab, groups, inner
-):
-    config = dataclasses.replace(
-        CONFIG,
-        num_hidden_layers=4,
+def encoders(folder, vocab, groups=1, inner=1, layers=4):
+    """Returns one of random weights, in float32 and in int8."""
+    config = albert.AlbertConfig(
+        vocab_size=len(vocab),
+        embedding_size=32,
+        hidden_size=64,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        intermediate_size=256,
+        max_position_embeddings=64,
+        initializer_range=0.3,
         num_hidden_groups=groups,
         inner_group_num=inner,
     )
-    run = write_run(tmp_path / "run", config, vocab)
-    lines = real.real_lines(shared_data, "encoder")[:40]
-    vectors, stored = {}, {}
-    for weights in ("float32", "int8"):
-        path = export(run, tmp_path / weights, weights)
-        loaded = bert_tf.load(path)
-        assert loaded.description.get("weights", "float32") == weights
-        answers = loaded(lines)
-        vectors[weights] = np.array([answer["vector"] for answer in answers])
-        stored[weights] = size(path)
-    found, expected = vectors["int8"], vectors["float32"]
+    run = exports.write_run(
+        *(folder, "encoder", "--max_seq_length=48"), config=config, vocab=vocab
+    )
+    made = bert_tf.load(run)._made
+    return made, runtimes.with_weights(made, "int8")
+
+
+def size(made):
+    """The bytes that the variables take."""
+    return sum(x.numpy().nbytes for x in made.module.variables)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "groups, inner", [pytest.param(1, 1, marks=pytest.mark.exhaustive), (2, 2)]
+)
+def test_answers_are_those_of_floats(shared_data, tmp_path, groups, inner):
+    text = (shared_data / "vocab" / "bert_uncased.txt").read_text("utf-8")
+    vocab = text.removesuffix("\n").split("\n")
+    both = encoders(tmp_path / "run", vocab, groups, inner)
+    lines = tf.constant(real.real_lines(shared_data, "encoder")[:40])
+    expected, found = (
+        np.squeeze(made.signatures["serving_default"](text_a=lines)["vectors"])
+        for made in both
+    )
     product = (found * expected).sum(-1)
     length = np.linalg.norm([found, expected], axis=-1).prod(0)
     assert (product / length).min() > 0.99
@@ -82,23 +57,18 @@ def test_answers_are_those_of_floats(
     assert (found != expected).any()
     assert expected.std(0).max() > 0.1
     # A scale for 32 values of a row.
-    assert stored["int8"] < 0.3 * stored["float32"]
+    assert size(both[1]) < 0.3 * size(both[0])
 
 
-@pytest.mark.slow
-def test_shared_weights_are_stored_once(tmp_path):
-    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c"]
+def test_shared_weights_are_kept_once(tmp_path):
     found = {}
     for groups, layers in [(1, 2), (1, 8), (2, 8)]:
-        config = dataclasses.replace(
-            CONFIG, num_hidden_groups=groups, num_hidden_layers=layers
-        )
-        run = write_run(tmp_path / f"run_{groups}_{layers}", config, vocab)
-        path = tmp_path / f"export_{groups}_{layers}"
-        found[groups, layers] = size(export(run, path, "int8"))
+        folder = tmp_path / f"{groups}_{layers}"
+        both = encoders(folder, exports.VOCAB, groups, layers=layers)
+        found[groups, layers] = size(both[1])
     assert found[1, 8] == found[1, 2]
     # A block's matrices of int8; a scale and a bias for each of their outputs;
-    # two layer norms. The rest is a list of names.
+    # two layer norms.
     D, F = 64, 256
     block = 4 * D * D + 2 * D * F + 2 * 4 * (5 * D + F) + 4 * 4 * D
-    assert block <= found[2, 8] - found[1, 8] < 1.05 * block
+    assert found[2, 8] - found[1, 8] == block

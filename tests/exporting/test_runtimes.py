@@ -1,17 +1,17 @@
-"""Every head for every runtime, against its SavedModel."""
+"""Every head for every runtime, against the model of its run."""
 
 import dataclasses
 import functools
+import itertools
 import json
 import os
 import shutil
 
 import bert_tf
-from bert_tf import modeling
 from bert_tf.checkpoints import original
 from bert_tf.errors import InputError
 from bert_tf.exporting import numbers, runtimes, saved_model
-from tests import saved_models, scripts
+from tests import exports, saved_models, scripts, store
 from tests.commands import test_run_prediction as runs
 from tests.commands import test_run_prediction_real_lines as real
 
@@ -21,8 +21,37 @@ import tensorflow as tf
 
 pytestmark = pytest.mark.slow
 
-_LABELS = ("O", "B-x", "I-x")
 _ROWS = 40
+# Each head, each format and each kind of weights; all of them are exhaustive.
+_CHOSEN = {
+    ("classification", "litert", "float32"),
+    ("classification", "litert", "int8"),
+    ("classification", "onnx", "float32"),
+    ("tagging", "litert", "float32"),
+    ("span", "onnx", "float32"),
+    ("multiple_choice", "litert", "float32"),
+    ("masked_lm", "onnx", "float32"),
+    ("masked_lm", "onnx", "int8"),
+    ("next_sentence", "onnx", "float32"),
+    ("encoder", "litert", "float32"),
+    ("encoder", "saved_model", "int8"),
+}
+
+
+def _cases(weights, *formats):
+    """All heads in all formats, of which some are chosen."""
+    return pytest.mark.parametrize(
+        ("head", "export_format"),
+        [
+            pytest.param(
+                *case,
+                marks=()
+                if (*case, weights) in _CHOSEN
+                else pytest.mark.exhaustive,
+            )
+            for case in itertools.product(real.MODELS, formats)
+        ],
+    )
 
 
 def _needs(export_format):
@@ -30,63 +59,36 @@ def _needs(export_format):
     packages = {
         "litert": ("ai_edge_litert",),
         "onnx": ("tf2onnx", "onnx", "onnxruntime"),
-    }[export_format]
-    for package in packages:
+    }
+    for package in packages.get(export_format, ()):
         pytest.importorskip(
             package, reason=f"needs {package}, of the extra {export_format}"
         )
 
 
-@pytest.fixture(scope="module", params=runtimes.RUNTIMES)
-def export_format(request):
-    _needs(request.param)
-    return request.param
-
-
-# Like the others, and take as long to be written.
-_VARIANTS = ("tagging", "multiple_choice", "next_sentence")
-
-
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(
-            name, marks=pytest.mark.exhaustive if name in _VARIANTS else ()
-        )
-        for name in real.MODELS
-    ],
-)
-def head(request):
-    return request.param
-
-
 class Made:
-    """What tests share: each model is made, and each is written, once."""
+    """Models of a real vocabulary, of random weights, each made once."""
 
-    def __init__(self, shared_data, folder):
+    def __init__(self, shared_data):
         self._data = shared_data
-        self._folder = folder
         self.model = functools.cache(self._model)
         self.asked = functools.cache(self._asked)
-        self._written_once = functools.cache(self._write)
-        self.answers = functools.cache(self._answers)
+        self.answers = functools.cache(
+            lambda head: self.model(head)(self.asked(head))
+        )
 
     def _model(self, head):
-        """A tiny model with a real vocabulary, of its run."""
-        text = (self._data / "vocab" / "bert_uncased.txt").read_text("utf-8")
-        vocab = text.removesuffix("\n").split("\n")
-        config = saved_models.config(vocab, max_position_embeddings=64)
-        tf.keras.utils.set_random_seed(1)
-        run = runs.write_run(
-            self._folder / f"run_{head}",
-            real.MODELS[head](modeling.Bert(config)),
-            vocab,
-            config,
-            *("--max_seq_length=48", "--doc_stride=16"),
-            *("--max_query_length=12", "--text_b_column=b"),
-            labels=_LABELS if head in ("classification", "tagging") else (),
-        )
-        return bert_tf.load(run)
+        def write(folder):
+            file = self._data / "vocab" / "bert_uncased.txt"
+            vocab = file.read_text("utf-8").removesuffix("\n").split("\n")
+            exports.write_run(
+                *(folder, head, "--max_seq_length=48", "--doc_stride=16"),
+                "--max_query_length=12",
+                config=saved_models.config(vocab, max_position_embeddings=64),
+                vocab=vocab,
+            )
+
+        return bert_tf.load(store.made(f"real_run_{head}", write))
 
     def _asked(self, head):
         """Real texts as the model takes them."""
@@ -96,46 +98,22 @@ class Made:
             return [(prompt, choices) for prompt, *choices in rows]
         return rows
 
-    def written(self, head, export_format="saved_model", weights="float32"):
-        """The model's folder, for a runtime."""
-        return self._written_once(head, export_format, weights)
-
-    def _write(self, head, export_format, weights):
-        path = self._folder / "written" / head / export_format / weights
-        path.parent.mkdir(parents=True, exist_ok=True)
+    def written(self, head, export_format, weights="float32"):
+        """The folder of the model for a runtime, to be read only."""
+        _needs(export_format)
         model = self.model(head)
-        bert_tf.export(model, path, format=export_format, weights=weights)
-        return path
-
-    def _answers(self, head):
-        """What the SavedModel answers."""
-        return bert_tf.load(self.written(head))(self.asked(head))
+        folder = store.made(
+            f"real_{head}_{export_format}_{weights}",
+            lambda folder: bert_tf.export(
+                *(model, folder / "1"), format=export_format, weights=weights
+            ),
+        )
+        return folder / "1"
 
 
 @pytest.fixture(scope="module")
-def made(shared_data, tmp_path_factory):
-    return Made(shared_data, tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture
-def model(made, head):
-    return made.model(head)
-
-
-@pytest.fixture
-def asked(made, head):
-    return made.asked(head)
-
-
-@pytest.fixture
-def answers(made, head):
-    return made.answers(head)
-
-
-@pytest.fixture
-def exported(made, head, export_format):
-    """The model for a runtime."""
-    return made.written(head, export_format)
+def made(shared_data):
+    return Made(shared_data)
 
 
 def _same(found, expected, where=""):
@@ -156,39 +134,41 @@ def _same(found, expected, where=""):
         assert found == expected, where
 
 
-def test_answers_are_those_of_the_saved_model(
-    exported, model, head, asked, answers, tmp_path
-):
-    loaded = bert_tf.load(exported)
+@_cases("float32", *runtimes.RUNTIMES)
+def test_answers_are_those_of_the_model(made, head, export_format, tmp_path):
+    path = made.written(head, export_format)
+    loaded, model = bert_tf.load(path), made.model(head)
+    asked = made.asked(head)
     assert loaded.head == head
     assert loaded.labels == model.labels
     assert loaded.vocabulary == model.vocabulary
-    found = loaded(asked, batch_size=7)
-    _same(found, answers)
+    answers = made.answers(head)
+    _same(loaded(asked, batch_size=7), answers)
     assert len({str(answer) for answer in answers}) > 1, "all are the same"
     # One by itself is another batch, and another length.
     _same(loaded(asked[3]), answers[3])
     with pytest.raises(InputError, match="was exported already"):
         bert_tf.export(loaded, tmp_path / "2")
+    _check_ids(model, path)
 
 
-def test_ids_of_any_batch_and_length(exported, model, head):
-    description = json.loads((exported / "export.json").read_text())
+def _check_ids(model, path):
+    """Compares batches of ids of any size."""
+    description = json.loads((path / "export.json").read_text())
     assert description["weights"] == "float32"
     serve = model._made.signatures["serve_ids"]
-    compute = runtimes.open_folder(str(exported), description, threads=1)
+    compute = runtimes.open_folder(str(path), description, threads=1)
     for rows, length in [(1, 3), (5, 16), (2, 9), (0, 4)]:
-        choices = 2 if head == "multiple_choice" else 1
+        choices = 2 if model.head == "multiple_choice" else 1
         inputs = saved_models.some_ids(choices * rows, length, 1000)
-        if head == "multiple_choice":
+        if model.head == "multiple_choice":
             shape = rows, choices, length
             inputs = {k: x.reshape(shape) for k, x in inputs.items()}
-        if head == "masked_lm":
+        if model.head == "masked_lm":
             inputs["masked_lm_positions"] = np.ones([rows, 2], np.int32)
         assert set(inputs) == set(description["inputs"])
-        inputs = {name: tf.constant(x) for name, x in inputs.items()}
-        expected = serve(**inputs)
-        found = compute(inputs)
+        tensors = {name: tf.constant(x) for name, x in inputs.items()}
+        expected, found = serve(**tensors), compute(tensors)
         assert set(found) == {
             name for name, x in expected.items() if x.dtype != tf.string
         }
@@ -199,34 +179,26 @@ def test_ids_of_any_batch_and_length(exported, model, head):
             )
 
 
-def test_int8_answers_and_is_smaller(
-    made, export_format, exported, head, asked, answers
-):
+@_cases("int8", "saved_model", *runtimes.RUNTIMES)
+def test_int8_answers_and_is_smaller(made, head, export_format):
     path = made.written(head, export_format, "int8")
-    name = runtimes.RUNTIMES[export_format].file
-    sizes = [(folder / name).stat().st_size for folder in (path, exported)]
-    # Most of this model is its table of words, with 16 values in a row.
-    assert sizes[0] < sizes[1] * (0.75 if head == "masked_lm" else 0.35)
-    found = bert_tf.load(path)(asked)
+    file = "variables/variables.data-00000-of-00001"
+    if export_format in runtimes.RUNTIMES:
+        file = runtimes.RUNTIMES[export_format].file
+    variables = made.model(head)._made.module.variables
+    floats = 4 * sum(int(np.prod(x.shape)) for x in variables)
+    # Most of this model is its table of words, with a scale for 16 values of a
+    # row, where real models have hundreds.
+    share = (path / file).stat().st_size / floats
+    assert share < (0.75 if head == "masked_lm" else 0.4)
+    loaded, answers = bert_tf.load(path), made.answers(head)
+    assert loaded.description["weights"] == "int8"
+    found = loaded(made.asked(head))
     assert [x.keys() for x in found] == [x.keys() for x in answers]
     if head == "classification":
         # Random weights: many lines are close calls.
         pairs = zip(found, answers, strict=True)
         assert np.mean([a["label"] == b["label"] for a, b in pairs]) > 0.7
-
-
-def test_int8_in_a_saved_model(made, head, asked, answers):
-    sizes = {}
-    for weights in ("float32", "int8"):
-        path = made.written(head, weights=weights)
-        parts = (path / "variables").iterdir()
-        sizes[weights] = sum(part.stat().st_size for part in parts)
-    # A scale for 16 values of a row, where real models have hundreds.
-    assert sizes["int8"] < 0.4 * sizes["float32"]
-    loaded = bert_tf.load(path)
-    assert loaded.description["weights"] == "int8"
-    found = loaded(asked)
-    assert [x.keys() for x in found] == [x.keys() for x in answers]
     if head == "encoder":
         vectors = [
             np.array([answer["vector"] for answer in rows])
@@ -240,42 +212,39 @@ def test_int8_in_a_saved_model(made, head, asked, answers):
 # ---- Scripts -----------------------------------------------------------------
 
 
-def _classifier(folder):
-    from tests.api import models
-
-    return models.classifier_run(folder)
-
-
+@pytest.mark.parametrize("export_format", runtimes.RUNTIMES)
 def test_scripts_write_and_ask(export_format, tmp_path):
-    folder = _classifier(tmp_path / "run")
+    _needs(export_format)
+    run = exports.run("one text")
     code = scripts.run_here(
         "export_saved_model",
-        *(f"--model_dir={folder}", f"--export_dir={tmp_path}/1"),
+        *(f"--model_dir={run}", f"--export_dir={tmp_path}/1"),
         f"--format={export_format}",
     )
     assert not code
     lines = ["what a film", "Bad, bad film.", "good"]
-    expected = runs.answers(tmp_path, lines, f"--model_dir={folder}")
+    expected = runs.answers(tmp_path, lines, f"--model_dir={run}")
     found = runs.answers(tmp_path, lines, f"--saved_model={tmp_path}/1")
     _same(found, expected)
-    files = sorted(os.listdir(tmp_path / "1"))
     model = runtimes.RUNTIMES[export_format].file
-    assert files == sorted(
-        [original.CONFIG, "vocab.txt", "export.json", "labels.txt", model]
-    )
+    assert {*os.listdir(tmp_path / "1")} == {
+        *(original.CONFIG, "vocab.txt", "export.json", "labels.txt", model)
+    }
 
 
 # ---- Refusals ----------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory):
-    return bert_tf.load(_classifier(tmp_path_factory.mktemp("small") / "run"))
+def small():
+    return bert_tf.load(exports.run("one text"))
 
 
-def test_damaged_files(made, export_format, tmp_path):
+@pytest.mark.parametrize("export_format", runtimes.RUNTIMES)
+def test_damaged_files(export_format, tmp_path):
+    _needs(export_format)
     path = tmp_path / "1"
-    shutil.copytree(made.written("classification", export_format), path)
+    shutil.copytree(exports.exported("classification", export_format), path)
     file = path / runtimes.RUNTIMES[export_format].file
     file.write_bytes(b"not a model")
     with pytest.raises(InputError, match="is damaged, or not all there"):
@@ -285,10 +254,10 @@ def test_damaged_files(made, export_format, tmp_path):
         bert_tf.load(path)
 
 
-def test_nothing_is_overwritten_unasked(made, small, tmp_path):
+def test_nothing_is_overwritten_unasked(small, tmp_path):
     _needs("litert")
     path = tmp_path / "1"
-    shutil.copytree(made.written("classification", "litert"), path)
+    shutil.copytree(exports.exported("classification", "litert"), path)
     before = (path / "model.tflite").stat().st_mtime_ns
     with pytest.raises(InputError, match="new folder"):
         bert_tf.export(small, path, format="litert")
@@ -303,19 +272,6 @@ def test_int8_of_a_head_that_keeps_floats(small, tmp_path):
         InputError, match="of this head or encoder keeps float32"
     ):
         runtimes.save(str(tmp_path / "1"), made, "saved_model", "int8")
-    assert not (tmp_path / "1").exists()
-
-
-def test_int8_needs_core_ops_only(made, tmp_path):
-    path = made.written("classification", weights="int8")
-    lines, none = ["what a film", "bad, bad"], ["", ""]
-    rows = saved_models.serve_elsewhere(
-        tmp_path, path, text_a=lines, text_b=none
-    )
-    assert rows["label"] == [x["label"] for x in bert_tf.load(path)(lines)]
-
-
-def test_unknown_formats(small, tmp_path):
     with pytest.raises(InputError, match=r"Received: format=pt"):
         bert_tf.export(small, tmp_path / "1", format="pt")
     with pytest.raises(InputError, match=r"Received: weights=int4"):
@@ -323,13 +279,10 @@ def test_unknown_formats(small, tmp_path):
     assert not (tmp_path / "1").exists()
 
 
-def test_head_without_ids():
+def test_numbers_of_a_head(small):
     made = saved_model.Export(tf.Module(), {"serving_default": None}, {})
     with pytest.raises(InputError, match="no signature serve_ids"):
         numbers.of(made, "mine")
-
-
-def test_texts_are_no_numbers(small):
     found = numbers.of(small._made, "classification")
     assert list(found.inputs) == ["input_ids", "input_mask", "segment_ids"]
     assert list(found.outputs) == ["logits", "probabilities"]

@@ -8,92 +8,32 @@ from bert_tf import heads, modeling, tokenization
 from bert_tf.exporting import saved_model
 from bert_tf.text import graph_windows, long_documents
 from bert_tf.vocabularies import word_pieces
-from tests import saved_models
+from tests import exports, saved_models, serving_session
+from tests.exports import CONFIG, LABELS, LENGTH, PAIRS, TEXTS_A, TEXTS_B, VOCAB
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.core.protobuf import saved_model_pb2
 
-_PIECES = """
-[PAD] [UNK] [CLS] [SEP] [MASK] a film what ##ever good bad cafe , . 博 o ##δος
-"""
-VOCAB = _PIECES.split()
-VOCABULARY = word_pieces.WordPiece(tuple(VOCAB), True)
-LABELS = ["no", "yes, médium", "博"]
-MAX_SEQ_LENGTH = 12
-CONFIG = saved_models.config(VOCAB)
-PAIRS = [
-    ("What a film.", ""),
-    ("Whatever", "good, good Café"),
-    ("", "bad"),
-    ("good " * 30, ""),
-    ("good " * 30, "bad " * 7 + "Film"),
-    ("bad\u2028博博 ΟΔΟΣ", "a\u200b \x00film [MASK]"),
-    ("", ""),
-    ("unheard", " \t"),
-]
-TEXTS_A, TEXTS_B = map(list, zip(*PAIRS, strict=True))
+_SINGLE = [(text,) for text in TEXTS_A]
 
 
 @pytest.fixture(scope="module")
 def model() -> heads.BertClassifier:
-    tf.keras.utils.set_random_seed(1)
-    return heads.BertClassifier(modeling.Bert(CONFIG), len(LABELS))
-
-
-def save(
-    path,
-    model,
-    labels=LABELS,
-    takes_pairs=True,
-    max_seq_length=MAX_SEQ_LENGTH,
-    vocab=VOCAB,
-):
-    made = saved_model.classifier(
-        model,
-        CONFIG,
-        word_pieces.WordPiece(tuple(vocab), True),
-        labels=labels,
-        max_seq_length=max_seq_length,
-        takes_pairs=takes_pairs,
-    )
-    saved_model.save(str(path), made)
+    return exports.model("classification")
 
 
 @pytest.fixture(scope="module")
-def saved(model, tmp_path_factory):
-    path = tmp_path_factory.mktemp("export") / "pairs"
-    save(path, model)
-    return path
+def loaded():
+    return exports.loaded("classification")
 
 
-@pytest.fixture(scope="module")
-def loaded(saved):
-    return tf.saved_model.load(str(saved))
-
-
-def python_logits(model, text_a, text_b):
-    """Python's tokenizer, a row of its own, the model: [C]."""
-    tokenizer = tokenization.FullTokenizer.from_vocab(
-        {piece: index for index, piece in enumerate(VOCAB)}
+def classifier(model, labels=LABELS, length=LENGTH, vocab=VOCAB, **settings):
+    vocabulary = word_pieces.WordPiece(tuple(vocab), True)
+    settings.setdefault("takes_pairs", True)
+    return saved_model.classifier(
+        model, CONFIG, vocabulary, labels, length, **settings
     )
-    first, second = tokenizer.tokenize(text_a), tokenizer.tokenize(text_b)
-    room = MAX_SEQ_LENGTH - (3 if second else 2)
-    while len(first) + len(second) > room:
-        (first if len(first) > len(second) else second).pop()
-    pieces = ["[CLS]", *first, "[SEP]"]
-    segments = [0] * len(pieces)
-    if second:
-        pieces += [*second, "[SEP]"]
-        segments += [1] * (len(second) + 1)
-    inputs = {
-        "input_ids": tokenizer.convert_tokens_to_ids(pieces),
-        "input_mask": [1] * len(pieces),
-        "segment_ids": segments,
-    }
-    row = {name: tf.constant([ids]) for name, ids in inputs.items()}
-    return model(row).numpy()[0]
 
 
 def check(outputs, logits):
@@ -111,7 +51,7 @@ def check(outputs, logits):
 
 
 def test_texts_give_what_python_gives(model, loaded):
-    logits = np.array([python_logits(model, *pair) for pair in PAIRS])
+    logits = exports.python_logits(model, *PAIRS)
     assert len(set(logits.argmax(-1))) > 1, "the test would see no difference"
     serve = loaded.signatures["serving_default"]
     texts = tf.constant(TEXTS_A), tf.constant(TEXTS_B)
@@ -120,52 +60,27 @@ def test_texts_give_what_python_gives(model, loaded):
     for row, (text_a, text_b) in enumerate(PAIRS):
         one = serve(text_a=tf.constant([text_a]), text_b=tf.constant([text_b]))
         check(one, logits[row : row + 1])
-
-
-def test_second_text_may_be_left_out(model, saved, loaded):
-    logits = np.array([python_logits(model, text, "") for text in TEXTS_A])
-    check(loaded(tf.constant(TEXTS_A)), logits)
     # For clients of TensorFlow Serving the signature holds the default.
-    message = saved_model_pb2.SavedModel()
-    message.ParseFromString((saved / "saved_model.pb").read_bytes())
-    signature = message.meta_graphs[0].signature_def["serving_default"]
-    assert list(signature.defaults["text_b"].string_val) == [b""]
+    check(loaded(texts[0]), exports.python_logits(model, *_SINGLE))
 
 
 def test_ids_of_any_batch_and_length(model, loaded):
     serve = loaded.signatures["serve_ids"]
-    rng = np.random.default_rng(1)
     for rows, length in [(1, 3), (4, 16), (2, 9)]:
-        mask = np.arange(length) < rng.integers(1, length + 1, [rows, 1])
-        inputs = {
-            "input_ids": rng.integers(0, len(VOCAB), [rows, length]),
-            "input_mask": mask,
-            "segment_ids": rng.integers(0, 2, [rows, length]),
-        }
-        inputs = {
-            name: tf.constant(ids, tf.int32) for name, ids in inputs.items()
-        }
+        ids = saved_models.some_ids(rows, length, len(VOCAB))
+        inputs = {name: tf.constant(x) for name, x in ids.items()}
         check(serve(**inputs), model(inputs).numpy())
 
 
-def test_no_rows(loaded):
-    outputs = loaded.signatures["serving_default"](
-        text_a=tf.constant([], tf.string), text_b=tf.constant([], tf.string)
-    )
-    assert outputs["label"].shape == [0]
-    assert outputs["logits"].shape == [0, 3]
-
-
 @pytest.mark.slow
-def test_single_texts(model, tmp_path):
-    save(tmp_path / "single", model, takes_pairs=False)
-    loaded = tf.saved_model.load(str(tmp_path / "single"))
+def test_single_texts(model):
+    loaded = exports.loaded("one text")
     serve = loaded.signatures["serving_default"]
     assert set(serve.structured_input_signature[1]) == {"text_a"}
-    logits = np.array([python_logits(model, text, "") for text in TEXTS_A])
+    logits = exports.python_logits(model, *_SINGLE)
     check(serve(text_a=tf.constant(TEXTS_A)), logits)
     check(serve(tf.constant(TEXTS_A)), logits)
-    pairs = np.array([python_logits(model, *pair) for pair in PAIRS])
+    pairs = exports.python_logits(model, *PAIRS)
     check(loaded(tf.constant(TEXTS_A), tf.constant(TEXTS_B)), pairs)
 
 
@@ -173,12 +88,12 @@ def test_single_texts(model, tmp_path):
 def test_regression_of_a_model_on_two_replicas(tmp_path, two_replicas):
     with two_replicas.scope():
         model = heads.BertClassifier(modeling.Bert(CONFIG), 1)
-    save(tmp_path / "scores", model, labels=None)
+    saved_model.save(str(tmp_path / "scores"), classifier(model, labels=None))
     outputs = tf.saved_model.load(str(tmp_path / "scores"))(
         tf.constant(TEXTS_A), tf.constant(TEXTS_B)
     )
     assert set(outputs) == {"score", "logits"}
-    logits = np.array([python_logits(model, *pair) for pair in PAIRS])
+    logits = exports.python_logits(model, *PAIRS)
     np.testing.assert_allclose(outputs["logits"], logits, atol=1e-5)
     np.testing.assert_allclose(outputs["score"], logits[:, 0], atol=1e-5)
     assert not (tmp_path / "scores" / "assets" / "labels.txt").exists()
@@ -188,35 +103,28 @@ def test_regression_of_a_model_on_two_replicas(tmp_path, two_replicas):
 
 
 def test_signatures(loaded):
-    inputs = {
+    def texts(*names):
+        return dict.fromkeys(names, ([None], tf.string))
+
+    ids = ("input_ids", "input_mask", "segment_ids")
+    assert {
         name: {
             key: (spec.shape.as_list(), spec.dtype)
             for key, spec in function.structured_input_signature[1].items()
         }
         for name, function in loaded.signatures.items()
-    }
-    ids = ([None, None], tf.int32)
-    assert inputs == {
-        "serving_default": {
-            "text_a": ([None], tf.string),
-            "text_b": ([None], tf.string),
-        },
-        "serve_text": {"text": ([None], tf.string)},
-        "serve_pairs": {
-            "text": ([None], tf.string),
-            "text_b": ([None], tf.string),
-        },
-        "serve_examples": {"inputs": ([None], tf.string)},
-        "serve_ids": {
-            "input_ids": ids,
-            "input_mask": ids,
-            "segment_ids": ids,
-        },
+    } == {
+        "serving_default": texts("text_a", "text_b"),
+        "serve_text": texts("text"),
+        "serve_pairs": texts("text", "text_b"),
+        "serve_examples": texts("inputs"),
+        "serve_ids": dict.fromkeys(ids, ([None, None], tf.int32)),
     }
 
 
-def test_assets(saved):
-    assets = {path.name: path for path in (saved / "assets").iterdir()}
+def test_assets():
+    folder = exports.exported("classification") / "assets"
+    assets = {path.name: path for path in folder.iterdir()}
     assert set(assets) == {
         *("vocab.txt", "labels.txt", "bert_config.json", "export.json")
     }
@@ -227,7 +135,7 @@ def test_assets(saved):
     assert json.loads(assets["export.json"].read_text()) == {
         "head": "classification",
         "do_lower_case": True,
-        "max_seq_length": MAX_SEQ_LENGTH,
+        "max_seq_length": LENGTH,
         "takes_pairs": True,
         "multi_label": False,
         "long_documents": "head",
@@ -235,47 +143,15 @@ def test_assets(saved):
     }
 
 
-def test_piece_of_white_space_stays_a_line(tmp_path):
+def test_piece_of_white_space_stays_a_line(model, tmp_path):
     # The Chinese vocabulary's U+2028, which `load_vocab` strips.
     vocab = ["", *VOCAB[1:]]
-    model = heads.BertClassifier(modeling.Bert(CONFIG), 1)
-    save(tmp_path / "new", model, labels=None, vocab=vocab)
-    path = tmp_path / "new" / "assets" / "vocab.txt"
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(classifier(model, vocab=vocab).files["vocab.txt"])
     assert list(tokenization.load_vocab(path)) == vocab
 
 
-@pytest.mark.slow
-def test_needs_only_tensorflow_and_the_serving_binary_s_ops(
-    model, saved, tmp_path
-):
-    found = saved_models.serve_elsewhere(
-        tmp_path, saved, batch_size=3, text_a=TEXTS_A, text_b=TEXTS_B
-    )
-    logits = [python_logits(model, *pair) for pair in PAIRS]
-    np.testing.assert_allclose(found["logits"], logits, atol=1e-5)
-
-
-# ---- What it refuses ---------------------------------------------------------
-
-
-def test_target_must_be_new_or_empty(model, tmp_path):
-    (tmp_path / "file").write_text("mine")
-    for path in (tmp_path, tmp_path / "file"):
-        with pytest.raises(ValueError, match=f"Received: path={path}"):
-            save(path, model)
-    assert os.listdir(tmp_path) == ["file"]
-    (tmp_path / "empty").mkdir()
-    saved_model.check_target(str(tmp_path / "empty"))
-
-
-def test_failure_leaves_nothing_behind(model, tmp_path):
-    made = saved_model.classifier(
-        model, CONFIG, VOCABULARY, LABELS, MAX_SEQ_LENGTH, False
-    )
-    broken = dataclasses.replace(made, signatures={"no": "function"})
-    with pytest.raises(ValueError, match="function"):
-        saved_model.save(str(tmp_path / "new"), broken)
-    assert os.listdir(tmp_path) == []
+# ---- What it refuses, and what it replaces -----------------------------------
 
 
 @pytest.mark.parametrize(
@@ -283,44 +159,55 @@ def test_failure_leaves_nothing_behind(model, tmp_path):
     [
         ({"labels": ["yes", "no"]}, "the model has 3 outputs"),
         ({"labels": None}, "the model has 3 outputs"),
-        ({"max_seq_length": 17}, "max_seq_length=17.*embeddings=16"),
+        ({"length": 17}, "max_seq_length=17.*embeddings=16"),
         ({"vocab": VOCAB[:-1]}, r"16 pieces.*vocab_size=17"),
     ],
 )
-def test_arguments_must_fit(changes, problem, model, tmp_path):
+def test_arguments_must_fit(changes, problem, model):
     with pytest.raises(ValueError, match=problem):
-        save(tmp_path / "new", model, **changes)
-    assert os.listdir(tmp_path) == []
+        classifier(model, **changes)
 
 
-@pytest.mark.slow
-def test_another_goes_when_the_next_is_whole(model, tmp_path):
-    made = [
-        saved_model.classifier(
-            model, CONFIG, VOCABULARY, labels, MAX_SEQ_LENGTH, False
-        )
-        for labels in (LABELS, LABELS[::-1])
-    ]
+def small(labels):
+    """An export that takes no time to write."""
+    module = tf.Module()
+    spec = tf.TensorSpec([None], tf.string)
+    module.serve = tf.function(lambda text: {"text": text}, [spec])
+    return saved_model.Export(
+        module,
+        {"serving_default": module.serve},
+        {"labels.txt": labels.encode(), "export.json": b"{}"},
+    )
+
+
+def test_target_must_be_new_or_empty(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for path in (tmp_path, tmp_path / "file"):
+        with pytest.raises(ValueError, match=f"Received: path={path}"):
+            saved_model.save(str(path), small("a"))
+    assert os.listdir(tmp_path) == ["file"]
+    (tmp_path / "empty").mkdir()
+    saved_model.check_target(str(tmp_path / "empty"))
+
+
+def test_another_goes_when_the_next_is_whole(tmp_path):
     path = tmp_path / "x"
-    for each in made:
-        # What can't be saved leaves what is there.
-        broken = dataclasses.replace(each, signatures={"no": "function"})
+    for labels in ("one\n", "two\n"):
+        # What can't be saved leaves what is there, which first is nothing.
+        made = small(labels)
+        broken = dataclasses.replace(made, signatures={"no": "function"})
         before = sorted(path.rglob("*"))
         with pytest.raises(ValueError, match="function"):
             saved_model.save(str(path), broken, overwrite=True)
         assert sorted(path.rglob("*")) == before
-        saved_model.save(str(path), each, overwrite=True)
+        assert os.listdir(tmp_path) == (["x"] if before else [])
+        saved_model.save(str(path), made, overwrite=True)
         assert os.listdir(tmp_path) == ["x"]
-    text = (path / "assets" / "labels.txt").read_text()
-    assert text.split("\n") == [*LABELS[::-1], ""]
+    assert (path / "assets" / "labels.txt").read_text() == "two\n"
 
 
-@pytest.mark.slow
-def test_only_exports_are_replaced(model, tmp_path):
-    made = saved_model.classifier(
-        model, CONFIG, VOCABULARY, LABELS, MAX_SEQ_LENGTH, False
-    )
-    path = tmp_path / "x"
+def test_only_exports_are_replaced(tmp_path):
+    path, made = tmp_path / "x", small("a")
     saved_model.save(str(path), made)
     for name in ("model.ckpt-7.index", "thesis.tex", "best"):
         (path / name).write_text("of another")
@@ -341,23 +228,11 @@ def test_only_exports_are_replaced(model, tmp_path):
 # ---- Several labels, long documents ------------------------------------------
 
 
-@pytest.mark.slow
-def test_several_labels(model, tmp_path):
-    made = saved_model.classifier(
-        model,
-        CONFIG,
-        VOCABULARY,
-        LABELS,
-        MAX_SEQ_LENGTH,
-        False,
-        is_multi_label=True,
-    )
-    saved_model.save(str(tmp_path / "x"), made)
-    texts = [text for text, other in PAIRS if not other]
-    serve = tf.saved_model.load(str(tmp_path / "x")).signatures
-    outputs = serve["serving_default"](text_a=tf.constant(texts))
+def test_several_labels(model):
+    serve = exports.made("several labels").signatures["serving_default"]
+    outputs = serve(text_a=tf.constant(TEXTS_A))
     assert set(outputs) == {"labels", "probabilities", "logits"}
-    logits = np.array([python_logits(model, text, "") for text in texts])
+    logits = exports.python_logits(model, *_SINGLE)
     np.testing.assert_allclose(outputs["logits"], logits, atol=1e-5)
     probabilities = 1 / (1 + np.exp(-logits))
     np.testing.assert_allclose(
@@ -376,24 +251,19 @@ def test_several_labels(model, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["tail", "head_tail", "windows"])
-def test_long_documents(method, model, tmp_path, monkeypatch):
+def test_long_documents(method, model, monkeypatch):
     # So that there is more than one part.
     monkeypatch.setattr(graph_windows, "MOST_WINDOWS", 2)
     stride = 4 if method == "windows" else None
-    made = saved_model.classifier(
+    made = classifier(
         model,
-        CONFIG,
-        VOCABULARY,
-        LABELS,
-        MAX_SEQ_LENGTH,
-        False,
+        takes_pairs=False,
         documents=long_documents.LongDocuments(method, stride),
     )
-    saved_model.save(str(tmp_path / "x"), made)
     words = ["a", "film", "what", "good", "bad", "cafe"]
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(words, n)) for n in (3, 10, 11, 30)] + [""]
-    room = MAX_SEQ_LENGTH - 2
+    room = LENGTH - 2
 
     def parts(words):
         last = max(len(words) - room, 0)
@@ -405,15 +275,19 @@ def test_long_documents(method, model, tmp_path, monkeypatch):
         head = round(room * 128 / 510)
         return [words[:head] + words[max(head, len(words) - room + head) :]]
 
-    logits = [
-        np.mean(
-            [python_logits(model, " ".join(x), "") for x in parts(t.split())],
-            axis=0,
-        )
-        for t in texts
-    ]
-    loaded = tf.saved_model.load(str(tmp_path / "x"))
-    serve = loaded.signatures["serving_default"]
-    check(serve(text_a=tf.constant(texts)), np.array(logits))
-    check(loaded(tf.constant(texts)), np.array(logits))
-    assert loaded(tf.constant([], tf.string))["logits"].shape == (0, 3)
+    logits = np.array(
+        [
+            exports.python_logits(
+                model, *[(" ".join(x),) for x in parts(text.split())]
+            ).mean(axis=0)
+            for text in texts
+        ]
+    )
+    check(made.signatures["serving_default"](tf.constant(texts)), logits)
+    check(made.module.__call__(tf.constant(texts)), logits)
+    none = made.module.__call__(tf.constant([], tf.string))
+    assert none["logits"].shape == (0, 3)
+    examples = [serving_session.example(text=text) for text in texts]
+    found = made.signatures["serve_examples"](inputs=tf.constant(examples))
+    expected = saved_models.softmax(logits)
+    np.testing.assert_allclose(found["scores"], expected, atol=1e-5)

@@ -36,41 +36,28 @@ _NUMBERS = {
 
 def batching(text):
     """Returns a BatchingParameters of a text."""
-    kinds = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(
-        name="batching.proto",
-        package="tensorflow.serving",
-        syntax="proto3",
-        dependency=[wrappers_pb2.DESCRIPTOR.name],
-    )
-    message = file.message_type.add(name="BatchingParameters")
-    for name, number in _NUMBERS.items():
-        message.field.add(
-            name=name,
-            number=number,
-            type=kinds.TYPE_MESSAGE,
-            type_name=".google.protobuf.Int64Value",
-            label=kinds.LABEL_OPTIONAL,
-        )
-    message.field.add(
-        name="allowed_batch_sizes",
-        number=6,
-        type=kinds.TYPE_INT64,
-        label=kinds.LABEL_REPEATED,
-    )
-    message.field.add(
-        name="pad_variable_length_inputs",
-        number=7,
-        type=kinds.TYPE_BOOL,
-        label=kinds.LABEL_OPTIONAL,
-    )
+    whole = {"type": "TYPE_MESSAGE", "typeName": ".google.protobuf.Int64Value"}
+    fields = [
+        {"name": name, "number": number, **whole}
+        for name, number in _NUMBERS.items()
+    ]
+    sizes = {"type": "TYPE_INT64", "label": "LABEL_REPEATED"}
+    fields += [
+        {"name": "allowed_batch_sizes", "number": 6, **sizes},
+        {"name": "pad_variable_length_inputs", "number": 7, "type": 8},
+    ]
+    file = {
+        "name": "batching.proto",
+        "package": "tensorflow.serving",
+        "syntax": "proto3",
+        "dependency": [wrappers_pb2.DESCRIPTOR.name],
+        "messageType": [{"name": "BatchingParameters", "field": fields}],
+    }
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(wrappers_pb2.DESCRIPTOR.serialized_pb)
-    pool.Add(file)
+    pool.Add(json_format.ParseDict(file, descriptor_pb2.FileDescriptorProto()))
     found = pool.FindMessageTypeByName("tensorflow.serving.BatchingParameters")
-    made = message_factory.GetMessageClass(found)()
-    text_format.Parse(text, made)
-    return made
+    return text_format.Parse(text, message_factory.GetMessageClass(found)())
 
 
 def models(folder):
@@ -205,21 +192,20 @@ def test_processes_that_add_at_one_time_lose_nothing(tmp_path):
 # ---- The command ------------------------------------------------------------
 
 
-def test_command_of_a_model(tmp_path):
-    words = shlex.split(server_configs.command(f"{tmp_path}/a b/"))
-    assert words == [
-        *("docker", "run", "-t", "--rm", "-p", "8500:8500", "-p", "8501:8501"),
-        *("-v", f"{tmp_path}/a b:/models/a b", "-e", "MODEL_NAME=a b"),
-        "tensorflow/serving",
-    ]
-
-
-def test_command_of_a_bucket():
-    words = shlex.split(server_configs.command("gs://b/models/mrpc"))
-    assert words[8:] == [
-        *("-e", "MODEL_NAME=mrpc", "-e", "MODEL_BASE_PATH=gs://b/models"),
-        "tensorflow/serving",
-    ]
+@pytest.mark.parametrize(
+    ("path", "mounted"),
+    [
+        ("/x/a b/", "-v|/x/a b:/models/a b|-e|MODEL_NAME=a b"),
+        (
+            "gs://b/models/mrpc",
+            "-e|MODEL_NAME=mrpc|-e|MODEL_BASE_PATH=gs://b/models",
+        ),
+    ],
+)
+def test_command_of_a_model(path, mounted):
+    start = "docker|run|-t|--rm|-p|8500:8500|-p|8501:8501"
+    words = f"{start}|{mounted}|tensorflow/serving".split("|")
+    assert shlex.split(server_configs.command(path)) == words
 
 
 def test_command_of_all(tmp_path):

@@ -4,8 +4,7 @@ import itertools
 import json
 from typing import Any
 
-from bert_tf.exporting import saved_model
-from tests import every_head, saved_models, serving_session
+from tests import exports, saved_models, serving_session
 
 import numpy as np
 import pytest
@@ -15,51 +14,22 @@ from tensorflow.python.saved_model.pywrap_saved_model import fingerprinting
 
 _IDS = {"input_ids", "input_mask", "segment_ids"}
 _DEFAULT, _TEXT, _PAIR = {"text_a", "text_b"}, {"text"}, {"text", "text_b"}
+_PAIRS = {"serving_default": _DEFAULT, "serve_pairs": _PAIR}
+_TEXTS = {"serving_default": _TEXT, "serve_text": _TEXT}
 # Each head's signatures and what each takes: a row of REST has all of it.
 _TAKEN = {
-    "classification": {
-        "serving_default": _DEFAULT,
-        "serve_text": _TEXT,
-        "serve_pairs": _PAIR,
-        "serve_ids": _IDS,
-        "serve_examples": {"inputs"},
-    },
-    "encoder": {
-        "serving_default": _DEFAULT,
-        "serve_text": _TEXT,
-        "serve_pairs": _PAIR,
-        "serve_ids": _IDS,
-    },
-    "next_sentence": {
-        "serving_default": _DEFAULT,
-        "serve_pairs": _PAIR,
-        "serve_ids": _IDS,
-    },
-    "tagging": {
-        "serving_default": _TEXT,
-        "serve_text": _TEXT,
-        "serve_words": _TEXT,
-        "serve_ids": _IDS,
-    },
-    "masked_lm": {
-        "serving_default": _TEXT,
-        "serve_text": _TEXT,
-        "serve_ids": _IDS | {"masked_lm_positions"},
-    },
-    "span": {
-        "serving_default": {"question", "context"},
-        "serve_ids": _IDS,
-    },
+    "classification": _PAIRS
+    | {"serve_text": _TEXT, "serve_ids": _IDS, "serve_examples": {"inputs"}},
+    "encoder": _PAIRS | {"serve_text": _TEXT, "serve_ids": _IDS},
+    "next_sentence": _PAIRS | {"serve_ids": _IDS},
+    "tagging": _TEXTS | {"serve_words": _TEXT, "serve_ids": _IDS},
+    "masked_lm": _TEXTS | {"serve_ids": _IDS | {"masked_lm_positions"}},
+    "span": {"serving_default": {"question", "context"}, "serve_ids": _IDS},
     "multiple_choice": {
         "serving_default": {"prompt", "choices"},
         "serve_ids": _IDS,
     },
-    "next_piece": {
-        "serving_default": _TEXT,
-        "serve_text": _TEXT,
-        "serve_scores": _TEXT,
-        "serve_ids": _IDS,
-    },
+    "next_piece": _TEXTS | {"serve_scores": _TEXT, "serve_ids": _IDS},
 }
 _ALL = [(head, name) for head, taken in _TAKEN.items() for name in taken]
 # Alike in every column, so that none of them is there for one head only.
@@ -74,34 +44,6 @@ _ODD = [
 ]
 
 
-@pytest.fixture(scope="module")
-def paths(tmp_path_factory):
-    """Returns the folder of a head's SavedModel, written once."""
-    tf.keras.utils.set_random_seed(1)
-    folder = tmp_path_factory.mktemp("saved")
-    written = {}
-
-    def path(head):
-        if head not in written:
-            written[head] = folder / head
-            saved_model.save(str(folder / head), every_head.MAKERS[head]())
-        return written[head]
-
-    return path
-
-
-@pytest.fixture(scope="module")
-def servers(paths):
-    kept = {}
-
-    def server(head):
-        if head not in kept:
-            kept[head] = serving_session.Server(paths(head))
-        return kept[head]
-
-    return server
-
-
 def _same(found, expected):
     assert found.keys() == expected.keys()
     for name, value in expected.items():
@@ -112,9 +54,9 @@ def _same(found, expected):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("head", every_head.MAKERS)
-def test_what_is_taken(head, servers):
-    signatures = dict(servers(head).signatures)
+@pytest.mark.parametrize("head", exports.NAMES)
+def test_what_is_taken(head):
+    signatures = dict(exports.server(head).signatures)
     del signatures["__saved_model_init_op"]
     found = {name: set(x.inputs) for name, x in signatures.items()}
     assert found == _TAKEN[head]
@@ -126,28 +68,28 @@ def test_what_is_taken(head, servers):
 
 @pytest.mark.parametrize("head", ["classification", "encoder", "next_sentence"])
 class TestPairs:
-    def test_both_names(self, head, servers):
+    def test_both_names(self, head):
         pairs = list(itertools.product(_ODD[:2] + _ODD[4:], _ODD))
         rows = [{"text_a": a, "text_b": b} for a, b in pairs]
-        expected = servers(head).rows("serving_default", rows)
+        expected = exports.server(head).rows("serving_default", rows)
         rows = [{"text": a, "text_b": b} for a, b in pairs]
-        _same(servers(head).rows("serve_pairs", rows), expected)
+        _same(exports.server(head).rows("serve_pairs", rows), expected)
 
-    def test_none_has_two_names(self, head, servers):
-        expected = servers(head).ask("serving_default", text_a=_ODD)
+    def test_none_has_two_names(self, head):
+        expected = exports.server(head).ask("serving_default", text_a=_ODD)
         alone = [{"text": text, "text_b": b""} for text in _ODD]
-        _same(servers(head).rows("serve_pairs", alone), expected)
+        _same(exports.server(head).rows("serve_pairs", alone), expected)
         if head != "next_sentence":
             rows = [{"text": text} for text in _ODD]
-            _same(servers(head).rows("serve_text", rows), expected)
+            _same(exports.server(head).rows("serve_text", rows), expected)
 
     @pytest.mark.parametrize(
         ("text", "text_b"),
         [(["a", "b"], ["c"]), (["a"], []), (["a"] * 2, [""])],
     )
-    def test_as_many_texts(self, head, text, text_b, servers):
+    def test_as_many_texts(self, head, text, text_b):
         with pytest.raises(tf.errors.InvalidArgumentError) as error:
-            servers(head).ask("serve_pairs", text=text, text_b=text_b)
+            exports.server(head).ask("serve_pairs", text=text, text_b=text_b)
         assert (
             "[text_b must have as many texts as text ([B]), empty ones for "
             f"none. Received: text {len(text)}, text_b {len(text_b)}]"
@@ -156,18 +98,16 @@ class TestPairs:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("head", ["tagging", "masked_lm"])
-def test_a_text_is_text(head, servers):
+def test_a_text_is_text(head):
     rows = [{"text": text} for text in _ODD]
-    expected = servers(head).rows("serving_default", rows)
+    expected = exports.server(head).rows("serving_default", rows)
     assert expected["count"].max() > 0
-    _same(servers(head).rows("serve_text", rows), expected)
+    _same(exports.server(head).rows("serve_text", rows), expected)
 
 
 @pytest.mark.slow
-def test_a_single_text(tmp_path):
-    made = every_head.classifier(takes_pairs=False)
-    saved_model.save(str(tmp_path / "1"), made)
-    server = serving_session.Server(tmp_path / "1")
+def test_a_single_text():
+    server = exports.server("one text")
     assert {x: set(y.inputs) for x, y in server.signatures.items()} == {
         "serving_default": {"text_a"},
         "serve_text": {"text"},
@@ -204,8 +144,9 @@ def _odd(head, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("head", "name"), _ALL)
-def test_numbers_are_those_of_json(head, name, servers):
-    outputs = servers(head).ask(name, **_odd(head, name))
+def test_numbers_are_those_of_json(head, name):
+    some = _odd(head, name)
+    outputs = exports.server(head).ask(name, **some)
     assert {len(x) for x in outputs.values()} == {len(_ODD)}
     for values in outputs.values():
         if values.dtype != object:
@@ -216,42 +157,74 @@ def test_numbers_are_those_of_json(head, name, servers):
 
 
 @pytest.mark.parametrize(("head", "name"), _ALL)
-def test_no_rows_give_none(head, name, servers):
+def test_no_rows_give_none(head, name):
     some = _odd(head, name)
     none = {x: np.array(y)[:0] for x, y in some.items()}
-    outputs = servers(head).ask(name, **none)
+    outputs = exports.server(head).ask(name, **none)
     assert {len(x) for x in outputs.values()} == {0}
     if "input_ids" in none or "choices" in none:
         flat = {x: np.zeros([0] * y.ndim, np.int32) for x, y in none.items()}
         if "prompt" in none:
             flat = {x: y.astype(object) for x, y in flat.items()}
-        outputs = servers(head).ask(name, **flat)
+        outputs = exports.server(head).ask(name, **flat)
         assert {len(x) for x in outputs.values()} == {0}
 
 
 @pytest.mark.parametrize(("head", "name"), _ALL)
-def test_dimensions_are_told_by_name(head, name, servers):
+def test_dimensions_are_told_by_name(head, name):
     right = _odd(head, name)
     for wrong in right:
         columns = right | {wrong: np.array(right[wrong])[..., np.newaxis]}
         with pytest.raises(tf.errors.InvalidArgumentError) as error:
-            servers(head).ask(name, **columns)
+            exports.server(head).ask(name, **columns)
         assert f"Shape of tensor _arg_{name}_{wrong}_0" in str(error.value)
 
 
-def test_a_row_without_a_token_has_no_vector(servers):
+def test_a_row_without_a_token_has_no_vector():
     asked = _odd("encoder", "serve_ids")
-    vectors = servers("encoder").ask("serve_ids", **asked)["vectors"]
+    vectors = exports.server("encoder").ask("serve_ids", **asked)["vectors"]
     assert not vectors[0].any()
     assert vectors[1:].any(axis=(1, 2)).all()
+
+
+@pytest.mark.slow
+def test_a_stranger_answers_as_we_do(tmp_path):
+    """Also with int8 weights, and where texts are single."""
+    paths = {name: exports.exported(name) for name in exports.ALL_NAMES}
+    paths["int8"] = exports.exported("classification", weights="int8")
+    servers = {x: serving_session.Server(path) for x, path in paths.items()}
+    texts = dict.fromkeys(("text_a", "prompt", "question"), exports.TEXTS_A)
+    texts |= dict.fromkeys(("text_b", "context"), exports.TEXTS_B)
+    texts |= {"text": [f"{text} [MASK]" for text in exports.TEXTS_A]}
+    texts |= {"choices": exports.PAIRS}
+    asked = {
+        name: saved_models.Asked(
+            paths[name],
+            {x: texts[x] for x in server.signatures["serving_default"].inputs},
+        )
+        for name, server in servers.items()
+    }
+    found = saved_models.serve_all_elsewhere(
+        tmp_path, asked, (saved_models.WORD_PIECES,)
+    )
+    for name, server in servers.items():
+        outputs = server.ask("serving_default", **asked[name].inputs)
+        for output, values in outputs.items():
+            if values.dtype == object:
+                values = np.vectorize(bytes.decode, [object])(values)
+                assert found[name][output] == values.tolist(), (name, output)
+            else:
+                np.testing.assert_allclose(
+                    found[name][output], values, rtol=1e-5, atol=1e-5
+                )
 
 
 # ---- What TensorFlow Serving is told ----------------------------------------
 
 
-@pytest.mark.parametrize("head", every_head.MAKERS)
-def test_methods(head, servers, paths):
-    for name, signature in servers(head).signatures.items():
+@pytest.mark.parametrize("head", exports.NAMES)
+def test_methods(head):
+    for name, signature in exports.server(head).signatures.items():
         if name.startswith("serve_examples"):
             expected = "tensorflow/serving/classify"
         elif name.startswith("serv"):
@@ -261,7 +234,7 @@ def test_methods(head, servers, paths):
         assert signature.method_name == expected
     # The fingerprint is that of the graph that is there; each has a number of
     # its own.
-    path = paths(head)
+    path = exports.exported(head)
     fresh, kept = map(
         fingerprint_pb2.FingerprintDef.FromString,
         (

@@ -6,10 +6,12 @@ import json
 import pathlib
 import re
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from tests import scripts
+
+T = TypeVar("T")
 
 
 class Server:
@@ -62,14 +64,21 @@ def start(folder: pathlib.Path, *flags: str) -> Iterator[Server]:
 
 
 def _address(run: scripts.Run, errors: pathlib.Path) -> str:
-    until = time.monotonic() + 120
-    while time.monotonic() < until:
+    def find() -> str | None:
         if not errors.exists():
-            time.sleep(0.05)
-            continue
+            return None
         found = re.search(r"Serving \S.* at http://(\S+)", run.stderr)
-        if found:
-            return found[1]
-        assert run.running, run.stderr
+        assert found or run.running, run.stderr
+        return found and found[1]
+
+    return wait_for(find)
+
+
+def wait_for(find: Callable[[], T | None], seconds: float = 120) -> T:
+    """Waits until something is found that is true, and returns it."""
+    until = time.monotonic() + seconds
+    while not (found := find()):
+        if time.monotonic() > until:
+            raise TimeoutError
         time.sleep(0.05)
-    raise TimeoutError(run.stderr)
+    return found

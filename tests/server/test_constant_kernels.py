@@ -7,6 +7,7 @@ import sys
 from bert_tf import kept_kernels
 from bert_tf.errors import InputError
 from bert_tf.server import constant_kernels
+from tests import exports
 
 import numpy as np
 import pytest
@@ -43,9 +44,10 @@ def _in_a_branch(x, kernel):
     )
 
 
-def test_exports_of_all_heads_have_constant_kernels(pairs, heads):
-    for path in (pairs / "1", *heads.values()):
-        assert constant_kernels.are_constant(str(path)), path
+@pytest.mark.slow
+def test_exports_of_all_heads_have_constant_kernels():
+    for name in (*exports.ALL_NAMES, "tokens"):
+        assert constant_kernels.are_constant(str(exports.exported(name))), name
 
 
 def test_kernels_made_of_variables_are_constant(tmp_path):
@@ -120,13 +122,13 @@ np.save(sys.argv[2], np.concatenate(found))
 
 
 @pytest.mark.slow
-def test_answers_are_the_same_with_kernels_that_are_kept(tmp_path, heads):
+def test_answers_are_the_same_with_kernels_that_are_kept(tmp_path):
     """For all sizes of batches after each other, each with its own layout."""
     answers = []
     for is_kept in "01":
         out = tmp_path / f"{is_kept}.npy"
         subprocess.run(
-            [sys.executable, "-c", _ANSWERS, heads["classification"], out],
+            [sys.executable, "-c", _ANSWERS, exports.exported("one text"), out],
             env=os.environ | {_VARIABLE: is_kept, "TF_ENABLE_ONEDNN_OPTS": "1"},
             check=True,
             capture_output=True,

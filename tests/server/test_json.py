@@ -120,15 +120,15 @@ class TestAnswers:
             "outputs": [3.5, 4.0, 5.5]
         }
         two = {**one, "label": np.array([b"a", b"\xc3\xa9", b"\xff"], object)}
+        labels, scores = ["a", "é", "\ufffd"], [3.5, 4, 5.5]
         assert json.loads(json_answers.of_predict(two, True)) == {
             "predictions": [
-                {"label": "a", "score": 3.5},
-                {"label": "é", "score": 4.0},
-                {"label": "\ufffd", "score": 5.5},
+                {"label": x, "score": y}
+                for x, y in zip(labels, scores, strict=True)
             ]
         }
         assert json.loads(json_answers.of_predict(two, False)) == {
-            "outputs": {"label": ["a", "é", "\ufffd"], "score": [3.5, 4, 5.5]}
+            "outputs": {"label": labels, "score": scores}
         }
 
     def test_numbers(self):

@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 
+from tests import exports
 from tests.server import served
 
 import pytest
@@ -56,13 +57,10 @@ class _Browser:
 
     def find(self, selector):
         """Waits for an element, and returns it."""
+        query = {"using": "css selector", "value": selector}
         for _ in range(200):
             with contextlib.suppress(urllib.error.HTTPError):
-                found = self._call(
-                    "POST",
-                    "/element",
-                    {"using": "css selector", "value": selector},
-                )
+                found = self._call("POST", "/element", query)
                 return f"/element/{found[_ELEMENT]}"
             time.sleep(0.05)
         raise TimeoutError(selector)
@@ -108,8 +106,9 @@ def browser():
 
 
 @pytest.mark.slow
-def test_models_are_tried(browser, pairs, heads, tmp_path):
-    models = f"--model=pairs={pairs},chooser={heads['multiple_choice']}"
+def test_models_are_tried(browser, pairs, tmp_path):
+    chooser = exports.exported("multiple_choice")
+    models = f"--model=pairs={pairs},chooser={chooser}"
     with served.start(tmp_path, models) as server:
         browser.open(f"http://{server.address}/")
         # An optional input stays empty.

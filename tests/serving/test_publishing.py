@@ -4,14 +4,17 @@ A stranger, which has not this package, loads each head's version into a
 session, and replays the requests, read by TensorFlow Serving's own messages.
 """
 
+import dataclasses
 import json
 import pathlib
 import re
+import shutil
 
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model, warmup
-from bert_tf.serving import publishing
-from tests import processes, served_models
+from bert_tf.serving import examples, heads, publishing
+from bert_tf.serving import model as serving_model
+from tests import exports, processes
 
 import numpy as np
 import pytest
@@ -69,65 +72,52 @@ print(json.dumps(found))
 """
 
 
-# The others are like these.
-_FIRST = ("classification", "masked_lm")
-
-
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(
-            name,
-            marks=getattr(
-                pytest.mark, "slow" if name in _FIRST else "exhaustive"
-            ),
-        )
-        for name in served_models.HEADS
-    ],
-)
-def name(request):
-    return request.param
-
-
 @pytest.fixture(scope="module")
-def export(name):
-    return served_models.export(name)
-
-
-@pytest.fixture(scope="module")
-def published(export, tmp_path_factory):
-    """The folder of its first version."""
-    path = tmp_path_factory.mktemp("served") / "model"
-    assert publishing.publish(str(path), export) == 1
-    return path / "1"
+def published(tmp_path_factory):
+    """Head -> the folder of its first version."""
+    folder = tmp_path_factory.mktemp("served")
+    for name in exports.ALL_NAMES:
+        shutil.copytree(exports.exported(name), folder / name)
+        made = exports.made(name)
+        model = serving_model.of_export(made)
+        form = heads.HEADS[model.head].asks
+        columns = [x for x in form.columns if x in model.inputs]
+        texts = examples.made(form, columns, exports.LENGTH)
+        warmup.write(str(folder / name), texts, exports.LENGTH)
+    return {name: folder / name for name in exports.ALL_NAMES}
 
 
 @pytest.fixture(scope="module")
 def replayed(published):
-    """[signature, shapes of inputs, rows of the answers] of each request."""
-    code, output, errors = processes.run(_REPLAY, published)
+    """Head -> [signature, shapes of inputs, rows of answers] of requests."""
+    code, output, errors = processes.run(_REPLAY, *published.values())
     assert code == 0, errors
-    return json.loads(output.splitlines()[-1])[str(published)]
+    found = json.loads(output.splitlines()[-1])
+    return {name: found[str(path)] for name, path in published.items()}
 
 
-def test_every_signature_is_warmed_up_in_shapes_that_matter(export, replayed):
+@pytest.mark.slow
+@pytest.mark.parametrize("name", exports.ALL_NAMES)
+def test_every_signature_is_warmed_up_in_shapes_that_matter(name, replayed):
     asked: dict[str, list[dict[str, list[int]]]] = {}
-    for signature, shapes, answers in replayed:
+    for signature, shapes, answers in replayed[name]:
         asked.setdefault(signature, []).append(shapes)
         (rows,) = {shape[0] for shape in shapes.values()}
         assert answers == [rows]
-    assert asked.keys() == export.signatures.keys()
+    assert asked.keys() == exports.made(name).signatures.keys()
     for signature, requests in asked.items():
         rows = [next(iter(shapes.values()))[0] for shapes in requests]
         assert rows == [1, 1, 8], signature
     lengths = [shapes["input_ids"][-1] for shapes in asked["serve_ids"]]
-    assert lengths == [8, served_models.LENGTH, served_models.LENGTH]
+    assert lengths == [8, exports.LENGTH, exports.LENGTH]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", exports.ALL_NAMES)
 def test_texts_are_a_short_one_and_one_of_all_pieces(published, name):
     requests = [
         request.inputs
-        for request in warmup.read(str(published))
+        for request in warmup.read(str(published[name]))
         if request.signature == "serving_default"
     ]
     short, full, mixed = (
@@ -136,8 +126,8 @@ def test_texts_are_a_short_one_and_one_of_all_pieces(published, name):
         for each in requests
     )
     assert len(short) == len(full) == 1
-    assert short[0] < served_models.LENGTH // 2
-    assert full[0] >= served_models.LENGTH
+    assert short[0] < exports.LENGTH
+    assert full[0] >= exports.LENGTH
     assert len(set(mixed)) == len(mixed) == 8
     if name == "masked_lm":
         for request in requests:
@@ -152,6 +142,33 @@ def _words(texts):
 # ---- The user's own lines ---------------------------------------------------
 
 
+_TEXTS = tf.TensorSpec([None], tf.string)
+
+
+def small(
+    serve=lambda text_a: {"x": tf.strings.length(text_a)},
+    specs=(_TEXTS,),
+    head="classification",
+    name="serving_default",
+    **others,
+):
+    """An export that takes no time to be written; others: signatures."""
+    module = tf.Module()
+    module.serve = tf.function(serve, specs, autograph=False)
+    module.others = {
+        key: tf.function(other, [spec]) for key, (other, spec) in others.items()
+    }
+    description = {"head": head, "max_seq_length": 24}
+    return saved_model.Export(
+        module,
+        {name: module.serve, **module.others},
+        {
+            "bert_config.json": exports.CONFIG.to_json().encode(),
+            "export.json": json.dumps(description).encode(),
+        },
+    )
+
+
 def texts(version):
     return [
         {x: y.tolist() for x, y in request.inputs.items()}
@@ -160,34 +177,32 @@ def texts(version):
     ]
 
 
-@pytest.mark.slow
 def test_lines_of_a_file(tmp_path):
     file = tmp_path / "lines.txt"
     file.write_text("He said so.\tHe did.\n\nOne text, é\n")
-    made = served_models.export("classification")
-    publishing.publish(f"{tmp_path}/m", made, str(file))
-    first, second = "He said so.", "One text, é"
+    made = small(lambda text_a, text_b: {"x": text_a + text_b}, [_TEXTS] * 2)
+    assert publishing.publish(f"{tmp_path}/m", made, str(file)) == 1
+    first, second = b"He said so.", "One text, é".encode()
     assert texts(tmp_path / "m" / "1") == [
-        {"text_a": [first.encode()], "text_b": [b"He did."]},
-        {"text_a": [second.encode()], "text_b": [b""]},
-        {
-            "text_a": [first.encode(), second.encode()],
-            "text_b": [b"He did.", b""],
-        },
+        {"text_a": [first], "text_b": [b"He did."]},
+        {"text_a": [second], "text_b": [b""]},
+        {"text_a": [first, second], "text_b": [b"He did.", b""]},
     ]
 
 
-@pytest.mark.slow
 def test_json_lines_with_choices(tmp_path):
     file = tmp_path / "lines.jsonl"
-    lines = [
-        ("He", ["ran", "sat"]),
-        ("She", ["1", "2", "3"]),
-        ("It", ["a", "b"]),
+    rows = [
+        {"prompt": "He", "choices": ["ran", "sat"]},
+        {"prompt": "She", "choices": ["1", "2", "3"]},
+        {"prompt": "It", "choices": ["a", "b"]},
     ]
-    rows = [{"prompt": x, "choices": y} for x, y in lines]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    made = served_models.export("multiple_choice")
+    made = small(
+        lambda prompt, choices: {"x": prompt, "y": choices},
+        [_TEXTS, tf.TensorSpec([None, None], tf.string)],
+        "multiple_choice",
+    )
     publishing.publish(f"{tmp_path}/m", made, str(file))
     shapes = [
         tf.constant(request["choices"]).shape.as_list()
@@ -197,7 +212,6 @@ def test_json_lines_with_choices(tmp_path):
     assert shapes == [[1, 2], [1, 3], [1, 2], [2, 2]]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -210,58 +224,40 @@ def test_json_lines_with_choices(tmp_path):
 def test_lines_that_are_refused_leave_nothing(tmp_path, text, message):
     file = tmp_path / "lines.txt"
     file.write_text(text)
-    made = served_models.export("classification of one text")
+    made = small(serve_text=(lambda text: {"x": text + "!"}, _TEXTS))
     with pytest.raises(InputError, match=re.escape(message)):
         publishing.publish(f"{tmp_path}/m", made, str(file))
-    left = [*pathlib.Path(tmp_path, "m").glob("*")]
-    assert left == []
+    assert [*pathlib.Path(tmp_path, "m").glob("*")] == []
 
 
 # ---- Signatures of other kinds ----------------------------------------------
 
 
-class Classify(tf.Module):
-    """What takes serialized tf.Example, and what nobody knows to ask."""
+def classify(inputs):
+    """Takes serialized tf.Examples."""
+    feature = {"text_a": tf.io.FixedLenFeature([], tf.string)}
+    found = tf.io.parse_example(inputs, feature)["text_a"]
+    return {"classes": found[:, tf.newaxis]}
 
-    def __init__(self):
-        super().__init__()
-        spec = tf.TensorSpec([None], tf.string)
-        feature = {"text_a": tf.io.FixedLenFeature([], tf.string)}
 
-        def classify(inputs):
-            found = tf.io.parse_example(inputs, feature)["text_a"]
-            return {"classes": found[:, tf.newaxis]}
-
-        self.classify = tf.function(classify, [spec])
-        self.others = tf.function(
-            lambda image: {"x": image}, [tf.TensorSpec([None], tf.float32)]
-        )
+def values(rows):
+    return [x.features.feature["text_a"].bytes_list.value[0] for x in rows]
 
 
 def test_serialized_examples_and_what_is_not_known(tmp_path, caplog):
-    made = served_models.export("classification of one text")
-    module = Classify()
-    made = saved_model.Export(
-        module,
-        {"serve_examples": module.classify, "serve_images": module.others},
-        made.files,
-    )
+    images = lambda image: {"x": image}, tf.TensorSpec([None], tf.float32)
+    made = small(classify, name="serve_examples", serve_images=images)
     saved_model.write(str(tmp_path), made)
     assert warmup.write(str(tmp_path), [{"text_a": ["é", "b"]}], 24) == 1
     assert "no warm-up request for the signature serve_images" in caplog.text
     (request,) = warmup.read(str(tmp_path))
     assert request.signature == "serve_examples"
     rows = [tf.train.Example.FromString(x) for x in request.inputs["inputs"]]
-    values = [x.features.feature["text_a"].bytes_list.value[0] for x in rows]
-    assert values == ["é".encode(), b"b"]
+    assert values(rows) == ["é".encode(), b"b"]
 
 
 def test_the_first_text_goes_by_either_name(tmp_path):
-    spec = tf.TensorSpec([None], tf.string)
-    module = tf.Module()
-    module.serve = tf.function(lambda text: {"x": text + "!"}, [spec])
-    made = served_models.export("classification of one text")
-    made = saved_model.Export(module, {"serve": module.serve}, made.files)
+    made = small(lambda text: {"x": text + "!"}, name="serve")
     saved_model.write(str(tmp_path), made)
     assert warmup.write(str(tmp_path), [{"text_a": ["a", "b"]}], 24) == 1
     (request,) = warmup.read(str(tmp_path))
@@ -272,18 +268,13 @@ def test_the_first_text_goes_by_either_name(tmp_path):
 
 @pytest.mark.parametrize("method", ["classify", "regress"])
 def test_methods_of_classify_and_regress(tmp_path, method):
-    from tensorflow.core.protobuf import saved_model_pb2
     from tensorflow_serving.apis import prediction_log_pb2
 
-    made = served_models.export("classification of one text")
-    module = Classify()
-    made = saved_model.Export(module, {"c": module.classify}, made.files)
+    made = dataclasses.replace(
+        small(classify, name="c"),
+        methods={"c": f"tensorflow/serving/{method}"},
+    )
     saved_model.write(str(tmp_path), made)
-    path = tmp_path / "saved_model.pb"
-    message = saved_model_pb2.SavedModel.FromString(path.read_bytes())
-    signature = message.meta_graphs[0].signature_def["c"]
-    signature.method_name = f"tensorflow/serving/{method}"
-    path.write_bytes(message.SerializeToString())
     warmup.write(str(tmp_path), [{"text_a": ["a", "b"]}], 24)
     (record,) = tf.data.TFRecordDataset(
         f"{tmp_path}/assets.extra/tf_serving_warmup_requests"
@@ -292,35 +283,19 @@ def test_methods_of_classify_and_regress(tmp_path, method):
     assert log.WhichOneof("log_type") == f"{method}_log"
     asked = getattr(log, f"{method}_log").request
     assert asked.model_spec.signature_name == "c"
-    found = [
-        x.features.feature["text_a"].bytes_list.value[0]
-        for x in asked.input.example_list.examples
-    ]
-    assert found == [b"a", b"b"]
+    assert values(asked.input.example_list.examples) == [b"a", b"b"]
     (request,) = warmup.read(str(tmp_path))
     assert [*request.inputs] == ["inputs"]
 
 
 def test_a_request_that_fails_is_not_written(tmp_path):
-    class Refuses(tf.Module):
-        def __init__(self):
-            super().__init__()
-            spec = tf.TensorSpec([None], tf.string)
+    def refuses(text_a):
+        with tf.control_dependencies(
+            [tf.debugging.assert_none_equal(text_a, "bad")]
+        ):
+            return {"x": tf.identity(text_a)}
 
-            def serve(text_a):
-                with tf.control_dependencies(
-                    [tf.debugging.assert_none_equal(text_a, "bad")]
-                ):
-                    return {"x": tf.identity(text_a)}
-
-            self.serve = tf.function(serve, [spec])
-
-    made = served_models.export("classification of one text")
-    module = Refuses()
-    made = saved_model.Export(
-        module, {"serving_default": module.serve}, made.files
-    )
-    saved_model.write(str(tmp_path), made)
+    saved_model.write(str(tmp_path), small(refuses))
     with pytest.raises(tf.errors.InvalidArgumentError):
         warmup.write(str(tmp_path), [{"text_a": ["bad"]}], 24)
     assert not (tmp_path / "assets.extra").exists()

@@ -7,7 +7,7 @@ from bert_tf.exporting import saved_model
 from bert_tf.tasks.multiple_choice import saved_model as choice_model
 from bert_tf.vocabularies import word_pieces
 from tests import saved_models
-from tests.exporting.test_saved_model import CONFIG, VOCAB
+from tests.exports import CONFIG, VOCAB
 
 import numpy as np
 import pytest
