@@ -65,6 +65,13 @@ def run(inputs, tmp_path, *flags, **changes):
     )
 
 
+def make(inputs, tmp_path, *flags, **changes):
+    """Returns a run that must succeed."""
+    done = run(inputs, tmp_path, *flags, **changes)
+    assert done.wait() == 0, done.stderr
+    return done
+
+
 def contents(folder):
     """Name -> bytes of the files of a folder and those below it."""
     return {
@@ -72,10 +79,3 @@ def contents(folder):
         for path in folder.rglob("*")
         if path.is_file()
     }
-
-
-def make(inputs, tmp_path):
-    """The folder and the lines on screen of a run with three shards."""
-    done = run(inputs, tmp_path, num_shards=3)
-    assert done.wait() == 0, done.stderr
-    return tmp_path / "out", done.lines

@@ -151,19 +151,17 @@ def write_data(folder: pathlib.Path) -> None:
     pretraining_records.write(folder / "records")
     pretraining_records.write_config(folder / "pretraining.json")
     _write_squad(folder / "squad.json", rng, words)
-    for task, labels in (
-        ("WNLI", "01"),
-        ("RTE", ("entailment", "not_entailment")),
-    ):
+    entailment = ("entailment", "not_entailment")
+    for task, labels in (("WNLI", "01"), ("RTE", entailment)):
         (folder / "glue" / task).mkdir(parents=True)
         for split in ("train", "dev"):
-            lines = ["index\tsentence1\tsentence2\tlabel\n"]
+            lines = ["index\tsentence1\tsentence2\tlabel"]
             lines += [
-                f"{i}\t{text(3, 6)}\t{text(3, 6)}\t{labels[i % 2]}\n"
+                f"{i}\t{text(3, 6)}\t{text(3, 6)}\t{labels[i % 2]}"
                 for i in range(12)
             ]
             path = folder / "glue" / task / f"{split}.tsv"
-            path.write_text("".join(lines))
+            path.write_text("\n".join(lines) + "\n")
 
 
 def _write_squad(path, rng, words):
@@ -172,16 +170,11 @@ def _write_squad(path, rng, words):
         context = [str(word) for word in rng.choice(words, 30)]
         place = int(rng.integers(30))
         start = len(" ".join([*context[:place], ""]))
-        answer = {"text": context[place], "answer_start": start}
+        answers = [{"text": context[place], "answer_start": start}]
         question = {"id": f"q{number}", "question": "who is it ?"}
-        paragraphs.append(
-            {
-                "context": " ".join(context),
-                "qas": [question | {"answers": [answer]}],
-            }
-        )
-    data = {"version": "1.1", "data": [{"paragraphs": paragraphs}]}
-    path.write_text(json.dumps(data))
+        qas = [question | {"answers": answers}]
+        paragraphs.append({"context": " ".join(context), "qas": qas})
+    path.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
 
 
 # ---- Runs -------------------------------------------------------------------
@@ -201,7 +194,6 @@ class Laboratory:
 
     def start(self, kind: Kind, out: pathlib.Path) -> scripts.Run:
         """Starts a run."""
-        out.parent.mkdir(parents=True, exist_ok=True)
         flags = [x.format(data=self.data, out=out) for x in kind.flags]
         self._logs += 1
         log = self.folder / "logs" / str(self._logs)
@@ -211,9 +203,7 @@ class Laboratory:
         """Notes what a run of this kind leaves, and how long it takes."""
         if kind.name in self.expected:
             return
-        out = self.folder / "alone" / kind.name.replace(" ", "_")
-        if kind.script == "extract_features":
-            out.mkdir(parents=True)
+        out = self._output("alone", kind)
         began = time.monotonic()
         run = self.start(kind, out)
         assert run.wait() == 0, run.stderr
@@ -228,9 +218,7 @@ class Laboratory:
             What differs from an undisturbed run, or is left over.
         """
         self.undisturbed(kind)
-        out = self.folder / "killed" / kind.name.replace(" ", "_")
-        if kind.script == "extract_features":
-            out.mkdir(parents=True)
+        out = self._output("killed", kind)
         done = 0
         while done < kills:
             run = self.start(kind, out)
@@ -245,8 +233,7 @@ class Laboratory:
                 if problems:
                     return problems
                 shutil.rmtree(out)
-                if kind.script == "extract_features":
-                    out.mkdir()
+                self._output("killed", kind)
         run = self.start(kind, out)
         if run.wait():
             return [f"ended with an error: {run.lines[-3:]}"]
@@ -257,9 +244,7 @@ class Laboratory:
     def twice(self, kind: Kind, rng: random.Random) -> list[str]:
         """Starts a run twice, the second some time after the first."""
         self.undisturbed(kind)
-        out = self.folder / "twice" / kind.name.replace(" ", "_")
-        if kind.script == "extract_features":
-            out.mkdir(parents=True)
+        out = self._output("twice", kind)
         first = self.start(kind, out)
         time.sleep(rng.uniform(0, 0.6 * self.seconds[kind.name]))
         second = self.start(kind, out)
@@ -278,6 +263,13 @@ class Laboratory:
         problems += self._compare(kind, out)
         shutil.rmtree(out)
         return problems
+
+    def _output(self, what: str, kind: Kind) -> pathlib.Path:
+        """Returns a folder, made for the script that makes none."""
+        out = self.folder / what / kind.name.replace(" ", "_")
+        needed = out if kind.script == "extract_features" else out.parent
+        needed.mkdir(parents=True, exist_ok=True)
+        return out
 
     def _compare(self, kind: Kind, out: pathlib.Path) -> list[str]:
         found, expected = left_by(out), self.expected[kind.name]
