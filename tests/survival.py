@@ -32,92 +32,76 @@ class Kind:
     Attributes:
         name: Of the kind.
         script: Without ".py".
-        flags: With {data} and {out}.
+        flags: With {data} and {out}, and spaces between.
         refusal: What the second of two says.
     """
 
     name: str
     script: str
-    flags: tuple[str, ...]
+    flags: str
     refusal: str = "{out} is in use: "
 
 
-_CLASSIFIER = (
-    *("--train_file={data}/train.tsv", "--dev_file={data}/dev.tsv"),
-    *("--test_file={data}/dev.tsv", "--do_train", "--do_eval", "--do_predict"),
-    *("--init_checkpoint={data}/model", "--output_dir={out}"),
-    *("--max_seq_length=16", "--train_batch_size=4", "--eval_batch_size=8"),
-    *("--num_train_epochs=6", "--save_checkpoints_steps=7", "--log_steps=5"),
-)
 KINDS = (
     Kind(
         "data creation",
         "create_pretraining_data",
-        (
-            *("--input_file={data}/text-*.txt", "--output_dir={out}"),
-            *("--vocab_file={data}/model/vocab.txt", "--max_seq_length=32"),
-            *("--num_workers=2", "--num_shards=7", "--dupe_factor=4"),
-            "--max_predictions_per_seq=5",
-        ),
+        "--input_file={data}/text-*.txt --output_dir={out} --num_workers=2 "
+        "--vocab_file={data}/model/vocab.txt --max_seq_length=32 "
+        "--num_shards=7 --dupe_factor=4 --max_predictions_per_seq=5",
         "{out}/.work is in use: ",
     ),
     Kind(
         "pre-training on two replicas",
         "run_pretraining",
-        (
-            *("--input_file={data}/records/*", "--output_dir={out}"),
-            *("--bert_config_file={data}/pretraining.json", "--do_train"),
-            *("--do_eval", "--eval_steps=9", "--max_eval_steps=3"),
-            *("--train_batch_size=8", "--gradient_accumulation_steps=2"),
-            *("--max_seq_length=16", "--max_predictions_per_seq=4"),
-            *("--num_train_steps=40", "--num_warmup_steps=4"),
-            *("--distribution_strategy=mirrored", "--logical_cpus=2"),
-            *("--save_checkpoints_steps=6", "--keep_checkpoint_max=2"),
-            *("--log_steps=3", "--learning_rate=1e-3"),
-        ),
+        "--input_file={data}/records/* --output_dir={out} --do_train --do_eval "
+        "--bert_config_file={data}/pretraining.json --eval_steps=9 "
+        "--max_eval_steps=3 --train_batch_size=8 "
+        "--gradient_accumulation_steps=2 --max_seq_length=16 "
+        "--max_predictions_per_seq=4 --num_train_steps=40 "
+        "--num_warmup_steps=4 --distribution_strategy=mirrored "
+        "--logical_cpus=2 --save_checkpoints_steps=6 --keep_checkpoint_max=2 "
+        "--log_steps=3 --learning_rate=1e-3",
     ),
-    Kind("fine-tuning", "run_classifier", _CLASSIFIER),
+    Kind(
+        "fine-tuning",
+        "run_classifier",
+        "--train_file={data}/train.tsv --dev_file={data}/dev.tsv "
+        "--test_file={data}/dev.tsv --do_train --do_eval --do_predict "
+        "--init_checkpoint={data}/model --output_dir={out} "
+        "--max_seq_length=16 --train_batch_size=4 --eval_batch_size=8 "
+        "--num_train_epochs=6 --save_checkpoints_steps=7 --log_steps=5",
+    ),
     Kind(
         "answers",
         "run_squad",
-        (
-            *("--train_file={data}/squad.json", "--do_train", "--do_eval"),
-            *("--predict_file={data}/squad.json", "--do_predict"),
-            *("--init_checkpoint={data}/model", "--output_dir={out}"),
-            *("--max_seq_length=24", "--max_query_length=6", "--doc_stride=8"),
-            *("--train_batch_size=4", "--num_train_epochs=4"),
-            *("--save_checkpoints_steps=7", "--log_steps=5"),
-        ),
+        "--train_file={data}/squad.json --predict_file={data}/squad.json "
+        "--do_train --do_eval --do_predict --init_checkpoint={data}/model "
+        "--output_dir={out} --max_seq_length=24 --max_query_length=6 "
+        "--doc_stride=8 --train_batch_size=4 --num_train_epochs=4 "
+        "--save_checkpoints_steps=7 --log_steps=5",
     ),
     Kind(
         "GLUE",
         "run_glue",
-        (
-            *("--data_dir={data}/glue", "--tasks=RTE,WNLI", "--seeds=1,2"),
-            *("--init_checkpoint={data}/model", "--output_dir={out}"),
-            *("--max_seq_length=16", "--train_batch_size=4"),
-            "--num_train_epochs=2",
-        ),
+        "--data_dir={data}/glue --tasks=RTE,WNLI --seeds=1,2 "
+        "--init_checkpoint={data}/model --output_dir={out} "
+        "--max_seq_length=16 --train_batch_size=4 --num_train_epochs=2",
     ),
     Kind(
         "features",
         "extract_features",
-        (
-            *("--input_file={data}/lines.txt", "--output_file={out}/x.npy"),
-            *("--init_checkpoint={data}/model", "--batch_size=2"),
-            *("--max_seq_length=16", "--sort_window=8", "--layers=-1"),
-        ),
+        "--input_file={data}/lines.txt --output_file={out}/x.npy --layers=-1 "
+        "--init_checkpoint={data}/model --batch_size=2 --max_seq_length=16 "
+        "--sort_window=8",
         "Another process writes {out}/x.npy.offsets.npy: ",
     ),
     Kind(
         "augmentation",
         "augment_data",
-        (
-            *("--input_file={data}/lines.txt", "--output_file={out}/x.tsv"),
-            *("--has_header=false", "--text_a_column=0", "--candidates=5"),
-            *("--init_checkpoint={data}/model", "--max_seq_length=32"),
-            *("--sort_window=100", "--batch_size=8"),
-        ),
+        "--input_file={data}/lines.txt --output_file={out}/x.tsv "
+        "--has_header=false --text_a_column=0 --candidates=5 --batch_size=8 "
+        "--init_checkpoint={data}/model --max_seq_length=32 --sort_window=100",
         "Another process writes {out}/x.tsv: ",
     ),
 )
@@ -194,7 +178,7 @@ class Laboratory:
 
     def start(self, kind: Kind, out: pathlib.Path) -> scripts.Run:
         """Starts a run."""
-        flags = [x.format(data=self.data, out=out) for x in kind.flags]
+        flags = kind.flags.format(data=self.data, out=out).split()
         self._logs += 1
         log = self.folder / "logs" / str(self._logs)
         return scripts.Run(log, kind.script, flags, {}, has_children=True)
@@ -273,11 +257,11 @@ class Laboratory:
 
     def _compare(self, kind: Kind, out: pathlib.Path) -> list[str]:
         found, expected = left_by(out), self.expected[kind.name]
-        problems = [f"left over: {name}" for name in leftovers(out)]
-        for name in sorted(found.keys() | expected.keys()):
-            if found.get(name) != expected.get(name):
-                problems.append(f"differs: {name}")
-        return problems
+        return [f"left over: {name}" for name in leftovers(out)] + [
+            f"differs: {name}"
+            for name in sorted(found.keys() | expected.keys())
+            if found.get(name) != expected.get(name)
+        ]
 
 
 # ---- What runs leave --------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import functools
 import hashlib
-import json
 import pathlib
 import re
 import shutil
@@ -10,10 +9,8 @@ import signal
 import time
 
 from bert_tf.checkpoints import tf1_files
-from bert_tf.records import tfrecord
-from bert_tf.records import types as record_types
 from bert_tf.training import evaluation
-from tests import pretraining_records, scripts
+from tests import pretraining_records
 from tests.pretraining_runs import (
     Setting,
     assert_same_checkpoint,
@@ -278,46 +275,3 @@ def test_vocabulary_of_the_start_is_kept_in_best(trained, tmp_path):
     setting.finished(output, flags)
     setting.finished(output, flags, "--num_train_steps=4", "--eval_steps=1")
     assert (output / "best" / "vocab.txt").read_text() == text
-
-
-# ---- Where the original stopped ---------------------------------------------
-
-
-def _write_records(folder, pieces):
-    """Writes records whose pieces a model of so few has."""
-    rng = np.random.default_rng(0)
-    with tfrecord.Writer(folder / "small.tfrecord") as writer:
-        for _ in range(24):
-            values = pretraining_records.values(rng)
-            for name in ("input_ids", "masked_lm_ids"):
-                values[name] = values[name] % pieces
-            writer.write(record_types.PRETRAINING.encode(values))
-
-
-def test_goes_on_where_the_original_stopped(shared_data, tmp_path):
-    released = shared_data / "tf1_checkpoint"
-    config = json.loads((released / "bert_config.json").read_text())
-    _write_records(tmp_path, config["vocab_size"])
-    outputs = tmp_path / "original", tmp_path / "ours"
-    prefix = str(released / "bert_model.ckpt")
-    stored = tf1_files.read(prefix, list(tf1_files.shapes(prefix)))
-    # Step 20, behind 160 records in batches of 8.
-    place = {tf1_files.RECORDS: np.int64(160), tf1_files.SEED: 12345}
-    for output, more in zip(outputs, ({}, place), strict=True):
-        output.mkdir()
-        tf1_files.write(str(output / "model.ckpt-20"), stored | more)
-        run = scripts.run(
-            tmp_path / f"log-{output.name}",
-            "run_pretraining",
-            *("--do_train=true", f"--input_file={tmp_path}/*.tfrecord"),
-            f"--bert_config_file={released}/bert_config.json",
-            *(f"--output_dir={output}", "--max_seq_length=16"),
-            *("--max_predictions_per_seq=4", "--train_batch_size=8"),
-            *("--num_train_steps=22", "--num_warmup_steps=1", "--log_steps=1"),
-        )
-        assert run.wait() == 0, run.stderr
-        said = "going on behind 160 records (20 steps of 8)" in run.stderr
-        assert said == (not more)
-        assert "Going on from step 20" in run.stderr
-        assert [x["step"] for x in metrics(output)] == [21, 22]
-    assert_same_checkpoint(*outputs, 22)
