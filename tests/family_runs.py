@@ -160,12 +160,16 @@ def _make(kind: Kind, folder: pathlib.Path) -> None:
 
 
 def fine_tune(
-    folder: pathlib.Path, script: str, model: pathlib.Path, *flags: str
+    script: str, model: pathlib.Path, file: pathlib.Path, *flags: str
 ) -> pathlib.Path:
-    """Fine-tunes a model with all that follows; returns the folder."""
-    output = folder / "output"
+    """Trains, evaluates, predicts and exports; returns the folder."""
+    output = file.with_name("output")
+    splits = ("train", "dev", "test")
+    files = [f"--{split}_file={file}" for split in splits]
+    if script == "run_squad":
+        files = [f"--train_file={file}", f"--predict_file={file}"]
     run(
-        *(script, f"--init_checkpoint={model}"),
+        *(script, f"--init_checkpoint={model}", *files),
         *("--do_train", "--do_eval", "--do_predict", "--do_export"),
         *(f"--max_seq_length={LENGTH}", "--train_batch_size=8"),
         *("--learning_rate=0.003", "--num_train_epochs=1"),
@@ -174,7 +178,7 @@ def fine_tune(
     return output
 
 
-def rows(path: pathlib.Path) -> list[list[int]]:
+def ids_of(path: pathlib.Path) -> list[list[int]]:
     """The ids of the rows of records, without padding."""
     rows = []
     for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
@@ -198,6 +202,20 @@ def ask(
         *(f"--output_file={folder}/answers.jsonl", "--overwrite", *flags),
     )
     return json_lines(folder / "answers.jsonl")
+
+
+def extract(
+    folder: pathlib.Path, model: pathlib.Path, texts: list[str], *flags: str
+) -> list[dict[str, Any]]:
+    """Extracts features of texts."""
+    (folder / "lines.txt").write_text("\n".join(texts) + "\n", "utf-8")
+    run(
+        *("extract_features", f"--init_checkpoint={model}"),
+        f"--input_file={folder}/lines.txt",
+        f"--output_file={folder}/features.jsonl",
+        *(f"--max_seq_length={LENGTH}", *flags),
+    )
+    return json_lines(folder / "features.jsonl")
 
 
 def json_lines(path: pathlib.Path) -> list[dict[str, Any]]:

@@ -180,7 +180,13 @@ _WRITERS: dict[str, Callable[[str], None]] = {
     ],
     ids=["full", "limited"],
 )
-@pytest.mark.parametrize("name", _WRITERS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name == "export"))
+        for name in _WRITERS
+    ],
+)
 def test_nothing_is_left(tmp_path, name, full, reason):
     if name == "f.parquet":
         pytest.importorskip("pyarrow")

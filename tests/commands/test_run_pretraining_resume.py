@@ -41,8 +41,8 @@ def _trained(setting):
 # ---- Kills and signals ------------------------------------------------------
 
 LONG = (
-    *("--num_train_steps=400", "--save_checkpoints_steps=20"),
-    *("--eval_steps=30", "--max_eval_steps=2", "--keep_checkpoint_max=20"),
+    *("--num_train_steps=200", "--save_checkpoints_steps=20"),
+    *("--eval_steps=30", "--max_eval_steps=2", "--keep_checkpoint_max=10"),
 )
 # Files of checkpoints that are held back, and the last step saved before.
 _HELD = {
@@ -126,7 +126,7 @@ def test_sigterm_saves(setting, uninterrupted, tmp_path):
     assert steps[-1] == int(saved[1])
     run = setting.finished(output, *LONG)
     assert f"Going on from step {saved[1]} in" in run.stderr
-    assert_same_checkpoint(output, uninterrupted, 400)
+    assert_same_checkpoint(output, uninterrupted, 200)
     assert metrics(output) == metrics(uninterrupted)
 
 
@@ -143,7 +143,7 @@ def test_sigterm_while_it_evaluates(setting, uninterrupted, tmp_path):
     assert not (output / "best" / "results.json").exists()
     run = setting.finished(output, *LONG)
     assert "Step 30 has not been evaluated yet." in run.stderr
-    assert_same_checkpoint(output, uninterrupted, 400)
+    assert_same_checkpoint(output, uninterrupted, 200)
     assert metrics(output) == metrics(uninterrupted)
 
 
