@@ -191,10 +191,10 @@ def test_masked_words(model, kind, theirs, tmp_path):
     same = ask(tmp_path, lines, f"--model_dir={model}", "--top_k=400")
     for answer, again in zip(found, same, strict=True):
         for mask, other in zip(answer["masks"], again["masks"], strict=True):
-            np.testing.assert_allclose(
-                *([x["score"] for x in part] for part in (mask, other)),
-                atol=1e-5,
+            scores, same_scores = (
+                [x["score"] for x in part] for part in (mask, other)
             )
+            np.testing.assert_allclose(scores, same_scores, atol=1e-5)
     begins = set()
     for text, answer in zip(texts, found, strict=False):
         row = theirs(text.replace("[MASK]", theirs.mask_token))["input_ids"]
