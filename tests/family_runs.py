@@ -1,6 +1,7 @@
 """How tests make and ask small models of RoBERTa and ALBERT, by the scripts."""
 
 import dataclasses
+import functools
 import json
 import pathlib
 import random
@@ -8,7 +9,7 @@ from typing import Any
 
 from bert_tf import vocabularies
 from bert_tf.tasks import tables
-from tests import scripts
+from tests import scripts, store
 
 import numpy as np
 import tensorflow as tf
@@ -112,23 +113,24 @@ def _text() -> str:
     return "\n\n".join([*documents, letters]) + "\n"
 
 
-def run(folder: pathlib.Path, script: str, *flags: str) -> scripts.Done:
-    done = scripts.run(folder / f"log_{script}", script, *flags)
-    assert done.wait() == 0, done.stderr
-    return done
-
-
-def here(script: str, *flags: str) -> None:
-    """Runs a script that does not train in this process, which is quicker."""
+def run(script: str, *flags: str) -> None:
+    """Runs a script, which must succeed."""
     assert not scripts.run_here(script, *flags)
 
 
-def pretrain(kind: Kind, folder: pathlib.Path) -> pathlib.Path:
-    """Learns a vocabulary and pre-trains; returns the folder of the run."""
+def model(name: str) -> pathlib.Path:
+    """Returns the folder of a run of pre-training, next to its data.
+
+    The model as one of transformers is in the folder hf next to it.
+    """
+    return store.made(name, functools.partial(_make, KINDS[name])) / "run"
+
+
+def _make(kind: Kind, folder: pathlib.Path) -> None:
     text, vocab = folder / "text.txt", folder / kind.file
     text.write_text(_text(), "utf-8")
     run(
-        *(folder, "learn_vocabulary", f"--kind={kind.vocabulary}"),
+        *("learn_vocabulary", f"--kind={kind.vocabulary}"),
         *(f"--vocab_size={_SIZE}", f"--input_file={text}"),
         f"--vocab_file={vocab}",
     )
@@ -138,29 +140,36 @@ def pretrain(kind: Kind, folder: pathlib.Path) -> pathlib.Path:
     lengths = (f"--max_seq_length={LENGTH}", "--max_predictions_per_seq=8")
     config_flag, vocab_flag = kind.flags
     run(
-        *(folder, "create_pretraining_data", f"--objective={kind.objective}"),
+        *("create_pretraining_data", f"--objective={kind.objective}"),
         *(*lengths, "--dynamic_masking", "--dupe_factor=1"),
         *(f"--input_file={text}", f"--{vocab_flag}={vocab}"),
         f"--output_dir={folder}/records",
     )
     run(
-        *(folder, "run_pretraining", "--do_train", *lengths),
+        *("run_pretraining", "--do_train", *lengths),
         *("--num_train_steps=20", "--num_warmup_steps=2"),
         *("--train_batch_size=8", "--learning_rate=1e-3"),
         f"--input_file={folder}/records/*.tfrecord",
         f"--{config_flag}={folder}/config.json",
         *(f"--{vocab_flag}={vocab}", f"--output_dir={folder}/run"),
     )
-    return folder / "run"
+    run(
+        *("convert_checkpoint", f"--input_checkpoint={folder}/run"),
+        *("--output_format=hf", f"--output_path={folder}/hf"),
+    )
 
 
 def fine_tune(
-    folder: pathlib.Path, script: str, model: pathlib.Path, *flags: str
+    script: str, model: pathlib.Path, file: pathlib.Path, *flags: str
 ) -> pathlib.Path:
-    """Fine-tunes a model with all that follows; returns the folder."""
-    output = folder / "output"
+    """Trains, evaluates, predicts and exports; returns the folder."""
+    output = file.with_name("output")
+    splits = ("train", "dev", "test")
+    files = [f"--{split}_file={file}" for split in splits]
+    if script == "run_squad":
+        files = [f"--train_file={file}", f"--predict_file={file}"]
     run(
-        *(folder, script, f"--init_checkpoint={model}"),
+        *(script, f"--init_checkpoint={model}", *files),
         *("--do_train", "--do_eval", "--do_predict", "--do_export"),
         *(f"--max_seq_length={LENGTH}", "--train_batch_size=8"),
         *("--learning_rate=0.003", "--num_train_epochs=1"),
@@ -169,7 +178,7 @@ def fine_tune(
     return output
 
 
-def rows(path: pathlib.Path) -> list[list[int]]:
+def ids_of(path: pathlib.Path) -> list[list[int]]:
     """The ids of the rows of records, without padding."""
     rows = []
     for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
@@ -188,20 +197,38 @@ def ask(
     """Asks a model by run_prediction.py."""
     text = "".join(f"{json.dumps(line)}\n" for line in lines)
     (folder / "asked.jsonl").write_text(text)
-    here(
+    run(
         *("run_prediction", f"--input_file={folder}/asked.jsonl"),
         *(f"--output_file={folder}/answers.jsonl", "--overwrite", *flags),
     )
     return json_lines(folder / "answers.jsonl")
 
 
+def extract(
+    folder: pathlib.Path, model: pathlib.Path, texts: list[str], *flags: str
+) -> list[dict[str, Any]]:
+    """Extracts features of texts."""
+    (folder / "lines.txt").write_text("\n".join(texts) + "\n", "utf-8")
+    run(
+        *("extract_features", f"--init_checkpoint={model}"),
+        f"--input_file={folder}/lines.txt",
+        f"--output_file={folder}/features.jsonl",
+        *(f"--max_seq_length={LENGTH}", *flags),
+    )
+    return json_lines(folder / "features.jsonl")
+
+
 def json_lines(path: pathlib.Path) -> list[dict[str, Any]]:
     return [json.loads(line) for _, line in tables.lines(str(path))]
 
 
-def assert_same(found: Any, wanted: Any) -> None:
-    """Probabilities, by place or by label, are the same within 1e-5."""
-    if isinstance(wanted, dict):
-        assert list(found) == list(wanted)
-        found, wanted = list(found.values()), list(wanted.values())
-    np.testing.assert_allclose(found, wanted, atol=1e-5)
+def assert_same_answers(
+    found: Any, wanted: Any, tolerance: float = 1e-5
+) -> None:
+    """Probabilities, by place or by label, are the same."""
+    for answer, other in zip(found, wanted, strict=True):
+        found, wanted = answer["probabilities"], other["probabilities"]
+        if isinstance(wanted, dict):
+            assert list(found) == list(wanted)
+            found, wanted = list(found.values()), list(wanted.values())
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=tolerance)

@@ -146,9 +146,8 @@ def write_made(
     return files
 
 
-def write_manifest(files: Sequence[str], **changes: Any) -> None:
-    """Writes manifest.json beside the files, with some values changed."""
-    shards = zip(files, reading.count(files), strict=True)
+def manifest(**changes: Any) -> manifests.Manifest:
+    """Returns the description of such records, with some values changed."""
     fields: dict[str, Any] = {
         "record_type": "pretraining",
         "max_seq_length": 16,
@@ -158,14 +157,19 @@ def write_manifest(files: Sequence[str], **changes: Any) -> None:
         "do_lower_case": True,
         "masking": {},
         "seed": 12345,
-        "shards": tuple(
-            manifests.Shard(pathlib.Path(file).name, count)
-            for file, count in shards
-        ),
         "statistics": {},
     }
-    folder = pathlib.Path(files[0]).parent
-    manifests.Manifest(**fields | changes).write(folder / "manifest.json")
+    return manifests.Manifest(**fields | changes)
+
+
+def write_manifest(files: Sequence[str], **changes: Any) -> None:
+    """Writes manifest.json beside the files, with some values changed."""
+    shards = tuple(
+        manifests.Shard(pathlib.Path(file).name, count)
+        for file, count in zip(files, reading.count(files), strict=True)
+    )
+    path = pathlib.Path(files[0]).with_name("manifest.json")
+    manifest(**{"shards": shards} | changes).write(path)
 
 
 def write_config(path: pathlib.Path, **changes: Any) -> str:

@@ -1,4 +1,4 @@
-"""Runs of run_pretraining.py in processes of their own, and what they leave."""
+"""Runs of run_pretraining.py, and what they leave."""
 
 import dataclasses
 import json
@@ -9,11 +9,13 @@ import signal
 import socket
 import time
 
-from tests import pretraining_records, reference, scripts
+from tests import pretraining_records, reference, scripts, store
 
 import numpy as np
 import pytest
 import tensorflow as tf
+
+REPLICAS = ("--distribution_strategy=mirrored", "--logical_cpus=2")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,17 +48,14 @@ class Setting:
 
     def train(self, output, *more):
         """Trains a language model of a vocabulary for four steps."""
-        run = self.run(
+        return self.finished(
             output,
             *("--do_eval", f"--vocab_file={self.folder}/vocab.txt"),
             *("--num_train_steps=4", "--save_checkpoints_steps=2", *more),
         )
-        assert run.wait() == 0, run.stderr
-        return run
 
-    def check_that_it_goes_on(self, trained):
+    def check_that_it_goes_on(self, trained, stopped):
         """Asserts that what was stopped at step 2 ends with the same bits."""
-        stopped = self.folder / "stopped"
         shutil.copytree(trained, stopped)
         for path in stopped.glob("model.ckpt-4.*"):
             path.unlink()
@@ -66,17 +65,9 @@ class Setting:
 
     def check_replicas(self, config, output, name, *more):
         """Asserts that two replicas, in micro-batches, lose the same."""
+        two = (*REPLICAS, "--gradient_accumulation_steps=2", *more)
         found = []
-        for folder, flags in (
-            ("one", ()),
-            (
-                "two",
-                (
-                    *("--distribution_strategy=mirrored", "--logical_cpus=2"),
-                    *("--gradient_accumulation_steps=2", *more),
-                ),
-            ),
-        ):
+        for folder, flags in (("one", ()), ("two", two)):
             run = output / folder
             self.train(run, f"--bert_config_file={config}", *flags)
             found.append([line[name] for line in metrics(run)])
@@ -105,24 +96,52 @@ class Setting:
         assert (output / data).read_bytes() == (whole / data).read_bytes()
         return tensors(output, 40)
 
-    def start(self, output, *more, log="log", without="-", **environment):
-        flags = self.flags(output, *more)
-        flags = [flag for flag in flags if not flag.startswith(without + "=")]
-        folder = self.folder / "logs" / f"{pathlib.Path(output).name}-{log}"
-        return scripts.start(folder, "run_pretraining", *flags, **environment)
+    def start(self, output, *more, log="log", before=None, **environment):
+        """Starts a run in its own process; see scripts.Run."""
+        return scripts.Run(
+            output.parent / "logs" / f"{output.name}-{log}",
+            "run_pretraining",
+            self.flags(output, *more),
+            environment,
+            before=before,
+        )
 
-    def run(self, output, *more, **environment):
-        run = self.start(output, *more, **environment)
-        run.wait()
+    def run(self, output, *more, log="logs"):
+        """Runs to the end in this process; returns the exit code and output."""
+        return scripts.run(
+            output.parent / log / output.name,
+            "run_pretraining",
+            *self.flags(output, *more),
+        )
+
+    def finished(self, output, *more, **changes):
+        """Makes a run that must succeed, and returns it."""
+        run = self.run(output, *more, **changes)
+        assert run.wait() == 0, run.stderr
         return run
 
+    def refused(self, output, *more, **changes):
+        """Returns the last line of a run that must fail."""
+        run = self.run(output, *more, **changes)
+        assert run.wait() == 1
+        return run.lines[-1]
 
-def train_two_steps(setting):
-    """Returns the folder of a finished run, evaluated at its end."""
-    output = setting.folder / "trained"
-    run = setting.run(output, "--do_eval=true")
-    assert run.wait() == 0, run.stderr
-    return output
+
+def trained():
+    """Returns the setting of a run of two steps, in its folder `trained`."""
+
+    def make(folder):
+        setting = Setting.make(folder)
+        setting.finished(folder / "trained", "--do_eval=true")
+
+    folder = store.made("pretraining", make)
+    return Setting(folder, sorted(map(str, folder.glob("*.tfrecord"))))
+
+
+def results(output):
+    """What eval_results.txt holds, by name."""
+    lines = (output / "eval_results.txt").read_text().splitlines()
+    return {k: float(v) for k, v in (line.split(" = ") for line in lines)}
 
 
 _TIMED = re.compile("per_second|input_share|peak_memory|flops_utilization")

@@ -30,11 +30,11 @@ def mounted(
 
 
 @contextlib.contextmanager
-def limited(folder: pathlib.Path, kilobytes: int) -> Iterator[pathlib.Path]:
+def limited(folder: pathlib.Path, kilobytes: float) -> Iterator[pathlib.Path]:
     """Lets no file be larger, as a quota would; any user may."""
     folder.mkdir()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1024 * kilobytes, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(1024 * kilobytes), hard))
     try:
         yield folder
     finally:

@@ -32,92 +32,76 @@ class Kind:
     Attributes:
         name: Of the kind.
         script: Without ".py".
-        flags: With {data} and {out}.
+        flags: With {data} and {out}, and spaces between.
         refusal: What the second of two says.
     """
 
     name: str
     script: str
-    flags: tuple[str, ...]
+    flags: str
     refusal: str = "{out} is in use: "
 
 
-_CLASSIFIER = (
-    *("--train_file={data}/train.tsv", "--dev_file={data}/dev.tsv"),
-    *("--test_file={data}/dev.tsv", "--do_train", "--do_eval", "--do_predict"),
-    *("--init_checkpoint={data}/model", "--output_dir={out}"),
-    *("--max_seq_length=16", "--train_batch_size=4", "--eval_batch_size=8"),
-    *("--num_train_epochs=6", "--save_checkpoints_steps=7", "--log_steps=5"),
-)
 KINDS = (
     Kind(
         "data creation",
         "create_pretraining_data",
-        (
-            *("--input_file={data}/text-*.txt", "--output_dir={out}"),
-            *("--vocab_file={data}/model/vocab.txt", "--max_seq_length=32"),
-            *("--num_workers=2", "--num_shards=7", "--dupe_factor=4"),
-            "--max_predictions_per_seq=5",
-        ),
+        "--input_file={data}/text-*.txt --output_dir={out} --num_workers=2 "
+        "--vocab_file={data}/model/vocab.txt --max_seq_length=32 "
+        "--num_shards=7 --dupe_factor=4 --max_predictions_per_seq=5",
         "{out}/.work is in use: ",
     ),
     Kind(
         "pre-training on two replicas",
         "run_pretraining",
-        (
-            *("--input_file={data}/records/*", "--output_dir={out}"),
-            *("--bert_config_file={data}/pretraining.json", "--do_train"),
-            *("--do_eval", "--eval_steps=9", "--max_eval_steps=3"),
-            *("--train_batch_size=8", "--gradient_accumulation_steps=2"),
-            *("--max_seq_length=16", "--max_predictions_per_seq=4"),
-            *("--num_train_steps=40", "--num_warmup_steps=4"),
-            *("--distribution_strategy=mirrored", "--logical_cpus=2"),
-            *("--save_checkpoints_steps=6", "--keep_checkpoint_max=2"),
-            *("--log_steps=3", "--learning_rate=1e-3"),
-        ),
+        "--input_file={data}/records/* --output_dir={out} --do_train --do_eval "
+        "--bert_config_file={data}/pretraining.json --eval_steps=9 "
+        "--max_eval_steps=3 --train_batch_size=8 "
+        "--gradient_accumulation_steps=2 --max_seq_length=16 "
+        "--max_predictions_per_seq=4 --num_train_steps=40 "
+        "--num_warmup_steps=4 --distribution_strategy=mirrored "
+        "--logical_cpus=2 --save_checkpoints_steps=6 --keep_checkpoint_max=2 "
+        "--log_steps=3 --learning_rate=1e-3",
     ),
-    Kind("fine-tuning", "run_classifier", _CLASSIFIER),
+    Kind(
+        "fine-tuning",
+        "run_classifier",
+        "--train_file={data}/train.tsv --dev_file={data}/dev.tsv "
+        "--test_file={data}/dev.tsv --do_train --do_eval --do_predict "
+        "--init_checkpoint={data}/model --output_dir={out} "
+        "--max_seq_length=16 --train_batch_size=4 --eval_batch_size=8 "
+        "--num_train_epochs=6 --save_checkpoints_steps=7 --log_steps=5",
+    ),
     Kind(
         "answers",
         "run_squad",
-        (
-            *("--train_file={data}/squad.json", "--do_train", "--do_eval"),
-            *("--predict_file={data}/squad.json", "--do_predict"),
-            *("--init_checkpoint={data}/model", "--output_dir={out}"),
-            *("--max_seq_length=24", "--max_query_length=6", "--doc_stride=8"),
-            *("--train_batch_size=4", "--num_train_epochs=4"),
-            *("--save_checkpoints_steps=7", "--log_steps=5"),
-        ),
+        "--train_file={data}/squad.json --predict_file={data}/squad.json "
+        "--do_train --do_eval --do_predict --init_checkpoint={data}/model "
+        "--output_dir={out} --max_seq_length=24 --max_query_length=6 "
+        "--doc_stride=8 --train_batch_size=4 --num_train_epochs=4 "
+        "--save_checkpoints_steps=7 --log_steps=5",
     ),
     Kind(
         "GLUE",
         "run_glue",
-        (
-            *("--data_dir={data}/glue", "--tasks=RTE,WNLI", "--seeds=1,2"),
-            *("--init_checkpoint={data}/model", "--output_dir={out}"),
-            *("--max_seq_length=16", "--train_batch_size=4"),
-            "--num_train_epochs=2",
-        ),
+        "--data_dir={data}/glue --tasks=RTE,WNLI --seeds=1,2 "
+        "--init_checkpoint={data}/model --output_dir={out} "
+        "--max_seq_length=16 --train_batch_size=4 --num_train_epochs=2",
     ),
     Kind(
         "features",
         "extract_features",
-        (
-            *("--input_file={data}/lines.txt", "--output_file={out}/x.npy"),
-            *("--init_checkpoint={data}/model", "--batch_size=2"),
-            *("--max_seq_length=16", "--sort_window=8", "--layers=-1"),
-        ),
+        "--input_file={data}/lines.txt --output_file={out}/x.npy --layers=-1 "
+        "--init_checkpoint={data}/model --batch_size=2 --max_seq_length=16 "
+        "--sort_window=8",
         "Another process writes {out}/x.npy.offsets.npy: ",
     ),
     Kind(
         "augmentation",
         "augment_data",
-        (
-            *("--input_file={data}/lines.txt", "--output_file={out}/x.tsv"),
-            *("--has_header=false", "--text_a_column=0", "--candidates=5"),
-            *("--init_checkpoint={data}/model", "--max_seq_length=32"),
-            *("--sort_window=100", "--batch_size=8"),
-        ),
+        "--input_file={data}/lines.txt --output_file={out}/x.tsv "
+        "--has_header=false --text_a_column=0 --candidates=5 --batch_size=8 "
+        "--init_checkpoint={data}/model --max_seq_length=32 --sort_window=100",
         "Another process writes {out}/x.tsv: ",
     ),
 )
@@ -151,19 +135,17 @@ def write_data(folder: pathlib.Path) -> None:
     pretraining_records.write(folder / "records")
     pretraining_records.write_config(folder / "pretraining.json")
     _write_squad(folder / "squad.json", rng, words)
-    for task, labels in (
-        ("WNLI", "01"),
-        ("RTE", ("entailment", "not_entailment")),
-    ):
+    entailment = ("entailment", "not_entailment")
+    for task, labels in (("WNLI", "01"), ("RTE", entailment)):
         (folder / "glue" / task).mkdir(parents=True)
         for split in ("train", "dev"):
-            lines = ["index\tsentence1\tsentence2\tlabel\n"]
+            lines = ["index\tsentence1\tsentence2\tlabel"]
             lines += [
-                f"{i}\t{text(3, 6)}\t{text(3, 6)}\t{labels[i % 2]}\n"
+                f"{i}\t{text(3, 6)}\t{text(3, 6)}\t{labels[i % 2]}"
                 for i in range(12)
             ]
             path = folder / "glue" / task / f"{split}.tsv"
-            path.write_text("".join(lines))
+            path.write_text("\n".join(lines) + "\n")
 
 
 def _write_squad(path, rng, words):
@@ -172,16 +154,11 @@ def _write_squad(path, rng, words):
         context = [str(word) for word in rng.choice(words, 30)]
         place = int(rng.integers(30))
         start = len(" ".join([*context[:place], ""]))
-        answer = {"text": context[place], "answer_start": start}
+        answers = [{"text": context[place], "answer_start": start}]
         question = {"id": f"q{number}", "question": "who is it ?"}
-        paragraphs.append(
-            {
-                "context": " ".join(context),
-                "qas": [question | {"answers": [answer]}],
-            }
-        )
-    data = {"version": "1.1", "data": [{"paragraphs": paragraphs}]}
-    path.write_text(json.dumps(data))
+        qas = [question | {"answers": answers}]
+        paragraphs.append({"context": " ".join(context), "qas": qas})
+    path.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
 
 
 # ---- Runs -------------------------------------------------------------------
@@ -201,11 +178,7 @@ class Laboratory:
 
     def start(self, kind: Kind, out: pathlib.Path) -> scripts.Run:
         """Starts a run."""
-        # The one script that writes into a folder that is there.
-        is_there = kind.script == "extract_features"
-        made = out if is_there else out.parent
-        made.mkdir(parents=True, exist_ok=True)
-        flags = [x.format(data=self.data, out=out) for x in kind.flags]
+        flags = kind.flags.format(data=self.data, out=out).split()
         self._logs += 1
         log = self.folder / "logs" / str(self._logs)
         return scripts.Run(log, kind.script, flags, {}, has_children=True)
@@ -214,7 +187,7 @@ class Laboratory:
         """Notes what a run of this kind leaves, and how long it takes."""
         if kind.name in self.expected:
             return
-        out = self.folder / "alone" / kind.name.replace(" ", "_")
+        out = self._output("alone", kind)
         began = time.monotonic()
         run = self.start(kind, out)
         assert run.wait() == 0, run.stderr
@@ -229,7 +202,7 @@ class Laboratory:
             What differs from an undisturbed run, or is left over.
         """
         self.undisturbed(kind)
-        out = self.folder / "killed" / kind.name.replace(" ", "_")
+        out = self._output("killed", kind)
         done = 0
         while done < kills:
             run = self.start(kind, out)
@@ -244,6 +217,7 @@ class Laboratory:
                 if problems:
                     return problems
                 shutil.rmtree(out)
+                self._output("killed", kind)
         run = self.start(kind, out)
         if run.wait():
             return [f"ended with an error: {run.lines[-3:]}"]
@@ -254,7 +228,7 @@ class Laboratory:
     def twice(self, kind: Kind, rng: random.Random) -> list[str]:
         """Starts a run twice, the second some time after the first."""
         self.undisturbed(kind)
-        out = self.folder / "twice" / kind.name.replace(" ", "_")
+        out = self._output("twice", kind)
         first = self.start(kind, out)
         time.sleep(rng.uniform(0, 0.6 * self.seconds[kind.name]))
         second = self.start(kind, out)
@@ -274,13 +248,20 @@ class Laboratory:
         shutil.rmtree(out)
         return problems
 
+    def _output(self, what: str, kind: Kind) -> pathlib.Path:
+        """Returns a folder, made for the script that makes none."""
+        out = self.folder / what / kind.name.replace(" ", "_")
+        needed = out if kind.script == "extract_features" else out.parent
+        needed.mkdir(parents=True, exist_ok=True)
+        return out
+
     def _compare(self, kind: Kind, out: pathlib.Path) -> list[str]:
         found, expected = left_by(out), self.expected[kind.name]
-        problems = [f"left over: {name}" for name in leftovers(out)]
-        for name in sorted(found.keys() | expected.keys()):
-            if found.get(name) != expected.get(name):
-                problems.append(f"differs: {name}")
-        return problems
+        return [f"left over: {name}" for name in leftovers(out)] + [
+            f"differs: {name}"
+            for name in sorted(found.keys() | expected.keys())
+            if found.get(name) != expected.get(name)
+        ]
 
 
 # ---- What runs leave --------------------------------------------------------

@@ -5,8 +5,8 @@ import json
 import bert_tf
 from bert_tf.checkpoints import formats, names
 from bert_tf.pretraining_data import sequences as pretraining_sequences
-from tests import classifier_runs, pretraining_records, scripts
-from tests.pretraining_runs import Setting, metrics
+from tests import classifier_runs, family_runs, pretraining_records
+from tests.pretraining_runs import Setting, metrics, results
 
 import numpy as np
 import pytest
@@ -18,6 +18,8 @@ _CONFIG = {
     "hidden_size": 32,
     "max_position_embeddings": 64,
 }
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", name="setting")
@@ -33,22 +35,21 @@ def _setting(tmp_path_factory):
 @pytest.fixture(scope="module", name="trained")
 def _trained(setting):
     output = setting.folder / "trained"
-    run = setting.train(output)
+    run = setting.train(output, "--remat")
     assert "before it, and from those behind it." in run.stderr
+    # Its layers keep what they computed.
+    assert "--remat changes nothing for this kind of encoder" in run.stderr
     return output
 
 
 def test_what_is_learned(trained):
-    lines = (trained / "eval_results.txt").read_text().splitlines()
-    results = dict(line.split(" = ") for line in lines)
-    assert list(results) == [
-        "global_step",
-        "loss",
-        *("next_piece_accuracy", "next_piece_loss"),
+    found = results(trained)
+    assert list(found) == [
+        *("global_step", "loss", "next_piece_accuracy", "next_piece_loss"),
         *("previous_piece_accuracy", "previous_piece_loss"),
     ]
-    total = sum(float(results[f"{x}_piece_loss"]) for x in ("next", "previous"))
-    assert float(results["loss"]) == pytest.approx(total, rel=1e-5)
+    total = found["next_piece_loss"] + found["previous_piece_loss"]
+    assert found["loss"] == pytest.approx(total, rel=1e-5)
     # Four steps from chance, over 40 pieces, twice.
     assert total == pytest.approx(2 * np.log(40), abs=0.6)
     losses = [line["loss"] for line in metrics(trained)]
@@ -59,18 +60,16 @@ def test_what_is_learned(trained):
     assert names.find_head(source.shapes, "x") == "both_directions"
 
 
-@pytest.mark.slow
-def test_goes_on_with_the_same_bits(setting, trained):
-    setting.check_that_it_goes_on(trained)
+@pytest.mark.exhaustive
+def test_goes_on_with_the_same_bits(setting, trained, tmp_path):
+    setting.check_that_it_goes_on(trained, tmp_path / "stopped")
 
 
 def test_packed_records_are_refused(setting, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(_CONFIG))
     made = pretraining_sequences.Settings(16, 4, objective="none", pack=True)
     files = pretraining_records.write_made(tmp_path, made)
-    run = Setting(tmp_path, files).run(tmp_path / "out")
-    assert run.wait() == 1
-    (line,) = (x for x in run.stderr.splitlines() if x.startswith("error: "))
+    line = Setting(tmp_path, files).refused(tmp_path / "out")
     assert "several sequences in a row, and this model would read on" in line
     assert "without --pack. Received: model_type=bilstm_lm" in line
     assert not (tmp_path / "out").exists()
@@ -78,12 +77,11 @@ def test_packed_records_are_refused(setting, tmp_path):
 
 @pytest.mark.exhaustive
 def test_replicas_and_micro_batches(setting, tmp_path):
-    without = setting.folder / "without.json"
+    without = tmp_path / "without.json"
     without.write_text(json.dumps(_CONFIG | {"hidden_dropout_prob": 0.0}))
     setting.check_replicas(without, tmp_path, "previous_piece_loss")
 
 
-@pytest.mark.slow
 def test_fine_tuning_and_vectors(trained, tmp_path):
     lines = ["text\tlabel"]
     lines += [f"w{5 + i % 9} w7 w{5 + i % 4}\t{i % 2}" for i in range(32)]
@@ -99,29 +97,22 @@ def test_fine_tuning_and_vectors(trained, tmp_path):
     assert "In the checkpoint, not used by this model: cls/both_" in run.stderr
     texts = ["w5 w7 w8", "w6"]
     served = bert_tf.load(output / "export")(texts)
-    for ours, theirs in zip(bert_tf.load(output)(texts), served, strict=True):
-        assert ours["probabilities"] == pytest.approx(
-            theirs["probabilities"], abs=1e-6
-        )
+    again = bert_tf.load(output)(texts)
+    family_runs.assert_same_answers(again, served, 1e-6)
     # Without a head of its own it makes vectors.
     vectors = tmp_path / "vectors.jsonl"
     (tmp_path / "texts.txt").write_text("w5 w7 w8\n")
-    assert not scripts.run_here(
+    family_runs.run(
         *("extract_features", f"--init_checkpoint={trained}"),
         *(f"--input_file={tmp_path}/texts.txt", f"--output_file={vectors}"),
         *("--layers=-1,-2", "--max_seq_length=12"),
     )
-    (found,) = map(json.loads, vectors.read_text().splitlines())
+    (found,) = family_runs.json_lines(vectors)
     layers = found["features"][0]["layers"]
     assert [len(layer["values"]) for layer in layers] == [32, 32]
 
 
-@pytest.mark.slow
-def test_nothing_is_computed_again(setting, tmp_path):
-    """Its layers keep what they computed: --remat is no way out."""
-    run = setting.run(tmp_path / "out", "--remat")
-    assert run.wait() == 0, run.stderr
-    assert "--remat changes nothing for this kind of encoder" in run.stderr
-    run = setting.run(tmp_path / "large", "--train_batch_size=2000000000")
-    assert run.wait() == 1
-    assert "or raise --gradient_accumulation_steps. Received" in run.stderr
+def test_remat_is_no_way_out_of_a_batch_that_is_too_large(setting, tmp_path):
+    assert "or raise --gradient_accumulation_steps. Received" in (
+        setting.refused(tmp_path / "large", "--train_batch_size=2000000000")
+    )

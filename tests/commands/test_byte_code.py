@@ -99,7 +99,29 @@ def test_numbers_are_read(tmp_path):
     assert byte_code.result(tmp_path / "x", "a") == 0.25
 
 
-@pytest.mark.slow
+def test_files_of_a_library(tmp_path, monkeypatch):
+    function = "def f(a):\n" + "    a += 1\n" * 9 + "    return a\n"
+    files = {
+        "one.py": function + "def g(): return 1\n",
+        "package/two.py": function + function.replace("+=", "*="),
+        "package/same.py": function,
+        "package/tests/three.py": function.replace("+=", "-="),
+        "site-packages/four.py": function.replace("+=", "//="),
+        "no_python.py": "def f(:",
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    paths = {"stdlib": str(tmp_path)}
+    monkeypatch.setattr(byte_code.sysconfig, "get_paths", lambda: paths)
+    ((one,), (two,)) = byte_code.read_library()
+    assert [one.package, two.package] == ["one", "package"]
+    assert "BINARY_OP:+=" in one.symbols
+    assert "BINARY_OP:*=" in two.symbols
+
+
+@pytest.mark.exhaustive
 def test_library():
     files = byte_code.read_library()
     rows = [x.symbols for own in files for x in own]

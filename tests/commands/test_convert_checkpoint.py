@@ -1,32 +1,35 @@
 """Tests of the script, from its command line."""
 
 import dataclasses
-import pathlib
-import resource
+import shutil
 
 from bert_tf import modeling, vocabularies
 from bert_tf.checkpoints import formats, names, original, tf1_files
 from bert_tf.errors import InputError
 from tests import interop_samples as samples
-from tests import scripts
+from tests import scripts, small_disks
 
 import pytest
 
 _CONFIG = modeling.BertConfig(**samples.SMALL)
 
 
-def convert(folder, *flags):
-    """Runs the script and returns what it says."""
-    done = scripts.run(folder / "log", "convert_checkpoint", *flags)
+def run(source, output_format, path, *flags):
+    """Runs the script."""
+    log = path.parents[1] / f"{path.parent.name}-log"
+    return scripts.run(
+        *(log, "convert_checkpoint"),
+        f"--input_checkpoint={source}",
+        f"--output_format={output_format}",
+        *(f"--output_path={path}", *flags),
+    )
+
+
+def convert(source, output_format, path, *flags):
+    """Returns what the script says."""
+    done = run(source, output_format, path, *flags)
     assert done.wait() == 0, done.stderr
     return "\n".join(done.lines)
-
-
-def copy(source, folder, pattern):
-    folder.mkdir()
-    for path in pathlib.Path(source).glob(pattern):
-        (folder / path.name).write_bytes(path.read_bytes())
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -43,30 +46,14 @@ def fine_tuned(tmp_path_factory):
 
 
 def test_to_each_format_and_back(tmp_path, fine_tuned):
-    said = convert(
-        tmp_path,
-        f"--input_checkpoint={fine_tuned}",
-        "--output_format=hf",
-        f"--output_path={tmp_path}/hf",
-        "--labels=no,yes,so",
-    )
+    said = convert(fine_tuned, "hf", tmp_path / "hf", "--labels=no,yes,so")
     assert f"{fine_tuned}/bert_model.ckpt: tf1, classification, L=3" in said
     assert f"Wrote 57 weights to {tmp_path}/hf, 0.1 MB." in said
     assert "WARNING" not in said
-    said = convert(
-        tmp_path,
-        f"--input_checkpoint={tmp_path}/hf",
-        "--output_format=keras_hub",
-        f"--output_path={tmp_path}/preset",
-    )
+    said = convert(tmp_path / "hf", "keras_hub", tmp_path / "preset")
     assert f"{tmp_path}/hf: hf, classification" in said
     assert "WARNING: KerasHub's own tokenizer makes" in " ".join(said.split())
-    convert(
-        tmp_path,
-        f"--input_checkpoint={tmp_path}/preset",
-        "--output_format=tf1",
-        f"--output_path={tmp_path}/again",
-    )
+    convert(tmp_path / "preset", "tf1", tmp_path / "again")
     samples.assert_equal(str(fine_tuned), str(tmp_path / "again"))
     again = formats.open_checkpoint(f"{tmp_path}/again")
     assert again.vocab == vocabularies.find(fine_tuned)
@@ -78,13 +65,7 @@ def test_strip_optimizer(tmp_path, fine_tuned):
     sizes = []
     for number, flags in enumerate(([], ["--strip_optimizer"])):
         path = tmp_path / str(number)
-        convert(
-            tmp_path,
-            f"--input_checkpoint={fine_tuned}/bert_model.ckpt",
-            "--output_format=tf1",
-            f"--output_path={path}",
-            *flags,
-        )
+        convert(f"{fine_tuned}/bert_model.ckpt", "tf1", path, *flags)
         data = path / "bert_model.ckpt.data-00000-of-00001"
         sizes.append(data.stat().st_size)
     assert sizes[0] == 3 * sizes[1]
@@ -92,15 +73,14 @@ def test_strip_optimizer(tmp_path, fine_tuned):
 
 
 def test_files_of_a_bare_checkpoint(tmp_path, fine_tuned):
-    bare = copy(fine_tuned, tmp_path / "bare", "bert_model.ckpt.*")
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for path in fine_tuned.glob("bert_model.ckpt.*"):
+        shutil.copy(path, bare)
     convert(
-        tmp_path,
-        f"--input_checkpoint={bare}",
+        *(bare, "hf", tmp_path / "hf", "--head=encoder"),
         f"--bert_config_file={fine_tuned}/bert_config.json",
         f"--vocab_file={fine_tuned}/vocab.txt",
-        "--head=encoder",
-        "--output_format=hf",
-        f"--output_path={tmp_path}/hf",
     )
     source = formats.open_checkpoint(f"{tmp_path}/hf")
     assert source.shapes == names.shapes(_CONFIG, "encoder")
@@ -111,13 +91,8 @@ def test_files_of_a_bare_checkpoint(tmp_path, fine_tuned):
 
 def test_a_prefix_is_what_the_original_names(tmp_path, fine_tuned):
     folder = tmp_path / "own"
-    said = convert(
-        tmp_path,
-        f"--input_checkpoint={fine_tuned}",
-        "--output_format=tf1",
-        f"--output_path={folder}/bert_model.ckpt",
-        "--labels=no,yes,so",
-    )
+    path = folder / "bert_model.ckpt"
+    said = convert(fine_tuned, "tf1", path, "--labels=no,yes,so")
     sizes = [x.stat().st_size for x in folder.glob("bert_model.ckpt.*")]
     size = f"{sum(sizes) / 1e6:.1f} MB"
     assert f"Wrote 57 weights to {folder}/bert_model.ckpt, {size}." in said
@@ -139,40 +114,36 @@ def test_weights_that_can_not_be_replaced_keep_their_labels(
     source = formats.open_checkpoint(str(fine_tuned))
     config = source.config
     assert config
-    prefix = str(tmp_path / "bert_model.ckpt")
+    folder = tmp_path / "model"
+    folder.mkdir()
+    prefix = str(folder / "bert_model.ckpt")
     old = dataclasses.replace(source, labels=("no", "yes", "so"))
     new = dataclasses.replace(source, labels=("so", "no", "yes"), vocab=None)
     original.write_prefix(prefix, old, config)
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        with pytest.raises(OSError, match="bert_model"):
-            original.write_prefix(prefix, new, config, overwrite=True)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    with (
+        small_disks.limited(tmp_path / "limited", size / 1024),
+        pytest.raises(OSError, match="bert_model"),
+    ):
+        original.write_prefix(prefix, new, config, overwrite=True)
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
     original.write_prefix(prefix, new, config, overwrite=True)
     found = formats.open_checkpoint(prefix)
     assert found.labels == new.labels
-    assert not (tmp_path / "vocab.txt").exists()
+    assert not (folder / "vocab.txt").exists()
 
 
 def test_a_prefix_in_a_folder_of_other_files(tmp_path, fine_tuned):
     (tmp_path / "notes.txt").write_text("mine")
-    flags = (
-        f"--input_checkpoint={fine_tuned}",
-        "--output_format=tf1",
-        f"--output_path={tmp_path}/bert_model.ckpt",
-    )
-    convert(tmp_path, *flags)
+    path = tmp_path / "bert_model.ckpt"
+    convert(fine_tuned, "tf1", path)
     assert (tmp_path / "notes.txt").read_text() == "mine"
     before = (tmp_path / "bert_model.ckpt.index").read_bytes()
-    done = scripts.run(tmp_path / "log", "convert_checkpoint", *flags)
+    done = run(fine_tuned, "tf1", path)
     assert done.wait() == 1
     assert "bert_model.ckpt.index is there, and would be" in done.stderr
     assert (tmp_path / "bert_model.ckpt.index").read_bytes() == before
-    convert(tmp_path, *flags, "--overwrite", "--strip_optimizer")
+    convert(fine_tuned, "tf1", path, "--overwrite", "--strip_optimizer")
     assert (tmp_path / "notes.txt").read_text() == "mine"
     assert (tmp_path / "bert_model.ckpt.index").read_bytes() != before
 
@@ -206,12 +177,8 @@ def test_files_of_others_are_not_replaced(there, message, tmp_path, fine_tuned):
 
 def test_layers(tmp_path, fine_tuned):
     said = convert(
-        tmp_path,
-        f"--input_checkpoint={fine_tuned}",
-        "--output_format=tf1",
-        f"--output_path={tmp_path}/two",
-        "--labels=no,yes,so",
-        "--layers=0,2",
+        *(fine_tuned, "tf1", tmp_path / "two"),
+        *("--labels=no,yes,so", "--layers=0,2"),
     )
     assert "Keeps layers 0, 2 of 3." in said
     found = formats.open_checkpoint(f"{tmp_path}/two")

@@ -4,29 +4,112 @@ import gzip
 import hashlib
 import json
 import os
+import pathlib
+import random
 import re
+import shutil
 import subprocess
 import sys
 
 from bert_tf.records import manifests, reading
 from bert_tf.records import types as record_types
-from tests import creation_runs
+from tests import held_locks, scripts, small_disks
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+_SCRIPT = (
+    pathlib.Path(__file__).resolve().parents[2] / "create_pretraining_data.py"
+)
 _LENGTHS = {"S": 32, "P": 5}
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+CLS, SEP, MASK = 2, 3, 4
+DOCUMENTS = 12
+
+
+def word(document, number):
+    return f"{chr(ord('a') + document)}word{number}"
 
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
-    return creation_runs.write_inputs(tmp_path_factory.mktemp("inputs"))
+    """The folder of a vocabulary and two text files.
+
+    Every word belongs to one document: the first letter is the document's. In
+    the text it stands in capitals and is split in two pieces.
+    """
+    folder = tmp_path_factory.mktemp("inputs")
+    first = [word(document, "") for document in range(DOCUMENTS)]
+    pieces = [*SPECIAL, *first, *(f"##{number}" for number in range(10)), "."]
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    rng = random.Random(0)
+
+    def sentence(document):
+        numbers = [rng.randrange(10) for _ in range(rng.randint(2, 9))]
+        return " ".join(word(document, n).title() for n in numbers) + "."
+
+    documents = [
+        "\n".join(sentence(document) for _ in range(rng.randint(1, 30)))
+        for document in range(DOCUMENTS)
+    ]
+    (folder / "a.txt").write_text("\n\n".join(documents[:5]) + "\n\n\n")
+    # Windows line ends, and no blank line at the end.
+    (folder / "b.txt").write_text("\r\n\r\n".join(documents[5:]))
+    return folder
+
+
+def flags_of(inputs, tmp_path, **changes):
+    """The flags; a change to None leaves a flag out."""
+    values = {
+        "input_file": f"{inputs}/?.txt",
+        "output_dir": tmp_path / "out",
+        "vocab_file": inputs / "vocab.txt",
+        "max_seq_length": 32,
+        "max_predictions_per_seq": 5,
+        "dupe_factor": 3,
+        **changes,
+    }
+    return [f"--{k}={v}" for k, v in values.items() if v is not None]
+
+
+def run(inputs, tmp_path, *flags, **changes):
+    """Runs the script."""
+    return scripts.run(
+        tmp_path / "log",
+        "create_pretraining_data",
+        *flags_of(inputs, tmp_path, **changes),
+        *flags,
+    )
+
+
+def make(inputs, tmp_path, *flags, **changes):
+    """Returns a run that must succeed."""
+    done = run(inputs, tmp_path, *flags, **changes)
+    assert done.wait() == 0, done.stderr
+    return done
+
+
+def contents(folder):
+    """Name -> bytes of the files of a folder and those below it."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 @pytest.fixture(scope="module")
 def made(inputs, tmp_path_factory):
-    return creation_runs.make(inputs, tmp_path_factory.mktemp("made"))
+    """The folder of a run with three shards, and its lines on the screen."""
+    folder = tmp_path_factory.mktemp("made")
+    return folder / "out", make(inputs, folder, num_shards=3).lines
+
+
+def manifest_of(inputs, tmp_path, *flags, **changes):
+    """Returns the manifest of a run."""
+    make(inputs, tmp_path, *flags, **changes)
+    return manifests.Manifest.read(tmp_path / "out" / "manifest.json")
 
 
 def read(path):
@@ -36,23 +119,19 @@ def read(path):
 class TestRecords:
     def test_are_read_by_the_originals_spec(self, made):
         folder, _ = made
+        sizes = {"input_ids": 32, "input_mask": 32, "segment_ids": 32}
+        sizes |= {"masked_lm_positions": 5, "masked_lm_ids": 5}
+        sizes |= {"next_sentence_labels": 1}
         spec = {
-            "input_ids": tf.io.FixedLenFeature([32], tf.int64),
-            "input_mask": tf.io.FixedLenFeature([32], tf.int64),
-            "segment_ids": tf.io.FixedLenFeature([32], tf.int64),
-            "masked_lm_positions": tf.io.FixedLenFeature([5], tf.int64),
-            "masked_lm_ids": tf.io.FixedLenFeature([5], tf.int64),
-            "masked_lm_weights": tf.io.FixedLenFeature([5], tf.float32),
-            "next_sentence_labels": tf.io.FixedLenFeature([1], tf.int64),
+            name: tf.io.FixedLenFeature([size], tf.int64)
+            for name, size in sizes.items()
         }
+        spec["masked_lm_weights"] = tf.io.FixedLenFeature([5], tf.float32)
         for record in read(folder / "part-00000-of-00003.tfrecord"):
             features = tf.io.parse_single_example(record, spec)
             length = tf.reduce_sum(features["input_mask"])
-            assert features["input_ids"][0] == creation_runs.SPECIAL.index(
-                "[CLS]"
-            )
-            last = features["input_ids"][length - 1]
-            assert last == creation_runs.SPECIAL.index("[SEP]")
+            assert features["input_ids"][0] == CLS
+            assert features["input_ids"][length - 1] == SEP
 
     def test_hold_the_text(self, inputs, made):
         folder, _ = made
@@ -68,9 +147,7 @@ class TestRecords:
         ids = rows["input_ids"]
         number, slot = np.nonzero(rows["masked_lm_weights"])
         positions = rows["masked_lm_positions"][number, slot]
-        assert (
-            ids[number, positions] == creation_runs.SPECIAL.index("[MASK]")
-        ).mean() > 0.7
+        assert (ids[number, positions] == MASK).mean() > 0.7
         ids[number, positions] = rows["masked_lm_ids"][number, slot]
         for row in range(len(ids)):
             length = rows["input_mask"][row].sum()
@@ -110,7 +187,7 @@ class TestRecords:
         assert manifest.masking["masked_lm_prob"] == 0.15
         assert manifest.made_of["dupe_factor"] == 3
         statistics = manifest.statistics
-        assert statistics["documents"] == creation_runs.DOCUMENTS
+        assert statistics["documents"] == DOCUMENTS
         assert statistics["instances"] == sum(counts)
         assert statistics["unknown_tokens"] == 0
         total = statistics["real_tokens"] + statistics["padding_tokens"]
@@ -125,17 +202,11 @@ class TestRecords:
         text = (inputs / "vocab.txt").read_text().replace("\n", "\r\n")
         vocab = tmp_path / "vocab.txt"
         vocab.write_text(f"\ufeff{text}\r\n", encoding="utf-8", newline="")
-        done = creation_runs.run(
-            inputs, tmp_path, num_shards=3, vocab_file=vocab
-        )
-        assert done.wait() == 0, done.stderr
+        done = make(inputs, tmp_path, num_shards=3, vocab_file=vocab)
         # Once, whatever number of processes read it.
         said = " ".join(done.stderr.split())
         assert said.count(f"{vocab} is read with the byte-order mark left") == 1
-        theirs, ours = (
-            creation_runs.contents(folder),
-            creation_runs.contents(tmp_path / "out"),
-        )
+        theirs, ours = map(contents, (folder, tmp_path / "out"))
         assert ours == theirs
 
     def test_summary(self, made):
@@ -156,54 +227,45 @@ class TestRecords:
     ):
         folder, _ = made
         names = ["x", "new/y", "z"]
-        done = creation_runs.run(
+        make(
             inputs,
             tmp_path,
             output_dir=None,
             output_file=",".join(f"{tmp_path}/{name}" for name in names),
         )
-        assert done.wait() == 0, done.stderr
         shards = sorted(folder.glob("*.tfrecord"))
         for name, shard in zip(names, shards, strict=True):
             assert (tmp_path / name).read_bytes() == shard.read_bytes()
         # A manifest for each folder; together they say what one would.
-        for folder_of, listed in (("x", ["x", "z"]), ("new/y", ["y"])):
-            manifest = manifests.Manifest.read(
-                tmp_path / f"{folder_of}.manifest.json"
-            )
+        for first, listed in (("x", ["x", "z"]), ("new/y", ["y"])):
+            path = tmp_path / f"{first}.manifest.json"
+            manifest = manifests.Manifest.read(path)
             assert [shard.file for shard in manifest.shards] == listed
-        whole = manifests.find([f"{tmp_path}/{name}" for name in names])
+        files = [f"{tmp_path}/{name}" for name in names]
+        whole = manifests.find(files)
         assert whole
-        assert [shard.records for shard in whole.shards] == reading.count(
-            [f"{tmp_path}/{name}" for name in names]
-        )
+        counts = [shard.records for shard in whole.shards]
+        assert counts == reading.count(files)
         assert not list(tmp_path.rglob("*.work"))
 
     def test_other_seed_other_records(self, inputs, made, tmp_path):
         folder, _ = made
-        done = creation_runs.run(
+        manifest = manifest_of(
             inputs, tmp_path, "--do_whole_word_mask", random_seed=1
         )
-        assert done.wait() == 0, done.stderr
         ours = read(tmp_path / "out" / "part-00000-of-00001.tfrecord")
         theirs = read(folder / "part-00000-of-00003.tfrecord")
         assert not set(ours) & set(theirs)
-        manifest = manifests.Manifest.read(tmp_path / "out" / "manifest.json")
         assert manifest.masking["policy"] == "whole_word"
         assert manifest.seed == 1
 
     def test_packed_and_masked_later(self, inputs, tmp_path):
-        done = creation_runs.run(
-            inputs,
-            tmp_path,
-            "--pack",
-            "--dynamic_masking",
+        manifest = manifest_of(
+            *(inputs, tmp_path, "--pack", "--dynamic_masking"),
             objective="sop",
             masking="span",
             max_seq_length=64,
         )
-        assert done.wait() == 0, done.stderr
-        manifest = manifests.Manifest.read(tmp_path / "out" / "manifest.json")
         assert manifest.objective == "sop"
         assert manifest.dynamic_masking is True
         assert manifest.sequences_per_row == 8
@@ -212,16 +274,10 @@ class TestRecords:
         assert sum(s.records for s in manifest.shards) == statistics["rows"]
 
     def test_albert_by_the_names_of_its_script(self, inputs, tmp_path):
-        done = creation_runs.run(
-            inputs,
-            tmp_path,
-            "--ngram=2",
-            "--favor_shorter_ngram=false",
-            "--do_whole_word_mask=true",
-            "--random_next_sentence=false",
+        manifest = manifest_of(
+            *(inputs, tmp_path, "--ngram=2", "--favor_shorter_ngram=false"),
+            *("--do_whole_word_mask=true", "--random_next_sentence=false"),
         )
-        assert done.wait() == 0, done.stderr
-        manifest = manifests.Manifest.read(tmp_path / "out" / "manifest.json")
         assert manifest.objective == "sop"
         masking = manifest.masking
         assert (masking["policy"], masking["ngram"]) == ("ngram", 2)
@@ -229,9 +285,7 @@ class TestRecords:
         assert manifest.made_of["short_seq_prob"] == 0.1
 
     def test_full_sentences(self, inputs, tmp_path):
-        done = creation_runs.run(inputs, tmp_path, objective="full_sentences")
-        assert done.wait() == 0, done.stderr
-        manifest = manifests.Manifest.read(tmp_path / "out" / "manifest.json")
+        manifest = manifest_of(inputs, tmp_path, objective="full_sentences")
         assert manifest.objective == "full_sentences"
         assert manifest.made_of["short_seq_prob"] == 0
         statistics = manifest.statistics
@@ -250,15 +304,13 @@ class TestRecords:
         (tmp_path / "x.jsonl.gz").write_bytes(
             gzip.compress("\n".join(lines).encode())
         )
-        done = creation_runs.run(
+        manifest = manifest_of(
             inputs,
             tmp_path,
             input_file=tmp_path / "x.jsonl.gz",
             input_format="jsonl",
             text_field="body",
         )
-        assert done.wait() == 0, done.stderr
-        manifest = manifests.Manifest.read(tmp_path / "out" / "manifest.json")
         assert manifest.statistics["documents"] == 9
         assert manifest.statistics["sentences"] == 27
 
@@ -273,34 +325,72 @@ class TestRecords:
             "    assert not end.code, end.code\n"
             "assert 'tensorflow' not in sys.modules\n"
         )
-        flags = creation_runs.flags_of(inputs, tmp_path, {})
+        flags = flags_of(inputs, tmp_path)
         subprocess.run(
-            [sys.executable, "-c", code, creation_runs.SCRIPT, *flags],
+            [sys.executable, "-c", code, _SCRIPT, *flags],
             check=True,
         )
 
 
-class TestOddInput:
-    def test_one_document_is_enough_for_one_segment(self, inputs, tmp_path):
-        (tmp_path / "one").write_text("Aword1 aword2.\nAword3.\n")
-        done = creation_runs.run(
-            inputs, tmp_path, input_file=tmp_path / "one", objective="none"
-        )
-        assert done.wait() == 0, done.stderr
+def test_one_document_is_enough_for_one_segment(inputs, tmp_path):
+    (tmp_path / "one").write_text("Aword1 aword2.\nAword3.\n")
+    make(
+        inputs, tmp_path, input_file=tmp_path / "one", objective="none"
+    )
 
-    def test_bad_text_is_replaced(self, inputs, tmp_path):
-        text = (inputs / "a.txt").read_bytes() + b"\n\nAword\xff1.\n\0\n"
-        (tmp_path / "bad").write_bytes(text)
-        done = creation_runs.run(
-            inputs,
-            tmp_path,
-            input_file=tmp_path / "bad",
-            on_bad_text="replace",
-        )
-        assert done.wait() == 0, done.stderr
-        assert "in 2 lines bad text was replaced" in "\n".join(done.lines)
 
-    def test_unknown_flag(self, inputs, tmp_path):
-        done = creation_runs.run(inputs, tmp_path, "--dupe_facter=3")
-        assert done.wait() == 1
-        assert "Did you mean --dupe_factor?" in done.stderr
+def test_bad_text_is_replaced(inputs, tmp_path):
+    text = (inputs / "a.txt").read_bytes() + b"\n\nAword\xff1.\n\0\n"
+    (tmp_path / "bad").write_bytes(text)
+    done = make(
+        *(inputs, tmp_path, "--on_bad_text=replace"),
+        input_file=tmp_path / "bad",
+    )
+    assert "in 2 lines bad text was replaced" in "\n".join(done.lines)
+
+
+# ---- Where a run has been, or was broken off --------------------------------
+
+
+def test_same_command_again(inputs, made, tmp_path):
+    folder, _ = made
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    # As if the run had been killed at its very end.
+    with held_locks.holding(folder / ".work"):
+        pass
+    assert (folder / ".work" / "lock").exists()
+    done = make(inputs, tmp_path, output_dir=folder, num_shards=3)
+    assert re.search("This is done: .*/manifest.json", done.lines[-1])
+    after = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert after == before
+
+
+def test_a_shard_is_lost(inputs, made, tmp_path):
+    folder, _ = made
+    shutil.copytree(folder, tmp_path / "out")
+    lost = tmp_path / "out" / "part-00001-of-00003.tfrecord"
+    lost.write_bytes(b"")
+    done = run(inputs, tmp_path, num_shards=3)
+    assert done.wait() == 1
+    message = rf"error: .*manifest.json lists {lost}, which is lost"
+    assert re.search(message, done.lines[-1])
+
+
+def test_disk_full(inputs, made, tmp_path):
+    folder, _ = made
+    shards = sorted(folder.glob("*.tfrecord"))
+    sizes = [shard.stat().st_size for shard in shards]
+    # One can't be finished; those before it are.
+    finished = sizes.index(max(sizes))
+    with small_disks.limited(tmp_path / "out", (max(sizes) - 1) / 1024) as out:
+        done = run(inputs, tmp_path, num_shards=3)
+    assert done.wait() == 1
+    assert re.search(
+        f"error: Cannot write all: .*The {finished} finished shards stay "
+        r"valid.* Free space on the disk of .*/out/\.work, then run",
+        done.stderr,
+    )
+    for shard in shards[:finished]:
+        assert (out / shard.name).read_bytes() == shard.read_bytes()
+    make(inputs, tmp_path, num_shards=3)
+    assert contents(out) == contents(folder)

@@ -6,7 +6,9 @@ import random
 
 from bert_tf.checkpoints import formats, names
 from bert_tf.records import manifests
-from tests import scripts, tiny_files
+from tests import family_runs, pretraining_runs, scripts, tiny_files
+from tests.family_runs import run
+from tests.pretraining_runs import results
 
 import numpy as np
 import pytest
@@ -29,12 +31,6 @@ _MODEL = {
 }
 
 
-def _run(folder, script, *flags):
-    done = scripts.run(folder / f"log_{script}", script, *flags)
-    assert done.wait() == 0, done.stderr
-    return done
-
-
 @pytest.fixture(scope="module", name="folder")
 def _folder(tmp_path_factory):
     """Records, and a run of pre-training on them."""
@@ -50,8 +46,8 @@ def _folder(tmp_path_factory):
         for _ in range(30)
     ]
     (folder / "text.txt").write_text("\n\n".join(documents))
-    _run(
-        *(folder, "create_pretraining_data"),
+    run(
+        "create_pretraining_data",
         f"--flagfile={_CONFIGS}/electra_records.flags",
         f"--input_file={folder}/text.txt",
         *(f"--vocab_file={folder}/vocab.txt", f"--output_dir={folder}/records"),
@@ -61,8 +57,8 @@ def _folder(tmp_path_factory):
 
 
 def _pretrain(folder, output, *flags):
-    return _run(
-        *(folder, "run_pretraining"),
+    run(
+        "run_pretraining",
         f"--flagfile={_CONFIGS}/pretrain_electra_small.flags",
         f"--input_file={folder}/records/*.tfrecord",
         f"--bert_config_file={folder}/config.json",
@@ -74,11 +70,6 @@ def _pretrain(folder, output, *flags):
     )
 
 
-def _results(folder):
-    lines = (folder / "eval_results.txt").read_text().splitlines()
-    return {k: float(v) for k, v in (line.split(" = ") for line in lines)}
-
-
 def test_records_are_electras(folder):
     manifest = manifests.Manifest.read(folder / "records" / "manifest.json")
     assert manifest.dynamic_masking
@@ -88,39 +79,32 @@ def test_records_are_electras(folder):
 
 
 def test_results_are_the_originals(folder):
-    results = _results(folder / "run")
-    assert results.keys() == {
-        "global_step",
-        "loss",
-        "masked_lm_accuracy",
-        "masked_lm_loss",
-        "sampled_masked_lm_accuracy",
-        "disc_loss",
-        "disc_accuracy",
-        "disc_precision",
-        "disc_recall",
+    found = results(folder / "run")
+    masked = ("masked_lm_accuracy", "masked_lm_loss")
+    others = ("accuracy", "loss", "precision", "recall")
+    assert found.keys() == {
+        *("global_step", "loss", *masked, "sampled_masked_lm_accuracy"),
+        *(f"disc_{name}" for name in others),
     }
-    assert results["loss"] == pytest.approx(
-        results["masked_lm_loss"] + 50 * results["disc_loss"], rel=1e-4
+    assert found["loss"] == pytest.approx(
+        found["masked_lm_loss"] + 50 * found["disc_loss"], rel=1e-4
     )
     # Some steps from chance, over all pieces.
     size = len(tiny_files.VOCAB)
-    assert results["masked_lm_loss"] == pytest.approx(np.log(size), abs=0.5)
+    assert found["masked_lm_loss"] == pytest.approx(np.log(size), abs=0.5)
     # Evaluated again it is the same to the last digit.
+    (folder / "run" / "eval_results.txt").unlink()
     _pretrain(
         *(folder, folder / "run", "--num_train_steps=6", "--do_train=false")
     )
-    assert _results(folder / "run") == results
+    assert results(folder / "run") == found
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "flags",
     [
-        (
-            *("--distribution_strategy=mirrored", "--logical_cpus=2"),
-            "--gradient_accumulation_steps=2",
-        ),
+        (*pretraining_runs.REPLICAS, "--gradient_accumulation_steps=2"),
         ("--remat", "--dtype=bfloat16"),
     ],
     ids=lambda flags: flags[0],
@@ -136,8 +120,7 @@ def test_other_ways_to_compute(folder, tmp_path, flags):
             f"--bert_config_file={tmp_path}/config.json",
             *("--learning_rate=0.02", *more),
         )
-        lines = (tmp_path / name / "metrics.jsonl").read_text().splitlines()
-        steps = [json.loads(line) for line in lines]
+        steps = pretraining_runs.metrics(tmp_path / name)
         lost.append([x["masked_lm_loss"] for x in steps if "loss" in x])
     usual, other = lost
     # What is drawn is not the same, and reaches the generator by the embeddings
@@ -161,35 +144,25 @@ def test_a_run_that_diverges_says_so(folder, tmp_path):
 
 
 def test_generator_and_discriminator_by_themselves(folder, tmp_path):
-    for name, flags in (("whole", ()), ("generator", ("--generator",))):
-        for form in ("tf1", "hf"):
-            _run(
-                *(tmp_path, "convert_checkpoint", *flags),
-                f"--input_checkpoint={folder}/run",
-                f"--output_format={form}",
-                f"--output_path={tmp_path}/{name}_{form}",
-            )
-    for path, head, size in (
-        ("whole_tf1", "replaced_tokens", 16),
-        ("whole_hf", "replaced_tokens", 16),
-        ("generator_tf1", "masked_lm", 8),
-        ("generator_hf", "masked_lm", 8),
+    for name, flags, head, size in (
+        ("whole", (), "replaced_tokens", 16),
+        ("generator", ("--generator",), "masked_lm", 8),
     ):
-        source = formats.open_checkpoint(str(tmp_path / path))
-        assert names.find_head(source.shapes, path) == head
-        assert source.config is not None
-        assert source.config.hidden_size == size
-        assert source.vocab is not None
+        for form in ("tf1", "hf"):
+            path = f"{tmp_path}/{name}_{form}"
+            run(
+                *("convert_checkpoint", f"--input_checkpoint={folder}/run"),
+                *(f"--output_format={form}", f"--output_path={path}", *flags),
+            )
+            source = formats.open_checkpoint(path)
+            assert names.find_head(source.shapes, path) == head
+            assert source.config is not None
+            assert source.config.hidden_size == size
+            assert source.vocab is not None
     # A word that the generator finds.
-    asked = tmp_path / "asked.jsonl"
-    asked.write_text(json.dumps({"text": "the [MASK] sat"}) + "\n")
-    _run(
-        *(tmp_path, "run_prediction", f"--input_file={asked}"),
+    (answer,) = family_runs.ask(
+        *(tmp_path, [{"text": "the [MASK] sat"}]),
         f"--init_checkpoint={tmp_path}/generator_tf1",
-        f"--output_file={tmp_path}/answers.jsonl",
-    )
-    (answer,) = map(
-        json.loads, (tmp_path / "answers.jsonl").read_text().splitlines()
     )
     assert len(answer["masks"][0]) == 5
     # It knows words, not which were replaced.
@@ -209,9 +182,8 @@ def test_a_classifier_from_it(folder, tmp_path):
     file = tmp_path / "rows.tsv"
     file.write_text("text\tlabel\n" + "\n".join(rows) + "\n")
     output = tmp_path / "output"
-    _run(
-        *(tmp_path, "run_classifier"),
-        f"--flagfile={_CONFIGS}/glue_electra.flags",
+    run(
+        *("run_classifier", f"--flagfile={_CONFIGS}/glue_electra.flags"),
         "--do_export",
         *(f"--train_file={file}", f"--dev_file={file}", f"--test_file={file}"),
         *(f"--init_checkpoint={folder}/run", f"--output_dir={output}"),
@@ -220,64 +192,49 @@ def test_a_classifier_from_it(folder, tmp_path):
     stored = dict(tf.train.list_variables(str(output)))
     assert "output_weights" in stored
     assert not any(x.startswith(("generator", "discrimin")) for x in stored)
-    asked = tmp_path / "asked.jsonl"
-    texts = [row.split("\t")[0] for row in rows]
-    asked.write_text("".join(f"{json.dumps({'text_a': x})}\n" for x in texts))
-    _run(
-        *(tmp_path, "run_prediction", f"--input_file={asked}"),
+    found = family_runs.ask(
+        *(tmp_path, [{"text_a": row.split("\t")[0]} for row in rows]),
         f"--saved_model={output}/export",
-        f"--output_file={tmp_path}/answers.jsonl",
     )
-    found, wanted = (
-        [json.loads(x)["probabilities"] for x in path.read_text().splitlines()]
-        for path in (
-            tmp_path / "answers.jsonl",
-            output / "predictions.jsonl",
-        )
-    )
-    assert len(found) == len(wanted) == len(rows)
-    for own, other in zip(found, wanted, strict=True):
-        assert own == pytest.approx(other, abs=1e-5)
+    wanted = family_runs.json_lines(output / "predictions.jsonl")
+    family_runs.assert_same_answers(found, wanted)
 
 
-def _questions(folder):
-    """Writes a file of SQuAD."""
-    answer = {"text": "cat", "answer_start": 4}
-    row = {"id": "1", "question": "the ?", "answers": [answer]}
-    paragraph = {"context": "the cat sat", "qas": [row]}
-    data = {"version": "1.1", "data": [{"paragraphs": [paragraph]}]}
-    (folder / "rows.json").write_text(json.dumps(data))
-    return "rows.json"
-
-
-def _tags(folder):
-    """Writes a file of CoNLL."""
-    (folder / "rows.conll").write_text("the O\ncat B-it\nsat O\n")
-    return "rows.conll"
-
-
-def _choices(folder):
-    """Writes a file of problems."""
-    row = {"prompt": "the", "choices": ["cat", "sat"], "label": 0}
-    (folder / "rows.jsonl").write_text(json.dumps(row) + "\n")
-    return "rows.jsonl"
+_ANSWER = {"text": "cat", "answer_start": 4}
+_ASKED = {"id": "1", "question": "the ?", "answers": [_ANSWER]}
+_PARAGRAPH = {"context": "the cat sat", "qas": [_ASKED]}
 
 
 @pytest.mark.parametrize(
-    "script, write, kernel",
+    "script, text, kernel",
     [
-        ("run_squad", _questions, "cls/squad/output_weights"),
-        ("run_ner", _tags, "cls/tagging/output_weights"),
-        ("run_multiple_choice", _choices, "cls/multiple_choice/output_weights"),
+        (
+            "run_squad",
+            json.dumps({"data": [{"paragraphs": [_PARAGRAPH]}]}),
+            "cls/squad/output_weights",
+        ),
+        pytest.param(
+            "run_ner",
+            "the O\ncat B-it\nsat O\n",
+            "cls/tagging/output_weights",
+            marks=pytest.mark.exhaustive,
+        ),
+        pytest.param(
+            "run_multiple_choice",
+            '{"prompt": "the", "choices": ["cat", "sat"], "label": 0}\n',
+            "cls/multiple_choice/output_weights",
+            marks=pytest.mark.exhaustive,
+        ),
     ],
 )
-def test_other_tasks_by_rates_of_layers(
-    folder, tmp_path, script, write, kernel
-):
+def test_other_tasks_by_rates_of_layers(folder, tmp_path, script, text, kernel):
     """A first step of Adam moves each weight by about its rate."""
-    file = tmp_path / write(tmp_path)
-    _run(
-        *(tmp_path, script, "--do_train", f"--train_file={file}"),
+    # The format follows the name.
+    name = {"run_squad": "x.json", "run_ner": "x.conll"}.get(script, "x.jsonl")
+    file = tmp_path / name
+    file.write_text(text)
+    run(
+        *(script, "--do_train", f"--train_file={file}"),
         *(f"--init_checkpoint={folder}/run", f"--output_dir={tmp_path}/out"),
         *("--learning_rate=1e-3", "--layer_decay=0.1", "--num_train_epochs=1"),
         *("--max_seq_length=80", "--train_batch_size=1"),

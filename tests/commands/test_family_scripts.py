@@ -14,6 +14,19 @@ import bert_tf
 from bert_tf import vocabularies
 from bert_tf.checkpoints import formats
 from tests import family_runs
+from tests.family_runs import (
+    KINDS,
+    LENGTH,
+    PAIRS,
+    WORDS,
+    ask,
+    assert_same_answers,
+    extract,
+    fine_tune,
+    ids_of,
+    json_lines,
+    run,
+)
 
 import numpy as np
 import pytest
@@ -26,40 +39,52 @@ transformers = pytest.importorskip(
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(
-    scope="module",
-    params=["roberta", pytest.param("albert", marks=pytest.mark.exhaustive)],
-)
-def kind(request):
-    return family_runs.KINDS[request.param]
-
-
-@pytest.fixture(scope="module")
-def model(kind, tmp_path_factory):
-    """The folder of a run of pre-training."""
-    return family_runs.pretrain(kind, tmp_path_factory.mktemp("model"))
-
-
-@pytest.fixture(scope="module")
-def converted(model):
-    """The folder as one of transformers."""
-    folder = model.parent / "hf"
-    family_runs.here(
-        *("convert_checkpoint", f"--input_checkpoint={model}"),
-        *("--output_format=hf", f"--output_path={folder}"),
+def families(*chosen):
+    """Runs a test on both families, beyond the chosen ones exhaustively."""
+    rest = pytest.mark.exhaustive
+    return pytest.mark.parametrize(
+        "name",
+        [
+            pytest.param(name, marks=() if name in chosen else rest)
+            for name in KINDS
+        ],
     )
-    return folder
 
 
-@pytest.fixture(scope="module")
-def theirs(converted):
+@pytest.fixture(name="kind")
+def _kind(name):
+    return KINDS[name]
+
+
+@pytest.fixture(name="model")
+def _model(name):
+    return family_runs.model(name)
+
+
+@pytest.fixture(name="converted")
+def _converted(model):
+    """The model as one of transformers."""
+    return model.parent / "hf"
+
+
+@pytest.fixture(name="theirs")
+def _theirs(converted):
     """The tokenizer of transformers."""
     return transformers.AutoTokenizer.from_pretrained(str(converted))
+
+
+@pytest.fixture(name="words_of")
+def _words_of(converted, kind):
+    """The same for single words."""
+    return transformers.AutoTokenizer.from_pretrained(
+        str(converted), **kind.words
+    )
 
 
 # ---- What pre-training left -------------------------------------------------
 
 
+@families("roberta", "albert")
 def test_the_folder_says_all(model, kind):
     files = vocabularies.find(model)
     assert files and files.kind == kind.vocabulary
@@ -71,40 +96,55 @@ def test_the_folder_says_all(model, kind):
     assert "spm_model_file" not in kept and "albert_config_file" not in kept
 
 
+@pytest.fixture(name="states_of")
+def _states_of(converted):
+    """The hidden states of transformers as a function of its inputs."""
+    model = transformers.AutoModel.from_pretrained(str(converted)).eval()
+    return torch.no_grad()(lambda x: model(**x).last_hidden_state[0].numpy())
+
+
+@families("albert")
 def test_hidden_states_are_those_of_transformers(
-    model, converted, theirs, tmp_path
+    model, states_of, theirs, tmp_path
 ):
-    texts = [x.strip() for pair in family_runs.PAIRS for x in pair if x.strip()]
-    (tmp_path / "lines.txt").write_text("\n".join(texts) + "\n", "utf-8")
-    family_runs.here(
-        *("extract_features", f"--init_checkpoint={model}", "--layers=-1"),
-        *(f"--input_file={tmp_path}/lines.txt", "--batch_size=4"),
-        *(
-            f"--output_file={tmp_path}/out.jsonl",
-            f"--max_seq_length={family_runs.LENGTH}",
-        ),
-    )
-    torch_model = transformers.AutoModel.from_pretrained(str(converted)).eval()
-    found = family_runs.json_lines(tmp_path / "out.jsonl")
+    texts = [x.strip() for pair in PAIRS for x in pair if x.strip()]
+    flags = ("--layers=-1", "--batch_size=4")
+    found = extract(tmp_path, model, texts, *flags)
     for text, line in zip(texts, found, strict=True):
         inputs = theirs(text, return_tensors="pt")
-        with torch.no_grad():
-            states = torch_model(**inputs).last_hidden_state[0]
         pieces = theirs.convert_ids_to_tokens(inputs["input_ids"][0])
         assert [x["token"] for x in line["features"]] == pieces
         values = [x["layers"][0]["values"] for x in line["features"]]
-        np.testing.assert_allclose(values, states.numpy(), atol=1e-5)
+        np.testing.assert_allclose(values, states_of(inputs), atol=1e-5)
 
 
+@families("roberta")
+def test_vectors_of_words(model, states_of, words_of, tmp_path):
+    texts = ["The cat sat", "  東京 😀  naïve, café.", "Anna"]
+    flags = ("--unit=word", "--features=last")
+    found = extract(tmp_path, model, texts, *flags)
+    for text, line in zip(texts, found, strict=True):
+        words = text.split()
+        inputs = words_of(words, is_split_into_words=True, return_tensors="pt")
+        states = states_of(inputs)
+        features = [x for x in line["features"] if x["token"] in words]
+        assert [x["token"] for x in features] == words
+        for number, feature in enumerate(features):
+            own = [i for i, x in enumerate(inputs.word_ids(0)) if x == number]
+            np.testing.assert_allclose(
+                feature["layers"][0]["values"],
+                states[own].mean(axis=0),
+                atol=1e-5,
+            )
+
+
+@families("roberta")
 def test_more_rows_of_a_table(model, tmp_path):
-    lines = [f"{i}\t{first}" for i, (first, _) in enumerate(family_runs.PAIRS)]
+    lines = [f"{i}\t{first}" for i, (first, _) in enumerate(PAIRS)]
     (tmp_path / "in.tsv").write_text("\n".join(["n\ttext", *lines]), "utf-8")
-    family_runs.here(
+    run(
         *("augment_data", f"--init_checkpoint={model}", "--candidates=3"),
-        *(
-            f"--input_file={tmp_path}/in.tsv",
-            f"--max_seq_length={family_runs.LENGTH}",
-        ),
+        *(f"--input_file={tmp_path}/in.tsv", f"--max_seq_length={LENGTH}"),
         *(f"--output_file={tmp_path}/out.tsv", "--augmentation_copies=5"),
     )
     (_, *rows) = (tmp_path / "out.tsv").read_text("utf-8").splitlines()
@@ -113,47 +153,17 @@ def test_more_rows_of_a_table(model, tmp_path):
         number, text = row.split("\t")
         # Whatever was replaced, by a word in the same place.
         words = r"[^\W\d_]+"
-        before = family_runs.PAIRS[int(number)][0]
+        before = PAIRS[int(number)][0]
         assert re.split(words, text) == re.split(words, before)
 
 
-def test_vectors_of_words(model, converted, kind, tmp_path):
-    texts = ["The cat sat", "  東京 😀  naïve, café.", "Anna"]
-    (tmp_path / "lines.txt").write_text("\n".join(texts) + "\n", "utf-8")
-    family_runs.here(
-        *("extract_features", f"--init_checkpoint={model}"),
-        *(f"--input_file={tmp_path}/lines.txt", "--unit=word"),
-        *("--features=last", f"--output_file={tmp_path}/out.jsonl"),
-        f"--max_seq_length={family_runs.LENGTH}",
-    )
-    tokenizer = transformers.AutoTokenizer.from_pretrained(
-        str(converted), **kind.words
-    )
-    torch_model = transformers.AutoModel.from_pretrained(str(converted)).eval()
-    found = family_runs.json_lines(tmp_path / "out.jsonl")
-    for text, line in zip(texts, found, strict=True):
-        words = text.split()
-        inputs = tokenizer(words, is_split_into_words=True, return_tensors="pt")
-        with torch.no_grad():
-            states = torch_model(**inputs).last_hidden_state[0].numpy()
-        owners = inputs.word_ids(0)
-        features = [x for x in line["features"] if x["token"] in words]
-        assert [x["token"] for x in features] == words
-        for number, feature in enumerate(features):
-            own = [i for i, owner in enumerate(owners) if owner == number]
-            np.testing.assert_allclose(
-                feature["layers"][0]["values"],
-                states[own].mean(axis=0),
-                atol=1e-5,
-            )
-
-
+@families("albert")
 def test_formats_and_back(model, converted, tmp_path):
     source = formats.open_checkpoint(str(model))
     for number, (first, form) in enumerate(
         [(model, "keras_hub"), (converted, "tf1"), (tmp_path / "0", "tf1")]
     ):
-        family_runs.here(
+        run(
             *("convert_checkpoint", f"--input_checkpoint={first}"),
             f"--output_format={form}",
             f"--output_path={tmp_path}/{number}",
@@ -169,22 +179,22 @@ def test_formats_and_back(model, converted, tmp_path):
             np.testing.assert_array_equal(values[name], wanted[name])
 
 
+@families("roberta")
 def test_masked_words(model, kind, theirs, tmp_path):
-    family_runs.here(
+    run(
         *("export_saved_model", f"--model_dir={model}", "--top_k=400"),
         f"--export_dir={tmp_path}/export",
     )
     texts = ["The [MASK] sat.", "[MASK] old dog", "Anna sees [MASK]"]
     lines = [{"text": x} for x in (*texts, "naïve[MASK] 😀 東京 [MASK]")]
-    found = family_runs.ask(tmp_path, lines, f"--saved_model={tmp_path}/export")
-    same = family_runs.ask(
-        tmp_path, lines, f"--model_dir={model}", "--top_k=400"
-    )
+    found = ask(tmp_path, lines, f"--saved_model={tmp_path}/export")
+    same = ask(tmp_path, lines, f"--model_dir={model}", "--top_k=400")
     for answer, again in zip(found, same, strict=True):
         for mask, other in zip(answer["masks"], again["masks"], strict=True):
-            family_runs.assert_same(
-                [x["score"] for x in mask], [x["score"] for x in other]
+            scores, same_scores = (
+                [x["score"] for x in part] for part in (mask, other)
             )
+            np.testing.assert_allclose(scores, same_scores, atol=1e-5)
     begins = set()
     for text, answer in zip(texts, found, strict=False):
         row = theirs(text.replace("[MASK]", theirs.mask_token))["input_ids"]
@@ -195,11 +205,8 @@ def test_masked_words(model, kind, theirs, tmp_path):
             if number in theirs.all_special_ids or not fill["text"].isascii():
                 continue
             row[at] = number
-            wanted = theirs.decode(
-                row,
-                skip_special_tokens=True,
-                clean_up_tokenization_spaces=False,
-            )
+            kept = {"clean_up_tokenization_spaces": False}
+            wanted = theirs.decode(row, skip_special_tokens=True, **kept)
             filled = fill["text"]
             # Theirs is spelt of pieces, which are of lower-cased texts.
             if kind.vocabulary == "sentence_pieces":
@@ -213,44 +220,34 @@ def test_masked_words(model, kind, theirs, tmp_path):
 # ---- Tasks ------------------------------------------------------------------
 
 
+@families("roberta")
 def test_classifier_of_pairs(model, theirs, tmp_path):
     rows = ["id\ta\tb\tlabel"]
     for i in range(32):
-        first, second = family_runs.PAIRS[i % len(family_runs.PAIRS)]
+        first, second = PAIRS[i % len(PAIRS)]
         rows.append(f"{i}\t{first} {i}\t{second}\t{i % 2}")
-    (tmp_path / "pairs.tsv").write_text("\n".join(rows) + "\n", "utf-8")
-    file = f"{tmp_path}/pairs.tsv"
-    flags = (
-        *(f"--train_file={file}", f"--dev_file={file}", f"--test_file={file}"),
-        *("--text_a_column=a", "--text_b_column=b"),
-    )
-    output = family_runs.fine_tune(tmp_path, "run_classifier", model, *flags)
+    file = tmp_path / "pairs.tsv"
+    file.write_text("\n".join(rows) + "\n", "utf-8")
+    flags = ("--text_a_column=a", "--text_b_column=b")
+    output = fine_tune("run_classifier", model, file, *flags)
     pairs = [tuple(row.split("\t")[1:3]) for row in rows[1:]]
     wanted = [theirs(*[x for x in pair if x])["input_ids"] for pair in pairs]
-    assert (
-        family_runs.rows(output / "predict.tf_record")[: len(pairs)] == wanted
-    )
-    found = family_runs.ask(
+    rows_read = ids_of(output / "predict.tf_record")
+    assert rows_read[: len(pairs)] == wanted
+    found = ask(
         *(tmp_path, [{"text_a": a, "text_b": b} for a, b in pairs]),
         f"--saved_model={output}/export",
     )
-    predictions = family_runs.json_lines(output / "predictions.jsonl")
-    for answer, prediction in zip(found, predictions, strict=True):
-        family_runs.assert_same(
-            answer["probabilities"], prediction["probabilities"]
-        )
+    predictions = json_lines(output / "predictions.jsonl")
     # In Python, and written again.
     loaded = bert_tf.load(str(output))
     bert_tf.export(loaded, f"{tmp_path}/again")
     again = bert_tf.load(f"{tmp_path}/again")
-    for answers in (loaded(pairs), again(pairs)):
-        for answer, prediction in zip(answers, predictions, strict=True):
-            family_runs.assert_same(
-                answer["probabilities"], prediction["probabilities"]
-            )
+    for answers in (found, loaded(pairs), again(pairs)):
+        assert_same_answers(answers, predictions)
 
 
-@pytest.mark.exhaustive
+@families()
 def test_glue(model, tmp_path):
     folder = tmp_path / "data" / "WNLI"
     folder.mkdir(parents=True)
@@ -258,46 +255,41 @@ def test_glue(model, tmp_path):
     for split in ("train", "dev"):
         text = "index\tsentence1\tsentence2\tlabel\n" + "".join(rows)
         (folder / f"{split}.tsv").write_text(text, "utf-8")
-    family_runs.run(
-        *(tmp_path, "run_glue", f"--init_checkpoint={model}", "--tasks=WNLI"),
+    run(
+        *("run_glue", f"--init_checkpoint={model}", "--tasks=WNLI"),
         *(f"--data_dir={tmp_path}/data", "--max_seq_length=16"),
         *("--batch_sizes=4", "--epochs=1", "--seeds=1"),
         f"--output_dir={tmp_path}/output",
     )
-    (done,) = family_runs.json_lines(tmp_path / "output" / "results.jsonl")
+    (done,) = json_lines(tmp_path / "output" / "results.jsonl")
     assert done["examples"] == len(rows)
     assert 0 <= done["results"]["accuracy"] <= 1
 
 
-def test_tagger(model, converted, kind, tmp_path):
+@families("albert")
+def test_tagger(model, words_of, tmp_path):
     rng = random.Random(0)
     tags = {"Anna": "B-per", "Smith": "I-per", "東京": "B-loc"}
     # Texts are split at punctuation, whatever the words of a file are.
-    plain = [word.strip(".,") for word in family_runs.WORDS]
+    plain = [word.strip(".,") for word in WORDS]
     sentences = [["Anna", "Smith", *rng.sample(plain, 6)] for _ in range(24)]
     text = "\n".join(
         "".join(f"{x} {tags.get(x, 'O')}\n" for x in words)
         for words in sentences
     )
-    (tmp_path / "data.conll").write_text(text, "utf-8")
-    file = f"{tmp_path}/data.conll"
-    output = family_runs.fine_tune(
-        *(tmp_path, "run_ner", model, f"--train_file={file}"),
-        *(f"--dev_file={file}", f"--test_file={file}"),
-        # So that it finds some.
-        *("--learning_rate=0.01", "--num_train_epochs=10"),
-    )
-    tokenizer = transformers.AutoTokenizer.from_pretrained(
-        str(converted), **kind.words
-    )
-    assert family_runs.rows(output / "test.tf_record")[: len(sentences)] == [
-        tokenizer(words, is_split_into_words=True)["input_ids"]
+    file = tmp_path / "data.conll"
+    file.write_text(text, "utf-8")
+    # So that it finds some.
+    flags = ("--learning_rate=0.01", "--num_train_epochs=10")
+    output = fine_tune("run_ner", model, file, *flags)
+    assert ids_of(output / "test.tf_record")[: len(sentences)] == [
+        words_of(words, is_split_into_words=True)["input_ids"]
         for words in sentences
     ]
-    predictions = family_runs.json_lines(output / "test_entities.jsonl")
+    predictions = json_lines(output / "test_entities.jsonl")
     assert [x["text"].split(" ") for x in predictions] == sentences
     assert any(x["entities"] for x in predictions)
-    found = family_runs.ask(
+    found = ask(
         *(tmp_path, [{"text": x["text"]} for x in predictions]),
         f"--saved_model={output}/export",
     )
@@ -305,11 +297,12 @@ def test_tagger(model, converted, kind, tmp_path):
         assert answer["entities"] == prediction["entities"]
 
 
+@families("roberta")
 def test_answers_to_questions(model, tmp_path):
     rng = random.Random(0)
     paragraphs: list[dict[str, Any]] = []
     for i in range(24):
-        words = rng.choices(family_runs.WORDS, k=40)
+        words = rng.choices(WORDS, k=40)
         context = " ".join(words)
         at = rng.randrange(39)
         start = len(" ".join(words[:at])) + bool(at)
@@ -318,19 +311,16 @@ def test_answers_to_questions(model, tmp_path):
         paragraphs.append(
             {"context": context, "qas": [{**question, "answers": [answer]}]}
         )
-    data = {"version": "x", "data": [{"paragraphs": paragraphs}]}
-    (tmp_path / "squad.json").write_text(json.dumps(data))
-    file = f"{tmp_path}/squad.json"
-    output = family_runs.fine_tune(
-        *(tmp_path, "run_squad", model, f"--train_file={file}"),
-        *(f"--predict_file={file}", "--doc_stride=8", "--max_query_length=8"),
-    )
+    file = tmp_path / "squad.json"
+    file.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    flags = ("--doc_stride=8", "--max_query_length=8")
+    output = fine_tune("run_squad", model, file, *flags)
     wanted = json.loads((output / "predictions.json").read_text())
     lines = [
         {"question": x["qas"][0]["question"], "context": x["context"]}
         for x in paragraphs
     ]
-    found = family_runs.ask(tmp_path, lines, f"--saved_model={output}/export")
+    found = ask(tmp_path, lines, f"--saved_model={output}/export")
     assert [x["answer"] for x in found] == list(wanted.values())
     assert len(set(wanted.values())) > 4
     for line, answer in zip(lines, found, strict=True):
@@ -338,29 +328,21 @@ def test_answers_to_questions(model, tmp_path):
         assert line["context"][place] == answer["answer"]
 
 
-@pytest.mark.exhaustive
+@families("albert")
 def test_choices(model, tmp_path):
     rng = random.Random(0)
     problems = [
         {
-            "prompt": f"{rng.choice(family_runs.WORDS)} Anna",
-            "choices": rng.sample(family_runs.WORDS, 3),
+            "prompt": f"{rng.choice(WORDS)} Anna",
+            "choices": rng.sample(WORDS, 3),
             "label": i % 3,
         }
         for i in range(16)
     ]
     file = tmp_path / "problems.jsonl"
     file.write_text("".join(f"{json.dumps(x)}\n" for x in problems))
-    output = family_runs.fine_tune(
-        *(tmp_path, "run_multiple_choice", model, f"--train_file={file}"),
-        *(f"--dev_file={file}", f"--test_file={file}"),
-    )
-    predictions = family_runs.json_lines(output / "test_predictions.jsonl")
-    lines = [
-        {name: x[name] for name in ("prompt", "choices")} for x in problems
-    ]
-    found = family_runs.ask(tmp_path, lines, f"--saved_model={output}/export")
-    for answer, prediction in zip(found, predictions, strict=True):
-        family_runs.assert_same(
-            answer["probabilities"], prediction["probabilities"]
-        )
+    output = fine_tune("run_multiple_choice", model, file)
+    predictions = json_lines(output / "test_predictions.jsonl")
+    lines = [{x: row[x] for x in ("prompt", "choices")} for row in problems]
+    found = ask(tmp_path, lines, f"--saved_model={output}/export")
+    assert_same_answers(found, predictions)

@@ -17,7 +17,7 @@ from bert_tf.tasks.squad import answers as squad_answers
 from bert_tf.training import progress
 from bert_tf.vocabularies import word_pieces
 from tests import interop_samples as samples
-from tests import small_disks
+from tests import pretraining_records, small_disks
 
 import numpy as np
 import pytest
@@ -26,12 +26,7 @@ import pytest
 _KILOBYTES = 32
 _MUCH = 300_000
 _CONFIG = modeling.BertConfig(
-    vocab_size=6,
-    hidden_size=48,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=96,
-    max_position_embeddings=64,
+    **samples.SMALL | {"vocab_size": 6, "hidden_size": 48}
 )
 _VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
 _VOCABULARY = word_pieces.WordPiece(tuple(_VOCAB), True)
@@ -59,8 +54,7 @@ def _features(path, unit="mean"):
 
 def _corpus():
     return pretraining_sequences.Corpus(
-        tokens=np.zeros(_MUCH, np.int32),
-        word_starts=np.zeros(_MUCH, bool),
+        *(np.zeros(_MUCH, np.int32), np.zeros(_MUCH, bool)),
         sentences=np.array([0, _MUCH]),
         documents=np.array([0, 1]),
         keys=np.array([1], np.uint64),
@@ -75,8 +69,7 @@ def _work(folder):
 
 def _sequences(work):
     sequences = pretraining_sequences.Sequences(
-        tokens=np.zeros(_MUCH, np.int32),
-        word_starts=np.zeros(_MUCH, bool),
+        *(np.zeros(_MUCH, np.int32), np.zeros(_MUCH, bool)),
         starts=np.array([0, _MUCH]),
         middles=np.array([1], np.int32),
         labels=np.array([0], np.int8),
@@ -86,27 +79,17 @@ def _sequences(work):
 
 
 def _manifest():
-    return manifests.Manifest(
-        record_type="pretraining",
-        max_seq_length=8,
-        max_predictions_per_seq=2,
-        vocab_sha256="ab",
-        vocab_size=6,
-        do_lower_case=True,
-        masking={},
-        seed=1,
-        shards=tuple(manifests.Shard(f"{i}", i) for i in range(20_000)),
-        statistics={},
-    )
+    shards = tuple(manifests.Shard(f"{i}", i) for i in range(20_000))
+    return pretraining_records.manifest(shards=shards)
 
 
 def _model():
     return heads.BertClassifier(modeling.Bert(_CONFIG), 3)
 
 
-def _checkpoint():
+def _convert(folder, output_format):
     model = _model()
-    return opened.Checkpoint(
+    source = opened.Checkpoint(
         path="made here",
         format="tf1",
         shapes={v.path: tuple(v.shape) for v in model.variables},
@@ -118,13 +101,14 @@ def _checkpoint():
         do_lower_case=True,
         labels=("x", "y", "z"),
     )
+    formats.write(f"{folder}/{output_format}", output_format, source)
 
 
-def _export(path, overwrite=False):
+def _export(path):
     made = saved_model.classifier(
         _model(), _CONFIG, _VOCABULARY, ["x", "y", "z"], 16, False
     )
-    saved_model.save(path, made, overwrite)
+    saved_model.save(path, made, False)
 
 
 def _picture(path):
@@ -188,10 +172,6 @@ _WRITERS: dict[str, Callable[[str], None]] = {
 }
 
 
-def _convert(folder, output_format):
-    formats.write(f"{folder}/{output_format}", output_format, _checkpoint())
-
-
 @pytest.mark.parametrize(
     ("full", "reason"),
     [
@@ -200,7 +180,13 @@ def _convert(folder, output_format):
     ],
     ids=["full", "limited"],
 )
-@pytest.mark.parametrize("name", _WRITERS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name == "export"))
+        for name in _WRITERS
+    ],
+)
 def test_nothing_is_left(tmp_path, name, full, reason):
     if name == "f.parquet":
         pytest.importorskip("pyarrow")

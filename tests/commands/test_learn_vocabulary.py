@@ -12,7 +12,6 @@ from tests import scripts
 
 import pytest
 import sentencepiece
-import tokenizers
 
 _HEAD = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -75,10 +74,8 @@ class TestCountWords:
         monkeypatch.setattr(learning, "_MAX_STRINGS", 0)
         texts = ["a b b c c c", "d d d d e e"]
         # "a" goes when "c" comes; "b" and "e" when the second text is read.
-        assert learning.count_words(texts, True, max_words=2) == {
-            "c": 3,
-            "d": 4,
-        }
+        counted = learning.count_words(texts, True, max_words=2)
+        assert counted == {"c": 3, "d": 4}
 
 
 class TestLearn:
@@ -90,13 +87,8 @@ class TestLearn:
 
     def test_default_ids_are_those_of_the_released_vocabularies(self):
         pieces = learning.learn(make_words(), 200)
-        assert [pieces.index(piece) for piece in _HEAD] == [
-            0,
-            100,
-            101,
-            102,
-            103,
-        ]
+        ids = [pieces.index(piece) for piece in _HEAD]
+        assert ids == [0, 100, 101, 102, 103]
 
     def test_joins_what_is_frequent(self):
         words = make_words()
@@ -176,11 +168,8 @@ class TestExtend:
         extended = self.extend(words, candidates)
         # 27 pieces fewer, 10, and "##yte" saves none any more.
         rows = [row for row, x in enumerate(self.base) if "unused" in x]
-        assert [extended[row] for row in rows] == [
-            "hepatocyte",
-            "cat",
-            "[unused7]",
-        ]
+        filled = [extended[row] for row in rows]
+        assert filled == ["hepatocyte", "cat", "[unused7]"]
         rest = [x for row, x in enumerate(extended) if row not in rows]
         assert rest == [x for x in self.base if "unused" not in x]
 
@@ -201,11 +190,8 @@ class TestExtend:
 
     def test_inner_pieces(self):
         words = {"cat": 4, "hat": 4, "spat": 4}
-        assert self.filled(words, ["hat", "##pat", "##at"]) == [
-            "##at",
-            "##pat",
-            "hat",
-        ]
+        filled = self.filled(words, ["hat", "##pat", "##at"])
+        assert filled == ["##at", "##pat", "hat"]
 
     def test_unknown_characters_first(self):
         words = {"☃": 2, "hepatocyte": 2, "a☃": 1}
@@ -266,11 +252,13 @@ class TestMain:
             "vocab_size": 150,
             **changes,
         }
-        return scripts.run(
+        done = scripts.run(
             tmp_path / "log",
             "learn_vocabulary",
             *(f"--{name}={value}" for name, value in values.items()),
         )
+        assert done.wait() == 0, done.stderr
+        return done
 
     @pytest.fixture
     def words(self, tmp_path):
@@ -281,9 +269,10 @@ class TestMain:
         return words + collections.Counter(["☃"])
 
     def test_writes_a_vocabulary(self, tmp_path, words):
-        done = self.run(tmp_path, max_characters=len(set("".join(words))) - 1)
-        assert done.wait() == 0, done.stderr
-        tokenizer = tokenization.FullTokenizer(tmp_path / "vocab.txt")
+        path = tmp_path / "new" / "folder" / "vocab.txt"
+        characters = len(set("".join(words))) - 1
+        done = self.run(tmp_path, vocab_file=path, max_characters=characters)
+        tokenizer = tokenization.FullTokenizer(path)
         assert len(tokenizer.vocab) == 150
         assert tokenizer.vocab["[UNK]"] == 100
         pieces = tokenizer.tokenize("Talker ☃ helping")
@@ -292,22 +281,12 @@ class TestMain:
         assert f"from {len(words)} different words" in screen
         share = 100 / words.total()
         assert re.search(rf"5,001 words, .* {share:.3f} % of the w", screen)
-        assert not list(tmp_path.glob("*.tmp"))
+        assert not list(tmp_path.rglob("*.tmp"))
 
     def test_overwrite(self, tmp_path, words):
         (tmp_path / "vocab.txt").write_text("mine")
-        done = self.run(tmp_path)
-        assert done.wait() == 1
-        assert re.search("^error: .*vocab.txt exists.*--overw", done.lines[-1])
-        assert (tmp_path / "vocab.txt").read_text() == "mine"
-        done = self.run(tmp_path, overwrite="true")
-        assert done.wait() == 0, done.stderr
+        self.run(tmp_path, overwrite="true")
         assert len(tokenization.load_vocab(tmp_path / "vocab.txt")) == 150
-
-    def test_small_text_is_said(self, tmp_path, words):
-        done = self.run(tmp_path, vocab_size=5000)
-        assert done.wait() == 0, done.stderr
-        assert "--vocab_size=5000 is not reached" in done.stderr
 
     def test_extends_a_vocabulary(self, tmp_path, words):
         base = [_HEAD[0], *(f"[unused{i}]" for i in range(9)), *_HEAD[1:]]
@@ -316,7 +295,6 @@ class TestMain:
         (tmp_path / "base.txt").write_text("\n".join(base) + "\n")
         (tmp_path / "text3").write_text("☃ " * 999)
         done = self.run(tmp_path, extend_vocab=tmp_path / "base.txt")
-        assert done.wait() == 0, done.stderr
         pieces = list(tokenization.load_vocab(tmp_path / "vocab.txt"))
         assert [x for x in pieces if x in base] == base[:1] + base[10:]
         assert "☃" in pieces[1:10]
@@ -333,7 +311,6 @@ class TestMain:
         base += [f"##{x}" for x in base[len(_HEAD) + 2 :]]
         (tmp_path / "base.txt").write_text("\n".join(base) + "\n", "utf-8")
         done = self.run(tmp_path, extend_vocab=tmp_path / "base.txt")
-        assert done.wait() == 0, done.stderr
         text = (tmp_path / "vocab.txt").read_text("utf-8")
         lines = text.removesuffix("\n").split("\n")
         assert lines.pop(1) != base.pop(1)
@@ -345,59 +322,21 @@ class TestMain:
     def test_reads_all_formats(self, tmp_path, words):
         lines = [json.dumps({"body": word}) for word in words.elements()]
         data = gzip.compress("\n".join(lines).encode())
-        (tmp_path / "text.jsonl.gz").write_bytes(data)
-        for name in ("text1", "text2"):
-            (tmp_path / name).unlink()
-        done = self.run(tmp_path, input_format="jsonl", text_field="body")
-        assert done.wait() == 0, done.stderr
-        assert f"from {len(words)} different words" in "\n".join(done.lines)
-
-    @pytest.mark.parametrize(
-        "changes, message",
-        [
-            ({"extend_vocab": "/nowhere/v.txt"}, "/nowhere/v.txt"),
-            ({"vocab_size": 105}, "105, max_characters=1000, num_unused=99"),
-            ({"input_file": "/nowhere/*"}, r"No file matches.*'/nowhere/\*'"),
-            ({"vocab_file": "{}/text1/vocab.txt"}, "/text1 is no folder"),
-            ({"input_file": "{}/blank"}, "holds no words.*--input_format"),
-            (
-                {"input_file": "{}/blank", "extend_vocab": "{}/base"},
-                "holds no words.*--input_format",
-            ),
-        ],
-    )
-    def test_bad_input(self, tmp_path, words, changes, message):
-        (tmp_path / "blank").write_text("\n\u200b\n")
-        (tmp_path / "base").write_text("\n".join(["[unused0]", *_HEAD]))
-        changes = {
-            name: str(value).replace("{}", str(tmp_path))
-            for name, value in changes.items()
-        }
-        done = self.run(tmp_path, **changes)
-        assert done.wait() == 1
-        assert re.search(f"^error: .*{message}", done.lines[-1]), done.stderr
-        assert not (tmp_path / "vocab.txt").exists()
-
-    def test_learns_byte_pairs(self, tmp_path, words):
-        path = tmp_path / "vocab.json"
+        file = tmp_path / "words.jsonl.gz"
+        file.write_bytes(data)
         done = self.run(
-            tmp_path, kind="byte_pairs", vocab_file=path, vocab_size=300
+            tmp_path,
+            input_file=file,
+            input_format="jsonl",
+            text_field="body",
         )
-        assert done.wait() == 0, done.stderr
-        theirs = tokenizers.ByteLevelBPETokenizer(
-            str(path), str(tmp_path / "merges.txt")
-        )
-        assert theirs.get_vocab_size() == 300
-        ours = vocabularies.open(path, do_lower_case=False).tokenizer()
-        text = " ".join(sorted(words)) + " Über-walking"
-        assert ours.tokenize(text) == theirs.encode(text).tokens
+        assert f"from {len(words)} different words" in "\n".join(done.lines)
 
     def test_learns_sentence_pieces(self, tmp_path, words):
         path = tmp_path / "spiece.model"
-        done = self.run(
+        self.run(
             tmp_path, kind="sentence_pieces", vocab_file=path, vocab_size=60
         )
-        assert done.wait() == 0, done.stderr
         theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
         assert theirs.vocab_size() <= 60
         assert [theirs.id_to_piece(i) for i in range(5)] == [
@@ -407,9 +346,3 @@ class TestMain:
         for word in words:
             ids = ours.convert_tokens_to_ids(ours.tokenize(word))
             assert ids == theirs.encode(word)
-
-    def test_makes_the_folder(self, tmp_path, words):
-        path = tmp_path / "new" / "folder" / "vocab.txt"
-        done = self.run(tmp_path, vocab_file=path)
-        assert done.wait() == 0, done.stderr
-        assert len(tokenization.load_vocab(path)) == 150

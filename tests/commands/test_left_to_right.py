@@ -6,8 +6,8 @@ import re
 import bert_tf
 from bert_tf.checkpoints import formats, names, tf1_files
 from bert_tf.pretraining_data import sequences as pretraining_sequences
-from tests import classifier_runs, pretraining_records, scripts
-from tests.pretraining_runs import Setting, metrics
+from tests import classifier_runs, family_runs, pretraining_records
+from tests.pretraining_runs import Setting, metrics, results
 
 import numpy as np
 import pytest
@@ -15,6 +15,10 @@ import tensorflow as tf
 
 _VOCABULARY = pretraining_records.VOCABULARY
 _HEAD = names.HEADS["next_piece"].variables
+# Where it is an objective next to a task's.
+_OBJECTIVE = {name: name.replace("cls/", "objective/") for name in _HEAD}
+
+pytestmark = pytest.mark.slow
 
 
 def _make(folder, **settings):
@@ -45,16 +49,11 @@ def _trained(setting):
 
 
 def test_what_is_learned(trained):
-    lines = (trained / "eval_results.txt").read_text().splitlines()
-    results = dict(line.split(" = ") for line in lines)
-    assert list(results) == [
-        "global_step",
-        "loss",
-        "next_piece_accuracy",
-        "next_piece_loss",
-    ]
+    found = results(trained)
+    names_of = ["loss", "next_piece_accuracy", "next_piece_loss"]
+    assert list(found) == ["global_step", *names_of]
     # Four steps from chance, over 40 pieces.
-    assert float(results["loss"]) == pytest.approx(np.log(40), abs=0.3)
+    assert found["loss"] == pytest.approx(np.log(40), abs=0.3)
     losses = [line["loss"] for line in metrics(trained)]
     assert losses[-1] < losses[0]
     source = formats.open_checkpoint(str(trained))
@@ -67,14 +66,16 @@ def test_what_is_learned(trained):
     assert not moments, "the pooler is not trained"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [
-        {"objective": "full_sentences", "dynamic_masking": True},
         {"objective": "sop", "pack": True, "dynamic_masking": True},
+        pytest.param(
+            {"objective": "full_sentences", "dynamic_masking": True},
+            marks=pytest.mark.exhaustive,
+        ),
     ],
-    ids=lambda settings: " ".join(map(str, settings)),
+    ids=lambda settings: settings["objective"],
 )
 def test_records_of_all_kinds(settings, tmp_path):
     setting = _make(tmp_path, **settings)
@@ -83,14 +84,14 @@ def test_records_of_all_kinds(settings, tmp_path):
     assert losses[-1] < losses[0]
 
 
-@pytest.mark.slow
-def test_goes_on_with_the_same_bits(setting, trained):
-    setting.check_that_it_goes_on(trained)
+@pytest.mark.exhaustive
+def test_goes_on_with_the_same_bits(setting, trained, tmp_path):
+    setting.check_that_it_goes_on(trained, tmp_path / "stopped")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_replicas_and_micro_batches(setting, tmp_path):
-    without = setting.folder / "without.json"
+    without = tmp_path / "without.json"
     pretraining_records.write_config(
         without,
         model_type="left_to_right",
@@ -101,31 +102,22 @@ def test_replicas_and_micro_batches(setting, tmp_path):
 
 
 def test_a_teacher_is_refused(setting, trained, tmp_path):
-    run = setting.run(tmp_path / "out", f"--teacher={trained}")
-    assert run.wait() == 1
     assert (
         "A teacher is for models that learn masked words, and this one learns "
-        in run.stderr
-    )
+    ) in setting.refused(tmp_path / "out", f"--teacher={trained}")
 
 
-@pytest.mark.slow
 def test_export_and_questions(trained, tmp_path):
     export = tmp_path / "export"
-    assert not scripts.run_here(
+    family_runs.run(
         *("export_saved_model", f"--model_dir={trained}"),
         *("--top_k=2", f"--export_dir={export}", "--max_seq_length=16"),
     )
     answers = bert_tf.load(export)(["w5 w6", "w7"])
     assert [len(x["pieces"]) for x in answers] == [2, 2]
-    (tmp_path / "asked.txt").write_text("w5 w6\nw7\n")
-    assert not scripts.run_here(
-        *("run_prediction", f"--model_dir={trained}", "--top_k=2"),
-        *(f"--input_file={tmp_path}/asked.txt", "--max_seq_length=16"),
-        f"--output_file={tmp_path}/answers.jsonl",
-    )
-    lines = (tmp_path / "answers.jsonl").read_text().splitlines()
-    assert [json.loads(line) for line in lines] == answers
+    lines = [{"text": "w5 w6"}, {"text": "w7"}]
+    flags = (f"--model_dir={trained}", "--top_k=2", "--max_seq_length=16")
+    assert family_runs.ask(tmp_path, lines, *flags) == answers
 
 
 # ---- Fine-tuning -------------------------------------------------------------
@@ -155,16 +147,35 @@ def _fine_tune(folder, trained, output, *flags):
     )
 
 
-@pytest.mark.slow
-def test_auxiliary_language_model(trained, tmp_path):
+def _check_work(setting, output):
+    """It needs the last layer of all pieces, and the words of all but one."""
+    config = json.loads((setting.folder / "config.json").read_text())
+    D, F = config["hidden_size"], config["intermediate_size"]
+    S, P = 7, 6  # five words between [CLS] and [SEP], and what follows a piece
+    layer = S * (4 * D * D + 2 * D * F) + 2 * S * S * D
+    words = P * (D * D + D * config["vocab_size"])
+    # A multiplication and an addition, and twice as much in the way back.
+    expected = 6 * (config["num_hidden_layers"] * layer + D * D + words)
+    lines = (output / "metrics.jsonl").read_text().splitlines()
+    found = [
+        line["flops_utilization"] * 1e9 / line["sequences_per_second"]
+        for line in map(json.loads, lines)
+        if "loss" in line
+    ]
+    assert found == pytest.approx([expected] * len(found), rel=1e-3)
+    assert found
+
+
+def test_auxiliary_language_model(setting, trained, tmp_path):
     import tensorflow_text  # noqa: F401 (registers the tokenizer's op)
 
     _table(tmp_path)
     run = _fine_tune(
         *(tmp_path, trained, tmp_path, "--auxiliary_lm_weight=0.5"),
-        "--do_export",
+        *("--do_export", "--peak_flops=1e9"),
     )
     output = tmp_path / "out"
+    _check_work(setting, output)
     lines = metrics(output)
     pieces = [x["next_piece_loss"] for x in lines if "next_piece_loss" in x]
     assert pieces[-1] < pieces[0]
@@ -179,8 +190,7 @@ def test_auxiliary_language_model(trained, tmp_path):
     newest, best = (
         formats.open_checkpoint(str(path)) for path in (output, output / "best")
     )
-    kept = {name.replace("cls/", "objective/") for name in _HEAD}
-    assert kept <= {*newest.shapes, *newest.state}
+    assert {*_OBJECTIVE.values()} <= {*newest.shapes, *newest.state}
     stored = {*best.shapes, *best.state}
     assert not [name for name in stored if name.startswith("objective/")]
     served = tf.saved_model.load(str(output / "export"))
@@ -191,12 +201,11 @@ def test_auxiliary_language_model(trained, tmp_path):
     # The best weights have no such head to start from.
     again = _fine_tune(
         *(tmp_path, output / "best", tmp_path / "again"),
-        *("--auxiliary_lm_weight=0.5", "--num_train_epochs=0.2"),
+        *("--auxiliary_lm_weight=0.5", "--check_only"),
     )
     assert "has no head of next pieces: that of --auxil" in again.stderr
 
 
-@pytest.mark.slow
 def test_memory_with_the_auxiliary_language_model(trained, tmp_path):
     """Its logits, [B, S, V], are the largest of what a step keeps."""
     _table(tmp_path)
@@ -214,33 +223,6 @@ def test_memory_with_the_auxiliary_language_model(trained, tmp_path):
     assert found[1] - found[0] > 0.95 * logits
 
 
-@pytest.mark.slow
-def test_work_with_the_auxiliary_language_model(setting, trained, tmp_path):
-    """It needs the last layer of all pieces, and the words of all but one."""
-    _table(tmp_path)
-    _fine_tune(
-        *(tmp_path, trained, tmp_path, "--auxiliary_lm_weight=0.5"),
-        *("--peak_flops=1e9", "--num_train_epochs=1"),
-    )
-    config = json.loads((setting.folder / "config.json").read_text())
-    D, F = config["hidden_size"], config["intermediate_size"]
-    S, P = 7, 6  # five words between [CLS] and [SEP], and what follows a piece
-    layer = S * (4 * D * D + 2 * D * F) + 2 * S * S * D
-    words = P * (D * D + D * config["vocab_size"])
-    # A multiplication and an addition, and twice as much in the way back.
-    expected = 6 * (config["num_hidden_layers"] * layer + D * D + words)
-    text = (tmp_path / "out" / "metrics.jsonl").read_text()
-    lines = map(json.loads, text.splitlines())
-    found = [
-        line["flops_utilization"] * 1e9 / line["sequences_per_second"]
-        for line in lines
-        if "loss" in line
-    ]
-    assert found == pytest.approx([expected] * len(found), rel=1e-3)
-    assert found
-
-
-@pytest.mark.slow
 def test_auxiliary_head_of_pre_training(setting, trained, tmp_path):
     _table(tmp_path)
     run = _fine_tune(
@@ -248,35 +230,29 @@ def test_auxiliary_head_of_pre_training(setting, trained, tmp_path):
         *("--learning_rate=1e-12", "--num_train_epochs=0.2"),
     )
     assert "not used by this model" not in run.stderr
-    before, after = (
-        formats.open_checkpoint(str(x)) for x in (trained, tmp_path / "out")
-    )
-    found = {name: name.replace("cls/", "objective/") for name in _HEAD}
-    wanted = before.read(list(found))
-    kept = after.read([*found.values()])
-    for name, own in found.items():
-        np.testing.assert_allclose(kept[own], wanted[name], atol=1e-9)
     # A run with the loss has the head among what training needs.
     again = _fine_tune(
         *(tmp_path, tmp_path / "out", tmp_path / "again"),
-        *("--auxiliary_lm_weight=0.5", "--num_train_epochs=0.2"),
-        "--learning_rate=1e-12",
+        *("--auxiliary_lm_weight=0.5", "--check_only"),
     )
     assert "weight starts from that of" in again.stderr
-    after = formats.open_checkpoint(str(tmp_path / "again" / "out"))
-    kept = after.read([*found.values()])
-    for name, own in found.items():
-        np.testing.assert_allclose(kept[own], wanted[name], atol=1e-9)
     # Pre-training that goes on from there has it as its own again.
-    run = setting.run(
+    run = setting.finished(
         *(tmp_path / "pre", f"--init_checkpoint={tmp_path / 'out'}"),
         "--learning_rate=1e-12",
     )
-    assert run.wait() == 0, run.stderr
     assert "random values" not in run.stderr
-    kept = formats.open_checkpoint(str(tmp_path / "pre")).read([*found])
-    for name in found:
-        np.testing.assert_allclose(kept[name], wanted[name], atol=1e-9)
+    before, during, after = (
+        formats.open_checkpoint(str(folder)).read(list(own))
+        for folder, own in (
+            (trained, _HEAD),
+            (tmp_path / "out", _OBJECTIVE.values()),
+            (tmp_path / "pre", _HEAD),
+        )
+    )
+    for name, own in _OBJECTIVE.items():
+        for kept in (during[own], after[name]):
+            np.testing.assert_allclose(kept, before[name], atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -308,7 +284,6 @@ def test_an_auxiliary_head_that_does_not_fit(
     assert message in capsys.readouterr().err.splitlines()[-1]
 
 
-@pytest.mark.slow
 def test_bert_goes_on_from_it(setting, trained, tmp_path):
     """The encoder's weights are taken over, and masked words learned next."""
     values = json.loads((setting.folder / "config.json").read_text())
@@ -329,27 +304,21 @@ def test_bert_goes_on_from_it(setting, trained, tmp_path):
         np.testing.assert_allclose(kept[name], wanted[name], atol=1e-9)
     assert names.find_head(after.shapes, "x") == "pretraining"
     # What trains nothing takes it for what it is; nor the other way round.
-    run = setting.run(
+    assert "encoder is bert there and left_to_right in the" in setting.refused(
         *(tmp_path / "no", f"--bert_config_file={config}"),
         *(f"--init_checkpoint={trained}", "--do_train=false", "--do_eval"),
     )
-    assert run.wait() == 1
-    assert "encoder is bert there and left_to_right in the" in run.stderr
-    run = setting.run(
-        *(tmp_path / "no", f"--init_checkpoint={tmp_path / 'out'}"),
+    assert "encoder is left_to_right there and bert in the" in setting.refused(
+        tmp_path / "no", f"--init_checkpoint={tmp_path / 'out'}"
     )
-    assert run.wait() == 1
-    assert "encoder is left_to_right there and bert in the" in run.stderr
 
 
-@pytest.mark.slow
 def test_a_bilstm_on_top(setting, trained, tmp_path):
     _table(tmp_path)
     values = json.loads((setting.folder / "config.json").read_text())
+    values["model_type"] = "left_to_right_bilstm"
     config = tmp_path / "config.json"
-    config.write_text(
-        json.dumps(values | {"model_type": "left_to_right_bilstm"})
-    )
+    config.write_text(json.dumps(values))
     run = _fine_tune(
         *(tmp_path, trained, tmp_path, f"--bert_config_file={config}"),
         "--do_export",
@@ -362,12 +331,9 @@ def test_a_bilstm_on_top(setting, trained, tmp_path):
     served = bert_tf.load(output / "export")(texts)
     assert [x["label"] for x in served] == ["red", "other"]
     # The folder of the run says what it is.
-    answers = bert_tf.load(output)(texts)
-    for ours, theirs in zip(answers, served, strict=True):
-        assert ours["probabilities"] == pytest.approx(
-            theirs["probabilities"], abs=1e-6
-        )
+    again = bert_tf.load(output)(texts)
+    family_runs.assert_same_answers(again, served, 1e-6)
     # It sees what it would have to predict.
-    run = setting.run(tmp_path / "no", f"--bert_config_file={config}")
-    assert run.wait() == 1
-    assert "This model is fine-tuned only: pre-train one of" in run.stderr
+    assert "This model is fine-tuned only: pre-train one of" in setting.refused(
+        tmp_path / "no", f"--bert_config_file={config}"
+    )

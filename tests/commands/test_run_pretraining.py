@@ -1,20 +1,25 @@
-"""Tests of run_pretraining.py, through its main in processes of their own."""
+"""What a run of run_pretraining.py leaves, starts from, and does not change."""
 
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
 from bert_tf.checkpoints import formats
-from tests import scripts
+from tests import pretraining_records, scripts, small_disks
 from tests.pretraining_runs import (
+    REPLICAS,
     Setting,
     assert_close,
     assert_same_checkpoint,
+    contents,
+    free_ports,
     metrics,
+    results,
     tensors,
-    train_two_steps,
+    trained,
 )
 
 import numpy as np
@@ -25,20 +30,19 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module", name="setting")
-def _setting(tmp_path_factory):
-    return Setting.make(tmp_path_factory.mktemp("setting"))
+def _setting():
+    return trained()
 
 
-@pytest.fixture(scope="module", name="trained")
+@pytest.fixture(name="trained")
 def _trained(setting):
-    return train_two_steps(setting)
+    return setting.folder / "trained"
 
 
 class TestRun:
     def test_results_are_the_originals(self, trained):
-        lines = (trained / "eval_results.txt").read_text().splitlines()
-        results = dict(line.split(" = ") for line in lines)
-        assert list(results) == [
+        found = results(trained)
+        assert list(found) == [
             "global_step",
             "loss",
             "masked_lm_accuracy",
@@ -46,14 +50,10 @@ class TestRun:
             "next_sentence_accuracy",
             "next_sentence_loss",
         ]
-        assert results["global_step"] == "2"
+        assert found["global_step"] == 2
         # Two steps from chance, over 40 words and two answers.
-        assert float(results["masked_lm_loss"]) == pytest.approx(
-            np.log(40), abs=0.3
-        )
-        assert float(results["next_sentence_loss"]) == pytest.approx(
-            np.log(2), abs=0.1
-        )
+        assert found["masked_lm_loss"] == pytest.approx(np.log(40), abs=0.3)
+        assert found["next_sentence_loss"] == pytest.approx(np.log(2), abs=0.1)
 
     def test_metrics(self, trained):
         lines = (trained / "metrics.jsonl").read_text().splitlines()
@@ -71,59 +71,6 @@ class TestRun:
             assert 8 <= tokens <= 16
         rates = [line["learning_rate"] for line in lines]
         assert rates == pytest.approx([0, 0.5e-3])
-
-    @pytest.mark.slow
-    def test_compiled(self, tmp_path):
-        no_dropout = dict.fromkeys(
-            ("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.0
-        )
-        setting = Setting.make(tmp_path, **no_dropout)
-        plain, compiled = tmp_path / "plain", tmp_path / "compiled"
-        more = ["--use_xla", "--remat", "--gradient_accumulation_steps=2"]
-        for output, flags in ((plain, []), (compiled, more)):
-            run = setting.run(output, "--num_train_steps=3", *flags)
-            assert run.wait() == 0, run.stderr
-        assert_close(compiled, plain, 1e-5)
-
-    @pytest.mark.slow
-    def test_evaluation_while_training(self, setting, trained, tmp_path):
-        output = tmp_path / "out"
-        flags = ["--do_eval", "--eval_steps=1", "--remat"]
-        run = setting.run(output, *flags)
-        assert run.wait() == 0, run.stderr
-        lines = metrics(output)
-        assert [line["step"] for line in lines] == [1, 1, 2, 2]
-        (_, first, _, last) = lines
-        assert first["eval_masked_lm_loss"] > 0
-        # The loss falls: the second evaluation is the best.
-        assert last["eval_loss"] < first["eval_loss"]
-        assert [x["eval_best_step"] for x in (first, last)] == [1, 2]
-        kept = json.loads((output / "best" / "results.json").read_text())
-        assert kept["global_step"] == 2
-        assert kept["loss"] == last["eval_loss"]
-        source = formats.open_checkpoint(str(output / "best"))
-        assert source.config is not None
-        found, expected = source.read(list(source.shapes)), tensors(output, 2)
-        for name in source.shapes:
-            np.testing.assert_array_equal(found[name], expected[name], name)
-        text = (output / "eval_results.txt").read_text()
-        results = dict(line.split(" = ") for line in text.splitlines())
-        assert float(results["loss"]) == pytest.approx(last["eval_loss"])
-        # Neither evaluating nor computing again changes what is learnt.
-        found, expected = (tensors(x, 2) for x in (output, trained))
-        for name, value in expected.items():
-            np.testing.assert_allclose(
-                found[name], value, rtol=1e-5, atol=1e-6, err_msg=name
-            )
-
-    def test_no_trial_of_memory_on_cpus(self, setting, tmp_path):
-        run = setting.run(tmp_path / "out", "--auto_batch_size")
-        assert run.wait() == 1
-        lines = run.stderr.splitlines()
-        (line,) = [x for x in lines if x.startswith("error: ")]
-        assert "--auto_batch_size tries what fits into the memory of" in line
-        assert "give --gradient_accumulation_steps" in line
-        assert not (tmp_path / "out").exists()
 
     def test_files(self, trained):
         events = [p.name for p in trained.glob("events.out.tfevents.*")]
@@ -151,79 +98,75 @@ class TestRun:
                 assert found[line["step"]][name] == pytest.approx(value)
 
     @pytest.mark.slow
-    def test_its_flags_repeat_it(self, setting, trained, tmp_path):
-        flagfile = f"--flagfile={trained}/flags.txt"
-        run = scripts.run(
-            tmp_path / "log",
-            "run_pretraining",
-            flagfile,
-            f"--output_dir={tmp_path}/out",
-        )
-        assert run.wait() == 0, run.stderr
+    def test_evaluation_while_training(self, setting, trained, tmp_path):
         output = tmp_path / "out"
-        assert_same_checkpoint(output, trained, 2)
-        assert metrics(output) == metrics(trained)
-        found, expected = (
-            (x / "eval_results.txt").read_text() for x in (output, trained)
-        )
-        assert found == expected
-
-    def test_evaluation_alone(self, setting, trained, tmp_path):
-        output = tmp_path / "out"
-        run = setting.run(
-            output,
-            "--do_train=false",
-            "--do_eval",
-            f"--init_checkpoint={trained}",
-            "--eval_batch_size=5",
-        )
-        assert run.wait() == 0, run.stderr
-        found, expected = (
-            dict(
-                line.split(" = ")
-                for line in (x / "eval_results.txt").read_text().splitlines()
-            )
-            for x in (output, trained)
-        )
-        assert (found.pop("global_step"), expected.pop("global_step")) == (
-            "0",
-            "2",
-        )
+        setting.finished(output, "--do_eval", "--eval_steps=1", "--remat")
+        lines = metrics(output)
+        assert [line["step"] for line in lines] == [1, 1, 2, 2]
+        (_, first, _, last) = lines
+        assert first["eval_masked_lm_loss"] > 0
+        # The loss falls: the second evaluation is the best.
+        assert last["eval_loss"] < first["eval_loss"]
+        assert [x["eval_best_step"] for x in (first, last)] == [1, 2]
+        kept = json.loads((output / "best" / "results.json").read_text())
+        assert kept["global_step"] == 2
+        assert kept["loss"] == last["eval_loss"]
+        source = formats.open_checkpoint(str(output / "best"))
+        assert source.config is not None
+        found, expected = source.read(list(source.shapes)), tensors(output, 2)
+        for name in source.shapes:
+            np.testing.assert_array_equal(found[name], expected[name], name)
+        assert results(output)["loss"] == pytest.approx(last["eval_loss"])
+        # Neither evaluating nor computing again changes what is learnt.
+        found, expected = (tensors(x, 2) for x in (output, trained))
         for name, value in expected.items():
-            assert float(found[name]) == pytest.approx(float(value), rel=1e-6)
+            np.testing.assert_allclose(
+                found[name], value, rtol=1e-5, atol=1e-6, err_msg=name
+            )
 
     @pytest.mark.slow
+    def test_its_flags_repeat_it(self, trained, tmp_path):
+        output = tmp_path / "out"
+        run = scripts.run(
+            *(tmp_path / "log", "run_pretraining"),
+            *(f"--flagfile={trained}/flags.txt", f"--output_dir={output}"),
+        )
+        assert run.wait() == 0, run.stderr
+        assert_same_checkpoint(output, trained, 2)
+        assert metrics(output) == metrics(trained)
+        assert results(output) == results(trained)
+
     @pytest.mark.parametrize("output_format", formats.FORMATS)
     def test_from_a_checkpoint_of_any_format(
         self, setting, trained, tmp_path, output_format
     ):
         source = formats.open_checkpoint(str(trained))
-        path = tmp_path / "converted"
+        path, output = tmp_path / "converted", tmp_path / "out"
         written = formats.write(str(path), output_format, source)
-        run = setting.run(
-            tmp_path / "out",
-            f"--init_checkpoint={path}",
-            "--num_train_steps=2",
-            without="--bert_config_file",
-        )
+        flags = [x for x in setting.flags(output) if "config_file" not in x]
+        flags += [f"--init_checkpoint={path}", "--eval_batch_size=5"]
+        # What a format has no room for can't be evaluated.
+        evaluate = ("--do_train=false", "--do_eval")
+        flags += ["--check_only"] if written.left_out else evaluate
+        run = scripts.run(tmp_path / "log", "run_pretraining", *flags)
         assert run.wait() == 0, run.stderr
-        assert f"Restored {len(written.weights)} variables of {path}" in (
-            run.stderr
-        )
+        if not written.left_out:
+            expected = results(trained) | {"global_step": 0}
+            assert results(output) == pytest.approx(expected, rel=1e-6)
+            return
+        restored = f"Restored {len(written.weights)} variables of {path}"
+        assert restored in run.stderr
         for name in written.left_out:
             assert name in run.stderr  # as starting from random values
-        # The steps of the run that it was trained by, over again.
-        first = tensors(trained, 2)["bert/pooler/dense/kernel"]
-        after = tensors(tmp_path / "out", 2)["bert/pooler/dense/kernel"]
-        # One of two steps has a rate above 0, of at most 0.5e-3 an element.
-        assert 0 < np.abs(after - first).max() < 6e-3
 
     @pytest.mark.slow
     def test_from_any_folder(self, setting, tmp_path):
         # A process of its own from the start, as a user's.
-        command = [sys.executable, f"{ROOT}/run_pretraining.py"]
         done = subprocess.run(
-            [*command, *setting.flags("out", "--do_eval")],
+            [
+                *(sys.executable, f"{ROOT}/run_pretraining.py"),
+                *setting.flags("out", "--do_eval"),
+            ],
             cwd=tmp_path,
             capture_output=True,
             text=True,
@@ -239,3 +182,163 @@ class TestRun:
             assert re.match(r"\d\d:\d\d:\d\d | ", line)
             assert len(line) <= 120
         assert (tmp_path / "out" / "model.ckpt-2.index").exists()
+
+
+class TestCheckOnly:
+    def test_says_what_it_found_and_writes_nothing(
+        self, setting, trained, tmp_path
+    ):
+        output = tmp_path / "out"
+        run = setting.finished(
+            output, "--check_only", f"--init_checkpoint={trained}"
+        )
+        for text in (
+            f"Restored 30 variables of {trained}",
+            "1 replicas of 8 sequences at a time, float32",
+            "Memory: about 0.0 GB per replica",
+            "Found nothing that would stop this run",
+        ):
+            assert text in run.stderr
+        assert not output.exists()
+
+    def test_a_run_to_go_on_with(self, setting, trained, tmp_path):
+        output = shutil.copytree(trained, tmp_path / "out")
+        before = contents(output)
+        run = setting.finished(output, "--check_only", "--num_train_steps=4")
+        assert f"Going on from step 2 in {output}." in run.stderr
+        assert "Would train from step 2 to 4." in run.stderr
+        assert contents(output) == before
+
+    def test_no_trial_of_memory_on_cpus(self, setting, tmp_path):
+        error = setting.refused(tmp_path / "out", "--auto_batch_size")
+        assert "--auto_batch_size tries what fits into the memory of" in error
+        assert "give --gradient_accumulation_steps" in error
+        assert not (tmp_path / "out").exists()
+
+
+# ---- Faults -----------------------------------------------------------------
+
+
+def test_a_run_that_ended_needs_no_room(setting, trained, tmp_path):
+    """It is evaluated on a disk without room for another checkpoint."""
+    size = sum(-(-path.stat().st_size // 4096) for path in trained.iterdir())
+    with small_disks.mounted(tmp_path / "disk", 4 * (size + 6)) as folder:
+        output = shutil.copytree(trained, folder / "out")
+        (output / "eval_results.txt").unlink()
+        setting.finished(output, "--do_eval=true", log=tmp_path)
+        assert results(output) == results(trained)
+        error = setting.refused(output, "--num_train_steps=4", log=tmp_path)
+        assert "and the checkpoints of this run need" in error
+
+
+def test_a_failed_save_ends_the_run_at_the_next_line(tmp_path):
+    # No other file of the run is as large as a checkpoint.
+    setting = Setting.make(tmp_path, hidden_size=64, intermediate_size=256)
+    with small_disks.limited(tmp_path / "limited", 256) as folder:
+        error = setting.refused(
+            *(folder / "out", "--num_train_steps=400"),
+            "--save_checkpoints_steps=200",
+        )
+    found = re.match(r"error: Step (\d+) could not be saved in", error)
+    assert found, error
+    # Not only where the next one is due.
+    assert 200 < int(found[1]) < 400
+    assert not list(folder.glob("out/model.ckpt*"))
+
+
+def test_curves_that_meet_a_quota_end_the_run_saved(setting, tmp_path):
+    with small_disks.limited(tmp_path / "limited", 32) as folder:
+        output = folder / "out"
+        run = setting.run(output, "--num_train_steps=400")
+    assert run.wait() == 1
+    assert run.lines[-1].startswith(
+        f"error: Cannot write {output}: File too large"
+    ), run.stderr
+    saved = re.search(r"Saved step (\d+); ending", run.stderr)
+    assert saved, run.stderr
+    assert (output / f"model.ckpt-{saved[1]}.index").exists()
+
+
+def test_file_cut_off_after_its_manifest(tmp_path):
+    setting = Setting.make(tmp_path)
+    pretraining_records.write_manifest(setting.files)
+    path = pathlib.Path(setting.files[1])
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 12 * 11])
+    assert setting.refused(tmp_path / "out", "--num_train_steps=4").startswith(
+        f"error: {path} holds 11 records, its manifest says 12"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+# ---- Replicas, workers, micro-batches, bfloat16 -----------------------------
+
+
+@pytest.fixture(scope="module", name="plain")
+def _plain(tmp_path_factory):
+    """Without dropout: masks differ where replicas and micro-batches do."""
+    return Setting.make(
+        tmp_path_factory.mktemp("plain"),
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+
+
+STEPS = ("--num_train_steps=4", "--do_eval")
+
+
+@pytest.fixture(scope="module", name="expected")
+def _expected(plain):
+    """A run of one process on one device, without dropout."""
+    plain.finished(plain.folder / "expected", *STEPS)
+    return plain.folder / "expected"
+
+
+@pytest.mark.slow
+class TestStrategies:
+    @pytest.mark.parametrize(
+        ("flags", "tolerance"),
+        [
+            ((*REPLICAS, "--gradient_accumulation_steps=2"), 1e-6),
+            (
+                ("--use_xla", "--remat", "--gradient_accumulation_steps=4"),
+                1e-5,
+            ),
+        ],
+        ids=["replicas", "compiled"],
+    )
+    def test_same_losses(self, plain, expected, flags, tolerance, tmp_path):
+        run = plain.finished(tmp_path / "out", *STEPS, *flags)
+        count = 2 if flags[:2] == REPLICAS else 1
+        assert f"24 records in 3 files, {count} replicas" in run.stderr
+        assert_close(tmp_path / "out", expected, tolerance)
+
+    def test_two_workers(self, plain, expected, tmp_path):
+        cluster = {"worker": [f"localhost:{port}" for port in free_ports(2)]}
+        tasks = [{"type": "worker", "index": i} for i in range(2)]
+        runs = [
+            plain.start(
+                *(tmp_path / "out", *STEPS),
+                "--distribution_strategy=multi_worker_mirrored",
+                log=f"worker{task['index']}",
+                TF_CONFIG=json.dumps({"cluster": cluster, "task": task}),
+            )
+            for task in tasks
+        ]
+        for run in runs:
+            assert run.wait() == 0, run.stderr
+        assert "2 replicas" in runs[0].stderr
+        assert_close(tmp_path / "out", expected, 1e-6)
+        # One of them writes.
+        assert len(list((tmp_path / "out").glob("events*"))) == 1
+        assert results(tmp_path / "out") == pytest.approx(
+            results(expected), rel=1e-5
+        )
+
+    def test_bfloat16(self, plain, expected, tmp_path):
+        plain.finished(tmp_path / "out", *STEPS, "--dtype=bfloat16")
+        assert_close(tmp_path / "out", expected, 0.01)
+        assert metrics(tmp_path / "out") != metrics(expected)
+        for name, value in tensors(tmp_path / "out", 4).items():
+            wanted = np.int64 if value.ndim == 0 else np.float32
+            assert value.dtype == wanted, name
