@@ -50,7 +50,7 @@ def check_package() -> None:
     """Raises InputError where TensorFlow Serving's messages are missing."""
     extras.check(
         "tensorflow_serving",
-        "tensorflow_serving",
+        "tensorflow-serving",
         "Files for TensorFlow Serving",
     )
 
