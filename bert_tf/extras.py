@@ -1,6 +1,7 @@
-"""Packages that only some uses need: extras of the installation.
+"""Optional packages, installed as extras.
 
-They are imported where they are used, after a call of `check`.
+They are imported where they are used, after a call of `check`. Extras are
+spelled with hyphens: pip before 23.3 does not find them with underscores.
 """
 
 import importlib.util
@@ -9,9 +10,12 @@ from bert_tf.errors import InputError
 
 
 def check(package: str, extra: str, purpose: str) -> None:
-    """Raises InputError that names the extra where a package is missing.
+    """Raises InputError with the extra to install if a package is missing.
 
-    The purpose begins the sentence that goes on with "need".
+    Args:
+        package: The name that is imported.
+        extra: The extra in setup.cfg that installs the package.
+        purpose: The plural subject of "... need the package".
     """
     if importlib.util.find_spec(package) is None:
         raise InputError(

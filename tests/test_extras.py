@@ -146,7 +146,7 @@ def test_presets(files):
     assert line.startswith(
         "error: There is neither a file bert_tiny_en_uncased.index nor a "
         "folder bert_tiny_en_uncased; presets of KerasHub need the package "
-        "keras_hub, of the extra keras_hub: "
+        "keras_hub, of the extra keras-hub: "
     )
 
 
@@ -175,6 +175,6 @@ def test_files_for_tensorflow_serving(files):
         f"--serving_dir={files}/served",
     )
     assert (
-        "need the package tensorflow_serving, of the extra tensorflow_" in line
+        "need the package tensorflow_serving, of the extra tensorflow-" in line
     )
     assert not (files / "served").exists()

@@ -2,7 +2,7 @@
 
 import ast
 
-from tools.lint import code, commands, documents, names, packaging
+from tools.lint import code, commands, documents, english, names, packaging
 from tools.lint.problems import Repository
 
 import pytest
@@ -53,7 +53,13 @@ def _problems(tmp_path):
     return check
 
 
-_RULES = (*code.RULES, *documents.RULES, *names.RULES, *packaging.RULES)
+_RULES = (
+    *code.RULES,
+    *documents.RULES,
+    *english.RULES,
+    *names.RULES,
+    *packaging.RULES,
+)
 _SETUP, _HEADS = _FILES["setup.cfg"], _FILES["docs/heads.md"]
 # Rule -> file, its text, the line and a part of the message.
 _BROKEN = {
@@ -89,6 +95,9 @@ _BROKEN = {
     ),
     documents.documented_modules_exist: (
         *("docs/heads.md", "::: bert_tf.heads.Hat\n", 1, "bert_tf.heads.Hat"),
+    ),
+    english.pages_are_plain_english: (
+        *("docs/heads.md", "# A head\n\nIt is\ntold.\n", 3, '"is told": write'),
     ),
     names.families_are_in_encoders: (
         *("bert_tf/heads.py", "\nis_albert = 1\n", 2, "'is_albert'"),
@@ -156,6 +165,11 @@ def test_documentation_and_sentences_may_name_all(problems):
     ast.parse(text)
     for rule in names.RULES:
         assert not problems(rule, "run_x.py", text)
+
+
+def test_code_and_link_targets_are_not_prose(problems):
+    text = "`piece` [](piece.md)\n```\npiece\n```\n- x\n  ```\n  piece\n  ```\n"
+    assert not problems(english.pages_are_plain_english, "docs/a.md", text)
 
 
 def test_commands_are_found():

@@ -32,7 +32,7 @@ def find_preset(name: str) -> str | None:
     """
     extras.check(
         "keras_hub",
-        "keras_hub",
+        "keras-hub",
         f"There is neither a file {name}.index nor a folder {name}; presets "
         "of KerasHub",
     )
@@ -110,7 +110,7 @@ def _read_vocab(folder: str) -> vocabularies.Files | None:
 
 
 def _load(folder: str, theirs: foreign.KerasHub, head: str) -> keras.Model:
-    extras.check("keras_hub", "keras_hub", "Presets of KerasHub")
+    extras.check("keras_hub", "keras-hub", "Presets of KerasHub")
     import keras_hub
 
     paths = [os.path.join(folder, n) for n in (WEIGHTS, _TASK_WEIGHTS)]
@@ -170,7 +170,7 @@ def write(
     """Fills an empty folder with a preset; returns the names of weights."""
     encoder = families.of(config)
     theirs = table.of(encoder)
-    extras.check("keras_hub", "keras_hub", "Presets of KerasHub")
+    extras.check("keras_hub", "keras-hub", "Presets of KerasHub")
     import keras_hub
 
     def of(kind: str) -> Any:

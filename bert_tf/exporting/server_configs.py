@@ -24,8 +24,8 @@ LABELS = ("stable", "canary")
 # Texts of any length are one batch: the model pads and sorts out by itself.
 # Padding by the server would give ids of padding a mask of ones.
 BATCHING_TEXT = """\
-# How TensorFlow Serving answers requests together: --enable_batching=true.
-# The most rows of a batch, and the sizes that batches are filled up to.
+# Request batching of TensorFlow Serving: --enable_batching=true.
+# The max number of rows of a batch, and the sizes that batches are padded to.
 max_batch_size { value: 32 }
 allowed_batch_sizes: 1
 allowed_batch_sizes: 2
@@ -33,11 +33,11 @@ allowed_batch_sizes: 4
 allowed_batch_sizes: 8
 allowed_batch_sizes: 16
 allowed_batch_sizes: 32
-# How long a request waits for others at most.
+# The max time that a request waits for others.
 batch_timeout_micros { value: 2000 }
-# Batches at a time: the cores divided by those that a batch uses, or 1 on GPUs.
+# Parallel batches: the cores divided by the cores per batch; 1 on GPUs.
 num_batch_threads { value: 2 }
-# What waits beyond that is refused, with the status UNAVAILABLE.
+# The max number of waiting batches. More requests get the status UNAVAILABLE.
 max_enqueued_batches { value: 100 }
 pad_variable_length_inputs: false
 """
@@ -50,7 +50,7 @@ def check_package() -> None:
     """Raises InputError where TensorFlow Serving's messages are missing."""
     extras.check(
         "tensorflow_serving",
-        "tensorflow_serving",
+        "tensorflow-serving",
         "Files for TensorFlow Serving",
     )
 

@@ -189,7 +189,7 @@ class TestKerasHub:
     def theirs(self):
         return pytest.importorskip(
             "tests.checkpoints.test_keras_hub",
-            reason="needs the extra `keras_hub`",
+            reason="needs the extra `keras-hub`",
         )
 
     def test_backbone(self, tmp_path, theirs):

@@ -34,7 +34,7 @@ SECTIONS = {
     "Multiple choice": "multiple_choice",
     "Masked words": "masked_lm",
     "Next sentence": "next_sentence",
-    "Next piece": "next_piece",
+    "Next token": "next_piece",
     "Encoder": "encoder",
 }
 

@@ -10,10 +10,16 @@ import gc
 import pathlib
 import sys
 
-from tools.lint import code, commands, documents, names, packaging
+from tools.lint import code, commands, documents, english, names, packaging
 from tools.lint.problems import Repository
 
-_RULES = (*code.RULES, *names.RULES, *documents.RULES, *packaging.RULES)
+_RULES = (
+    *code.RULES,
+    *names.RULES,
+    *documents.RULES,
+    *english.RULES,
+    *packaging.RULES,
+)
 
 
 def main() -> int:
