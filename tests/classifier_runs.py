@@ -4,39 +4,25 @@ import json
 import pathlib
 from typing import Any
 
-from tests import scripts
+from tests import scripts, tiny_files
 
 import numpy as np
 
-_LINE = (
-    "the a cat dog bird fish runs sleeps eats sings red blue green old new big "
-    "is was not very , . ! ? ' ##s ##ing"
+WORDS = tiny_files.WORDS
+CONFIG: dict[str, Any] = json.loads(tiny_files.CONFIG.to_json())
+QUICK = (
+    *("--max_seq_length=12", "--train_batch_size=4", "--eval_batch_size=4"),
+    *("--predict_batch_size=4", "--learning_rate=0.01"),
 )
-WORDS = _LINE.split()
-CONFIG: dict[str, Any] = {
-    "vocab_size": 5 + len(WORDS),
-    "hidden_size": 8,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "max_position_embeddings": 32,
-    "type_vocab_size": 2,
-}
 
 
 def write_model(folder: pathlib.Path) -> list[str]:
     """Writes vocabulary and config; returns flags of a quick run."""
-    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
-    (folder / "vocab.txt").write_text("\n".join(vocab) + "\n")
-    (folder / "bert_config.json").write_text(json.dumps(CONFIG))
+    tiny_files.write_files(folder)
     return [
         f"--vocab_file={folder}/vocab.txt",
         f"--bert_config_file={folder}/bert_config.json",
-        "--max_seq_length=12",
-        "--train_batch_size=4",
-        "--eval_batch_size=4",
-        "--predict_batch_size=4",
-        "--learning_rate=0.01",
+        *QUICK,
     ]
 
 
@@ -45,14 +31,22 @@ def sentence(rng: np.random.Generator) -> str:
     return " ".join(rng.choice(WORDS[:20], rng.integers(3, 9))) + " ."
 
 
+def write_table(path: pathlib.Path, rows: int) -> pathlib.Path:
+    """Writes sentences that are neg and pos in turn, with a header."""
+    rng = np.random.default_rng(0)
+    lines = [f"{sentence(rng)}\t{('neg', 'pos')[i % 2]}" for i in range(rows)]
+    path.write_text("\n".join(["text\tlabel", *lines]) + "\n")
+    return path
+
+
 def run(
-    folder: pathlib.Path, *arguments: str, **environment: str
+    folder: pathlib.Path, *arguments: str, code: int = 0, **environment: str
 ) -> scripts.Done:
-    """Runs the script, which must succeed."""
+    """Runs the script, which must end with the code."""
     done = scripts.run(
         folder / "log", "run_classifier", *arguments, **environment
     )
-    assert done.wait() == 0, done.stderr
+    assert done.wait() == code, done.stderr
     return done
 
 
@@ -79,4 +73,4 @@ def table(path: pathlib.Path) -> np.ndarray:
 
 def rows(path: pathlib.Path) -> list[dict[str, Any]]:
     """Reads JSON lines."""
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return [json.loads(x) for x in path.read_text("utf-8").splitlines()]

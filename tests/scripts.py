@@ -258,7 +258,7 @@ def starting(
 
 def _needs_process(flags: tuple[str, ...], environment: Mapping) -> bool:
     """Whether a run changes what a process can't take back."""
-    at_start = ("TF_", "KERAS_", "PYTHON")
+    at_start = ("TF_", "TFDS_", "KERAS_", "PYTHON")
     devices = [x for x in flags if x.startswith("--logical_cpus=")]
     return (
         any(name.startswith(at_start) for name in environment)

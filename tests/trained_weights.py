@@ -1,4 +1,4 @@
-"""The checkpoint of a run, without the run."""
+"""Checkpoints of runs: written without the run, read and compared."""
 
 import pathlib
 
@@ -14,3 +14,21 @@ def write(folder: pathlib.Path, model: keras.Model, step: int = 1) -> None:
     weights = {v.path: tf.convert_to_tensor(v.value) for v in model.variables}
     prefix = str(folder / f"model.ckpt-{step}")
     tf1_files.write(prefix, {**weights, "global_step": np.int64(step)})
+
+
+def read(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """Reads a checkpoint, or the last one of a folder."""
+    prefix = tf1_files.find(str(path))
+    return tf1_files.read(prefix, list(tf1_files.shapes(prefix)))
+
+
+def assert_same(
+    found: pathlib.Path, expected: pathlib.Path, tolerance: float = 0.0
+) -> None:
+    """Asserts that two checkpoints, or the last of folders, are the same."""
+    ours, theirs = read(found), read(expected)
+    assert ours.keys() == theirs.keys()
+    for name, value in theirs.items():
+        np.testing.assert_allclose(
+            ours[name], value, rtol=0, atol=tolerance, err_msg=name
+        )

@@ -10,10 +10,14 @@ from bert_tf.checkpoints import tf1_files
 from bert_tf.tasks import tables
 from bert_tf.tasks.classification import glue, own_files
 from bert_tf.tasks.classification import task as classification
-from tests import scripts, tiny_files
+from tests import scripts, tiny_files, trained_weights
 
 import numpy as np
 import pytest
+
+pytestmark = pytest.mark.slow
+
+_WORDS = r"[^\W\d_]+"
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +30,10 @@ def model(tmp_path_factory):
     ]
 
 
-def _run(*arguments):
-    assert not scripts.run_here("augment_data", *arguments)
+def _run(folder, *arguments, code=0):
+    done = scripts.run(folder / "log", "augment_data", *arguments)
+    assert done.wait() == code, done.stderr
+    return done
 
 
 def _texts(number):
@@ -40,7 +46,7 @@ def _texts(number):
 
 
 def _write_csv(path):
-    """Pairs, between columns that are to stay; a few of the texts are odd."""
+    """Pairs, between columns that are kept; a few of the texts are odd."""
     texts = [*_texts(24), "", "cat", "3 . 1", "the\nSet, of", "dog " * 50, "of"]
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
@@ -65,13 +71,9 @@ def _of_pairs(folder, name="out.csv"):
     ]
 
 
-@pytest.mark.slow
 def test_pairs_of_ones_own(model, tmp_path):
     rows = _cells(_write_csv(tmp_path / "in.csv"))
-    log = scripts.run(
-        tmp_path / "log", "augment_data", *model, *_of_pairs(tmp_path)
-    )
-    assert log.wait() == 0, log.stderr
+    log = _run(tmp_path, *model, *_of_pairs(tmp_path))
     found = _cells(tmp_path / "out.csv")
     assert found[0] == rows[0]
     groups = {
@@ -96,52 +98,38 @@ def test_pairs_of_ones_own(model, tmp_path):
         "\n".join(log.lines),
     )
     assert said is not None
-    assert [int(x) for x in said.groups()] == [
-        len(rows) - 1,
-        len(found) - 1,
-        replaced,
-    ]
+    numbers = [len(rows) - 1, len(found) - 1, replaced]
+    assert [int(x) for x in said.groups()] == numbers
     # Beyond the length, and where there are no words, nothing changes.
     ends = [row[4].split()[30:] for row in found[1:] if row[0] == "r27"]
     assert ends == [["dog"] * 20] * len(ends)
-    _check_as_training_file(tmp_path, len(found) - 1)
-
-
-def _changes(before, after):
-    """How many words differ; what stands between them is the same."""
-    words = r"[^\W\d_]+"
-    assert re.split(words, before) == re.split(words, after)
-    pairs = zip(
-        re.findall(words, before), re.findall(words, after), strict=True
-    )
-    return sum(x != y for x, y in pairs)
-
-
-def _check_as_training_file(folder, number):
+    # It is a training file.
     columns = own_files.Columns("first", "second", "label")
-    task = own_files.custom(
-        columns, {"train": f"{folder}/out.csv"}, None, False
-    )
+    files = {"train": f"{tmp_path}/out.csv"}
+    task = own_files.custom(columns, files, None, False)
     assert task.labels == ("a", "b")
-    assert len(list(classification.read(task, "", "train"))) == number
-
-
-@pytest.mark.slow
-def test_the_same_whatever_the_batch_and_what_was_there(model, tmp_path):
-    _write_csv(tmp_path / "in.csv")
-    _run(*model, *_of_pairs(tmp_path))
+    examples = list(classification.read(task, "", "train"))
+    assert len(examples) == len(found) - 1
+    # The same whatever the batch and what was there.
     whole = (tmp_path / "out.csv").read_bytes()
     (tmp_path / "again.csv").write_text("mine")
     # Of a run that was killed.
     (tmp_path / "again.csv.tmp").write_text("half")
     again = (*model, *_of_pairs(tmp_path, "again.csv"))
-    assert scripts.run_here("augment_data", *again) == 1
+    _run(tmp_path, *again, code=1)
     assert (tmp_path / "again.csv").read_text() == "mine"
-    _run(*again, "--overwrite", "--batch_size=1", "--sort_window=3")
+    _run(tmp_path, *again, "--overwrite", "--batch_size=1", "--sort_window=3")
     assert (tmp_path / "again.csv").read_bytes() == whole
-    _run(*model, *_of_pairs(tmp_path, "other.csv"), "--seed=1")
+    _run(tmp_path, *model, *_of_pairs(tmp_path, "other.csv"), "--seed=1")
     assert (tmp_path / "other.csv").read_bytes() != whole
     assert not list(tmp_path.glob("*.tmp"))
+
+
+def _changes(before, after):
+    """How many words differ; the text between them is the same."""
+    assert re.split(_WORDS, before) == re.split(_WORDS, after)
+    ours, theirs = (re.findall(_WORDS, text) for text in (before, after))
+    return sum(x != y for x, y in zip(ours, theirs, strict=True))
 
 
 def test_a_task_of_glue(model, tmp_path):
@@ -156,7 +144,8 @@ def test_a_task_of_glue(model, tmp_path):
     (tmp_path / "QQP").mkdir()
     (tmp_path / "QQP" / "train.tsv").write_text("\n".join(lines) + "\n")
     _run(
-        *(*model, "--task_name=qqp", f"--data_dir={tmp_path}/QQP"),
+        *(tmp_path, *model, "--task_name=qqp"),
+        f"--data_dir={tmp_path}/QQP",
         f"--output_file={tmp_path}/more/QQP/train.tsv",
         "--replace_probability=1",
     )
@@ -166,33 +155,30 @@ def test_a_task_of_glue(model, tmp_path):
     )
     before = list(classification.read(task, str(tmp_path / "QQP"), "train"))
     assert len(before) == 28
-    # Ten copies, as TinyBERT's; the original's rows stand among them.
+    # Ten copies, as TinyBERT's; the original's rows are among them.
     assert len(before) < len(examples) <= 11 * len(before)
     assert len(examples) > 9 * len(before)
-    originals = iter(examples)
+    found = iter((x.text_a, x.text_b, x.label) for x in examples)
     for example in before:
-        assert any(
-            (x.text_a, x.text_b, x.label)
-            == (example.text_a, example.text_b, example.label)
-            for x in originals
-        )
+        assert (example.text_a, example.text_b, example.label) in found
 
 
-def test_a_head_that_its_run_did_not_train(model, tmp_path, capsys):
+def test_a_head_that_its_run_did_not_train(model, tmp_path):
     folder = model[0].partition("=")[2]
     shutil.copytree(folder, tmp_path / "model")
     prefix = f"{tmp_path}/model/bert_model.ckpt"
-    values = tf1_files.read(prefix, list(tf1_files.shapes(prefix)))
+    values = trained_weights.read(tmp_path / "model")
     word = "bert/embeddings/word_embeddings"
     # Moments of the encoder alone, as of a run that learned layers.
     tf1_files.write(prefix, values | {f"{word}/adam_m": values[word]})
     _write_csv(tmp_path / "in.csv")
-    assert scripts.run_here(
-        *("augment_data", f"--init_checkpoint={tmp_path}/model"),
+    done = _run(
+        *(tmp_path, f"--init_checkpoint={tmp_path}/model"),
         *_of_pairs(tmp_path),
+        code=1,
     )
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert "has a head for masked words that its run did not train" in error
+    said = "has a head for masked words that its run did not train"
+    assert said in done.lines[-1]
 
 
 def test_json_lines_and_stop_words_of_ones_own(model, tmp_path):
@@ -201,7 +187,7 @@ def test_json_lines_and_stop_words_of_ones_own(model, tmp_path):
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     (tmp_path / "stop.txt").write_text("Cat\ndog\nBIRD\n")
     _run(
-        *(*model, f"--input_file={path}"),
+        *(tmp_path, *model, f"--input_file={path}"),
         f"--output_file={tmp_path}/out.jsonl",
         f"--stop_words_file={tmp_path}/stop.txt",
         *("--replace_probability=1", "--augmentation_copies=2"),
@@ -210,8 +196,8 @@ def test_json_lines_and_stop_words_of_ones_own(model, tmp_path):
     stay = {"Cat", "Dog", "Bird"}
     replaced_stop_words = 0
     for row in found:
-        words = re.findall(r"[^\W\d_]+", rows[row["n"]]["text"])
-        own = re.findall(r"[^\W\d_]+", row["text"])
+        words = re.findall(_WORDS, rows[row["n"]]["text"])
+        own = re.findall(_WORDS, row["text"])
         if words == own:
             continue
         for before, after in zip(words, own, strict=True):

@@ -1,186 +1,159 @@
-"""Scripts that learn from a teacher, each tiny, in this process."""
+"""Runs run_classifier.py with a teacher."""
 
 import dataclasses
 import json
-import logging
 import shutil
 
 import bert_tf
 from bert_tf.checkpoints import formats, tf1_files
-from tests import classifier_runs
+from tests import classifier_runs, trained_weights
 
 import numpy as np
 import pytest
 import tensorflow as tf
+
+pytestmark = pytest.mark.slow
 
 _LABELS = ("bad", "good", "so")
 
 
 @pytest.fixture(scope="module", name="model")
 def _model(tmp_path_factory):
-    return classifier_runs.write_model(tmp_path_factory.mktemp("model"))
-
-
-@pytest.fixture(scope="module", name="table")
-def _table(tmp_path_factory):
-    """A table of texts whose labels hang on their first word."""
-    path = tmp_path_factory.mktemp("table") / "train.tsv"
+    """Flags of a student, and of texts whose labels depend on one word."""
+    folder = tmp_path_factory.mktemp("model")
     rng = np.random.default_rng(0)
     rows = ["text\tlabel"]
     for i in range(24):
         text = classifier_runs.sentence(rng)
         rows.append(f"{classifier_runs.WORDS[i % 3]} {text}\t{_LABELS[i % 3]}")
-    path.write_text("\n".join(rows) + "\n")
-    return path
+    (folder / "train.tsv").write_text("\n".join(rows) + "\n")
+    flags = classifier_runs.write_model(folder)
+    return [*flags, f"--train_file={folder}/train.tsv"]
 
 
-def _train(model, table, output, *more):
-    """Trains on the table, in this process, with the labels' own order."""
-    code = classifier_runs.run_here(
-        *("--do_train", f"--train_file={table}", *model),
-        *("--num_train_epochs=1", f"--output_dir={output}", *more),
-    )
-    assert not code
-    return output
+@pytest.fixture(scope="module", name="train")
+def _train(model):
+    """Trains; returns the output folder, or what was run."""
+
+    def run(output, *more, code=0):
+        done = classifier_runs.run(
+            *(output.parent, "--do_train", *model, "--num_train_epochs=1"),
+            *(f"--output_dir={output}", "--log_steps=1", *more),
+            code=code,
+        )
+        return done if code or "--check_only" in more else output
+
+    return run
 
 
 @pytest.fixture(scope="module", name="teacher")
-def _teacher(model, table, tmp_path_factory):
+def _teacher(train, tmp_path_factory):
     """The folder of a run with four layers."""
     folder = tmp_path_factory.mktemp("teacher")
+    sizes = {"num_hidden_layers": 4, "hidden_size": 16}
     config = folder / "config.json"
-    values = classifier_runs.CONFIG | {
-        "num_hidden_layers": 4,
-        "hidden_size": 16,
-    }
-    config.write_text(json.dumps(values))
-    flags = [*model, f"--bert_config_file={config}", "--seed=3"]
-    return _train(flags, table, folder / "run", "--num_train_epochs=2")
-
-
-def _weights(folder):
-    prefix = tf1_files.latest(str(folder))
-    assert prefix is not None
-    return tf1_files.read(prefix, list(tf1_files.shapes(prefix)))
+    config.write_text(json.dumps(classifier_runs.CONFIG | sizes))
+    return train(
+        *(folder / "run", f"--bert_config_file={config}", "--seed=3"),
+        "--num_train_epochs=2",
+    )
 
 
 def _losses(folder):
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def _assert_same(found, expected, tolerance=0.0):
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        np.testing.assert_allclose(
-            found[name], value, rtol=0, atol=tolerance, err_msg=name
-        )
+    return classifier_runs.rows(folder / "metrics.jsonl")
 
 
 # ---- Logits ------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module", name="taught")
-def _taught(model, table, teacher, tmp_path_factory):
+def _taught(train, teacher, tmp_path_factory):
     output = tmp_path_factory.mktemp("taught") / "run"
-    return _train(model, table, output, f"--teacher={teacher}", "--log_steps=1")
+    return train(output, f"--teacher={teacher}")
 
 
-@pytest.mark.slow
-def test_logits_beside_the_labels(taught, teacher, model, table, tmp_path):
+def test_logits_beside_the_labels(taught, teacher, train, tmp_path):
     for line in _losses(taught):
         assert line["loss"] == pytest.approx(
             (line["label_loss"] + line["teacher_loss"]) / 2, rel=1e-6
         )
         assert line["teacher_loss"] > 0
-    plain = _train(model, table, tmp_path / "plain")
-    ours, theirs = _weights(taught), _weights(plain)
+    ours = trained_weights.read(taught)
+    without = train(tmp_path / "without")
+    plain = trained_weights.read(without)
     # Nothing of the teacher, and no more than without one.
     assert {n: x.shape for n, x in ours.items()} == {
-        n: x.shape for n, x in theirs.items()
+        n: x.shape for n, x in plain.items()
     }
     name = "bert/embeddings/word_embeddings"
-    assert np.abs(ours[name] - theirs[name]).max() > 1e-4
+    assert np.abs(ours[name] - plain[name]).max() > 1e-4
     # The labels alone: the same as without a teacher.
-    alone = _train(
-        *(model, table, tmp_path / "alone", f"--teacher={teacher}"),
-        "--hard_label_weight=1",
+    alone = train(
+        tmp_path / "alone", f"--teacher={teacher}", "--hard_label_weight=1"
     )
-    _assert_same(_weights(alone), theirs)
+    trained_weights.assert_same(alone, without)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    "more", [(), ("--long_documents=windows", "--window_stride=2")]
+    "more",
+    [
+        pytest.param((), marks=pytest.mark.exhaustive),
+        ("--long_documents=windows", "--window_stride=2"),
+    ],
 )
 def test_logits_that_are_kept_are_those_of_each_step(
-    more, teacher, model, table, tmp_path
+    more, teacher, train, tmp_path
 ):
-    flags = [f"--teacher={teacher}", "--log_steps=1", "--num_train_epochs=2"]
-    flags += ["--max_seq_length=6", *more]
-    kept = _train(model, table, tmp_path / "kept", *flags)
-    flags.append("--keep_teacher_logits=false")
-    asked = _train(model, table, tmp_path / "asked", *flags)
-    assert not (asked / "train_with_logits.tf_record").exists()
-    record = next(
-        tf.data.TFRecordDataset(
-            str(kept / "train_with_logits.tf_record")
-        ).as_numpy_iterator()
+    flags = [f"--teacher={teacher}", "--max_seq_length=6", *more]
+    flags.append("--num_train_epochs=2")
+    kept = train(tmp_path / "kept", *flags)
+    computed = train(
+        tmp_path / "computed", *flags, "--keep_teacher_logits=false"
     )
-    stored = tf.train.Example.FromString(record).features.feature
+    path = "train_with_logits.tf_record"
+    assert not (computed / path).exists()
+    record = next(iter(tf.data.TFRecordDataset(str(kept / path))))
+    stored = tf.train.Example.FromString(record.numpy()).features.feature
     assert len(stored["teacher_logits"].float_list.value) == len(_LABELS)
     assert len(stored["input_ids"].int64_list.value) == 6
-    for ours, theirs in zip(_losses(kept), _losses(asked), strict=True):
+    for ours, theirs in zip(_losses(kept), _losses(computed), strict=True):
         assert ours["teacher_loss"] == pytest.approx(
             theirs["teacher_loss"], rel=1e-5
         )
-    _assert_same(_weights(kept), _weights(asked), 1e-5)
+    trained_weights.assert_same(kept, computed, 1e-5)
 
 
-@pytest.mark.slow
 def test_labels_in_another_order_are_found_by_name(
-    taught, teacher, model, table, tmp_path
+    taught, teacher, train, tmp_path
 ):
-    other = tmp_path / "teacher"
-    shutil.copytree(teacher, other)
-    order = (2, 0, 1)
-    prefix = tf1_files.find(str(other))
-    values = _weights(other)
+    other = shutil.copytree(teacher, tmp_path / "teacher")
+    order = [2, 0, 1]
+    values = trained_weights.read(other)
     for name in values:
         if name.startswith("output_"):
-            values[name] = values[name][list(order)]
-    tf1_files.write(prefix, values)
+            values[name] = values[name][order]
+    tf1_files.write(tf1_files.find(str(other)), values)
     names = "".join(f"{_LABELS[i]}\n" for i in order)
     (other / "labels.txt").write_text(names)
-    found = _train(model, table, tmp_path / "run", f"--teacher={other}")
-    _assert_same(_weights(found), _weights(taught))
+    found = train(tmp_path / "run", f"--teacher={other}")
+    trained_weights.assert_same(found, taught)
 
 
 @pytest.mark.exhaustive
-def test_goes_on_bit_for_bit_and_only_so(
-    taught, teacher, model, table, tmp_path, capsys
-):
+def test_goes_on_bit_for_bit_and_only_so(taught, teacher, train, tmp_path):
     output = tmp_path / "run"
     flags = [f"--teacher={teacher}", "--save_checkpoints_steps=3"]
-    _train(model, table, output, *flags)
+    train(output, *flags)
     for path in output.glob("model.ckpt-6*"):
         path.unlink()
-    shutil.rmtree(output / "events", ignore_errors=True)
-    _train(model, table, output, *flags)
-    _assert_same(_weights(output), _weights(taught))
-    code = classifier_runs.run_here(
-        *("--do_train", f"--train_file={table}", *model, *flags),
-        *("--num_train_epochs=1", f"--output_dir={output}", "--temperature=4"),
-    )
-    assert code == 1
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert "holds another run: temperature was None and is 4.0" in error
+    train(output, *flags)
+    trained_weights.assert_same(output, taught)
+    done = train(output, *flags, "--temperature=4", code=1)
+    said = "holds another run: temperature was None and is 4.0"
+    assert said in done.lines[-1]
 
 
-@pytest.mark.slow
-def test_a_teacher_of_transformers_without_names(
-    teacher, model, table, tmp_path, caplog
-):
+def test_a_teacher_of_transformers_without_names(teacher, train, tmp_path):
     source = formats.open_checkpoint(str(teacher))
     source = dataclasses.replace(source, do_lower_case=True)
     formats.write(str(tmp_path / "hf"), "hf", source)
@@ -188,9 +161,9 @@ def test_a_teacher_of_transformers_without_names(
     values = json.loads(path.read_text())
     del values["id2label"], values["label2id"]
     path.write_text(json.dumps(values | {"num_labels": 3}))
-    with caplog.at_level(logging.WARNING):
-        _train(model, table, tmp_path / "run", f"--teacher={tmp_path}/hf")
-    assert "does not name its classes: they are taken for bad," in caplog.text
+    flags = (f"--teacher={tmp_path}/hf", "--check_only")
+    done = train(tmp_path / "run", *flags)
+    assert "does not name its classes: they are taken for bad," in done.stderr
 
 
 # ---- Layers ------------------------------------------------------------------
@@ -199,51 +172,47 @@ def test_a_teacher_of_transformers_without_names(
 _FIT = "objective/fit_dense/kernel"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [pytest.param("tinybert_layers", marks=pytest.mark.exhaustive), "minilm"],
 )
-def test_layers_and_then_the_head(
-    kind, teacher, model, table, tmp_path, capsys
-):
-    flags = [f"--teacher={teacher}", f"--distillation={kind}", "--log_steps=1"]
-    first = tmp_path / "first"
-    stages = "--save_checkpoints_steps=3"
-    _train(model, table, first, *flags, stages, "--num_train_epochs=3")
+def test_layers_and_then_the_head(kind, teacher, model, train, tmp_path):
+    flags = [f"--teacher={teacher}", f"--distillation={kind}"]
+    flags += ["--save_checkpoints_steps=3", "--num_train_epochs=3"]
+    first = train(tmp_path / "first", *flags)
     losses = [line["loss"] for line in _losses(first)]
     assert losses[-1] < 0.8 * losses[0]
-    whole = _weights(first)
-    assert (_FIT in whole) == (kind == "tinybert_layers")
-    assert (f"{_FIT}/adam_m" in whole) == (kind == "tinybert_layers")
+    whole = shutil.copytree(first, tmp_path / "whole") / "model.ckpt-18"
+    values = trained_weights.read(whole)
+    assert (_FIT in values) == (kind == "tinybert_layers")
+    assert (f"{_FIT}/adam_m" in values) == (kind == "tinybert_layers")
     # The head is as it was, and has no moments.
-    assert "output_weights/adam_m" not in whole
-    assert not whole["output_bias"].any()
-    for name in ("model.ckpt-15", "model.ckpt-18"):
-        for path in first.glob(f"{name}.*"):
-            path.unlink()
-    _train(model, table, first, *flags, stages, "--num_train_epochs=3")
-    _assert_same(_weights(first), whole)
-    # So nothing is asked of it, but to start from.
-    for flags in (
+    assert "output_weights/adam_m" not in values
+    assert not values["output_bias"].any()
+    for step in (15, 18):
+        tf1_files.remove(f"{first}/model.ckpt-{step}")
+    train(first, *flags)
+    trained_weights.assert_same(first, whole)
+    # It can only be started from.
+    evaluates = ["--do_eval", model[-1].replace("train_file", "dev_file")]
+    for more in (
         [f"--output_dir={first}"],
-        [f"--output_dir={tmp_path}/elsewhere", f"--init_checkpoint={first}"],
+        [f"--output_dir={tmp_path}/other", f"--init_checkpoint={first}"],
     ):
-        code = classifier_runs.run_here(
-            *("--do_eval", f"--dev_file={table}", *model, *flags)
+        done = classifier_runs.run(
+            tmp_path, *model[:-1], *evaluates, *more, code=1
         )
-        assert code == 1
-        error = capsys.readouterr().err.splitlines()[-1]
-        assert "has a classification head that its run did not train" in error
+        said = "has a classification head that its run did not train"
+        assert said in done.lines[-1]
     with pytest.raises(bert_tf.InputError, match="its run did not train"):
         bert_tf.load(str(first))
-    # What only training needs is nobody else's.
-    assert not [
-        x for x in formats.open_checkpoint(str(first)).shapes if "obj" in x
-    ]
-    second = _train(
-        *(model, table, tmp_path / "second", f"--teacher={teacher}"),
-        *("--do_eval", f"--dev_file={table}", f"--init_checkpoint={first}"),
+    # What only training needs is left out elsewhere.
+    shapes = formats.open_checkpoint(str(first)).shapes
+    assert not [name for name in shapes if "objective" in name]
+    second = train(
+        *(tmp_path / "second", f"--teacher={teacher}", *evaluates),
+        f"--init_checkpoint={first}",
     )
     for folder in (second, second / "best"):
-        assert not [name for name in _weights(folder) if "objective" in name]
+        names = trained_weights.read(folder)
+        assert not [name for name in names if "objective" in name]

@@ -10,18 +10,8 @@ import numpy as np
 import pytest
 
 _SCRIPT = "examples/feature_based_ner"
-_VOCAB = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    "ann",
-    "##a",
-    "in",
-    "rome",
-    "sat",
-]
+_LINE = "[PAD] [UNK] [CLS] [SEP] [MASK] ann ##a in rome sat"
+_VOCAB = _LINE.split()
 _CONFIG = modeling.BertConfig(
     vocab_size=10,
     hidden_size=12,
@@ -49,24 +39,25 @@ def folder(tmp_path):
     return tmp_path
 
 
-def _run(folder, *arguments):
-    """Runs the script in this process."""
-    return scripts.run_here(
-        *(_SCRIPT, f"--init_checkpoint={folder}"),
+def _run(folder, *arguments, code=0):
+    done = scripts.run(
+        *(folder / "log", _SCRIPT, f"--init_checkpoint={folder}"),
         *(f"--train_file={folder}/words.conll", "--lstm_size=6"),
         *(f"--dev_file={folder}/words.conll", "--max_seq_length=16"),
         *arguments,
     )
+    assert done.wait() == code, done.stderr
+    return done
 
 
 @pytest.mark.slow
-def test_it_learns_words_by_heart(folder, capsys):
-    assert not _run(
+def test_it_learns_words_by_heart(folder):
+    done = _run(
         folder,
         *("--features=last", "--learning_rate=0.05"),
         f"--test_file={folder}/words.conll",
     )
-    assert capsys.readouterr().out.splitlines() == [
+    assert done.stdout.splitlines() == [
         "| features | dev f1 | test f1 |",
         "|---|---|---|",
         "| last | 100.0 | 100.0 |",
@@ -83,18 +74,18 @@ def test_a_vector_is_that_of_the_words_first_piece(folder):
         f"{folder}/words.conll", example["conll"].Columns()
     )[:2]
     extractor = example["extraction"].Extractor(
-        tf.distribute.get_strategy(),
-        model,
-        example["feature_layers"].Choice("last"),
-        "token",
-        2,
-        16,
+        *(tf.distribute.get_strategy(), model),
+        *(example["feature_layers"].Choice("last"), "token", 2, 16),
     )
-    pieces = _VOCAB
-    reader = example["feature_lines"].Reader(
-        word_pieces.WordPiece(tuple(pieces), True), 6, by_word=True
-    )
-    found = example["read_features"](extractor, reader, sentences)
+
+    def features(max_seq_length, sentences):
+        vocabulary = word_pieces.WordPiece(tuple(_VOCAB), True)
+        reader = example["feature_lines"].Reader(
+            vocabulary, max_seq_length, by_word=True
+        )
+        return example["read_features"](extractor, reader, sentences)
+
+    found = features(6, sentences)
     # [CLS] ann ##a sat in [SEP]: "Rome" has no room, and no vector.
     ids = np.array([[2, 5, 6, 9, 7, 3]])
     outputs = model(
@@ -107,14 +98,10 @@ def test_a_vector_is_that_of_the_words_first_piece(folder):
     odd = sentences[1].__class__(
         ("Ann\u00a0a", "|||", "\u00a0"), ("O",) * 3, (1, 2, 3), 0
     )
-    assert len(example["read_features"](extractor, reader, [odd])[0]) == 3
-    reader = example["feature_lines"].Reader(
-        word_pieces.WordPiece(tuple(pieces), True), 16, by_word=True
-    )
+    assert len(features(6, [odd])[0]) == 3
     for bars in ("|||", "|||||", "||||||", "a|||b"):
         row = odd.__class__(("see", bars, "here"), ("O",) * 3, (1, 2, 3), 0)
-        (found,) = example["read_features"](extractor, reader, [row])
-        assert len(found) == 3, bars
+        assert len(features(16, [row])[0]) == 3, bars
 
 
 class _Constant:
@@ -154,9 +141,8 @@ def test_words_behind_the_cut_are_outside(labels, scheme, expected):
         (["--scheme=IOB1", "--max_seq_length=17"], "embeddings=16"),
     ],
 )
-def test_iob1_is_to_be_named(arguments, problem, folder, capsys):
+def test_iob1_is_to_be_named(arguments, problem, folder):
     path = folder / "words.conll"
     text = path.read_text().replace("B-", "I-")
     path.write_text(text + "\nRome\tI-place\nRome\tB-place\n")
-    assert _run(folder, *arguments) == 1
-    assert problem in capsys.readouterr().err
+    assert problem in _run(folder, *arguments, code=1).stderr

@@ -1,13 +1,13 @@
-"""Runs the script's own main on a task of pairs, made here, as MRPC."""
+"""Runs run_classifier.py on tasks of GLUE, made here."""
 
 import dataclasses
+import itertools
 import json
-import pathlib
-import shutil
 
 from bert_tf import modeling, tokenization
 from bert_tf.checkpoints import formats, tf1_files
-from tests import classifier_runs
+from tests import classifier_runs, fine_tuned, trained_weights
+from tests.tasks.classification import test_glue as test_tasks_glue
 
 import numpy as np
 import pytest
@@ -20,153 +20,95 @@ def model(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def mrpc(tmp_path_factory):
-    """MRPC's files: 12 rows to train on, 7 dev rows, the same 7 as test."""
-    folder = tmp_path_factory.mktemp("MRPC")
-    rng = np.random.default_rng(0)
-    header = "#1 ID\t#2 ID\t#1 String\t#2 String\n"
-    pairs = [
-        (classifier_runs.sentence(rng), classifier_runs.sentence(rng))
-        for _ in range(19)
-    ]
-    rows = [f"1\t2\t{a}\t{b}\n" for a, b in pairs]
-    labelled = [f"{int('cat' in row)}\t{row}" for row in rows]
-    (folder / "train.tsv").write_text(
-        "\ufeffQuality\t" + header + "".join(labelled[:12])
-    )
-    (folder / "dev.tsv").write_text(
-        "Quality\t" + header + "".join(labelled[12:])
-    )
-    (folder / "test.tsv").write_text(
-        "index\t"
-        + header
-        + "".join(f"{i}\t{row}" for i, row in enumerate(rows[12:]))
-    )
-    return folder, pairs, [row[0] for row in labelled]
-
-
-@pytest.fixture(scope="module")
-def trained(model, mrpc, tmp_path_factory):
+def trained():
     """The README's MRPC command, with everything that follows training."""
-    folder = tmp_path_factory.mktemp("output")
-    arguments = [
-        "--task_name=MRPC",
-        "--do_train=true",
-        "--do_eval=true",
-        "--do_predict=true",
-        "--do_export=true",
-        "--glue_server_files",
-        f"--data_dir={mrpc[0]}",
-        *model,
-        "--num_train_epochs=3.0",
-        "--save_checkpoints_steps=2",
-        f"--output_dir={folder}",
-    ]
-    classifier_runs.run(folder, *arguments)
-    return folder, arguments
+    return fine_tuned.trained("classifier")
+
+
+# ---- MRPC -------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_from_a_checkpoint_of_another_format(trained, mrpc, model, tmp_path):
+@pytest.mark.parametrize(
+    "output_format",
+    ["hf", pytest.param("keras_hub", marks=pytest.mark.exhaustive)],
+)
+def test_from_a_checkpoint_of_another_format(output_format, trained, tmp_path):
     """Neither config nor vocabulary are given: they come with the model."""
-    folder, _ = trained
-    flags = [
-        "--task_name=MRPC",
-        "--do_predict=true",
-        f"--data_dir={mrpc[0]}",
-        *(flag for flag in model if "_file=" not in flag),
-    ]
-    found = []
-    for output_format in ("hf", "keras_hub"):
-        path = str(tmp_path / output_format)
-        source = formats.open_checkpoint(str(folder / "best"))
-        own = formats.open_checkpoint(str(folder))
-        source = dataclasses.replace(
-            source, config=own.config, vocab=own.vocab, do_lower_case=True
-        )
-        formats.write(path, output_format, source)
-        output = tmp_path / f"{output_format}-out"
-        classifier_runs.run(
-            tmp_path,
-            *flags,
-            f"--init_checkpoint={path}",
-            f"--output_dir={output}",
-        )
-        found.append(classifier_runs.table(output / "test_results.tsv"))
-    for table in found:
-        np.testing.assert_allclose(
-            table, classifier_runs.table(folder / "test_results.tsv"), atol=1e-6
-        )
+    path = str(tmp_path / output_format)
+    own = formats.open_checkpoint(str(trained.output))
+    source = formats.open_checkpoint(str(trained.output / "best"))
+    source = dataclasses.replace(
+        source, config=own.config, vocab=own.vocab, do_lower_case=True
+    )
+    formats.write(path, output_format, source)
+    classifier_runs.run(
+        *(tmp_path, "--task_name=MRPC", "--do_predict=true"),
+        *(f"--data_dir={trained.files}", *classifier_runs.QUICK),
+        *(f"--init_checkpoint={path}", f"--output_dir={tmp_path}/output"),
+    )
+    np.testing.assert_allclose(
+        classifier_runs.table(tmp_path / "output" / "test_results.tsv"),
+        classifier_runs.table(trained.output / "test_results.tsv"),
+        atol=1e-6,
+    )
 
 
 @pytest.mark.slow
-def test_the_best_of_another_run_is_forgotten(trained, tmp_path):
-    """What was begun with an evaluation may begin again without one."""
-    folder, arguments = trained
-    shutil.copytree(folder / "best", tmp_path / "out" / "best")
-    shutil.copy(folder / "flags.txt", tmp_path / "out")
-    flags = [flag for flag in arguments if not flag.startswith("--do_")]
-    classifier_runs.run(
-        tmp_path, *flags, "--do_train", f"--output_dir={tmp_path}/out"
-    )
-    assert (tmp_path / "out" / "model.ckpt-9.index").exists()
-    assert not (tmp_path / "out" / "best").exists()
-
-
 def test_evaluations_are_in_the_metrics(trained):
-    folder, _ = trained
-    lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    lines = classifier_runs.rows(trained.output / "metrics.jsonl")
     scores = {x["step"]: x["eval_f1"] for x in lines if "eval_f1" in x}
     assert list(scores) == [3, 6, 9]
-    best = json.loads((folder / "best" / "results.json").read_text())
+    text = (trained.output / "best" / "results.json").read_text()
+    best = json.loads(text)
     assert scores[best["global_step"]] == best["eval_f1"]
     assert max(scores.values()) == best["eval_f1"]
+    assert sorted(tf1_files.numbered(str(trained.output))) == [2, 4, 6, 8, 9]
 
 
-def test_records_are_the_originals(trained, mrpc, model):
-    folder, _ = trained
-    _, pairs, labels = mrpc
-    vocab_file = model[0].split("=")[1]
-    tokenizer = tokenization.FullTokenizer(vocab_file)
-    path = str(folder / "train.tf_record")
+def _features(path):
+    for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+        yield tf.train.Example.FromString(record).features.feature
+
+
+@pytest.mark.slow
+def test_records_are_the_originals(trained):
+    tokenizer = tokenization.FullTokenizer(f"{trained.files}/vocab.txt")
     expected = []
-    for (first, second), label in zip(pairs[:12], labels, strict=False):
+    examples = zip(*fine_tuned.mrpc(), strict=True)
+    for (first, second), label in itertools.islice(examples, 12):
         # The original's convert_single_example, in plain lists.
         a, b = tokenizer.tokenize(first), tokenizer.tokenize(second)
         while len(a) + len(b) > 12 - 3:
             (a if len(a) > len(b) else b).pop()
         tokens = ["[CLS]", *a, "[SEP]", *b, "[SEP]"]
         padding = [0] * (12 - len(tokens))
+        segments = [0] * (len(a) + 2) + [1] * (len(b) + 1)
         expected.append(
             {
                 "input_ids": tokenizer.convert_tokens_to_ids(tokens) + padding,
                 "input_mask": [1] * len(tokens) + padding,
-                "segment_ids": [0] * (len(a) + 2)
-                + [1] * (len(b) + 1)
-                + padding,
-                "label_ids": [int(label)],
+                "segment_ids": segments + padding,
+                "label_ids": [label],
                 "is_real_example": [1],
             }
         )
-    found = []
-    for record in tf.data.TFRecordDataset(path):
-        example = tf.train.Example.FromString(record.numpy())
-        features = example.features.feature.items()
-        found.append({n: list(x.int64_list.value) for n, x in features})
+    found = [
+        {name: list(x.int64_list.value) for name, x in features.items()}
+        for features in _features(trained.output / "train.tf_record")
+    ]
     # A table may be sorted by label.
     assert found != expected
-    assert sorted(found, key=_ids) == sorted(expected, key=_ids)
+    found.sort(key=lambda features: features["input_ids"])
+    assert found == sorted(expected, key=lambda x: x["input_ids"])
 
 
-def _ids(features):
-    return features["input_ids"]
-
-
-def test_evaluation_agrees_with_the_predictions(trained, mrpc):
+@pytest.mark.slow
+def test_evaluation_agrees_with_the_predictions(trained):
     # The dev set and the test set hold the same 7 texts, in batches of 4:
-    # had the filling counted, the two would differ.
-    folder, _ = trained
-    labels = np.array(mrpc[2][12:], int)
+    # had the padding counted, the two would differ.
+    folder = trained.output
+    labels = np.array(fine_tuned.mrpc()[1][12:])
     probabilities = classifier_runs.table(folder / "test_results.tsv")
     assert probabilities.shape == (7, 2)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-6)
@@ -184,7 +126,6 @@ def test_evaluation_agrees_with_the_predictions(trained, mrpc):
         },
         abs=1e-6,
     )
-    assert results["global_step"] in (3, 6, 9)  # The ends of the epochs.
     named = classifier_runs.rows(folder / "predictions.jsonl")
     assert [row["id"] for row in named] == [f"test-{i}" for i in range(2, 9)]
     assert [int(row["label"]) for row in named] == found.tolist()
@@ -194,6 +135,7 @@ def test_evaluation_agrees_with_the_predictions(trained, mrpc):
     assert [line.split() for line in report[-2:]] == [
         [str(i), *map(str, row)] for i, row in enumerate(counts)
     ]
+    assert (folder / "labels.txt").read_text() == "0\n1\n"
     server = (folder / "MRPC.tsv").read_text().splitlines()
     assert server == [
         "index\tprediction",
@@ -202,97 +144,26 @@ def test_evaluation_agrees_with_the_predictions(trained, mrpc):
 
 
 @pytest.mark.slow
-def test_the_folder_is_self_contained(trained, model):
-    folder, _ = trained
-    vocab, config = (flag.partition("=")[2] for flag in model[:2])
-    assert (folder / "vocab.txt").read_text() == pathlib.Path(vocab).read_text()
-    found, expected = (
-        modeling.BertConfig.from_json_file(path)
-        for path in (str(folder / "bert_config.json"), config)
-    )
-    assert found == expected
-    assert (folder / "labels.txt").read_text() == "0\n1\n"
-    kept = json.loads((folder / "best" / "results.json").read_text())
-    assert list(tf1_files.numbered(str(folder / "best"))) == [
-        kept["global_step"]
-    ]
-    assert sorted(tf1_files.numbered(str(folder))) == [2, 4, 6, 8, 9]
-    # All steps are made: the flags.txt of the run evaluates the same again.
-    results = (folder / "eval_results.txt").read_text()
-    assert (
-        "has made all 9 steps"
-        in classifier_runs.run(folder, f"--flagfile={folder}/flags.txt").stderr
-    )
-    assert (folder / "eval_results.txt").read_text() == results
-
-
-@pytest.mark.slow
-def test_a_killed_run_ends_with_the_same_weights(trained, tmp_path):
-    folder, arguments = trained
-    again = tmp_path / "again"
-    shutil.copytree(folder, again)
-    for step in (6, 8, 9):
-        tf1_files.remove(f"{again}/model.ckpt-{step}")
-    classifier_runs.run(tmp_path, *arguments[:-1], f"--output_dir={again}")
-    names = tf1_files.shapes(f"{folder}/model.ckpt-9")
-    expected = tf1_files.read(f"{folder}/model.ckpt-9", list(names))
-    found = tf1_files.read(f"{again}/model.ckpt-9", list(names))
-    for name in names:
-        np.testing.assert_array_equal(found[name], expected[name], name)
-    for name in ("eval_results.txt", "test_results.tsv"):
-        assert (again / name).read_text() == (folder / name).read_text()
-
-
-@pytest.mark.slow
-def test_predicting_alone_with_the_last_checkpoint(
-    trained, mrpc, model, tmp_path
-):
-    folder, _ = trained
-    arguments = ["--task_name=mrpc", f"--data_dir={mrpc[0]}", *model]
+def test_predicting_alone_with_the_last_checkpoint(trained, tmp_path):
     # The weights of another folder, as the original's README predicts.
-    classifier_runs.run(
-        tmp_path,
-        *arguments,
-        "--do_predict=true",
-        f"--init_checkpoint={folder}",
-        f"--output_dir={tmp_path}",
-    )
-    last = classifier_runs.table(tmp_path / "test_results.tsv")
-    classifier_runs.run(
-        tmp_path,
-        *arguments,
-        "--do_predict=true",
-        "--use_checkpoint=last",
-        f"--output_dir={folder}",
-    )
-    np.testing.assert_array_equal(
-        classifier_runs.table(folder / "test_results.tsv"), last
-    )
+    copy = trained.copy(tmp_path)
+    flags = ["--task_name=mrpc", f"--data_dir={trained.files}", *trained.flags]
+    tables = []
+    for output, more in (
+        (tmp_path / "output", f"--init_checkpoint={trained.output}"),
+        (copy, "--use_checkpoint=last"),
+    ):
+        classifier_runs.run(
+            *(tmp_path, *flags, "--do_predict=true", more),
+            f"--output_dir={output}",
+        )
+        tables.append(classifier_runs.table(output / "test_results.tsv"))
+    np.testing.assert_array_equal(*tables)
+    best = classifier_runs.table(trained.output / "test_results.tsv")
+    assert np.abs(tables[0] - best).max() > 1e-4
 
 
-def test_export_predicts_raw_text(trained, mrpc):
-    import tensorflow_text  # noqa: F401 (registers the tokenizer's op)
-
-    folder, _ = trained
-    loaded = tf.saved_model.load(str(folder / "export"))
-    serve = loaded.signatures["serving_default"]
-    texts_a, texts_b = zip(*mrpc[1][12:], strict=True)
-    outputs = serve(text_a=tf.constant(texts_a), text_b=tf.constant(texts_b))
-    # Exported from the best weights, which the results are from.
-    step = classifier_runs.results(folder / "eval_results.txt")["global_step"]
-    assert (
-        step
-        == json.loads((folder / "best" / "results.json").read_text())[
-            "global_step"
-        ]
-    )
-    labels = np.array(mrpc[2][12:], int)
-    accuracy = (
-        outputs["probabilities"].numpy().argmax(axis=1) == labels
-    ).mean()
-    assert accuracy == pytest.approx(
-        classifier_runs.results(folder / "eval_results.txt")["eval_accuracy"]
-    )
+# ---- Other starts -----------------------------------------------------------
 
 
 def _write_tf1_checkpoint(prefix):
@@ -314,95 +185,109 @@ def _write_tf1_checkpoint(prefix):
     return values
 
 
-@pytest.mark.slow
-def test_check_only_says_what_it_found_and_writes_nothing(
-    model, mrpc, trained, tmp_path
-):
-    found = classifier_runs.run(
-        tmp_path,
-        "--task_name=MRPC",
-        *("--do_train=true", "--do_eval=true", "--check_only"),
-        f"--data_dir={mrpc[0]}",
-        f"--init_checkpoint={tf1_files.latest(str(trained[0]))}",
-        f"--output_dir={tmp_path / 'output'}",
-        *model,
-    )
-    for text in (
-        "Labels: 0, 1",
-        "Wrote 12 examples to train.tf_record",
-        "Wrote 7 examples to eval.tf_record",
-        "Restored ",
-        "Found nothing that would stop this run",
-    ):
-        assert text in found.stderr
-    assert not (tmp_path / "output").exists()
+def _encoder(folder):
+    return {
+        name: value
+        for name, value in trained_weights.read(folder).items()
+        if name.startswith("bert/") and "adam" not in name
+    }
 
 
 @pytest.mark.slow
-def test_init_checkpoint_of_the_original(model, mrpc, tmp_path):
+def test_init_checkpoint_of_the_original(trained, tmp_path):
+    """In a folder that only the best weights of another run are left in."""
     prefix = str(tmp_path / "bert_model.ckpt")
     values = _write_tf1_checkpoint(prefix)
-    arguments = ["--task_name=MRPC", f"--data_dir={mrpc[0]}", *model]
-    arguments += [f"--init_checkpoint={prefix}"]
+    output = trained.copy(tmp_path)
+    for path in (*output.glob("model.ckpt-*"), output / "checkpoint"):
+        path.unlink()
     done = classifier_runs.run(
-        tmp_path,
-        *arguments,
-        *("--do_train", "--learning_rate=0", "--num_train_epochs=0.4"),
-        f"--output_dir={tmp_path}/output",
+        *(tmp_path, "--task_name=MRPC", f"--data_dir={trained.files}"),
+        *(*trained.flags, f"--init_checkpoint={prefix}", "--do_train"),
+        *("--learning_rate=0", "--num_train_epochs=0.4"),
+        f"--output_dir={output}",
     )
-    assert (
-        "start from random values: output_bias, output_weights" in done.stderr
-    )
+    random = "start from random values: output_bias, output_weights"
+    assert random in done.stderr
     assert "not used by this model: cls/predictions/output_bias" in done.stderr
-    after = tf1_files.latest(str(tmp_path / "output"))
-    assert after is not None
     # A learning rate of 0: what is saved is what was restored.
-    for name, value in values.items():
-        if name.startswith("bert/") and "adam" not in name:
-            np.testing.assert_array_equal(
-                tf1_files.read(after, [name])[name], value.astype(np.float32)
-            )
+    found = _encoder(output)
+    assert len(found) > 20
+    for name, value in found.items():
+        np.testing.assert_array_equal(value, values[name].astype(np.float32))
+    assert not (output / "best").exists()
 
 
 @pytest.mark.slow
-def test_the_encoder_of_a_model_with_other_labels(
-    trained, model, tmp_path, caplog, capsys
-):
+def test_the_encoder_of_a_model_with_other_labels(trained, model, tmp_path):
     """What GLUE's small tasks take from MNLI."""
-    folder, _ = trained
     rows = [f"the cat {word}\ta dog\t{word}\n" for word in "abcabcab"]
     (tmp_path / "a.tsv").write_text("one\ttwo\tlabel\n" + "".join(rows))
-    shared = [
-        *(*model, "--text_a_column=one", "--text_b_column=two"),
-        f"--init_checkpoint={folder}",
-    ]
-    code = classifier_runs.run_here(
-        *("--do_train", f"--train_file={tmp_path}/a.tsv", *shared),
-        *("--learning_rate=0", "--num_train_epochs=0.5"),
+    done = classifier_runs.run(
+        *(tmp_path, "--do_train", f"--train_file={tmp_path}/a.tsv", *model),
+        *("--text_a_column=one", "--text_b_column=two", "--learning_rate=0"),
+        *("--num_train_epochs=0.5", f"--init_checkpoint={trained.output}"),
         f"--output_dir={tmp_path}/output",
     )
-    assert not code
-    assert "fine-tuned with the labels 0, 1: its head is not used" in (
-        caplog.text
+    said = "fine-tuned with the labels 0, 1: its head is not used"
+    assert said in done.stderr
+    found = trained_weights.read(tmp_path / "output")
+    assert found["output_weights"].shape == (3, 8)
+    for name, value in _encoder(trained.output).items():
+        np.testing.assert_array_equal(found[name], value, name)
+
+
+# ---- Tasks of GLUE that differ from the others ------------------------------
+
+
+@pytest.mark.slow
+def test_a_task_by_name_from_tfds(model, tmp_path):
+    sentences = [
+        {"sentence": w, "label": i % 2}
+        for i, w in enumerate(classifier_runs.WORDS)
+    ]
+    test_tasks_glue.store(
+        tmp_path, "sst2", {"train": sentences, "validation": sentences[:5]}
     )
-    after = tf1_files.latest(str(tmp_path / "output"))
-    before = tf1_files.latest(str(folder))
-    assert after and before
-    shapes = tf1_files.shapes(after)
-    assert shapes["output_weights"] == (3, 8)
-    for name in shapes:
-        if name.startswith("bert/") and "adam" not in name:
-            old, new = (
-                tf1_files.read(x, [name])[name] for x in (before, after)
-            )
-            np.testing.assert_array_equal(old, new, name)
-    # To predict, the head must be that of the labels.
-    code = classifier_runs.run_here(
-        *("--do_predict", f"--test_file={tmp_path}/a.tsv", *shared),
-        *("--labels=a,b,c", f"--output_dir={tmp_path}/other"),
+    classifier_runs.run(
+        tmp_path,
+        *("--task_name=SST-2", "--do_train", "--do_eval", *model),
+        *("--num_train_epochs=0.5", f"--output_dir={tmp_path}/output"),
+        TFDS_DATA_DIR=str(tmp_path),
     )
-    assert code == 1
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert "was fine-tuned with the labels 0, 1" in error
-    assert "Received: labels=a, b, c" in error
-    assert not (tmp_path / "other").exists()
+    results = classifier_runs.results(tmp_path / "output" / "eval_results.txt")
+    assert results["global_step"] == int(len(classifier_runs.WORDS) / 4 * 0.5)
+
+
+@pytest.mark.slow
+def test_mnli_both_ways_and_its_diagnostic_set(model, tmp_path):
+    header = "index\tsentence1\tsentence2"
+    rows = "0\tthe cat\ta cat\t{}\n1\tthe dog\ta fish\t{}\n"
+    labelled = rows.format("neutral", "entailment") * 2
+    for name in ("train", "dev_matched", "dev_mismatched"):
+        text = f"{header}\tgold_label\n{labelled}"
+        (tmp_path / f"{name}.tsv").write_text(text)
+    for name in ("test_matched", "test_mismatched", "diagnostic"):
+        text = f"{header}\n0\tthe cat\ta cat\n1\tthe dog\ta fish\n"
+        (tmp_path / f"{name}.tsv").write_text(text)
+    shared = [f"--data_dir={tmp_path}", "--do_predict", *model]
+    shared += ["--glue_server_files"]
+    mnli = tmp_path / "mnli"
+    classifier_runs.run(
+        *(tmp_path, "--task_name=MNLI", "--do_train", "--do_eval", *shared),
+        *("--num_train_epochs=1", f"--output_dir={mnli}"),
+    )
+    matched, mismatched = (
+        classifier_runs.results(mnli / f"eval_results{suffix}.txt")
+        for suffix in ("", "_mismatched")
+    )
+    assert matched == mismatched  # The same rows.
+    server = (mnli / "MNLI-m.tsv").read_text()
+    assert server == (mnli / "MNLI-mm.tsv").read_text()
+    table = classifier_runs.table(mnli / "test_results_mismatched.tsv")
+    assert table.shape == (2, 3)
+    classifier_runs.run(
+        *(tmp_path, "--task_name=AX", *shared, f"--init_checkpoint={mnli}"),
+        f"--output_dir={tmp_path}/ax",
+    )
+    assert (tmp_path / "ax" / "AX.tsv").read_text() == server

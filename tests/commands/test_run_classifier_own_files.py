@@ -1,11 +1,10 @@
 """Runs run_classifier.py on tables of the user's own, made here."""
 
 import json
-import logging
 import pathlib
 
 from bert_tf.records import reading
-from tests import classifier_runs, scripts
+from tests import classifier_runs
 
 import numpy as np
 import pytest
@@ -20,6 +19,7 @@ def model(tmp_path_factory):
     return classifier_runs.write_model(tmp_path_factory.mktemp("model"))
 
 
+@pytest.mark.slow
 def test_scores_from_a_csv_of_ones_own(model, tmp_path):
     rng = np.random.default_rng(1)
     rows = [(classifier_runs.sentence(rng), i / 4) for i in range(10)]
@@ -43,79 +43,44 @@ def test_scores_from_a_csv_of_ones_own(model, tmp_path):
     results = classifier_runs.results(output / "eval_results.txt")
     scores = classifier_runs.table(output / "test_results.tsv")
     assert scores.shape == (10, 1)
-    (tmp_path / "rows").mkdir()
     dev = [
-        float(value)
-        for record in tf.data.TFRecordDataset(f"{output}/eval.tf_record")
-        for value in tf.train.Example.FromString(record.numpy())
+        tf.train.Example.FromString(record)
         .features.feature["label_ids"]
-        .float_list.value
+        .float_list.value[0]
+        for record in tf.data.TFRecordDataset(
+            f"{output}/eval.tf_record"
+        ).as_numpy_iterator()
     ]
-    labels = np.array([score for _, score in rows])
-    held_out = [int(label * 4) for label in dev]
-    found = scores[held_out, 0]
+    found = scores[[int(label * 4) for label in dev], 0]
     assert results["eval_loss"] == pytest.approx(
-        ((found - labels[held_out]) ** 2).mean(), rel=1e-5
+        ((found - dev) ** 2).mean(), rel=1e-5
     )
     assert results["eval_pearson"] == pytest.approx(
-        np.corrcoef(found, labels[held_out])[0, 1], abs=1e-3
+        np.corrcoef(found, dev)[0, 1], abs=1e-3
     )
     assert not (output / "labels.txt").exists()
 
 
 def test_the_flags_of_spam_on_a_copy_with_a_header(
-    model, shared_data, tmp_path, capsys, caplog
+    model, shared_data, tmp_path
 ):
     path = shared_data / "spam" / "SMSSpamCollection"
     if not path.exists():
         pytest.skip(f"needs the messages: no file {path}")
-    given = [
-        *(*model, f"--flagfile={_ROOT}/configs/spam.flags", "--check_only"),
+    done = classifier_runs.run(
+        *(tmp_path, *model, f"--flagfile={_ROOT}/configs/spam.flags"),
         *(f"--train_file={path}", f"--output_dir={tmp_path}/output"),
-        "--max_seq_length=12",
-    ]
-    assert classifier_runs.run_here(*given) == 1
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert "looks like a header: no other has its label. Give --has" in error
-    with caplog.at_level(logging.INFO):
-        assert not classifier_runs.run_here(*given, "--has_header=true")
+        *("--check_only", "--max_seq_length=12", "--has_header=true"),
+    )
     lines = path.read_bytes().split(b"\n")
     assert lines[0].startswith(b"Label\t") and not lines.pop()
     rows = len(lines) - 1
     assert rows == 5574
     assert {x.split(b"\t")[0] for x in lines[1:]} == {b"ham", b"spam"}
-    assert "Labels: ham, spam." in caplog.text
+    assert "Labels: ham, spam." in done.stderr
     held_out = round(rows / 10)
-    assert f"Wrote {rows - held_out} examples to train." in caplog.text
-    assert f"Wrote {held_out} examples to eval." in caplog.text
-
-
-def test_labels_of_ones_own_are_remembered(model, tmp_path):
-    rows = [
-        {"t": w, "y": f"class {i % 3}"}
-        for i, w in enumerate(classifier_runs.WORDS[:12])
-    ]
-    (tmp_path / "a.jsonl").write_text(
-        "".join(json.dumps(r) + "\n" for r in rows)
-    )
-    shared = ["--text_a_column=t", "--label_column=y", *model]
-    shared += [f"--output_dir={tmp_path}/output"]
-    train = [f"--train_file={tmp_path}/a.jsonl", "--num_train_epochs=1"]
-    classifier_runs.run(tmp_path, "--do_train", *train, *shared)
-    assert (tmp_path / "output" / "labels.txt").read_text() == (
-        "class 0\nclass 1\nclass 2\n"
-    )
-    dev = ["--do_eval", f"--dev_file={tmp_path}/a.jsonl"]
-    classifier_runs.run(tmp_path, *dev, *shared)
-    results = classifier_runs.results(tmp_path / "output" / "eval_results.txt")
-    assert results["global_step"] == 3
-    assert {"eval_accuracy", "eval_macro_f1"} <= results.keys()
-    done = scripts.run(
-        *(tmp_path / "log", "run_classifier", *dev, *shared),
-        "--labels=class 1,class 0,class 2",
-    )
-    assert done.wait() == 1
-    assert "trained with other labels: class 0" in done.lines[-1]
+    assert f"Wrote {rows - held_out} examples to train." in done.stderr
+    assert f"Wrote {held_out} examples to eval." in done.stderr
 
 
 def _write_topics(path, number, seed):
@@ -131,27 +96,30 @@ def _write_topics(path, number, seed):
             file.write(json.dumps(row) + "\n")
 
 
+@pytest.mark.slow
 def test_several_labels_of_documents_in_windows(model, tmp_path):
     import tensorflow_text  # noqa: F401 (registers the tokenizer's op)
 
-    _write_topics(tmp_path / "train.jsonl", 16, 0)
-    _write_topics(tmp_path / "dev.jsonl", 7, 1)
-    output = tmp_path / "output"
-    code = classifier_runs.run_here(
-        *("--do_train", "--do_eval", "--do_predict", "--do_export", *model),
-        *(f"--train_file={tmp_path}/train.jsonl", "--num_train_epochs=1"),
-        *(f"--dev_file={tmp_path}/dev.jsonl", "--text_a_column=t"),
-        *(f"--test_file={tmp_path}/dev.jsonl", "--label_column=y"),
-        *("--label_separator=,", "--id_column=key"),
+    for seed, (name, number) in enumerate({"train": 16, "dev": 7}.items()):
+        _write_topics(tmp_path / f"{name}.jsonl", number, seed)
+    output, dev = tmp_path / "output", tmp_path / "dev.jsonl"
+    reads = [
+        *(*model, "--label_separator=,", "--id_column=key"),
+        *("--text_a_column=t", f"--test_file={dev}", "--do_predict"),
         *("--long_documents=windows", "--window_stride=7"),
-        *("--class_weights=balanced", f"--output_dir={output}"),
-    )
-    assert not code
-    given = classifier_runs.rows(tmp_path / "dev.jsonl")
+    ]
+    trains = [
+        *("--do_train", "--do_eval", "--do_export", *reads),
+        *(f"--train_file={tmp_path}/train.jsonl", "--num_train_epochs=1"),
+        *("--label_column=y", "--class_weights=balanced"),
+        f"--output_dir={output}",
+    ]
+    classifier_runs.run(tmp_path, *trains, f"--dev_file={dev}")
+    given = classifier_runs.rows(dev)
     found = classifier_runs.rows(output / "predictions.jsonl")
     assert [row["id"] for row in found] == [row["key"] for row in given]
     names = ["cat", "dog", "fish"]
-    # 40 pieces in windows of 10, from 0, 7, 14, 21, 28 and 30.
+    # 40 tokens in windows of 10, from 0, 7, 14, 21, 28 and 30.
     assert reading.count([f"{output}/train.tf_record"]) == [16 * 6]
     probabilities = np.array(
         [[row["probabilities"][name] for name in names] for row in found]
@@ -159,13 +127,22 @@ def test_several_labels_of_documents_in_windows(model, tmp_path):
     np.testing.assert_allclose(
         classifier_runs.table(output / "test_results.tsv"), probabilities
     )
+    # Another dev file is no measure of the best.
+    other = tmp_path / "other.jsonl"
+    other.write_text(dev.read_text())
+    done = classifier_runs.run(
+        *(tmp_path, *trains, "--check_only", f"--dev_file={other}"), code=1
+    )
+    said = f"dev_file was {dev} and is {other}. Give what it had, or"
+    assert said in done.lines[-1]
+    evaluates = [x for x in trains if x not in ("--do_train", "--do_export")]
+    classifier_runs.run(
+        *(tmp_path, *evaluates, "--check_only", f"--dev_file={other}")
+    )
     # Its best weights go with the config of the base model, which does not
     # say that texts have several labels.
-    assert not classifier_runs.run_here(
-        *("--do_predict", *model, f"--init_checkpoint={output}/best"),
-        *(f"--test_file={tmp_path}/dev.jsonl", "--text_a_column=t"),
-        *("--label_separator=,", "--id_column=key"),
-        *("--long_documents=windows", "--window_stride=7"),
+    classifier_runs.run(
+        *(tmp_path, *reads, f"--init_checkpoint={output}/best"),
         f"--output_dir={tmp_path}/again",
     )
     again = classifier_runs.rows(tmp_path / "again" / "predictions.jsonl")
@@ -181,12 +158,9 @@ def test_several_labels_of_documents_in_windows(model, tmp_path):
     assert results["eval_loss"] == pytest.approx(
         metrics.log_loss(labels.ravel(), probabilities.ravel()), abs=1e-5
     )
-    right = [
-        set(x["labels"]) == set(y["y"])
-        for x, y in zip(found, given, strict=True)
-    ]
+    pairs = zip(found, given, strict=True)
+    right = [set(x["labels"]) == set(y["y"]) for x, y in pairs]
     assert results["eval_subset_accuracy"] == pytest.approx(
         np.mean(right), abs=1e-6
     )
-    report = (output / "eval_report.txt").read_text()
-    assert "micro avg" in report
+    assert "micro avg" in (output / "eval_report.txt").read_text()

@@ -1,22 +1,13 @@
-"""Runs the script's own main, on tiny data made here."""
+"""Runs run_glue.py on tiny data made here."""
 
 import json
-import logging
 import pathlib
 
-from tests import scripts
+from tests import classifier_runs, scripts, tiny_files
 
 import pytest
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-_CONFIG = {
-    "vocab_size": 7,
-    "hidden_size": 8,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "max_position_embeddings": 16,
-}
 _TEST_ROWS = 146  # As many as WNLI has.
 
 
@@ -24,11 +15,8 @@ _TEST_ROWS = 146  # As many as WNLI has.
 def flags(tmp_path_factory):
     """Flags of a tiny model and of tiny data; WNLI has a test set."""
     folder = tmp_path_factory.mktemp("data")
-    (folder / "vocab.txt").write_text(
-        "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n"
-    )
-    (folder / "bert_config.json").write_text(json.dumps(_CONFIG))
-    rows = [f"{i}\ta b\tb{' a' * (i % 2)}" for i in range(_TEST_ROWS)]
+    tiny_files.write_files(folder)
+    rows = [f"{i}\ta cat\tcat{' a' * (i % 2)}" for i in range(_TEST_ROWS)]
     header = "index\tsentence1\tsentence2"
     (folder / "WNLI").mkdir()
     for split in ("train", "dev"):
@@ -50,6 +38,13 @@ def flags(tmp_path_factory):
     ]
 
 
+def _run(folder, *flags):
+    """Runs the script, which must succeed."""
+    done = scripts.run(folder / "log", "run_glue", *flags)
+    assert done.wait() == 0, done.stderr
+    return done
+
+
 @pytest.mark.slow
 def test_runs_table_and_predictions(flags, tmp_path):
     output = tmp_path / "out"
@@ -57,10 +52,9 @@ def test_runs_table_and_predictions(flags, tmp_path):
         *(*flags, "--tasks=WNLI", "--seeds=3", "--learning_rates=0.1,0.01"),
         *("--do_predict=true", f"--output_dir={output}"),
     ]
-    done = scripts.run(tmp_path / "log", "run_glue", *given)
-    assert done.wait() == 0, done.stderr
+    done = _run(tmp_path / "first", *given)
     text = (output / "results.jsonl").read_text()
-    rows = [json.loads(line) for line in text.splitlines()]
+    rows = classifier_runs.rows(output / "results.jsonl")
     assert [row["setting"]["learning_rate"] for row in rows] == [0.1, 0.01]
     for row in rows:
         lines = (output / row["folder"] / "eval_results.txt").read_text()
@@ -77,48 +71,28 @@ def test_runs_table_and_predictions(flags, tmp_path):
     ]
     assert "No submission.zip" in done.stderr
     # Everything is done: the same command looks only.
-    again = scripts.run(tmp_path / "again", "run_glue", *given)
-    assert again.wait() == 0, again.stderr
+    again = _run(tmp_path / "again", *given)
     assert "2 runs, 2 are done." in again.stderr
     assert again.stdout == done.stdout
     assert (output / "results.jsonl").read_text() == text
     # Its best run teaches other runs.
-    given = [*flags, "--tasks=WNLI", "--seeds=4", f"--teacher={output}"]
-    given.append(f"--output_dir={tmp_path}/students")
-    taught = scripts.run(tmp_path / "taught", "run_glue", *given)
-    assert taught.wait() == 0, taught.stderr
-    (line,) = (tmp_path / "students/results.jsonl").read_text().splitlines()
-    row = json.loads(line)
-    folder = tmp_path / "students" / row["folder"]
-    kept = (folder / "flags.txt").read_text()
+    students = tmp_path / "students"
+    _run(
+        *(tmp_path / "taught", *flags, "--tasks=WNLI", "--seeds=4"),
+        *(f"--teacher={output}", f"--output_dir={students}"),
+    )
+    (row,) = classifier_runs.rows(students / "results.jsonl")
+    kept = (students / row["folder"] / "flags.txt").read_text()
     assert f"--teacher={output}/{best['folder']}\n" in kept
     assert row["others"]["teacher"] != rows[0]["others"]["start"]
 
 
-def test_teachers_of_all_tasks_are_needed(flags, tmp_path, capsys):
-    given = [*flags, f"--output_dir={tmp_path}/out", "--check_only"]
-    given += ["--tasks=WNLI", f"--teacher={tmp_path}"]
-    assert _run_here(*given) == 1
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert "--teacher holds no trained model of WNLI: give the out" in error
-    assert _run_here(*given, "--distillation=minilm") == 1
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert "trains no head, and here every run is evaluated" in error
-
-
-def _run_here(*arguments):
-    """Runs the script in this process: quicker, for runs that end at once."""
-    return scripts.run_here("run_glue", *arguments)
-
-
 @pytest.mark.slow
-def test_check_only_writes_nothing(flags, tmp_path, caplog):
-    given = [
-        f"--flagfile={_ROOT}/configs/glue_grid.flags",
-        *(*flags, "--check_only", f"--output_dir={tmp_path}/out"),
-    ]
-    with caplog.at_level(logging.INFO):
-        assert not _run_here(*given, "--tasks=WNLI")
-    assert "WNLI: 8 train, 8 dev (a part: GLUE's has 635 train)." in caplog.text
-    assert "Found nothing that would stop these runs." in caplog.text
+def test_check_only_writes_nothing(flags, tmp_path):
+    done = _run(
+        *(tmp_path, f"--flagfile={_ROOT}/configs/glue_grid.flags", *flags),
+        *("--check_only", f"--output_dir={tmp_path}/out", "--tasks=WNLI"),
+    )
+    assert "WNLI: 8 train, 8 dev (a part: GLUE's has 635 train)." in done.stderr
+    assert "Found nothing that would stop these runs." in done.stderr
     assert not (tmp_path / "out").exists()

@@ -1,59 +1,30 @@
-"""Runs the script's own main, on tiny data made here and on real questions."""
+"""Runs run_squad.py on tiny questions."""
 
 import json
-import pathlib
-import shutil
 
-from bert_tf.checkpoints import tf1_files
+from bert_tf import heads, modeling
 from bert_tf.tasks.squad import metrics as squad_metrics
 from bert_tf.tasks.squad import questions as squad_questions
-from tests import saved_models, squad_runs
+from tests import classifier_runs, fine_tuned, scripts, trained_weights
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
-
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    """Flags of a tiny model and its files."""
-    return squad_runs.write(tmp_path_factory.mktemp("model"))
-
-
-@pytest.fixture(scope="module")
-def trained(model, tmp_path_factory):
-    """Version 1.1, with everything that follows training."""
-    files, shared = model
-    folder = tmp_path_factory.mktemp("output")
-    arguments = [
-        *("--do_train", "--do_eval", "--do_predict", "--do_export"),
-        f"--train_file={files}/train.json",
-        f"--predict_file={files}/dev.json",
-        *(*shared, "--num_train_epochs=2", "--save_checkpoints_steps=5"),
-        f"--output_dir={folder}",
-    ]
-    done = squad_runs.run(folder, *arguments)
-    return folder, arguments, done
-
-
-def _results(folder):
-    lines = (folder / "eval_results.txt").read_text().splitlines()
-    assert lines == sorted(lines)
-    return {
-        name: float(value)
-        for name, value in (line.split(" = ") for line in lines)
-    }
+def trained():
+    return fine_tuned.trained("squad")
 
 
 def _json(folder, name):
     return json.loads((folder / f"{name}.json").read_text())
 
 
-def test_version_1_1(trained, model):
-    folder, _, done = trained
-    questions = squad_questions.read(str(model[0] / "dev.json"))
+@pytest.mark.slow
+def test_version_1_1(trained):
+    folder = trained.output
+    questions = squad_questions.read(str(trained.files / "dev.json"))
     predictions = _json(folder, "predictions")
     assert list(predictions) == [question.key for question in questions]
     for question in questions:
@@ -63,111 +34,74 @@ def test_version_1_1(trained, model):
         assert n_best[key][0]["text"] == text
         assert sum(x["probability"] for x in n_best[key]) == pytest.approx(1)
     assert not (folder / "null_odds.json").exists()
-    results = _results(folder)
+    results = classifier_runs.results(folder / "eval_results.txt")
     step = results.pop("global_step")
     expected = squad_metrics.evaluate(questions, predictions)
     assert results == pytest.approx(expected)
+    assert results["f1"] > 0
     kept = _json(folder / "best", "results")
     assert kept == pytest.approx({**expected, "global_step": step})
-    assert f"global_step = {int(step)}" in done.stderr
+    assert f"global_step = {int(step)}" in trained.log
 
 
 @pytest.mark.slow
-def test_export_answers_as_predicted(trained, model):
-    import tensorflow_text  # noqa: F401 (registers the tokenizer's op)
-
-    folder, _, _ = trained
-    questions = squad_questions.read(str(model[0] / "dev.json"))
-    outputs = tf.saved_model.load(str(folder / "export"))(
-        tf.constant([question.text for question in questions]),
-        tf.constant([question.context for question in questions]),
-    )
-    found = [text.decode() for text in outputs["answer"].numpy()]
-    assert found == list(_json(folder, "predictions").values())
-
-
-@pytest.mark.slow
-def test_version_2_0_and_its_threshold(model, tmp_path):
-    files, shared = model
-    output = tmp_path / "output"
+def test_version_2_0_and_its_threshold(trained, tmp_path):
+    files, output = trained.files, tmp_path / "output"
+    bare = [*trained.flags, "--do_predict", f"--output_dir={output}"]
     shared = [
-        *(*shared, "--version_2_with_negative", f"--output_dir={output}"),
+        *(*bare, "--version_2_with_negative"),
         "--null_score_diff_threshold=auto",
     ]
-    squad_runs.run(
-        tmp_path,
-        *("--do_train", "--do_predict", f"--train_file={files}/train2.json"),
-        *(f"--predict_file={files}/dev2.json", "--num_train_epochs=1"),
-        *shared,
+
+    def predict(name, *flags):
+        path = f"--predict_file={files}/{name}.json"
+        done = trained.run(tmp_path, *flags, path)
+        return done, _json(output, "null_odds"), _json(output, "predictions")
+
+    def assert_by_threshold(odds, predictions):
+        for key, value in odds.items():
+            assert (predictions[key] == "") == (value > threshold)
+
+    _, *found = predict(
+        *("dev2", *shared, "--do_train", "--num_train_epochs=1"),
+        f"--train_file={files}/train2.json",
     )
-    results = _results(output)
+    results = classifier_runs.results(output / "eval_results.txt")
     assert {"best_f1", "HasAns_f1", "NoAns_exact"} <= results.keys()
     assert results["f1"] == pytest.approx(results["best_f1"])
-    odds, predictions = _json(output, "null_odds"), _json(output, "predictions")
     text = (output / "null_score_diff_threshold.txt").read_text()
-    assert float(text) == results["best_f1_thresh"]
-    for key, value in odds.items():
-        assert (predictions[key] == "") == (value > float(text))
+    threshold = float(text)
+    assert threshold == results["best_f1_thresh"]
+    assert_by_threshold(*found)
     # Questions without answers: the threshold is that of the dev set.
-    done = squad_runs.run(
-        tmp_path,
-        *("--do_predict", f"--predict_file={files}/test2.json", *shared),
-    )
-    odds, predictions = _json(output, "null_odds"), _json(output, "predictions")
+    done, odds, predictions = predict("test2", *shared)
     assert len(odds) == 5
-    for key, value in odds.items():
-        assert (predictions[key] == "") == (value > float(text))
+    assert_by_threshold(odds, predictions)
     assert "Wrote 5 predictions" in done.stderr
     # What is left out is as in training: the number that was tuned.
-    bare = shared[: shared.index("--version_2_with_negative")]
     (output / "predictions.json").unlink()
-    squad_runs.run(
-        tmp_path,
-        *("--do_predict", f"--predict_file={files}/test2.json", *bare),
-        f"--output_dir={output}",
-    )
-    assert _json(output, "predictions") == predictions
-
-
-@pytest.mark.exhaustive
-def test_a_killed_run_ends_with_the_same_weights(trained, tmp_path):
-    folder, arguments, _ = trained
-    again = tmp_path / "again"
-    shutil.copytree(folder, again)
-    newest = max(tf1_files.numbered(str(again)))
-    tf1_files.remove(f"{again}/model.ckpt-{newest}")
-    squad_runs.run(tmp_path, *arguments[:-1], f"--output_dir={again}")
-    names = list(tf1_files.shapes(f"{folder}/model.ckpt-{newest}"))
-    expected = tf1_files.read(f"{folder}/model.ckpt-{newest}", names)
-    found = tf1_files.read(f"{again}/model.ckpt-{newest}", names)
-    for name in names:
-        np.testing.assert_array_equal(found[name], expected[name], name)
-    for name in ("predictions", "nbest_predictions"):
-        assert _json(again, name) == _json(folder, name)
+    assert predict("test2", *bare)[1:] == (odds, predictions)
 
 
 # ---- Objective --------------------------------------------------------------
 
 
 def test_the_loss_is_the_mean_of_two_cross_entropies_without_padding():
-    objective = squad_runs.run_here(name="module")["OBJECTIVE"]
+    objective = scripts.run_here("run_squad", name="module")["OBJECTIVE"]
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(2, 3, 7)).astype(np.float32)
     lengths, labels = np.array([7, 4, 5]), np.array([[6, 0, 2], [6, 3, 4]])
-    rows = np.array([1.0, 1.0, 0.0], np.float32)  # The last one is filling.
-
-    def batch(padding):
-        return {
-            "input_mask": np.arange(7 + padding) < lengths[:, np.newaxis],
-            "start_positions": labels[0],
-            "end_positions": labels[1],
-            "row_weights": rows,
-        }
+    rows = np.array([1.0, 1.0, 0.0], np.float32)  # The last one is padding.
 
     def sums(padding):
         padded = np.pad(logits, [(0, 0), (0, 0), (0, padding)])
-        inputs = {k: tf.constant(v) for k, v in batch(padding).items()}
-        inputs["input_mask"] = tf.cast(inputs["input_mask"], tf.int32)
+        mask = np.arange(7 + padding) < lengths[:, np.newaxis]
+        inputs = {
+            "input_mask": tf.constant(mask.astype(np.int32)),
+            "start_positions": tf.constant(labels[0]),
+            "end_positions": tf.constant(labels[1]),
+            "row_weights": tf.constant(rows),
+        }
         found = objective.sums(lambda *_: tf.constant(padded), inputs, None)
         return {k: float(v) for k, v in found["span"].items()}
 
@@ -194,51 +128,75 @@ def test_the_loss_is_the_mean_of_two_cross_entropies_without_padding():
     assert float(objective.weights({"row_weights": rows})["span"]) == 2
 
 
-# ---- Real questions ---------------------------------------------------------
+# ---- Where a run has been ---------------------------------------------------
+
+
+def _write_weights(trained, folder):
+    config = modeling.BertConfig.from_json_file(
+        f"{trained.files}/bert_config.json"
+    )
+    trained_weights.write(folder, heads.BertSpanFinder(modeling.Bert(config)))
 
 
 @pytest.mark.slow
-def test_real_questions(shared_data, tmp_path):
-    # The first article to train on, a thousand questions of others to answer.
-    path = shared_data / "squad" / "dev-v2.0.json"
-    articles = json.loads(path.read_text())["data"]
-    questions = 0
-    test = []
-    for article in articles[1:]:
-        for paragraph in article["paragraphs"]:
-            if questions < 1000:
-                questions += len(paragraph["qas"])
-                test.append({"paragraphs": [paragraph]})
-    for name, data in (("train", articles[:1]), ("test", test)):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"data": data}))
-    config = squad_runs.CONFIG | {
-        "vocab_size": 30522,
-        "max_position_embeddings": 192,
-    }
-    (tmp_path / "bert_config.json").write_text(json.dumps(config))
+@pytest.mark.parametrize(
+    ("is_tuned", "work"),
+    [
+        (True, ["--do_export"]),
+        (True, ["--do_predict", "--predict_file={files}/test2.json"]),
+        # Will be tuned on these questions.
+        (
+            False,
+            ["--do_export", "--do_predict", "--predict_file={files}/dev2.json"],
+        ),
+        # Needs no threshold.
+        (False, ["--do_train", "--train_file={files}/train2.json"]),
+    ],
+)
+def test_a_tuned_threshold_is_there_where_it_must_be(
+    is_tuned, work, trained, tmp_path
+):
     output = tmp_path / "output"
-    squad_runs.run(
-        tmp_path,
-        *("--do_train", "--do_predict", "--do_export"),
-        *(f"--train_file={tmp_path}/train.json", "--num_train_epochs=1"),
-        *(f"--predict_file={tmp_path}/test.json", "--predict_batch_size=64"),
-        *("--version_2_with_negative", "--null_score_diff_threshold=auto"),
-        f"--vocab_file={shared_data}/vocab/bert_uncased.txt",
-        f"--bert_config_file={tmp_path}/bert_config.json",
-        *("--max_seq_length=192", "--learning_rate=0.001"),
-        f"--output_dir={output}",
+    output.mkdir()
+    if "--do_train" not in work:
+        _write_weights(trained, output)
+    if is_tuned:
+        (output / "null_score_diff_threshold.txt").write_text("1.5\n")
+    trained.run(
+        *(tmp_path, *trained.flags, "--version_2_with_negative"),
+        *("--null_score_diff_threshold=auto", f"--output_dir={output}"),
+        *(argument.format(files=trained.files) for argument in work),
+        "--check_only",
     )
-    predictions = _json(output, "predictions")
-    asked = squad_questions.read(str(tmp_path / "test.json"))
-    assert len(asked) == len(predictions) >= 1000
-    results = _results(output)
-    scores = squad_metrics.evaluate_2(asked, predictions)
-    assert {name: results[name] for name in scores} == pytest.approx(scores)
-    served = saved_models.serve_elsewhere(
-        tmp_path,
-        output / "export",
-        question=[question.text for question in asked],
-        context=[question.context for question in asked],
+
+
+@pytest.mark.slow
+def test_reads_and_answers_as_in_training_or_says_so(trained, tmp_path):
+    output = tmp_path / "output"
+    output.mkdir()
+    _write_weights(trained, output)
+    (output / "flags.txt").write_text(
+        "--do_lower_case=true\n--max_seq_length=16\n--max_query_length=4\n"
+        "--max_answer_length=7\n--n_best_size=3\n--doc_stride=5\n--seed=7\n"
+        "--version_2_with_negative=true\n--null_score_diff_threshold=auto\n"
     )
-    expected = [predictions[question.key] for question in asked]
-    assert served["answer"] == expected
+    (output / "null_score_diff_threshold.txt").write_text("-3.25\n")
+    shared = [*trained.flags, f"--output_dir={output}"]
+    done = trained.run(
+        *(tmp_path, *shared, "--do_predict", "--check_only"),
+        f"--predict_file={trained.files}/dev.json",
+    )
+    (said,) = [x for x in done.lines if "read in another way" in x]
+    assert said.endswith(": doc_stride was 5 and is 4")
+
+    def export(*flags):
+        trained.run(tmp_path, *shared, "--do_export", *flags)
+        return json.loads((output / "export/assets/export.json").read_text())
+
+    said = export()
+    assert said["null_score_diff_threshold"] == -3.25
+    assert (said["max_answer_length"], said["n_best_size"]) == (7, 3)
+    assert said["doc_stride"] == 4
+    # A number of one's own, without saying again what it goes with.
+    said = export("--null_score_diff_threshold=1.5")
+    assert said["null_score_diff_threshold"] == 1.5

@@ -1,7 +1,6 @@
 """Runs shrink_model.py on tables made here, and what comes after it."""
 
 import json
-import pathlib
 
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import formats, restoring
@@ -16,16 +15,7 @@ transformers = pytest.importorskip(
     "transformers", reason="needs the extra `parity`"
 )
 
-_DATA = (
-    "--text_a_column=t",
-    "--label_column=y",
-    "--max_seq_length=12",
-)
-
-
-def run_here(*arguments, name="__main__"):
-    """Runs the script in this process; see scripts.run_here."""
-    return scripts.run_here("shrink_model", *arguments, name=name)
+_DATA = ("--text_a_column=t", "--label_column=y", "--max_seq_length=12")
 
 
 @pytest.fixture(scope="module")
@@ -48,19 +38,27 @@ def trained(tmp_path_factory):
     return folder
 
 
-def _shrink(trained, output, *more):
-    assert not run_here(
-        f"--train_file={trained}/train.jsonl",
-        *_DATA,
-        f"--init_checkpoint={trained}/run",
-        *(f"--output_path={output}", *more),
+def _run(output, *flags):
+    """Returns the log, and what importance.json holds."""
+    done = scripts.run(
+        *(output.parent / "log", "shrink_model", *flags),
+        *("--max_seq_length=12", f"--output_path={output}"),
     )
-    return json.loads((output / "importance.json").read_text())
+    assert done.wait() == 0, done.stderr
+    return done.stderr, json.loads((output / "importance.json").read_text())
 
 
+def _shrink(trained, output, *more):
+    return _run(
+        *(output, f"--train_file={trained}/train.jsonl", *_DATA),
+        *(f"--init_checkpoint={trained}/run", *more),
+    )
+
+
+@pytest.mark.slow
 def test_what_is_left_is_an_ordinary_model(trained, tmp_path):
     small = tmp_path / "small"
-    said = _shrink(
+    _, said = _shrink(
         *(trained, small, "--num_hidden_layers=1", "--keep_intermediate=0.25")
     )
     assert said["measured_on"] == {"split": "train", "examples": 24}
@@ -90,52 +88,49 @@ def test_what_is_left_is_an_ordinary_model(trained, tmp_path):
     assert loaded.config.intermediate_size == 4
     assert loaded.config.num_hidden_layers == 1
     hf.compare(model, "classification", loaded, samples.batch(source.config))
-
-
-def test_is_fine_tuned_again(trained, tmp_path):
-    small, again = tmp_path / "small", tmp_path / "again"
-    _shrink(trained, small, "--intermediate_size=8")
+    # It can be fine-tuned.
+    again = tmp_path / "again"
     classifier_runs.run(
-        tmp_path,
-        *("--do_train", "--do_eval", f"--train_file={trained}/train.jsonl"),
-        *(f"--dev_file={trained}/train.jsonl", *_DATA),
-        *(f"--init_checkpoint={small}", f"--output_dir={again}"),
+        *(tmp_path, "--do_train", f"--train_file={trained}/train.jsonl"),
+        *(*_DATA, f"--init_checkpoint={small}", f"--output_dir={again}"),
         *("--num_train_epochs=1", "--train_batch_size=4"),
     )
     config = formats.open_checkpoint(str(again)).config
     assert config is not None
-    assert config.intermediate_size == 8
-    assert config.num_hidden_layers == 2
+    assert (config.intermediate_size, config.num_hidden_layers) == (4, 1)
 
 
-def test_classes_weigh_as_in_training(trained, tmp_path, caplog):
+@pytest.mark.slow
+def test_classes_weigh_as_in_training_and_a_few_examples(trained, tmp_path):
     rows = (trained / "train.jsonl").read_text().splitlines()
     table = tmp_path / "train.jsonl"
     # 12 of one class, 6 of the other.
     table.write_text("\n".join(rows[:12] + rows[12::2]) + "\n")
-    caplog.set_level("INFO", logger="absl")
-    flags = (f"--train_file={table}", "--class_weights=balanced")
-    few = ("--max_examples=1", "--intermediate_size=8")
-    _shrink(trained, tmp_path / "small", *flags, *few)
-    assert "Weights of the classes: no 0.75, yes 1.5." in caplog.text
-
-
-def test_the_same_again_and_of_fewer_examples(trained, tmp_path):
-    first, second, third = (
-        _shrink(trained, tmp_path / name, "--intermediate_size=8", *more)
-        for name, more in (
-            ("first", ()),
-            ("second", ("--batch_size=24",)),
-            ("third", ("--max_examples=9", "--seed=3")),
-        )
+    log, said = _shrink(
+        *(trained, tmp_path / "small", f"--train_file={table}"),
+        *("--class_weights=balanced", "--max_examples=3", "--seed=3"),
+        "--intermediate_size=8",
     )
-    assert third["measured_on"]["examples"] == 9
+    assert "Weights of the classes: no 0.75, yes 1.5." in log
+    assert said["measured_on"]["examples"] == 3
+
+
+@pytest.mark.slow
+def test_the_same_in_other_batches(trained, tmp_path):
+    (_, first), (_, second) = (
+        _shrink(
+            *(trained, tmp_path / str(size), "--intermediate_size=8"),
+            f"--batch_size={size}",
+        )
+        for size in (8, 24)
+    )
     for ours, theirs in zip(first["units"], second["units"], strict=True):
         np.testing.assert_allclose(
             ours["importance"], theirs["importance"], rtol=1e-4, atol=1e-8
         )
 
 
+@pytest.mark.slow
 def test_a_task_of_glue(tmp_path, trained):
     folder = tmp_path / "SST-2"
     folder.mkdir()
@@ -147,11 +142,9 @@ def test_a_task_of_glue(tmp_path, trained):
     source = formats.open_checkpoint(f"{trained}/run")
     formats.write(str(copy), "tf1", source)
     (copy / "labels.txt").write_text("0\n1\n")
-    assert not run_here(
-        *("--task_name=SST-2", f"--data_dir={folder}", "--measure_on=dev"),
-        *(f"--init_checkpoint={copy}", f"--output_path={tmp_path}/small"),
-        *("--max_seq_length=12", "--intermediate_size=8"),
+    _, said = _run(
+        *(tmp_path / "small", "--task_name=SST-2", f"--data_dir={folder}"),
+        *("--measure_on=dev", f"--init_checkpoint={copy}"),
+        "--intermediate_size=8",
     )
-    text = pathlib.Path(f"{tmp_path}/small/importance.json").read_text()
-    said = json.loads(text)
     assert said["measured_on"] == {"split": "dev", "examples": 6}

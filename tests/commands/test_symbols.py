@@ -1,6 +1,6 @@
 """Runs the scripts on rows of symbols, from counting them to served answers.
 
-What `str.split` and a dictionary say is the reference of all ids.
+`str.split` and a dictionary are the reference of all ids.
 """
 
 import json
@@ -9,8 +9,7 @@ import random
 
 from bert_tf import vocabularies
 from bert_tf.checkpoints import formats
-from tests import saved_models, scripts
-from tests.classifier_runs import results
+from tests import classifier_runs, saved_models, scripts
 
 import numpy as np
 import pytest
@@ -19,12 +18,12 @@ import tensorflow as tf
 pytestmark = pytest.mark.slow
 
 _LENGTH = 24
-# Cut by any tokenizer of text: marks, case, accents, names of op codes.
+# Any tokenizer of text would split them: marks, case, accents, op codes.
 _SYMBOLS = [
     *(f"ICD:{letter}{i}.{i}" for letter in "AbÉ" for i in range(4)),
     *("COMPARE_OP:<", "x#y", "##x", "(", ")", "-", "東京", "[x]", "v_1", "V_1"),
 ]
-# That of a row which is alarming.
+# The symbol of alarming rows.
 _ALARM = "COMPARE_OP:<"
 _CONFIG = {
     "hidden_size": 32,
@@ -105,22 +104,17 @@ def _rows(path):
     for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
         feature = tf.train.Example.FromString(record).features.feature
         ids, mask = (
-            np.array(feature[name].int64_list.value)
+            feature[name].int64_list.value
             for name in ("input_ids", "input_mask")
         )
-        rows.append(ids[mask == 1].tolist())
+        rows.append(list(ids)[: sum(mask)])
     return rows
 
 
-def _json_lines(path):
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
-
-
 def test_pre_training(folder, vocabulary):
-    found = results(folder / "run" / "eval_results.txt")
-    # Those beside a symbol leave two: by chance it is one of 22. Who knows the
-    # rows' rule is right four times out of five, where none beside is hidden.
+    found = classifier_runs.results(folder / "run" / "eval_results.txt")
+    # A symbol's neighbours leave two; by chance it is one of 22. By the rule of
+    # the rows 4 of 5 are right, where no neighbour is masked.
     assert found["masked_lm_accuracy"] > 0.7
     source = formats.open_checkpoint(str(folder / "run"))
     assert source.vocab == vocabularies.Files("symbols", vocabulary.files)
@@ -143,6 +137,17 @@ def _fine_tune(folder, output, script, *flags):
     )
 
 
+def _predict(folder, saved_model, text):
+    (folder / "asked.txt").write_text(f"{text}\n", encoding="utf-8")
+    _run(
+        *(folder, "run_prediction", f"--saved_model={saved_model}"),
+        f"--input_file={folder}/asked.txt",
+        f"--output_file={folder}/answers.jsonl",
+    )
+    (answer,) = classifier_runs.rows(folder / "answers.jsonl")
+    return answer
+
+
 def test_classifier(folder, vocabulary, tmp_path):
     rng = random.Random(1)
     others = [x for x in _SYMBOLS if x != _ALARM]
@@ -161,24 +166,18 @@ def test_classifier(folder, vocabulary, tmp_path):
         *(f"--dev_file={path}", f"--test_file={path}"),
     )
     output = tmp_path / "out"
-    assert results(output / "eval_results.txt")["eval_accuracy"] > 0.9
+    results = classifier_runs.results(output / "eval_results.txt")
+    assert results["eval_accuracy"] > 0.9
     texts = [text for text, _ in rows]
     wanted = [_ids(vocabulary, text) for text in texts]
     assert _rows(output / "predict.tf_record")[: len(rows)] == wanted
-    predictions = _json_lines(output / "predictions.jsonl")
+    predictions = classifier_runs.rows(output / "predictions.jsonl")
     asked = {"": saved_models.Asked(output / "export", {"text_a": texts})}
     # No op that is not TensorFlow's own.
     found = saved_models.serve_all_elsewhere(tmp_path, asked, ())[""]
     probabilities = [[*x["probabilities"].values()] for x in predictions]
     np.testing.assert_allclose(found["probabilities"], probabilities, atol=1e-5)
-    (tmp_path / "asked.txt").write_text(texts[1] + "\n", encoding="utf-8")
-    assert not scripts.run_here(
-        *("run_prediction", f"--saved_model={output}/export"),
-        *(f"--input_file={tmp_path}/asked.txt",),
-        f"--output_file={tmp_path}/answers.jsonl",
-    )
-    (answer,) = _json_lines(tmp_path / "answers.jsonl")
-    assert answer["label"] == "alarm"
+    assert _predict(tmp_path, output / "export", texts[1])["label"] == "alarm"
 
 
 def test_labels_of_symbols(folder, tmp_path):
@@ -206,19 +205,12 @@ def test_labels_of_symbols(folder, tmp_path):
 
 
 def test_masked_symbols(folder, vocabulary, tmp_path):
-    assert not scripts.run_here(
-        *("export_saved_model", f"--model_dir={folder}/run"),
+    _run(
+        *(tmp_path, "export_saved_model", f"--model_dir={folder}/run"),
         *("--head=masked_lm", "--top_k=3", f"--export_dir={tmp_path}/words"),
     )
     text = f"{' '.join(_SYMBOLS[:4])} [MASK] {' '.join(_SYMBOLS[5:7])}"
-    (tmp_path / "asked.txt").write_text(f"{text}\n", encoding="utf-8")
-    assert not scripts.run_here(
-        *("run_prediction", f"--saved_model={tmp_path}/words"),
-        *(f"--input_file={tmp_path}/asked.txt",),
-        f"--output_file={tmp_path}/answers.jsonl",
-    )
-    (answer,) = _json_lines(tmp_path / "answers.jsonl")
-    (mask,) = answer["masks"]
+    (mask,) = _predict(tmp_path, tmp_path / "words", text)["masks"]
     assert {x["piece"] for x in mask} <= {*vocabulary.pieces}
     for fill in mask:
         assert fill["text"] == text.replace("[MASK]", fill["piece"])
@@ -228,13 +220,13 @@ def test_vectors_of_symbols(folder, tmp_path):
     texts = ["ICD:A1.1 (", "unknown\tV_1"]
     path = tmp_path / "lines.jsonl"
     (tmp_path / "lines.txt").write_text("\n".join(texts) + "\n")
-    assert not scripts.run_here(
-        *("extract_features", f"--init_checkpoint={folder}/run"),
+    _run(
+        *(tmp_path, "extract_features", f"--init_checkpoint={folder}/run"),
         *(f"--input_file={tmp_path}/lines.txt", "--unit=word"),
         *("--features=last", f"--max_seq_length={_LENGTH}"),
         f"--output_file={path}",
     )
-    for text, line in zip(texts, _json_lines(path), strict=True):
+    for text, line in zip(texts, classifier_runs.rows(path), strict=True):
         tokens = [x["token"] for x in line["features"]]
         assert [x for x in tokens if x in text.split()] == text.split()
 
