@@ -62,23 +62,19 @@ def random_texts(seed, count):
 
 
 @functools.cache
-def _made(size=3000):
-    vocabulary = byte_pair_samples.vocabulary(size)
+def _made():
+    vocabulary = byte_pair_samples.vocabulary()
     tokenizer = graph_byte_pairs.BytePairTokenizer(vocabulary)
     compiled = tf.function(
         tokenizer.tokenize, input_signature=[tf.TensorSpec([None], tf.string)]
     )
-    return (
-        byte_pair_samples.reference(size),
-        compiled,
-        vocabulary.bulk_tokenizer(),
-        vocabulary.tokenizer(),
-    )
+    both = vocabulary.bulk_tokenizer(), vocabulary.tokenizer()
+    return byte_pair_samples.reference(), compiled, *both
 
 
-def check(texts, size=3000):
+def check(texts):
     """Compares all three with the library."""
-    reference, in_graph, bulk, python = _made(size)
+    reference, in_graph, bulk, python = _made()
     for start in range(0, len(texts), 2000):
         batch = texts[start : start + 2000]
         expected = [x.ids for x in reference.encode_batch(batch)]
@@ -86,9 +82,8 @@ def check(texts, size=3000):
         assert ids.dtype == np.int32
         in_bulk = np.split(ids, np.cumsum(counts)[:-1])
         found = in_graph(tf.constant(batch)).to_list()
-        for text, right, a, b in zip(
-            batch, expected, found, in_bulk, strict=True
-        ):
+        rows = zip(batch, expected, found, in_bulk, strict=True)
+        for text, right, a, b in rows:
             assert a == right, repr(text)
             assert b.tolist() == right, repr(text)
             assert python.ids(text) == right, repr(text)
@@ -100,24 +95,19 @@ def test_literals():
         check([text])
 
 
-def test_characters():
-    chars = sample_texts.characters(every=False)[::23]
+@pytest.mark.parametrize(
+    "every", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
+def test_characters(every):
+    chars = sample_texts.characters(every)[:: 1 if every else 23]
     check([text for char in chars for text in contexts(char)])
 
 
-@pytest.mark.slow
-def test_every_character():
-    chars = sample_texts.characters(every=True)
-    check([text for char in chars for text in contexts(char)])
-
-
-def test_random_texts():
-    check(random_texts(0, 4000) + sample_texts.random_texts(1, 300))
-
-
-@pytest.mark.slow
-def test_many_random_texts():
-    check(random_texts(2, 30_000))
+@pytest.mark.parametrize(
+    "count", [4000, pytest.param(30_000, marks=pytest.mark.slow)]
+)
+def test_random_texts(count):
+    check(random_texts(0, count) + sample_texts.random_texts(1, 300))
 
 
 def test_real_text(shared_data):
@@ -162,21 +152,16 @@ def test_offsets():
     assert found.ids.to_list() == [x.ids for x in expected]
     spans = np.stack([found.starts, found.ends], 1).tolist()
     wanted = [list(span) for x in expected for span in x.offsets]
-    for piece, a, b in zip(
-        [x for row in expected for x in row.tokens], spans, wanted, strict=True
-    ):
+    pieces = [x for row in expected for x in row.tokens]
+    for piece, a, b in zip(pieces, spans, wanted, strict=True):
         assert a == b, repr(piece)
     for text, right in zip(texts, expected, strict=True):
         tokens = python.tokenize_with_offsets(text)
         assert [x.piece for x in tokens] == right.tokens
         assert [(x.start, x.end) for x in tokens] == right.offsets
-
-
-def test_halves_of_surrogate_pairs_count_in_offsets():
-    python = byte_pair_samples.vocabulary().tokenizer()
+    # Halves of surrogate pairs count.
     tokens = python.tokenize_with_offsets("\ud800a\udfffb c\ud800")
-    pieces = "".join(x.piece for x in tokens)
-    assert pieces == "abĠc"
+    assert "".join(x.piece for x in tokens) == "abĠc"
     assert (tokens[0].start, tokens[-1].end) == (1, 6)
 
 
