@@ -153,39 +153,26 @@ class TestOtherProcesses:
 
     def test_two_at_once_never_mix(self, tmp_path):
         text = """
-            import os, random, sys, time
+            import os, sys
             from bert_tf import files
+            from tests import processes
             path = sys.argv[1] + "/a"
 
-            def write(delay, letter):
-                time.sleep(delay)
+            def write(number):
                 try:
                     with files.new_file(path) as file:
                         for _ in range(10):
-                            file.write(letter * 300_000)
+                            file.write(b"ab"[number : number + 1] * 300_000)
                 except ValueError as error:
                     assert "Another process writes" in str(error)
                     return 10
                 return 20
 
-            for number in range(20):
-                random.seed(number)
-                children = []
-                for delay, letter in ((0, b"a"), (random.random() / 50, b"b")):
-                    child = os.fork()
-                    if not child:
-                        try:
-                            os._exit(write(delay, letter))
-                        except BaseException as error:
-                            print(repr(error), flush=True)
-                            os._exit(1)
-                    children.append(child)
-                statuses = [os.waitpid(child, 0)[1] for child in children]
-                codes = [os.waitstatus_to_exitcode(x) for x in statuses]
-                assert set(codes) <= {10, 20} and 20 in codes, codes
+            def check():
                 data = open(path, "rb").read()
                 assert data in (b"a" * 3_000_000, b"b" * 3_000_000)
                 assert os.listdir(sys.argv[1]) == ["a"]
+            processes.fork_pairs(20, 1 / 50, write, check)
         """
         code, output, errors = processes.run(text, tmp_path)
         assert code == 0, output + errors

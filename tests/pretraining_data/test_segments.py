@@ -45,10 +45,9 @@ class TestNextSentences:
         ]
         first, second, label, repetition = np.array(reference).T
         our_first, our_second = (ours.ends - ours.starts).T
-        numbers = [
-            len(pairs_of(text, 61, short_seq_prob, seed=i + 2).labels)
-            for i in range(60)
-        ]
+        seeds = range(2, 62)
+        each = [pairs_of(text, 61, short_seq_prob, seed=x) for x in seeds]
+        numbers = [len(pairs.labels) for pairs in each]
         test = stats.ttest_ind(numbers, np.bincount(repetition))
         assert test.pvalue > documents.SIGNIFICANCE
         same = documents.assert_same_distribution

@@ -7,7 +7,7 @@ from bert_tf.pretraining_data import sequences as pretraining_sequences
 from bert_tf.records import reading, show, tfrecord
 from bert_tf.records import types as record_types
 from bert_tf.vocabularies import word_pieces
-from tests import pretraining_records, scripts
+from tests import pretraining_records
 from tests.vocabularies import byte_pair_samples, signs
 
 import pytest
@@ -176,16 +176,3 @@ class TestRefuses:
         for path in tmp_path.glob("*manifest.json"):
             path.unlink()
         _refused(files, "copy the manifest that belongs")
-
-
-def test_script(tmp_path):
-    files = write(tmp_path, FEATURES)
-    (tmp_path / "vocab.txt").write_text("\n".join(PIECES) + "\n")
-    flags = (f"--input_file={files[0]}", f"--vocab_file={tmp_path}/vocab.txt")
-    run = scripts.run(
-        tmp_path / "log", "create_pretraining_data", "--show=3", *flags
-    )
-    assert run.wait() == 0, run.stderr
-    assert TOKENS in run.stdout
-    names = {p.name for p in tmp_path.iterdir()}
-    assert names == {"log", "part-00000.tfrecord", "vocab.txt"}

@@ -29,16 +29,14 @@ def _log(caplog):
     absl_logging.set_verbosity(absl_logging.INFO)
 
 
-# Forks pairs of processes, each of which takes the lock at a random distance
-# from the other, and of which never two may be within.
 _PAIRS = """
     import os, random, sys, time
     from bert_tf.storage import run_lock
+    from tests import processes
     folder, rounds, settle = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
     inside = f"{folder}/inside"
 
-    def work(delay):
-        time.sleep(delay)
+    def work(number):
         try:
             lock = run_lock.hold(folder, settle=settle)
         except run_lock.HeldError as error:
@@ -50,40 +48,21 @@ _PAIRS = """
         lock.release()
         return 20
 
-    for number in range(rounds):
-        random.seed(number)
-        children = []
-        for delay in (0, random.random() * (0.04 + settle)):
-            child = os.fork()
-            if not child:
-                try:
-                    os._exit(work(delay))
-                except BaseException as error:
-                    print(repr(error), flush=True)
-                    os._exit(1)
-            children.append(child)
-        statuses = [os.waitpid(child, 0)[1] for child in children]
-        codes = [os.waitstatus_to_exitcode(status) for status in statuses]
-        assert set(codes) <= {10, 20} and 20 in codes, codes
+    def check():
         assert not os.listdir(folder)
-        print(*sorted(codes))
+    processes.fork_pairs(rounds, 0.04 + settle, work, check)
 """
 
 
-def test_two_at_once_are_never_both_within(tmp_path):
-    code, output, errors = processes.run(_PAIRS, tmp_path, 20, 0)
+@pytest.mark.parametrize(
+    ("before", "rounds", "settle"),
+    [("", 20, 0), (held_locks.NO_LOCKS, 8, 0.15)],
+    ids=["locks", "no locks"],
+)
+def test_two_at_once_are_never_both_within(tmp_path, before, rounds, settle):
+    text = textwrap.dedent(before) + textwrap.dedent(_PAIRS)
+    code, output, errors = processes.run(text, tmp_path, rounds, settle)
     assert code == 0, output + errors
-    rounds = output.splitlines()
-    # Some came while the other held it, some after.
-    assert len(rounds) == 20
-    assert set(rounds) == {"10 20", "20 20"}
-
-
-def test_two_at_once_without_locks_of_files(tmp_path):
-    text = textwrap.dedent(held_locks.NO_LOCKS) + textwrap.dedent(_PAIRS)
-    code, output, errors = processes.run(text, tmp_path, 8, 0.15)
-    assert code == 0, output + errors
-    assert len(output.splitlines()) == 8
 
 
 @pytest.fixture(params=["", held_locks.NO_LOCKS], ids=["locks", "no locks"])
@@ -122,7 +101,9 @@ def test_twice_in_one_process(tmp_path):
         run_lock.hold(tmp_path / "a")
     with run_lock.hold(tmp_path / "a"):
         assert os.listdir(tmp_path / "a") == ["lock"]
-    # Other names are other locks.
+    with run_lock.hold(tmp_path / "a"):
+        path = held_locks.leave(tmp_path / "a", held_locks.elsewhere())
+    assert path.exists(), "it is another's"
     with (
         run_lock.hold(tmp_path, "a.lock", of="the file a"),
         run_lock.hold(tmp_path, "b.lock"),
@@ -134,7 +115,6 @@ def test_twice_in_one_process(tmp_path):
 @pytest.mark.parametrize(
     ("end", "code"),
     [
-        ("lock.release()", 0),
         ("lock.release(); lock.release()", 0),
         ("", 0),
         ("sys.exit(3)", 3),
@@ -157,13 +137,6 @@ def test_nothing_is_left(tmp_path, end, code):
     got, _, errors = processes.run(text, tmp_path)
     assert got == code, errors
     assert not list(tmp_path.iterdir())
-
-
-def test_a_file_of_another_is_not_removed(tmp_path):
-    lock = run_lock.hold(tmp_path)
-    path = held_locks.leave(tmp_path, held_locks.elsewhere())
-    lock.release()
-    assert path.exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

@@ -4,10 +4,8 @@ import collections
 import json
 import pydoc_data.topics
 
-from bert_tf import vocabularies
 from bert_tf.errors import InputError
 from bert_tf.text import learning_byte_pairs
-from tests import scripts
 
 import pytest
 import tokenizers
@@ -45,24 +43,6 @@ def test_merges_are_the_librarys():
     tokenizer.train_from_iterator(_TEXTS, trainer)
     merges = json.loads(tokenizer.to_str())["model"]["merges"]
     assert [tuple(pair) for pair in merges] == list(vocabulary.merges)
-
-
-def test_script(tmp_path):
-    (tmp_path / "text.txt").write_text("\n".join(_TEXTS[:2000]))
-    found = []
-    for name in ("one", "two"):
-        path = tmp_path / name / "vocab.json"
-        scripts.run(
-            *(tmp_path, "learn_vocabulary", "--kind=byte_pairs"),
-            *("--vocab_size=600", f"--input_file={tmp_path}/text.txt"),
-            f"--vocab_file={path}",
-        )
-        vocabulary = vocabularies.open(path, do_lower_case=False)
-        assert len(vocabulary.pieces) == 600
-        names = {x.name for x in path.parent.iterdir()}
-        assert names == {"merges.txt", "vocab.json"}
-        found.append(vocabulary.files)
-    assert found[0] == found[1]
 
 
 def test_bad_values():

@@ -10,16 +10,6 @@ import json
 import bert_tf
 from bert_tf import errors, modeling, vocabularies
 from bert_tf.checkpoints import formats, tf1_files
-from bert_tf.tasks import tables
-from bert_tf.tasks.classification import records as text_records
-from bert_tf.tasks.multiple_choice import problems as choice_problems
-from bert_tf.tasks.multiple_choice import records as choice_records
-from bert_tf.tasks.squad import questions as squad_questions
-from bert_tf.tasks.squad import records as squad_records
-from bert_tf.tasks.squad import windows as squad_windows
-from bert_tf.tasks.tagging import conll
-from bert_tf.tasks.tagging import records as tagging_records
-from bert_tf.tasks.tagging import words as tagging_words
 from bert_tf.text import graph, graph_offsets
 from tests import interop_samples as samples
 from tests import scripts
@@ -132,41 +122,6 @@ def test_records_of_pretraining(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert shown.count("<mask> <s> ") == 3
     assert shown.count(" </s> </s> ") == shown.count("second segment: ") > 0
-
-
-def test_records_of_texts_and_choices(tmp_path):
-    path = str(tmp_path / "x")
-    encoder = text_records.Encoder(graph.of(VOCABULARY), LENGTH)
-    pairs = list(zip(TEXTS, OTHERS, strict=True))
-    examples = [tables.Example("1", a, b, "X") for a, b in pairs]
-    written = encoder.write(path, examples, LABELS)
-    assert_rows(written, [padded(ids(a), ids(b)) for a, b in pairs])
-    encoder = choice_records.Encoder(graph.of(VOCABULARY), LENGTH)
-    problem = choice_problems.Problem("1", TEXTS[0], OTHERS, 2)
-    expected = [[padded(ids(TEXTS[0]), ids(b)) for b in OTHERS]]
-    assert_rows(encoder.write(path, [problem]), expected)
-
-
-def test_records_of_words_and_questions(tmp_path):
-    path = str(tmp_path / "x")
-    pieces = tagging_words.WordPieces(VOCABULARY)
-    encoder = tagging_records.Encoder(pieces, LENGTH)
-    sentence = conll.Sentence(("a", "zz", "b"), LABELS, (1, 2, 3), 0)
-    written = encoder.write(path, [[sentence]], LABELS)
-    assert_rows(written, [padded(ids("a zz b"))])
-    layout = squad_windows.Layout(LENGTH, 4, 4)
-    cutter = squad_windows.Cutter(VOCABULARY, layout)
-    question = squad_questions.Question("q", "a b", "c d e zz", ())
-    written, _ = squad_records.write_to_predict(path, cutter, [question])
-    assert_rows(written, [padded(ids("a b"), ids("c d e zz"))])
-
-
-def assert_rows(written, expected):
-    (serialized,) = tf.data.TFRecordDataset(written.path).batch(10)
-    rows = written.record_type.parse(serialized, written.lengths)
-    for number, name in enumerate(ROW):
-        values = np.array(expected)[..., number, :]
-        np.testing.assert_array_equal(rows[name], values, name)
 
 
 def test_a_checkpoint_carries_it(tmp_path):

@@ -4,7 +4,6 @@ import hashlib
 import json
 
 from bert_tf import errors, vocabularies
-from tests import scripts
 from tests.vocabularies import byte_pair_samples, sentence_models, signs
 
 import pytest
@@ -74,34 +73,6 @@ def test_word_pieces_say_what_is_wrong(pieces, lower, problem):
     vocabulary = vocabularies.read(files, lower, "vocab")
     with pytest.raises(errors.InputError, match=problem):
         vocabulary.check("vocab")
-
-
-def test_records_of_sentence_pieces(tmp_path):
-    (tmp_path / "some.model").write_bytes(sentence_models.train())
-    text = "\n".join(sentence_models.lines()[:200])
-    (tmp_path / "text.txt").write_text(text)
-
-    def run(*flags):
-        done = scripts.run(
-            *(tmp_path / "log", "create_pretraining_data", *flags),
-            *(f"--vocab_file={tmp_path}/some.model", "--do_lower_case=false"),
-        )
-        assert done.wait() == 0, done.stderr
-        return done.stdout
-
-    run(
-        *(f"--input_file={tmp_path}/text.txt", f"--output_dir={tmp_path}/out"),
-        *("--max_seq_length=32", "--max_predictions_per_seq=5"),
-        *("--dupe_factor=1", "--num_workers=1"),
-    )
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    model = sentence_models.train()
-    assert manifest["vocab_sha256"] == hashlib.sha256(model).hexdigest()
-    assert manifest["vocab_size"] == 1500
-    assert manifest["do_lower_case"] is False
-    shown = run("--show=2", f"--input_file={tmp_path}/out/*.tfrecord")
-    assert "[CLS]" in shown
-    assert "[MASK→" in shown
 
 
 def test_a_folder_is_known_by_all_files_of_a_kind(tmp_path):

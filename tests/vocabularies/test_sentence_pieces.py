@@ -1,6 +1,4 @@
-"""Sentence pieces: the ids of the original, on every kind of text."""
-
-import string
+"""The vocabulary of sentence pieces; test_tokenizers.py splits texts by it."""
 
 from bert_tf.errors import InputError
 from bert_tf.text import learning_sentence_pieces as learning
@@ -8,65 +6,12 @@ from bert_tf.vocabularies import sentence_pieces
 from tests import sample_texts
 from tests.vocabularies import sentence_models
 
-import numpy as np
 import pytest
 import sentencepiece
 
 _CASINGS = pytest.mark.parametrize(
     "do_lower_case", [True, False], ids=["uncased", "cased"]
 )
-
-
-def bulk_ids(vocabulary, texts):
-    """Returns the lists of ids that the tokenizer of much text gives."""
-    ids, lengths = vocabulary.bulk_tokenizer().tokenize(texts)
-    assert ids.dtype == np.int32
-    return [x.tolist() for x in np.split(ids, np.cumsum(lengths)[:-1])]
-
-
-def check(vocabulary, texts, but=0):
-    """Compares with the original; `but` so many lines may break ties."""
-    original = sentence_models.original(vocabulary.do_lower_case)
-    tokenizer = vocabulary.tokenizer()
-    ours = [tokenizer.ids(text) for text in texts]
-    expected = list(map(original, texts))
-    different = [
-        text
-        for text, got, want in zip(texts, ours, expected, strict=True)
-        if got != want
-    ]
-    assert len(different) <= but, different[:5]
-    assert bulk_ids(vocabulary, texts) == ours
-
-
-@_CASINGS
-@pytest.mark.parametrize(
-    "every", [False, pytest.param(True, marks=pytest.mark.slow)]
-)
-def test_every_character_as_the_original(do_lower_case, every):
-    chars = sample_texts.characters(every)
-    if not every:
-        chars = chars[::20] + list(string.printable)
-    texts = list(map(sample_texts.in_contexts, chars))
-    check(sentence_models.vocabulary(do_lower_case), texts)
-
-
-@_CASINGS
-@pytest.mark.parametrize(
-    "count", [1000, pytest.param(20_000, marks=pytest.mark.slow)]
-)
-def test_random_texts_as_the_original(do_lower_case, count):
-    texts = sample_texts.random_texts(seed=3, count=count)
-    check(sentence_models.vocabulary(do_lower_case), texts, but=count // 1000)
-
-
-@_CASINGS
-def test_real_text_as_the_original(do_lower_case, shared_data):
-    texts = []
-    for name in ("text/blns.txt", "text/emoji-test.txt", "glue/CoLA/dev.tsv"):
-        texts += (shared_data / name).read_text("utf-8").split("\n")[:2000]
-    # blns.txt has one line of numbers that are split in two equally good ways.
-    check(sentence_models.vocabulary(do_lower_case), texts, but=2)
 
 
 def test_literal_pieces():

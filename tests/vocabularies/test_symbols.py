@@ -1,14 +1,11 @@
-"""Symbols in Python and in bulk equal `str.split`; their file is checked."""
+"""The vocabulary of symbols and its file."""
 
 import json
-import random
 
 from bert_tf import errors, vocabularies
 from bert_tf.tasks.masked_words import text as masked_words
 from bert_tf.vocabularies import symbols
-from tests import sample_texts
 
-import numpy as np
 import pytest
 import tokenizers
 from tokenizers import models, pre_tokenizers
@@ -24,57 +21,6 @@ def expected(text):
     """Ids by Python alone."""
     own = {symbol: len(SPECIAL) + i for i, symbol in enumerate(OWN)}
     return [own.get(symbol, UNKNOWN) for symbol in text.split()]
-
-
-def texts():
-    """All white space, all kinds of characters, and symbols among them."""
-    rng = random.Random(0)
-    chars = [*map(chr, range(0x100)), "\u3000", "\u2028", "\u1680", "\ufeff"]
-
-    def some():
-        return rng.choice([*OWN, *SPECIAL, *rng.choices(chars, k=9), " ", " "])
-
-    sizes = (rng.randint(0, 30) for _ in range(2000))
-    made = ["".join(some() for _ in range(size)) for size in sizes]
-    return ["", " ", "v_1", "\n v_1\t\tx  ", *made]
-
-
-def check_in_bulk(some):
-    ids, counts = VOCABULARY.bulk_tokenizer().tokenize(some)
-    assert ids.dtype == np.int32
-    found = np.split(ids, np.cumsum(counts)[:-1])
-    for text, row in zip(some, found, strict=True):
-        assert row.tolist() == expected(text), repr(text)
-
-
-def test_python():
-    tokenizer = VOCABULARY.tokenizer()
-    for text in texts():
-        pieces = tokenizer.tokenize(text)
-        assert tokenizer.convert_tokens_to_ids(pieces) == expected(text)
-        tokens = tokenizer.tokenize_with_offsets(text)
-        assert [token.piece for token in tokens] == pieces
-        assert [text[x.start : x.end] for x in tokens] == text.split()
-
-
-def test_bytes():
-    tokenizer = VOCABULARY.tokenizer()
-    data = b"v_1 \xff a.b,c x\xe2\x82 v_1\xff"
-    pieces = ["v_1", "a.b,c", "[UNK]", "v_1"]
-    assert tokenizer.tokenize(data) == pieces
-    assert [x.piece for x in tokenizer.tokenize_with_offsets(data)] == pieces
-
-
-def test_bulk():
-    check_in_bulk(texts())
-    for text in texts()[:50]:
-        check_in_bulk([text])
-    check_in_bulk(sample_texts.random_texts(1, 200))
-    # JSON can hold half a surrogate pair.
-    check_in_bulk(["v_1 \ud800 a\udc00 v_1", "x" * 300_000 + " v_1"])
-    ids, counts = VOCABULARY.bulk_tokenizer().tokenize([])
-    assert not len(ids)
-    assert not len(counts)
 
 
 def test_special_pieces_are_no_text_and_rows_are_berts():
