@@ -53,89 +53,49 @@ def _refused(folder, *arguments):
 _OVER = "would be written over what --input_file reads"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        # What is read.
-        (
-            "--input_file=own.txt --output_file=own.txt",
-            f"^--output_file {_OVER}: choose another. "
-            "Received: output_file=own.txt, input_file=own.txt$",
-        ),
-        ("--input_file=*.txt --output_file={}/own.txt --overwrite", _OVER),
-        ("--input_file=./own.txt --output_file={}/own.txt --overwrite", _OVER),
-        (
-            "--input_file=model/../own.txt --output_file={}/own.txt "
-            "--overwrite",
-            _OVER,
-        ),
-        ("--input_file=a.txt,own.txt --output_file=own.txt --overwrite", _OVER),
-        ("--input_file=own.txt --output_file=linked --overwrite", _OVER),
-        ("--input_file=own.txt --output_file=symbolic --overwrite", _OVER),
-        ("--input_file=x.index --output_file=x --overwrite", _OVER),
-        (
-            "--model=model --output_file=model/bert_model.ckpt.index "
-            "--overwrite",
-            "would be written over what --model reads",
-        ),
-        (
-            "--model=model/bert_model.ckpt --overwrite "
-            "--output_file=model/bert_model.ckpt.index",
-            "would be written over what --model reads",
-        ),
-        ("--input_file=run --output_dir=run", _OVER),
-        (
-            "--input_file=run/predictions.jsonl --output_dir=run",
-            "^The run would write over what --input_file",
-        ),
-        (
-            "--output_dir=other --input_file=other/vocab.txt --overwrite",
-            "what --input_file reads",
-        ),
-        # Files.
-        (
-            "--output_file=own.txt",
-            "^own.txt exists. Choose another --output_file, or replace it by "
-            "--overwrite. Received: output_file=own.txt$",
-        ),
-        ("--output_file=x", "x.index exists"),
-        (
-            "--output_file=run",
-            "^--output_file must name a file, and this is a",
-        ),
-        ("--output_file=own.txt/x", "{}/own.txt is no folder"),
-        # New folders.
-        (
-            "--new_dir=model",
-            "^model holds bert_config.json, and must be(?!.*by --overwrite)",
-        ),
-        (
-            "--new_dir=model --overwrite",
-            "^model holds bert_config.json, and must be(?!.*by --overwrite)",
-        ),
-        ("--new_dir=old", "or replace it by --overwrite"),
-        (
-            "--new_dir=own.txt",
-            "^--new_dir must be a new folder, and this is",
-        ),
-        # Folders of runs.
-        (
-            "--output_dir=model",
-            r"^model holds a model \(bert_model.ckpt.index.*"
-            "Give it as --init_checkpoint, and a new folder",
-        ),
-        ("--output_dir=model --overwrite", "^model holds a model "),
-        (
-            "--output_dir=other",
-            "^other holds vocab.txt, which this run would",
-        ),
-        (
-            "--output_dir=own.txt",
-            "^--output_dir must be a folder, and this is a",
-        ),
-        ("--output_dir=a[1]", "bracket"),
-    ],
-)
+_INDEX = "--output_file=model/bert_model.ckpt.index --overwrite"
+_MODEL = "would be written over what --model reads"
+_NOT_OURS = "^model holds bert_config.json, and must be(?!.*by --overwrite)"
+_REFUSED = {
+    # What is read.
+    "--input_file=own.txt --output_file=own.txt": f"^--output_file {_OVER}: "
+    "choose another. Received: output_file=own.txt, input_file=own.txt$",
+    "--input_file=*.txt --output_file={}/own.txt --overwrite": _OVER,
+    "--input_file=./own.txt --output_file={}/own.txt --overwrite": _OVER,
+    "--input_file=run/../own.txt --output_file={}/own.txt --overwrite": _OVER,
+    "--input_file=a.txt,own.txt --output_file=own.txt --overwrite": _OVER,
+    "--input_file=own.txt --output_file=linked --overwrite": _OVER,
+    "--input_file=own.txt --output_file=symbolic --overwrite": _OVER,
+    "--input_file=x.index --output_file=x --overwrite": _OVER,
+    f"--model=model {_INDEX}": _MODEL,
+    f"--model=model/bert_model.ckpt {_INDEX}": _MODEL,
+    "--input_file=run --output_dir=run": _OVER,
+    "--input_file=run/predictions.jsonl --output_dir=run": "^The run would "
+    "write over what --input_file",
+    "--output_dir=other --input_file=other/vocab.txt --overwrite": "what "
+    "--input_file reads",
+    # Files.
+    "--output_file=own.txt": "^own.txt exists. Choose another --output_file, "
+    "or replace it by --overwrite. Received: output_file=own.txt$",
+    "--output_file=x": "x.index exists",
+    "--output_file=run": "^--output_file must name a file, and this is a",
+    "--output_file=own.txt/x": "{}/own.txt is no folder",
+    # New folders.
+    "--new_dir=model": _NOT_OURS,
+    "--new_dir=model --overwrite": _NOT_OURS,
+    "--new_dir=old": "or replace it by --overwrite",
+    "--new_dir=own.txt": "^--new_dir must be a new folder, and this is",
+    # Folders of runs.
+    "--output_dir=model": r"^model holds a model \(bert_model.ckpt.index.*"
+    "Give it as --init_checkpoint, and a new folder",
+    "--output_dir=model --overwrite": "^model holds a model ",
+    "--output_dir=other": "^other holds vocab.txt, which this run would",
+    "--output_dir=own.txt": "^--output_dir must be a folder, and this is a",
+    "--output_dir=a[1]": "bracket",
+}
+
+
+@pytest.mark.parametrize(("arguments", "expected"), _REFUSED.items())
 def test_refused(folder, arguments, expected):
     line = _refused(folder, *arguments.format(folder).split())
     assert re.search(expected.replace("{}", str(folder)), line)

@@ -143,6 +143,7 @@ class TestRanges:
                 assert all(start <= text.offset for text in part)
                 assert all(end is None or text.offset < end for text in part)
 
+
 _NO_END = ARTICLES + "<doc id='1'>\nTitle\nText\n"
 
 
@@ -219,6 +220,7 @@ class TestTfds:
             },
         )
         return folder / "mine" / "1.0.0"
+
     def test_examples(self, folder):
         length, size = text_formats.prepare_tfds(str(folder))
         assert length == 50

@@ -50,7 +50,6 @@ def folder(tmp_path_factory):
         ]
         (folder / f"{name}.txt").write_text("\n\n".join(documents))
     return folder
-    return folder
 
 
 def make_job(folder, work, settings=_SETTINGS, seed=1):

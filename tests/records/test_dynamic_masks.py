@@ -65,8 +65,6 @@ def assert_same(left, right):
             np.testing.assert_array_equal(one[name], two[name])
 
 
-
-
 def test_are_those_of_masked_records(data):
     for batch in batches(data, 3):
         packed = {"sequence_ids", "position_ids", "cls_positions"}

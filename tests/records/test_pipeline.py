@@ -137,6 +137,7 @@ class TestGroupByLength:
             # Four batches sorted together, of lengths up to 40: 10, 20, 30
             # and 40 long, where 8 lengths at random have a maximum of 36.
             assert np.mean(computed[part]) < 0.8 * at_random
+
     def test_cuts_off_padding_only(self, tmp_path, lengths):
         for batch in self.batches(tmp_path, lengths, 20):
             numbers = batch["number"].numpy()

@@ -161,7 +161,6 @@ def test_other_libraries_are_said_to_have_none(
     np.testing.assert_array_equal(again.read([table])[table], expected)
 
 
-
 @pytest.fixture(name="serve")
 def _serve(tmp_path):
     """Exports a checkpoint's head; both ways of loading answer the same."""

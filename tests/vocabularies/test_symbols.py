@@ -62,8 +62,6 @@ def _tokenizer(**changes):
     return {**json.loads(made.to_str()), **changes}
 
 
-
-
 _NO_UNKNOWN = {"type": "WordLevel", "vocab": {}, "unk_token": "?"}
 _NO_ZERO = {"type": "WordLevel", "vocab": {"[UNK]": 7}, "unk_token": "[UNK]"}
 

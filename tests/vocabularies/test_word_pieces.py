@@ -25,7 +25,6 @@ def test_open(vocab_file):
     assert vocabulary.files == {"vocab.txt": text.encode()}
     assert vocabulary.sha256 == hashlib.sha256(text.encode()).hexdigest()
 
-
     # Of any name.
     path = vocab_file.rename(vocab_file.with_name("vocab.2024"))
     assert vocabularies.open(path, do_lower_case=True).pieces == _PIECES

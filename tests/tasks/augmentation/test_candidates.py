@@ -195,6 +195,7 @@ def test_case_of_candidates():
         ["Film", "Movie"],
     ]
 
+
 def test_too_few_words():
     with pytest.raises(InputError, match=r"has 3 whole words, and --candid"):
         _of_pieces("film movie show ##s , 9", "film", 3, True)

@@ -25,6 +25,7 @@ def test_csv_is_read_back(tmp_path):
     assert table_lines.line([""], "csv") == '""'
     assert table_lines.line(['"a"', "b,c", ""], "tsv") == '"a"\tb,c\t'
 
+
 def test_other_columns_stay_as_they_are(tmp_path):
     text = "\ufeffid\ttext\ty\r\n7\tx z\t\r\n"
     table = _table(tmp_path / "a.tsv", text, {"t": "text"})

@@ -41,11 +41,9 @@ def test_words_are_those_of_the_original_that_are_letters(text):
     hidden = {"ab", "zerowidth"}
     assert whole == [x for x in wanted if x not in hidden]
 
-
     # Those with marks are whole.
     if text.startswith("e\u0301"):
         assert found[:2] == text.split()[:2]
-
 
 
 def test_stop_words(tmp_path):
@@ -88,7 +86,6 @@ def test_words_beyond_the_length_are_left():
         f"sing{8 * 's'}",
         f"cat{7 * 's'}",
     ]
-
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,6 @@ def test_short_rows_are_skipped_only_where_there_are_labels(tmp_path, caplog):
     with pytest.raises(ValueError, match=r"test\.tsv, line 3: a column is mi"):
         list(classification.read(glue.find("qqp"), str(tmp_path), "test"))
 
-
     (tmp_path / "test.tsv").write_text(
         "sentence1\tsentence2\nx\ty\n\ty\nx\t \n\t\n"
     )

@@ -65,19 +65,26 @@ def test_tokens_in_another_process(model, tmp_path):
 _LAST = feature_layers.Choice("last")
 
 
+_TOP = feature_layers.Choice("layers", (-1,))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("unit", "choice", "normalize"),
     [
-        ("token", _CHOICE, False),
         ("token", _CHOICE, True),
         ("mean", _LAST, False),
-        ("mean", _CHOICE, True),
         # Where no other position of the layer is computed.
-        ("cls", _LAST, False),
         ("cls", _LAST, True),
-        ("cls", feature_layers.Choice("layers", (-1,)), False),
-        ("cls", feature_layers.Choice("layers", (-1,)), True),
-        ("cls", _CHOICE, False),
+        ("cls", _TOP, False),
+        *(
+            pytest.param(*combination, marks=pytest.mark.exhaustive)
+            for combination in (
+                *(("token", _CHOICE, False), ("mean", _CHOICE, True)),
+                *(("cls", _LAST, False), ("cls", _TOP, True)),
+                ("cls", _CHOICE, False),
+            )
+        ),
     ],
 )
 def test_vectors(unit, choice, normalize, model):

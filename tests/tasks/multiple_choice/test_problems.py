@@ -87,7 +87,6 @@ def test_a_blank_of_several_underscores_is_filled_once(tmp_path):
     )
 
 
-
 def _labels(path, with_labels):
     return [x.label for x in choice_problems.read(str(path), with_labels)]
 
