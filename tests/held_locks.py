@@ -13,8 +13,9 @@ from tests import processes
 
 # As on a disk that knows no locks.
 NO_LOCKS = """
+    import fcntl
     from tests import held_locks
-    held_locks.fcntl.flock = held_locks.no_locks
+    fcntl.flock = held_locks.no_locks
 """
 _HOLD = """
     import sys, time

@@ -51,6 +51,7 @@ def test_digest_tells_files_apart(tmp_path):
     (tmp_path / "a").write_bytes(b"ab")
     (tmp_path / "b").write_bytes(b"c")
     (tmp_path / "c").write_bytes(b"a")
+    (tmp_path / "d").write_bytes(b"bc")
     digests = [
         glue_runs.digest([str(tmp_path / name) for name in names])
         for names in ("ab", "cd", "ba")
