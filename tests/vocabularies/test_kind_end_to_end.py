@@ -197,6 +197,7 @@ def test_pairs(tmp_path, serve, head):
     close(outputs["logits"], logits)
 
 
+@pytest.mark.slow
 def test_vectors(tmp_path, serve):
     folder, made = write(tmp_path / "model", "encoder")
     asked = [(text, "") for text in TEXTS]
@@ -235,6 +236,7 @@ def test_labels_of_words(tmp_path, serve):
     assert len(kinds) > 1, "the test would see no difference"
 
 
+@pytest.mark.slow
 def test_answers_to_questions(tmp_path, serve):
     folder, made = write(tmp_path / "model", "span")
     asked = list(zip(OTHERS, TEXTS, strict=True))

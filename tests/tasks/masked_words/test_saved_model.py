@@ -115,6 +115,7 @@ def test_a_stranger_finds_the_words_that_python_finds(model, saved, tmp_path):
     assert found & {"##ever", "##δος", "##s"}
 
 
+@pytest.mark.slow
 def test_one_text_at_a_time_gives_the_same(model, saved, tmp_path):
     loaded = tf.saved_model.load(str(saved))
     rows: dict[str, list] = {}
