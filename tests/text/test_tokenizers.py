@@ -8,6 +8,7 @@ Python's is compared with it.
 import functools
 import random
 import string
+import unicodedata
 
 from bert_tf import tokenization
 from bert_tf.text import graph as text_graph
@@ -124,7 +125,7 @@ def check(vocabulary, texts):
             assert in_bulk[i].tolist() == expected[i], repr(text)
             if graph[i] == expected[i]:
                 places = [[x.start, x.end] for x in rows[i]]
-                assert spans[i] == places, repr(text)
+                assert spans[i] == places or _falls_apart(some[i]), repr(text)
                 continue
             assert vocabulary.kind == "sentence_pieces", repr(text)
             assert sentence_models.are_equally_good(
@@ -133,6 +134,19 @@ def check(vocabulary, texts):
             ties += 1
         _check_with_others(vocabulary, some, expected, rows)
     assert ties <= len(texts) / 10_000
+
+
+def _falls_apart(text):
+    """Whether a character is several letters without its accents.
+
+    Where an accent follows them, the two differ in whose it is: Python's says
+    nobody's, the graph's that of the last letter.
+    """
+    letters = (unicodedata.normalize("NFD", char) for char in text)
+    return any(
+        sum(unicodedata.category(x) != "Mn" for x in parts) > 1
+        for parts in letters
+    )
 
 
 def _check_with_others(vocabulary, texts, ids, rows):
