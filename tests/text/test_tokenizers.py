@@ -139,8 +139,8 @@ def check(vocabulary, texts):
 def _falls_apart(text):
     """Whether a character is several letters without its accents.
 
-    Where an accent follows them, the two differ in whose it is: Python's says
-    nobody's, the graph's that of the last letter.
+    Where an accent follows them, Python counts it to the last letter, and the
+    graph to each.
     """
     letters = (unicodedata.normalize("NFD", char) for char in text)
     return any(
