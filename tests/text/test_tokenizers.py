@@ -198,7 +198,7 @@ def _in_contexts(char):
     ]
 
 
-@pytest.mark.parametrize(("name", "step"), _some_and_many(20, 1))
+@pytest.mark.parametrize(("name", "step"), _some_and_many(50, 1))
 def test_characters(name, step):
     every = step == 1
     chars = sample_texts.characters(every)[::step] + list(string.printable)
