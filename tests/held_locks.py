@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import errno
 import os
 import textwrap
 import time
@@ -12,10 +13,9 @@ from tests import processes
 
 # As on a disk that knows no locks.
 NO_LOCKS = """
-    import errno, fcntl
-    def flock(*_):
-        raise OSError(errno.ENOLCK, "No locks available")
-    fcntl.flock = flock
+    import fcntl
+    from tests import held_locks
+    fcntl.flock = held_locks.no_locks
 """
 _HOLD = """
     import sys, time
@@ -25,6 +25,10 @@ _HOLD = """
     print("held", flush=True)
     time.sleep(60)
 """
+
+
+def no_locks(*_):
+    raise OSError(errno.ENOLCK, "No locks available")
 
 
 @contextlib.contextmanager

@@ -374,8 +374,11 @@ def _own_flags() -> Iterator[None]:
     Modules that define flags are imported anew meanwhile.
     """
     values = flags.FLAGS
+    # Some hold lists, from which absl takes flags that are removed.
     state = {
-        name: value.copy() if isinstance(value, dict) else value
+        name: {k: x[:] if isinstance(x, list) else x for k, x in value.items()}
+        if isinstance(value, dict)
+        else value
         for name, value in vars(values).items()
     }
     each = [(flag, dict(vars(flag))) for flag in state["__flags"].values()]

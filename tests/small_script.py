@@ -1,10 +1,10 @@
-"""A script with flags of every kind, run as users run ours: no TensorFlow."""
+"""A script with flags of every kind, run in this process."""
 
+import contextlib
 import pathlib
-import subprocess
-import sys
+import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+from tests import scripts
 
 _SCRIPT = r'''r"""Does what a test asks.
 
@@ -53,36 +53,29 @@ if __name__ == "__main__":
 '''
 
 
-def run(
-    folder: pathlib.Path, *arguments: str, required: bool = False
-) -> subprocess.CompletedProcess[str]:
-    """Runs the script in a folder."""
+def run(folder: pathlib.Path, *arguments: str, required: bool = False):
+    """Runs the script in a folder, within this process."""
     script = folder / "script.py"
     script.write_text(_SCRIPT.replace("REQUIRED", str(required)))
-    done = subprocess.run(
-        [sys.executable, "script.py", *arguments],
-        cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "COLUMNS": "80"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    script.unlink()
-    return done
+    with contextlib.chdir(folder), tempfile.TemporaryDirectory() as output:
+        done = scripts.run(
+            pathlib.Path(output), str(folder / "script"), *arguments
+        )
+        script.unlink()
+        return done.wait(), done.stdout, done.stderr
 
 
 def refused(folder: pathlib.Path, *arguments: str, **how: bool) -> str:
     """Returns the one line of a command line that is refused."""
-    done = run(folder, *arguments, **how)
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1
-    return done.stderr.removeprefix("error: ").strip()
+    code, output, errors = run(folder, *arguments, **how)
+    assert (code, output) == (1, "")
+    assert errors.startswith("error: ")
+    assert errors.count("\n") == 1
+    return errors.removeprefix("error: ").strip()
 
 
 def taken(folder: pathlib.Path, *arguments: str) -> list[str]:
     """Returns what is logged of a command line that is taken."""
-    done = run(folder, *arguments)
-    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
-    return [line[9:] for line in done.stderr.splitlines()]
+    code, output, errors = run(folder, *arguments)
+    assert (code, output) == (0, "done\n"), errors
+    return [line[9:] for line in errors.splitlines()]

@@ -19,9 +19,6 @@ def folder(request, tmp_path):
     return f"{request.param}{tmp_path}"
 
 
-# ---- Disks ------------------------------------------------------------------
-
-
 class TestFullDisk:
     @pytest.mark.parametrize("prefix", ["", "file://"])
     @pytest.mark.parametrize("before", [None, b"old"])
@@ -31,9 +28,8 @@ class TestFullDisk:
                 (disk / "a").write_bytes(before)
             with pytest.raises(OSError) as error:
                 files.write_bytes(f"{prefix}{disk}/a", b"x" * 200_000)
-            assert str(error.value) == (
-                f"Cannot write {prefix}{disk}/a: No space left on device"
-            )
+            expected = f"Cannot write {prefix}{disk}/a: No space left on device"
+            assert str(error.value) == expected
             if not prefix:
                 assert error.value.errno == errno.ENOSPC
             left = {path.name: path.read_bytes() for path in disk.iterdir()}
@@ -91,12 +87,10 @@ class TestFullDisk:
 
 
 class TestPlaces:
-    def test_no_such_folder(self, tmp_path):
+    def test_no_such_folder_and_a_folder(self, folder, tmp_path):
         message = f"^Cannot write {tmp_path}/none/a: No such file or directory$"
         with pytest.raises(FileNotFoundError, match=message):
             files.write_text(tmp_path / "none" / "a", "")
-
-    def test_a_folder(self, folder, tmp_path):
         (tmp_path / "a").mkdir()
         with pytest.raises((IsADirectoryError, OSError), match="a"):
             files.write_text(f"{folder}/a", "")
@@ -116,9 +110,6 @@ class TestPlaces:
         with pytest.raises(PermissionError, match=message):
             files.write_text(tmp_path / "a", "")
         tmp_path.chmod(0o700)
-
-
-# ---- What is beneath --------------------------------------------------------
 
 
 def test_an_errors_kind_and_number_stay():

@@ -1,6 +1,5 @@
 """Tests of the Python tokenizer against the original's rules."""
 
-import pathlib
 import pickle
 import unicodedata
 
@@ -21,16 +20,12 @@ _PIECES = """
 ##est fox . caf ##e 博 推 z ##z [ ] mask
 """
 PIECES = _PIECES.split()
+VOCAB = {piece: index for index, piece in enumerate(PIECES)}
 
 
 @pytest.fixture
-def vocab_file(tmp_path: pathlib.Path) -> pathlib.Path:
-    path = tmp_path / "vocab.txt"
-    path.write_text("".join(piece + "\n" for piece in PIECES), "utf-8")
-    return path
-
-
-# ---- Words -------------------------------------------------------------------
+def path(tmp_path):
+    return tmp_path / "vocab.txt"
 
 
 @pytest.mark.parametrize(
@@ -51,20 +46,14 @@ def vocab_file(tmp_path: pathlib.Path) -> pathlib.Path:
     ],
 )
 def test_lower_cased_words(text, words):
-    assert tokenization.BasicTokenizer().tokenize(text) == words.split(" ") * (
-        words != ""
-    )
+    expected = words.split(" ") if words else []
+    assert tokenization.BasicTokenizer().tokenize(text) == expected
 
 
-def test_cased_words():
+def test_cased_words_and_invalid_utf8():
     tokenizer = tokenization.BasicTokenizer(do_lower_case=False)
-    assert tokenizer.tokenize(" \tHeLLo!how  \n Is Zoë?") == [
-        *["HeLLo", "!", "how", "Is", "Zoë", "?"]
-    ]
-
-
-def test_invalid_utf8_is_left_out():
-    tokenizer = tokenization.BasicTokenizer()
+    words = ["HeLLo", "!", "how", "Is", "Zoë", "?"]
+    assert tokenizer.tokenize(" \tHeLLo!how  \n Is Zoë?") == words
     assert tokenizer.tokenize(b"a\xffb \xe5\x8d c") == ["ab", "c"]
     with pytest.raises(ValueError, match="Received: text=3"):
         tokenizer.tokenize(3)  # type: ignore[arg-type]
@@ -113,15 +102,14 @@ def test_kinds_of_characters(char, space, control, punctuation):
     assert characters.is_punctuation(char) == punctuation
 
 
-# ---- Pieces ------------------------------------------------------------------
-
-
-def test_full_tokenizer(vocab_file):
-    tokenizer = tokenization.FullTokenizer(vocab_file)
+def test_full_tokenizer(path):
+    path.write_text("".join(piece + "\n" for piece in PIECES), "utf-8")
+    tokenizer = tokenization.FullTokenizer(path)
+    # It can be sent to another process.
+    tokenizer = pickle.loads(pickle.dumps(tokenizer))
     pieces = tokenizer.tokenize("UNwantéd,running the quickest")
-    assert pieces == [
-        *["un", "##want", "##ed", ",", "runn", "##ing", "the", "quick", "##est"]
-    ]
+    expected = ["un", "##want", "##ed", ",", "runn", "##ing"]
+    assert pieces == [*expected, "the", "quick", "##est"]
     ids = tokenizer.convert_tokens_to_ids(pieces)
     assert ids == [9, 6, 7, 12, 10, 11, 13, 14, 15]
     assert tokenizer.convert_ids_to_tokens(ids) == pieces
@@ -141,8 +129,7 @@ def test_full_tokenizer(vocab_file):
     ],
 )
 def test_wordpiece_tokenizer(text, pieces):
-    vocab = {piece: index for index, piece in enumerate(PIECES)}
-    assert tokenization.WordpieceTokenizer(vocab).tokenize(text) == pieces
+    assert tokenization.WordpieceTokenizer(VOCAB).tokenize(text) == pieces
 
 
 def test_module_functions():
@@ -156,20 +143,17 @@ def test_module_functions():
 
 
 def test_special_tokens_are_taken_apart_unless_kept():
-    vocab = {piece: index for index, piece in enumerate(PIECES)}
     text = "the [MASK]fox [PAD] [MASK"
-    apart = tokenization.FullTokenizer.from_vocab(vocab)
+    apart = tokenization.FullTokenizer.from_vocab(VOCAB)
     assert apart.tokenize("[MASK]") == ["[", "mask", "]"]
     kept = tokenization.FullTokenizer.from_vocab(
-        vocab, keep_special_tokens=True
+        VOCAB, keep_special_tokens=True
     )
-    assert kept.tokenize(text) == [
-        *["the", "[MASK]", "fox", "[PAD]", "[", "mask"]
-    ]
+    words = ["the", "[MASK]", "fox", "[PAD]", "["]
+    assert kept.tokenize(text) == [*words, "mask"]
     tokens = kept.tokenize_with_offsets(text)
-    assert [text[token.start : token.end] for token in tokens] == [
-        *["the", "[MASK]", "fox", "[PAD]", "[", "MASK"]
-    ]
+    found = [text[token.start : token.end] for token in tokens]
+    assert found == [*words, "MASK"]
 
 
 @pytest.mark.parametrize(
@@ -183,8 +167,7 @@ def test_special_tokens_are_taken_apart_unless_kept():
     ],
 )
 def test_offsets(text, slices):
-    vocab = {piece: index for index, piece in enumerate(PIECES)}
-    tokenizer = tokenization.FullTokenizer.from_vocab(vocab)
+    tokenizer = tokenization.FullTokenizer.from_vocab(VOCAB)
     tokens = tokenizer.tokenize_with_offsets(text)
     assert [text[token.start : token.end] for token in tokens] == slices
     assert [token.piece for token in tokens] == tokenizer.tokenize(text)
@@ -209,12 +192,6 @@ def test_offsets_of_random_texts_give_the_pieces_back():
             # Alone, a sigma is never final; marks may have changed places.
             if piece != "[UNK]" and not unicodedata.combining(char):
                 assert char.replace("ς", "σ") in word.replace("ς", "σ")
-
-
-def test_tokenizer_can_be_sent_to_another_process(vocab_file):
-    tokenizer = tokenization.FullTokenizer(vocab_file)
-    copy = pickle.loads(pickle.dumps(tokenizer))
-    assert copy.tokenize("unwanted") == tokenizer.tokenize("unwanted")
 
 
 def test_remembered_words_are_bounded(monkeypatch):
@@ -244,28 +221,23 @@ def test_pieces_of_released_vocabularies(name, shared_data):
         assert [token.piece for token in tokens] == pieces
 
 
-# ---- Vocabulary files --------------------------------------------------------
-
-
-def test_load_vocab_strips_as_the_original(tmp_path):
-    path = tmp_path / "vocab.txt"
+def test_load_vocab_strips_as_the_original(path):
     # No newline at the end; a line of white space other than the newline.
     path.write_bytes("[UNK]\n a \n\u2028\n##b".encode())
-    assert tokenization.load_vocab(path) == {
-        "[UNK]": 0,
-        "a": 1,
-        "": 2,
-        "##b": 3,
-    }
+    vocab = {"[UNK]": 0, "a": 1, "": 2, "##b": 3}
+    assert tokenization.load_vocab(path) == vocab
+    # Line ends of old Macs.
+    path.write_bytes(b"[UNK]\ra\r##b\r")
+    assert list(tokenization.load_vocab(path)) == ["[UNK]", "a", "##b"]
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match=r"vocab\.txt"):
+        tokenization.load_vocab(path)
 
 
 def originals_rows(path):
     """The rows that the original's load_vocab reads, in TensorFlow's words."""
-    rows = []
     with tf.io.gfile.GFile(str(path), "r") as reader:
-        while line := reader.readline():
-            rows.append(line.strip())
-    return rows
+        return [line.strip() for line in iter(reader.readline, "")]
 
 
 _MARK = "\ufeff"
@@ -292,8 +264,7 @@ _AT_THE_END = "empty lines at the end left out"
         ),
     ],
 )
-def test_what_editors_add_is_left_out(text, done, tmp_path, caplog):
-    path = tmp_path / "vocab.txt"
+def test_what_editors_add_is_left_out(text, done, path, caplog):
     path.write_bytes(text.encode())
     caplog.set_level("INFO", "absl")
     vocab = tokenization.load_vocab(path)
@@ -307,14 +278,7 @@ def test_what_editors_add_is_left_out(text, done, tmp_path, caplog):
     assert caplog.messages == [f"{path} is read with {done}."]
 
 
-def test_line_ends_of_old_macs(tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_bytes(b"[UNK]\ra\r##b\r")
-    assert list(tokenization.load_vocab(path)) == ["[UNK]", "a", "##b"]
-
-
-def test_what_need_not_be_said(tmp_path, caplog):
-    path = tmp_path / "vocab.txt"
+def test_what_need_not_be_said(path, caplog):
     caplog.set_level("INFO", "absl")
     # Nothing is done; a process of many is told to be quiet.
     path.write_bytes(b"[UNK]\n a \n##b")
@@ -330,13 +294,11 @@ def test_released_vocabularies_stay_as_they_are(name, shared_data):
     assert vocab_files.read_vocab(path).encode() == path.read_bytes()
 
 
-def test_released_vocabulary_with_windows_line_ends(tmp_path, shared_data):
+def test_released_vocabulary_with_windows_line_ends(path, shared_data):
     # One of its pieces is U+2028, which Python counts as a line end.
-    path = shared_data / "vocab" / "bert_chinese.txt"
-    changed = tmp_path / "vocab.txt"
-    data = path.read_bytes()
-    changed.write_bytes(data.replace(b"\n", b"\r\n") + b"\r\n")
-    assert vocab_files.read_vocab(changed).encode() == data
+    data = (shared_data / "vocab" / "bert_chinese.txt").read_bytes()
+    path.write_bytes(data.replace(b"\n", b"\r\n") + b"\r\n")
+    assert vocab_files.read_vocab(path).encode() == data
 
 
 @pytest.mark.parametrize(
@@ -358,16 +320,14 @@ def test_released_vocabulary_with_windows_line_ends(tmp_path, shared_data):
         (b"[UNK]\na\n\xff\n", "line 3: .*UTF-8.*byte=0xff"),
     ],
 )
-def test_load_vocab_refuses(data, problem, tmp_path):
-    path = tmp_path / "vocab.txt"
+def test_load_vocab_refuses(data, problem, path):
     path.write_bytes(data)
     with pytest.raises(ValueError, match=problem) as error:
         tokenization.load_vocab(path)
     assert str(path) in str(error.value)
 
 
-def test_the_way_out_of_a_piece_that_is_there_twice(tmp_path):
-    path = tmp_path / "vocab.txt"
+def test_the_way_out_of_a_piece_that_is_there_twice(path):
     path.write_bytes(b"[UNK]\na\nb\na\n")
     # As the original's dictionary: the last of the two counts.
     wanted = {piece: i for i, piece in enumerate(originals_rows(path))}
@@ -375,15 +335,9 @@ def test_the_way_out_of_a_piece_that_is_there_twice(tmp_path):
     tokenizer = tokenization.FullTokenizer(path)
     for text in ("a", "b", "a b", "[unused-2]"):
         pieces = tokenizer.tokenize(text)
-        assert tokenizer.convert_tokens_to_ids(pieces) == [
-            wanted[piece] for piece in pieces
-        ]
+        ids = tokenizer.convert_tokens_to_ids(pieces)
+        assert ids == [wanted[piece] for piece in pieces]
     assert tokenizer.tokenize("[unused-2]") == ["[UNK]"] * 5
-
-
-def test_load_vocab_without_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"nothing\.txt"):
-        tokenization.load_vocab(tmp_path / "nothing.txt")
 
 
 @pytest.mark.parametrize("name", RELEASED)

@@ -14,42 +14,50 @@ class TestValues:
 
 
 class TestUsed:
-    def test_flags_of_a_phase_that_is_not_done_are_told(self, tmp_path):
-        assert small_script.taken(tmp_path, "--rate=0.1", "--steps=3") == [
-            "WARNING: Not used, as they go with --do_train: --rate, --steps."
-        ]
+    @pytest.mark.parametrize(
+        ("given", "expected"),
+        [
+            (
+                "--rate=0.1 --steps=3",
+                ["Not used, as they go with --do_train: --rate, --steps."],
+            ),
+            # Defaults, as a flags.txt has them.
+            ("--rate=0.5 --kind=line", []),
+            ("--do_train --rate=0.1 --kind=curve --power=2", []),
+        ],
+    )
+    def test_flags_that_are_not_used_are_logged(
+        self, tmp_path, given, expected
+    ):
+        logged = small_script.taken(tmp_path, *given.split())
+        assert logged == [f"WARNING: {text}" for text in expected]
 
-    def test_defaults_are_not_told(self, tmp_path):
-        # As a flags.txt has them.
-        assert small_script.taken(tmp_path, "--rate=0.5", "--kind=line") == []
-
-    def test_flags_that_are_used_are_not_told(self, tmp_path):
-        given = ["--do_train", "--rate=0.1", "--kind=curve", "--power=2"]
-        assert small_script.taken(tmp_path, *given) == []
-
-    def test_flag_of_another_choice_is_refused(self, tmp_path):
-        line = small_script.refused(tmp_path, "--do_train", "--power=2")
-        assert line == (
-            "--power goes with --kind=curve: leave it out. "
-            "Received: power=2.0, kind=line"
-        )
-
-    def test_flag_that_excludes_another_is_refused(self, tmp_path):
-        line = small_script.refused(tmp_path, "--show=3", "--workers=2")
-        assert line == (
-            "--workers goes without --show: leave it out. "
-            "Received: workers=2, show=3"
-        )
+    @pytest.mark.parametrize(
+        ("given", "expected"),
+        [
+            (
+                "--do_train --power=2",
+                "--power goes with --kind=curve: leave it out. "
+                "Received: power=2.0, kind=line",
+            ),
+            (
+                "--show=3 --workers=2",
+                "--workers goes without --show: leave it out. "
+                "Received: workers=2, show=3",
+            ),
+        ],
+    )
+    def test_flag_of_another_choice_is_refused(self, tmp_path, given, expected):
+        assert small_script.refused(tmp_path, *given.split()) == expected
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     """What --help shows."""
-    done = small_script.run(
-        tmp_path_factory.mktemp("help"), "--help", required=True
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
+    folder = tmp_path_factory.mktemp("help")
+    code, output, errors = small_script.run(folder, "--help", required=True)
+    assert (code, errors) == (0, "")
+    return output
 
 
 class TestHelp:
@@ -86,9 +94,9 @@ class TestHelp:
     def test_rare_flags_are_in_the_full_page_only(self, page, tmp_path):
         assert "--steps" not in page
         assert "--helpfull shows 1 more flags." in page
-        full = small_script.run(tmp_path, "--helpfull")
-        assert full.returncode == 0
-        assert "  --steps=N\n      How many.\n" in full.stdout
+        code, full, _ = small_script.run(tmp_path, "--helpfull")
+        assert code == 0
+        assert "  --steps=N\n      How many.\n" in full
 
     def test_lines_fit_the_screen(self, page):
         assert max(map(len, page.splitlines())) <= 80

@@ -37,9 +37,7 @@ def documents_of(text, tokens):
 def cut(function, text, *args, repetitions=1, seed=1):
     """The ranges of several repetitions."""
     parts = [function(text, *args, seed, i) for i in range(repetitions)]
+    names = ("starts", "ends", "labels")
     return segments.Ranges(
-        *(
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("starts", "ends", "labels")
-        )
+        *(np.concatenate([getattr(x, name) for x in parts]) for name in names)
     )

@@ -5,7 +5,7 @@ import hashlib
 import random
 import sys
 
-from bert_tf.pretraining_data import beam, corpus, workers
+from bert_tf.pretraining_data import beam, corpus, stages, workers
 from bert_tf.pretraining_data import job as creation_job
 from bert_tf.pretraining_data import local as local_creation
 from bert_tf.pretraining_data import output as creation_output
@@ -40,11 +40,11 @@ def folder(tmp_path_factory):
         words = rng.choices([*_WORDS, "bees", "cats"], k=rng.randint(1, 12))
         return " ".join(words) + "."
 
+    def document():
+        return "\n".join(sentence() for _ in range(rng.randint(1, 9)))
+
     for name in "ab":
-        documents = [
-            "\n".join(sentence() for _ in range(rng.randint(1, 9)))
-            for _ in range(200)
-        ]
+        documents = [document() for _ in range(200)]
         (folder / f"{name}.txt").write_text("\n\n".join(documents))
     return folder
 
@@ -52,12 +52,8 @@ def folder(tmp_path_factory):
 def make_job(folder, work, unit_bytes=10_000, **settings):
     reader = corpus.Reader()
     files = [str(folder / name) for name in ("a.txt", "b.txt")]
-    settings = {
-        "max_seq_length": 32,
-        "max_predictions_per_seq": 5,
-        "dupe_factor": 3,
-        **settings,
-    }
+    sizes = {"max_seq_length": 32, "max_predictions_per_seq": 5}
+    settings = {**sizes, "dupe_factor": 3, **settings}
     return creation_job.Job(
         units=tuple(corpus.plan(files, reader.input_format, unit_bytes)),
         reader=reader,
@@ -71,68 +67,45 @@ def make_job(folder, work, unit_bytes=10_000, **settings):
 
 def sums(folder):
     """The SHA-256 of each file of a folder."""
-    return {
-        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in folder.iterdir()
-    }
+    files = {file.name: file.read_bytes() for file in folder.iterdir()}
+    return {name: hashlib.sha256(x).hexdigest() for name, x in files.items()}
 
 
-def run_locally(job, output):
-    with workers.Workers(1, []) as pool:
-        result = local_creation.run(job, output, pool)
-    local_creation.finish(job, output, result)
-    return result
+def _create(log, *flags):
+    return scripts.run(log, "create_pretraining_data", *flags)
 
 
 @pytest.mark.usefixtures("apache_beam")
 class TestLocalRunner:
     @pytest.mark.parametrize(
-        "settings, slice_tokens",
+        "settings",
         [
-            ({}, None),
-            # Several slices to a shard.
-            ({}, 3000),
-            # No piece has a partner.
-            ({"unit_bytes": 10**6}, None),
-            ({"objective": "sop", "masking": "whole_word"}, None),
-            ({"objective": "none", "masking": "span"}, None),
-            ({"objective": "full_sentences", "masking": "ngram"}, None),
-            ({"dynamic_masking": True}, None),
-            ({"pack": True, "short_seq_prob": 0.9}, None),
-        ],
-        ids=[
-            "nsp",
-            "slices",
-            "one_unit",
-            "sop",
-            "none",
-            "full_sentences",
-            "dynamic",
-            "packed",
+            pytest.param({}, id="nsp"),
+            pytest.param({"slice_tokens": 3000}, id="slices"),
+            pytest.param({"unit_bytes": 10**6}, id="no partner"),
+            {"objective": "sop", "masking": "whole_word"},
+            {"objective": "none", "masking": "span"},
+            {"objective": "full_sentences", "masking": "ngram"},
+            {"dynamic_masking": True},
+            {"pack": True, "short_seq_prob": 0.9},
         ],
     )
     def test_gives_the_bytes_of_a_local_run(
-        self, tmp_path, folder, settings, slice_tokens, monkeypatch
+        self, tmp_path, folder, settings, monkeypatch
     ):
-        if slice_tokens:
-            monkeypatch.setattr(
-                "bert_tf.pretraining_data.stages._SLICE_TOKENS", slice_tokens
-            )
+        settings = dict(settings)
+        if slice_tokens := settings.pop("slice_tokens", None):
+            monkeypatch.setattr(stages, "_SLICE_TOKENS", slice_tokens)
         outputs = [
-            creation_output.Output(
-                folder=str(tmp_path / name), num_shards=_SHARDS
-            )
+            creation_output.Output((), str(tmp_path / name), _SHARDS)
             for name in ("local", "beam")
         ]
-        here = run_locally(
-            make_job(folder, tmp_path / "work", **settings), outputs[0]
-        )
-        there = beam.run(
-            make_job(folder, tmp_path / "none", **settings),
-            outputs[1],
-            "DirectRunner",
-            [],
-        )
+        job = make_job(folder, tmp_path / "work", **settings)
+        with workers.Workers(1, []) as pool:
+            here = local_creation.run(job, outputs[0], pool)
+        local_creation.finish(job, outputs[0], here)
+        job = make_job(folder, tmp_path / "none", **settings)
+        there = beam.run(job, outputs[1], "DirectRunner", [])
         # Shards, and the manifest, and nothing else.
         ours = sums(tmp_path / "beam")
         assert len(ours) == len(set(ours.values())) == _SHARDS + 1
@@ -151,13 +124,6 @@ class TestLocalRunner:
 
     @pytest.mark.slow
     def test_of_the_script(self, tmp_path, folder):
-        flags = [
-            f"--input_file={folder}/?.txt",
-            f"--vocab_file={folder}/vocab.txt",
-            "--max_seq_length=32",
-            "--max_predictions_per_seq=5",
-            "--num_shards=2",
-        ]
         options = (
             "--direct_num_workers=2 --direct_running_mode=multi_processing"
         )
@@ -166,12 +132,12 @@ class TestLocalRunner:
             "beam": ["--runner=DirectRunner", f"--beam_options={options}"],
         }
         for name, more in runs.items():
-            run = scripts.run(
+            run = _create(
                 tmp_path / "log" / name,
-                "create_pretraining_data",
-                *flags,
-                *more,
+                f"--input_file={folder}/?.txt",
                 f"--output_dir={tmp_path / name}",
+                *("--max_seq_length=32", "--max_predictions_per_seq=5"),
+                *(f"--vocab_file={folder}/vocab.txt", "--num_shards=2", *more),
             )
             assert run.wait() == 0, run.stderr
             assert "Wrote " in run.stderr
@@ -182,14 +148,12 @@ class TestLocalRunner:
         assert expected.items() <= sums(tmp_path / "beam").items()
 
     def test_says_what_is_wrong(self, tmp_path, folder):
-        run = scripts.run(
+        run = _create(
             tmp_path / "log",
-            "create_pretraining_data",
             f"--input_file={folder}/a.txt",
             f"--vocab_file={folder}/vocab.txt",
             f"--output_dir={tmp_path / 'out'}",
-            "--num_shards=9000",
-            "--runner=DirectRunner",
+            *("--num_shards=9000", "--runner=DirectRunner"),
         )
         assert run.wait() == 1
         assert run.lines[-1].startswith("error: The text gives about ")

@@ -4,6 +4,7 @@ import dataclasses
 import gzip
 import itertools
 import json
+import pathlib
 
 from bert_tf.pretraining_data import corpus
 
@@ -56,20 +57,16 @@ class TestPlan:
             for u in units
         ] == [
             [(a, 0, 0, None)],
-            [(b, 1, 0, 1000)],
-            [(b, 1, 1000, None)],
+            *([(b, 1, 0, 1000)], [(b, 1, 1000, None)]),
             [(c, 2, 0, None)],
         ]
         assert [unit.size for unit in units] == [1000, 1000, 1000, 400]
         (unit,) = corpus.plan(files, "lines")
         assert [part.file for part in unit.parts] == [a, b, c]
         assert unit.size == 3400
-
-    def test_depends_on_no_order(self, files):
-        a, b, c = files
-        assert corpus.plan([c, a, b, a], "lines", 300) == corpus.plan(
-            files, "lines", 300
-        )
+        # No order matters.
+        again = corpus.plan([c, a, b, a], "lines", 300)
+        assert again == corpus.plan(files, "lines", 300)
 
     def test_reads_a_file_of_several_names_once(self, files, tmp_path):
         (tmp_path / "z.txt").symlink_to(files[0])
@@ -77,19 +74,16 @@ class TestPlan:
         others = [*files, f"{tmp_path}/z.txt", f"{folder}/./{name}"]
         units = corpus.plan(others, "lines", 1000)
         # Of its names the first is read.
-        assert [
-            {part.file.replace("/./", "/") for part in u.parts} for u in units
-        ] == [
-            {part.file for part in u.parts}
-            for u in corpus.plan(files, "lines", 1000)
-        ]
+        read, expected = (
+            [{x.file.replace("/./", "/") for x in u.parts} for u in plan]
+            for plan in (units, corpus.plan(files, "lines", 1000))
+        )
+        assert read == expected
 
     def test_compressed_files_are_whole_and_count_for_more(self, tmp_path):
-        paths = []
-        for name in "abc":
-            path = tmp_path / f"{name}.gz"
-            path.write_bytes(bytes(100))
-            paths.append(str(path))
+        paths = [str(tmp_path / f"{name}.gz") for name in "abc"]
+        for path in paths:
+            (tmp_path / path).write_bytes(bytes(100))
         units = corpus.plan(paths, "lines", 900)
         assert [len(unit.parts) for unit in units] == [2, 1]
         assert len(corpus.plan(paths, "lines", 10)) == 3
@@ -119,11 +113,8 @@ class TestRead:
     )
     def test_splits_sentences(self, tmp_path, input_format):
         text = 'The U.S. Army and Dr. J. K. Lee paid $3.50. "Yes!" They left.'
-        expected = [
-            "The U.S. Army and Dr. J. K. Lee paid $3.50.",
-            '"Yes!"',
-            "They left.",
-        ]
+        first = "The U.S. Army and Dr. J. K. Lee paid $3.50."
+        expected = [first, '"Yes!"', "They left."]
         if input_format == "jsonl":
             text = json.dumps({"text": text})
         elif input_format == "wikiextractor":
@@ -147,7 +138,7 @@ class TestRead:
         }
         path = tmp_path / "a"
         path.write_text(texts.get(input_format, row) + "\n")
-        ((unit,),) = [corpus.plan([str(path)], input_format)]
+        (unit,) = corpus.plan([str(path)], input_format)
         reader = corpus.Reader(input_format)
         (document,) = corpus.read(unit, reader, has_sentences=False)
         assert document.sentences == [row]
@@ -155,14 +146,11 @@ class TestRead:
     def test_paragraphs_of_symbols(self, tmp_path):
         """Blank lines part them in `files`, and in jsonl each line does."""
         text = "\n\nA1 B2\nC3\n \nD4\n\n\nE5 F6\n\n"
+        in_jsonl = json.dumps({"text": text})
         path = tmp_path / "a"
         for input_format, written, expected in (
             ("files", text, ["A1 B2\nC3", "D4", "E5 F6"]),
-            (
-                "jsonl",
-                json.dumps({"text": text}),
-                ["A1 B2", "C3", "D4", "E5 F6"],
-            ),
+            ("jsonl", in_jsonl, ["A1 B2", "C3", "D4", "E5 F6"]),
         ):
             path.write_text(written + "\n")
             unit = corpus.plan([str(path)], input_format)[0]
@@ -179,6 +167,10 @@ class TestRead:
         reader = corpus.Reader("documents", language="de")
         ((document,),) = read([str(path)], reader)
         assert document.sentences[-1] == "Sie auch."
+        # Empty documents are there to be counted.
+        path.write_text("One.\n\n \nTwo.\n")
+        (documents,) = read([str(path)], corpus.Reader("documents"))
+        assert [x.sentences for x in documents] == [["One."], [], [], ["Two."]]
 
     @pytest.mark.parametrize("language", ["en", "fr", "ru", "zh"])
     def test_spaces_before_periods(self, tmp_path, language):
@@ -191,19 +183,11 @@ class TestRead:
         ((document,),) = read([str(path)], reader)
         assert " ".join(document.sentences).split() == text.split()
 
-    def test_empty_documents_are_there_to_be_counted(self, tmp_path):
-        path = tmp_path / "a"
-        path.write_text("One.\n\n \nTwo.\n")
-        (documents,) = read([str(path)], corpus.Reader("documents"))
-        assert [x.sentences for x in documents] == [["One."], [], [], ["Two."]]
-
-    def test_of_compressed_files_the_same(self, files, tmp_path):
-        compressed = []
+    def test_of_compressed_files_the_same(self, files):
         for file in files:
-            with open(file, "rb") as stream:
-                data = gzip.compress(stream.read())
-            compressed.append(f"{file}.gz")
-            (tmp_path / compressed[-1]).write_bytes(data)
+            data = pathlib.Path(file).read_bytes()
+            pathlib.Path(f"{file}.gz").write_bytes(gzip.compress(data))
+        compressed = [f"{file}.gz" for file in files]
         reader = corpus.Reader()
         assert flat(read(compressed, reader)) == flat(read(files, reader))
 
@@ -221,36 +205,35 @@ class TestRead:
         assert sum(map(len, parts)) == titles
 
 
-class TestReader:
-    def test_unknown_values(self):
-        with pytest.raises(ValueError, match=r"input_format.*lines.*'xml'"):
-            corpus.Reader("xml")
-        with pytest.raises(ValueError, match=r"on_bad_text.*replace.*'skip'"):
-            corpus.Reader(on_bad_text="skip")
-
-    @pytest.mark.parametrize("language", ["German", "DE", "d", ""])
-    def test_no_language(self, language):
-        with pytest.raises(ValueError, match=f"ISO 639, .*='{language}'"):
-            corpus.Reader(language=language)
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"input_format": "xml"}, r"input_format.*lines.*'xml'"),
+        ({"on_bad_text": "skip"}, r"on_bad_text.*replace.*'skip'"),
+        ({"language": "German"}, "ISO 639, .*='German'"),
+        ({"language": "DE"}, "ISO 639, .*='DE'"),
+        ({"language": "d"}, "ISO 639, .*='d'"),
+        ({"language": ""}, "ISO 639, .*=''"),
+    ],
+)
+def test_unknown_values(values, message):
+    with pytest.raises(ValueError, match=message):
+        corpus.Reader(**values)
 
 
 class TestPieces:
-    def document(self, key, size):
-        return corpus.Document(key, ["x"], size)
-
     def test_are_of_bounded_size(self):
-        documents = [self.document(i, 30) for i in range(100)]
+        documents = [corpus.Document(i, ["x"], 30) for i in range(100)]
         pieces = list(corpus.pieces(documents, 100))
         assert flat(pieces) == documents
         assert {len(piece) for piece in pieces[:-1]} == {6}  # 2 x 100 bytes
+        # A large document is a piece.
+        documents = [corpus.Document(x, ["x"], x) for x in (1, 999, 2)]
+        assert list(map(len, corpus.pieces(documents, 10))) == [1, 1, 1]
+        assert list(corpus.pieces([], 10)) == []
 
     def test_a_unit_is_one_piece(self, files):
         reader = corpus.Reader()
         for unit in corpus.plan(files, "lines", 200):
             documents = list(corpus.read(unit, reader))
             assert list(corpus.pieces(documents, 200)) == [documents]
-
-    def test_a_large_document_is_a_piece(self):
-        documents = [self.document(size, size) for size in (1, 999, 2)]
-        assert list(map(len, corpus.pieces(documents, 10))) == [1, 1, 1]
-        assert list(corpus.pieces([], 10)) == []

@@ -1,5 +1,7 @@
 """Sequences as rows of records."""
 
+import itertools
+
 from bert_tf import vocabularies
 from bert_tf.pretraining_data import rows as pretraining_rows
 from bert_tf.pretraining_data import sequences as pretraining_sequences
@@ -14,26 +16,27 @@ V = documents.VOCABULARY
 OBJECTIVES = pretraining_sequences.OBJECTIVES
 
 
-def make(settings, corpus=None, vocabulary=V, seed=1):
-    """Sequences, and the features of their records."""
+def make(corpus=None, vocabulary=V, seed=1, **settings):
+    """Settings, sequences, and the features of their records."""
     if corpus is None:
         corpus = documents.make_corpus(documents.make_documents())
+    settings = {"max_seq_length": 64, "max_predictions_per_seq": 9} | settings
+    settings = pretraining_sequences.Settings(**settings)
     sequences = pretraining_sequences.create_sequences(
         corpus, None, settings, V.template, 1, 0
     )
     rng = np.random.default_rng(seed)
-    return sequences, pretraining_rows.features(
-        sequences, vocabulary, settings, rng
-    )
+    rows = pretraining_rows.features(sequences, vocabulary, settings, rng)
+    return settings, sequences, rows
 
 
 def expected_rows(sequences, vocabulary=V):
     """(ids, segments, label) of every sequence."""
     rows = []
-    for i, (middle, label) in enumerate(
-        zip(sequences.middles, sequences.labels, strict=True)
-    ):
-        tokens = sequences.tokens[slice(*sequences.starts[i : i + 2])].tolist()
+    borders = itertools.pairwise(sequences.starts)
+    both = zip(borders, sequences.middles, sequences.labels, strict=True)
+    for (start, end), middle, label in both:
+        tokens = sequences.tokens[start:end].tolist()
         first, second = tokens[:middle], tokens[middle:]
         ids = [vocabulary.special.cls.id, *first, vocabulary.special.sep.id]
         segments = [0] * len(ids)
@@ -51,13 +54,9 @@ def found_rows(rows):
         numbers = rows.get("sequence_ids", rows["input_mask"])[i]
         for slot in range(numbers.max()):
             inside = numbers == slot + 1
-            found.append(
-                (
-                    ids[inside].tolist(),
-                    rows["segment_ids"][i][inside].tolist(),
-                    int(rows["next_sentence_labels"][i, slot]),
-                )
-            )
+            label = int(rows["next_sentence_labels"][i, slot])
+            parts = ids[inside], rows["segment_ids"][i][inside]
+            found.append((*(x.tolist() for x in parts), label))
     return found
 
 
@@ -66,10 +65,9 @@ class TestFeatures:
     @pytest.mark.parametrize("policy", masking.POLICIES)
     @pytest.mark.parametrize("pack", [False, True])
     def test_are_made_of_the_text(self, objective, policy, pack):
-        settings = pretraining_sequences.Settings(
-            64, 9, objective=objective, masking=policy, pack=pack
+        _, sequences, rows = make(
+            objective=objective, masking=policy, pack=pack
         )
-        sequences, rows = make(settings)
         rows["input_ids"] = documents.restore(rows)
         found, expected = found_rows(rows), expected_rows(sequences)
         if pack:
@@ -83,10 +81,9 @@ class TestFeatures:
     @pytest.mark.parametrize("dynamic", [False, True])
     @pytest.mark.parametrize("pack", [False, True])
     def test_are_records_of_their_type(self, dynamic, pack):
-        settings = pretraining_sequences.Settings(
-            64, 9, dynamic_masking=dynamic, pack=pack, max_sequences_per_row=5
+        settings, _, rows = make(
+            dynamic_masking=dynamic, pack=pack, max_sequences_per_row=5
         )
-        _, rows = make(settings)
         record_type = record_types.PRETRAINING_TYPES[settings.record_type]
         serialized = record_type.encode_batch(rows)
         parsed = record_type.parse(serialized, {"S": 64, "P": 9, "K": 5})
@@ -95,8 +92,7 @@ class TestFeatures:
             np.testing.assert_array_equal(parsed[name], array)
 
     def test_unmasked_ones_say_where_words_begin(self):
-        settings = pretraining_sequences.Settings(64, 9, dynamic_masking=True)
-        sequences, rows = make(settings)
+        _, sequences, rows = make(dynamic_masking=True)
         assert found_rows(rows) == expected_rows(sequences)
         ids = rows["input_ids"]
         is_text = ~np.isin(ids, [0, V.special.cls.id, V.special.sep.id])
@@ -109,10 +105,7 @@ class TestFeatures:
         assert (begins & is_text & V.continues[ids]).any()
 
     def test_same_seed_same_features(self):
-        settings = pretraining_sequences.Settings(64, 9, pack=True)
-        (_, one), (_, two), (_, other) = (
-            make(settings, seed=i) for i in (1, 1, 2)
-        )
+        one, two, other = (make(seed=i, pack=True)[2] for i in (1, 1, 2))
         for name, array in one.items():
             np.testing.assert_array_equal(array, two[name])
         assert not np.array_equal(one["input_ids"], other["input_ids"])
@@ -130,18 +123,17 @@ class TestFeatures:
             for article in text.split("</doc>")
         ]
         corpus = documents.make_corpus(articles, vocabulary.ids)
-        settings = pretraining_sequences.Settings(masking="whole_word")
-        sequences, rows = make(settings, corpus, vocabulary)
+        sizes = {"max_seq_length": 128, "max_predictions_per_seq": 20}
+        _, sequences, rows = make(
+            corpus, vocabulary, masking="whole_word", **sizes
+        )
         rows["input_ids"] = documents.restore(rows)
         assert found_rows(rows) == expected_rows(sequences, vocabulary)
 
 
 class TestPacked:
     def test_borders(self):
-        settings = pretraining_sequences.Settings(
-            64, 9, pack=True, short_seq_prob=0.9
-        )
-        sequences, rows = make(settings)
+        _, sequences, rows = make(pack=True, short_seq_prob=0.9)
         assert len(rows["input_ids"]) < 0.8 * len(sequences)
         ids, numbers = documents.restore(rows), rows["sequence_ids"]
         np.testing.assert_array_equal(numbers > 0, rows["input_mask"])
@@ -156,17 +148,12 @@ class TestPacked:
             count = numbers[row].max()
             weights = rows["next_sentence_weights"][row]
             assert weights.tolist() == [1] * count + [0] * (8 - count)
-            np.testing.assert_array_equal(
-                rows["cls_positions"][row, :count],
-                np.flatnonzero(ids[row] == V.special.cls.id),
-            )
+            expected = np.flatnonzero(ids[row] == V.special.cls.id)
+            found = rows["cls_positions"][row, :count]
+            np.testing.assert_array_equal(found, expected)
             assert not rows["cls_positions"][row, count:].any()
 
-    def test_every_sequence_has_its_predictions(self):
-        settings = pretraining_sequences.Settings(
-            64, 9, pack=True, short_seq_prob=0.9
-        )
-        _, rows = make(settings)
+        # Every sequence has its predictions.
         row, slot = np.nonzero(rows["masked_lm_weights"])
         place = rows["masked_lm_positions"][row, slot]
         chosen = np.zeros_like(rows["input_ids"])
@@ -175,33 +162,34 @@ class TestPacked:
             inside = rows["sequence_ids"] == number
             lengths = inside.sum(axis=1)
             expected = np.clip(np.rint(0.15 * lengths), 1, 9) * (lengths > 0)
-            np.testing.assert_array_equal(
-                (chosen * inside).sum(axis=1), expected
-            )
+            own = (chosen * inside).sum(axis=1)
+            np.testing.assert_array_equal(own, expected)
 
 
 class TestStatistics:
     @pytest.mark.parametrize("pack", [False, True])
     def test_counts(self, pack):
-        settings = pretraining_sequences.Settings(64, 9, pack=pack)
-        sequences, rows = make(settings)
+        _, sequences, rows = make(pack=pack)
         counts = pretraining_rows.statistics(rows, V)
-        assert counts["instances"] == len(sequences)
-        assert counts["rows"] == len(rows["input_ids"])
-        assert counts["random_next"] == sequences.labels.sum()
         real = sequences.lengths(V.template).sum()
-        assert counts["real_tokens"] == real
-        assert counts["padding_tokens"] == 64 * counts["rows"] - real
         predictions = rows["masked_lm_weights"].sum()
-        assert counts["predictions"] == predictions
         changed = (documents.restore(rows) != rows["input_ids"]).sum()
-        assert counts["predictions_unchanged"] == predictions - changed
+        number = len(rows["input_ids"])
         masked = (rows["input_ids"] == V.special.mask.id).sum()
-        assert counts["predictions_masked"] == masked
+        expected = {
+            "instances": len(sequences),
+            "rows": number,
+            "random_next": sequences.labels.sum(),
+            "real_tokens": real,
+            "padding_tokens": 64 * number - real,
+            "predictions": predictions,
+            "predictions_unchanged": predictions - changed,
+            "predictions_masked": masked,
+        }
+        assert expected.items() <= counts.items()
 
     def test_without_masks(self):
-        settings = pretraining_sequences.Settings(64, 9, dynamic_masking=True)
-        sequences, rows = make(settings)
+        _, sequences, rows = make(dynamic_masking=True)
         counts = pretraining_rows.statistics(rows, V)
         assert counts["instances"] == len(sequences)
         assert counts["predictions"] == 0

@@ -45,10 +45,9 @@ class TestNextSentences:
         ]
         first, second, label, repetition = np.array(reference).T
         our_first, our_second = (ours.ends - ours.starts).T
-        numbers = [
-            len(pairs_of(text, 61, short_seq_prob, seed=i + 2).labels)
-            for i in range(60)
-        ]
+        seeds = range(2, 62)
+        each = [pairs_of(text, 61, short_seq_prob, seed=x) for x in seeds]
+        numbers = [len(pairs.labels) for pairs in each]
         test = stats.ttest_ind(numbers, np.bincount(repetition))
         assert test.pvalue > documents.SIGNIFICANCE
         same = documents.assert_same_distribution
@@ -133,10 +132,12 @@ class TestTruncate:
         sides = [(a, b) for a in range(1, 25) for b in range(1, 25)]
         text = make_text(sides)
         chances = segments.Chances(text, 1, 0)
+        whole = text.sentences[:-1].reshape(-1, 2), (
+            text.sentences[1:].reshape(-1, 2)
+        )
+        first = 2 * np.arange(len(sides))
         for max_tokens in range(2, 30):
-            starts = text.sentences[:-1].reshape(-1, 2).copy()
-            ends = text.sentences[1:].reshape(-1, 2).copy()
-            first = 2 * np.arange(len(sides))
+            starts, ends = (x.copy() for x in whole)
             segments.truncate(starts, ends, max_tokens, chances, first)
             expected = []
             for pair in sides:
@@ -144,8 +145,7 @@ class TestTruncate:
                 documents.reference_truncate(a, b, max_tokens, rng)
                 expected.append([len(a), len(b)])
             np.testing.assert_array_equal(ends - starts, expected)
-            assert (starts >= text.sentences[:-1].reshape(-1, 2)).all()
-            assert (ends <= text.sentences[1:].reshape(-1, 2)).all()
+            assert (starts >= whole[0]).all() and (ends <= whole[1]).all()
 
     @pytest.mark.parametrize("surplus", [1, 10, 64, 65, 200])
     def test_front_and_back_are_even(self, surplus):
@@ -154,13 +154,9 @@ class TestTruncate:
         starts = text.sentences[:-1].reshape(number, 2).copy()
         ends = text.sentences[1:].reshape(number, 2).copy()
         first = starts[:, 1].copy()
-        segments.truncate(
-            starts,
-            ends,
-            14,
-            segments.Chances(text, 1, 0),
-            2 * np.arange(number),
-        )
+        chances = segments.Chances(text, 1, 0)
+        rows = 2 * np.arange(number)
+        segments.truncate(starts, ends, 14, chances, rows)
         front = starts[:, 1] - first
         cells = stats.binom.ppf(np.linspace(0, 1, 11), surplus, 0.5)
         edges = np.unique([-1, *cells])
@@ -222,13 +218,11 @@ class TestSingleSegments:
         too_long = text.sentences[after] - starts[:-1] > 61
         assert (is_last | too_long).all()
 
-    def test_there_is_no_second_segment(self):
-        text = make_text(random_lengths())
+        # There is no second segment.
         found = segments.single_segments(text, 61, 0.1, 1, 0)
         np.testing.assert_array_equal(found.starts[:, 1], found.ends[:, 1])
         assert not found.labels.any()
-
-    def test_long_sentences_go_on(self):
+        # Long sentences go on.
         text = make_text([[3, 100, 4, 61, 62]])
         found = segments.single_segments(text, 61, 0, 1, 0)
         assert found.ends[:, 0].tolist() == [3, 64, 107, 168, 229, 230]

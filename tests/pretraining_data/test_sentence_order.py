@@ -1,5 +1,6 @@
 """Segments whose order is to be told, beside ALBERT's own algorithm."""
 
+import itertools
 import random
 
 from bert_tf.pretraining_data import segments
@@ -65,48 +66,34 @@ class TestAsAlberts:
     def test_distributions_are_the_originals(self, max_tokens, short_seq_prob):
         lengths = random_lengths(tokens=40)
         text = make_text(lengths)
-        ours = cut(
-            segments.sentence_order,
-            text,
-            max_tokens,
-            short_seq_prob,
-            repetitions=60,
-        )
+        sizes = (max_tokens, short_seq_prob)
+        ours = cut(segments.sentence_order, text, *sizes, repetitions=60)
         rng = random.Random(4)
         reference = np.array(
             [
                 pair
-                for _ in range(60)
-                for document in lengths
-                for pair in reference_orders(
-                    document, max_tokens, short_seq_prob, rng
-                )
+                for document in lengths * 60
+                for pair in reference_orders(document, *sizes, rng)
             ]
         )
-        starts, ends, labels = (
-            reference[:, :2],
-            reference[:, 2:4],
-            reference.T[4],
-        )
+        starts, ends, labels = np.split(reference, [2, 4], axis=1)
+        labels = labels[:, 0]
         our_sizes, sizes = ours.ends - ours.starts, ends - starts
-        documents.assert_same_distribution(our_sizes[:, 0], sizes[:, 0])
-        documents.assert_same_distribution(our_sizes[:, 1], sizes[:, 1])
-        documents.assert_same_distribution(
-            our_sizes.sum(axis=1), sizes.sum(axis=1)
-        )
+        same = documents.assert_same_distribution
+        same(our_sizes[:, 0], sizes[:, 0])
+        same(our_sizes[:, 1], sizes[:, 1])
+        same(our_sizes.sum(axis=1), sizes.sum(axis=1))
         # What is cut off at the border of the two, and the label.
-        swapped = ours.labels.astype(int)
-        rows = np.arange(len(swapped))
-        gap = ours.starts[rows, 1 - swapped] - ours.ends[rows, swapped]
-        documents.assert_same_distribution(
-            gap,
-            starts[np.arange(len(labels)), 1 - labels]
-            - ends[np.arange(len(labels)), labels],
-        )
+        gaps = []
+        for a, b, swapped in (
+            (ours.starts, ours.ends, ours.labels.astype(int)),
+            (starts, ends, labels),
+        ):
+            rows = np.arange(len(swapped))
+            gaps.append(a[rows, 1 - swapped] - b[rows, swapped])
+        same(*gaps)
         for label in (0, 1):
-            documents.assert_same_distribution(
-                our_sizes[ours.labels == label, 0], sizes[labels == label, 0]
-            )
+            same(our_sizes[ours.labels == label, 0], sizes[labels == label, 0])
 
     @pytest.mark.parametrize("max_tokens", [60, 61])
     def test_lengths_do_not_tell_the_label(self, max_tokens):
@@ -124,9 +111,7 @@ def reference_orders(lengths, max_tokens, short_seq_prob, rng):
     Yields starts and ends of both segments, and the label. A chunk of one
     sentence is cut at random, where the original takes another document.
     """
-    borders = [0]
-    for length in lengths:
-        borders.append(borders[-1] + length)
+    borders = [0, *itertools.accumulate(lengths)]
     target = max_tokens
     if rng.random() < short_seq_prob:
         target = rng.randint(2, max_tokens)

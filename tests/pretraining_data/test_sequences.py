@@ -5,6 +5,7 @@ import itertools
 
 from bert_tf.pretraining_data import sequences as pretraining_sequences
 from bert_tf.records import masking
+from bert_tf.records import types as record_types
 from bert_tf.vocabularies import word_pieces
 from tests import pretraining_documents as documents
 
@@ -20,16 +21,19 @@ def assert_same(left, right):
         np.testing.assert_array_equal(getattr(left, name), getattr(right, name))
 
 
-def make_sequences(settings=None, seed=1, repetition=0, partner=None):
-    corpus = documents.make_corpus(documents.make_documents())
+def make_sequences(seed=1, repetition=0, partner=None, corpus=None, **settings):
+    if corpus is None:
+        corpus = documents.make_corpus(documents.make_documents())
+    settings = {"max_seq_length": 64, "max_predictions_per_seq": 9} | settings
     return pretraining_sequences.create_sequences(
-        corpus,
-        partner,
-        settings or Settings(64, 9),
-        _TEMPLATE,
-        seed,
-        repetition,
+        corpus, partner, Settings(**settings), _TEMPLATE, seed, repetition
     )
+
+
+def pieces_of(sequences):
+    """Those of each sequence."""
+    pieces = [documents.PIECES[token] for token in sequences.tokens]
+    return [pieces[a:b] for a, b in itertools.pairwise(sequences.starts)]
 
 
 class TestSettings:
@@ -76,8 +80,6 @@ class TestSettings:
             for pack in (False, True)
             for dynamic in (False, True)
         }
-        from bert_tf.records import types as record_types
-
         assert found == set(record_types.PRETRAINING_TYPES)
 
 
@@ -99,20 +101,12 @@ class TestVocabulary:
 
 class TestCorpus:
     def test_append(self):
-        all_documents = documents.make_documents(documents=7)
-        first, second = (
-            documents.make_corpus(all_documents[:3]),
-            documents.make_corpus(all_documents[3:], first_key=3),
-        )
-        both, expected = (
-            first.append(second),
-            documents.make_corpus(all_documents),
-        )
+        whole = documents.make_documents(documents=7)
+        first = documents.make_corpus(whole[:3])
+        both = first.append(documents.make_corpus(whole[3:], first_key=3))
         assert len(both) == 7
-        for name in ("tokens", "word_starts", "sentences", "documents", "keys"):
-            np.testing.assert_array_equal(
-                getattr(both, name), getattr(expected, name)
-            )
+        for name, array in vars(documents.make_corpus(whole)).items():
+            np.testing.assert_array_equal(getattr(both, name), array)
 
 
 class TestSequences:
@@ -123,25 +117,20 @@ class TestSequences:
         parts = [sequences.take(order[:10]), sequences.take(order[10:])]
         together = pretraining_sequences.Sequences.concatenate(parts)
         np.testing.assert_array_equal(
-            together.lengths(_TEMPLATE),
-            sequences.lengths(_TEMPLATE)[order],
+            together.lengths(_TEMPLATE), sequences.lengths(_TEMPLATE)[order]
         )
         assert not np.array_equal(together.tokens, sequences.tokens)
         assert_same(together.take(np.argsort(order)), sequences)
         assert len(sequences.take(np.zeros(0, int))) == 0
 
-    def test_lengths(self):
-        for objective, specials in (
-            *(("nsp", 3), ("sop", 3)),
-            *(("none", 2), ("full_sentences", 2)),
-        ):
-            settings = Settings(64, 9, objective=objective)
-            sequences = make_sequences(settings)
-            np.testing.assert_array_equal(
-                sequences.lengths(_TEMPLATE),
-                np.diff(sequences.starts) + specials,
-            )
-            assert sequences.lengths(_TEMPLATE).max() == 64
+    @pytest.mark.parametrize("objective", pretraining_sequences.OBJECTIVES)
+    def test_lengths(self, objective):
+        specials = 3 if objective in ("nsp", "sop") else 2
+        sequences = make_sequences(objective=objective)
+        lengths = sequences.lengths(_TEMPLATE)
+        sizes = np.diff(sequences.starts)
+        np.testing.assert_array_equal(lengths, sizes + specials)
+        assert lengths.max() == 64
 
 
 class TestCreateSequences:
@@ -151,16 +140,14 @@ class TestCreateSequences:
         np.testing.assert_array_equal(sequences.word_starts, ~is_suffix)
 
     def test_are_of_the_text(self):
-        all_documents = documents.make_documents()
         texts = [
-            f" {' '.join(piece for line in document for piece in line)} "
-            for document in all_documents
+            f" {' '.join(itertools.chain(*document))} "
+            for document in documents.make_documents()
         ]
         for objective in ("nsp", "sop", "none"):
-            sequences = make_sequences(Settings(64, 9, objective=objective))
-            for i, middle in enumerate(sequences.middles):
-                tokens = sequences.tokens[slice(*sequences.starts[i : i + 2])]
-                pieces = [documents.PIECES[token] for token in tokens]
+            sequences = make_sequences(objective=objective)
+            for i, pieces in enumerate(pieces_of(sequences)):
+                middle = sequences.middles[i]
                 where = [
                     {n for n, text in enumerate(texts) if segment in text}
                     for segment in (
@@ -179,22 +166,15 @@ class TestCreateSequences:
     def test_full_sentences_lose_and_double_nothing(
         self, length, short_seq_prob
     ):
-        all_documents = documents.make_documents()
         sequences = make_sequences(
-            Settings(
-                length,
-                1,
-                objective="full_sentences",
-                short_seq_prob=short_seq_prob,
-            )
+            objective="full_sentences",
+            max_seq_length=length,
+            max_predictions_per_seq=1,
+            short_seq_prob=short_seq_prob,
         )
-        pieces = [documents.PIECES[token] for token in sequences.tokens]
-        text = [
-            piece
-            for document in all_documents
-            for line in document
-            for piece in line
-        ]
+        pieces = itertools.chain(*pieces_of(sequences))
+        lines = itertools.chain(*documents.make_documents())
+        text = list(itertools.chain(*lines))
         assert [piece for piece in pieces if piece != "[SEP]"] == text
         # [CLS] and [SEP] stand around each, which are not among its tokens.
         sizes = np.diff(sequences.starts)
@@ -205,24 +185,18 @@ class TestCreateSequences:
         assert not sequences.labels.any()
 
     def test_full_sentences_have_separators_between_documents_alone(self):
-        all_documents = documents.make_documents()
+        lines = [
+            [" ".join(line) for line in document]
+            for document in documents.make_documents()
+        ]
         # All in one row, and in rows of 62 tokens.
         for length in (10_000, 64):
             sequences = make_sequences(
-                Settings(
-                    length, 1, objective="full_sentences", short_seq_prob=0
-                )
+                objective="full_sentences",
+                max_seq_length=length,
+                short_seq_prob=0,
             )
-            rows = [
-                " ".join(
-                    documents.PIECES[token] for token in sequences.tokens[a:b]
-                )
-                for a, b in itertools.pairwise(sequences.starts)
-            ]
-            lines = [
-                [" ".join(line) for line in document]
-                for document in all_documents
-            ]
+            rows = [" ".join(pieces) for pieces in pieces_of(sequences)]
             texts = [" ".join(document) for document in lines]
             if length == 10_000:
                 assert rows == [" [SEP] ".join(texts)]
@@ -247,20 +221,10 @@ class TestCreateSequences:
 
     def test_full_sentences_begin_a_word_after_a_separator(self):
         corpus = documents.make_corpus([[["w1"]], [["##s1", "##s2"], ["w2"]]])
-        sequences = pretraining_sequences.create_sequences(
-            corpus,
-            None,
-            Settings(objective="full_sentences"),
-            _TEMPLATE,
-            1,
-            0,
-        )
-        pieces = [documents.PIECES[token] for token in sequences.tokens]
-        assert pieces == ["w1", "[SEP]", "##s1", "##s2", "w2"]
-        assert sequences.word_starts.tolist() == [
-            *(True, False),
-            *(True, False, True),
-        ]
+        sequences = make_sequences(corpus=corpus, objective="full_sentences")
+        assert pieces_of(sequences) == [["w1", "[SEP]", "##s1", "##s2", "w2"]]
+        starts = sequences.word_starts.tolist()
+        assert starts == [True, False, True, False, True]
 
     def test_same_seed_same_sequences(self):
         assert_same(make_sequences(), make_sequences())
@@ -268,16 +232,15 @@ class TestCreateSequences:
             assert not np.array_equal(other.tokens, make_sequences().tokens)
 
     def test_partner_gives_second_segments_only(self):
-        partner = documents.make_corpus(
-            [[["w299"] * 20] * 5] * 40, first_key=100
-        )
+        text = [[["w299"] * 20] * 5] * 40
+        partner = documents.make_corpus(text, first_key=100)
         sequences = make_sequences(partner=partner)
         is_first, is_second = [], []
-        for i, middle in enumerate(sequences.middles):
-            tokens = sequences.tokens[slice(*sequences.starts[i : i + 2])]
-            of_partner = tokens == documents.VOCAB["w299"]
-            is_first.append(of_partner[:middle].all())
-            is_second.append(of_partner[middle:].all())
+        for pieces, middle in zip(
+            pieces_of(sequences), sequences.middles, strict=True
+        ):
+            is_first.append(set(pieces[:middle]) == {"w299"})
+            is_second.append(set(pieces[middle:]) == {"w299"})
         assert np.mean(is_first) < 0.01
         is_random = sequences.labels == 1
         assert np.mean(np.array(is_second)[~is_random]) < 0.01
@@ -287,10 +250,9 @@ class TestCreateSequences:
     @pytest.mark.parametrize("objective", pretraining_sequences.OBJECTIVES)
     def test_of_no_documents_are_none(self, objective):
         nothing = documents.make_corpus([])
-        settings = Settings(objective=objective)
         for partner in (None, nothing):
-            sequences = pretraining_sequences.create_sequences(
-                nothing, partner, settings, _TEMPLATE, 1, 0
+            sequences = make_sequences(
+                corpus=nothing, partner=partner, objective=objective
             )
             assert len(sequences) == len(sequences.tokens) == 0
 
@@ -298,11 +260,6 @@ class TestCreateSequences:
         corpus = documents.make_corpus(documents.make_documents(documents=1))
         message = "must hold at least two. Received: documents=1"
         with pytest.raises(ValueError, match=message):
-            pretraining_sequences.create_sequences(
-                corpus, None, Settings(), _TEMPLATE, 1, 0
-            )
+            make_sequences(corpus=corpus)
         for objective in ("sop", "none", "full_sentences"):
-            settings = Settings(objective=objective)
-            assert pretraining_sequences.create_sequences(
-                corpus, None, settings, _TEMPLATE, 1, 0
-            ).labels.size
+            assert len(make_sequences(corpus=corpus, objective=objective))

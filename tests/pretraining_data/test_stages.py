@@ -12,33 +12,23 @@ import numpy as np
 import pytest
 import scipy.stats
 
-_PIECES = [
-    *tokenization.SPECIAL_TOKENS,
-    *("a", "b", "c", "d", "e", "##k", "."),
-]
+_PIECES = [*tokenization.SPECIAL_TOKENS, *"abcde", "##k", "."]
 _VOCABULARY = word_pieces.WordPiece(tuple(_PIECES), True)
+_TOKENIZER = _VOCABULARY.bulk_tokenizer()
 _SETTINGS = pretraining_sequences.Settings(
     max_seq_length=32, max_predictions_per_seq=5, dupe_factor=3
 )
 
 
 class TestTokenizeDocuments:
-    @pytest.fixture
-    def vocabulary(self):
-        return _VOCABULARY
-
-    @pytest.fixture
-    def tokenizer(self):
-        return _VOCABULARY.bulk_tokenizer()
-
-    def test_leaves_out_what_has_no_words(self, tokenizer, vocabulary):
+    def test_leaves_out_what_has_no_words(self):
         documents = [
             corpus.Document(7, [], 0),
             corpus.Document(9, ["ak b", "\u200b", "c"], 10),
             corpus.Document(3, ["\u200b"], 3, 1),
             corpus.Document(4, ["x."], 2),
         ]
-        got = stages.tokenize_documents(documents, tokenizer, vocabulary)
+        got = stages.tokenize_documents(documents, _TOKENIZER, _VOCABULARY)
         pieces = [_PIECES[i] for i in got.tokens]
         assert pieces == ["a", "##k", "b", "c", "[UNK]", "."]
         assert got.word_starts.tolist() == [True, False, True, True, True, True]
@@ -49,7 +39,7 @@ class TestTokenizeDocuments:
             _SETTINGS, objective="none", short_seq_prob=0
         )
         counts = stages.count_documents(
-            documents, got, vocabulary, settings, seed=1
+            documents, got, _VOCABULARY, settings, seed=1
         )
         assert counts == {
             "documents": 2,
@@ -63,7 +53,7 @@ class TestTokenizeDocuments:
             "sequence_tokens_once": 4 + 2 + 2 + 2,
         }
 
-    def test_a_sentence_begins_a_word(self, tokenizer):
+    def test_a_sentence_begins_a_word(self):
         class SpaceBefore(word_pieces.WordPiece):
             """Like byte pairs, whose words begin with the space before them."""
 
@@ -76,13 +66,13 @@ class TestTokenizeDocuments:
             corpus.Document(9, ["e"], 1),
         ]
         vocabulary = SpaceBefore(tuple(_PIECES), True)
-        got = stages.tokenize_documents(documents, tokenizer, vocabulary)
+        got = stages.tokenize_documents(documents, _TOKENIZER, vocabulary)
         pieces = [_PIECES[i] for i in got.tokens]
         assert pieces == ["a", "##k", "b", "c", "d", ".", "e"]
         assert np.flatnonzero(got.word_starts).tolist() == [0, 3, 6]
 
-    def test_nothing(self, tokenizer, vocabulary):
-        got = stages.tokenize_documents([], tokenizer, vocabulary)
+    def test_nothing(self):
+        got = stages.tokenize_documents([], _TOKENIZER, _VOCABULARY)
         assert len(got.tokens) == len(got.keys) == 0
         assert got.documents.tolist() == got.sentences.tolist() == [0]
 
@@ -97,8 +87,6 @@ class TestPartner:
         )
         assert drawn.keys() == {(0, 0), (2, 0), (5, 0)}
         assert scipy.stats.chisquare(list(drawn.values())).pvalue > 1e-4
-
-    def test_of_a_single_piece_is_none(self):
         assert stages.partner((0, 0), [(0, 0)], 1, 0) is None
 
 
@@ -119,24 +107,16 @@ class TestLayout:
         for index in range(number):
             for key in keys[borders[index] : borders[index + 1]].tolist():
                 assert (key >> 32) * number // 2**32 == index
+        assert stages.Layout(2, 2).borders(keys[:0]).tolist() == [0] * 5
 
-    def test_of_no_keys(self):
-        borders = stages.Layout(2, 2).borders(np.zeros(0, np.uint64))
-        assert borders.tolist() == [0] * 5
-
-    def test_slices_bound_what_is_in_memory(self):
+    def test_slices_and_shards_are_of_bounded_size(self):
         settings = pretraining_sequences.Settings(dupe_factor=10)
         for tokens, slices in ((1000, 1), (10 * 2**23, 100), (2**33, 10240)):
             counts = {"sequence_tokens_once": tokens}
             layout = stages.layout(counts, settings, 1, 0)
             assert layout == stages.Layout(1, slices)
-
-    def test_size_of_shards(self):
-        # Wikipedia and books at dupe_factor 10, in shards of 100 MB.
-        settings = pretraining_sequences.Settings(dupe_factor=10)
-        counts = {
-            "sequences_once": 36_000_000,
-            "sequence_tokens_once": 4_000_000_000,
-        }
+        # Wikipedia and books, in shards of 100 MB.
+        counts = {"sequences_once": 36 * 10**6}
+        counts["sequence_tokens_once"] = 4 * 10**9
         layout = stages.layout(counts, settings, None, 100 * 10**6)
         assert layout == stages.Layout(3067, 2)

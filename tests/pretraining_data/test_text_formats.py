@@ -1,9 +1,11 @@
 """Tests of bert_tf/pretraining_data/text_formats.py."""
 
+import functools
 import gzip
 import itertools
 import json
 import random
+import re
 
 from bert_tf.pretraining_data import text_formats
 
@@ -34,8 +36,8 @@ def read(path, input_format, **kwargs):
     return list(text_formats.read(source, input_format))
 
 
-def paragraphs(path, input_format, **kwargs):
-    return [text.paragraphs for text in read(path, input_format, **kwargs)]
+def paragraphs(*what, **kwargs):
+    return [text.paragraphs for text in read(*what, **kwargs)]
 
 
 @pytest.fixture
@@ -53,37 +55,32 @@ class TestFormats:
         path = write("\n\nOne. \n two\n\n \u00a0\nthree\r\n\r\nfour")
         texts = read(path, "lines")
         assert [x.paragraphs for x in texts] == [
-            ["One.", "two"],
-            ["three"],
-            ["four"],
+            *(["One.", "two"], ["three"], ["four"])
         ]
         assert [x.offset for x in texts] == [2, 18, 27]
         assert [x.size for x in texts] == [11, 7, 4]
 
-    def test_documents(self, write):
+    def test_documents_and_files(self, write):
         path = write("One. Two.\n\nThree.\n")
-        assert paragraphs(path, "documents") == [
-            ["One. Two."],
-            [""],
-            ["Three."],
-        ]
-
-    def test_files(self, write):
+        texts = [["One. Two."], [""], ["Three."]]
+        assert paragraphs(path, "documents") == texts
         path = write("A long\nsentence.\n\n Two.\n")
         (text,) = read(path, "files")
         assert text.paragraphs == ["A long\nsentence.\n\nTwo."]
         assert (text.offset, text.size) == (0, 24)
 
-    def test_wikiextractor(self, write):
+    def test_wikiextractor(self, write, tmp_path):
         texts = read(write(ARTICLES), "wikiextractor")
         assert [x.paragraphs for x in texts] == [
             ["Ants live. They work.", "Nests."],
             [],
             ["Bees fly."],
         ]
-        assert [x.offset for x in texts] == [
-            i for i in range(len(ARTICLES)) if ARTICLES.startswith("<doc", i)
-        ]
+        starts = [x.start() for x in re.finditer("<doc", ARTICLES)]
+        assert [x.offset for x in texts] == starts
+        path = tmp_path / "a.gz"
+        path.write_bytes(gzip.compress(ARTICLES.encode()))
+        assert read(path, "wikiextractor") == texts
 
     def test_jsonl(self, write):
         rows = [
@@ -92,18 +89,10 @@ class TestFormats:
             {"id": 2, "text": '\U0001f600 {"text": "three"}'},
         ]
         path = write("\ufeff" + "\n\n".join(map(json.dumps, rows)))
-        assert paragraphs(path, "jsonl") == [
-            ["One.", "Twö."],
-            [""],
-            ['\U0001f600 {"text": "three"}'],
-        ]
+        texts = [["One.", "Twö."], [""], ['\U0001f600 {"text": "three"}']]
+        assert paragraphs(path, "jsonl") == texts
         other = write(json.dumps({"body": "x", "text": 1}), "b.jsonl")
         assert paragraphs(other, "jsonl", text_field="body") == [["x"]]
-
-    def test_compressed(self, tmp_path):
-        path = tmp_path / "a.gz"
-        path.write_bytes(gzip.compress(ARTICLES.encode()))
-        assert len(read(path, "wikiextractor")) == 3
 
     @pytest.mark.parametrize(
         "input_format", sorted(text_formats.FORMATS.keys() - {"tfds"})
@@ -155,6 +144,9 @@ class TestRanges:
                 assert all(end is None or text.offset < end for text in part)
 
 
+_NO_END = ARTICLES + "<doc id='1'>\nTitle\nText\n"
+
+
 class TestErrors:
     @pytest.mark.parametrize(
         "line, message",
@@ -174,29 +166,27 @@ class TestErrors:
         with pytest.raises(ValueError, match=message):
             read(path, "jsonl")
 
-    def test_jsonl_replaced(self, write):
+    def test_what_is_replaced_is_counted(self, write, tmp_path):
         path = write(r'{"text": "a\u0000b\ud800"}')
         (text,) = read(path, "jsonl", on_bad_text="replace")
         assert text.paragraphs == ["a�b���"]
         assert text.replaced == 1
-
-    def test_replaced_lines_are_counted(self, tmp_path):
         path = tmp_path / "a.txt"
         path.write_bytes(b"a\xff\nb\nc\0\n\nd\n")
         texts = read(path, "lines", on_bad_text="replace")
         assert [text.replaced for text in texts] == [2, 0]
 
-    def test_not_of_wikiextractor(self, write):
-        message = r"line 2: no text of WikiExtr.*hello"
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("\nhello\n", r"line 2: no text of WikiExtr.*hello"),
+            (_NO_END, r"line 16: the article.*no </doc>"),
+            (_NO_END + _NO_END + "</doc>", r"line 16: the article.*no </doc>"),
+        ],
+    )
+    def test_not_of_wikiextractor(self, write, text, message):
         with pytest.raises(ValueError, match=message):
-            read(write("\nhello\n"), "wikiextractor")
-
-    @pytest.mark.parametrize("end", ["", "<doc id='2'>\nTitle\nText\n</doc>\n"])
-    def test_article_without_end(self, write, end):
-        path = write(ARTICLES + "<doc id='1'>\nTitle\nText\n" + end)
-        message = r"line 16: the article.*no </doc>"
-        with pytest.raises(ValueError, match=message):
-            read(path, "wikiextractor")
+            read(write(text), "wikiextractor")
 
     @pytest.mark.parametrize(
         "input_format", ["lines", "files", "wikiextractor"]
@@ -215,16 +205,18 @@ class TestTfds:
     @staticmethod
     def folder(tmp_path_factory):
         folder = tmp_path_factory.mktemp("tfds")
-        texts = [f"One {i}.\nTwo {i}." for i in range(50)]
-        bad = [b"fine", b"a\xff"]
+        splits = {
+            "train": [f"One {i}.\nTwo {i}." for i in range(50)],
+            "bad": [b"fine", b"a\xff"],
+        }
         tfds.dataset_builders.store_as_tfds_dataset(
             name="mine",
             version="1.0.0",
             data_dir=folder,
             features=tfds.features.FeaturesDict({"body": tfds.features.Text()}),
             split_datasets={
-                "train": tf.data.Dataset.from_tensor_slices({"body": texts}),
-                "bad": tf.data.Dataset.from_tensor_slices({"body": bad}),
+                name: tf.data.Dataset.from_tensor_slices({"body": texts})
+                for name, texts in splits.items()
             },
         )
         return folder / "mine" / "1.0.0"
@@ -233,28 +225,21 @@ class TestTfds:
         length, size = text_formats.prepare_tfds(str(folder))
         assert length == 50
         assert size > 0
-        whole = paragraphs(folder, "tfds", text_field="body")
-        assert sorted(whole) == sorted(
-            [f"One {i}.", f"Two {i}."] for i in range(50)
+        read = functools.partial(
+            paragraphs, input_format="tfds", text_field="body"
         )
+        whole = read(folder)
+        expected = [[f"One {i}.", f"Two {i}."] for i in range(50)]
+        assert sorted(whole) == sorted(expected)
         parts = [(0, 7), (7, 30), (30, None)]
-        assert whole == [
-            text
-            for start, end in parts
-            for text in paragraphs(
-                folder, "tfds", start=start, end=end, text_field="body"
-            )
-        ]
-
-    def test_split_by_name(self, folder):
+        parts = [read(folder, start=a, end=b) for a, b in parts]
+        assert whole == [text for part in parts for text in part]
+        # A split by its name.
         name = f"{folder}@bad"
         assert text_formats.prepare_tfds(name)[0] == 2
-        texts = paragraphs(
-            name, "tfds", text_field="body", on_bad_text="replace"
-        )
-        assert sorted(texts) == [["a�"], ["fine"]]
+        assert sorted(read(name, on_bad_text="replace")) == [["a�"], ["fine"]]
         with pytest.raises(ValueError, match=r"@bad, example [01]: .* UTF-8"):
-            paragraphs(name, "tfds", text_field="body")
+            read(name)
 
     def test_errors(self, folder):
         with pytest.raises(ValueError, match=r"splits bad, train: .*: dev"):

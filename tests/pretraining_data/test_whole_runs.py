@@ -1,7 +1,9 @@
 """What whole runs of data creation make, and how they go on."""
 
 import collections
+import contextlib
 import dataclasses
+import functools
 import hashlib
 import pickle
 import random
@@ -19,13 +21,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-_PIECES = [
-    *tokenization.SPECIAL_TOKENS,
-    *"abcdefghij",
-    *(f"##{char}" for char in "klmnopqrst"),
-    ".",
-]
-_VOCAB = {piece: index for index, piece in enumerate(_PIECES)}
+_PIECES = [*tokenization.SPECIAL_TOKENS, *"abcdefghij", "."]
+_PIECES += [f"##{char}" for char in "klmnopqrst"]
 _VOCABULARY = word_pieces.WordPiece(tuple(_PIECES), True)
 _SETTINGS = pretraining_sequences.Settings(
     max_seq_length=32, max_predictions_per_seq=5, dupe_factor=3
@@ -39,13 +36,12 @@ def folder(tmp_path_factory):
     (folder / "vocab.txt").write_text("\n".join(_PIECES) + "\n")
     rng = random.Random(0)
 
+    def word():
+        rest = rng.choices("klmnopqrst", k=rng.randrange(3))
+        return rng.choice("abcdefghij") + "".join(rest)
+
     def sentence():
-        words = [
-            rng.choice("abcdefghij")
-            + "".join(rng.choices("klmnopqrst", k=rng.randrange(3)))
-            for _ in range(rng.randint(3, 15))
-        ]
-        return " ".join(words) + "."
+        return " ".join(word() for _ in range(rng.randint(3, 15))) + "."
 
     for name in ("x", "y"):
         documents = [
@@ -69,18 +65,20 @@ def make_job(folder, work, settings=_SETTINGS, seed=1):
     )
 
 
-def run(folder, output, settings=_SETTINGS, shards=4, pool=None):
+def run(folder, output, shards=4, pool=None, **settings):
     """Runs all phases; returns the result and the SHA-256 of each shard."""
     where = creation_output.Output(folder=str(output), num_shards=shards)
+    settings = dataclasses.replace(_SETTINGS, **settings)
     job = make_job(folder, where.work_folder, settings)
     assert len(job.units) > 3
-    if pool is None:
-        with workers.Workers(1, []) as pool:
-            result = local_creation.run(job, where, pool)
-    else:
+    with pool or workers.Workers(1, []) as pool:
         result = local_creation.run(job, where, pool)
     local_creation.finish(job, where, result)
     return result, hashes(output)
+
+
+def two_workers(number=2):
+    return workers.Workers(number, ["bert_tf.pretraining_data.local"])
 
 
 def hashes(output):
@@ -102,24 +100,17 @@ def parse(files, names):
         for file in files
         for record in tf.data.TFRecordDataset(file).as_numpy_iterator()
     ]
-    spec = {
-        name: tf.io.FixedLenSequenceFeature([], tf.int64, True)
-        for name in names
-    }
+    spec = dict.fromkeys(
+        names, tf.io.FixedLenSequenceFeature([], tf.int64, True)
+    )
     parsed = tf.io.parse_example(records, spec)
     return {name: parsed[name].numpy() for name in names}
-
-
-# ---- A whole run ------------------------------------------------------------
 
 
 class TestRun:
     @pytest.mark.parametrize("number", [2, 4])
     def test_workers_do_not_matter(self, folder, made, tmp_path, number):
-        with workers.Workers(
-            number, ["bert_tf.pretraining_data.local"]
-        ) as pool:
-            result, ours = run(folder, tmp_path, pool=pool)
+        result, ours = run(folder, tmp_path, pool=two_workers(number))
         assert ours == made[1]
         assert result.counts == made[0].counts
 
@@ -129,11 +120,11 @@ class TestRun:
 
     def test_all_sequences_are_there_once(self, folder, tmp_path):
         settings = dataclasses.replace(_SETTINGS, dynamic_masking=True)
-        result, _ = run(folder, tmp_path / "out", settings)
+        result, _ = run(folder, tmp_path / "out", dynamic_masking=True)
         names = ["input_ids", "next_sentence_labels"]
         ours = as_counter(parse(result.files, names))
         vocabulary = _VOCABULARY
-        tokenizer = _VOCABULARY.bulk_tokenizer()
+        tokenizer = vocabulary.bulk_tokenizer()
         job = make_job(folder, tmp_path)
         pieces = {
             (unit.index, 0): stages.tokenize_documents(
@@ -147,37 +138,30 @@ class TestRun:
                 other = stages.partner(piece, list(pieces), 1, repetition)
                 assert other
                 sequences = pretraining_sequences.create_sequences(
-                    documents,
-                    pieces[other],
-                    settings,
-                    vocabulary.template,
-                    1,
-                    repetition,
+                    *(documents, pieces[other], settings),
+                    *(vocabulary.template, 1, repetition),
                 )
-                expected += as_counter(
-                    pretraining_rows.features(
-                        sequences, vocabulary, settings, np.random.default_rng()
-                    )
+                rows = pretraining_rows.features(
+                    sequences, vocabulary, settings, np.random.default_rng()
                 )
+                expected += as_counter(rows)
         assert ours == expected
 
     def test_nor_do_workers_and_slices_of_full_sentences(
         self, folder, tmp_path, monkeypatch
     ):
-        settings = dataclasses.replace(
-            _SETTINGS, objective="full_sentences", masking="ngram"
-        )
-        _, expected = run(folder, tmp_path / "one", settings)
-        with workers.Workers(2, ["bert_tf.pretraining_data.local"]) as pool:
-            _, ours = run(folder, tmp_path / "two", settings, pool=pool)
+        settings = {"objective": "full_sentences", "masking": "ngram"}
+        _, expected = run(folder, tmp_path / "one", **settings)
+        _, ours = run(folder, tmp_path / "two", pool=two_workers(), **settings)
         assert ours == expected
         monkeypatch.setattr(stages, "_SLICE_TOKENS", 2000)
-        assert run(folder, tmp_path / "slices", settings)[1] == expected
+        assert run(folder, tmp_path / "slices", **settings)[1] == expected
 
     @pytest.mark.parametrize("pack", [False, True])
     def test_full_sentences_hold_the_text_once(self, folder, tmp_path, pack):
-        settings = dataclasses.replace(
-            _SETTINGS,
+        result, _ = run(
+            folder,
+            tmp_path / "out",
             objective="full_sentences",
             dynamic_masking=True,
             dupe_factor=1,
@@ -185,14 +169,9 @@ class TestRun:
             pack=pack,
             max_seq_length=128,
         )
-        result, _ = run(folder, tmp_path / "out", settings)
-        tokenizer = _VOCABULARY.tokenizer()
-        text = "\n".join(
-            (folder / f"{name}.txt").read_text() for name in ("x", "y")
-        )
-        expected = collections.Counter(
-            _VOCABULARY.ids[piece] for piece in tokenizer.tokenize(text)
-        )
+        text = "\n".join((folder / f"{x}.txt").read_text() for x in "xy")
+        pieces = _VOCABULARY.tokenizer().tokenize(text)
+        expected = collections.Counter(_VOCABULARY.ids[x] for x in pieces)
         names = ["input_ids", "input_mask", "next_sentence_labels"]
         parsed = parse(result.files, names)
         ids = parsed["input_ids"][parsed["input_mask"] > 0]
@@ -212,14 +191,13 @@ class TestRun:
 
     def test_shuffles_globally(self, tmp_path):
         # The words tell which file a sequence comes from.
-        settings = dataclasses.replace(_SETTINGS, objective="none")
         for name, word in (("x", "a"), ("y", "b")):
             documents = ["\n".join([word] * 120)] * 100
             (tmp_path / f"{name}.txt").write_text("\n\n".join(documents))
         (tmp_path / "vocab.txt").write_text("\n".join(_PIECES) + "\n")
-        result, _ = run(tmp_path, tmp_path / "out", settings)
+        result, _ = run(tmp_path, tmp_path / "out", objective="none")
         parsed = parse(result.files, ["masked_lm_ids"])
-        is_a = parsed["masked_lm_ids"][:, 0] == _VOCAB["a"]
+        is_a = parsed["masked_lm_ids"][:, 0] == _PIECES.index("a")
         # As many runs of equal ones as in a random order (Wald, Wolfowitz).
         n, m = is_a.sum(), (~is_a).sum()
         runs = 1 + np.count_nonzero(np.diff(is_a))
@@ -228,9 +206,7 @@ class TestRun:
         assert abs(runs - mean) < 4 * deviation
 
     def test_a_part_may_be_without_words(self, folder, tmp_path):
-        for name in ("x", "vocab"):
-            text = (folder / f"{name}.txt").read_text()
-            (tmp_path / f"{name}.txt").write_text(text)
+        copy(folder, tmp_path)
         # Words of characters that vanish, in units of their own.
         (tmp_path / "y.txt").write_text("\u200b\n\n" * 6000)
         result, _ = run(tmp_path, tmp_path / "out")
@@ -243,15 +219,10 @@ class TestRun:
     def test_expects_about_what_there_is(
         self, folder, tmp_path, objective, pack, dynamic_masking
     ):
-        settings = dataclasses.replace(
-            _SETTINGS,
-            objective=objective,
-            pack=pack,
-            dynamic_masking=dynamic_masking,
-            max_seq_length=128,
-            max_predictions_per_seq=20,
-        )
-        result, _ = run(folder, tmp_path, settings, shards=1)
+        sizes = {"max_seq_length": 128, "max_predictions_per_seq": 20}
+        kind = {"objective": objective, "dynamic_masking": dynamic_masking}
+        result, _ = run(folder, tmp_path, 1, pack=pack, **sizes, **kind)
+        settings = dataclasses.replace(_SETTINGS, pack=pack, **sizes, **kind)
         expected = stages.expected_sequences(result.counts, settings)
         assert result.counts["instances"] == pytest.approx(expected, rel=0.1)
         size = (tmp_path / "part-00000-of-00001.tfrecord").stat().st_size
@@ -270,11 +241,15 @@ class TestRun:
         assert real <= upper <= real + result.counts["instances"]
 
 
-def test_edited_text_is_other_text(folder, tmp_path):
-    """Though it has as many bytes as before, as the other cases have."""
+def copy(folder, other):
     for name in ("x", "y", "vocab"):
         text = (folder / f"{name}.txt").read_text()
-        (tmp_path / f"{name}.txt").write_text(text)
+        (other / f"{name}.txt").write_text(text)
+
+
+def test_edited_text_is_other_text(folder, tmp_path):
+    """Though it has as many bytes as before, as the other cases have."""
+    copy(folder, tmp_path)
     where = creation_output.Output(folder=str(tmp_path / "out"))
     text = tmp_path / "y.txt"
     before = text.read_text()
@@ -310,10 +285,11 @@ def test_both_ends_of_large_texts_count(place, monkeypatch, tmp_path):
     test_text_is_edited_anywhere(place, tmp_path)
 
 
-class MeasuringPool:
+class MeasuringPool(contextlib.nullcontext):
     """Runs nothing, and notes how large the first tasks are."""
 
     def __init__(self):
+        super().__init__(self)
         self.sizes = []
 
     def run(self, tasks, report):
@@ -321,15 +297,16 @@ class MeasuringPool:
         raise StoppedError
 
 
+def _plan(plan, count, *given, **more):
+    return plan(*given, **more)[:4] * count
+
+
 def test_a_task_does_not_bring_the_whole_plan(folder, tmp_path, monkeypatch):
     """Of a million files that would be as many names, for each of them."""
     pool, plan = MeasuringPool(), corpus.plan
     for count in (1, 2000):
-        monkeypatch.setattr(
-            corpus,
-            "plan",
-            lambda *given, n=count, **more: plan(*given, **more)[:4] * n,
-        )
+        plans = functools.partial(_plan, plan, count)
+        monkeypatch.setattr(corpus, "plan", plans)
         with pytest.raises(StoppedError):
             run(folder, tmp_path / str(count), pool=pool)
     assert len(pool.sizes) == 4 * 2001
@@ -338,23 +315,20 @@ def test_a_task_does_not_bring_the_whole_plan(folder, tmp_path, monkeypatch):
 
 def as_counter(rows):
     """How often each pair of ids and label is there."""
-    return collections.Counter(
-        zip(
-            map(tuple, rows["input_ids"].tolist()),
-            rows["next_sentence_labels"].ravel().tolist(),
-            strict=True,
-        )
-    )
+    ids = map(tuple, rows["input_ids"].tolist())
+    labels = rows["next_sentence_labels"].ravel().tolist()
+    return collections.Counter(zip(ids, labels, strict=True))
 
 
 class StoppedError(Exception):
     pass
 
 
-class StoppingPool:
+class StoppingPool(contextlib.nullcontext):
     """Runs tasks in this process, and stops at the n-th count."""
 
     def __init__(self, stop):
+        super().__init__(self)
         self._left = stop
 
     def run(self, tasks, report):
@@ -384,10 +358,9 @@ class TestGoesOn:
     def test_not_with_other_settings(self, folder, tmp_path):
         with pytest.raises(StoppedError):
             run(folder, tmp_path, pool=StoppingPool(3))
-        other = dataclasses.replace(_SETTINGS, dupe_factor=9)
         message = "run: dupe_factor was 3 and is 9; num_shards was 4 and is 5"
         with pytest.raises(ValueError, match=message):
-            run(folder, tmp_path, other, shards=5)
+            run(folder, tmp_path, 5, dupe_factor=9)
 
     def test_not_beside_another_process(self, folder, made, tmp_path):
         with pytest.raises(StoppedError):

@@ -46,25 +46,17 @@ def write(path, text):
 
 class TestWordList:
     def test_longest_match(self, tokenize, tmp_path):
-        path = write(
-            tmp_path / "words",
-            "北京\n北京大学 1024\n大学\n自然语言\n语言处理\n",
-        )
-        words = word_lists.WordList(path, tokenize)
-        found = words_of(
-            words, ["我在北京大学学习", "自然语言处理、北京的大学"], tokenize
-        )
-        assert found == [
+        text = "北京\n北京大学 1024\n大学\n自然语言\n语言处理\n"
+        words = word_lists.WordList(write(tmp_path / "words", text), tokenize)
+        texts = ["我在北京大学学习", "自然语言处理、北京的大学"]
+        assert words_of(words, texts, tokenize) == [
             ["我", "在", "北京大学", "学", "习"],
             ["自然语言", "处", "理", "、", "北京", "的", "大学"],
         ]
-
-    def test_words_do_not_reach_into_the_next_text(self, tokenize, tmp_path):
+        # Words do not reach into the next text.
         words = word_lists.WordList(write(tmp_path / "w", "北京"), tokenize)
-        assert words_of(words, ["在北", "京"], tokenize) == [
-            ["在", "北"],
-            ["京"],
-        ]
+        found = words_of(words, ["在北", "京"], tokenize)
+        assert found == [["在", "北"], ["京"]]
 
     def test_other_scripts(self, tokenize, tmp_path):
         # As the tokenizer sees them: lower-cased, and whole words only.
@@ -124,13 +116,11 @@ def test_chinese_text(shared_data, tmp_path):
     pairs = collections.Counter(
         pieces[a] + pieces[b]
         for a, b in itertools.pairwise(tokens)
-        if "\u4e00" <= pieces[a] <= "\u9fff"
-        and "\u4e00" <= pieces[b] <= "\u9fff"
+        if all("\u4e00" <= pieces[x] <= "\u9fff" for x in (a, b))
     )
     frequent = {pair for pair, count in pairs.items() if count > 20}
-    words = word_lists.WordList(
-        write(tmp_path / "words", "\n".join(frequent)), tokenize
-    )
+    path = write(tmp_path / "words", "\n".join(frequent))
+    words = word_lists.WordList(path, tokenize)
     starts = np.array([not pieces[token].startswith("##") for token in tokens])
     joined = word_lists.join(words, texts, tokens, lengths, starts)
     assert not (joined & ~starts).any()

@@ -53,6 +53,13 @@ class TestWorkFolder:
             assert_same(got, sequences.take(indices))
 
 
+@pytest.fixture
+def work(tmp_path):
+    work = work_folder.WorkFolder(tmp_path / "work", 1000)
+    work.begin({})
+    return work
+
+
 class TestRemove:
     """Only what the run has made goes, wherever the folder is."""
 
@@ -66,23 +73,18 @@ class TestRemove:
         work.remove()
         left = sorted(path.name for path in tmp_path.rglob("*"))
         assert left == ["file", "file", "precious"]
-
-    def test_leaves_a_folder_that_is_no_run(self, tmp_path):
+        # Nor is a folder that is no run.
         (tmp_path / "counts").mkdir()
         (tmp_path / "counts" / "file").write_text("x")
         work_folder.WorkFolder(tmp_path, 1000).remove()
         assert (tmp_path / "counts" / "file").exists()
 
-    def test_removes_an_empty_folder(self, tmp_path):
-        work = work_folder.WorkFolder(tmp_path / "work", 1000)
-        work.begin({})
+    def test_removes_an_empty_folder(self, tmp_path, work):
         work.save_counts("shard-0", {})
         work.remove()
         assert not list(tmp_path.iterdir())
 
-    def test_goes_on_where_it_was_stopped(self, tmp_path):
-        work = work_folder.WorkFolder(tmp_path / "work", 1000)
-        work.begin({})
+    def test_goes_on_where_it_was_stopped(self, tmp_path, work):
         (tmp_path / "work" / "counts").rmdir()
         work.begin({})
         work.save_counts("shard-0", {})
@@ -114,24 +116,19 @@ class TestClear:
         work.clear()
         assert not list(tmp_path.iterdir())
 
-    def test_leaves_it_to_one_that_works(self, tmp_path):
-        path = tmp_path / "work"
-        path.mkdir()
-        work = work_folder.WorkFolder(path, 1000)
-        work.begin({})
-        with held_locks.holding(path):
+    def test_leaves_it_to_one_that_works(self, tmp_path, work):
+        with held_locks.holding(tmp_path / "work"):
             work.clear()
-            assert (path / "run.json").exists()
+            assert (tmp_path / "work" / "run.json").exists()
         work.clear()
         assert not list(tmp_path.iterdir())
 
-    def test_makes_nothing(self, tmp_path):
-        work_folder.WorkFolder(tmp_path / "work", 1000).clear()
+    def test_makes_nothing_and_leaves_a_file_of_others(self, tmp_path):
+        work = work_folder.WorkFolder(tmp_path / "work", 1000)
+        work.clear()
         assert not list(tmp_path.iterdir())
-
-    def test_leaves_a_file_of_others(self, tmp_path):
         (tmp_path / "work").write_text("x")
-        work_folder.WorkFolder(tmp_path / "work", 1000).clear()
+        work.clear()
         assert (tmp_path / "work").read_text() == "x"
 
 

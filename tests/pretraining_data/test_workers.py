@@ -45,23 +45,20 @@ def total():
     return collections.Counter()
 
 
-def test_one_process_is_this_process(total, tmp_path):
-    with workers.Workers(1, []) as pool:
-        pool.run(
-            [functools.partial(count, n, tmp_path) for n in range(5)],
-            total.update,
-        )
-    assert total == {"sum": 20}
-    assert [path.name for path in tmp_path.iterdir()] == [str(os.getpid())]
-
-
-def test_two_processes(pool, total, tmp_path):
-    pool.run(
-        [functools.partial(count, n, tmp_path) for n in range(20)],
-        total.update,
-    )
-    assert total == {"sum": 380}
-    names = {path.name for path in tmp_path.iterdir()}
+def test_one_process_is_this_process_and_two_are_others(pool, total, tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    for path, number in ((one, 5), (two, 20)):
+        path.mkdir()
+        tasks = [functools.partial(count, n, path) for n in range(number)]
+        total.clear()
+        if path == two:
+            pool.run(tasks, total.update)
+        else:
+            with workers.Workers(1, []) as this:
+                this.run(tasks, total.update)
+        assert total == {"sum": number * (number - 1)}
+    assert [path.name for path in one.iterdir()] == [str(os.getpid())]
+    names = {path.name for path in two.iterdir()}
     assert len(names) == 2
     assert str(os.getpid()) not in names
 
@@ -115,12 +112,9 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
     script, pids = tmp_path / "parent.py", tmp_path / "pids"
     script.write_text(_PARENT)
     pids.mkdir()
+    path = os.pathsep.join(filter(None, sys.path))
     parent = subprocess.Popen(
-        [sys.executable, script, pids],
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        },
+        [sys.executable, script, pids], env={**os.environ, "PYTHONPATH": path}
     )
     wait_until(lambda: len(list(pids.iterdir())) == 2)
     parent.kill()

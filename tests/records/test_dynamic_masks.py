@@ -5,6 +5,7 @@ import itertools
 from bert_tf.pretraining_data import sequences as pretraining_sequences
 from bert_tf.records import dynamic_masks, manifests, masking, pipeline, reading
 from bert_tf.records import types as record_types
+from tests import pretraining_documents as documents
 from tests import pretraining_records
 
 import numpy as np
@@ -12,54 +13,49 @@ import pytest
 import tensorflow as tf
 
 S, P, K, B = 32, 9, 6, 8
-NAMES = (
-    "input_ids",
-    "masked_lm_positions",
-    "masked_lm_ids",
-    "masked_lm_weights",
-)
+LENGTHS = {"S": S, "P": P, "K": K}
+NAMES = ["input_ids", "masked_lm_positions", "masked_lm_ids"]
+NAMES.append("masked_lm_weights")
 
 
 @pytest.fixture(scope="module", params=[False, True], name="data")
 def _data(request, tmp_path_factory):
     """Files of unmasked records, padded and packed, and their settings."""
     settings = pretraining_sequences.Settings(
-        S,
-        P,
+        *(S, P),
         masking="whole_word",
         dynamic_masking=True,
         pack=request.param,
         short_seq_prob=0.5,
         max_sequences_per_row=K,
     )
-    folder = tmp_path_factory.mktemp("data")
-    return pretraining_records.write_made(folder, settings), settings
+    files = pretraining_records.write_made(
+        tmp_path_factory.mktemp("data"), settings
+    )
+    manifest = manifests.find(files)
+    assert manifest is not None
+    return (
+        files,
+        settings,
+        record_types.PRETRAINING_TYPES[settings.record_type],
+        masking.Masking(**manifest.masking),
+    )
 
 
 def batches(data, number, seed=1, first_step=0, strategy=None):
     """Masked batches {name: [B, ...]} of a training run."""
-    files, settings = data
-    manifest = manifests.find(files)
-    assert manifest is not None
+    files, _, record_type, masks = data
     strategy = strategy or tf.distribute.get_strategy()
     dataset = pipeline.train(files, reading.count(files), B, 3, first_step * B)
+    drawn = dynamic_masks.DynamicMasks(masks, seed, first_step)
     distributed = pipeline.distribute(
-        strategy,
-        dataset,
-        record_types.PRETRAINING_TYPES[settings.record_type],
-        {"S": S, "P": P, "K": K},
-        masks=dynamic_masks.DynamicMasks(
-            masking.Masking(**manifest.masking), seed, first_step
-        ),
+        strategy, dataset, record_type, LENGTHS, masks=drawn
     )
-    found = []
-    for batch in itertools.islice(distributed, number):
-        parts = {
-            name: strategy.experimental_local_results(x)
-            for name, x in batch.items()
-        }
-        found.append({n: np.concatenate(x) for n, x in parts.items()})
-    return found
+    parts = strategy.experimental_local_results
+    return [
+        {name: np.concatenate(parts(x)) for name, x in batch.items()}
+        for batch in itertools.islice(distributed, number)
+    ]
 
 
 def assert_same(left, right):
@@ -67,14 +63,6 @@ def assert_same(left, right):
     for one, two in zip(left, right, strict=True):
         for name in NAMES:
             np.testing.assert_array_equal(one[name], two[name])
-
-
-def restored(batch):
-    ids = batch["input_ids"].copy()
-    row, slot = np.nonzero(batch["masked_lm_weights"])
-    place = batch["masked_lm_positions"][row, slot]
-    ids[row, place] = batch["masked_lm_ids"][row, slot]
-    return ids
 
 
 def test_are_those_of_masked_records(data):
@@ -87,7 +75,7 @@ def test_are_those_of_masked_records(data):
         assert batch["masked_lm_weights"].shape == (B, P)
         assert (batch["masked_lm_weights"].sum(axis=1) > 0).all()
         # About one in seven is changed.
-        share = (restored(batch) != batch["input_ids"]).sum()
+        share = (documents.restore(batch) != batch["input_ids"]).sum()
         assert 0.08 < share / batch["input_mask"].sum() < 0.18
 
 
@@ -99,15 +87,12 @@ def test_repeat_for_the_same_seed_and_step(data):
 
 def test_are_no_side_effect(data):
     # With deterministic ops tf.data prefetches nothing that may be one.
-    files, settings = data
-    manifest = manifests.find(files)
-    assert manifest is not None
-    masks = dynamic_masks.DynamicMasks(masking.Masking(**manifest.masking), 1)
-    record_type = record_types.PRETRAINING_TYPES[settings.record_type]
+    _, _, record_type, masking_ = data
+    masks = dynamic_masks.DynamicMasks(masking_, 1)
 
     @tf.function
     def masked(serialized):
-        batch = record_type.parse(serialized, {"S": S, "P": P, "K": K})
+        batch = record_type.parse(serialized, LENGTHS)
         return masks.apply(batch, tf.constant([0], tf.int64), 0)
 
     graph = masked.get_concrete_function(tf.TensorSpec([B], tf.string)).graph
@@ -117,13 +102,13 @@ def test_are_no_side_effect(data):
 
 
 def test_differ_by_seed_and_by_step(data):
-    files, _ = data
     first = batches(data, 1)[0]
     other = batches(data, 1, seed=2)[0]
+    restored = documents.restore
     np.testing.assert_array_equal(restored(first), restored(other))
     assert not np.array_equal(first["input_ids"], other["input_ids"])
     # The same text in the next epoch.
-    epoch = sum(reading.count(files))
+    epoch = sum(reading.count(data[0]))
     rows: dict[bytes, np.ndarray] = {}
     again = 0
     for batch in batches(data, 2 * epoch // B):

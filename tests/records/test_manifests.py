@@ -8,29 +8,35 @@ from bert_tf.records import manifests
 
 import pytest
 
+_VALUES = {
+    "record_type": "pretraining",
+    "max_seq_length": 8,
+    "max_predictions_per_seq": 3,
+    "vocab_sha256": "ab" * 32,
+    "vocab_size": 30_522,
+    "do_lower_case": True,
+    "masking": {"masked_lm_prob": 0.15},
+    "seed": 12345,
+    "shards": (manifests.Shard("a.tfrecord", 5),),
+    "statistics": {"instances": 5},
+}
+
 
 def manifest(**changes):
-    return dataclasses.replace(
-        manifests.Manifest(
-            record_type="pretraining",
-            max_seq_length=8,
-            max_predictions_per_seq=3,
-            vocab_sha256="ab" * 32,
-            vocab_size=30_522,
-            do_lower_case=True,
-            masking={"masked_lm_prob": 0.15},
-            seed=12345,
-            shards=(manifests.Shard("a.tfrecord", 5),),
-            statistics={"instances": 5},
-        ),
-        **changes,
-    )
+    return manifests.Manifest(**_VALUES | changes)
 
 
-def test_read_is_the_inverse_of_write(tmp_path):
-    manifest().write(tmp_path / "manifest.json")
-    assert manifests.Manifest.read(tmp_path / "manifest.json") == manifest()
-    assert [p.name for p in tmp_path.iterdir()] == ["manifest.json"]
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "manifest.json"
+
+
+@pytest.mark.parametrize("lower", [True, None])
+def test_read_is_the_inverse_of_write(path, lower):
+    manifest(do_lower_case=lower).write(path)
+    assert manifests.Manifest.read(path) == manifest(do_lower_case=lower)
+    assert [p.name for p in path.parent.iterdir()] == ["manifest.json"]
+    assert json.loads(path.read_text())["do_lower_case"] is lower
 
 
 @pytest.mark.parametrize(
@@ -66,16 +72,14 @@ def test_vocabularies_of_the_same_bytes_by_another_name(kind, made):
         ({"shards": [{"file": "a", "records": -1}]}, "with records=-1"),
     ],
 )
-def test_read_refuses(tmp_path, changes, message):
-    path = tmp_path / "manifest.json"
+def test_read_refuses(path, changes, message):
     path.write_text(json.dumps(dataclasses.asdict(manifest()) | changes))
     with pytest.raises(ValueError, match=f"{path}.*{message}"):
         manifests.Manifest.read(path)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", "", "[" * 100_000])
-def test_read_refuses_what_is_no_manifest(tmp_path, text):
-    path = tmp_path / "manifest.json"
+def test_read_refuses_what_is_no_manifest(path, text):
     path.write_text(text)
     with pytest.raises(ValueError, match=f"{path} is not"):
         manifests.Manifest.read(path)
@@ -91,26 +95,22 @@ def test_find_merges_in_the_order_of_the_files(tmp_path):
     assert found == manifest(shards=(c, a, b))
 
 
-def test_find_in_a_folder_with_brackets(tmp_path):
+def test_find_in_the_current_folder_and_in_one_with_brackets(
+    tmp_path, monkeypatch
+):
     folder = tmp_path / "data[1]"
     folder.mkdir()
     manifest().write(folder / "manifest.json")
     assert manifests.find([f"{folder}/a.tfrecord"]) == manifest()
-
-
-def test_find_in_the_current_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     manifest().write("a.tfrecord.manifest.json")
     assert manifests.find(["a.tfrecord"]) == manifest()
 
 
-def test_find_returns_none_where_no_file_has_one(tmp_path):
-    manifest().write(tmp_path / "manifest.json")
+def test_find_refuses_a_file_that_is_in_none(tmp_path, path):
+    manifest().write(path)
+    # None is where no file has one.
     assert manifests.find([f"{tmp_path}/{name}" for name in "bc"]) is None
-
-
-def test_find_refuses_a_file_that_is_in_none(tmp_path):
-    manifest().write(tmp_path / "manifest.json")
     files = [f"{tmp_path}/{name}" for name in ("a.tfrecord", "b")]
     message = (
         "/b is in no manifest, and other files are: .*/manifest.json lists "
@@ -129,37 +129,30 @@ def test_find_refuses_a_manifest(name, tmp_path):
         manifests.find([f"{tmp_path}/a.tfrecord", f"{tmp_path}/{name}"])
 
 
-@pytest.mark.parametrize("dynamic", [True, False])
-def test_find_compares_masks_that_are_drawn_while_reading(dynamic, tmp_path):
-    for name, share in (("a", 0.15), ("b", 0.05)):
-        manifest(
-            shards=(manifests.Shard(name, 1),),
-            masking={"masked_lm_prob": share},
-            dynamic_masking=dynamic,
-        ).write(tmp_path / f"{name}.manifest.json")
+_MASKING = ({"masked_lm_prob": 0.15}, {"masked_lm_prob": 0.05})
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "more", "message"),
+    [
+        ("do_lower_case", (True, False), {}, "=True, .*b.{}=False"),
+        # Masks that are drawn while reading.
+        ("masking", _MASKING, {"dynamic_masking": True}, r"=.*0\.15.*b.{}"),
+        ("masking", _MASKING, {}, ""),
+    ],
+)
+def test_find_compares_records(name, values, more, message, tmp_path):
+    for file, value in zip("ab", values, strict=True):
+        shards = (manifests.Shard(file, 1),)
+        found = manifest(**{name: value}, shards=shards, **more)
+        found.write(tmp_path / f"{file}.manifest.json")
     files = [f"{tmp_path}/a", f"{tmp_path}/b"]
-    if not dynamic:
-        found = manifests.find(files)
-        assert found
-        assert found.masking == {"masked_lm_prob": 0.15}
+    if not message:
+        assert manifests.find(files).masking == values[0]
         return
-    message = r"a.manifest.json says masking=.*0\.15.*b.manifest.json says"
-    with pytest.raises(ValueError, match=message):
+    says = f"manifest.json says {name}"
+    with pytest.raises(ValueError, match=f"a.{says}{message.format(says)}"):
         manifests.find(files)
-
-
-def test_find_refuses_records_that_differ(tmp_path):
-    for name, lower in (("a", True), ("b", False)):
-        shards = (manifests.Shard(name, 1),)
-        manifest(do_lower_case=lower, shards=shards).write(
-            tmp_path / f"{name}.manifest.json"
-        )
-    message = (
-        "a.manifest.json says do_lower_case=True, "
-        ".*b.manifest.json says do_lower_case=False"
-    )
-    with pytest.raises(ValueError, match=message):
-        manifests.find([f"{tmp_path}/a", f"{tmp_path}/b"])
 
 
 def test_find_refuses_two_manifests_of_one_file(tmp_path):
@@ -170,43 +163,16 @@ def test_find_refuses_two_manifests_of_one_file(tmp_path):
         manifests.find([f"{tmp_path}/a.tfrecord"])
 
 
-def test_read_knows_the_first_format(tmp_path):
+def test_read_knows_the_first_format_only_by_its_version(path):
     # What version 0.1 of this project wrote.
-    path = tmp_path / "manifest.json"
-    path.write_text(
-        json.dumps(
-            {
-                "record_type": "pretraining",
-                "max_seq_length": 8,
-                "max_predictions_per_seq": 3,
-                "vocab_sha256": "ab" * 32,
-                "vocab_size": 30522,
-                "do_lower_case": True,
-                "masking": {"masked_lm_prob": 0.15},
-                "seed": 12345,
-                "shards": [{"file": "a.tfrecord", "records": 5}],
-                "statistics": {"instances": 5},
-                "version": 1,
-            }
-        )
-    )
+    first = _VALUES | {"shards": [{"file": "a.tfrecord", "records": 5}]}
+    path.write_text(json.dumps(first | {"version": 1}))
     expected = manifest(created_by="0.1")
     assert manifests.Manifest.read(path) == expected
     assert (expected.objective, expected.dynamic_masking) == ("nsp", False)
     assert expected.sequences_per_row == 1
-
-
-def test_read_knows_the_first_format_only_by_its_version(tmp_path):
     values = dataclasses.asdict(manifest())
     del values["objective"]
-    path = tmp_path / "manifest.json"
     path.write_text(json.dumps(values))
     with pytest.raises(ValueError, match=r"missing keys: objective"):
         manifests.Manifest.read(path)
-
-
-def test_casing_of_a_vocabulary_without_any(tmp_path):
-    path = tmp_path / "manifest.json"
-    manifest(do_lower_case=None).write(path)
-    assert json.loads(path.read_text())["do_lower_case"] is None
-    assert manifests.Manifest.read(path).do_lower_case is None

@@ -182,18 +182,15 @@ class TestTokens:
     def test_ratio(self, prob, predictions):
         rows = make_rows(50)
         settings = make_settings(predictions=predictions, masked_lm_prob=prob)
-        lengths = rows["input_mask"].sum(axis=1)
-        np.testing.assert_array_equal(
-            choose(rows, settings).sum(axis=1),
-            np.clip(np.rint(prob * lengths), 1, predictions),
-        )
+        chosen = choose(rows, settings).sum(axis=1)
+        expected = np.rint(prob * rows["input_mask"].sum(axis=1))
+        np.testing.assert_array_equal(chosen, np.clip(expected, 1, predictions))
 
     def test_every_place_is_as_likely(self):
         # Several of a row without replacement: the sum of squares is smaller
         # than that of the chi-square, by (n - counted) / (n - 1).
-        rows = {
-            name: x[:1].repeat(20_000, 0) for name, x in make_rows().items()
-        }
+        rows = make_rows().items()
+        rows = {name: x[:1].repeat(20_000, 0) for name, x in rows}
         chosen = choose(rows, make_settings())
         is_text = text_of(rows)[0]
         assert not chosen[:, ~is_text].any()
@@ -216,14 +213,10 @@ class TestWholeWords:
         settings = pretraining_sequences.Settings(64, 9, masking="whole_word")
         rng = random.Random(1)
         ours, reference = [], []
-        pieces: tuple[collections.Counter[bool], ...] = (
-            collections.Counter(),
-            collections.Counter(),
-        )
+        pieces = (collections.Counter(), collections.Counter())
         lengths = rows["input_mask"].sum(axis=1)
-        for ids, length, own in zip(
-            rows["input_ids"], lengths, chosen, strict=True
-        ):
+        each = zip(rows["input_ids"], lengths, chosen, strict=True)
+        for ids, length, own in each:
             tokens = [documents.PIECES[i] for i in ids[:length]]
             # The original joins a piece to the word before a [SEP]; we don't.
             for i in range(1, length):
@@ -249,9 +242,6 @@ class TestWholeWords:
         settings = make_settings("whole_word", masked_lm_prob=0.25)
         found = {tuple(x) for x in choose(rows, settings).astype(int)}
         assert found == {(0, 0, 0, 0, 1, 0, 0, 0), (0, 0, 0, 0, 0, 1, 1, 0)}
-
-
-# ---- Spans ------------------------------------------------------------------
 
 
 def reference_spans(starts, is_text, number, rng):
@@ -312,18 +302,13 @@ class TestSpans:
         is_text = np.ones((number, S), bool)
         is_text[:, [0, -1]] = False
         rng = np.random.default_rng(0)
-        order, lengths = rng.integers(
-            2**64, size=(2, number, S), dtype=np.uint64
-        )
+        size = (2, number, S)
+        order, lengths = rng.integers(2**64, size=size, dtype=np.uint64)
         order[:, 1] = 0  # the first word comes first
         settings = make_settings("span", masked_lm_prob=10 / S, predictions=10)
+        sequences = np.ones((number, S), int)
         chosen = masking.choose(
-            is_text,
-            is_text,
-            np.ones((number, S), int),
-            settings,
-            order,
-            lengths,
+            is_text, is_text, sequences, settings, order, lengths
         )
         np.testing.assert_array_equal(chosen.sum(axis=1), 10)
         first = masking.span_lengths(lengths[:, 1], settings)
@@ -338,10 +323,8 @@ class TestSpans:
         expected = np.zeros_like(chosen)
         rng = random.Random(2)
         is_text, numbers = text_of(rows), wanted(rows, settings)
-        for i in range(len(expected)):
-            places = reference_spans(
-                rows["word_starts"][i], is_text[i], numbers[i], rng
-            )
+        for i, starts in enumerate(rows["word_starts"]):
+            places = reference_spans(starts, is_text[i], numbers[i], rng)
             expected[i, list(places)] = True
         ours, reference = run_lengths(chosen), run_lengths(expected)
         documents.assert_same_distribution(ours[2], reference[2])
@@ -351,15 +334,11 @@ class TestSpans:
         test = stats.ttest_ind(np.bincount(ours[0]), np.bincount(reference[0]))
         assert test.pvalue > documents.SIGNIFICANCE
 
-    def test_words_are_whole(self):
+    def test_the_same_becomes_of_a_whole_span(self):
         rows = make_rows()
         assert_whole_words(rows, choose(rows, make_settings("span")))
-
-    def test_the_same_becomes_of_a_whole_span(self):
         rows = make_rows(one_piece_words=True)
-        settings = dataclasses.replace(
-            make_settings("span"), mask_share=0.6, random_share=0.2
-        )
+        settings = make_settings("span", mask_share=0.6, random_share=0.2)
         masked = mask(rows, settings)
         runs = run_lengths(chosen_of(rows, masked))
         assert runs[2].mean() > 2.5
@@ -382,25 +361,19 @@ class TestOfManifest:
             del values[name]
         assert masking.Masking.of_manifest(values, "x") == settings
 
-    @pytest.mark.parametrize("name", ["policy", "mask_id"])
-    def test_lacks_a_value(self, name):
-        values = dataclasses.asdict(make_settings())
-        del values[name]
-        with pytest.raises(ValueError, match="x does not say how words are"):
-            masking.Masking.of_manifest(values, "x")
-
-    @pytest.mark.parametrize("change", [{"policy": "words"}, {"other": 1}])
+    @pytest.mark.parametrize("change", ["policy", "mask_id", {"other": 1}, {}])
     def test_is_not_known(self, change):
-        values = dataclasses.asdict(make_settings()) | change
+        values = dataclasses.asdict(make_settings())
+        if isinstance(change, str):
+            del values[change]
+        else:
+            values |= change or {"policy": "words"}
         with pytest.raises(ValueError, match="x does not say how words are"):
             masking.Masking.of_manifest(values, "x")
 
 
-class TestWanted:
-    def test_rounds_as_the_original(self):
-        settings = make_settings(predictions=20)
-        lengths = np.arange(1, 150)
-        expected = [
-            min(20, max(1, round(length * 0.15))) for length in lengths.tolist()
-        ]
-        assert masking.wanted(lengths, settings).tolist() == expected
+def test_wanted_rounds_as_the_original():
+    lengths = np.arange(1, 150)
+    expected = [min(20, max(1, round(x * 0.15))) for x in lengths.tolist()]
+    found = masking.wanted(lengths, make_settings(predictions=20))
+    assert found.tolist() == expected

@@ -5,14 +5,22 @@ import itertools
 
 from bert_tf.records import masking
 from tests import pretraining_documents as documents
-from tests.records import test_masking
+from tests.records.test_masking import (
+    CLS,
+    SEP,
+    V,
+    assert_whole_words,
+    choose,
+    chosen_of,
+    make_rows,
+    make_settings,
+    mask,
+    run_lengths,
+)
 
 import numpy as np
 import pytest
 from scipy import stats
-
-V = documents.VOCABULARY
-CLS, SEP = V.special.cls.id, V.special.sep.id
 
 
 def ngram_shares(there, longest, favor_shorter):
@@ -43,11 +51,8 @@ def ngram_outcomes(sizes, number, longest, favor_shorter):
             while used + sum(sizes[word] for word in ngram) > number:
                 ngram.pop()
             is_new = chosen.isdisjoint(ngram)
-            take(
-                rest,
-                chosen.union(ngram) if is_new else chosen,
-                probability * share,
-            )
+            new = chosen.union(ngram) if is_new else chosen
+            take(rest, new, probability * share)
 
     orders = list(itertools.permutations(range(len(sizes))))
     for order in orders:
@@ -59,15 +64,14 @@ class TestNgrams:
     @pytest.mark.parametrize("favor_shorter", [True, False])
     @pytest.mark.parametrize("longest", [1, 3, 5])
     def test_lengths_are_as_drawn(self, longest, favor_shorter):
-        settings = test_masking.make_settings(
+        settings = make_settings(
             "ngram", ngram=longest, favor_shorter_ngram=favor_shorter
         )
         rng = np.random.default_rng(0)
         for there in range(1, longest + 1):
             draws = rng.integers(2**64, size=50_000, dtype=np.uint64)
-            found = masking.ngram_lengths(
-                draws, np.full(50_000, there), settings
-            )
+            remain = np.full(50_000, there)
+            found = masking.ngram_lengths(draws, remain, settings)
             expected = np.array(ngram_shares(there, longest, favor_shorter))
             observed = np.bincount(found, minlength=there + 1)
             assert observed[0] == 0
@@ -76,7 +80,7 @@ class TestNgrams:
             assert there == 1 or pvalue > documents.SIGNIFICANCE
 
     def test_lengths_at_the_ends_of_what_is_drawn(self):
-        settings = test_masking.make_settings("ngram")
+        settings = make_settings("ngram")
         ends = np.array([0, 2**64 - 1], np.uint64)
         for there in (1, 2, 3):
             found = masking.ngram_lengths(ends, np.full(2, there), settings)
@@ -88,21 +92,18 @@ class TestNgrams:
     def test_distribution_is_alberts(self, sizes, number, favor_shorter):
         first, later = 5, len(V.pieces) - 1
         words = [[first] + [later] * (size - 1) for size in sizes]
-        tokens = itertools.chain.from_iterable(words)
-        ids = np.array([[CLS, *tokens, SEP]] * 20_000)
+        ids = np.array([[CLS, *itertools.chain(*words), SEP]] * 20_000)
         rows = {
             "input_ids": ids,
             "input_mask": np.ones_like(ids),
             "word_starts": ids == first,
         }
-        settings = test_masking.make_settings(
+        settings = make_settings(
             "ngram",
             favor_shorter_ngram=favor_shorter,
             masked_lm_prob=number / ids.shape[1],
         )
-        chosen = test_masking.chosen_of(
-            rows, test_masking.mask(rows, settings, seed=5)
-        )
+        chosen = chosen_of(rows, mask(rows, settings, seed=5))
         begins = np.flatnonzero(ids[0] == first)
         # All tokens of a word, or none.
         ends = begins + np.array(sizes) - 1
@@ -120,29 +121,24 @@ class TestNgrams:
             if x not in rare
         ]
         if rare:
-            table.append(
-                (
-                    sum(found[x] for x in rare),
-                    20_000 * sum(expected[x] for x in rare),
-                )
-            )
+            both = (found, expected)
+            few, share = (sum(of[x] for x in rare) for of in both)
+            table.append((few, 20_000 * share))
         assert len(table) > 1 or table[0][0] == 20_000
         if len(table) > 1:
             pvalue = stats.chisquare(*zip(*table, strict=True)).pvalue
             assert pvalue > documents.SIGNIFICANCE
 
     def test_words_are_whole(self):
-        rows = test_masking.make_rows()
-        test_masking.assert_whole_words(
-            rows, test_masking.choose(rows, test_masking.make_settings("ngram"))
-        )
+        rows = make_rows()
+        assert_whole_words(rows, choose(rows, make_settings("ngram")))
 
     def test_end_where_a_segment_or_a_sequence_does(self):
         # Two sequences of a row: [CLS] a b [SEP] c d [SEP], [CLS] e f [SEP].
         ids = [CLS, 5, 6, SEP, 7, 8, SEP, CLS, 9, 10, SEP]
         is_text = ~np.isin([ids] * 2000, [CLS, SEP])
         sequences = np.array([[1] * 7 + [2] * 4] * 2000)
-        settings = test_masking.make_settings(
+        settings = make_settings(
             "ngram", ngram=9, favor_shorter_ngram=False, masked_lm_prob=0.3
         )
         # b, d and f come first, and have nothing after them.
@@ -159,28 +155,18 @@ class TestNgrams:
         assert chosen.sum() == 3 * 2000
 
     def test_of_one_word_are_whole_words(self):
-        rows = test_masking.make_rows()
-        of_one = test_masking.choose(
-            rows, test_masking.make_settings("ngram", ngram=1)
-        )
-        whole = test_masking.choose(
-            rows, test_masking.make_settings("whole_word")
-        )
-        documents.assert_same_distribution(
-            of_one.sum(axis=1), whole.sum(axis=1)
-        )
-        documents.assert_same_distribution(
-            test_masking.run_lengths(of_one)[2],
-            test_masking.run_lengths(whole)[2],
-        )
+        rows = make_rows()
+        of_one = choose(rows, make_settings("ngram", ngram=1))
+        whole = choose(rows, make_settings("whole_word"))
+        same = documents.assert_same_distribution
+        same(of_one.sum(axis=1), whole.sum(axis=1))
+        same(run_lengths(of_one)[2], run_lengths(whole)[2])
 
     def test_each_token_is_hidden_by_itself(self):
-        rows = test_masking.make_rows(one_piece_words=True)
-        settings = test_masking.make_settings(
-            "ngram", mask_share=0.5, random_share=0
-        )
-        masked = test_masking.mask(rows, settings)
-        chosen = test_masking.chosen_of(rows, masked)
+        rows = make_rows(one_piece_words=True)
+        settings = make_settings("ngram", mask_share=0.5, random_share=0)
+        masked = mask(rows, settings)
+        chosen = chosen_of(rows, masked)
         is_mask = masked["input_ids"] == V.special.mask.id
         both = chosen[:, 1:] & chosen[:, :-1]
         same = is_mask[:, 1:] == is_mask[:, :-1]

@@ -19,35 +19,30 @@ class TestCheck:
     def test_accepts_what_fits(self, tmp_path):
         files = [write(tmp_path / name, 2) for name in ("a", "b")]
         reading.check(record_types.PRETRAINING, files, LENGTHS)
+        with pytest.raises(ValueError, match=r"a does not hold class.*label"):
+            reading.check(record_types.CLASSIFICATION, files, LENGTHS)
 
     @pytest.mark.parametrize(
-        "lengths, message",
+        "S, P, message",
         [
             (
-                {"S": 512, "P": 3},
+                *(512, 3),
                 r"b holds sequences of 8 tokens \(feature input_ids\), "
                 r"expected 512: give --max_seq_length=8 or make the data",
             ),
             (
-                {"S": 8, "P": 20},
+                *(8, 20),
                 r"b holds 3 predictions per sequence \(feature "
                 r"masked_lm_positions\), expected 20: "
                 r"give --max_predictions_per_seq=3",
             ),
         ],
     )
-    def test_names_both_lengths(self, tmp_path, lengths, message):
-        first = write(
-            tmp_path / "a", 1, sequence=lengths["S"], predictions=lengths["P"]
-        )
-        second = write(tmp_path / "b", 1)
+    def test_names_both_lengths(self, tmp_path, S, P, message):
+        first = write(tmp_path / "a", 1, sequence=S, predictions=P)
+        files = [first, write(tmp_path / "b", 1)]
         with pytest.raises(ValueError, match=message):
-            reading.check(record_types.PRETRAINING, [first, second], lengths)
-
-    def test_other_record_type(self, tmp_path):
-        file = write(tmp_path / "a", 1)
-        with pytest.raises(ValueError, match=r"a does not hold class.*label"):
-            reading.check(record_types.CLASSIFICATION, [file], LENGTHS)
+            reading.check(record_types.PRETRAINING, files, {"S": S, "P": P})
 
     def test_other_dtype(self, tmp_path):
         values = {
@@ -57,27 +52,21 @@ class TestCheck:
             "label_ids": 1,
             "is_real_example": 1,
         }
-        with tfrecord.Writer(tmp_path / "a") as writer:
+        path = str(tmp_path / "a")
+        with tfrecord.Writer(path) as writer:
             writer.write(record_types.CLASSIFICATION.encode(values))
         with pytest.raises(ValueError, match=r"label_ids.*int64_list"):
-            reading.check(
-                record_types.REGRESSION, [str(tmp_path / "a")], LENGTHS
-            )
+            reading.check(record_types.REGRESSION, [path], LENGTHS)
 
-    def test_not_an_example(self, tmp_path):
-        with tfrecord.Writer(tmp_path / "a") as writer:
+    def test_no_examples(self, tmp_path):
+        path = str(tmp_path / "a")
+        with tfrecord.Writer(path) as writer:
             writer.write(b"\xff\xff\xff")
         with pytest.raises(ValueError, match=r"a, record 1: not a tf\.train"):
-            reading.check(
-                record_types.PRETRAINING, [str(tmp_path / "a")], LENGTHS
-            )
-
-    def test_not_a_tfrecord(self, tmp_path):
+            reading.check(record_types.PRETRAINING, [path], LENGTHS)
         (tmp_path / "a").write_text("a text file, longer than a header\n")
         with pytest.raises(ValueError, match="a, record 1: truncated, corr"):
-            reading.check(
-                record_types.PRETRAINING, [str(tmp_path / "a")], LENGTHS
-            )
+            reading.check(record_types.PRETRAINING, [path], LENGTHS)
 
 
 class TestFiles:

@@ -7,10 +7,9 @@ from bert_tf.pretraining_data import sequences as pretraining_sequences
 from bert_tf.records import reading, show, tfrecord
 from bert_tf.records import types as record_types
 from bert_tf.vocabularies import word_pieces
-from tests import pretraining_records, scripts
+from tests import pretraining_records
 from tests.vocabularies import byte_pair_samples, signs
 
-import numpy as np
 import pytest
 
 VOCABULARY = pretraining_records.VOCABULARY
@@ -138,75 +137,42 @@ def test_at_most_so_many(tmp_path):
     assert "record 5: records-1.tfrecord" in shown[-1]
 
 
-class TestRefuses:
-    def test_other_vocabulary(self, tmp_path):
-        message = r"holds the token 20, the vocabulary has 10: give the one"
-        shorter = word_pieces.WordPiece(PIECES[:10], do_lower_case=True)
-        with pytest.raises(ValueError, match=message):
-            list(show.show(write(tmp_path, FEATURES), shorter, 1))
+def _refused(files, message, vocabulary=VOCABULARY):
+    with pytest.raises(ValueError, match=message):
+        list(show.show(files, vocabulary, 1))
 
-    def test_vocabulary_of_another_hash(self, tmp_path):
+
+class TestRefuses:
+    def test_other_vocabularies(self, tmp_path):
+        shorter = word_pieces.WordPiece(PIECES[:10], do_lower_case=True)
+        message = r"holds the token 20, the vocabulary has 10: give the one"
+        _refused(write(tmp_path, FEATURES), message, shorter)
         files = write(tmp_path, FEATURES, vocab_sha256="ab" * 32)
         message = r"was not made with this vocabulary: .* 40 pieces, in the"
-        with pytest.raises(ValueError, match=message):
-            list(show.show(files, VOCABULARY, 1))
+        _refused(files, message)
 
     @pytest.mark.parametrize("number", [-1, 2])
     def test_segment_that_no_row_has(self, tmp_path, number):
         segments = [0] * 7 + [number] * 2 + [0] * 7
         files = write(tmp_path, FEATURES | {"segment_ids": segments})
-        message = r"record 1: segment_ids must be from 0 to 1\. "
-        with pytest.raises(ValueError, match=message):
-            list(show.show(files, VOCABULARY, 1))
+        _refused(files, r"record 1: segment_ids must be from 0 to 1\. ")
 
-    def test_other_records(self, tmp_path):
+    @pytest.mark.parametrize(
+        "kind",
+        [record_types.RecordType("other", ()), record_types.CLASSIFICATION],
+    )
+    def test_other_records(self, tmp_path, kind):
         path = tmp_path / "records"
-        with tfrecord.Writer(path) as writer:
-            writer.write(record_types.RecordType("other", ()).encode({}))
-        with pytest.raises(ValueError, match="records does not hold pre-train"):
-            list(show.show([str(path)], VOCABULARY, 1))
-
-    def test_records_of_a_task(self, tmp_path):
-        path = tmp_path / "records"
-        kind = record_types.CLASSIFICATION
         features = {feature.name: [1] for feature in kind.features}
         with tfrecord.Writer(path) as writer:
             writer.write(kind.encode(features))
-        with pytest.raises(ValueError, match="records does not hold pre-train"):
-            list(show.show([str(path)], VOCABULARY, 1))
-
-    def test_text(self, tmp_path):
-        path = tmp_path / "a.txt"
+        _refused([str(path)], "records does not hold pre-train")
         path.write_text("This is text, of which records are still to be made.")
-        with pytest.raises(ValueError, match=r"a.txt, record 1: .*TFRecord f"):
-            list(show.show([str(path)], VOCABULARY, 1))
+        _refused([str(path)], r"records, record 1: .*TFRecord f")
 
     def test_what_only_the_manifest_says(self, tmp_path):
         settings = pretraining_sequences.Settings(16, 4, dynamic_masking=True)
         files = pretraining_records.write_made(tmp_path, settings)
         for path in tmp_path.glob("*manifest.json"):
             path.unlink()
-        with pytest.raises(ValueError, match="copy the manifest that belongs"):
-            list(show.show(files, VOCABULARY, 1))
-
-
-def test_script(tmp_path):
-    files = write(tmp_path, FEATURES)
-    (tmp_path / "vocab.txt").write_text("\n".join(PIECES) + "\n")
-    run = scripts.run(
-        tmp_path / "log",
-        "create_pretraining_data",
-        "--show=3",
-        f"--input_file={files[0]}",
-        f"--vocab_file={tmp_path}/vocab.txt",
-    )
-    assert run.wait() == 0, run.stderr
-    assert TOKENS in run.stdout
-    assert np.array_equal(
-        sorted(p.name for p in tmp_path.iterdir()),
-        [
-            "log",
-            "part-00000.tfrecord",
-            "vocab.txt",
-        ],
-    )
+        _refused(files, "copy the manifest that belongs")

@@ -46,9 +46,7 @@ class TestRecordType:
 
     def test_parse_is_the_inverse_of_encode(self):
         batch = [pretraining_values(seed) for seed in range(5)]
-        serialized = [
-            record_types.PRETRAINING.encode(values) for values in batch
-        ]
+        serialized = list(map(record_types.PRETRAINING.encode, batch))
         parsed = record_types.PRETRAINING.parse(
             tf.constant(serialized), LENGTHS
         )
@@ -87,19 +85,12 @@ class TestRecordType:
         with pytest.raises(ValueError, match=r"segment_ids.*Received"):
             getattr(record_types.PRETRAINING, encode)(values)
 
-    @pytest.mark.parametrize("sequence, predictions", [(8, 3), (128, 20)])
-    def test_encode_batch_gives_the_bytes_of_encode(
-        self, sequence, predictions
-    ):
-        rows = [
-            pretraining_values(seed, sequence, predictions)
-            for seed in range(100)
-        ]
+    @pytest.mark.parametrize("sizes", [(8, 3), (128, 20)])
+    def test_encode_batch_gives_the_bytes_of_encode(self, sizes):
+        rows = [pretraining_values(seed, *sizes) for seed in range(100)]
         batch = {name: np.stack([x[name] for x in rows]) for name in rows[0]}
-        encode = record_types.PRETRAINING.encode
-        assert record_types.PRETRAINING.encode_batch(batch) == [
-            *map(encode, rows)
-        ]
+        kind = record_types.PRETRAINING
+        assert kind.encode_batch(batch) == list(map(kind.encode, rows))
 
     @pytest.mark.parametrize(
         "record_type, labels",
@@ -117,6 +108,5 @@ class TestRecordType:
             "is_real_example": np.ones(3, np.int64),
         }
         rows = [{name: x[i] for name, x in batch.items()} for i in range(3)]
-        assert record_type.encode_batch(batch) == [
-            record_type.encode(row) for row in rows
-        ]
+        expected = list(map(record_type.encode, rows))
+        assert record_type.encode_batch(batch) == expected

@@ -20,16 +20,11 @@ def run(tmp_path):
         yield tmp_path
 
 
-def test_own_weights_by_default(run):
+def test_own_weights_by_default_and_given_ones(run):
     assert run_setup.own_weights("own") == "own"
-
-
-def test_those_that_are_given_where_there_are_none(run):
     with flagsaver.flagsaver(init_checkpoint="given"):
         assert run_setup.own_weights(None) == "given"
-    with pytest.raises(
-        ValueError, match=r"holds no checkpoint\. Train one with"
-    ):
+    with pytest.raises(ValueError, match=r"holds no checkpoint\. Train one"):
         run_setup.own_weights(None)
 
 

@@ -27,9 +27,6 @@ def _log(caplog):
     absl_logging.set_verbosity(absl_logging.INFO)
 
 
-# ---- Other machines ---------------------------------------------------------
-
-
 @contextlib.contextmanager
 def _renewing(path, every, holder=None):
     """Another machine, which renews its lock; as a bucket's with a holder."""
@@ -74,15 +71,13 @@ def test_one_that_is_silent_for_a_lease_is_replaced(tmp_path, caplog):
     held_locks.leave(tmp_path, held_locks.elsewhere(process=12))
     began = time.monotonic()
     with run_lock.hold(tmp_path, lease=0.5):
-        assert 0.5 <= time.monotonic() - began < 3
+        assert time.monotonic() - began >= 0.5
     assert "has not been heard of for 0 seconds: going on" in caplog.text
-
-
-def test_one_that_was_silent_for_a_lease_is_replaced_at_once(tmp_path, caplog):
+    # At once if it was silent before.
+    caplog.clear()
     held_locks.leave(tmp_path, held_locks.elsewhere(), age=60)
-    began = time.monotonic()
     with run_lock.hold(tmp_path):
-        assert time.monotonic() - began < 1
+        pass
     assert "has not been heard of for 45 seconds: going on" in caplog.text
     assert "waiting" not in caplog.text
 
@@ -104,9 +99,7 @@ def test_one_that_releases_elsewhere_is_followed(tmp_path):
     path = held_locks.leave(tmp_path, held_locks.elsewhere())
     released = threading.Timer(0.3, path.unlink)
     released.start()
-    began = time.monotonic()
-    with run_lock.hold(tmp_path, lease=20):
-        assert time.monotonic() - began < 10
+    with run_lock.hold(tmp_path, lease=10**6):
         assert held_locks.named(tmp_path).process == os.getpid()
     released.join()
     assert not list(tmp_path.iterdir())
@@ -132,13 +125,10 @@ def test_a_container_with_another_name_is_of_this_machine(tmp_path):
         pass
 
 
-# ---- Losing it --------------------------------------------------------------
-
-
 def test_who_finds_another_in_its_lock_ends(tmp_path):
     with held_locks.holding(tmp_path, 0.1, 0.5, 0) as process:
         held_locks.leave(tmp_path, held_locks.elsewhere(process=12))
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate()
         assert process.returncode == 1
         assert errors.splitlines()[-1] == (
             f"error: The lock of {tmp_path} is lost: process 12 on host far "
@@ -156,8 +146,8 @@ def test_who_can_not_renew_its_lock_ends(tmp_path, before):
     with held_locks.holding(folder, 0.1, 0.6, 0, before=before) as process:
         began = time.monotonic()
         folder.rename(tmp_path / "moved")
-        _, errors = process.communicate(timeout=10)
-        assert 0.4 < time.monotonic() - began < 3
+        _, errors = process.communicate()
+        assert time.monotonic() - began > 0.4, "it tries for a lease"
         assert process.returncode == 1
         said = f"\nerror: The lock of {folder} is lost: {folder}/lock can't be "
         assert said in f"\n{errors}"
@@ -182,18 +172,23 @@ _HANGS = (
 
 def test_who_gets_no_answer_ends(tmp_path):
     with held_locks.holding(tmp_path, 0.1, 0.6, 0, before=_HANGS) as process:
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate()
         assert process.returncode == 1
         assert "can't be renewed: there is no answer." in errors
 
 
 def test_who_was_stopped_goes_on(tmp_path):
+    path = tmp_path / "lock"
     with held_locks.holding(tmp_path, 0.1, 0.5, 0) as process:
         process.send_signal(signal.SIGSTOP)
-        time.sleep(1)
+        while lock_file.age(str(path)) < 1:
+            time.sleep(0.01)
         process.send_signal(signal.SIGCONT)
-        time.sleep(0.5)
-        assert process.poll() is None
+        for _ in range(3):
+            renewed = path.stat().st_mtime_ns
+            while path.stat().st_mtime_ns == renewed:
+                assert process.poll() is None
+                time.sleep(0.01)
 
 
 @pytest.mark.parametrize("data", [None, b"", b"not ours"])
@@ -216,12 +211,10 @@ def test_a_removed_file_that_another_has_made_is_lost(tmp_path):
     with held_locks.holding(tmp_path, 0.3, 5, 0.3) as process:
         (tmp_path / "lock").unlink()
         with run_lock.hold(tmp_path):
-            _, errors = process.communicate(timeout=10)
+            _, errors = process.communicate()
             assert process.returncode == 1
             assert f"process {os.getpid()} on host" in errors
 
-
-# ---- Buckets ----------------------------------------------------------------
 
 # An address of TensorFlow's file systems is as a bucket: it has no locks. That
 # of a folder is one too.
@@ -262,14 +255,10 @@ def test_of_two_at_once_in_a_bucket_one_gets_it(tmp_path):
             except run_lock.HeldError as error:
                 got.append(error)
 
-        threads = [
-            threading.Thread(target=hold, args=(delay,))
-            for delay in (0, 0.01 * number)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        delayed = threading.Thread(target=hold, args=(0.01 * number,))
+        delayed.start()
+        hold(0)
+        delayed.join()
         locks = [x for x in got if isinstance(x, run_lock.Lock)]
         assert len(got) == 2
         assert len(locks) == 1
@@ -300,13 +289,13 @@ def test_what_a_bucket_does_not_keep_is_no_lock():
         run_lock.hold(folder, settle=0.01)
 
 
-def test_the_age_in_a_bucket_is_its_own(tmp_path):
+def test_the_age_in_a_bucket_is_its_own(tmp_path, caplog):
     folder = tmp_path / "run"
     with run_lock.hold(f"file://{folder}", settle=0.05):
         assert os.listdir(folder) == ["lock"]
     assert not list(folder.iterdir())
     held_locks.leave(folder, held_locks.elsewhere(), age=60)
-    began = time.monotonic()
     with run_lock.hold(f"file://{folder}", settle=0.05):
-        assert time.monotonic() - began < 5
+        pass
+    assert "waiting" not in caplog.text
     assert not list(folder.iterdir())

@@ -71,12 +71,12 @@ def test_next_pieces(model, loaded):
     same = loaded.signatures["serve_text"](text=tf.constant(TEXTS))
     for name, value in found.items():
         np.testing.assert_array_equal(same[name], value)
-
-
-def test_one_by_one_as_together(loaded):
-    together = loaded(tf.constant(TEXTS))["score"]
     alone = [loaded(tf.constant([text]))["score"][0] for text in TEXTS]
-    np.testing.assert_allclose(together, alone, atol=1e-6)
+    np.testing.assert_allclose(found["score"], alone, atol=1e-6)
+    none = tf.constant([], tf.string)
+    assert loaded(none)["piece"].shape == [0, TOP_K]
+    scores = loaded.signatures["serve_scores"](text=none)
+    assert scores["log_probability"].shape == [0]
 
 
 def test_scores(model, loaded):
@@ -124,13 +124,6 @@ def test_what_is_behind_changes_nothing(loaded):
     np.testing.assert_array_equal(*scores)
 
 
-def test_no_texts(loaded):
-    none = tf.constant([], tf.string)
-    assert loaded(none)["piece"].shape == [0, TOP_K]
-    found = loaded.signatures["serve_scores"](text=none)
-    assert found["log_probability"].shape == [0]
-
-
 def test_asked_in_python(model, folder, tmp_path):
     path = samples.write_tf1(tmp_path / "model", model)
     predictor = bert_tf.load(path, max_seq_length=LENGTH, top_k=TOP_K)
@@ -144,13 +137,10 @@ def test_asked_in_python(model, folder, tmp_path):
     assert json.loads(json.dumps(best)) == best
 
 
-@pytest.mark.parametrize("top_k", [0, len(samples.VOCAB) + 1])
-def test_top_k_must_fit(model, top_k):
-    with pytest.raises(errors.InputError, match=f"Received: top_k={top_k}"):
-        next_piece.next_piece(model, CONFIG, VOCABULARY, LENGTH, top_k)
-
-
-def test_a_model_that_sees_all_is_refused():
+def test_what_is_refused(model):
+    for top_k in (0, len(samples.VOCAB) + 1):
+        with pytest.raises(errors.InputError, match=f"Received: top_k={top_k}"):
+            next_piece.next_piece(model, CONFIG, VOCABULARY, LENGTH, top_k)
     plain = families.make(families.BERT.config(**samples.SMALL))
     with pytest.raises(errors.InputError, match="left_to_right"):
         heads.BertNextPiece(plain)

@@ -22,26 +22,18 @@ def test_tsv_takes_quotes_and_odd_separators_as_text(tmp_path):
     path = _write(
         tmp_path / "a.tsv", f'id\ttext\n1\t"so" he\n2\t{_NOT_LINE_ENDS}'
     )
-    assert _read(path, {"text": "text"}) == [
-        (2, {"text": '"so" he'}),
-        (3, {"text": _NOT_LINE_ENDS}),
-    ]
-
-
-def test_tsv_drops_byte_order_mark_and_carriage_returns(tmp_path):
+    rows = [(2, {"text": '"so" he'}), (3, {"text": _NOT_LINE_ENDS})]
+    assert _read(path, {"text": "text"}) == rows
+    # Byte order mark and carriage returns are dropped.
     path = _write(tmp_path / "a.tsv", "Label\tText\r\n1\tx y\r\n", "utf-8-sig")
     assert _read(path, {"label": "Label", "text": "Text"}) == [
         (2, {"label": "1", "text": "x y"})
     ]
-
-
-def test_columns_by_number_with_and_without_header(tmp_path):
+    # Columns by number.
     path = _write(tmp_path / "a.tsv", "x\ty\nz\tw\n")
-    assert _read(path, {"t": 1}, has_header=False) == [
-        (1, {"t": "y"}),
-        (2, {"t": "w"}),
-    ]
-    assert _read(path, {"t": "1"}) == [(2, {"t": "w"})]
+    rows = [(1, {"t": "y"}), (2, {"t": "w"})]
+    assert _read(path, {"t": 1}, has_header=False) == rows
+    assert _read(path, {"t": "1"}) == rows[1:]
 
 
 @pytest.mark.parametrize("name", ["MRPC/train.tsv", "CoLA/train.tsv"])
@@ -191,20 +183,15 @@ def test_bad_files(tmp_path, text, options, message):
         _read(path, {"b": "b"}, **options)
 
 
-def test_missing_file_and_wrong_encoding(tmp_path):
+def test_missing_file_wrong_encoding_and_names(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"none\.tsv"):
         _read(str(tmp_path / "none.tsv"), {"b": "b"})
     path = _write(tmp_path / "latin.tsv", "b\nok\ncafé\n", "latin-1")
     with pytest.raises(ValueError, match=r"latin\.tsv, line 3: .* not UTF-8"):
         _read(path, {"b": "b"})
-
-
-def test_format_of():
     names = ["a.csv", "A.CSV", "a.jsonl", "a.json", "a.tsv", "a.txt", "a"]
-    assert [tables.format_of(name) for name in names] == [
-        *("csv", "csv", "jsonl", "jsonl"),
-        *("tsv", "tsv", "tsv"),
-    ]
+    formats = ["csv", "csv", "jsonl", "jsonl", "tsv", "tsv", "tsv"]
+    assert list(map(tables.format_of, names)) == formats
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -213,15 +200,10 @@ def test_columns_that_a_table_may_lack(tmp_path, there):
     expected = dict(zip(header, rows, strict=True))
     for name, separator in (("1.tsv", "\t"), ("1.csv", ",")):
         path = _write(
-            tmp_path / name,
-            f"{separator.join(header)}\n{separator.join(rows)}\n",
+            tmp_path / name, f"{separator.join(header)}\n{separator.join(rows)}"
         )
-        found = tables.read_columns(
-            path,
-            {"a": "a", "b": "b"},
-            file_format=tables.format_of(path),
-            optional=("b",),
-        )
+        how = {"file_format": tables.format_of(path), "optional": ("b",)}
+        found = tables.read_columns(path, {"a": "a", "b": "b"}, **how)
         assert [row for _, row in found] == [expected]
     with pytest.raises(ValueError, match="'c' is missing from the header"):
         list(tables.read_columns(path, {"c": "c"}, file_format="csv"))

@@ -17,15 +17,11 @@ def _words():
 
 
 def test_words():
-    words = learning.count_words(
-        ["The  thé\u2028end", "", "THE ¨x"], do_lower_case=True
-    )
+    words = learning.count_words(["The  thé\u2028end", "", "THE ¨x"], True)
     assert words == {"the": 3, "end": 1, "x": 1}
     words = learning.count_words(["The the"], do_lower_case=False)
     assert words == {"The": 1, "the": 1}
-
-
-def test_the_rarest_words_are_forgotten():
+    # The rarest are forgotten.
     texts = ["a a a b b c", "a d", "b e"]
     assert learning.count_words(texts, True, max_words=2) == {"a": 4, "b": 3}
 
@@ -67,18 +63,13 @@ def test_counts_are_as_good_as_the_text():
         character_coverage=0.99995,
         **sentence_models.ALBERT,
     )
-    ours, theirs = (
-        sum(
-            map(
-                len,
-                sentencepiece.SentencePieceProcessor(model_proto=x).encode(
-                    texts
-                ),
-            )
-        )
-        for x in (learning.learn(words, 1000), model.getvalue())
-    )
-    assert ours < 1.02 * theirs
+
+    def count(model):
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        return sum(map(len, processor.encode(texts)))
+
+    ours = count(learning.learn(words, 1000))
+    assert ours < 1.02 * count(model.getvalue())
 
 
 def test_bad_arguments(words):
@@ -87,9 +78,6 @@ def test_bad_arguments(words):
     with pytest.raises(InputError, match="Received: vocab_size=20") as error:
         learning.learn(words, 20)
     assert "\n" not in str(error.value)
-
-
-def test_a_text_of_few_words():
     model = learning.learn({"the": 5, "end": 3}, 30000)
     pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
-    assert len(pieces) < 100
+    assert len(pieces) < 100, "of a text of few words"

@@ -1,11 +1,9 @@
 """Learning a vocabulary of symbols is counting."""
 
 import collections
-import json
 
-from bert_tf import errors, vocabularies
+from bert_tf import errors
 from bert_tf.text import learning, learning_symbols
-from tests import scripts
 
 import pytest
 
@@ -52,20 +50,3 @@ def test_what_can_not_be_learned():
         learning_symbols.learn({"a": 9}, 5)
     with pytest.raises(errors.InputError, match="occurs often enough"):
         learning_symbols.learn({"a": 1, "[SEP]": 9}, 50)
-
-
-def test_script(tmp_path):
-    rows = [{"text": text} for text in ("x_1 y! x_1", "y! Ä", "x_1 [MASK]")]
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    vocab = tmp_path / "folder" / "own.symbols"
-    done = scripts.run(
-        *(tmp_path / "log", "learn_vocabulary", "--kind=symbols"),
-        *(f"--input_file={path}", "--input_format=jsonl"),
-        *("--vocab_size=50", f"--vocab_file={vocab}"),
-    )
-    assert done.wait() == 0, done.stderr
-    assert "The text: 7 symbols, 4 of them different, 28.571 %" in done.stderr
-    found = vocabularies.open(vocab, do_lower_case=True)
-    assert found.kind == "symbols"
-    assert found.pieces == (*_SPECIAL, "x_1", "y!")

@@ -1,101 +1,14 @@
-"""Offsets of sentence pieces in the graph, against the Python tokenizer's."""
+"""Sentence pieces in SavedModels, and models that no graph can split by."""
 
-import functools
-import string
 
 from bert_tf.errors import InputError
 from bert_tf.text import graph_offsets
 from bert_tf.vocabularies import sentence_pieces
-from tests import sample_texts, saved_models
+from tests import saved_models
 from tests.vocabularies import sentence_models
 
-import numpy as np
 import pytest
 import tensorflow as tf
-
-_CASINGS = pytest.mark.parametrize(
-    "do_lower_case", [True, False], ids=["uncased", "cased"]
-)
-
-
-@functools.cache
-def runners(do_lower_case):
-    """Returns the tokenizer in Python and in the graph."""
-    vocabulary = sentence_models.vocabulary(do_lower_case)
-    graph = tf.function(
-        graph_offsets.of(vocabulary).tokenize_with_offsets,
-        input_signature=[tf.TensorSpec([None], tf.string)],
-    )
-    return vocabulary.tokenizer(), graph
-
-
-def check(do_lower_case, texts):
-    """Compares ids and offsets of all texts."""
-    python, graph = runners(do_lower_case)
-    vocabulary = sentence_models.vocabulary(do_lower_case)
-    ties = 0
-    for start in range(0, len(texts), 1000):
-        batch = texts[start : start + 1000]
-        pieces = graph(tf.constant(batch, tf.string))
-        rows = [python.tokenize_with_offsets(text) for text in batch]
-        spans = np.stack([pieces.starts, pieces.ends], -1)
-        places = pieces.ids.with_values(spans).to_list()
-        found = zip(batch, rows, pieces.ids.to_list(), places, strict=True)
-        for text, row, ids, of_pieces in found:
-            expected = [python.vocab[token.piece] for token in row]
-            if ids == expected:
-                assert of_pieces == [[x.start, x.end] for x in row], repr(text)
-                continue
-            assert sentence_models.are_equally_good(
-                vocabulary, ids, expected
-            ), repr(text)
-            ties += 1
-    assert ties <= len(texts) / 10_000
-
-
-@pytest.mark.slow
-@_CASINGS
-def test_literal_texts(do_lower_case):
-    texts = [
-        "the end",
-        "",
-        " \t\n",
-        # Spaces that are made of other characters, and characters left out.
-        " (¨x) a\u200bb \u200bb b\u200b a\u200b b \u200b ¨ \x83q q\x83 \x83",
-        "The\u0301 漢字\u0301漢 x\u1100\u1161\u11a8y \u1100\u1161\u1161",
-        "in 1999, 30,000, 7,000, and",
-        "\u0301 \u0301a",
-        "ΟΔΟΣ ΟΔΟΣΑ 각가 ﬁ ﷺ",
-    ]
-    check(do_lower_case, texts)
-    for text in texts:
-        check(do_lower_case, [text])
-    check(do_lower_case, [])
-    check(do_lower_case, [b"a\xffb \xe5\x8d c\xc3"])
-
-
-@_CASINGS
-@pytest.mark.parametrize(
-    "every", [False, pytest.param(True, marks=pytest.mark.slow)]
-)
-def test_every_character(do_lower_case, every):
-    chars = sample_texts.characters(every)
-    if not every:
-        chars = chars[::25] + list(string.printable)
-    check(do_lower_case, list(map(sample_texts.in_contexts, chars)))
-
-
-@_CASINGS
-@pytest.mark.parametrize(
-    "count", [300, pytest.param(10_000, marks=pytest.mark.slow)]
-)
-def test_random_texts(do_lower_case, count):
-    check(do_lower_case, sample_texts.random_texts(seed=11, count=count))
-
-
-def test_real_text(shared_data):
-    for name in ("text/blns.txt", "glue/CoLA/dev.tsv"):
-        check(True, (shared_data / name).read_text("utf-8").split("\n"))
 
 
 @pytest.mark.slow
@@ -118,12 +31,8 @@ def test_saved_models(tmp_path):
     )
     path = tmp_path / "1"
     tf.saved_model.save(module, str(path), {"serving_default": signature})
-    rows = saved_models.serve_elsewhere(
-        tmp_path,
-        path,
-        tokenizer=saved_models.SENTENCE_PIECES,
-        text=texts,
-    )
+    how = {"tokenizer": saved_models.SENTENCE_PIECES, "text": texts}
+    rows = saved_models.serve_elsewhere(tmp_path, path, **how)
     python = sentence_models.vocabulary().tokenizer()
     for row, text in enumerate(texts):
         tokens = python.tokenize_with_offsets(text)

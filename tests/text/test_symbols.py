@@ -1,79 +1,44 @@
-"""Symbols in the graph equal those in Python, with their places."""
-
-import subprocess
-import sys
+"""Symbols and byte pairs in the graph: their kinds and white space."""
 
 from bert_tf import vocabularies
 from bert_tf.text import graph as text_graph
 from bert_tf.text import graph_offsets
 from bert_tf.text import symbols as graph_symbols
-from bert_tf.vocabularies import symbols
-from tests import sample_texts
-from tests.vocabularies import test_symbols
+from bert_tf.vocabularies import byte_pairs, symbols
+from tests import saved_models
+from tests.vocabularies import byte_pair_samples, test_symbols
 
 import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 VOCABULARY = test_symbols.VOCABULARY
-TOKENIZER = graph_symbols.SymbolTokenizer(VOCABULARY)
-_TEXTS = [tf.TensorSpec([None], tf.string)]
-_tokenize = tf.function(TOKENIZER.tokenize, _TEXTS)
-_tokenize_with_offsets = tf.function(TOKENIZER.tokenize_with_offsets, _TEXTS)
-
-
-def check(texts):
-    """Compares ids and places with those of Python."""
-    reference = VOCABULARY.tokenizer()
-    found = _tokenize(tf.constant(texts, tf.string)).to_list()
-    pieces = _tokenize_with_offsets(tf.constant(texts, tf.string))
-    assert pieces.ids.to_list() == found
-    starts = pieces.ids.with_values(pieces.starts).to_list()
-    ends = pieces.ids.with_values(pieces.ends).to_list()
-    for number, text in enumerate(texts):
-        tokens = reference.tokenize_with_offsets(text)
-        ids = reference.convert_tokens_to_ids([x.piece for x in tokens])
-        assert found[number] == ids, repr(text)
-        assert starts[number] == [x.start for x in tokens], repr(text)
-        assert ends[number] == [x.end for x in tokens], repr(text)
-
-
-def test_texts():
-    check(test_symbols.texts())
-    check([])
-    check(["", ""])
-    for text in test_symbols.texts()[:20]:
-        check([text])
-
-
-def test_characters():
-    chars = sample_texts.characters(every=False)[::7]
-    check([f"v_1{char}v_1 {char} é{char}" for char in chars])
-    check(sample_texts.random_texts(3, 300))
 
 
 def test_white_space_is_pythons():
     spaces = [chr(x) for x in range(0x110000) if chr(x).isspace()]
     assert len(spaces) > 20
-    ids = _tokenize([f"v_1{space}V_1" for space in spaces]).to_list()
+    tokenizer = graph_symbols.SymbolTokenizer(VOCABULARY)
+    ids = tokenizer.tokenize([f"v_1{space}V_1" for space in spaces]).to_list()
     assert ids == [[5, 6]] * len(spaces)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"v_1 \xff x", b"v_\xff1 \xc3\xa9\xc3", b"\xed\xa0\x80v_1", b"\xff"],
-)
-def test_invalid_bytes_are_left_out(data):
-    reference = VOCABULARY.tokenizer()
-    ids = reference.convert_tokens_to_ids(reference.tokenize(data))
-    assert _tokenize([data]).to_list() == [ids]
-    pieces = _tokenize_with_offsets([data])
-    tokens = reference.tokenize_with_offsets(data)
-    assert pieces.starts.numpy().tolist() == [x.start for x in tokens]
-    assert pieces.ends.numpy().tolist() == [x.end for x in tokens]
+def test_byte_pairs_have_their_tokenizer(tmp_path):
+    path = byte_pair_samples.write(tmp_path)
+    vocabulary = vocabularies.open(path, do_lower_case=False)
+    assert isinstance(vocabulary, byte_pairs.BytePairs)
+    tokenizer = text_graph.of(vocabulary)
+    first, second = tokenizer.tokenize(["a b"]), tokenizer.tokenize(["c"])
+    rows = tokenizer.pack(first, second, 10, pad_to_max=True)
+    a, b, c = (vocabulary.ids[x] for x in ("a", "Ġb", "c"))
+    assert rows["input_ids"].numpy().tolist() == [
+        [0, a, b, 2, 2, c, 2, 1, 1, 1]
+    ]
+    assert rows["input_mask"].numpy().tolist() == [[1] * 7 + [0] * 3]
+    assert not rows["segment_ids"].numpy().any()
 
 
-def test_the_kind_has_its_tokenizers(tmp_path):
+def test_symbols_have_their_tokenizers(tmp_path):
     path = tmp_path / "symbols.txt"
     path.write_bytes(VOCABULARY.files["symbols.txt"])
     vocabulary = vocabularies.open(path, do_lower_case=False)
@@ -86,25 +51,10 @@ def test_the_kind_has_its_tokenizers(tmp_path):
     pieces = graph_offsets.of(vocabulary).tokenize_with_offsets([" z v_1"])
     assert pieces.ids.to_list() == [[1, 5]]
     assert pieces.starts.numpy().tolist() == [1, 3]
-
-
-def test_a_vocabulary_without_symbols():
-    tokenizer = graph_symbols.SymbolTokenizer(
+    nothing = graph_symbols.SymbolTokenizer(
         symbols.Symbols(test_symbols.SPECIAL)
     )
-    assert tokenizer.tokenize(["[PAD] a"]).to_list() == [[1, 1]]
-
-
-# ---- In SavedModels ----------------------------------------------------------
-
-# Opens the model where this package is not imported.
-_LOAD = """
-import sys
-import tensorflow as tf
-loaded = tf.saved_model.load(sys.argv[1])
-print(loaded.ids(tf.constant(["v_1 zz  é", "", "[x]"])).to_list())
-assert "bert_tf" not in sys.modules and "tensorflow_text" not in sys.modules
-"""
+    assert nothing.tokenize(["[PAD] a"]).to_list() == [[1, 1]]
 
 
 class Module(tf.Module):
@@ -114,31 +64,27 @@ class Module(tf.Module):
         super().__init__()
         self.tokenizer = graph_symbols.SymbolTokenizer(VOCABULARY)
 
-    @tf.function(input_signature=_TEXTS)
-    def ids(self, texts: tf.Tensor) -> tf.RaggedTensor:
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+    def ids(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Splits texts."""
-        return self.tokenizer.tokenize(texts)
+        return {"ids": self.tokenizer.tokenize(text).to_tensor(-1)}
 
 
+@pytest.mark.slow
 def test_saved(tmp_path):
-    folder = str(tmp_path / "model")
-    tf.saved_model.save(Module(), folder)
-    found = subprocess.run(
-        [sys.executable, "-c", _LOAD, folder],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
-    )
-    assert found.stdout.strip() == "[[5, 1, 9], [], [12]]"
+    path, module = tmp_path / "model", Module()
+    signatures = {"serving_default": module.ids}
+    tf.saved_model.save(module, str(path), signatures)
+    texts = ["v_1 zz  é", "", "[x]"]
+    asked = {"": saved_models.Asked(path, {"text": texts})}
+    # Nothing but TensorFlow's own.
+    found = saved_models.serve_all_elsewhere(tmp_path, asked, ())[""]
+    assert found["ids"] == [[5, 1, 9], [-1] * 3, [12, -1, -1]]
     saved = saved_model_pb2.SavedModel.FromString(
-        (tmp_path / "model" / "saved_model.pb").read_bytes()
+        (path / "saved_model.pb").read_bytes()
     )
     (graph,) = saved.meta_graphs
-    nodes = [*graph.graph_def.node]
-    for function in graph.graph_def.library.function:
-        nodes += function.node_def
-    ops = {node.op for node in nodes}
+    library = graph.graph_def.library.function
+    ops = {node.op for function in library for node in function.node_def}
     assert "StringSplitV2" in ops
-    assert not [x for x in ops if ">" in x or "Wordpiece" in x]
-    assert not {"PyFunc", "EagerPyFunc", "MutableHashTableV2"} & ops
+    assert not [x for x in ops if "Wordpiece" in x]

@@ -69,9 +69,6 @@ def vocabulary(do_lower_case: bool = True) -> sentence_pieces.SentencePieces:
     )
 
 
-# ---- The original ------------------------------------------------------------
-
-
 def original_text(text: str, lower: bool) -> str:
     """What the original's preprocess_text does, by its description.
 

@@ -43,10 +43,7 @@ class Bulk:
         self._tokenizer = tokenizer
 
     def tokenize(self, texts):
-        ids = [
-            self._tokenizer.convert_tokens_to_ids(text.split())
-            for text in texts
-        ]
+        ids = [self._tokenizer.convert_tokens_to_ids(x.split()) for x in texts]
         flat = [x for row in ids for x in row]
         return np.array(flat, np.int32), np.array([len(row) for row in ids])
 
@@ -125,19 +122,16 @@ class GraphTokenizer(graph_rows.Tokenizer):
     def tokenize_with_offsets(self, texts):
         chars = tf.strings.unicode_split(texts, "UTF-8", errors="ignore")
         is_word = tf.strings.regex_full_match(chars.flat_values, r"[^ \t\n]")
-        places = tf.ragged.range(chars.row_lengths()).flat_values
+        lengths = chars.row_lengths()
+        places = tf.ragged.range(lengths).flat_values
         none = tf.constant([False])
         goes_on = tf.concat([none, is_word[:-1]], 0) & (places > 0)
-        is_last = places == tf.gather(
-            chars.row_lengths() - 1, chars.value_rowids()
-        )
+        is_last = places == tf.gather(lengths - 1, chars.value_rowids())
         ends = is_word & (is_last | ~tf.concat([is_word[1:], none], 0))
         places = tf.cast(places, tf.int32)
-        return graph_rows.Pieces(
-            self.tokenize(texts),
-            tf.boolean_mask(places, is_word & ~goes_on),
-            tf.boolean_mask(places, ends) + 1,
-        )
+        starts = tf.boolean_mask(places, is_word & ~goes_on)
+        ends = tf.boolean_mask(places, ends) + 1
+        return graph_rows.Pieces(self.tokenize(texts), starts, ends)
 
 
 def _open(path, say):
@@ -145,13 +139,7 @@ def _open(path, say):
     return {"signs.txt": pathlib.Path(path).read_bytes()}
 
 
-ROW = vocabularies.Kind(
-    files=("signs.txt",),
-    endings=(".signs",),
-    open=_open,
-    read=Signs.parse,
-)
-
+ROW = vocabularies.Kind(("signs.txt",), (".signs",), _open, Signs.parse)
 VOCABULARY = Signs(
     ("<s>", "<pad>", "</s>", "<unk>", "<mask>", *"abcdefghijklmnopqrstuvwxyz")
 )

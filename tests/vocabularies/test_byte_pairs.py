@@ -25,16 +25,9 @@ def test_open(folder, name):
     assert byte_pairs.BytePairs.read(folder / name) == vocabulary
     files = byte_pair_samples.files()
     assert vocabulary.files == files
-    assert (
-        vocabulary.sha256
-        == hashlib.sha256(files["vocab.json"] + files["merges.txt"]).hexdigest()
-    )
-    assert vocabulary.settings == {}
-    assert vocabulary.missing == ()
-
-
-def test_files_of_pieces():
-    vocabulary = byte_pair_samples.vocabulary()
+    both = files["vocab.json"] + files["merges.txt"]
+    assert vocabulary.sha256 == hashlib.sha256(both).hexdigest()
+    assert (vocabulary.settings, vocabulary.missing) == ({}, ())
     made = byte_pairs.BytePairs(vocabulary.pieces, vocabulary.merges)
     again = byte_pairs.BytePairs.parse(made.files, "made")
     assert again.pieces == vocabulary.pieces
@@ -72,18 +65,14 @@ def test_equals_transformers(folder):
         "transformers", reason="needs the extra `parity`"
     )
     made: Any = transformers.RobertaTokenizer
-    theirs = made(
-        vocab=str(folder / "vocab.json"), merges=str(folder / "merges.txt")
-    )
+    paths = {"vocab": "vocab.json", "merges": "merges.txt"}
+    theirs = made(**{key: str(folder / x) for key, x in paths.items()})
     vocabulary = byte_pairs.BytePairs.read(folder / "vocab.json")
     ours = vocabulary.tokenizer()
     pairs = [("It's  a word.", "Größe 中文"), (" a\nb ", "x")]
     for first, second in pairs:
         row = vocabulary.template.row(ours.ids(first), ours.ids(second))[0]
         assert theirs(first, second)["input_ids"] == row
-
-
-# ---- tokenizer.json ----------------------------------------------------------
 
 
 def _json(change):
@@ -133,12 +122,9 @@ def test_what_splits_otherwise_is_refused(folder, part, values, named):
     path.write_text(_json(change))
     with pytest.raises(InputError) as error:
         vocabularies.open(path, do_lower_case=False)
-    assert str(path) in str(error.value)
-    assert named in str(error.value)
+    for text in (str(path), named):
+        assert text in str(error.value)
     assert "\n" not in str(error.value)
-
-
-# ---- Bad files ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["vocab.json", "merges.txt"])
@@ -190,19 +176,16 @@ def test_bad_files(folder, name, data, named):
 
 def test_pieces_that_are_needed(folder):
     (folder / "merges.txt").write_bytes(b"#version: 0.2\n")
-    for piece, named in (("</s>", "none of </s>"), ("Ġ", "byte=0x20")):
+
+    def without(piece):
         data = json.loads(_bytes())
         data["other"] = data.pop(piece)
         (folder / "vocab.json").write_text(json.dumps(data))
+        return byte_pairs.BytePairs.read(folder / "vocab.json")
+
+    for piece, named in (("</s>", "none of </s>"), ("Ġ", "byte=0x20")):
         with pytest.raises(InputError, match=named):
-            byte_pairs.BytePairs.read(folder / "vocab.json")
-
-
-def test_without_a_mask(folder):
-    (folder / "merges.txt").write_bytes(b"")
-    data = json.loads(_bytes())
-    data["other"] = data.pop("<mask>")
-    (folder / "vocab.json").write_text(json.dumps(data))
-    vocabulary = byte_pairs.BytePairs.read(folder / "vocab.json")
+            without(piece)
+    vocabulary = without("<mask>")
     assert vocabulary.missing == ("<mask>",)
     assert vocabulary.special.mask.id == -1

@@ -10,16 +10,6 @@ import json
 import bert_tf
 from bert_tf import errors, modeling, vocabularies
 from bert_tf.checkpoints import formats, tf1_files
-from bert_tf.tasks import tables
-from bert_tf.tasks.classification import records as text_records
-from bert_tf.tasks.multiple_choice import problems as choice_problems
-from bert_tf.tasks.multiple_choice import records as choice_records
-from bert_tf.tasks.squad import questions as squad_questions
-from bert_tf.tasks.squad import records as squad_records
-from bert_tf.tasks.squad import windows as squad_windows
-from bert_tf.tasks.tagging import conll
-from bert_tf.tasks.tagging import records as tagging_records
-from bert_tf.tasks.tagging import words as tagging_words
 from bert_tf.text import graph, graph_offsets
 from tests import interop_samples as samples
 from tests import scripts
@@ -93,9 +83,6 @@ def write(folder, head):
     return folder, made
 
 
-# ---- Registration -----------------------------------------------------------
-
-
 def test_a_name_is_taken_once():
     vocabularies.register("signs", signs.ROW)
     other = dataclasses.replace(signs.ROW, endings=(".other",))
@@ -109,9 +96,6 @@ def test_a_name_is_taken_once():
             module.register("signs", graph.BertTokenizer)
 
 
-# ---- Records ----------------------------------------------------------------
-
-
 def test_records_of_pretraining(tmp_path, capsys):
     (tmp_path / "own.signs").write_bytes(VOCABULARY.files["signs.txt"])
     letters = "abcdefghijklmnopqrstuvwxyz"
@@ -123,15 +107,10 @@ def test_records_of_pretraining(tmp_path, capsys):
     vocab = f"--vocab_file={tmp_path}/own.signs"
     script = "create_pretraining_data"
     # Two workers, which have not imported what registers the kind.
+    flags = (vocab, f"--input_file={tmp_path}/text.txt", "--dupe_factor=2")
     assert not scripts.run_here(
-        script,
-        vocab,
-        f"--input_file={tmp_path}/text.txt",
-        f"--output_dir={tmp_path}/out",
-        "--max_seq_length=24",
-        "--max_predictions_per_seq=3",
-        "--dupe_factor=2",
-        "--num_workers=2",
+        *(script, *flags, f"--output_dir={tmp_path}/out", "--num_workers=2"),
+        *("--max_seq_length=24", "--max_predictions_per_seq=3"),
     )
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["vocab_sha256"] == VOCABULARY.sha256
@@ -143,55 +122,6 @@ def test_records_of_pretraining(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert shown.count("<mask> <s> ") == 3
     assert shown.count(" </s> </s> ") == shown.count("second segment: ") > 0
-
-
-def test_records_of_texts(tmp_path):
-    encoder = text_records.Encoder(graph.of(VOCABULARY), LENGTH)
-    pairs = list(zip(TEXTS, OTHERS, strict=True))
-    written = encoder.write(
-        str(tmp_path / "x"),
-        [tables.Example("1", a, b, "X") for a, b in pairs],
-        LABELS,
-    )
-    expected = [padded(ids(a), ids(b)) for a, b in pairs]
-    assert_rows(written, expected)
-
-
-def test_records_of_choices(tmp_path):
-    encoder = choice_records.Encoder(graph.of(VOCABULARY), LENGTH)
-    problems = [choice_problems.Problem("1", TEXTS[0], OTHERS, 2)]
-    written = encoder.write(str(tmp_path / "x"), problems)
-    expected = [[padded(ids(TEXTS[0]), ids(b)) for b in OTHERS]]
-    assert_rows(written, expected)
-
-
-def test_records_of_words(tmp_path):
-    pieces = tagging_words.WordPieces(VOCABULARY)
-    encoder = tagging_records.Encoder(pieces, LENGTH)
-    sentence = conll.Sentence(("a", "zz", "b"), LABELS, (1, 2, 3), 0)
-    written = encoder.write(str(tmp_path / "x"), [[sentence]], LABELS)
-    assert_rows(written, [padded(ids("a zz b"))])
-
-
-def test_records_of_questions(tmp_path):
-    layout = squad_windows.Layout(LENGTH, 4, 4)
-    cutter = squad_windows.Cutter(VOCABULARY, layout)
-    question = squad_questions.Question("q", "a b", "c d e zz", ())
-    written, _ = squad_records.write_to_predict(
-        str(tmp_path / "x"), cutter, [question]
-    )
-    assert_rows(written, [padded(ids("a b"), ids("c d e zz"))])
-
-
-def assert_rows(written, expected):
-    (serialized,) = tf.data.TFRecordDataset(written.path).batch(10)
-    rows = written.record_type.parse(serialized, written.lengths)
-    for number, name in enumerate(ROW):
-        values = np.array(expected)[..., number, :]
-        np.testing.assert_array_equal(rows[name], values, name)
-
-
-# ---- Checkpoints ------------------------------------------------------------
 
 
 def test_a_checkpoint_carries_it(tmp_path):
@@ -227,21 +157,8 @@ def test_other_libraries_are_said_to_have_none(
         assert (path / file).read_bytes() == VOCABULARY.files[file]
         assert again.vocab == source.vocab
     table = "bert/embeddings/word_embeddings"
-    np.testing.assert_array_equal(
-        again.read([table])[table],
-        next(v.value for v in made.variables if v.path == table),
-    )
-
-
-# ---- Raw text ---------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class Served:
-    """What a head answers: as a SavedModel, and loaded of both."""
-
-    outputs: dict
-    answers: list
+    (expected,) = [v.value for v in made.variables if v.path == table]
+    np.testing.assert_array_equal(again.read([table])[table], expected)
 
 
 @pytest.fixture(name="serve")
@@ -255,16 +172,12 @@ def _serve(tmp_path):
         for found, expected in zip(answers, loaded(asked), strict=True):
             assert found == expected
         columns = list(zip(*asked, strict=True)) if len(names) > 1 else [asked]
-        texts = dict(zip(names, columns, strict=True))
+        texts = dict(zip(names, map(tf.constant, columns), strict=True))
         export = tf.saved_model.load(str(tmp_path / "export"))
-        outputs = export.signatures["serving_default"](
-            **{name: tf.constant(x) for name, x in texts.items()}
-        )
-        assets = tmp_path / "export" / "assets"
-        assert (assets / "signs.txt").read_bytes() == (
-            VOCABULARY.files["signs.txt"]
-        )
-        return Served(outputs, answers)
+        outputs = export.signatures["serving_default"](**texts)
+        file = tmp_path / "export" / "assets" / "signs.txt"
+        assert file.read_bytes() == VOCABULARY.files["signs.txt"]
+        return outputs, answers
 
     return serve
 
@@ -279,41 +192,40 @@ def test_pairs(tmp_path, serve, head):
     folder, made = write(tmp_path / "model", head)
     pairs = list(zip(TEXTS, OTHERS, strict=True))
     said = {"pairs": True} if head == "classification" else {"head": head}
-    served = serve(folder, pairs, ("text_a", "text_b"), **said)
+    outputs, _ = serve(folder, pairs, ("text_a", "text_b"), **said)
     logits = [made(inputs(ids(a), ids(b)))[0].numpy() for a, b in pairs]
-    close(served.outputs["logits"], logits)
+    close(outputs["logits"], logits)
 
 
+@pytest.mark.slow
 def test_vectors(tmp_path, serve):
     folder, made = write(tmp_path / "model", "encoder")
     asked = [(text, "") for text in TEXTS]
-    served = serve(folder, asked, ("text_a", "text_b"), unit="mean")
-    vectors = [
-        made(inputs(ids(text))).sequence[0].numpy().mean(0) for text in TEXTS
-    ]
-    close([x["vector"] for x in served.answers], vectors)
+    _, answers = serve(folder, asked, ("text_a", "text_b"), unit="mean")
+    found = [made(inputs(ids(text))).sequence[0] for text in TEXTS]
+    close([x["vector"] for x in answers], [x.numpy().mean(0) for x in found])
 
 
 @pytest.mark.slow
 def test_choices(tmp_path, serve):
     folder, made = write(tmp_path / "model", "multiple_choice")
     asked = [(text, OTHERS) for text in TEXTS]
-    served = serve(folder, asked, ("prompt", "choices"))
+    outputs, _ = serve(folder, asked, ("prompt", "choices"))
     logits = []
     for text in TEXTS:
         rows = [inputs(ids(text), ids(x)) for x in OTHERS]
         each = [{k: x[tf.newaxis] for k, x in row.items()} for row in rows]
         logits.append([made(row)[0, 0].numpy() for row in each])
-    close(served.outputs["logits"], logits)
+    close(outputs["logits"], logits)
 
 
 @pytest.mark.slow
 def test_labels_of_words(tmp_path, serve):
     folder, made = write(tmp_path / "model", "tagging")
     texts = [*TEXTS, "k l m n o p", "q r s t u", "v", "w x", "y z z y"]
-    served = serve(folder, texts, ("text",), scheme="none")
+    _, answers = serve(folder, texts, ("text",), scheme="none")
     kinds = set()
-    for text, answer in zip(texts, served.answers, strict=True):
+    for text, answer in zip(texts, answers, strict=True):
         best = made(inputs(ids(text)))[0].numpy().argmax(-1)
         front = len(TEMPLATE.before)
         labels = [LABELS[x] for x in best[front:][: len(text.split())]]
@@ -324,11 +236,13 @@ def test_labels_of_words(tmp_path, serve):
     assert len(kinds) > 1, "the test would see no difference"
 
 
+@pytest.mark.slow
 def test_answers_to_questions(tmp_path, serve):
     folder, made = write(tmp_path / "model", "span")
     asked = list(zip(OTHERS, TEXTS, strict=True))
-    served = serve(folder, asked, ("question", "context"), max_query_length=4)
-    for (question, context), answer in zip(asked, served.answers, strict=True):
+    names = ("question", "context")
+    _, answers = serve(folder, asked, names, max_query_length=4)
+    for (question, context), answer in zip(asked, answers, strict=True):
         logits = made(inputs(ids(question), ids(context)))
         starts, ends = (x[0].numpy() for x in logits)
         front = TEMPLATE.second(len(ids(question)))
@@ -346,9 +260,9 @@ def test_answers_to_questions(tmp_path, serve):
 def test_masked_words(tmp_path, serve):
     folder, made = write(tmp_path / "model", "masked_lm")
     texts = ["a [MASK] c", "[MASK] zz d"]
-    served = serve(folder, texts, ("text",), head="masked_lm", top_k=3)
+    _, answers = serve(folder, texts, ("text",), head="masked_lm", top_k=3)
     mask = VOCABULARY.special.mask.id
-    for text, answer in zip(texts, served.answers, strict=True):
+    for text, answer in zip(texts, answers, strict=True):
         words = text.split()
         row = [mask if x == "[MASK]" else ids(x)[0] for x in words]
         place = len(TEMPLATE.before) + words.index("[MASK]")

@@ -4,13 +4,10 @@ import hashlib
 import json
 
 from bert_tf import errors, vocabularies
-from bert_tf.storage import written_files
-from tests import scripts
 from tests.vocabularies import byte_pair_samples, sentence_models, signs
 
 import pytest
 
-_SCRIPT = "create_pretraining_data"
 _PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", ".")
 
 
@@ -40,12 +37,13 @@ def test_sentence_pieces(tmp_path):
     model = sentence_models.train()
     (tmp_path / "30k-clean.model").write_bytes(model)
     files = vocabularies.open_files(tmp_path / "30k-clean.model")
-    assert files == vocabularies.Files(
-        "sentence_pieces", {"spiece.model": model}
-    )
-    assert vocabularies.read(files, False, "it").settings == {
-        "do_lower_case": False
-    }
+    expected = vocabularies.Files("sentence_pieces", {"spiece.model": model})
+    assert files == expected
+    settings = vocabularies.read(files, False, "it").settings
+    assert settings == {"do_lower_case": False}
+    # Files go through JSON.
+    config = json.loads(json.dumps(files.to_config()))
+    assert vocabularies.Files.from_config(config) == files
 
 
 def test_kind_from_outside(tmp_path, row):
@@ -55,18 +53,10 @@ def test_kind_from_outside(tmp_path, row):
     assert vocabulary == signs.VOCABULARY
     assert vocabularies.open_files(path).sha256 == vocabulary.sha256
     vocabulary.check("own.signs")
-
-
-def test_hash_is_of_all_files():
     files = vocabularies.Files("any", {"a": b"xy", "b": b"z"})
     assert files.sha256 == hashlib.sha256(b"xyz").hexdigest()
-
-
-def test_unknown_kind():
-    with pytest.raises(
-        errors.InputError, match=r"it is of a kind .* Received: kind=signs"
-    ):
-        vocabularies.read(vocabularies.Files("signs", {}), True, "it")
+    with pytest.raises(errors.InputError, match=r"it is of a kind .*kind=any"):
+        vocabularies.read(files, True, "it")
 
 
 @pytest.mark.parametrize(
@@ -78,47 +68,11 @@ def test_unknown_kind():
     ],
 )
 def test_word_pieces_say_what_is_wrong(pieces, lower, problem):
-    files = vocabularies.Files(
-        "word_pieces", {"vocab.txt": _text(pieces).encode()}
-    )
+    contents = {"vocab.txt": _text(pieces).encode()}
+    files = vocabularies.Files("word_pieces", contents)
     vocabulary = vocabularies.read(files, lower, "vocab")
     with pytest.raises(errors.InputError, match=problem):
         vocabulary.check("vocab")
-
-
-def test_records_of_sentence_pieces(tmp_path):
-    (tmp_path / "some.model").write_bytes(sentence_models.train())
-    text = "\n".join(sentence_models.lines()[:200])
-    (tmp_path / "text.txt").write_text(text)
-    done = scripts.run(
-        tmp_path / "log",
-        _SCRIPT,
-        f"--input_file={tmp_path}/text.txt",
-        f"--output_dir={tmp_path}/out",
-        f"--vocab_file={tmp_path}/some.model",
-        "--do_lower_case=false",
-        "--max_seq_length=32",
-        "--max_predictions_per_seq=5",
-        "--dupe_factor=1",
-        "--num_workers=1",
-    )
-    assert done.wait() == 0, done.stderr
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    model = sentence_models.train()
-    assert manifest["vocab_sha256"] == hashlib.sha256(model).hexdigest()
-    assert manifest["vocab_size"] == 1500
-    assert manifest["do_lower_case"] is False
-    shown = scripts.run(
-        tmp_path / "log",
-        _SCRIPT,
-        "--show=2",
-        f"--input_file={tmp_path}/out/*.tfrecord",
-        f"--vocab_file={tmp_path}/some.model",
-        "--do_lower_case=false",
-    )
-    assert shown.wait() == 0, shown.stderr
-    assert "[CLS]" in shown.stdout
-    assert "[MASK→" in shown.stdout
 
 
 def test_a_folder_is_known_by_all_files_of_a_kind(tmp_path):
@@ -134,11 +88,6 @@ def test_a_folder_is_known_by_all_files_of_a_kind(tmp_path):
     assert other.kind == "sentence_pieces"
 
 
-def test_scripts_may_replace_what_kinds_are_kept_as():
-    known = [x for kind in vocabularies.KINDS.values() for x in kind.files]
-    assert set(known) == set(written_files.VOCABULARIES)
-
-
 def test_differences_are_said():
     files = byte_pair_samples.files()
     brought = vocabularies.Files("byte_pairs", files)
@@ -150,18 +99,9 @@ def test_differences_are_said():
     fewer = files["merges.txt"].rsplit(b"\n", 2)[0] + b"\n"
     other = vocabularies.Files("byte_pairs", files | {"merges.txt": fewer})
     assert "merges are other" in vocabularies.difference(other, brought)
-    model = vocabularies.Files(
-        "sentence_pieces", {"spiece.model": sentence_models.train()}
-    )
+    contents = {"spiece.model": sentence_models.train()}
+    model = vocabularies.Files("sentence_pieces", contents)
     assert vocabularies.difference(model, brought) == (
         "it is of sentence pieces, and the checkpoint's of byte pairs"
     )
     assert vocabularies.difference(model, model) == ""
-
-
-def test_files_go_through_json():
-    files = vocabularies.Files(
-        "sentence_pieces", {"spiece.model": sentence_models.train()}
-    )
-    config = json.loads(json.dumps(files.to_config()))
-    assert vocabularies.Files.from_config(config) == files

@@ -30,7 +30,7 @@ def _tokenizer(monkeypatch):
 
 
 def row(first, second, length):
-    """Ids, mask and segments of a row, padded."""
+    """A row, padded: name -> list."""
     ids = [*FRONT, *first]
     segments = [FIRST] * len(ids)
     if second:
@@ -39,11 +39,15 @@ def row(first, second, length):
     ids += AFTER
     segments.append(SECOND if second else FIRST)
     rest = length - len(ids)
-    return (
-        ids + [PAD] * rest,
-        [1] * len(ids) + [0] * rest,
-        segments + [FIRST] * rest,
-    )
+    return {
+        "input_ids": ids + [PAD] * rest,
+        "input_mask": [1] * len(ids) + [0] * rest,
+        "segment_ids": segments + [FIRST] * rest,
+    }
+
+
+def ids_of(text):
+    return [VOCABULARY.ids[piece] for piece in text.split()]
 
 
 def cut(first, second, length):
@@ -71,14 +75,8 @@ def test_rows_of_texts(tokenizer, pad_to_max):
         pad_to_max,
     )
     for number, (a, b) in enumerate(texts):
-        ids = [
-            [VOCABULARY.ids[piece] for piece in text.split()] for text in (a, b)
-        ]
-        first, second = cut(ids[0], ids[1], length)
-        expected = row(first, second, length)
-        for name, values in zip(
-            ("input_ids", "input_mask", "segment_ids"), expected, strict=True
-        ):
+        first, second = cut(ids_of(a), ids_of(b), length)
+        for name, values in row(first, second, length).items():
             assert packed[name][number].numpy().tolist() == values, (a, b)
     with pytest.raises(ValueError, match="at least 4: <mask> <s>, one piece"):
         tokenizer.pack(tokenizer.tokenize(["a"]), None, 3, True)
@@ -104,11 +102,8 @@ def test_prompt_and_choices(tokenizer):
         10,
         pad_to_max=True,
     )
-    ids = VOCABULARY.ids
-    expected = row([ids["a"], ids["b"], ids["c"]], [ids["x"], ids["y"]], 10)
-    for name, values in zip(
-        ("input_ids", "input_mask", "segment_ids"), expected, strict=True
-    ):
+    expected = row(ids_of("a b c"), ids_of("x y"), 10)
+    for name, values in expected.items():
         assert rows[name][0, 0].numpy().tolist() == values
     assert rows["input_ids"][0, 1].numpy().tolist() == [PAD] * 10
     assert not rows["input_mask"][0, 1].numpy().any()
@@ -117,21 +112,15 @@ def test_prompt_and_choices(tokenizer):
 def test_question_and_context():
     cutter = squad_windows.Cutter(VOCABULARY, squad_windows.Layout(12, 2, 2))
     context = "a b c d e f g h"
-    windows = cutter.cut(
-        squad_questions.Question(
-            "q", "x y z", context, (squad_questions.Answer("e f", 8),)
-        )
-    )
+    answers = (squad_questions.Answer("e f", 8),)
+    question = squad_questions.Question("q", "x y z", context, answers)
+    windows = cutter.cut(question)
     features, labels = cutter.features(windows), cutter.labels(windows)
-    ids = [VOCABULARY.ids[x] for x in context.split()]
-    query = [VOCABULARY.ids["x"], VOCABULARY.ids["y"]]
+    ids, query = ids_of(context), ids_of("x y")
     starts, ends = [], []
     for number, start in enumerate((0, 2, 4, 6)[: len(windows.starts)]):
         part = ids[start : start + 5]
-        expected = row(query, part, 12)
-        for name, values in zip(
-            ("input_ids", "input_mask", "segment_ids"), expected, strict=True
-        ):
+        for name, values in row(query, part, 12).items():
             assert features[name][number].tolist() == values
         inside = start <= 4 and start + len(part) > 5
         # The second of the pieces in front is the pooled one.
@@ -144,15 +133,12 @@ def test_question_and_context():
 
 
 def test_labels_of_words():
-    encoder = tagging_records.Encoder(
-        tagging_words.WordPieces(VOCABULARY), max_seq_length=6
-    )
+    pieces = tagging_words.WordPieces(VOCABULARY)
+    encoder = tagging_records.Encoder(pieces, max_seq_length=6)
     sentence = conll.Sentence(("a", "b"), ("X", "O"), (1, 2), 0)
     (found,) = encoder.rows([sentence], {"O": 0, "X": 1})
-    ids, mask, segments = row([VOCABULARY.ids["a"], VOCABULARY.ids["b"]], [], 6)
-    assert found["input_ids"].tolist() == ids
-    assert found["input_mask"].tolist() == mask
-    assert found["segment_ids"].tolist() == segments
+    for name, values in row(ids_of("a b"), [], 6).items():
+        assert found[name].tolist() == values
     assert found["label_ids"].tolist() == [0, 0, 1, 0, 0, 0]
     assert found["label_weights"].tolist() == [0, 0, 1, 1, 0, 0]
 
@@ -181,8 +167,9 @@ def test_rows_of_sequences(pack, objective):
     for number, middle in enumerate(sequences.middles):
         tokens = sequences.tokens[slice(*sequences.starts[number:][:2])]
         first, second = tokens[:middle].tolist(), tokens[middle:].tolist()
-        ids, mask, segments = row(first, second, 32)
-        expected.append((ids[: sum(mask)], segments[: sum(mask)]))
+        made = row(first, second, 32)
+        real = slice(sum(made["input_mask"]))
+        expected.append((made["input_ids"][real], made["segment_ids"][real]))
     assert 25 < max(len(ids) for ids, _ in expected) <= 32
     found = []
     for number, ids in enumerate(rows["input_ids"]):

@@ -1,14 +1,11 @@
-"""Symbols in Python and in bulk equal `str.split`; their file is checked."""
+"""The vocabulary of symbols and its file."""
 
 import json
-import random
 
 from bert_tf import errors, vocabularies
 from bert_tf.tasks.masked_words import text as masked_words
 from bert_tf.vocabularies import symbols
-from tests import sample_texts
 
-import numpy as np
 import pytest
 import tokenizers
 from tokenizers import models, pre_tokenizers
@@ -26,68 +23,12 @@ def expected(text):
     return [own.get(symbol, UNKNOWN) for symbol in text.split()]
 
 
-def texts():
-    """All white space, all kinds of characters, and symbols among them."""
-    rng = random.Random(0)
-    chars = [*map(chr, range(0x100)), "\u3000", "\u2028", "\u1680", "\ufeff"]
-    made = [
-        "".join(
-            rng.choice([*OWN, *SPECIAL, *rng.choices(chars, k=9), " ", " "])
-            for _ in range(rng.randint(0, 30))
-        )
-        for _ in range(2000)
-    ]
-    return ["", " ", "v_1", "\n v_1\t\tx  ", *made]
-
-
-def check_in_bulk(some):
-    ids, counts = VOCABULARY.bulk_tokenizer().tokenize(some)
-    assert ids.dtype == np.int32
-    found = np.split(ids, np.cumsum(counts)[:-1])
-    for text, row in zip(some, found, strict=True):
-        assert row.tolist() == expected(text), repr(text)
-
-
-def test_python():
-    tokenizer = VOCABULARY.tokenizer()
-    for text in texts():
-        pieces = tokenizer.tokenize(text)
-        assert tokenizer.convert_tokens_to_ids(pieces) == expected(text)
-        tokens = tokenizer.tokenize_with_offsets(text)
-        assert [token.piece for token in tokens] == pieces
-        assert [text[x.start : x.end] for x in tokens] == text.split()
-
-
-def test_bytes():
-    tokenizer = VOCABULARY.tokenizer()
-    data = b"v_1 \xff a.b,c x\xe2\x82 v_1\xff"
-    pieces = ["v_1", "a.b,c", "[UNK]", "v_1"]
-    assert tokenizer.tokenize(data) == pieces
-    assert [x.piece for x in tokenizer.tokenize_with_offsets(data)] == pieces
-
-
-def test_bulk():
-    check_in_bulk(texts())
-    for text in texts()[:50]:
-        check_in_bulk([text])
-    check_in_bulk(sample_texts.random_texts(1, 200))
-    # JSON can hold half a surrogate pair.
-    check_in_bulk(["v_1 \ud800 a\udc00 v_1", "x" * 300_000 + " v_1"])
-    ids, counts = VOCABULARY.bulk_tokenizer().tokenize([])
-    assert not len(ids)
-    assert not len(counts)
-
-
-def test_special_pieces_are_no_text():
+def test_special_pieces_are_no_text_and_rows_are_berts():
     tokenizer = VOCABULARY.tokenizer()
     assert tokenizer.tokenize("[CLS] [MASK] [x]") == ["[UNK]", "[UNK]", "[x]"]
     assert tokenizer.convert_tokens_to_ids(SPECIAL) == [0, 1, 2, 3, 4]
-
-
-def test_rows_are_berts():
-    ids, segments = VOCABULARY.template.row([5, 6], [7])
-    assert ids == [2, 5, 6, 3, 7, 3]
-    assert segments == [0, 0, 0, 0, 1, 1]
+    row = VOCABULARY.template.row([5, 6], [7])
+    assert row == ([2, 5, 6, 3, 7, 3], [0, 0, 0, 0, 1, 1])
     assert VOCABULARY.special.pad == vocabularies.Piece("[PAD]", 0)
     assert not VOCABULARY.continues.any()
     assert VOCABULARY.settings == {}
@@ -98,9 +39,6 @@ def test_a_masked_symbol_is_filled_as_it_is():
     assert masked_words.fill("é [MASK] é", 0, piece) == "é v_1 é"
     assert masked_words.fill("é[MASK]", 0, piece) == "é v_1"
     assert masked_words.fill("[MASK]", 0, piece) == "v_1"
-
-
-# ---- The file ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["symbols.txt", "codes.symbols"])
@@ -124,10 +62,8 @@ def _tokenizer(**changes):
     return {**json.loads(made.to_str()), **changes}
 
 
-def test_a_tokenizer_json_has_them(tmp_path):
-    path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps(_tokenizer()))
-    assert vocabularies.open(path, do_lower_case=True) == VOCABULARY
+_NO_UNKNOWN = {"type": "WordLevel", "vocab": {}, "unk_token": "?"}
+_NO_ZERO = {"type": "WordLevel", "vocab": {"[UNK]": 7}, "unk_token": "[UNK]"}
 
 
 @pytest.mark.parametrize(
@@ -136,24 +72,14 @@ def test_a_tokenizer_json_has_them(tmp_path):
         ({"normalizer": {"type": "Lowercase"}}, "by its normalizer"),
         ({"pre_tokenizer": {"type": "Whitespace"}}, "by its pre_tokenizer"),
         ({"pre_tokenizer": None}, "by its pre_tokenizer"),
-        (
-            {"model": {"type": "WordLevel", "vocab": {}, "unk_token": "?"}},
-            "by its model.unk_token",
-        ),
-        (
-            {
-                "model": {
-                    "type": "WordLevel",
-                    "vocab": {"[UNK]": 7},
-                    "unk_token": "[UNK]",
-                }
-            },
-            "must map the pieces to 0, 1, 2",
-        ),
+        ({"model": _NO_UNKNOWN}, "by its model.unk_token"),
+        ({"model": _NO_ZERO}, "must map the pieces to 0, 1, 2"),
     ],
 )
 def test_another_tokenizer_json(tmp_path, changes, problem):
     path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(_tokenizer()))
+    assert vocabularies.open(path, do_lower_case=True) == VOCABULARY
     path.write_text(json.dumps(_tokenizer(**changes)))
     with pytest.raises(errors.InputError, match=problem):
         vocabularies.open_files(path)

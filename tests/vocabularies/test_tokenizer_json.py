@@ -43,9 +43,8 @@ def _unigram(lower: bool = True) -> dict[str, Any]:
     steps += [{"type": "NFKD"}, {"type": "StripAccents"}]
     steps += [{"type": "Lowercase"}] if lower else []
     rules = base64.b64encode(proto.normalizer_spec.precompiled_charsmap)
-    steps.append(
-        {"type": "Precompiled", "precompiled_charsmap": rules.decode()}
-    )
+    rules = rules.decode()
+    steps.append({"type": "Precompiled", "precompiled_charsmap": rules})
     spaces = {"Regex": " {2,}"}
     steps.append({"type": "Replace", "pattern": spaces, "content": " "})
     space = {"type": "Metaspace", "replacement": "▁", "add_prefix_space": True}
@@ -79,9 +78,6 @@ def _one_line(error: pytest.ExceptionInfo, path: pathlib.Path) -> str:
     return str(error.value)
 
 
-# ---- Of all types ------------------------------------------------------------
-
-
 def test_types_and_casings():
     for lower in (True, False):
         found = _word_pieces(lower)
@@ -108,9 +104,6 @@ def test_other_files_are_left_alone(tmp_path):
     assert tokenizer_json.read(text) is None
     with pytest.raises(FileNotFoundError, match="vocab_file="):
         tokenizer_json.read(tmp_path / "none.json")
-
-
-# ---- Word pieces -------------------------------------------------------------
 
 
 def test_word_pieces(tmp_path):
@@ -154,9 +147,6 @@ def test_word_pieces_that_are_refused(tmp_path, part, values, named):
     assert named in _one_line(error, path)
 
 
-# ---- Sentence pieces ---------------------------------------------------------
-
-
 def _open(path, lower=True):
     contents = sentence_pieces.open_file(path, True)
     return sentence_pieces.SentencePieces.parse(contents, lower, str(path))
@@ -166,15 +156,19 @@ def _entries(vocabulary):
     return [(x.piece, x.type, x.score) for x in vocabulary.proto.pieces]
 
 
+def _check(vocabulary, expected):
+    assert _entries(vocabulary) == _entries(expected)
+    ours, theirs = vocabulary.tokenizer(), expected.tokenizer()
+    for text in samples.lines()[::5]:
+        assert ours.ids(text) == theirs.ids(text)
+
+
 @pytest.mark.parametrize("lower", [True, False])
 def test_sentence_pieces(tmp_path, lower):
     expected = samples.vocabulary(lower)
     vocabulary = _open(_write(tmp_path, _unigram(lower)), lower)
-    assert _entries(vocabulary) == _entries(expected)
     assert vocabulary.special == expected.special
-    ours, theirs = vocabulary.tokenizer(), expected.tokenizer()
-    for text in samples.lines()[::5]:
-        assert ours.ids(text) == theirs.ids(text)
+    _check(vocabulary, expected)
     rules = sentence_models.rules(vocabulary.model)
     assert rules == sentence_models.rules(expected.model)
 
@@ -191,11 +185,7 @@ def test_as_transformers_writes_it(tmp_path):
     found = tokenizer_json.read(path)
     assert found is not None
     assert tokenizer_json.lower_cases(found) is True
-    vocabulary, expected = _open(path), samples.vocabulary()
-    assert _entries(vocabulary) == _entries(expected)
-    ours, theirs = vocabulary.tokenizer(), expected.tokenizer()
-    for text in samples.lines()[::5]:
-        assert ours.ids(text) == theirs.ids(text)
+    _check(_open(path), samples.vocabulary())
 
 
 def test_without_rules_and_with_more_pieces(tmp_path):
@@ -208,17 +198,13 @@ def test_without_rules_and_with_more_pieces(tmp_path):
         {"id": count + 1, "content": "zqzq", "special": False},
     ]
     found["model"]["vocab"][-1][1] -= _HUNDRED
-    found["pre_tokenizer"] = {
-        "type": "Metaspace",
-        "replacement": "▁",
-        "prepend_scheme": "always",
-        "split": True,
-    }
+    space = {"type": "Metaspace", "replacement": "▁", "split": True}
+    found["pre_tokenizer"] = space | {"prepend_scheme": "always"}
     vocabulary = _open(_write(tmp_path, found))
     assert sentence_models.rules(vocabulary.model) == []
     entries = vocabulary.proto.pieces
-    kinds = [entry.type for entry in entries[-3:]]
     kind = entries[0]
+    kinds = [entry.type for entry in entries[-3:]]
     assert kinds == [kind.UNUSED, kind.CONTROL, kind.USER_DEFINED]
     tokenizer = vocabulary.tokenizer()
     assert tokenizer.tokenize("the zqzq") == ["▁the", "▁", "zqzq"]

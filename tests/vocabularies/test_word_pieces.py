@@ -5,7 +5,6 @@ import hashlib
 from bert_tf import vocabularies
 from bert_tf.vocabularies import word_pieces
 
-import numpy as np
 import pytest
 
 _PIECES = ("[UNK]", "[PAD]", "[CLS]", "[SEP]", "un", "##able", "##")
@@ -26,17 +25,11 @@ def test_open(vocab_file):
     assert vocabulary.files == {"vocab.txt": text.encode()}
     assert vocabulary.sha256 == hashlib.sha256(text.encode()).hexdigest()
 
-
-def test_file_of_any_name(vocab_file):
+    # Of any name.
     path = vocab_file.rename(vocab_file.with_name("vocab.2024"))
     assert vocabularies.open(path, do_lower_case=True).pieces == _PIECES
-
-
-def test_files_of_pieces():
-    vocabulary = word_pieces.WordPiece(_PIECES, do_lower_case=True)
-    assert vocabulary.files == {
-        "vocab.txt": ("\n".join(_PIECES) + "\n").encode()
-    }
+    made = word_pieces.WordPiece(_PIECES, do_lower_case=True)
+    assert made.files == {"vocab.txt": f"{text}\n".encode()}
 
 
 def test_special_pieces():
@@ -70,6 +63,8 @@ def test_rows():
     assert (template.special(1), template.special(2)) == (2, 3)
     assert template.second(1) == 3
     assert template.pooled == 0
+    continues = word_pieces.WordPiece(_PIECES, do_lower_case=True).continues
+    assert continues.tolist() == [False] * 5 + [True] * 2
 
 
 def test_row_of_another_template():
@@ -80,22 +75,14 @@ def test_row_of_another_template():
     assert template.second(1) == 4
 
 
-def test_continuing_pieces():
-    vocabulary = word_pieces.WordPiece(_PIECES, do_lower_case=True)
-    np.testing.assert_array_equal(
-        vocabulary.continues, [False] * 5 + [True] * 2
-    )
-
-
 @pytest.mark.parametrize("do_lower_case", [True, False])
 def test_tokenizers(do_lower_case):
     vocabulary = word_pieces.WordPiece(_PIECES, do_lower_case)
     tokenizer = vocabulary.tokenizer()
     expected = ["un", "##able"] if do_lower_case else ["[UNK]"]
     assert tokenizer.tokenize("UNable") == expected
-    assert [x[1:] for x in tokenizer.tokenize_with_offsets("UNable")] == (
-        [(0, 2), (2, 6)] if do_lower_case else [(0, 6)]
-    )
+    spans = [x[1:] for x in tokenizer.tokenize_with_offsets("UNable")]
+    assert spans == ([(0, 2), (2, 6)] if do_lower_case else [(0, 6)])
     ids, lengths = vocabulary.bulk_tokenizer().tokenize(["UNable", "un"])
     expected_ids = [4, 5, 4] if do_lower_case else [0, 4]
     assert ids.tolist() == expected_ids

@@ -58,11 +58,16 @@ def ours(theirs):
     return inference.of(model), files.vocabulary
 
 
+def _finder(vocabulary, model, length=_LENGTH, number=_NUMBER, *how):
+    reader = words.Reader(vocabulary, {"the"}, length)
+    finder = candidates.Finder(model, vocabulary, length, number, *how)
+    return reader, finder
+
+
 def _find(ours, texts, share=0.25, batch_size=3, length=_LENGTH):
     model, vocabulary = ours
-    reader = words.Reader(vocabulary, {"the"}, length)
-    finder = candidates.Finder(
-        model, vocabulary, length, _NUMBER, batch_size, share
+    reader, finder = _finder(
+        vocabulary, model, length, _NUMBER, batch_size, share
     )
     read = [reader.read(text) for text in texts]
     return read, finder.find(read)
@@ -124,21 +129,16 @@ def test_fill_mask(theirs, ours):
 
 
 def test_batches_of_any_size_find_the_same(ours):
-    _, found = _find(ours, _TEXTS, batch_size=1)
+    (*_, read), found = _find(ours, _TEXTS, batch_size=1)
     for batch_size in (5, 64):
         assert _find(ours, _TEXTS, batch_size=batch_size)[1] == found
-
-
-def test_long_texts_have_candidates_up_to_the_length(ours):
-    (read,), (found,) = _find(ours, _TEXTS[-1:])
-    assert len(found) == len(read.words) == _LENGTH - 2
-    assert all(len(x) == _NUMBER for x in found)
+    # Long texts have candidates up to the length.
+    assert len(found[-1]) == len(read.words) == _LENGTH - 2
+    assert all(len(x) == _NUMBER for x in found[-1])
 
 
 def test_texts_that_are_done_are_told(ours):
-    model, vocabulary = ours
-    reader = words.Reader(vocabulary, {"the"}, _LENGTH)
-    finder = candidates.Finder(model, vocabulary, _LENGTH, _NUMBER, 2, 0.05)
+    reader, finder = _finder(ours[1], ours[0], _LENGTH, _NUMBER, 2, 0.05)
     told: list[int] = []
     finder.find([reader.read(text) for text in _TEXTS], told.append)
     # Two have no words at all.
@@ -178,22 +178,18 @@ class _Fixed:
 def _of_pieces(pieces, text, number, lower):
     vocab = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *pieces.split())
     vocabulary = word_pieces.WordPiece(vocab, lower)
-    reader = words.Reader(vocabulary, (), 16)
-    finder = candidates.Finder(
-        _Fixed(len(vocab)), vocabulary, 16, number, batch_size=4
-    )
+    reader, finder = _finder(vocabulary, _Fixed(len(vocab)), 16, number, 4)
     return finder.find([reader.read(text)])[0]
 
 
-def test_the_word_itself_is_left_out_in_any_case():
+def test_case_of_candidates():
+    # The word itself is left out in any case.
     pieces = "Film FILM film ##s movie Show , 9 set"
     assert _of_pieces(pieces, "FILM films", 3, False) == [
         ["movie", "Show", "set"],
         ["Film", "FILM", "film"],
     ]
-
-
-def test_words_get_their_case_where_the_vocabulary_has_none():
+    # The vocabulary has none.
     assert _of_pieces("film movie show set", "Film Café", 2, True) == [
         ["Movie", "Show"],
         ["Film", "Movie"],
@@ -214,10 +210,7 @@ def test_a_vocabulary_that_masks_nothing():
 @pytest.mark.parametrize(
     ("vocabulary", "shape"),
     [
-        (
-            byte_pair_samples.vocabulary(),
-            {"model_type": "roberta", "type_vocab_size": 1},
-        ),
+        (byte_pair_samples.vocabulary(), {"model_type": "roberta"}),
         (sentence_models.vocabulary(), {"model_type": "albert"}),
     ],
     ids=["byte pairs", "sentence pieces"],
@@ -228,10 +221,10 @@ def test_other_families_and_vocabularies(vocabulary, shape):
     sizes = {
         "vocab_size": len(vocabulary.pieces),
         "max_position_embeddings": 80,
+        "type_vocab_size": 1 if shape["model_type"] == "roberta" else 2,
     }
-    config = families.from_values(
-        json.loads(tiny_files.CONFIG.to_json()) | sizes | shape
-    )
+    values = json.loads(tiny_files.CONFIG.to_json()) | sizes | shape
+    config = families.from_values(values)
     model = inference.of(heads.BertMaskedLM(families.make(config)))
     text = 'The "file", given a name, isn\'t read.'
     read, (found,) = _find((model, vocabulary), [text], length=64)
@@ -253,15 +246,13 @@ def test_symbols_are_words_as_they_are_written():
     names = "i10 I10 E11.9 é LOAD_CONST:int the"
     vocab = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *names.split())
     vocabulary = symbols.Symbols(vocab)
-    reader = words.Reader(vocabulary, (), 16)
+    reader, finder = _finder(vocabulary, _Fixed(len(vocab)), 16, 3, 4)
     text = reader.read("I10  E11.9\tnew the")
-    assert [x.text for x in text.words] == ["I10", "E11.9", "new", "the"]
-    finder = candidates.Finder(_Fixed(len(vocab)), vocabulary, 16, 3, 4)
+    assert [x.text for x in text.words] == ["I10", "E11.9", "new"]
     assert finder.find([text]) == [
         [
             ["i10", "E11.9", "é"],
             ["i10", "I10", "é"],
-            ["i10", "I10", "E11.9"],
             ["i10", "I10", "E11.9"],
         ]
     ]

@@ -1,4 +1,5 @@
 import collections
+import itertools
 import re
 
 from bert_tf.tasks.augmentation import copies, words
@@ -12,15 +13,9 @@ from scipy import stats
 _READER = words.Reader(
     word_pieces.WordPiece(tuple(tiny_files.VOCAB), True), {"the"}, 64
 )
-_TEXTS = [
-    _READER.read("The old cat, ran -- said Anna"),
-    _READER.read("no dog!"),
-]
+_TEXTS = list(map(_READER.read, ["The old cat, ran -- said Anna", "no dog!"]))
 _CHOICES = [
-    [
-        [f"{text.words[i].text}{k}" for k in range(5)]
-        for i in range(len(text.words))
-    ]
+    [[f"{word.text}{k}" for k in range(5)] for word in text.words]
     for text in _TEXTS
 ]
 
@@ -68,8 +63,7 @@ def test_shares_of_words_and_of_candidates():
             )
     of_words = [
         [counts[choice] for choice in choices]
-        for of_text in _CHOICES
-        for choices in of_text
+        for choices in itertools.chain(*_CHOICES)
     ]
     for of_word in of_words:
         share = stats.binomtest(sum(of_word), number, probability)
@@ -86,9 +80,8 @@ def test_none_or_all(probability):
 
 
 def test_words_without_candidates_stay():
-    choices: list[list[list[str]]] = [
-        [[] for _ in text.words] for text in _TEXTS
-    ]
+    choices: list[list[list[str]]]
+    choices = [[[] for _ in text.words] for text in _TEXTS]
     assert not _draw(probability=1.0, choices=choices)
     choices[0][1] = ["bird"]
     assert _draw(probability=1.0, choices=choices) == [

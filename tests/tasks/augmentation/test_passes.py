@@ -69,13 +69,6 @@ def test_each_word_is_masked_once(length, share):
             word = text.words[number]
             expected[1 + word.first : 1 + word.last] = ["[MASK]"]
         assert _pieces_of(row.ids)[: len(expected)] == expected
-
-
-def test_masks_of_a_row_stand_apart():
-    text = _read(_TEXT, 64)
-    for masked in passes.shares(text, _VOCABULARY, 64, 0.1):
-        assert (np.diff(masked) > 1).all()
-
-
-def test_nothing_to_mask():
+    for masked in passes.shares(_read(_TEXT, 64), _VOCABULARY, 64, 0.1):
+        assert (np.diff(masked) > 1).all(), "they stand apart"
     assert passes.shares(_read("", 64), _VOCABULARY, 64) == []

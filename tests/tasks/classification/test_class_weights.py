@@ -25,14 +25,13 @@ def test_balanced_labels_for_themselves():
     given = [("a",), ("a", "b"), (), ("a",), ("a", "c")]
     found = class_weights.balanced(_examples(given), ("a", "b", "c"))
     # Each label's two classes: what they are weighted with, over each other.
-    expected = []
-    for label in "abc":
-        has = [int(label in labels) for labels in given]
-        no, yes = class_weight.compute_class_weight(
-            "balanced", classes=np.array([0, 1]), y=has
+    weights = [
+        class_weight.compute_class_weight(
+            "balanced", classes=np.array([0, 1]), y=[x in own for own in given]
         )
-        expected.append(yes / no)
-    assert found == pytest.approx(expected)
+        for x in "abc"
+    ]
+    assert found == pytest.approx([yes / no for no, yes in weights])
     assert class_weights.balanced(_examples([("a",)] * 2), ("a",)) == (0.5,)
 
 

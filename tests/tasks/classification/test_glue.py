@@ -244,24 +244,19 @@ def test_read_tfds(tmp_path):
     store(tmp_path, "mrpc", {"validation": rows, "test": rows})
     task = glue.find("mrpc")
     dev = list(classification.read_tfds(task, "dev", str(tmp_path)))
-    assert {(e.guid, e.text_a, e.text_b, e.label) for e in dev} == {
-        ("dev-4", "é a", "b", "1"),
-        ("dev-2", "c", "d", "0"),
-    }
+    assert sorted(dev, key=lambda example: example.guid) == [
+        tables.Example("dev-2", "c", "d", "0"),
+        tables.Example("dev-4", "é a", "b", "1"),
+    ]
     test = list(classification.read_tfds(task, "test", str(tmp_path)))
     assert [(e.guid, e.text_a, e.label) for e in test] == [
         ("test-2", "c", None),
         ("test-4", "é a", None),
     ]
-
-
-def test_read_tfds_scores(tmp_path):
     row = {"sentence1": "a", "sentence2": "b", "label": np.float32(2.5)}
     store(tmp_path, "stsb", {"train": [row]})
-    (found,) = classification.read_tfds(
-        glue.find("stsb"), "train", str(tmp_path)
-    )
-    assert found == tables.Example("train-0", "a", "b", 2.5)
+    read = classification.read_tfds(glue.find("stsb"), "train", str(tmp_path))
+    assert list(read) == [tables.Example("train-0", "a", "b", 2.5)]
 
 
 def test_tasks_and_splits_that_are_not_there(tmp_path):

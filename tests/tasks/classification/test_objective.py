@@ -55,23 +55,22 @@ def test_each_row_of_a_loss_is_weighted():
 
 def test_weights_of_classes_in_the_loss():
     """The weighted mean, as PyTorch's CrossEntropyLoss(weight=...)."""
-    columns = own_files.Columns("t", None, "y")
-    task = own_files.custom(columns, {}, ("a", "b"), False)
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(5, 2)).astype(np.float32)
     labels = np.array([0, 1, 1, 0, 1], np.int32)
     windows = np.array([1, 0.5, 0.5, 1, 1], np.float32)
     batch = {
-        "label_ids": tf.constant(labels),
-        "is_real_example": tf.constant([1, 1, 1, 1, 0]),
-        "row_weights": tf.ones([5]),
-        "window_weights": tf.constant(windows),
+        "label_ids": labels,
+        "is_real_example": np.array([1, 1, 1, 1, 0], np.int32),
+        "row_weights": np.ones([5], np.float32),
+        "window_weights": windows,
     }
-    of_task = objective.of(task, (2.0, 3.0))
+    task = _task(("a", "b"))
+    tensors = {name: tf.constant(x) for name, x in batch.items()}
     weights = np.array([2, 3, 3, 2, 0]) * windows
-    assert float(of_task.weights(batch)["label"]) == weights.sum()
-    sums = of_task.sums(lambda *_: tf.constant(logits), batch, None)
+    found = objective.of(task, (2.0, 3.0)).weights(tensors)
+    assert float(found["label"]) == weights.sum()
     log_shares = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-    assert float(sums["label"]["loss"]) == pytest.approx(
-        -(weights * log_shares[np.arange(5), labels]).sum(), rel=1e-5
-    )
+    expected = -(weights * log_shares[np.arange(5), labels]).sum()
+    found = _loss(task, (2.0, 3.0), logits, **batch)
+    assert found == pytest.approx(expected, rel=1e-5)

@@ -13,8 +13,8 @@ def _write(path, text):
     return str(path)
 
 
-def _custom(files, columns=_COLUMNS, labels=None, is_regression=False):
-    return own_files.custom(columns, files, labels, is_regression)
+def _custom(files, columns=_COLUMNS, labels=None, is_regression=False, by=None):
+    return own_files.custom(columns, files, labels, is_regression, by)
 
 
 def _read(task, split):
@@ -91,14 +91,14 @@ def test_a_header_that_is_read_as_a_row(tmp_path):
     ):
         _custom({"train": headed}, columns)
     with pytest.raises(ValueError, match="looks like a header"):
-        own_files.custom(columns, {"train": headed}, None, False, ";")
+        _custom({"train": headed}, columns, by=";")
     labels = ("Label", "ham", "spam")
     assert _custom({"train": headed}, columns, labels).labels == labels
     named = own_files.Columns(1, None, 0)
     assert _custom({"train": headed}, named).labels == ("ham", "spam")
     # Of several labels, one comes again: it is no header.
     mixed = _write(tmp_path / "c.tsv", "ham;odd\tx\nspam\ty\nham\tz\n")
-    found = own_files.custom(columns, {"train": mixed}, None, False, ";")
+    found = _custom({"train": mixed}, columns, by=";")
     assert found.labels == ("ham", "odd", "spam")
     # The last row has a label that no other has: it is no header.
     plain = _write(tmp_path / "b.tsv", f"{rows}rare\tw\n")
@@ -115,6 +115,13 @@ def test_bad_labels_and_scores(tmp_path):
         path = _write(tmp_path / "b.tsv", f"text\tlabel\nx\t1\ny\t{text}\n")
         with pytest.raises(ValueError, match=r"b\.tsv, line 3: the score"):
             _read(_custom({"dev": path}, is_regression=True), "dev")
+    path = _write(tmp_path / "a.tsv", "text\tlabel\nx\t1e99\n")
+    # Its square is infinite.
+    with pytest.raises(ValueError, match="line 2: the score is too large"):
+        _read(_custom({"dev": path}, is_regression=True), "dev")
+    path = _write(tmp_path / "a.tsv", "text\tlabel\nx\ta\ny\tb\nz\ta \n")
+    with pytest.raises(ValueError, match="Received: 'a', 'a '"):
+        _custom({"train": path})
 
 
 def test_errors_are_short_however_many_or_long_the_labels(tmp_path):
@@ -129,18 +136,6 @@ def test_errors_are_short_however_many_or_long_the_labels(tmp_path):
     with pytest.raises(ValueError, match="score is not a number") as error:
         _read(_custom({"dev": path}, is_regression=True), "dev")
     assert str(error.value).endswith(f"label='{'z' * 79}…")
-
-
-def test_labels_that_differ_in_white_space_only(tmp_path):
-    path = _write(tmp_path / "a.tsv", "text\tlabel\nx\ta\ny\tb\nz\ta \n")
-    with pytest.raises(ValueError, match="Received: 'a', 'a '"):
-        _custom({"train": path})
-
-
-def test_a_score_whose_square_is_infinite(tmp_path):
-    path = _write(tmp_path / "a.tsv", "text\tlabel\nx\t1e99\n")
-    with pytest.raises(ValueError, match="line 2: the score is too large"):
-        _read(_custom({"dev": path}, is_regression=True), "dev")
 
 
 def test_labels_that_no_row_to_train_on_has(tmp_path, caplog):
@@ -181,7 +176,7 @@ def test_labels_that_make_no_task(tmp_path):
 
 def test_several_labels_for_a_text(tmp_path):
     path = _write(tmp_path / "a.tsv", "text\tlabel\nx\tb; a\ny\t\nz\ta;a;\n")
-    task = own_files.custom(_COLUMNS, {"train": path}, None, False, ";")
+    task = _custom({"train": path}, by=";")
     assert task.labels == ("a", "b")
     assert task.metrics[0] == "micro_f1"
     found = [label for _, _, label in _read(task, "train")]
@@ -190,23 +185,21 @@ def test_several_labels_for_a_text(tmp_path):
         tmp_path / "b.jsonl",
         '{"text": "x", "label": ["b", "c;d"]}\n{"text": "y", "label": []}\n',
     )
-    task = own_files.custom(_COLUMNS, {"train": path}, None, False, ";")
+    task = _custom({"train": path}, by=";")
     assert task.labels == ("b", "c;d")
     found = [label for _, _, label in _read(task, "train")]
     assert found == [("b", "c;d"), ()]
     with pytest.raises(ValueError, match=r"b\.jsonl, line 1: 'label' is no"):
         _custom({"train": path})
     assert own_files.hold_out(task, 0.5, seed=1).labels == task.labels
-    task = own_files.custom(_COLUMNS, {"dev": path}, ("b", "d"), False, ";")
+    task = _custom({"dev": path}, labels=("b", "d"), by=";")
     with pytest.raises(
         ValueError, match=r"b\.jsonl, line 1: unknown label.*b, d.*'c;d'"
     ):
         _read(task, "dev")
     for is_regression, separator in ((True, ";"), (False, "")):
         with pytest.raises(ValueError, match="--label_separator"):
-            own_files.custom(
-                _COLUMNS, {"dev": path}, None, is_regression, separator
-            )
+            _custom({"dev": path}, _COLUMNS, None, is_regression, separator)
 
 
 # ---- Labels of a file to predict --------------------------------------------
@@ -241,9 +234,7 @@ def test_gold_labels_of_json_lines(tmp_path):
         tmp_path / "several.jsonl",
         '{"text": "x", "label": ["a", "c"]}\n{"text": "y", "label": "b,a"}\n',
     )
-    task = own_files.custom(
-        _COLUMNS, {"test": several}, ("a", "b"), False, label_separator=","
-    )
+    task = _custom({"test": several}, labels=("a", "b"), by=",")
     assert _gold(task) == [("x", ("a", "c")), ("y", ("b", "a"))]
 
 

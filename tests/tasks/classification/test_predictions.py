@@ -9,26 +9,31 @@ import pytest
 from sklearn import metrics
 
 _LOGITS = np.array([[2.0, 0.0, -1.0], [0.5, 1.0, 0.0]], np.float32)
-
-
-def test_results_of_classes():
-    task = own_files.custom(
-        own_files.Columns("t", None, "y"), {}, ("a", "b", "c"), False
+_CLASSES, _SETS = (
+    own_files.custom(
+        own_files.Columns("t", None, "y"), {}, ("a", "b", "c"), False, by
     )
-    found = predictions.results(task, _LOGITS, np.array([0, 2]))
-    exponentials = np.exp(np.float64(_LOGITS))
-    chosen = exponentials[[0, 1], [0, 2]] / exponentials.sum(axis=1)
+    for by in (None, ",")
+)
+_SHARES = np.exp(np.float64(_LOGITS))
+_SHARES /= _SHARES.sum(axis=1, keepdims=True)
+
+
+def _named(path, task, *how):
+    predictions.write_named(str(path / "x.jsonl"), task, *how)
+    return list(map(json.loads, (path / "x.jsonl").read_text().splitlines()))
+
+
+def test_results_of_classes_and_scores():
+    found = predictions.results(_CLASSES, _LOGITS, np.array([0, 2]))
     assert found == pytest.approx(
         {
             "eval_accuracy": 0.5,
             # Class a: 1. Class b: never right. Class c: never predicted.
             "eval_macro_f1": 1 / 3,
-            "eval_loss": -np.log(chosen).mean(),
+            "eval_loss": -np.log(_SHARES[[0, 1], [0, 2]]).mean(),
         }
     )
-
-
-def test_results_of_scores():
     found = predictions.results(
         glue.find("stsb"), np.array([[1.0], [2.0], [4.0]]), np.array([1, 3, 4])
     )
@@ -66,11 +71,6 @@ def test_files_for_the_glue_server(tmp_path):
     )
 
 
-_SETS = own_files.custom(
-    own_files.Columns("t", None, "y"), {}, ("a", "b", "c"), False, ","
-)
-
-
 def test_results_of_several_labels():
     labels = np.array([[1, 0, 0], [1, 1, 0]])
     found = predictions.results(_SETS, _LOGITS, labels)
@@ -97,46 +97,33 @@ def test_results_of_several_labels():
 
 
 def test_predictions_by_name(tmp_path):
-    path = tmp_path / "predictions.jsonl"
-
-    def rows(task, logits):
-        predictions.write_named(str(path), task, ["x1", "é"], logits)
-        return [json.loads(line) for line in path.read_text().splitlines()]
-
-    first, second = rows(glue.find("mnli"), _LOGITS)
-    exponentials = np.exp(np.float64(_LOGITS))
-    shares = exponentials / exponentials.sum(axis=1, keepdims=True)
+    ids = ["x1", "é"]
+    first, second = _named(tmp_path, glue.find("mnli"), ids, _LOGITS)
     assert first["label"] == "contradiction"
     assert (second["id"], second["label"]) == ("é", "entailment")
-    assert first["probability"] == pytest.approx(shares[0, 0])
-    assert list(second["probabilities"].values()) == pytest.approx(shares[1])
-    first, second = rows(_SETS, np.array([[-1.0, 2.0, 3.0], [-1.0, -2, 0]]))
+    assert first["probability"] == pytest.approx(_SHARES[0, 0])
+    assert list(second["probabilities"].values()) == pytest.approx(_SHARES[1])
+    logits = np.array([[-1.0, 2.0, 3.0], [-1.0, -2, 0]])
+    first, second = _named(tmp_path, _SETS, ids, logits)
     assert (first["labels"], second["labels"]) == (["c", "b"], [])
     assert first["probabilities"] == pytest.approx(
         {"a": 1 / (1 + np.e), "b": 1 / (1 + np.e**-2), "c": 1 / (1 + np.e**-3)}
     )
-    assert rows(glue.find("stsb"), np.array([[1.5], [-2.0]])) == [
+    logits = np.array([[1.5], [-2.0]])
+    assert _named(tmp_path, glue.find("stsb"), ids, logits) == [
         {"id": "x1", "score": 1.5},
         {"id": "é", "score": -2.0},
     ]
 
 
-def _read(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 def test_texts_and_gold_beside_predictions(tmp_path):
-    path = tmp_path / "predictions.jsonl"
-    examples = iter(
-        [
-            tables.Example("x1", "a “b”", "c", "neutral"),
-            tables.Example("é", "d\tе", "", None),
-        ]
-    )
-    predictions.write_named(
-        str(path), glue.find("mnli"), ["x1", "é"], _LOGITS, examples
-    )
-    found = _read(path)
+    ids = ["x1", "é"]
+    examples = [
+        tables.Example("x1", "a “b”", "c", "neutral"),
+        tables.Example("é", "d\tе", "", None),
+    ]
+    how = (glue.find("mnli"), ids, _LOGITS, iter(examples))
+    found = _named(tmp_path, *how)
     assert [list(row)[:4] for row in found] == [
         ["id", "text_a", "text_b", "gold"],
         ["id", "text_a", "text_b", "label"],
@@ -144,27 +131,22 @@ def test_texts_and_gold_beside_predictions(tmp_path):
     assert found[0]["text_a"] == "a “b”"
     assert (found[0]["gold"], found[0]["label"]) == ("neutral", "contradiction")
     assert found[1]["text_b"] == ""
-    examples = iter(
-        [
-            tables.Example("x1", "a", "", ("b", "new")),
-            tables.Example("é", "b", "", ()),
-        ]
-    )
-    predictions.write_named(str(path), _SETS, ["x1", "é"], _LOGITS, examples)
-    found = _read(path)
+    examples = [
+        tables.Example("x1", "a", "", ("b", "new")),
+        tables.Example("é", "b", "", ()),
+    ]
+    found = _named(tmp_path, _SETS, ids, _LOGITS, iter(examples))
     assert [row["gold"] for row in found] == [["b", "new"], []]
     assert "text_b" not in found[0]
     task = own_files.custom(own_files.Columns("t", None, "y"), {}, None, True)
     examples = iter([tables.Example("x1", "a", "", 2.5)])
-    predictions.write_named(str(path), task, ["x1"], np.ones([1, 1]), examples)
-    assert _read(path) == [
+    assert _named(tmp_path, task, ["x1"], np.ones([1, 1]), examples) == [
         {"id": "x1", "text_a": "a", "gold": 2.5, "score": 1.0}
     ]
 
 
 def test_texts_are_written_as_they_are_read(tmp_path):
     # One at a time, so that memory does not grow with the file.
-    path = tmp_path / "predictions.jsonl"
     alive = []
 
     def read():
@@ -174,9 +156,6 @@ def test_texts_are_written_as_they_are_read(tmp_path):
             assert sum(x() is not None for x in alive) < 5
             yield example
 
-    logits = np.zeros([50, 3])
-    predictions.write_named(
-        str(path), _SETS, map(str, range(50)), logits, read()
-    )
+    _named(tmp_path, _SETS, map(str, range(50)), np.zeros([50, 3]), read())
     assert len(alive) == 50
-    assert path.stat().st_size > 5_000_000
+    assert (tmp_path / "x.jsonl").stat().st_size > 5_000_000

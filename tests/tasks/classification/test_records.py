@@ -10,16 +10,19 @@ import tensorflow as tf
 _VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c"]
 
 
+def _encoder(*documents):
+    tokenizer = text_graph.BertTokenizer(_VOCAB, True)
+    return text_records.Encoder(tokenizer, 6, *documents)
+
+
 @pytest.fixture(scope="module")
 def encoder():
-    return text_records.Encoder(text_graph.BertTokenizer(_VOCAB, True), 6)
+    return _encoder()
 
 
 def _read(written):
-    dataset = tf.data.TFRecordDataset(written.path).batch(10)
-    (batch,) = [
-        written.record_type.parse(rows, written.lengths) for rows in dataset
-    ]
+    (rows,) = tf.data.TFRecordDataset(written.path).batch(10)
+    batch = written.record_type.parse(rows, written.lengths)
     return {name: value.numpy().tolist() for name, value in batch.items()}
 
 
@@ -34,32 +37,19 @@ def test_singles_pairs_and_what_is_cut(encoder, tmp_path, caplog):
     path = str(tmp_path / "x.tf_record")
     with caplog.at_level("INFO", logger="absl"):
         written = encoder.write(path, iter(examples), ("no", "yes"))
-    assert (written.count, written.record_type) == (
-        5,
-        record_types.CLASSIFICATION,
+    assert written.count == 5
+    assert written.record_type == record_types.CLASSIFICATION
+    rows = (
+        ([2, 5, 6, 3, 0, 0], 4, [0] * 6),
+        ([2, 5, 3, 6, 3, 0], 5, [0, 0, 0, 1, 1, 0]),
+        ([2, 5, 6, 3, 6, 3], 6, [0, 0, 0, 0, 1, 1]),
+        ([2, 5, 6, 7, 5, 3], 6, [0] * 6),
+        ([2, 5, 3, 0, 0, 0], 3, [0] * 6),
     )
     assert _read(written) == {
-        "input_ids": [
-            [2, 5, 6, 3, 0, 0],
-            [2, 5, 3, 6, 3, 0],
-            [2, 5, 6, 3, 6, 3],
-            [2, 5, 6, 7, 5, 3],
-            [2, 5, 3, 0, 0, 0],
-        ],
-        "input_mask": [
-            [1, 1, 1, 1, 0, 0],
-            [1, 1, 1, 1, 1, 0],
-            [1] * 6,
-            [1] * 6,
-            [1, 1, 1, 0, 0, 0],
-        ],
-        "segment_ids": [
-            [0] * 6,
-            [0, 0, 0, 1, 1, 0],
-            [0, 0, 0, 0, 1, 1],
-            [0] * 6,
-            [0] * 6,
-        ],
+        "input_ids": [x[0] for x in rows],
+        "input_mask": [[1] * n + [0] * (6 - n) for _, n, _ in rows],
+        "segment_ids": [x[2] for x in rows],
         "label_ids": [1, 0, 0, 0, 0],
         "is_real_example": [1] * 5,
     }
@@ -85,12 +75,19 @@ def test_a_sorted_table_is_shuffled(encoder, tmp_path):
         assert abs(labels.sum() - 50) < 20
 
 
-def test_scores(encoder, tmp_path):
+def test_scores_and_several_labels(encoder, tmp_path):
     examples = [tables.Example("1", "a", "", 2.5), tables.Example("2", "b")]
     path = str(tmp_path / "x.tf_record")
     written = encoder.write(path, examples, None)
     assert written.record_type is record_types.REGRESSION
     assert _read(written)["label_ids"] == [2.5, 0.0]
+    examples = [
+        tables.Example("1", "a", "", ("yes", "no")),
+        tables.Example("2", "b", "", ()),
+        tables.Example("3", "c"),
+    ]
+    written = encoder.write(path, examples, ("no", "maybe", "yes"), True)
+    assert _read(written)["label_ids"] == [[1, 0, 1], [0, 0, 0], [0, 0, 0]]
 
 
 def test_an_error_leaves_no_file(encoder, tmp_path):
@@ -103,23 +100,10 @@ def test_an_error_leaves_no_file(encoder, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_several_labels(encoder, tmp_path):
-    examples = [
-        tables.Example("1", "a", "", ("yes", "no")),
-        tables.Example("2", "b", "", ()),
-        tables.Example("3", "c"),
-    ]
-    path = str(tmp_path / "x.tf_record")
-    written = encoder.write(path, examples, ("no", "maybe", "yes"), True)
-    assert _read(written)["label_ids"] == [[1, 0, 1], [0, 0, 0], [0, 0, 0]]
-
-
 def test_documents_in_windows(tmp_path, caplog, monkeypatch):
     # Documents are numbered over all batches.
     monkeypatch.setattr(batches, "_BATCH_CHARACTERS", 8)
-    documents = long_documents.LongDocuments("windows", 3)
-    tokenizer = text_graph.BertTokenizer(_VOCAB, True)
-    encoder = text_records.Encoder(tokenizer, 6, documents)
+    encoder = _encoder(long_documents.LongDocuments("windows", 3))
     examples = [
         tables.Example("1", "a b c a b c a", "", "yes"),
         tables.Example("2", "", "", "no"),
@@ -144,13 +128,7 @@ def test_documents_in_windows(tmp_path, caplog, monkeypatch):
     assert "2 were longer than 6 tokens and were read in windows, 5 in" in (
         caplog.text
     )
-
-
-def test_both_ends_of_a_document(tmp_path):
-    documents = long_documents.LongDocuments("head_tail")
-    tokenizer = text_graph.BertTokenizer(_VOCAB, True)
-    encoder = text_records.Encoder(tokenizer, 6, documents)
+    encoder = _encoder(long_documents.LongDocuments("head_tail"))
     examples = [tables.Example("1", "c a a a b b b", "", "yes")]
-    path = str(tmp_path / "x.tf_record")
     written = encoder.write(path, examples, ("no", "yes"))
     assert _read(written)["input_ids"] == [[2, 7, 6, 6, 6, 3]]

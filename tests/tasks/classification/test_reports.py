@@ -1,13 +1,9 @@
-import pathlib
-import subprocess
-import sys
-
 from bert_tf.tasks.classification import metrics, own_files, reports
+from tests import processes
 
 import numpy as np
 import pytest
 
-_ROOT = pathlib.Path(__file__).resolve().parents[3]
 _COLUMNS = own_files.Columns("t", None, "y")
 _NAMES = ("ham", "spam", "$x^2$ & ü")
 _CLASSES = own_files.custom(_COLUMNS, {}, _NAMES, False)
@@ -111,18 +107,18 @@ def test_the_picture_shows_the_counts(tmp_path):
     assert not reports.picture(names, np.eye(60, dtype=int)).axes[0].texts
 
 
-def test_the_picture_needs_no_window(tmp_path):
+@pytest.mark.slow
+def test_the_picture_needs_no_window(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
-    code = (
-        "import numpy as np\n"
-        "from bert_tf.tasks.classification import reports\n"
-        "drawn = reports.picture(['a', 'b'], np.eye(2, dtype=int))\n"
-        "reports.write_png('x.png', drawn)\n"
-    )
-    subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(_ROOT), "MPLBACKEND": "nonsense"},
-        check=True,
-    )
+    # matplotlib reads it when it is imported.
+    monkeypatch.setenv("MPLBACKEND", "nonsense")
+    text = """
+        import sys
+        import numpy as np
+        from bert_tf.tasks.classification import reports
+        drawn = reports.picture(["a", "b"], np.eye(2, dtype=int))
+        reports.write_png(sys.argv[1], drawn)
+    """
+    code, _, errors = processes.run(text, tmp_path / "x.png")
+    assert code == 0, errors
     assert (tmp_path / "x.png").exists()

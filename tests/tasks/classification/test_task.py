@@ -16,12 +16,7 @@ def test_ids_and_empty_texts(tmp_path, caplog):
     path.write_text("sentence\tid\nx\ta1\n \ta2\ny\ta3\n\ta4\n")
     task = glue.find("sst2")
     found = list(classification.read(task, str(tmp_path), "test"))
-    assert [example.guid for example in found] == [
-        "test-2",
-        "test-3",
-        "test-4",
-        "test-5",
-    ]
+    assert [x.guid for x in found] == [f"test-{i}" for i in range(2, 6)]
     assert "test.tsv: empty texts: 2, the first at line 3" in caplog.text
     row = dataclasses.replace(task.splits["test"], key="id")
     task = dataclasses.replace(task, splits={"test": row})
@@ -43,8 +38,6 @@ def test_short_rows_are_skipped_only_where_there_are_labels(tmp_path, caplog):
     with pytest.raises(ValueError, match=r"test\.tsv, line 3: a column is mi"):
         list(classification.read(glue.find("qqp"), str(tmp_path), "test"))
 
-
-def test_empty_texts_of_pairs(tmp_path, caplog):
     (tmp_path / "test.tsv").write_text(
         "sentence1\tsentence2\nx\ty\n\ty\nx\t \n\t\n"
     )

@@ -1,6 +1,6 @@
 """Tests of features against the model itself, one line at a time."""
 
-from bert_tf import modeling, tokenization
+from bert_tf import modeling
 from bert_tf.tasks.features import extraction
 from bert_tf.tasks.features import layers as feature_layers
 from bert_tf.tasks.features import lines as feature_lines
@@ -43,9 +43,7 @@ def model():
 
 def original_rows(by_word=False):
     """Pieces and segments as the original makes them, word by word."""
-    tokenizer = tokenization.FullTokenizer.from_vocab(
-        {piece: i for i, piece in enumerate(VOCAB)}
-    )
+    tokenizer = VOCABULARY.tokenizer()
     rows = []
     for text in TEXTS:
         texts = text.strip().split(" ||| ")
@@ -70,15 +68,14 @@ def original_rows(by_word=False):
 
 
 def outputs_of(model, row):
-    ids = tf.constant([[VOCAB.index(piece) for piece, _, _ in row]])
     inputs = {
-        "input_ids": ids,
-        "input_mask": tf.ones_like(ids),
-        "segment_ids": tf.constant([[segment for _, segment, _ in row]]),
+        "input_ids": tf.constant([[VOCAB.index(x[0]) for x in row]]),
+        "input_mask": tf.ones([1, len(row)], tf.int32),
+        "segment_ids": tf.constant([[x[1] for x in row]]),
     }
     outputs = model(inputs)
     layers = [x.numpy()[0] for x in outputs.layers]  # [S, D] each
-    return outputs.embeddings.numpy()[0], layers
+    return outputs.embeddings.numpy()[0], layers, outputs
 
 
 def extract(model, choice, unit, strategy=None, batch_size=2, normalize=False):
@@ -102,7 +99,7 @@ def test_tokens_in_order_whatever_the_batches(model):
         for row, line, vectors in zip(rows, lines, found, strict=True):
             assert [VOCAB[i] for i in line.ids] == [x[0] for x in row]
             assert list(line.segments) == [x[1] for x in row]
-            _, layers = outputs_of(model, row)
+            _, layers, _ = outputs_of(model, row)
             expected = np.stack([layers[-1], layers[0]], axis=1)
             np.testing.assert_allclose(vectors, expected, atol=1e-5)
 
@@ -122,12 +119,9 @@ def test_tokens_in_order_whatever_the_batches(model):
 def test_the_papers_choices(name, expected, model):
     choice = feature_layers.Choice(name)
     assert choice.names == (name,)
-    row = original_rows()[2]
-    ids = tf.constant([[VOCAB.index(piece) for piece, _, _ in row]])
-    inputs = {"input_ids": ids, "input_mask": tf.ones_like(ids)}
-    inputs["segment_ids"] = tf.constant([[s for _, s, _ in row]])
-    found = choice.select(model(inputs)).numpy()[0]
-    wanted = expected(*outputs_of(model, row))[:, np.newaxis]
+    *of_layers, outputs = outputs_of(model, original_rows()[2])
+    found = choice.select(outputs).numpy()[0]
+    wanted = expected(*of_layers)[:, np.newaxis]
     np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
@@ -137,23 +131,19 @@ def test_weights_of_the_last_four(model):
     )
     _, found = extract(model, choice, "cls")
     for row, vectors in zip(original_rows(), found, strict=True):
-        _, layers = outputs_of(model, row)
+        _, layers, _ = outputs_of(model, row)
         expected = layers[4][:1] - 2 * layers[1][:1]
         np.testing.assert_allclose(vectors[0], expected, atol=1e-5)
 
 
-def test_one_vector_of_a_line(model):
-    for unit, pool in (
-        ("cls", lambda x: x[0]),
-        ("mean", lambda x: x.mean(axis=0)),
-    ):
-        _, found = extract(model, feature_layers.Choice("last"), unit)
-        for row, vectors in zip(original_rows(), found, strict=True):
-            _, layers = outputs_of(model, row)
-            assert vectors.shape == (1, 1, 8)
-            np.testing.assert_allclose(
-                vectors[0, 0], pool(layers[-1]), atol=1e-5
-            )
+@pytest.mark.parametrize("unit", ["cls", "mean"])
+def test_one_vector_of_a_line(model, unit):
+    _, found = extract(model, feature_layers.Choice("last"), unit)
+    for row, vectors in zip(original_rows(), found, strict=True):
+        last = outputs_of(model, row)[1][-1]
+        expected = last[0] if unit == "cls" else last.mean(axis=0)
+        assert vectors.shape == (1, 1, 8)
+        np.testing.assert_allclose(vectors[0, 0], expected, atol=1e-5)
 
 
 def test_words_are_means_of_their_pieces(model):
@@ -162,7 +152,7 @@ def test_words_are_means_of_their_pieces(model):
     for row, line, vectors, text in zip(
         original_rows(by_word=True), lines, found, texts, strict=True
     ):
-        _, layers = outputs_of(model, row)
+        _, layers, _ = outputs_of(model, row)
         words = list(dict.fromkeys(x[2] for x in row if x[2]))
         assert len(line.words) == len(words) == len(vectors)
         for word, vector in zip(words, vectors, strict=True):
@@ -209,29 +199,22 @@ def test_two_replicas_find_the_same(model, two_replicas):
 
 
 @pytest.mark.parametrize(
-    ("choice", "number", "problem"),
+    ("choice", "weights", "number", "problem"),
     [
-        (feature_layers.Choice("nose"), 5, "features=nose"),
-        (feature_layers.Choice("layers", (-6,)), 5, "0 to 4.*layers=-6"),
-        (feature_layers.Choice("layers", (5,)), 5, "layers=5"),
-        (feature_layers.Choice("layers", ()), 5, "layers="),
-        (feature_layers.Choice("second_to_last"), 1, "at least 2 layers"),
-        (feature_layers.Choice("concat_last_four"), 3, "at least 4 layers"),
-        (
-            feature_layers.Choice("last", weights=(1.0,) * 4),
-            5,
-            "four, and go with",
-        ),
-        (
-            feature_layers.Choice("weighted_sum_last_four", weights=(1.0,)),
-            5,
-            "layer_weights=1.0",
-        ),
+        (("nose",), None, 5, "features=nose"),
+        (("layers", (-6,)), None, 5, "0 to 4.*layers=-6"),
+        (("layers", (5,)), None, 5, "layers=5"),
+        (("layers", ()), None, 5, "layers="),
+        (("second_to_last",), None, 1, "at least 2 layers"),
+        (("concat_last_four",), None, 3, "at least 4 layers"),
+        (("last",), (1.0,) * 4, 5, "four, and go with"),
+        (("weighted_sum_last_four",), (1.0,), 5, "layer_weights=1.0"),
     ],
 )
-def test_choices_that_a_model_has_not(choice, number, problem):
+def test_choices_that_a_model_has_not(choice, weights, number, problem):
+    how = {"weights": weights} if weights else {}
     with pytest.raises(ValueError, match=problem):
-        choice.check(number)
+        feature_layers.Choice(*choice, **how).check(number)
 
 
 def test_windows():

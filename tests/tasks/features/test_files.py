@@ -29,27 +29,21 @@ def _all_lines():
 def vectors_of(unit):
     """Lines' vectors, [n, 2, 3], in their windows."""
     rng = np.random.default_rng(0)
-    counts = {
-        "token": lambda line: len(line.ids),
-        "word": lambda line: len(line.words),
-        "mean": lambda line: 1,
-    }
+
+    def count(line):
+        return {"token": len(line.ids), "word": len(line.words)}.get(unit, 1)
+
     return [
-        [
-            rng.normal(size=[counts[unit](line), 2, 3]).astype(np.float32)
-            for line in window
-        ]
+        [rng.normal(size=[count(x), 2, 3]).astype(np.float32) for x in window]
         for window in _LINES
     ]
 
 
-def write(path, unit, file_format=None):
+def write(path, unit):
     """Writes the windows; returns the vectors of all lines."""
     vectors = vectors_of(unit)
-    file_format = file_format or feature_files.format_of(str(path))
-    with feature_files.writer(
-        str(path), file_format, _CHOICE, unit, _VOCAB
-    ) as output:
+    how = (feature_files.format_of(str(path)), _CHOICE, unit, _VOCAB)
+    with feature_files.writer(str(path), *how) as output:
         for lines, values in zip(_LINES, vectors, strict=True):
             output.write(lines, values)
             assert not path.exists(), "it is not complete"
@@ -71,13 +65,10 @@ def test_json_lines_are_the_originals(tmp_path):
         output = {"linex_index": line.index}
         all_features = []
         for i, token in enumerate(_VOCAB[x] for x in line.ids):
-            all_layers = []
-            for j, layer_index in enumerate(_CHOICE.layers):
-                layers: dict = {"index": layer_index}
-                layers["values"] = [
-                    round(float(x), 6) for x in values[i : i + 1, j].flat
-                ]
-                all_layers.append(layers)
+            all_layers = [
+                {"index": index, "values": [round(float(x), 6) for x in row]}
+                for index, row in zip(_CHOICE.layers, values[i], strict=True)
+            ]
             all_features.append({"token": token, "layers": all_layers})
         output["features"] = all_features
         expected += json.dumps(output) + "\n"
@@ -85,21 +76,17 @@ def test_json_lines_are_the_originals(tmp_path):
 
 
 def test_json_lines_of_words_and_lines(tmp_path):
-    vectors = write(tmp_path / "words", "word")
-    rows = [
-        json.loads(x) for x in (tmp_path / "words").read_text().split("\n")[:-1]
-    ]
-    assert [[x["token"] for x in row["features"]] for row in rows] == [
-        ["éb"],
-        ["é"],
-        [],
-    ]
-    vectors = write(tmp_path / "lines", "mean")
-    rows = [
-        json.loads(x) for x in (tmp_path / "lines").read_text().split("\n")[:-1]
-    ]
-    assert [set(row) for row in rows] == [{"linex_index", "layers"}] * 3
-    found = [[layer["values"] for layer in row["layers"]] for row in rows]
+    def rows(unit):
+        vectors = write(tmp_path / unit, unit)
+        lines = (tmp_path / unit).read_text().splitlines()
+        return vectors, list(map(json.loads, lines))
+
+    _, of_words = rows("word")
+    words = [[x["token"] for x in row["features"]] for row in of_words]
+    assert words == [["éb"], ["é"], []]
+    vectors, of_lines = rows("mean")
+    assert [set(row) for row in of_lines] == [{"linex_index", "layers"}] * 3
+    found = [[layer["values"] for layer in row["layers"]] for row in of_lines]
     np.testing.assert_allclose(found, [x[0] for x in vectors], atol=1e-6)
 
 
@@ -113,17 +100,15 @@ def test_numpy(tmp_path):
             flat[offsets[i] : offsets[i + 1]], values.reshape(-1, 6)
         )
     vectors = write(tmp_path / "lines.npy", "mean")
-    np.testing.assert_array_equal(
-        np.load(tmp_path / "lines.npy"),
-        np.concatenate(vectors).reshape(3, 6),
-    )
-    names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"tokens.npy", "tokens.npy.offsets.npy", "lines.npy"}
+    one_each = np.concatenate(vectors).reshape(3, 6)
+    np.testing.assert_array_equal(np.load(tmp_path / "lines.npy"), one_each)
+    names = {"tokens.npy", "tokens.npy.offsets.npy", "lines.npy"}
+    assert {path.name for path in tmp_path.iterdir()} == names
     # Offsets of other vectors do not stay.
     (tmp_path / "tokens.npy").unlink()
     write(tmp_path / "tokens.npy", "mean")
-    names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"tokens.npy", "lines.npy"}
+    names -= {"tokens.npy.offsets.npy"}
+    assert {path.name for path in tmp_path.iterdir()} == names
 
 
 @pytest.mark.parametrize("unit", ["token", "word", "mean"])
@@ -137,16 +122,14 @@ def test_parquet(unit, tmp_path):
     table = file.read().to_pydict()
     assert table["line"] == [0, 1, 2]
     if unit == "mean":
-        np.testing.assert_array_equal(
-            np.array(table["vector"], np.float32),
-            np.concatenate(vectors).reshape(3, 6),
-        )
+        found = np.array(table["vector"], np.float32)
+        expected = np.concatenate(vectors).reshape(3, 6)
+        np.testing.assert_array_equal(found, expected)
         return
     for i, line in enumerate(_all_lines()):
-        tokens = (
-            [_VOCAB[x] for x in line.ids] if unit == "token" else line.words
-        )
-        assert table["tokens"][i] == list(tokens)
+        pieces = [_VOCAB[x] for x in line.ids]
+        tokens = pieces if unit == "token" else list(line.words)
+        assert table["tokens"][i] == tokens
         found = np.array(table["vectors"][i], np.float32).reshape(-1, 6)
         np.testing.assert_array_equal(found, vectors[i].reshape(-1, 6))
 
@@ -169,23 +152,17 @@ def test_tfrecord(tmp_path):
 @pytest.mark.parametrize("file_format", feature_files.FORMATS)
 def test_failure_leaves_nothing(file_format, tmp_path):
     vectors = vectors_of("token")
-    path = str(tmp_path / "out")
-
-    def fail():
-        with feature_files.writer(
-            path, file_format, _CHOICE, "token", _VOCAB
-        ) as output:
-            output.write(_LINES[0], vectors[0])
-            raise OSError("disk full")
-
-    with pytest.raises(OSError, match="disk full"):
-        fail()
+    how = (str(tmp_path / "out"), file_format, _CHOICE, "token", _VOCAB)
+    with (
+        pytest.raises(OSError, match="disk full"),
+        feature_files.writer(*how) as output,
+    ):
+        output.write(_LINES[0], vectors[0])
+        raise OSError("disk full")
     assert not list(tmp_path.iterdir())
 
 
 def test_numpy_files_are_local():
-    with (
-        pytest.raises(ValueError, match=r"local disk.*gs://b/x.npy"),
-        feature_files.writer("gs://b/x.npy", "npy", _CHOICE, "cls", _VOCAB),
-    ):
+    writer = feature_files.writer("gs://b/x.npy", "npy", _CHOICE, "cls", _VOCAB)
+    with pytest.raises(ValueError, match=r"local disk.*gs://b/x.npy"), writer:
         pass

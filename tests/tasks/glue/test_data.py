@@ -28,9 +28,7 @@ def test_data_of_a_task(rte, caplog):
     assert found.tests() == {}
     _write(rte / "RTE", "test.tsv", 4)
     assert found.tests() == {"RTE.tsv": str(rte / "RTE" / "test.tsv")}
-    with pytest.raises(
-        ValueError, match=r"RTE/test.tsv is not.*3000 rows.*: 4"
-    ):
+    with pytest.raises(ValueError, match=r"test.tsv is not.*3000 rows.*: 4"):
         glue_data.check_tests("RTE", found.folder)
 
 

@@ -9,12 +9,7 @@ import os
 import textwrap
 
 from bert_tf import heads, modeling
-from bert_tf.checkpoints import (
-    best,
-    formats,
-    restoring,
-    trained_models,
-)
+from bert_tf.checkpoints import best, formats, restoring, trained_models
 from bert_tf.storage import run_lock
 from bert_tf.tasks.glue import data as glue_data
 from bert_tf.tasks.glue import experiment as glue_experiment
@@ -33,9 +28,8 @@ _CONFIG = modeling.BertConfig(
     intermediate_size=8,
     max_position_embeddings=8,
 )
-_VOCAB = samples.vocab_files(
-    ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
-)
+_PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
+_VOCAB = samples.vocab_files(_PIECES)
 
 # What run_classifier.py leaves, as far as it is looked at. The score is a
 # function of seed and rate; runs whose seed is in the file "fails" fail.
@@ -151,11 +145,8 @@ def test_a_check_asks_for_each_task_and_batch(make, calls, tmp_path, script):
         [given[name] for name in ("task_name", "train_batch_size", "seed")]
         for given in calls()
     ]
-    assert asked == [
-        ["RTE", "32", "1"],
-        ["RTE", "16", "1"],
-        ["WNLI", "32", "1"],
-    ]
+    expected = [["RTE", "32", "1"], ["RTE", "16", "1"], ["WNLI", "32", "1"]]
+    assert asked == expected
     assert {given["check_only"] for given in calls()} == {"true"}
     assert os.listdir(tmp_path / "out") == ["lock"]
     (script.parent / "fails").write_text("1")
@@ -243,10 +234,8 @@ def test_an_encoder_to_start_from(make, calls, tmp_path):
     assert sorted(found.shapes) == sorted(names)
     assert (found.config, found.vocab) == (_CONFIG, _VOCAB)
     for name in names:
-        np.testing.assert_array_equal(
-            found.read([name])[name], source.read([name])[name]
-        )
-    # A head of other classes than MNLI's three can start from it.
+        ours, theirs = (x.read([name])[name] for x in (found, source))
+        np.testing.assert_array_equal(ours, theirs)
     restoring.restore_weights(
         heads.BertClassifier(modeling.Bert(_CONFIG), 2).variables, found
     )

@@ -104,10 +104,8 @@ def test_evaluation_of_both_dev_sets(tmp_path):
     (tmp_path / "eval_results.txt").write_text(
         "eval_accuracy = 0.25\neval_loss = 1.5\nglobal_step = 3\nloss = 1.5\n"
     )
-    assert glue_runs.read_evaluation(str(tmp_path)) == {
-        "accuracy": 0.25,
-        "loss": 1.5,
-    }
+    found = glue_runs.read_evaluation(str(tmp_path))
+    assert found == {"accuracy": 0.25, "loss": 1.5}
     (tmp_path / "eval_results_mismatched.txt").write_text(
         "eval_accuracy = 0.5\nglobal_step = 3\n"
     )
@@ -117,12 +115,7 @@ def test_evaluation_of_both_dev_sets(tmp_path):
 
 
 def test_the_setting_with_the_best_mean_is_chosen():
-    runs = [
-        _done(0.9),
-        _done(0.5, seed=2),
-        _done(0.8, _B),
-        _done(0.7, _B, 2),
-    ]
+    runs = [_done(0.9), _done(0.5, seed=2), _done(0.8, _B), _done(0.7, _B, 2)]
     assert glue_runs.choose(runs) == runs[2:]
     assert glue_runs.best(runs) == runs[0]
     # Ties go to the earlier.
@@ -141,11 +134,8 @@ def test_weights_that_may_be_needed_are_kept():
         for seed, score in enumerate(pair):
             done.append(_done(score, setting, seed))
             # What is removed once stays removed.
-            kept = [
-                run
-                for run in glue_runs.to_keep(done, seeds=2)
-                if run in [*kept, done[-1]]
-            ]
+            kept = [*kept, done[-1]]
+            kept = [x for x in glue_runs.to_keep(done, seeds=2) if x in kept]
             assert len(kept) <= 2
     assert kept == [done[4]]  # 0.8, of the setting whose mean is 0.775.
 

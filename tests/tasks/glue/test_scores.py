@@ -31,16 +31,10 @@ _BASE: dict[str, dict[str, float]] = {
 
 
 def test_average_is_the_leaderboards():
-    scores = {
-        task: glue_scores.task_score(task, results)
-        for task, results in _LARGE.items()
-    }
+    scores = {x: glue_scores.task_score(x, _LARGE[x]) for x in _LARGE}
     assert round(glue_scores.average(scores), 1) == 80.5
     # Table 1 of the paper, of the same submission.
     assert glue_scores.papers_average(_LARGE) == pytest.approx(82.1, abs=0.05)
-
-
-def test_papers_average():
     assert glue_scores.papers_average(_BASE) == pytest.approx(79.6, abs=0.05)
     # It leaves WNLI out.
     assert glue_scores.papers_average({"WNLI": {"accuracy": 0.6}}) is None

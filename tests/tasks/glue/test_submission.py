@@ -62,52 +62,40 @@ def test_zip_of_few_rows_names_the_file(files, tmp_path):
     assert not (tmp_path / "x.zip").exists()
 
 
+_HEADER = "index\tprediction\n"
+
+
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
-        ("RTE.tsv", "", "expected a header and 2 predictions"),
-        ("RTE.tsv", "id\tlabel\n", r"RTE.tsv, line 1: expected the header"),
-        ("RTE.tsv", "0\tentailment\n1\tentailment\n", "line 1: expected the h"),
+        ("RTE", "", "expected a header and 2 predictions"),
+        ("RTE", "id\tlabel\n", r"RTE.tsv, line 1: expected the header"),
+        ("RTE", "0\tentailment\n1\tentailment\n", "line 1: expected the h"),
+        ("RTE", f"{_HEADER}0\tentailment\n", "Received: 1 predictions"),
+        ("CoLA", f"{_HEADER}0\t1\n1\t1\n2\t1\n", "Received: 3 predictions"),
+        ("CoLA", f"{_HEADER}1\t1\n2\t1\n", "line 2: expected the index 0"),
+        ("CoLA", f"{_HEADER}0 1\n", "line 2: .* Received: '0 1'"),
         (
-            "RTE.tsv",
-            "index\tprediction\n0\tentailment\n",
-            "Received: 1 predictions",
-        ),
-        (
-            "CoLA.tsv",
-            "index\tprediction\n0\t1\n1\t1\n2\t1\n",
-            "Received: 3 predictions",
-        ),
-        (
-            "CoLA.tsv",
-            "index\tprediction\n1\t1\n2\t1\n",
-            "line 2: expected the index 0",
-        ),
-        ("CoLA.tsv", "index\tprediction\n0 1\n", "line 2: .* Received: '0 1'"),
-        (
-            "CoLA.tsv",
-            "index\tprediction\n0\t1\n1\t2\n",
+            *("CoLA", f"{_HEADER}0\t1\n1\t2\n"),
             "line 3: unknown label. Expected one of 0, 1. Received: '2'",
         ),
         (
-            "MNLI-m.tsv",
-            "index\tprediction\n0\tnot_entailment\n",
+            *("MNLI-m", f"{_HEADER}0\tnot_entailment\n"),
             "line 2: unknown label. Expected one of contradiction, entailment",
         ),
         (
-            "STS-B.tsv",
-            "index\tprediction\n0\t5.001\n",
+            *("STS-B", f"{_HEADER}0\t5.001\n"),
             "line 2: expected a score from 0.0 to 5.0. Received: '5.001'",
         ),
-        ("STS-B.tsv", "index\tprediction\n0\tnan\n", "Received: 'nan'"),
-        ("STS-B.tsv", "index\tprediction\n0\tx\n", "Received: 'x'"),
+        ("STS-B", f"{_HEADER}0\tnan\n", "Received: 'nan'"),
+        ("STS-B", f"{_HEADER}0\tx\n", "Received: 'x'"),
     ],
 )
 def test_faults_are_found(tmp_path, file, text, message):
-    path = tmp_path / file
+    path = tmp_path / f"{file}.tsv"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
-        glue_submission.check(str(path), file, 2)
+        glue_submission.check(str(path), path.name, 2)
 
 
 def test_scores_and_labels_pass(files):

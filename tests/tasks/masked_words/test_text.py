@@ -29,14 +29,14 @@ def test_only_the_mark_itself_is_a_mask():
     assert masked_words.count("") == 0
 
 
-@pytest.mark.parametrize("top_k", [0, 5])
-def test_more_pieces_than_there_are(top_k):
-    with pytest.raises(ValueError, match=f"Received: top_k={top_k}"):
-        pieces = ("[UNK]", "[CLS]", "[SEP]", "[MASK]")
+@pytest.mark.parametrize(
+    ("pieces", "top_k", "problem"),
+    [
+        (("[UNK]", "[CLS]", "[SEP]", "[MASK]"), 0, "Received: top_k=0"),
+        (("[UNK]", "[CLS]", "[SEP]", "[MASK]"), 5, "Received: top_k=5"),
+        (("[UNK]", "[CLS]", "[SEP]"), 1, r"has no piece \[MASK\]"),
+    ],
+)
+def test_vocabularies_that_do_not_fit(pieces, top_k, problem):
+    with pytest.raises(ValueError, match=problem):
         masked_words.check(word_pieces.WordPiece(pieces, True), top_k)
-
-
-def test_a_vocabulary_without_a_mask():
-    with pytest.raises(ValueError, match=r"has no piece \[MASK\]"):
-        pieces = ("[UNK]", "[CLS]", "[SEP]")
-        masked_words.check(word_pieces.WordPiece(pieces, True), 1)

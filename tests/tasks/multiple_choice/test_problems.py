@@ -20,6 +20,8 @@ _RACE = {
     "options": [["up", "home"], ["Ann", "Bob"]],
     "answers": ["B", "A"],
 }
+_OWN = {"prompt": "p", "choices": ["b", "c"], "label": 1}
+_ASKED = {"article": "A.", "question": "Who?", "options": ["b", "c"]}
 
 
 def jsonl(path, *rows):
@@ -30,24 +32,13 @@ def jsonl(path, *rows):
 def test_swag(tmp_path):
     path = tmp_path / "train.csv"
     path.write_text(_SWAG)
+    first = ("It barks.", "It sings, too.", "It flies.", "It reads.")
+    second = ("He stands.", "He falls.", "He runs.", 'He says "no".')
     assert choice_problems.read(str(path), with_labels=True) == [
-        choice_problems.Problem(
-            "2",
-            "A dog, old.",
-            ("It barks.", "It sings, too.", "It flies.", "It reads."),
-            0,
-        ),
-        choice_problems.Problem(
-            "3",
-            "She sits.",
-            ("He stands.", "He falls.", "He runs.", 'He says "no".'),
-            3,
-        ),
+        choice_problems.Problem("2", "A dog, old.", first, 0),
+        choice_problems.Problem("3", "She sits.", second, 3),
     ]
-
-
-def test_swag_s_test_set_has_no_labels(tmp_path):
-    path = tmp_path / "test.csv"
+    # Its test set has no labels.
     rows = _SWAG.splitlines()
     path.write_text("\n".join(row.rpartition(",")[0] for row in rows) + "\n")
     found = choice_problems.read(str(path), with_labels=False)
@@ -58,37 +49,23 @@ def test_swag_s_test_set_has_no_labels(tmp_path):
 
 def test_race_s_own_objects(tmp_path):
     path = jsonl(tmp_path / "race.jsonl", _RACE)
+    first = ("Ann went up .", "Ann went home .")
+    second = ("Who went home? Ann", "Who went home? Bob")
+    article = "Ann went\nhome."
     assert choice_problems.read(path, with_labels=True) == [
-        choice_problems.Problem(
-            "high7.txt-0",
-            "Ann went\nhome.",
-            ("Ann went up .", "Ann went home ."),
-            1,
-        ),
-        choice_problems.Problem(
-            "high7.txt-1",
-            "Ann went\nhome.",
-            ("Who went home? Ann", "Who went home? Bob"),
-            0,
-        ),
+        choice_problems.Problem("high7.txt-0", article, first, 1),
+        choice_problems.Problem("high7.txt-1", article, second, 0),
     ]
 
 
 def test_one_question_of_race_a_line_and_lines_of_ones_own(tmp_path):
-    one = {
-        "example_id": "m1",
-        "article": "A.",
-        "question": "Who?",
-        "options": ["b", "c"],
-        "answer": "B",
-    }
+    one = _ASKED | {"example_id": "m1", "answer": "B"}
     path = jsonl(tmp_path / "one.jsonl", one)
-    (problem,) = choice_problems.read(path, with_labels=True)
-    assert problem == choice_problems.Problem(
-        "m1", "A.", ("Who? b", "Who? c"), 1
-    )
-    own = {"prompt": "p", "choices": ["b", "c"], "label": 1}
-    path = jsonl(tmp_path / "own.jsonl", own, own | {"id": 5})
+    choices = ("Who? b", "Who? c")
+    assert choice_problems.read(path, with_labels=True) == [
+        choice_problems.Problem("m1", "A.", choices, 1)
+    ]
+    path = jsonl(tmp_path / "own.jsonl", _OWN, _OWN | {"id": 5})
     assert choice_problems.read(path, with_labels=True) == [
         choice_problems.Problem("1", "p", ("b", "c"), 1),
         choice_problems.Problem("5", "p", ("b", "c"), 1),
@@ -110,8 +87,8 @@ def test_a_blank_of_several_underscores_is_filled_once(tmp_path):
     )
 
 
-_OWN = {"prompt": "p", "choices": ["b", "c"], "label": 1}
-_ASKED = {"article": "A.", "question": "Who?", "options": ["b", "c"]}
+def _labels(path, with_labels):
+    return [x.label for x in choice_problems.read(str(path), with_labels)]
 
 
 def test_labels_where_a_test_file_has_them(tmp_path):
@@ -125,20 +102,16 @@ def test_labels_where_a_test_file_has_them(tmp_path):
         _RACE | {"answers": ["", "A"]},
     ]
     path = jsonl(tmp_path / "test.jsonl", *rows)
-    found = [x.label for x in choice_problems.read(path, with_labels=None)]
+    found = _labels(path, None)
     hidden = [None] * 5
     assert found == [1, 0, *hidden, None, None, 1, 1, 0, None, None]
-    assert {x.label for x in choice_problems.read(path, with_labels=False)} == {
-        None
-    }
+    assert set(_labels(path, False)) == {None}
     path = tmp_path / "test.csv"
     path.write_text(_SWAG.replace("reads.,0", "reads.,-1"))
-    found = [x.label for x in choice_problems.read(str(path), with_labels=None)]
-    assert found == [None, 3]
+    assert _labels(path, None) == [None, 3]
     table = [row.rpartition(",")[0] for row in _SWAG.splitlines()]
     path.write_text("\n".join(table) + "\n")
-    found = [x.label for x in choice_problems.read(str(path), with_labels=None)]
-    assert found == [None, None]
+    assert _labels(path, None) == [None, None]
     # The rest is checked as ever.
     path = jsonl(tmp_path / "bad.jsonl", _OWN | {"choices": ["b"]})
     with pytest.raises(ValueError, match="line 1: expected two choices"):

@@ -7,10 +7,6 @@ import numpy as np
 import pytest
 
 
-def _read(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 def test_choices(tmp_path):
     path = tmp_path / "test_predictions.jsonl"
     problems = [
@@ -24,7 +20,7 @@ def test_choices(tmp_path):
         choice_results.write_predictions(
             str(path), problems, logits, with_texts
         )
-        first, second = _read(path)
+        first, second = map(json.loads, path.read_text().splitlines())
         assert first.pop("probabilities") == pytest.approx(shares[0])
         assert second.pop("probabilities") == pytest.approx(shares[1, :2])
         more: list[dict] = [{}, {}]

@@ -2,7 +2,7 @@
 
 import json
 
-from bert_tf import heads, modeling, tokenization
+from bert_tf import heads, modeling
 from bert_tf.exporting import saved_model
 from bert_tf.tasks.multiple_choice import saved_model as choice_model
 from bert_tf.vocabularies import word_pieces
@@ -30,10 +30,11 @@ def model():
     return heads.BertMultipleChoice(modeling.Bert(CONFIG))
 
 
+_VOCABULARY = word_pieces.WordPiece(tuple(VOCAB), True)
+
+
 def exported(model, length=LENGTH):
-    return choice_model.chooser(
-        model, CONFIG, word_pieces.WordPiece(tuple(VOCAB), True), length
-    )
+    return choice_model.chooser(model, CONFIG, _VOCABULARY, length)
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +48,7 @@ def python_row(prompt, choice, length=LENGTH):
     """Ids and segments: the prompt gives way; where no choice is, none."""
     if not choice:
         return [], []
-    tokenizer = tokenization.FullTokenizer.from_vocab(
-        {piece: i for i, piece in enumerate(VOCAB)}
-    )
+    tokenizer = _VOCABULARY.tokenizer()
     first, second = tokenizer.tokenize(prompt), tokenizer.tokenize(choice)
     while len(first) + len(second) > length - 3 and second:
         if first:
@@ -86,10 +85,7 @@ def test_a_stranger_gives_what_python_gives(model, saved, tmp_path):
         tmp_path, saved, batch_size=2, prompt=PROMPTS, choices=CHOICES
     )
     logits = np.array(
-        [
-            python_logits(model, prompt, choices)
-            for prompt, choices in zip(PROMPTS, CHOICES, strict=True)
-        ]
+        [python_logits(model, *x) for x in zip(PROMPTS, CHOICES, strict=True)]
     )
     real = np.isfinite(logits)
     assert not real.all()
@@ -103,36 +99,28 @@ def test_a_stranger_gives_what_python_gives(model, saved, tmp_path):
     assert len(set(found["choice"])) > 1, "the test would see no difference"
 
 
-def test_any_number_of_choices(model, saved):
+def test_any_number_of_choices_and_ids(model, saved):
     loaded = tf.saved_model.load(str(saved))
     for choices in (["good"], ["good", "bad", "film", "a", "what"]):
         found = loaded(tf.constant(["What a film."]), tf.constant([choices]))
         expected = python_logits(model, "What a film.", choices)
         np.testing.assert_allclose(found["logits"][0], expected, atol=1e-5)
-
-
-def test_ids(model, saved):
-    serve = tf.saved_model.load(str(saved)).signatures["serve_ids"]
     rng = np.random.default_rng(1)
     inputs = {
         "input_ids": tf.constant(rng.integers(0, 17, [2, 3, 9]), tf.int32),
         "input_mask": tf.ones([2, 3, 9], tf.int32),
         "segment_ids": tf.zeros([2, 3, 9], tf.int32),
     }
-    np.testing.assert_allclose(
-        serve(**inputs)["logits"], model(inputs), atol=1e-5
-    )
+    found = loaded.signatures["serve_ids"](**inputs)["logits"]
+    np.testing.assert_allclose(found, model(inputs), atol=1e-5)
 
 
-def test_description(saved):
+def test_description_and_refusal(model, saved):
     text = (saved / "assets" / "export.json").read_text()
     assert json.loads(text) == {
         "head": "multiple_choice",
         "do_lower_case": True,
         "max_seq_length": LENGTH,
     }
-
-
-def test_arguments_must_fit(model):
     with pytest.raises(ValueError, match=r"max_seq_length=17.*embeddings=16"):
         exported(model, 17)

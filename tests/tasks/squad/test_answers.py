@@ -142,22 +142,22 @@ def _answer(text, null_odds):
     return squad_answers.Answer(text, 0, 1, 1.0, 1.0 + null_odds, n_best)
 
 
-def test_scores():
-    golds = {"1": ["é"], "2": [], "3": ["d"], "4": ["e"]}
-    questions = [
-        squad_questions.Question(
-            key,
-            "?",
-            "x",
-            tuple(squad_questions.Answer(x, None) for x in golds[key]),
-        )
-        for key in golds
+def _questions(*golds):
+    """Those of ids 0, 1 ..., each with its gold answers."""
+    answers = [[squad_questions.Answer(x, None) for x in own] for own in golds]
+    return [
+        squad_questions.Question(str(i), "?", "x", tuple(own))
+        for i, own in enumerate(answers)
     ]
+
+
+def test_scores():
+    questions = _questions(["é"], [], ["d"], ["e"])
     answers = {
-        "1": _answer("é", -1.0),
-        "2": _answer("b", 2.0),
-        "3": _answer("d", 1.5),
-        "4": _answer("c", 3.0),
+        "0": _answer("é", -1.0),
+        "1": _answer("b", 2.0),
+        "2": _answer("d", 1.5),
+        "3": _answer("c", 3.0),
     }
     results, threshold = squad_answers.score(questions, answers, True, 0.0)
     assert threshold == 0.0
@@ -191,15 +191,7 @@ def test_scores():
 def test_the_tuned_threshold_gives_the_best_f1(
     golds, null_odds, f1, official, used
 ):
-    questions = [
-        squad_questions.Question(
-            str(i),
-            "?",
-            "x",
-            tuple(squad_questions.Answer(x, None) for x in own),
-        )
-        for i, own in enumerate(golds)
-    ]
+    questions = _questions(*golds)
     answers = {
         "0": _answer("cat", null_odds[0]),
         "1": _answer("dog", null_odds[1]),

@@ -107,10 +107,8 @@ def test_version_2_0_with_null_odds():
     # ""), 3 after "4", and 3 2/3 after "2".
     assert results["best_exact"] == results["best_f1"] == 80.0
     assert results["best_exact_thresh"] == results["best_f1_thresh"] == -1.0
-    all_empty = squad_metrics.evaluate_2(
-        _QUESTIONS, _PREDICTIONS, odds, threshold=-3
-    )
-    assert all_empty["exact"] == 40.0
+    odds_3 = squad_metrics.evaluate_2(_QUESTIONS, _PREDICTIONS, odds, -3)
+    assert odds_3["exact"] == 40.0
 
 
 def test_no_threshold_is_better_than_none():

@@ -23,15 +23,11 @@ def store(path, *questions, context="Paris is in France ."):
 
 
 def test_questions_are_read_in_order(tmp_path):
+    second = question("2", [], is_impossible=True)
+    hidden = {"id": "3", "question": "Hidden?"}
     paragraphs = [
         {"context": "a b", "qas": [question("1", [("b", 2), ("a", 0)])]},
-        {
-            "context": "c",
-            "qas": [
-                question("2", [], is_impossible=True),
-                {"id": "3", "question": "Hidden?"},
-            ],
-        },
+        {"context": "c", "qas": [second, hidden]},
     ]
     content = {"data": [{"paragraphs": [x]} for x in paragraphs]}
     path = tmp_path / "x.json"
@@ -100,18 +96,14 @@ def learned(path, version_2_with_negative=False):
 
 
 def test_the_first_answer_is_learned(tmp_path, caplog):
-    path = store(
-        tmp_path / "x.json",
-        question("a", [("Paris", 0), ("France", 12)]),
-        question("b", [("France", 12)]),
-    )
+    two = question("a", [("Paris", 0), ("France", 12)])
+    path = store(tmp_path / "x.json", two, question("b", [("France", 12)]))
     assert learned(path) == [
         (squad_questions.Answer("Paris", 0),),
         (squad_questions.Answer("France", 12),),
     ]
-    assert (
-        "1 questions have several answers; the first is learned: a."
-        in caplog.text
+    assert "1 questions have several answers; the first is learned: a." in (
+        caplog.text
     )
 
 
@@ -155,11 +147,8 @@ def test_answers_that_cannot_be_learned(answers, message, tmp_path):
 
 
 def test_questions_without_an_answer(tmp_path):
-    path = store(
-        tmp_path / "x.json",
-        question("a"),
-        question("b", [], is_impossible=True),
-    )
+    impossible = question("b", [], is_impossible=True)
+    path = store(tmp_path / "x.json", question("a"), impossible)
     assert learned(path, True) == [(squad_questions.Answer("Paris", 0),), ()]
     with pytest.raises(ValueError, match="question b: there is no answer"):
         learned(path)

@@ -8,14 +8,13 @@ from bert_tf.vocabularies import word_pieces
 import pytest
 import tensorflow as tf
 
-_PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c"]
+_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c")
 
 
 @pytest.fixture
 def cutter():
-    vocab = {piece: index for index, piece in enumerate(_PIECES)}
-    tokenizer = word_pieces.WordPiece(tuple(vocab), True)
-    return squad_windows.Cutter(tokenizer, squad_windows.Layout(8, 2, 2))
+    vocabulary = word_pieces.WordPiece(_PIECES, True)
+    return squad_windows.Cutter(vocabulary, squad_windows.Layout(8, 2, 2))
 
 
 _QUESTIONS = [
@@ -28,46 +27,30 @@ _QUESTIONS = [
 
 def read(written):
     """The file's records as tf.train.Example holds them."""
+    serialized = tf.data.TFRecordDataset(written.path).as_numpy_iterator()
+    examples = map(tf.train.Example.FromString, serialized)
     return [
-        {
-            name: list(value.int64_list.value)
-            for name, value in tf.train.Example.FromString(
-                record.numpy()
-            ).features.feature.items()
-        }
-        for record in tf.data.TFRecordDataset(written.path)
+        {k: list(v.int64_list.value) for k, v in x.features.feature.items()}
+        for x in examples
     ]
 
 
-def expected():
+def expected(with_labels=True):
+    rows = (
+        ([2, 5, 3, 6, 7, 5, 7, 3], 8, [0, 0, 0, 1, 1, 1, 1, 1], [4, 5, 0]),
+        ([2, 5, 3, 5, 7, 5, 3, 0], 7, [0, 0, 0, 1, 1, 1, 1, 0], [0, 0, 0]),
+        ([2, 6, 7, 3, 7, 3, 0, 0], 6, [0, 0, 0, 0, 1, 1, 0, 0], [0, 0, 1]),
+    )
+    names = ("start_positions", "end_positions", "is_impossible")
     return [
         {
-            "unique_ids": [1000000000],
-            "input_ids": [2, 5, 3, 6, 7, 5, 7, 3],
-            "input_mask": [1] * 8,
-            "segment_ids": [0, 0, 0, 1, 1, 1, 1, 1],
-            "start_positions": [4],
-            "end_positions": [5],
-            "is_impossible": [0],
-        },
-        {
-            "unique_ids": [1000000001],
-            "input_ids": [2, 5, 3, 5, 7, 5, 3, 0],
-            "input_mask": [1] * 7 + [0],
-            "segment_ids": [0, 0, 0, 1, 1, 1, 1, 0],
-            "start_positions": [0],
-            "end_positions": [0],
-            "is_impossible": [0],
-        },
-        {
-            "unique_ids": [1000000002],
-            "input_ids": [2, 6, 7, 3, 7, 3, 0, 0],
-            "input_mask": [1] * 6 + [0] * 2,
-            "segment_ids": [0] * 4 + [1, 1, 0, 0],
-            "start_positions": [0],
-            "end_positions": [0],
-            "is_impossible": [1],
-        },
+            "unique_ids": [1000000000 + i],
+            "input_ids": ids,
+            "input_mask": [1] * length + [0] * (8 - length),
+            "segment_ids": segments,
+        }
+        | {x: [y] for x, y in zip(names, labels, strict=True) if with_labels}
+        for i, (ids, length, segments, labels) in enumerate(rows)
     ]
 
 
@@ -86,11 +69,7 @@ def test_training_records(cutter, batch_size, tmp_path, monkeypatch, caplog):
 def test_records_to_predict(cutter, tmp_path):
     path = str(tmp_path / "eval.tf_record")
     written, windows = squad_records.write_to_predict(path, cutter, _QUESTIONS)
-    wanted = expected()
-    for record in wanted:
-        for name in ("start_positions", "end_positions", "is_impossible"):
-            del record[name]
-    assert read(written) == wanted
+    assert read(written) == expected(with_labels=False)
     assert [len(x.starts) for x in windows] == [2, 1]
     assert [x.question for x in windows] == _QUESTIONS
     reading.check(record_types.SPAN_QUESTION, [path], written.lengths)

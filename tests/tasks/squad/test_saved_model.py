@@ -42,13 +42,9 @@ def model() -> heads.BertSpanFinder:
 
 
 def save(path, model, search=SEARCH, threshold=None, vocab=VOCAB):
+    vocabulary = word_pieces.WordPiece(tuple(vocab), True)
     made = squad_model.span_finder(
-        model,
-        CONFIG,
-        word_pieces.WordPiece(tuple(vocab), True),
-        LAYOUT,
-        search,
-        threshold,
+        model, CONFIG, vocabulary, LAYOUT, search, threshold
     )
     saved_model.save(str(path), made)
     return path
@@ -66,10 +62,7 @@ def loaded(saved):
 
 def python_answer(model, question, context, search=SEARCH):
     """Windows and search in Python, every window read alone."""
-    vocab = {piece: index for index, piece in enumerate(VOCAB)}
-    cutter = squad_windows.Cutter(
-        word_pieces.WordPiece(tuple(vocab), True), LAYOUT
-    )
+    cutter = squad_windows.Cutter(VOCABULARY, LAYOUT)
     windows = cutter.cut(squad_questions.Question("q", question, context))
     features = cutter.features(windows)
     starts, ends = model({k: tf.constant(v) for k, v in features.items()})
@@ -80,22 +73,15 @@ def check(outputs, answers):
     """Compares what a signature returned with Python's answers."""
     assert {name: x.dtype for name, x in outputs.items()} == {
         "answer": tf.string,
-        "start": tf.int32,
-        "end": tf.int32,
-        "score": tf.float32,
-        "null_score": tf.float32,
+        **dict.fromkeys(("start", "end"), tf.int32),
+        **dict.fromkeys(("score", "null_score"), tf.float32),
     }
     found = [answer.decode() for answer in outputs["answer"].numpy()]
     assert found == [answer.text for answer in answers]
-    for name in ("start", "end"):
+    for name in ("start", "end", "score", "null_score"):
         expected = [getattr(answer, name) for answer in answers]
-        assert outputs[name].numpy().tolist() == expected
-    for name in ("score", "null_score"):
-        expected = [getattr(answer, name) for answer in answers]
-        np.testing.assert_allclose(outputs[name], expected, atol=1e-4)
-
-
-# ---- What it answers --------------------------------------------------------
+        most = 0 if name in ("start", "end") else 1e-4
+        np.testing.assert_allclose(outputs[name], expected, rtol=0, atol=most)
 
 
 def test_answers_are_pythons(model, loaded):
@@ -143,54 +129,40 @@ def test_contexts_without_words(model, loaded):
     contexts = ["", "ab d", "\x00 \u200b"]
     outputs = loaded(tf.constant(["who?"] * 3), tf.constant(contexts))
     assert outputs["answer"].numpy()[[0, 2]].tolist() == [b"", b""]
-    assert outputs["start"].numpy()[[0, 2]].tolist() == [0, 0]
-    assert outputs["end"].numpy()[[0, 2]].tolist() == [0, 0]
+    for name in ("start", "end"):
+        assert outputs[name].numpy()[[0, 2]].tolist() == [0, 0]
     # No answer is the only one.
     score, null = outputs["score"].numpy(), outputs["null_score"].numpy()
     assert (score == null).tolist() == [True, False, True]
     assert np.abs(score).max() < 100
-    assert outputs["answer"].numpy()[1].decode() == (
-        python_answer(model, "who?", "ab d").text
-    )
+    text = python_answer(model, "who?", "ab d").text
+    assert outputs["answer"].numpy()[1].decode() == text
     alone = loaded(tf.constant(["who?"]), tf.constant([""]))
     assert alone["answer"].numpy().tolist() == [b""]
     nothing = loaded(tf.constant([], tf.string), tf.constant([], tf.string))
-    assert {name: x.shape.as_list() for name, x in nothing.items()} == {
-        name: [0] for name in outputs
-    }
+    assert {tuple(x.shape) for x in nothing.values()} == {(0,)}
+    assert nothing.keys() == outputs.keys()
 
 
-def test_a_context_of_many_windows(model, loaded):
-    # More windows than are read at a time.
-    words = ["ab", "ca,", "d", "e\u0301"]
-    context = " ".join(words[i % 7 % 4] for i in range(700))
-    check(
-        loaded(tf.constant(["who?"]), tf.constant([context])),
-        [python_answer(model, "who?", context)],
-    )
+# More windows than are read at a time.
+_WORDS = ["ab", "ca,", "d", "e\u0301"]
+_MANY = " ".join(_WORDS[i % 7 % 4] for i in range(700)).encode()
 
 
-def test_invalid_bytes_are_left_out(model, loaded):
-    data = b"ab\xff ca \xc3"
+@pytest.mark.parametrize("data", [_MANY, b"ab\xff ca \xc3"], ids=len)
+def test_many_windows_and_invalid_bytes(model, loaded, data):
     outputs = loaded(tf.constant(["who?"]), tf.constant([data]))
     context = data.decode("utf-8", "ignore")
     check(outputs, [python_answer(model, "who?", context)])
 
 
 def test_ids(model, loaded):
-    rng = np.random.default_rng(1)
-    inputs = {
-        "input_ids": tf.constant(rng.integers(0, len(VOCAB), [3, 9]), tf.int32),
-        "input_mask": tf.ones([3, 9], tf.int32),
-        "segment_ids": tf.zeros([3, 9], tf.int32),
-    }
+    inputs = saved_models.some_ids(3, 9, len(VOCAB))
+    inputs = {name: tf.constant(ids) for name, ids in inputs.items()}
     outputs = loaded.signatures["serve_ids"](**inputs)
     starts, ends = model(inputs)
     np.testing.assert_allclose(outputs["start_logits"], starts, atol=1e-5)
     np.testing.assert_allclose(outputs["end_logits"], ends, atol=1e-5)
-
-
-# ---- What is in the folder --------------------------------------------------
 
 
 def test_assets(saved):
@@ -219,9 +191,6 @@ def test_needs_only_tensorflow_and_the_serving_binary_s_ops(
     )
     expected = [python_answer(model, *pair).text for pair in PAIRS]
     assert found["answer"] == expected
-
-
-# ---- What it refuses --------------------------------------------------------
 
 
 def test_arguments_must_fit(model, tmp_path):

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 _PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] a b c ##a ##b d e , - ca 博 ##e $ f"
-VOCAB = {piece: index for index, piece in enumerate(_PIECES.split())}
-VOCABULARY = word_pieces.WordPiece(tuple(VOCAB), True)
+VOCABULARY = word_pieces.WordPiece(tuple(_PIECES.split()), True)
 TOKENIZER = VOCABULARY.tokenizer()
 
 
@@ -44,20 +43,19 @@ def features(maker, asked):
     ]
 
 
-def expected(maker, asked):
+def wanted(maker, asked):
+    """What the original makes of it, and where it finds the answer."""
     answer = None
     if not asked.is_impossible:
         answer = asked.answers[0].text, asked.answers[0].start
-    layout = maker.layout
     return squad_reference.features(
-        TOKENIZER,
-        asked.text,
-        asked.context,
-        answer,
-        layout.max_seq_length,
-        layout.doc_stride,
-        layout.max_query_length,
-    )[0]
+        *(maker._tokenizer, asked.text, asked.context, answer),
+        *dataclasses.astuple(maker.layout),
+    )
+
+
+def expected(maker, asked):
+    return wanted(maker, asked)[0]
 
 
 def recovered(maker, asked):
@@ -74,14 +72,13 @@ def recovered(maker, asked):
 
 
 def test_one_window():
+    labels = {"start_positions": 6, "end_positions": 6, "is_impossible": 0}
     assert features(cutter(), question("Ca, b", "b")) == [
         {
             "input_ids": [2, 5, 6, 3, 14, 12, 6, 3, 0, 0, 0, 0],
             "input_mask": [1] * 8 + [0] * 4,
             "segment_ids": [0] * 4 + [1] * 4 + [0] * 4,
-            "start_positions": 6,
-            "end_positions": 6,
-            "is_impossible": 0,
+            **labels,
             "most_context": [True] * 3,
         }
     ]
@@ -175,7 +172,8 @@ def test_a_long_text_is_split_as_a_whole(monkeypatch):
     text = "ab ca, 博\tdé 𝄞a \u3000" * 30 + "ab" * 40
     tokens = TOKENIZER.tokenize_with_offsets(text)
     pieces = squad_windows.split(TOKENIZER, text)
-    assert pieces.ids.tolist() == [VOCAB[token.piece] for token in tokens]
+    ids = TOKENIZER.convert_tokens_to_ids([token.piece for token in tokens])
+    assert pieces.ids.tolist() == ids
     assert pieces.starts.tolist() == [token.start for token in tokens]
     assert pieces.ends.tolist() == [token.end for token in tokens]
 
@@ -214,34 +212,28 @@ def _check_real(questions, maker):
     for asked in questions:
         windows = maker.cut(asked)
         columns = maker.features(windows) | maker.labels(windows)
-        answer = None
-        if not asked.is_impossible:
-            answer = asked.answers[0].text, asked.answers[0].start
-        rows, (first, last) = squad_reference.features(
-            *(maker._tokenizer, asked.text, asked.context, answer),
-            *(384, 128, 64),
-        )
+        answer = None if asked.is_impossible else asked.answers[0]
+        rows, (first, last) = wanted(maker, asked)
         assert len(rows) == len(windows.starts)
         is_mended = False
         if answer:
             texts = recovered(maker, asked)
-            is_lost = windows.text(first, last) != answer[0]
-            is_mended = is_lost and texts == {answer[0]}
-            lost["we"] += texts != {answer[0]}
+            is_lost = windows.text(first, last) != answer.text
+            is_mended = is_lost and texts == {answer.text}
+            lost["we"] += texts != {answer.text}
             lost["the original"] += is_lost
             # What is lost does not start and end with a piece.
-            start, end = answer[1], answer[1] + len(answer[0])
-            assert texts == {answer[0]} or not (
+            start, end = answer.start, answer.start + len(answer.text)
+            assert texts == {answer.text} or not (
                 start in windows.pieces.starts and end in windows.pieces.ends
             )
         most_context = windows.has_most_context()
-        for row, wanted in enumerate(rows):
-            assert wanted.pop("most_context") == most_context[row].tolist()
-            for name, value in wanted.items():
+        for row, reference in enumerate(rows):
+            assert reference.pop("most_context") == most_context[row].tolist()
+            for name, value in reference.items():
                 # Both fail alike; but where the original alone fails.
-                if name.endswith("_positions") and is_mended:
-                    continue
-                assert columns[name][row].tolist() == value, name
+                if not (name.endswith("_positions") and is_mended):
+                    assert columns[name][row].tolist() == value, name
     return lost
 
 

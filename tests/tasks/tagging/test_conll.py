@@ -34,18 +34,12 @@ def write(folder, text, name="file.conll"):
     return str(path)
 
 
-# ---- Files -------------------------------------------------------------------
-
-
 def test_read(tmp_path):
     path = write(tmp_path, "\ufeff" + _TEXT.replace("\n", "\r\n"))
+    words = ("EU", "rejects", "German calls")
+    labels = ("B-org", "O", "B-misc")
     assert conll.read(path, conll.Columns()) == [
-        conll.Sentence(
-            ("EU", "rejects", "German calls"),
-            ("B-org", "O", "B-misc"),
-            (3, 4, 5),
-            1,
-        ),
+        conll.Sentence(words, labels, (3, 4, 5), 1),
         conll.Sentence(("Peter", "Blackburn"), ("B-per", "I-per"), (8, 9), 1),
         conll.Sentence(("Café",), ("O",), (12,), 2),
     ]
@@ -116,16 +110,13 @@ def test_one_long_sentence_is_told(text, warns, tmp_path, caplog):
     assert (told in caplog.text) == warns
 
 
-def test_missing_column(tmp_path):
+def test_missing_column_and_not_utf8(tmp_path):
     path = write(tmp_path, "a b O\n")
     with pytest.raises(ValueError, match=r"line 1.*3 columns.*label_column=3"):
         conll.read(path, conll.Columns(label=3))
-
-
-def test_not_utf8(tmp_path):
     (tmp_path / "file.conll").write_bytes(b"a O\n\xff O\n")
     with pytest.raises(ValueError, match="line 2: the text is not UTF-8"):
-        conll.read(str(tmp_path / "file.conll"), conll.Columns())
+        conll.read(path, conll.Columns())
 
 
 def test_label_that_training_has_not(tmp_path):
@@ -148,9 +139,6 @@ def test_iob1_is_not_taken_for_bio(tmp_path, caplog):
     conll.check(path, sentences, ["B-x", "I-x"], "BIO")
     assert "1 of 2 entities" in caplog.text
     assert "line 3" in caplog.text
-
-
-# ---- Schemes -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -179,34 +167,20 @@ def test_scheme_that_labels_are_not_spelt_in():
             schemes.check_scheme(["O", label], "BIO")
 
 
-def spans(labels, scheme):
-    return [tuple(x) for x in schemes.entities(labels.split(), scheme)]
-
-
-def test_entities():
-    assert spans("B-a I-a I-b O I-a B-b B-b", "BIO") == [
-        ("a", 0, 2),
-        ("b", 5, 6),
-        ("b", 6, 7),
-    ]
-    assert spans("I-a I-a I-b O I-a", "IO") == [
-        ("a", 0, 2),
-        ("b", 2, 3),
-        ("a", 4, 5),
-    ]
-    assert spans("I-a B-a O I-b", "IOB1") == [
-        ("a", 0, 1),
-        ("a", 1, 2),
-        ("b", 3, 4),
-    ]
-    assert spans("B-a I-a E-a S-b B-a I-a O E-a", "BIOES") == [
-        ("a", 0, 3),
-        ("b", 3, 4),
-    ]
-    assert spans("NN O", "none") == [("NN", 0, 1), ("O", 1, 2)]
-
-
-# ---- What is written ---------------------------------------------------------
+@pytest.mark.parametrize(
+    ("scheme", "labels", "expected"),
+    [
+        ("BIO", "B-a I-a I-b O I-a B-b B-b", "a02 b56 b67"),
+        ("IO", "I-a I-a I-b O I-a", "a02 b23 a45"),
+        ("IOB1", "I-a B-a O I-b", "a01 a12 b34"),
+        ("BIOES", "B-a I-a E-a S-b B-a I-a O E-a", "a03 b34"),
+        ("none", "N O", "N01 O12"),
+    ],
+)
+def test_entities(scheme, labels, expected):
+    """Their types, begins and ends."""
+    found = schemes.entities(labels.split(), scheme)
+    assert " ".join(f"{x}{y}{z}" for x, y, z in map(tuple, found)) == expected
 
 
 def test_predictions_are_the_input_with_a_column_more(tmp_path):
@@ -244,9 +218,6 @@ def test_entities_have_the_characters_of_their_text(tmp_path):
     found = [(x["type"], x["text"]) for x in first["entities"]]
     assert found == [("a", "Zoë 😀 x"), ("b", "Rome")]
     assert second == {"line": 9, "text": "no", "entities": []}
-
-
-# ---- Words and windows -------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,10 @@ def sentence(labels):
 
 
 def random_sentences(scheme, seed):
-    """Gold labels, and predictions that are right where they are not drawn."""
+    """Gold labels, predictions that are right where not drawn, and both.
+
+    Both as `results` takes them: sentences and the predicted labels in a row.
+    """
     rng = random.Random(seed)
     prefixes = schemes.SCHEMES[scheme].prefixes
     labels = ["O", *(f"{p}-{t}" for p in prefixes for t in ("a", "b", "c-d"))]
@@ -25,7 +28,8 @@ def random_sentences(scheme, seed):
         [x if rng.random() < 0.7 else rng.choice(labels) for x in row]
         for row in gold
     ]
-    return gold, predicted
+    flat = list(itertools.chain(*predicted))
+    return gold, predicted, (list(map(sentence, gold)), flat, scheme)
 
 
 # Of `random_sentences(scheme, 1)`: correct, predicted and labelled entities
@@ -40,11 +44,8 @@ _SEQEVAL_COUNTS = {
 
 @pytest.mark.parametrize("scheme", list(_SEQEVAL_COUNTS))
 def test_counts_are_seqevals(scheme):
-    gold, predicted = random_sentences(scheme, 1)
-    scores = tagging_results.score(
-        list(map(sentence, gold)), list(itertools.chain(*predicted)), scheme
-    )
-    all_ = tagging_results.total(scores.values())
+    _, _, both = random_sentences(scheme, 1)
+    all_ = tagging_results.total(tagging_results.score(*both).values())
     counts = (all_.correct, all_.predicted, all_.labelled)
     assert counts == _SEQEVAL_COUNTS[scheme]
 
@@ -62,11 +63,8 @@ _NO_SEQEVAL = (
 def test_scores_equal_seqevals_default_mode(scheme):
     seqeval = pytest.importorskip("seqeval.metrics", reason=_NO_SEQEVAL)
     for seed in range(3):
-        gold, predicted = random_sentences(scheme, seed)
-        labels = list(itertools.chain(*predicted))
-        ours = tagging_results.results(
-            list(map(sentence, gold)), labels, scheme
-        )
+        gold, predicted, both = random_sentences(scheme, seed)
+        ours = tagging_results.results(*both)
         for name in ("precision", "recall", "f1"):
             theirs = getattr(seqeval, f"{name}_score")(gold, predicted)
             assert ours[f"eval_conlleval_{name}"] == pytest.approx(theirs)
@@ -76,26 +74,14 @@ def test_scores_equal_seqevals_default_mode(scheme):
 def test_scores_equal_seqevals_strict_mode(scheme):
     seqeval = pytest.importorskip("seqeval.metrics", reason=_NO_SEQEVAL)
     schemes = pytest.importorskip("seqeval.scheme", reason=_NO_SEQEVAL)
-    theirs = {
-        "BIO": schemes.IOB2,
-        "IO": schemes.IOB1,
-        "BIOES": schemes.IOBES,
-        "BILOU": schemes.BILOU,
-    }
+    names = {"BIO": "IOB2", "IO": "IOB1", "BIOES": "IOBES", "BILOU": "BILOU"}
+    theirs = getattr(schemes, names[scheme])
     for seed in range(3):
-        gold, predicted = random_sentences(scheme, seed)
+        gold, predicted, both = random_sentences(scheme, seed)
         report = seqeval.classification_report(
-            gold,
-            predicted,
-            mode="strict",
-            scheme=theirs[scheme],
-            output_dict=True,
+            gold, predicted, mode="strict", scheme=theirs, output_dict=True
         )
-        ours = tagging_results.score(
-            list(map(sentence, gold)),
-            list(itertools.chain(*predicted)),
-            scheme,
-        )
+        ours = tagging_results.score(*both)
         rows = {**ours, "micro avg": tagging_results.total(ours.values())}
         for name, row in rows.items():
             expected = report[name]
@@ -116,12 +102,8 @@ def test_results_of_single_words_are_scikit_learns():
     }
     assert tagging_results.metric("none") == "eval_accuracy"
     scores = tagging_results.score(sentences, predicted, "none")
-    for label, f1 in zip(
-        "XYZ",
-        sklearn.metrics.f1_score(flat, predicted, average=None),
-        strict=True,
-    ):
-        assert scores[label].f1 == pytest.approx(f1)
+    theirs = sklearn.metrics.f1_score(flat, predicted, average=None)
+    assert [scores[x].f1 for x in "XYZ"] == pytest.approx(theirs)
 
 
 def test_results_and_report():
@@ -147,10 +129,6 @@ def test_results_and_report():
         ["b", "0.0000", "0.0000", "0.0000", "1"],
         ["all", "1.0000", "0.5000", "0.6667", "2"],
     ]
-
-
-def test_nothing_found_scores_0():
-    scores = tagging_results.score([sentence(["O"])], ["O"], "BIO")
-    assert scores == {}
-    total = tagging_results.total(scores.values())
-    assert (total.precision, total.recall, total.f1) == (0.0, 0.0, 0.0)
+    assert tagging_results.score([sentence(["O"])], ["O"], "BIO") == {}
+    nothing = tagging_results.total([])
+    assert (nothing.precision, nothing.recall, nothing.f1) == (0.0, 0.0, 0.0)
