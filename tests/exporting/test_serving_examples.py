@@ -164,6 +164,8 @@ def test_a_second_text_of_single_ones(single):
         (b"no proto", "Could not parse example input"),
         (example(text=[1]), "Key: text.*Expected type: string"),
     ],
+    # The bytes of a message differ between processes.
+    ids=["beyond", "far", "negative", "no message", "of another type"],
 )
 def test_ids_beyond_the_vocabulary_and_no_examples(data, problem, pairs):
     with pytest.raises(tf.errors.InvalidArgumentError, match=problem):
