@@ -1,0 +1,64 @@
+"""Scores of answers in scripts without spaces."""
+
+import collections
+import re
+import string
+import unicodedata
+
+from bert_tf.tasks.squad import metrics
+
+import pytest
+
+
+def _mlqa(text):
+    """The words of a Chinese text, by the rules of MLQA's script."""
+    kept = [
+        char
+        for char in text.lower()
+        if not unicodedata.category(char).startswith("P")
+        and char not in string.punctuation
+    ]
+    words: list[str] = []
+    for part in re.split("([\u4e00-\u9fa5])", "".join(kept)):
+        words += part.split()
+    return words
+
+
+def _f1(left, right):
+    same = collections.Counter(left) & collections.Counter(right)
+    return 2 * sum(same.values()) / (len(left) + len(right))
+
+
+@pytest.mark.parametrize(
+    ("prediction", "gold"),
+    [
+        ("北京大", "北京大学"),
+        ("北京大学。", "北京大学"),
+        ("《红楼梦》", "红楼梦"),
+        ("1949年 10 月", "1949年10月"),
+        ("the Beatles乐队", "披头士(The Beatles)乐队"),
+        ("上海", "北京"),
+    ],
+)
+def test_chinese_as_mlqas_script(prediction, gold):
+    words, wanted = _mlqa(prediction), _mlqa(gold)
+    assert metrics.exact_match(prediction, gold) == float(words == wanted)
+    assert metrics.f1(prediction, gold) == pytest.approx(_f1(words, wanted))
+
+
+@pytest.mark.parametrize(
+    ("prediction", "gold", "exact", "f1"),
+    [
+        # Three of four characters; a full stop more.
+        ("北京大", "北京大学", 0, 6 / 7),
+        ("北京大学。", "北京大学", 1, 1),
+        ("東京タワー", "東京タワーは", 0, 10 / 11),
+        ("กรุงเทพ", "กรุงเทพฯ", 0, 14 / 15),
+        # As before where words have spaces between: punctuation is ASCII's.
+        ("the “Rome”", "“Rome”", 1, 1),
+        ("“Rome”", "Rome", 0, 0),
+    ],
+)
+def test_characters_are_words(prediction, gold, exact, f1):
+    assert metrics.exact_match(prediction, gold) == exact
+    assert metrics.f1(prediction, gold) == pytest.approx(f1)
