@@ -3,7 +3,7 @@
 import dataclasses
 
 import bert_tf
-from tests import tiny_files
+from tests import combinations, tiny_files
 
 import keras
 import numpy as np
@@ -75,7 +75,9 @@ def _losses(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", _CLASSES)
+@pytest.mark.parametrize(
+    "name", combinations.some(["BertClassifier", "BertMaskedLM"], _CLASSES)
+)
 def test_two_replicas_lose_what_one_loses(name, two_replicas):
     losses, logits = _losses(name)
     with two_replicas.scope():
