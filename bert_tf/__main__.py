@@ -90,6 +90,9 @@ def main() -> None:
     if name in ("", "-h", "--help", "help"):
         print(_listing())
         return
+    if name == "--version":
+        print(f"bert-tf {bert_tf.__version__}")
+        return
     if name == "configs":
         _copy_configs(arguments)
         return

@@ -1,7 +1,19 @@
-"""What is left to do where the terminal of a script is closed."""
+"""The terminal of a script: its width, and what to do once it is closed."""
 
 import os
+import shutil
 import stat
+import sys
+
+_NARROWEST, _WIDEST = 60, 160
+
+
+def columns() -> int:
+    """Returns the width of the log: the terminal's, or 120 in a file."""
+    if not sys.stderr.isatty():
+        return 120
+    width = shutil.get_terminal_size((120, 24)).columns
+    return min(max(width, _NARROWEST), _WIDEST)
 
 
 def let_go() -> None:

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import bert_tf
 from bert_tf import terminals
 from bert_tf.errors import InputError
 from bert_tf.flags import (
@@ -151,8 +152,12 @@ def _parse() -> list[str]:
         ("helpfull", True),
     ):
         flags.DEFINE_flag(_Help(name, "Shows the flags.", full))
+    arguments = ["--help" if x == "-h" else x for x in sys.argv]
+    if arguments[1:] == ["--version"]:
+        print(f"bert-tf {bert_tf.__version__}")
+        sys.exit(0)
     try:
-        return flags.FLAGS(sys.argv)
+        return flags.FLAGS(arguments)
     except flags.UnrecognizedFlagError as error:
         own = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
         names = [flag.name for flag in own]

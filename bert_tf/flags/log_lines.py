@@ -4,10 +4,9 @@ import logging as python_logging
 import os
 import textwrap
 
-from absl import flags, logging
+from bert_tf import terminals
 
-# Columns of the log.
-_WIDTH = 120
+from absl import flags, logging
 
 
 def is_worth_a_line(record: python_logging.LogRecord) -> bool:
@@ -32,17 +31,19 @@ class Formatter(python_logging.Formatter):
         indent = " " * len(head)
         if record.levelno >= python_logging.WARNING:
             head += f"{record.levelname}: "
+        width = terminals.columns()
         lines: list[str] = []
         for line in (head + super().format(record)).split("\n"):
-            lines += _broken(line, indent) if len(line) > _WIDTH else [line]
+            is_long = len(line) > width
+            lines += _broken(line, indent, width) if is_long else [line]
         return "\n".join(lines)
 
 
-def _broken(line: str, indent: str) -> list[str]:
+def _broken(line: str, indent: str, width: int) -> list[str]:
     """Breaks a line between words, where it can."""
     return textwrap.wrap(
         line,
-        _WIDTH,
+        width,
         subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from bert_tf import files, phases
+from bert_tf import files, phases, terminals
 from bert_tf.errors import InputError
 
 import numpy as np
@@ -24,8 +24,8 @@ _COUNTS = re.compile(
 )
 # What of metrics.jsonl only evaluations have.
 _EVALUATION = "eval_best_step"
-# Columns of the screen, of the time before a line, and before its other lines.
-_WIDTH, _TIME, _INDENT = 120, 9, 4
+# Columns of the time before a line, and of its other lines' indent.
+_TIME, _INDENT = 9, 4
 # What a meter says, as it is on screen.
 _MEASURED: dict[str, Callable[[float], str]] = {
     "input_share": lambda share: f"waiting for data {100 * share:.0f} %",
@@ -113,6 +113,7 @@ class Progress:
         self.write = write
         self.meter = meter
         self.memory: str | None = None  # as it was last shown
+        self._is_first = True  # No block has been reported yet.
         if not write:
             return
         _keep_lines_until(self.path, start)
@@ -132,6 +133,10 @@ class Progress:
         scalars = {k: v for k, v in scalars.items() if not _COUNTS.search(k)}
         scalars |= speeds | measured
         left = phases.left(self.stop - step, steps, seconds)
+        # The first block includes building the graph, so its time says little.
+        is_first, self._is_first = self._is_first, False
+        if is_first:
+            left = None
         logging.info("%s", self._line(scalars, left))
         self._record(step, scalars)
 
@@ -166,10 +171,10 @@ class Progress:
                 tf.summary.write(name, np.float32(value), metadata=_SCALAR)
             self.writer.flush()
 
-    def _line(self, scalars: dict[str, float], left: float) -> str:
+    def _line(self, scalars: dict[str, float], left: float | None) -> str:
         shown = [
             f"step {self.step:,}/{self.stop:,}",
-            f"{phases.duration(left)} left",
+            *([] if left is None else [f"{phases.duration(left)} left"]),
             f"loss {scalars['loss']:.4f}",
             *_of_losses(scalars),
             f"learning_rate {scalars['learning_rate']:.2e}",
@@ -210,13 +215,14 @@ def _of_losses(scalars: Mapping[str, float]) -> list[str]:
 
 
 def _lines(texts: Sequence[str]) -> str:
-    lines, left = [texts[0]], _WIDTH - _TIME
+    width = terminals.columns()
+    lines, left = [texts[0]], width - _TIME
     for text in texts[1:]:
         if len(lines[-1]) + 2 + len(text) <= left:
             lines[-1] += f"  {text}"
         else:
             lines.append(text)
-            left = _WIDTH - _INDENT
+            left = width - _INDENT
     return f"\n{' ' * _INDENT}".join(lines)
 
 

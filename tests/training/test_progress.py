@@ -2,6 +2,7 @@
 
 import json
 import logging
+import sys
 
 from bert_tf.training import progress
 
@@ -92,15 +93,26 @@ class TestProgress:
         assert len(scalars) == 2 * len(_REPORTED)
 
     def test_screen(self, tmp_path, screen):
-        progress.Progress(str(tmp_path), 1000, 1250)(
-            1010, _BLOCK | {"seconds": 40.0, "tokens": 1e7}
-        )
-        # 240 steps at 4 seconds each.
-        assert screen.messages == [
-            "step 1,010/1,250  16:00 left  loss 7.2500  masked lm accuracy "
+        report = progress.Progress(str(tmp_path), 1000, 1250)
+        # The first block includes building the graph.
+        report(1010, _BLOCK | {"seconds": 400.0})
+        assert screen.messages[0].startswith("step 1,010/1,250  loss 7.2500  ")
+        report(1020, _BLOCK | {"seconds": 40.0, "tokens": 1e7})
+        # 230 steps at 4 seconds each.
+        assert screen.messages[1] == (
+            "step 1,020/1,250  15:20 left  loss 7.2500  masked lm accuracy "
             "12.5 %  learning_rate 1.00e-04\n"
             "    gradient_norm 3.50  8.0 sequences/s  250,000 tokens/s"
-        ]
+        )
+
+    def test_narrow_terminals(self, report, screen, monkeypatch):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+        monkeypatch.setenv("COLUMNS", "80")
+        report(10, _BLOCK)
+        first, *rest = screen.messages[0].split("\n")
+        # The time stands before the first line.
+        assert len(first) <= 80 - len("12:34:56 ")
+        assert rest and max(map(len, rest)) <= 80
 
     def test_one_loss_is_shown_once(self, tmp_path, report, screen):
         report(10, _BLOCK | {"masked_lm_loss": 7.25})
@@ -185,8 +197,10 @@ class TestProgress:
         assert _events(tmp_path)[0][10, "eval_loss"] == 6
 
     def test_last_step_leaves_nothing(self, tmp_path, report, screen):
-        progress.Progress(str(tmp_path), 90, 100)(100, _BLOCK)
-        assert screen.messages[0].startswith("step 100/100  0:00 left  ")
+        report = progress.Progress(str(tmp_path), 80, 100)
+        report(90, _BLOCK)
+        report(100, _BLOCK)
+        assert screen.messages[1].startswith("step 100/100  0:00 left  ")
 
 
 def test_the_best_that_counted_at_a_step(tmp_path):
