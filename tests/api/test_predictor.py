@@ -94,7 +94,6 @@ _CHOICES = [("what", ["a", "film"]), ("a", ("film", "what", "a"))]
 @pytest.mark.parametrize(
     ("name", "inputs", "names", "options"),
     [
-        ("one text", _TEXTS, ["text"], {}),
         ("pretraining", _MASKED, ["text"], {"top_k": 3}),
         (
             *("pretraining", _MASKED, ["text"]),

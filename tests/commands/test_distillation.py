@@ -94,10 +94,11 @@ def test_logits_beside_the_labels(taught, teacher, train, tmp_path):
     trained_weights.assert_same(alone, without)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "more",
     [
-        pytest.param((), marks=pytest.mark.exhaustive),
+        (),
         ("--long_documents=windows", "--window_stride=2"),
     ],
 )
@@ -172,9 +173,10 @@ def test_a_teacher_of_transformers_without_names(teacher, train, tmp_path):
 _FIT = "objective/fit_dense/kernel"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "kind",
-    [pytest.param("tinybert_layers", marks=pytest.mark.exhaustive), "minilm"],
+    ["tinybert_layers", "minilm"],
 )
 def test_layers_and_then_the_head(kind, teacher, model, train, tmp_path):
     flags = [f"--teacher={teacher}", f"--distillation={kind}"]

@@ -206,6 +206,7 @@ def test_auxiliary_language_model(setting, trained, tmp_path):
     assert "has no head of next pieces: that of --auxil" in again.stderr
 
 
+@pytest.mark.exhaustive
 def test_memory_with_the_auxiliary_language_model(trained, tmp_path):
     """Its logits, [B, S, V], are the largest of what a step keeps."""
     _table(tmp_path)
@@ -284,6 +285,7 @@ def test_an_auxiliary_head_that_does_not_fit(
     assert message in capsys.readouterr().err.splitlines()[-1]
 
 
+@pytest.mark.exhaustive
 def test_bert_goes_on_from_it(setting, trained, tmp_path):
     """The encoder's weights are taken over, and masked words learned next."""
     values = json.loads((setting.folder / "config.json").read_text())
@@ -313,6 +315,7 @@ def test_bert_goes_on_from_it(setting, trained, tmp_path):
     )
 
 
+@pytest.mark.exhaustive
 def test_a_bilstm_on_top(setting, trained, tmp_path):
     _table(tmp_path)
     values = json.loads((setting.folder / "config.json").read_text())

@@ -162,6 +162,7 @@ def test_other_libraries_have_no_such_model(trained, name, tmp_path):
     assert config["model_type"] == name
 
 
+@pytest.mark.exhaustive
 def test_int8_and_other_runtimes(trained, name, tmp_path):
     export = (
         *(tmp_path, "export_saved_model", f"--model_dir={trained}"),
