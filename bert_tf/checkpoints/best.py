@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from bert_tf import files
 from bert_tf.checkpoints import opened, tf1_files
 from bert_tf.errors import InputError
+from bert_tf.storage import run_lock
 
 import keras
 import numpy as np
@@ -97,6 +98,7 @@ class Best:
         return True
 
     def _keep(self, step: int, model: keras.Model) -> None:
+        run_lock.check_held()
         tf.io.gfile.makedirs(self.folder)
         for name, data in self.beside.items():
             files.write_bytes(os.path.join(self.folder, name), data)

@@ -14,7 +14,7 @@ from typing import Any
 
 from bert_tf import files, optimization
 from bert_tf.errors import InputError
-from bert_tf.storage import input_files
+from bert_tf.storage import input_files, run_lock
 
 import numpy as np
 import tensorflow as tf
@@ -51,6 +51,7 @@ def write(
     `write_beside` is called when they are written and lack their names only. It
     raises OSError if the disk is full, or the like.
     """
+    run_lock.check_held()
     temporary = f"{prefix}.tmp"
     names = sorted(tensors)
     # Of a process that was killed: TensorFlow's names are new each time.

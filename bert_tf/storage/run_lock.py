@@ -41,6 +41,20 @@ class _LostError(Exception):
     """The lock is another's now."""
 
 
+_HELD: list["Lock"] = []  # by this process
+
+
+def check_held() -> None:
+    """Ends the process if a folder that it has locked is no longer there.
+
+    Call it before anything is written into the folder of a run. A run whose
+    folder was removed or moved would make it anew, and mix its weights with
+    those of the run that was started in its place.
+    """
+    for lock in list(_HELD):
+        lock.check()
+
+
 def hold(
     folder: str | os.PathLike[str],
     name: str = "lock",
@@ -104,6 +118,7 @@ class Lock:
     ):
         self._path, self._of, self._me, self._times = path, of, me, times
         self._descriptor: int | None = None  # of a file that is locked
+        self._folder: os.stat_result | None = None  # on a disk
         self._renewals = 0
         self._released = threading.Event()
         # Between the thread that renews and the one that releases.
@@ -141,6 +156,9 @@ class Lock:
                 self._remove_own()
             self._unlock()
             raise
+        if self._descriptor is not None:
+            self._folder = os.stat(os.path.dirname(self._path))
+        _HELD.append(self)
         atexit.register(self.release)
         threading.Thread(target=self._keep, daemon=True).start()
 
@@ -233,10 +251,29 @@ class Lock:
         finally:
             timer.cancel()
 
+    def check(self) -> None:
+        """Ends the process if the folder was removed, moved or replaced."""
+        try:
+            self._check_folder()
+        except _LostError as error:
+            self._end(str(error))
+
+    def _check_folder(self) -> None:
+        if self._folder is None or self._released.is_set():
+            return
+        try:
+            now = os.stat(os.path.dirname(self._path))
+            is_same = os.path.samestat(now, self._folder)
+        except OSError:
+            is_same = False
+        if not is_same:
+            raise _LostError("the folder was removed, moved or replaced")
+
     def _renew(self) -> None:
         """Shows that this process is there; _LostError if it lost the lock."""
         if self._released.is_set():
             return
+        self._check_folder()
         data = lock_file.read(self._path)
         holder = Holder.decode(data)
         if holder and holder != self._me:
@@ -285,6 +322,8 @@ class Lock:
             if self._released.is_set():
                 return
             self._released.set()
+        if self in _HELD:
+            _HELD.remove(self)
         atexit.unregister(self.release)
         try:
             self._remove_own()

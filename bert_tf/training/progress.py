@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bert_tf import files, phases, terminals
 from bert_tf.errors import InputError
+from bert_tf.storage import run_lock
 
 import numpy as np
 import tensorflow as tf
@@ -163,6 +164,7 @@ class Progress:
         self._record(step, named)
 
     def _record(self, step: int, scalars: Mapping[str, float]) -> None:
+        run_lock.check_held()
         folder = os.path.dirname(self.path)
         with files.naming(folder, folder), self.writer.as_default(step=step):
             with tf.io.gfile.GFile(self.path, "a") as file:
