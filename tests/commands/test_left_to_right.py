@@ -224,6 +224,7 @@ def test_memory_with_the_auxiliary_language_model(trained, tmp_path):
     assert found[1] - found[0] > 0.95 * logits
 
 
+@pytest.mark.exhaustive
 def test_auxiliary_head_of_pre_training(setting, trained, tmp_path):
     _table(tmp_path)
     run = _fine_tune(

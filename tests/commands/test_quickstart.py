@@ -212,7 +212,7 @@ def test_pre_training_keeps_the_vocabulary_beside_the_weights(
     assert vocab in lines
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive  # Over a minute; make quickstart is the same.
 def test_whole_run_with_few_steps(tmp_path):
     for name in ("bert_tf", "examples", "configs"):
         shutil.copytree(_ROOT / name, tmp_path / name)

@@ -1,6 +1,6 @@
 """Real texts, served from a process without this package as predicted.
 
-A thousand rows and more of each fine-tuning script; one process serves all.
+A thousand rows and more of each fine-tuning script.
 """
 
 import dataclasses
@@ -11,7 +11,13 @@ from bert_tf.tasks.classification import task as classification
 from bert_tf.tasks.squad import metrics as squad_metrics
 from bert_tf.tasks.squad import questions as squad_questions
 from bert_tf.tasks.tagging import conll
-from tests import classifier_runs, saved_models, scripts, tiny_files
+from tests import (
+    classifier_runs,
+    combinations,
+    saved_models,
+    scripts,
+    tiny_files,
+)
 
 import numpy as np
 import pytest
@@ -201,22 +207,10 @@ _SCRIPTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def compared(shared_data, tmp_path_factory):
-    """Script -> a function that compares its answers."""
-    folder = tmp_path_factory.mktemp("real")
-    asked: dict = {}
-    compare: dict = {}
-    for name, train in _SCRIPTS.items():
-        (folder / name).mkdir()
-        asked[name], compare[name] = train(shared_data, folder / name)
+@pytest.mark.parametrize("name", combinations.some(["ner", "squad"], _SCRIPTS))
+def test_served_by_a_stranger_as_predicted(name, shared_data, tmp_path):
+    asked, compare = _SCRIPTS[name](shared_data, tmp_path)
     served = saved_models.serve_all_elsewhere(
-        folder, asked, (saved_models.WORD_PIECES,)
+        tmp_path, {name: asked}, (saved_models.WORD_PIECES,)
     )
-    return {name: (compare[name], served[name]) for name in asked}
-
-
-@pytest.mark.parametrize("name", _SCRIPTS)
-def test_served_by_a_stranger_as_predicted(name, compared):
-    compare, served = compared[name]
-    compare(served)
+    compare(served[name])

@@ -295,6 +295,7 @@ def test_files_of_another_model_are_refused(
     check(trained, *arguments)
 
 
+@pytest.mark.exhaustive
 def test_an_evaluation_that_failed_is_made_up_for(
     model, table, tmp_path, monkeypatch
 ):
