@@ -21,15 +21,6 @@ _ODD = {
     "MPLBACKEND": "of_no_such_name",
     "LC_ALL": "C",
 }
-_HOLD = """
-import sys, time
-from bert_tf.storage import run_lock
-folder, name, what, of = sys.argv[1:]
-lock = run_lock.hold(folder, name, what, of=of)
-print("held", flush=True)
-time.sleep(600)
-"""
-
 
 @contextlib.contextmanager
 def held(
@@ -38,21 +29,22 @@ def held(
     what: str = "trains",
     of: pathlib.Path | None = None,
 ) -> Iterator[None]:
-    """A process of this machine that works in a folder: see run_lock.hold."""
-    arguments = (str(folder), name, what, str(of or folder))
-    process = subprocess.Popen(
-        [sys.executable, "-c", _HOLD, *arguments],
-        cwd=_ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    """Another process of this machine that works in a folder.
+
+    The lock is this process's, in the name of one that outlives all tests.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = str(folder / name)
+    descriptor = file_systems.lock(path)
+    assert descriptor is not None, of or folder
+    holder = lock_file.Holder.here(what)
+    holder = dataclasses.replace(holder, process=1, started=None)
+    lock_file.write(path, holder.encode(0))
     try:
-        assert process.stdout
-        assert process.stdout.readline() == "held\n"
         yield
     finally:
-        process.kill()
-        process.communicate()
+        lock_file.remove(path)
+        file_systems.unlock(descriptor)
 
 
 @contextlib.contextmanager
