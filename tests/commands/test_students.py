@@ -97,8 +97,7 @@ def test_learns_a_rule_and_its_export_answers_elsewhere_as_the_script(
     assert found["eval_accuracy"] >= 0.95
     wanted = _probabilities(classifier_runs.rows(trained / "predictions.jsonl"))
     first, second = zip(*_pairs(folder), strict=True)
-    rows = saved_models.serve_elsewhere(
-        tmp_path,
+    rows = saved_models.serve(
         trained / "export",
         text_a=list(first),
         text_b=list(second),

@@ -3,10 +3,12 @@
 import base64
 import concurrent.futures
 import functools
+import gzip
 import json
 import shutil
 import socket
 import threading
+import zlib
 
 from tests import exports
 from tests.server import bad_requests, served
@@ -23,8 +25,9 @@ def server(pairs, tmp_path_factory):
     with served.start(
         tmp_path_factory.mktemp("log"),
         f"--model={pairs}",
-        "--max_request_mb=2",
-        "--poll_seconds=0",
+        *("--max_request_mb=2", "--poll_seconds=0"),
+        "--cors_origins=https://ours.example",
+        "--allowed_hosts=proxy.example",
     ) as server:
         yield server
 
@@ -239,7 +242,7 @@ class TestBadRequests:
     def test_clients_that_go_harm_nobody(self, server):
         body = json.dumps({"instances": [bad_requests.ROW] * 500}).encode()
         head = (
-            f"POST {bad_requests.PREDICT} HTTP/1.1\r\nHost: x\r\n"
+            f"POST {bad_requests.PREDICT} HTTP/1.1\r\nHost: localhost\r\n"
             f"Content-Length: {len(body)}\r\n\r\n"
         )
         host, port = server.address.split(":")
@@ -351,3 +354,81 @@ class TestEnd:
         # One line for each model and for start and end, none for requests.
         assert "Traceback" not in server.run.stderr
         assert "predict" not in server.run.stderr
+
+
+# ---- What clients of others may do ------------------------------------------
+
+_ASKED = json.dumps(
+    {"instances": [{"text_a": "the cat", "text_b": "a dog"}]}
+).encode()
+
+
+def _predict(server, body=_ASKED, **headers):
+    named = {name.replace("_", "-"): x for name, x in headers.items()}
+    status, answer = server.ask(
+        "POST", "/v1/models/pairs:predict", body, named
+    )
+    return status, json.loads(answer)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "compress"),
+    [("gzip", gzip.compress), ("deflate", zlib.compress)],
+)
+def test_compressed_bodies(server, encoding, compress):
+    plain = _predict(server)
+    assert plain[0] == 200
+    compressed = compress(_ASKED)
+    assert _predict(server, compressed, Content_Encoding=encoding) == plain
+    bomb = compress(b" " * (64 << 20))
+    status, answer = _predict(server, bomb, Content_Encoding=encoding)
+    assert status == 413
+    assert "at most 2097152 bytes" in answer["error"]
+    cut = compressed[:-4]
+    assert _predict(server, cut, Content_Encoding=encoding)[0] == 400
+    assert _predict(server, b"no", Content_Encoding=encoding)[0] == 400
+
+
+def test_other_encodings_are_refused(server):
+    assert _predict(server, Content_Encoding="br") == (
+        415,
+        {"error": "Content-Encoding must be gzip or deflate. Received: br"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Host": "localhost:8501"}, 200),
+        ({"Host": "[::1]"}, 200),
+        ({"Host": "proxy.example"}, 200),
+        # A name that was pointed at this machine.
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "localhost", "Origin": "http://localhost"}, 200),
+        ({"Origin": "https://ours.example"}, 200),
+        ({"Origin": "https://evil.example"}, 403),
+    ],
+)
+def test_hosts_and_origins(server, headers, status):
+    assert _predict(server, **headers)[0] == status
+
+
+def test_pages_of_a_named_origin_may_read_answers(server):
+    with socket.create_connection(server.address.split(":")) as connection:
+        connection.sendall(
+            b"OPTIONS /v1/models/pairs:predict HTTP/1.1\r\nHost: localhost\r\n"
+            b"Origin: https://ours.example\r\nConnection: close\r\n\r\n"
+        )
+        answer = b""
+        while received := connection.recv(4096):
+            answer += received
+    assert answer.startswith(b"HTTP/1.1 204 ")
+    assert b"Access-Control-Allow-Origin: https://ours.example\r\n" in answer
+
+
+def test_metrics_where_tensorflow_serving_has_them(server):
+    for path in ("/metrics", "/monitoring/prometheus/metrics"):
+        status, body = server.ask("GET", path)
+        assert status == 200
+        assert b"# TYPE" in body

@@ -31,8 +31,7 @@ def test_saved_models(tmp_path):
     )
     path = tmp_path / "1"
     tf.saved_model.save(module, str(path), {"serving_default": signature})
-    how = {"tokenizer": saved_models.SENTENCE_PIECES, "text": texts}
-    rows = saved_models.serve_elsewhere(tmp_path, path, **how)
+    rows = saved_models.serve(path, text=texts)
     python = sentence_models.vocabulary().tokenizer()
     for row, text in enumerate(texts):
         tokens = python.tokenize_with_offsets(text)

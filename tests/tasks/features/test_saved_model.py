@@ -48,8 +48,8 @@ def test_tokens_in_another_process(model, tmp_path):
         "unit": "token",
         "normalize": False,
     }
-    found = saved_models.serve_elsewhere(
-        tmp_path, tmp_path / "tokens", text_a=TEXTS_A, text_b=TEXTS_B
+    found = saved_models.serve(
+        tmp_path / "tokens", text_a=TEXTS_A, text_b=TEXTS_B
     )
     outputs = {name: np.array(rows) for name, rows in found.items()}
     lines, expected = test_features.extract(model, _CHOICE, "token")
@@ -104,9 +104,7 @@ def test_vectors(unit, choice, normalize, model):
         if normalize:
             np.testing.assert_allclose((vectors**2).sum(-1), 1, atol=1e-5)
     alone = serve(tf.constant(TEXTS_A[:1]), tf.constant([""]))["vectors"]
-    np.testing.assert_allclose(
-        alone[0], found[0][: alone.shape[1]], atol=1e-5
-    )
+    np.testing.assert_allclose(alone[0], found[0][: alone.shape[1]], atol=1e-5)
     for rows, length in ((1, 3), (4, 12), (0, 5)):
         ids = saved_models.some_ids(rows, length, len(test_features.VOCAB))
         inputs = {name: tf.constant(x) for name, x in ids.items()}

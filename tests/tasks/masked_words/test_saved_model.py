@@ -107,8 +107,8 @@ def check(rows, model):
 
 
 @pytest.mark.slow
-def test_a_stranger_finds_the_words_that_python_finds(model, saved, tmp_path):
-    rows = saved_models.serve_elsewhere(tmp_path, saved, text=TEXTS)
+def test_served_words_are_those_of_python(model, saved):
+    rows = saved_models.serve(saved, text=TEXTS)
     check(rows, model)
     found = {p for row in rows["piece"] for mask in row for p in mask}
     assert len(found) > TOP_K + 1, "the test would see no difference"
@@ -186,9 +186,7 @@ def test_real_lines_as_transformers_finds_them(shared_data, tmp_path):
         model, config, word_pieces.WordPiece(tuple(vocab), True), 16, 5
     )
     saved_model.save(str(tmp_path / "export"), finder)
-    rows = saved_models.serve_elsewhere(
-        tmp_path, tmp_path / "export", text=lines
-    )
+    rows = saved_models.serve(tmp_path / "export", text=lines)
     theirs = transformers.BertForMaskedLM.from_pretrained(tmp_path / "hf")
     tokenizer = transformers.BertTokenizer(str(run / "vocab.txt"))
     compared = 0

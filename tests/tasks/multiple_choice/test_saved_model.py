@@ -80,9 +80,9 @@ def python_logits(model, prompt, choices):
 
 
 @pytest.mark.slow
-def test_a_stranger_gives_what_python_gives(model, saved, tmp_path):
-    found = saved_models.serve_elsewhere(
-        tmp_path, saved, batch_size=2, prompt=PROMPTS, choices=CHOICES
+def test_a_saved_model_gives_what_python_gives(model, saved, tmp_path):
+    found = saved_models.serve(
+        saved, batch_size=2, prompt=PROMPTS, choices=CHOICES
     )
     logits = np.array(
         [python_logits(model, *x) for x in zip(PROMPTS, CHOICES, strict=True)]

@@ -186,9 +186,7 @@ def test_needs_only_tensorflow_and_the_serving_binary_s_ops(
     model, saved, tmp_path
 ):
     questions, contexts = zip(*PAIRS, strict=True)
-    found = saved_models.serve_elsewhere(
-        tmp_path, saved, question=questions, context=contexts
-    )
+    found = saved_models.serve(saved, question=questions, context=contexts)
     expected = [python_answer(model, *pair).text for pair in PAIRS]
     assert found["answer"] == expected
 
