@@ -11,12 +11,14 @@ import hashlib
 import os
 import pathlib
 import shutil
+import time
 from collections.abc import Callable
 
 import keras
 import tensorflow as tf
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
+_DAY = 24 * 60 * 60  # seconds
 _FOLDER = _ROOT / ".pytest_cache" / "d" / "models"
 
 
@@ -70,7 +72,11 @@ def _processor() -> str:
 
 
 def forget_old() -> None:
-    """Removes what other code has made."""
-    for folder in _FOLDER.glob("*") if _FOLDER.exists() else ():
-        if folder.name != _code()[:12]:
+    """Removes what other code has made, unless it was used today.
+
+    Another run may still need it: the code may change while tests run.
+    """
+    _FOLDER.mkdir(parents=True, exist_ok=True)
+    for folder in _FOLDER.glob("*"):
+        if time.time() - folder.stat().st_mtime > _DAY:
             shutil.rmtree(folder, ignore_errors=True)
