@@ -16,6 +16,7 @@ from tests import store
 
 import pytest
 import tensorflow as tf
+from tensorflow.python.data.ops import iterator_ops
 
 # Growth of this process after which unused models are collected. They are held
 # by cycles, and Python looks for those too seldom: it counts objects, not the
@@ -68,6 +69,35 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
     slow = {x.path for x in items if x.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def pytest_configure() -> None:
+    """Keeps iterators over datasets that call Python until the process ends.
+
+    TensorFlow destroys an iterator while it holds Python's lock, and waits for
+    a thread that may need this lock to call Python: a deadlock, at whatever
+    moment Python's search for cycles finds an iterator that is not at its end.
+    """
+    make = iterator_ops.OwnedIterator._create_iterator
+
+    def create(self, dataset):
+        make(self, dataset)
+        if _calls_python(dataset):
+            _kept.append(self._iterator_resource)
+
+    iterator_ops.OwnedIterator._create_iterator = create
+
+
+_kept: list[tf.Tensor] = []
+
+
+def _calls_python(dataset: tf.data.Dataset) -> bool:
+    """Whether a function of the dataset, or of one before it, is Python's."""
+    functions = [x.function.graph for x in dataset._functions()]
+    types = {op.type for graph in functions for op in graph.get_operations()}
+    return not types.isdisjoint({"PyFunc", "EagerPyFunc"}) or any(
+        map(_calls_python, dataset._inputs())
+    )
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
