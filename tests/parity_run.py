@@ -60,8 +60,8 @@ def assert_same_steps(
     It learns, and the clipping acts.
     """
     for name in expected[0]:
-        values = ([line[name] for line in x] for x in (found, expected))
-        np.testing.assert_allclose(*values, rtol=1e-4, err_msg=name)
+        ours, theirs = ([line[name] for line in x] for x in (found, expected))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, err_msg=name)
     losses = [line["loss"] for line in expected]
     assert np.mean(losses[-5:]) < 0.8 * np.mean(losses[:5])
     assert max(line["gradient_norm"] for line in expected) > 1

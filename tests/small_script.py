@@ -53,7 +53,9 @@ if __name__ == "__main__":
 '''
 
 
-def run(folder: pathlib.Path, *arguments: str, required: bool = False):
+def run(
+    folder: pathlib.Path, *arguments: str, required: bool = False
+) -> tuple[int, str, str]:
     """Runs the script in a folder, within this process."""
     script = folder / "script.py"
     script.write_text(_SCRIPT.replace("REQUIRED", str(required)))

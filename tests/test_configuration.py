@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import pathlib
+from typing import Any
 
 from bert_tf import configuration
 from bert_tf.encoders import families
@@ -73,8 +74,8 @@ class TestConfig:
         L, D, N, V = (_NAMED | _MINIATURES)[name]
         path = str(_MODELS / f"{name}.json")
         config = configuration.BertConfig.from_json_file(path)
-        sizes = {"num_hidden_layers": L, "num_attention_heads": N}
-        sizes |= {"intermediate_size": 4 * D, "type_vocab_size": 2}
+        sizes: dict[str, Any] = {"num_hidden_layers": L, "type_vocab_size": 2}
+        sizes |= {"num_attention_heads": N, "intermediate_size": 4 * D}
         assert config == configuration.BertConfig(V, D, **sizes)
 
     def test_defaults_are_the_originals(self):

@@ -43,8 +43,8 @@ def without(files, monkeypatch):
             lambda name, *rest: None if name == package else find(name, *rest),
         )
         monkeypatch.setitem(sys.modules, package, None)  # not imported, too
-        flags = [flag.format(files) for flag in flags]
-        return scripts.run(files / "log", script, *flags)
+        filled = [flag.format(files) for flag in flags]
+        return scripts.run(files / "log", script, *filled)
 
     return without
 

@@ -210,8 +210,8 @@ class TestNewFolder:
             raise KeyError
         assert [path.name for path in tmp_path.rglob("*")] == ["a", "mine"]
         # It goes where that is asked for.
-        with files.new_folder(f"{tmp_path}/a", overwrite=True) as new:
-            files.write_text(f"{new}/x", "x")
+        with files.new_folder(f"{tmp_path}/a", overwrite=True) as made:
+            files.write_text(f"{made}/x", "x")
             assert (tmp_path / "a" / "mine").exists()
         assert [path.name for path in tmp_path.rglob("*")] == ["a", "x"]
 

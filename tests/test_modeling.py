@@ -78,6 +78,7 @@ def test_the_originals_checkpoint(shared_data):
     folder = shared_data / "tf1_checkpoint"
     reader = tf.train.load_checkpoint(str(folder / "bert_model.ckpt"))
     source = formats.open_checkpoint(str(folder))
+    assert source.config is not None
     model = heads.BertPretrainer(modeling.Bert(source.config))
     report = restoring.restore_weights(model.variables, source)
     assert (report.fresh, report.unused) == ((), ())

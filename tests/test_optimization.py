@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+from typing import Any
 
 from bert_tf import optimization
 from bert_tf.training import schedules
@@ -72,7 +73,7 @@ def _train(
             update = m[k] / shares[0] / (np.sqrt(v[k] / shares[1]) + 1e-6)
             if decays[k]:
                 update += weight_decay * weights[k]
-            ratio = 1.0
+            ratio: Any = 1.0
             if trusts and np.any(weights[k]) and np.any(update):
                 ratio = np.linalg.norm(weights[k]) / np.linalg.norm(update)
             weights[k] = weights[k] - rate * ratio * update
@@ -81,7 +82,7 @@ def _train(
 
 class TestAdamWeightDecay:
     steps = 100
-    kind = optimization.AdamWeightDecay
+    kind: type[Any] = optimization.AdamWeightDecay
     corrected = False
 
     def _problem(self, seed=0):

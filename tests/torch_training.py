@@ -143,7 +143,7 @@ class _Optimizer:
             m = self.m[name] = 0.9 * self.m[name] + 0.1 * g
             v = self.v[name] = 0.999 * self.v[name] + 0.001 * g**2
             decay = 0.0 if re.search("LayerNorm|bias", name) else 0.01
-            w -= self.update(m, v, self.steps, w, decay, rate)
+            w.sub_(self.update(m, v, self.steps, w, decay, rate))
             w.grad = None
         return norm.item()
 

@@ -133,7 +133,7 @@ class Progress:
         # Raw counts are there for the meter.
         scalars = {k: v for k, v in scalars.items() if not _COUNTS.search(k)}
         scalars |= speeds | measured
-        left = phases.left(self.stop - step, steps, seconds)
+        left: float | None = phases.left(self.stop - step, steps, seconds)
         # The first block includes building the graph, so its time says little.
         is_first, self._is_first = self._is_first, False
         if is_first:

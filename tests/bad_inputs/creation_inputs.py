@@ -218,7 +218,7 @@ def write_outputs(folder: pathlib.Path) -> None:
             | {"sequences_once": 100, "sequence_tokens_once": 1000}
         ]
     ).encode()
-    for name, files in {
+    for name, contents in {
         "broken_counts": {"counts/tokens-0.json": b"["},
         "broken_tokens": {
             "counts/tokens-0.json": counts,
@@ -233,6 +233,6 @@ def write_outputs(folder: pathlib.Path) -> None:
         work = folder / name / ".work"
         work.mkdir(parents=True)
         (work / "run.json").write_text(json.dumps(values["made_of"]))
-        for file, data in files.items():
+        for file, data in contents.items():
             (work / file).parent.mkdir(parents=True, exist_ok=True)
             (work / file).write_bytes(data)

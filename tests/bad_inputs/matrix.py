@@ -153,7 +153,7 @@ def refused(script: Script, cases: Mapping[str, Case]) -> _Test:
 
     Only the first case of each error is run with --check_only as well.
     """
-    first = {case.line: name for name, case in reversed(cases.items())}
+    first = {case.line: name for name, case in reversed([*cases.items()])}
 
     @pytest.mark.parametrize("name", cases)
     def test(name, data, tmp_path):

@@ -31,7 +31,7 @@ def write_folders(folder: pathlib.Path) -> None:
     Args:
         folder: Holds the good inputs, and a run: folder/trained.
     """
-    files = {
+    files: dict[str, object] = {
         "link": damaged.Link("model"),
         "foreign/": None,
     }
@@ -79,7 +79,7 @@ def _write_tfrecord(path: pathlib.Path, *rows: bytes) -> None:
 def _write_records(folder: pathlib.Path) -> None:
     good = (folder / "records" / "records-0.tfrecord").read_bytes()
     size = len(good) // 7
-    files = {
+    files: dict[str, object] = {
         "empty": b"",
         "gzip": gzip.compress(good),
         "lfs": damaged.LFS,

@@ -42,7 +42,7 @@ def _write_tables(folder: pathlib.Path) -> None:
             f"{json.dumps(x)}\n" for x in (row, other, row | changes)
         ).encode()
 
-    files = {
+    files: dict[str, object] = {
         "train.tsv": good,
         "dev.tsv": _text(4),
         "test.tsv": b"id\ttext\n0\tthe cat\n1\ta dog\n",

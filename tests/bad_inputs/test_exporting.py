@@ -18,7 +18,7 @@ def build(folder: pathlib.Path) -> None:
     for name in ("exported", "more"):
         (folder / name / "variables").mkdir(parents=True)
         (folder / name / "saved_model.pb").write_bytes(b"x")
-    files = {
+    files: dict[str, object] = {
         "more/warmup.txt": b"mine",
         "notes/": None,
     }

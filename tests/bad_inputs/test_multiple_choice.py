@@ -84,7 +84,7 @@ def _write_problems(folder: pathlib.Path) -> None:
     }
     for name, change in race.items():
         changed[f"race_{name}.jsonl"] = _lines(_RACE, _RACE | change)
-    files: dict[str, str | bytes] = {
+    files: dict[str, object] = {
         **changed,
         "train.jsonl": good,
         "other.jsonl": good + _lines(_GOOD),

@@ -30,13 +30,13 @@ def write_data(folder: pathlib.Path) -> None:
     for name, number in (("models/other_tagger", 3), ("tagger", 4)):
         tagger = heads.BertTagger(modeling.Bert(tiny_files.CONFIG), number)
         tiny_files.write_model(folder / name, tagger)
-    files = {
+    files: dict[str, object] = {
         "models/other_tagger/labels.txt": "B-x\nI-x\nO\n",
         "tagger/labels.txt": "B-loc\nB-per\nI-per\nO\n",
     }
     damaged.write_files(folder, files)
     good = 12 * _TRAIN
-    files: dict[str, str | bytes] = {
+    files = {
         "train.conll": good,
         "dev.conll": 4 * _TRAIN,
         "few.conll": _TRAIN,

@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 import shutil
+from typing import Any
 
 from bert_tf import heads, modeling, optimization
 from bert_tf.checkpoints import formats, resuming, tf1_files
@@ -25,7 +26,7 @@ def make_tuned(model, kind=optimization.AdamWeightDecay, batch_size=32, **more):
     optimizer = kind(lambda step: tf.constant(0.1), **more)
     optimizer.build(trained)
     untrained = {v.path for v in model.variables} - {v.path for v in trained}
-    state = training_state.TrainState(
+    state: Any = training_state.TrainState(
         model, optimizer, 12345, batch_size=batch_size, untrained=untrained
     )
     state.optimizer = optimizer

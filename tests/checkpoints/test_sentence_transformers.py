@@ -39,8 +39,9 @@ def _vectors(folder, texts):
     found = sentence_transformers.choose(str(folder), {}, _DEFAULT)
     source = formats.open_checkpoint(str(folder))
     model, _ = samples.load(str(folder))
+    assert source.vocab is not None
     vocabulary = vocabularies.read(
-        source.vocab, source.do_lower_case, str(folder)
+        source.vocab, bool(source.do_lower_case), str(folder)
     )
     length, choice = found.max_seq_length, feature_layers.Choice(found.features)
     extractor = extraction.Extractor(

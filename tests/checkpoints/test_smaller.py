@@ -58,11 +58,13 @@ def test_layers_of_each_format_in_each(tmp_path, folder, read, written):
     kept = smaller.keep_layers(
         formats.open_checkpoint(f"{tmp_path}/whole"), _LAYERS
     )
+    assert kept.config is not None
     assert kept.config.num_hidden_layers == 2
     values = kept.read(list(kept.shapes))
     assert {n: x.shape for n, x in values.items()} == kept.shapes
     formats.write(f"{tmp_path}/small", written, kept)
     found = formats.open_checkpoint(f"{tmp_path}/small")
+    assert found.config is not None
     assert found.config.num_hidden_layers == 2
     assert found.vocab == source.vocab
     if "keras_hub" not in (read, written):  # whose presets have no labels
@@ -111,6 +113,7 @@ def test_units_as_transformers_with_slices(tmp_path):
     theirs = hf.make("BertForSequenceClassification")
     path = hf.save(theirs, tmp_path / "whole")
     kept = smaller.keep_units(formats.open_checkpoint(path), _UNITS)
+    assert kept.config is not None
     assert kept.config.intermediate_size == 4
     wanted = copy.deepcopy(theirs)
     for layer, units in zip(wanted.bert.encoder.layer, _UNITS, strict=True):

@@ -131,8 +131,8 @@ def test_versions_of_a_server(of_run, model_dir, tmp_path):
     }
     assert {path.name for path in (models / "spam").iterdir()} == {"1", "2"}
     expected = tf.saved_model.load(str(of_run))(TEXTS)
-    for number in ("1", "2"):
-        version = models / "spam" / number
+    for name in ("1", "2"):
+        version = models / "spam" / name
         outputs = tf.saved_model.load(str(version))(TEXTS)
         np.testing.assert_array_equal(outputs["logits"], expected["logits"])
         requests = version / "assets.extra" / "tf_serving_warmup_requests"

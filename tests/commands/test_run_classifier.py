@@ -158,7 +158,7 @@ def test_predicting_alone_with_the_last_checkpoint(trained, tmp_path):
             f"--output_dir={output}",
         )
         tables.append(classifier_runs.table(output / "test_results.tsv"))
-    np.testing.assert_array_equal(*tables)
+    np.testing.assert_array_equal(tables[0], tables[1])
     best = classifier_runs.table(trained.output / "test_results.tsv")
     assert np.abs(tables[0] - best).max() > 1e-4
 

@@ -29,6 +29,7 @@ def encoders(folder, vocab, groups=1, inner=1, layers=4):
         *(folder, "encoder", "--max_seq_length=48"), config=config, vocab=vocab
     )
     made = bert_tf.load(run)._made
+    assert made is not None
     return made, runtimes.with_weights(made, "int8")
 
 

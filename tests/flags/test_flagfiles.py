@@ -1,6 +1,7 @@
 """Flag files: they repeat a run, and tell one run from another."""
 
 import sys
+from typing import Any
 
 from bert_tf import vocabularies
 from bert_tf.flags import flagfiles
@@ -14,7 +15,7 @@ def _define(values=()):
     """The flags of a script, parsed from `values`."""
     script = flags.FlagValues()
 
-    for define, *arguments in (
+    kinds: tuple[tuple[Any, ...], ...] = (
         (flags.DEFINE_string, "input_file", None),
         (flags.DEFINE_string, "label", "a default"),
         (flags.DEFINE_list, "labels", None),
@@ -24,7 +25,8 @@ def _define(values=()):
         (flags.DEFINE_integer, "max_predictions_per_seq", None),
         (flags.DEFINE_float, "learning_rate", 5e-5),
         (flags.DEFINE_enum, "dtype", "float32", ["float32", "bfloat16"]),
-    ):
+    )
+    for define, *arguments in kinds:
         define(*arguments, "Help.", flag_values=script)
     script(["script.py", *values])
     for name in script:

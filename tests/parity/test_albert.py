@@ -30,7 +30,7 @@ _CONFIGS = {
 }
 _THEIRS = albert.ALBERT.huggingface
 assert _THEIRS is not None
-_HEADS = _THEIRS.heads
+_HEADS, _KEYS = _THEIRS.heads, _THEIRS.keys
 
 
 def encoders_agree(model, theirs, inputs):
@@ -55,7 +55,7 @@ def encoders_agree(model, theirs, inputs):
     ],
 )
 def test_their_models_give_the_same_here(tmp_path, head, sizes):
-    values = _THEIRS.keys.to_theirs(_CONFIGS[sizes])
+    values = _KEYS.to_theirs(_CONFIGS[sizes])
     theirs = hf.make(_HEADS[head].architecture, **values)
     model, found = samples.load(hf.save(theirs, tmp_path))
     assert found == head
@@ -113,8 +113,11 @@ def test_presets(tmp_path, sizes):
 )
 def test_heads_of_presets(tmp_path, head, kind):
     keras_hub = pytest.importorskip("keras_hub")
-    acts = {"transform_act": "gelu", "transform_layer_norm_eps": 1e-5}
-    config = dataclasses.replace(_CONFIGS["released"], **acts)
+    config = dataclasses.replace(
+        _CONFIGS["released"],
+        transform_act="gelu",
+        transform_layer_norm_eps=1e-5,
+    )
     model = samples.random_model(head, config)
     tf1 = samples.write_tf1(tmp_path / "tf1", model, vocab=())
     samples.convert(tf1, "keras_hub", tmp_path / "preset")

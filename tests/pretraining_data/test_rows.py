@@ -21,13 +21,13 @@ def make(corpus=None, vocabulary=V, seed=1, **settings):
     if corpus is None:
         corpus = documents.make_corpus(documents.make_documents())
     settings = {"max_seq_length": 64, "max_predictions_per_seq": 9} | settings
-    settings = pretraining_sequences.Settings(**settings)
+    made = pretraining_sequences.Settings(**settings)
     sequences = pretraining_sequences.create_sequences(
-        corpus, None, settings, V.template, 1, 0
+        corpus, None, made, V.template, 1, 0
     )
     rng = np.random.default_rng(seed)
-    rows = pretraining_rows.features(sequences, vocabulary, settings, rng)
-    return settings, sequences, rows
+    rows = pretraining_rows.features(sequences, vocabulary, made, rng)
+    return made, sequences, rows
 
 
 def expected_rows(sequences, vocabulary=V):
@@ -154,10 +154,10 @@ class TestPacked:
             assert not rows["cls_positions"][row, count:].any()
 
         # Every sequence has its predictions.
-        row, slot = np.nonzero(rows["masked_lm_weights"])
-        place = rows["masked_lm_positions"][row, slot]
+        at, slot = np.nonzero(rows["masked_lm_weights"])
+        place = rows["masked_lm_positions"][at, slot]
         chosen = np.zeros_like(rows["input_ids"])
-        chosen[row, place] = 1
+        chosen[at, place] = 1
         for number in range(1, 9):
             inside = rows["sequence_ids"] == number
             lengths = inside.sum(axis=1)

@@ -68,8 +68,8 @@ def make_job(folder, work, settings=_SETTINGS, seed=1):
 def run(folder, output, shards=4, pool=None, **settings):
     """Runs all phases; returns the result and the SHA-256 of each shard."""
     where = creation_output.Output(folder=str(output), num_shards=shards)
-    settings = dataclasses.replace(_SETTINGS, **settings)
-    job = make_job(folder, where.work_folder, settings)
+    changed = dataclasses.replace(_SETTINGS, **settings)
+    job = make_job(folder, where.work_folder, changed)
     assert len(job.units) > 3
     with pool or workers.Workers(1, []) as pool:
         result = local_creation.run(job, where, pool)
@@ -219,10 +219,10 @@ class TestRun:
     def test_expects_about_what_there_is(
         self, folder, tmp_path, objective, pack, dynamic_masking
     ):
-        sizes = {"max_seq_length": 128, "max_predictions_per_seq": 20}
         kind = {"objective": objective, "dynamic_masking": dynamic_masking}
-        result, _ = run(folder, tmp_path, 1, pack=pack, **sizes, **kind)
-        settings = dataclasses.replace(_SETTINGS, pack=pack, **sizes, **kind)
+        kind |= {"max_seq_length": 128, "max_predictions_per_seq": 20}
+        result, _ = run(folder, tmp_path, 1, pack=pack, **kind)
+        settings = dataclasses.replace(_SETTINGS, pack=pack, **kind)
         expected = stages.expected_sequences(result.counts, settings)
         assert result.counts["instances"] == pytest.approx(expected, rel=0.1)
         size = (tmp_path / "part-00000-of-00001.tfrecord").stat().st_size

@@ -2,13 +2,14 @@
 
 import dataclasses
 import json
+from typing import Any
 
 from bert_tf import vocabularies
 from bert_tf.records import manifests
 
 import pytest
 
-_VALUES = {
+_VALUES: dict[str, Any] = {
     "record_type": "pretraining",
     "max_seq_length": 8,
     "max_predictions_per_seq": 3,
@@ -148,7 +149,9 @@ def test_find_compares_records(name, values, more, message, tmp_path):
         found.write(tmp_path / f"{file}.manifest.json")
     files = [f"{tmp_path}/a", f"{tmp_path}/b"]
     if not message:
-        assert manifests.find(files).masking == values[0]
+        merged = manifests.find(files)
+        assert merged is not None
+        assert merged.masking == values[0]
         return
     says = f"manifest.json says {name}"
     with pytest.raises(ValueError, match=f"a.{says}{message.format(says)}"):

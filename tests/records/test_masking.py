@@ -213,6 +213,7 @@ class TestWholeWords:
         settings = pretraining_sequences.Settings(64, 9, masking="whole_word")
         rng = random.Random(1)
         ours, reference = [], []
+        pieces: tuple[collections.Counter[bool], ...]
         pieces = (collections.Counter(), collections.Counter())
         lengths = rows["input_mask"].sum(axis=1)
         each = zip(rows["input_ids"], lengths, chosen, strict=True)

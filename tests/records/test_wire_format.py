@@ -68,7 +68,7 @@ def test_names_are_sorted_as_bytes():
 
 def test_floats_keep_their_bits():
     special = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 3.4e38]
-    features = {"x": np.array([special], np.float32)}
+    features: dict[str, np.ndarray] = {"x": np.array([special], np.float32)}
     assert wire_format.encode(features) == by_protobuf(features)
     # Not contiguous, as a slice of a batch may be.
     values = np.arange(400.0, dtype=np.float32).reshape(20, 20)[:, ::2]

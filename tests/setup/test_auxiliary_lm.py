@@ -27,7 +27,7 @@ _OF_LAYERS = r"--distillation=minilm trains layers and no head, so there is"
 )
 def test_check(config, distillation, weight, refusal):
     flags.FLAGS.mark_as_parsed()
-    asked = contextlib.nullcontext()
+    asked: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
     if refusal:
         asked = pytest.raises(InputError, match=refusal)
     with flagsaver.flagsaver(distillation=distillation), asked:

@@ -9,6 +9,8 @@ import functools
 import random
 import string
 import unicodedata
+from collections.abc import Callable
+from typing import Any
 
 from bert_tf import tokenization
 from bert_tf.text import graph as text_graph
@@ -45,7 +47,7 @@ def spelling(lower, every):
 
 
 # Name -> vocabulary, for texts of some or all characters.
-_VOCABULARIES = {
+_VOCABULARIES: dict[str, Callable[[bool], Any]] = {
     "uncased": lambda every: word_pieces.WordPiece(SMALL, True),
     "cased": lambda every: word_pieces.WordPiece(SMALL, False),
     "uncased characters": functools.partial(spelling, True),

@@ -1,4 +1,5 @@
 import shutil
+from typing import Any
 
 from bert_tf import heads, losses, modeling
 from bert_tf.checkpoints import tf1_files, trained_models
@@ -34,7 +35,7 @@ def _plan(batch_size, epochs, warmup_proportion=0.1):
 
 def _write(path, ids, labels):
     """Writes rows of pieces, each with a label."""
-    values = {"input_mask": [1] * 8, "segment_ids": [0] * 8}
+    values: dict[str, Any] = {"input_mask": [1] * 8, "segment_ids": [0] * 8}
     values["is_real_example"] = 1
     with tfrecord.Writer(path) as writer:
         for row, label in zip(ids, labels, strict=True):

@@ -243,14 +243,14 @@ def test_auxiliary_loss():
     batch = tensors(rows)
     labels = tf.range(tf.shape(batch["input_ids"])[0]) % 2
 
-    def sums(model, batch, dropout_seed):
+    def label_sums(model, batch, dropout_seed):
         logits = model(batch, dropout_seed)
         loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
         return {"label": {"loss": tf.reduce_sum(loss)}}
 
     own = loop.Objective(
         lambda batch: {"label": tf.reduce_sum(batch["row_weights"])},
-        sums,
+        label_sums,
         {"label": 1.0},
     )
     both = next_pieces.auxiliary(own, 0.5, head, classifier.bert)

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from typing import Any
 
 from bert_tf.training import loop
 from bert_tf.training import run as training_run
@@ -108,7 +109,7 @@ def _fail(step):
 @pytest.fixture(autouse=True)
 def _at_a_terminal():
     """What runs in the background, or under nohup, ignores some signals."""
-    handlers = {
+    handlers: dict[signal.Signals, Any] = {
         signal.SIGHUP: signal.SIG_DFL,
         signal.SIGINT: signal.default_int_handler,
     }

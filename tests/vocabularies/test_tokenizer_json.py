@@ -42,8 +42,8 @@ def _unigram(lower: bool = True) -> dict[str, Any]:
     ]
     steps += [{"type": "NFKD"}, {"type": "StripAccents"}]
     steps += [{"type": "Lowercase"}] if lower else []
-    rules = base64.b64encode(proto.normalizer_spec.precompiled_charsmap)
-    rules = rules.decode()
+    table = base64.b64encode(proto.normalizer_spec.precompiled_charsmap)
+    rules = table.decode()
     steps.append({"type": "Precompiled", "precompiled_charsmap": rules})
     spaces = {"Regex": " {2,}"}
     steps.append({"type": "Replace", "pattern": spaces, "content": " "})

@@ -139,8 +139,8 @@ def test_texts_and_gold_beside_predictions(tmp_path):
     assert [row["gold"] for row in found] == [["b", "new"], []]
     assert "text_b" not in found[0]
     task = own_files.custom(own_files.Columns("t", None, "y"), {}, None, True)
-    examples = iter([tables.Example("x1", "a", "", 2.5)])
-    assert _named(tmp_path, task, ["x1"], np.ones([1, 1]), examples) == [
+    scored = iter([tables.Example("x1", "a", "", 2.5)])
+    assert _named(tmp_path, task, ["x1"], np.ones([1, 1]), scored) == [
         {"id": "x1", "text_a": "a", "gold": 2.5, "score": 1.0}
     ]
 

@@ -159,8 +159,8 @@ def test_words_are_those_of_python_for_any_characters():
     words = splitter.split(tf.constant(texts), split_punctuation=True)
     found = splitter.split(tf.constant(texts), split_punctuation=True)
     columns = (found.rows, found.starts, found.ends, found.texts)
-    found = list(zip(*(x.numpy() for x in columns), strict=True))
-    assert found == [
+    listed = list(zip(*(x.numpy() for x in columns), strict=True))
+    assert listed == [
         (i, start, end, text[start:end].encode())
         for i, text in enumerate(texts)
         for start, end in tagging_words.split_text(text)
