@@ -42,6 +42,7 @@ def version_of(server, where):
     return int(found["model_spec"]["version"]) if status == 200 else status
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_promotion_and_rollback_under_load(pairs, tmp_path):
     """Labels move without a start of the server, and no request is lost."""

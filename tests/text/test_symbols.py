@@ -76,9 +76,7 @@ def test_saved(tmp_path):
     signatures = {"serving_default": module.ids}
     tf.saved_model.save(module, str(path), signatures)
     texts = ["v_1 zz  é", "", "[x]"]
-    asked = {"": saved_models.Asked(path, {"text": texts})}
-    # Nothing but TensorFlow's own.
-    found = saved_models.serve_all_elsewhere(tmp_path, asked, ())[""]
+    found = saved_models.serve(path, text=texts)
     assert found["ids"] == [[5, 1, 9], [-1] * 3, [12, -1, -1]]
     saved = saved_model_pb2.SavedModel.FromString(
         (path / "saved_model.pb").read_bytes()

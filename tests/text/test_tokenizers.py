@@ -178,11 +178,12 @@ _EVERY = pytest.mark.parametrize("name", _VOCABULARIES)
 
 def _some_and_many(some, many):
     """Vocabularies with some texts; one of each kind with many, too."""
-    slow = ("uncased characters", "cased sentences", "byte pairs")
     parts = [pytest.param(name, some) for name in _VOCABULARIES]
-    for name in ("cased characters", "uncased sentences", *slow):
-        mark = pytest.mark.slow if name in slow else pytest.mark.exhaustive
-        parts.append(pytest.param(name, many, marks=mark))
+    for name in (
+        *("uncased characters", "cased characters", "uncased sentences"),
+        *("cased sentences", "byte pairs"),
+    ):
+        parts.append(pytest.param(name, many, marks=pytest.mark.exhaustive))
     return parts
 
 
@@ -200,7 +201,13 @@ def _in_contexts(char):
     ]
 
 
-@pytest.mark.parametrize(("name", "step"), _some_and_many(50, 1))
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        *_some_and_many(50, 1),
+        pytest.param("uncased characters", 7, marks=pytest.mark.slow),
+    ],
+)
 def test_characters(name, step):
     every = step == 1
     chars = sample_texts.characters(every)[::step] + list(string.printable)

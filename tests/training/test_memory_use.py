@@ -181,6 +181,7 @@ def sums(model, batch, seed):
 OBJECTIVE = loop.Objective(lambda batch: {"it": tf.ones([])}, sums)
 
 
+@pytest.mark.exhaustive
 # TensorFlow waits ten seconds for memory before it gives up.
 @pytest.mark.slow
 def test_tried_until_memory_runs_out(tmp_path):
