@@ -205,7 +205,7 @@ class TestKerasHub:
         classifier = theirs.keras_hub.models.BertTextClassifier(
             theirs.backbone(), samples.NUM_LABELS
         )
-        theirs.randomize(classifier)
+        theirs.randomized(classifier)
         path = theirs.preset(classifier, tmp_path)
         model = models.BertClassifier.from_checkpoint(path)
         inputs = samples.batch(_SMALL)
@@ -213,7 +213,7 @@ class TestKerasHub:
 
     def test_masked_words(self, tmp_path, theirs):
         finder = theirs.keras_hub.models.BertMaskedLM(theirs.backbone())
-        theirs.randomize(finder)
+        theirs.randomized(finder)
         path = theirs.preset(finder, tmp_path)
         inputs = samples.batch(_SMALL)
         places = {"mask_positions": inputs["masked_lm_positions"]}
