@@ -50,7 +50,7 @@ def test_the_originals_command(model, tmp_path):
     for row, expected in zip(rows, test_features.original_rows(), strict=True):
         found = [x["token"] for x in row["features"]]
         assert found == [piece for piece, _, _ in expected]
-        _, layers = test_features.outputs_of(made, expected)
+        _, layers, _ = test_features.outputs_of(made, expected)
         for i, token in enumerate(row["features"]):
             assert [x["index"] for x in token["layers"]] == [-1, -2, -3, -4]
             for layer in token["layers"]:
@@ -70,7 +70,7 @@ def test_vectors_of_lines_and_a_saved_model(model, tmp_path):
     )
     vectors = np.load(tmp_path / "out.npy")
     for found, row in zip(vectors, test_features.original_rows(), strict=True):
-        _, layers = test_features.outputs_of(made, row)
+        _, layers, _ = test_features.outputs_of(made, row)
         np.testing.assert_allclose(found, layers[-1].mean(axis=0), atol=1e-5)
     served = tf.saved_model.load(str(tmp_path / "export"))
     text = tf.constant([test_features.TEXTS[0]])
@@ -107,7 +107,7 @@ def test_a_folder_of_sentence_transformers(model, tmp_path):
     assert "longer than --max_seq_length=12" in said
     vectors = np.load(tmp_path / "out.npy")
     for found, row in zip(vectors, test_features.original_rows(), strict=True):
-        _, layers = test_features.outputs_of(made, row)
+        _, layers, _ = test_features.outputs_of(made, row)
         wanted = layers[-1][0] / np.linalg.norm(layers[-1][0])
         np.testing.assert_allclose(found, wanted, atol=1e-5)
     assets = tmp_path / "new" / "assets"
