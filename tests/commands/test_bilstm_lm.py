@@ -82,6 +82,7 @@ def test_replicas_and_micro_batches(setting, tmp_path):
     setting.check_replicas(without, tmp_path, "previous_piece_loss")
 
 
+@pytest.mark.exhaustive
 def test_fine_tuning_and_vectors(trained, tmp_path):
     lines = ["text\tlabel"]
     lines += [f"w{5 + i % 9} w7 w{5 + i % 4}\t{i % 2}" for i in range(32)]

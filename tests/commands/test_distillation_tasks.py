@@ -26,6 +26,7 @@ def _train(script, output, *given):
     return classifier_runs.rows(output / "metrics.jsonl")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("name", "loss"),
     combinations.some(

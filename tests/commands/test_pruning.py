@@ -57,6 +57,7 @@ def test_the_zeros_are_in_what_is_saved(pruned):
     assert any("pruned_share" in line for line in lines)
 
 
+@pytest.mark.exhaustive
 def test_goes_on_bit_for_bit(pruned, tmp_path):
     stopped = tmp_path / "run"
     shutil.copytree(pruned, stopped)

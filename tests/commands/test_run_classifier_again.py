@@ -107,6 +107,7 @@ def test_what_is_left_out_is_as_in_training(
     assert _OTHERWISE not in said
 
 
+@pytest.mark.exhaustive
 def test_casing_that_a_model_says(trained, table, tmp_path, caplog):
     """One that contradicts its vocabulary is read, and not learned from."""
     source = formats.open_checkpoint(str(trained))

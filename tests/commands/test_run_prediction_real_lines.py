@@ -120,13 +120,13 @@ class _Family:
 _FAMILIES = {
     "bert": _Family(
         *(_released, (saved_models.WORD_PIECES,), {"type_vocab_size": 2}),
-        chosen=tuple(MODELS),
+        chosen=("classification", "multiple_choice", "encoder"),
     ),
     "roberta": _Family(_byte_pairs, (), has_pairs=False),
     "distilbert": _Family(
         *(_released, (saved_models.WORD_PIECES,)),
         has_pairs=False,
-        chosen=("classification",),
+        chosen=(),
     ),
     "albert": _Family(
         _sentence_pieces,

@@ -183,6 +183,7 @@ def test_early_stop(setting, tmp_path):
     assert "No lower loss since step 2: ending at step 11." in run.stderr
 
 
+@pytest.mark.exhaustive
 def test_best_of_steps_that_are_made_again(setting, tmp_path):
     """As where a kill lost steps that were evaluated already."""
     output = tmp_path / "out"
