@@ -180,6 +180,7 @@ def test_classifier(folder, vocabulary, tmp_path):
     assert _predict(tmp_path, output / "export", texts[1])["label"] == "alarm"
 
 
+@pytest.mark.exhaustive
 def test_labels_of_symbols(folder, tmp_path):
     rng = random.Random(2)
     sentences = []

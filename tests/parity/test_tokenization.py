@@ -28,7 +28,7 @@ def assert_proven(vocab, do_lower_case, texts):
 @pytest.mark.slow
 @pytest.mark.parametrize("do_lower_case", [True, False])
 @pytest.mark.parametrize(
-    "every", [False, pytest.param(True, marks=pytest.mark.slow)]
+    "every", [False, pytest.param(True, marks=pytest.mark.exhaustive)]
 )
 def test_spelled_texts(do_lower_case, every):
     texts = parity.characters(every)[:: 1 if every else 20]
