@@ -51,7 +51,8 @@ class Case:
 
     Attributes:
         flags: What differs from the good command: flag -> value, None to leave
-            it out. {data} is the folder of the inputs, {out} that of outputs.
+            it out. {data} is the folder of the inputs, {out} that of outputs,
+            {root} the repository.
         line: What the line of the error holds, with the same fields.
         environment: Variables, with the same fields.
         checked: Whether --check_only says the same. False where it is not
@@ -270,10 +271,10 @@ def command(
     """Returns the flags of a case."""
     flags = {**script.good, **case.flags}
     return [
-        f"--{name}={value.format(data=data, out=out)}"
+        f"--{name}={value.format(data=data, out=out, root=_ROOT)}"
         for name, value in flags.items()
         if value is not None
-    ] + [x.format(data=data, out=out) for x in case.arguments]
+    ] + [x.format(data=data, out=out, root=_ROOT) for x in case.arguments]
 
 
 def contents(folder: pathlib.Path) -> dict[str, str]:
