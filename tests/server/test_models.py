@@ -78,7 +78,7 @@ class _Servable:
         del path, limits, on_batch
         self.version, self.users = version, 0
 
-    def close(self):
+    def close(self, seconds=None):
         """Has nothing to let go of."""
 
 
