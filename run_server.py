@@ -83,7 +83,7 @@ _ALLOWED_HOSTS = _NETWORK.words(
     "allowed_hosts",
     (),
     "Names that requests may call a server at a loopback address besides "
-    "localhost, such as that of a proxy before it.",
+    "localhost, such as the name of a proxy in front of it.",
     rare=True,
 )
 _STOP_SECONDS = _NETWORK.number(

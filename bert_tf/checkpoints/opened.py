@@ -49,8 +49,8 @@ class Checkpoint:
     def default_labels(self, count: int) -> tuple[str, ...] | None:
         """Returns the names that its library gives `count` classes.
 
-        transformers' Trainer saves LABEL_0, LABEL_1 and so on unless it is told
-        names. None where the format has no such names.
+        transformers' Trainer saves LABEL_0, LABEL_1 and so on by default.
+        None where the format has no such names.
         """
         if self.format != "hf":
             return None

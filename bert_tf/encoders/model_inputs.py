@@ -104,8 +104,8 @@ def _integers(name: str, value: Any) -> tf.Tensor:
     value = tf.convert_to_tensor(value)
     is_whole = value.dtype.is_integer or value.dtype.is_bool
     # A mask of 0 and 1 is often of floats. Under a strategy, Keras builds a
-    # model from the mean of the replicas' first batches, of which it reads only
-    # the shapes.
+    # model from the mean of the replicas' first batches; only their shapes
+    # matter there.
     is_mean = tf.distribute.in_cross_replica_context() and not hasattr(
         value, "numpy"
     )
