@@ -89,14 +89,6 @@ _AUTO_BATCH_SIZE = _TRAINING.boolean(
     "Sets --gradient_accumulation_steps so that micro-batches are as large as "
     "memory allows, by trial: on GPUs and TPUs only.",
 )
-_USE_XLA = _TRAINING.boolean(
-    "use_xla",
-    False,
-    "Whether XLA compiles the forward and backward pass of training: may be "
-    "faster on GPUs, is slower on CPUs. Draws other dropout masks. TPUs always "
-    "compile.",
-    rare=True,
-)
 _SAVE_IN_BACKGROUND = _TRAINING.boolean(
     "save_in_background",
     True,
@@ -287,7 +279,6 @@ def find_plan():
         early_stop=_EARLY_STOP.value,
         save_in_background=_SAVE_IN_BACKGROUND.value,
         chosen_on=flagfiles.told(_CHOSEN_ON),
-        use_xla=_USE_XLA.value,
         **run_setup.plan_fields(),
     )
 

@@ -242,7 +242,7 @@ def measure(strategy, model, task, class_weights, examples, encoder):
             pipeline.evaluate([data.path], _BATCH_SIZE.value),
             data.record_type,
             data.lengths,
-            trim=True,
+            trim=pipeline.FINELY,
         )
         sums = objective.of(task, class_weights).sums
 

@@ -71,7 +71,7 @@ def ours(task: classification.Task, skips_padding: bool = True) -> float:
             pipeline.train([path], [data.count], fine_tuning.BATCH, 1),
             data.record_type,
             data.lengths,
-            trim=True,
+            trim=pipeline.FINELY,
         )
         config = model_files.find_config(None, source)
         model = heads.BertClassifier(

@@ -11,7 +11,7 @@ leaves it as it is.
 
 from typing import Any
 
-from bert_tf import modeling
+from bert_tf import compiled, modeling
 from bert_tf.encoders import dropout_seeds, layers, model_inputs, ops
 from bert_tf.errors import InputError
 
@@ -20,6 +20,9 @@ import tensorflow as tf
 
 # The logit of what is no choice.
 _NO_CHOICE = -1e9
+# Its like in a vocabulary, which float16 can hold. exp(-10000) is 0.
+_NO_WORD = -1e4
+_TILE = 128
 
 
 class _Transform(keras.layers.Layer):
@@ -60,12 +63,22 @@ class MaskedLMHead(keras.layers.Layer):
         )
 
     def call(self, x, words):  # [B, P, D], [V, E]
+        """Returns logits [B, P, V].
+
+        A compiled step rounds V up to a multiple of 128, as the tiles of TPUs
+        and GPUs want it; no word has the last ones.
+        """
         x = self.transform(x)
         rows = tf.reshape(x, [-1, x.shape[-1]])  # [B * P, E]
+        bias = tf.convert_to_tensor(self.output_bias)
+        more = -self.vocab_size % _TILE if compiled.is_compiled() else 0
+        if more:
+            words = tf.pad(words, [[0, more], [0, 0]])
+            bias = tf.pad(bias, [[0, more]], constant_values=_NO_WORD)
         logits = tf.matmul(rows, words, transpose_b=True)
-        logits = ops.add_bias(logits, self.output_bias)
-        shape = tf.concat([tf.shape(x)[:2], [self.vocab_size]], axis=0)
-        return tf.reshape(logits, shape)  # [B, P, V]
+        logits = ops.add_bias(logits, bias)
+        shape = tf.concat([tf.shape(x)[:2], [self.vocab_size + more]], axis=0)
+        return tf.reshape(logits, shape)
 
 
 class LinearHead(keras.layers.Layer):

@@ -7,6 +7,7 @@ of the whole, so replicas and micro-batches need no care.
 Shapes: B batch, P predictions per sequence, C classes, V vocabulary.
 """
 
+from bert_tf import compiled
 from bert_tf.encoders import ops
 
 import tensorflow as tf
@@ -55,16 +56,25 @@ def multi_label(
     }
 
 
-@tf.custom_gradient
 def cross_entropy(
     logits: tf.Tensor, labels: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns -log softmax(logits)[label] of each row, and its best class.
 
     These are float32 [B] and int32 [B], of float32 logits [B, C] and int32
-    labels [B]. TensorFlow's own kernel for sparse labels takes three times as
-    long on CPUs, and over a vocabulary it was the longest part of a step of
-    BERT-tiny.
+    labels [B].
+    """
+    if compiled.is_compiled():
+        return _compiled_cross_entropy(logits, labels)
+    return _cross_entropy(logits, labels)
+
+
+@tf.custom_gradient
+def _cross_entropy(logits, labels):
+    """Takes few passes over the logits.
+
+    TensorFlow's own kernel for sparse labels takes three times as long on CPUs,
+    and over a vocabulary it was the longest part of a step of BERT-tiny.
     """
     probabilities = tf.nn.softmax(logits)
     best = tf.cast(ops.best(logits), labels.dtype)
@@ -82,6 +92,23 @@ def cross_entropy(
         return tf.tensor_scatter_nd_sub(scaled, places, dy), None
 
     return (log_sum - chosen(logits, labels), best), gradient
+
+
+@tf.custom_gradient
+def _compiled_cross_entropy(logits, labels):
+    """Has neither gathers nor scatters, which do not fuse."""
+    classes = tf.range(tf.shape(logits)[-1], dtype=labels.dtype)
+    is_label = labels[:, tf.newaxis] == classes  # [B, C]
+    shifted = logits - tf.reduce_max(logits, axis=-1, keepdims=True)
+    total = tf.reduce_sum(tf.exp(shifted), axis=-1, keepdims=True)  # [B, 1]
+    chosen = tf.reduce_sum(tf.where(is_label, shifted, 0.0), axis=-1)
+    best = tf.cast(ops.best(logits), labels.dtype)
+
+    def gradient(dy, _):
+        d_logits = tf.exp(shifted) / total - tf.cast(is_label, tf.float32)
+        return d_logits * dy[:, tf.newaxis], None
+
+    return (tf.math.log(total[:, 0]) - chosen, best), gradient
 
 
 def binary(logits: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor) -> Sums:

@@ -221,6 +221,11 @@ class Optimizer:
             re.search(p, name) for p in self.exclude_from_weight_decay
         )
 
+    @property
+    def clips_own(self) -> bool:
+        """Whether each replica clips the gradients of its rows."""
+        return self.clipping == "per_replica"
+
     def clip_own(
         self, gradients: Sequence[tf.Tensor], replicas: int
     ) -> list[tf.Tensor]:
@@ -230,7 +235,7 @@ class Optimizer:
         be summed. With as many predictions on each, `replicas` times as much is
         the gradient of the mean over its own rows.
         """
-        if self.clipping == "global":
+        if not self.clips_own:
             return list(gradients)
         own = [gradient * replicas for gradient in gradients]
         return clip_by_global_norm(own, self.clip_norm)[0]
@@ -246,7 +251,7 @@ class Optimizer:
         `gradient_norm`, float32 scalars, and what loss scale and pruning add.
         """
         clipped, norm = clip_by_global_norm(gradients, self.clip_norm)
-        if self.clipping == "global":
+        if not self.clips_own:
             gradients = clipped
         rate = self.schedule(step)
 

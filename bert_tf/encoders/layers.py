@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from bert_tf import compiled
 from bert_tf.configuration import BertConfig
 from bert_tf.encoders import ops
 
@@ -130,8 +131,10 @@ class SelfAttention(keras.layers.Layer):
         that attend: `layout.queries(x)`. `dropout_seed` is int32 [2] or None.
         The layout says where tokens lie, and which of them see each other.
         """
+        if compiled.is_compiled():
+            q, k, v = self._apart(x, queries)  # [B, N, R, H], [B, N, S, H]
         # One product for the three: D is small beside what fills a processor.
-        if queries is x:
+        elif queries is x:
             y = self._project(x, self.query, self.key, self.value)  # [.., 3 D]
             y = layout.to_rows(y)  # [B, S, 3 D]
             q, k, v = self._split_heads(y)  # each [B, N, S, H]
@@ -144,6 +147,23 @@ class SelfAttention(keras.layers.Layer):
         rate = self.config.attention_probs_dropout_prob
         context = layout.attend(q, k, v, rate, dropout_seed)  # [B, N, R, H]
         return layout.from_rows(self._join_heads(context))  # as the queries
+
+    def _apart(self, x, queries):  # [B, S, D], [B, S or R, D]
+        """Returns queries, keys and values by a product each.
+
+        A compiled product writes heads apart. Taking apart one product of all
+        three is copies.
+        """
+        heads = self.config.num_attention_heads
+        size = self.config.hidden_size // heads
+
+        def heads_of(x, layer, scale=1.0):
+            kernel = tf.reshape(layer.kernel * scale, [-1, heads, size])
+            bias = tf.reshape(layer.bias * scale, [heads, 1, size])
+            return tf.einsum("bsd,dnh->bnsh", x, kernel) + bias
+
+        q = heads_of(queries, self.query, 1 / math.sqrt(size))
+        return q, heads_of(x, self.key), heads_of(x, self.value)
 
     def _project(self, x, *layers):  # [..., D]
         """Applies dense layers in one product: side by side, [..., D each]."""

@@ -7,6 +7,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from bert_tf import compiled
+from bert_tf.errors import InputError
+
 import tensorflow as tf
 
 
@@ -47,15 +50,23 @@ ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
 def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
     """Zeroes a share `rate` of `x` [..., D] and scales up the rest.
 
-    The share is rounded to a multiple of 2^-16, 0.1 to 0.100006: a place takes
-    16 random bits, and drawing them is what takes most of the time.
+    The share is a multiple of 2^-16, 0.1 becomes 0.100006: each place takes 16
+    random bits, and drawing them takes most of the time. Compiled steps draw 8
+    bits, so 0.1 becomes 26/256 = 0.1016.
     """
     if seed is None or rate == 0:
         return x
+    draw = _kept_of_bytes if compiled.is_compiled() else _kept_of_halves
+    keep, share = draw(tf.shape(x), rate, seed)
+    return x * (tf.cast(keep, x.dtype) * (1 / (1 - share)))
+
+
+def _kept_of_halves(shape, rate, seed):
+    """Which places are kept, by 16 bits each, and the share that is not."""
     share = min(round(rate * 2**16), 2**16 - 1)
-    size = tf.shape(x)[-1]
+    size = shape[-1]
     bits = tf.random.stateless_uniform(
-        tf.concat([tf.shape(x)[:-1], [(size + 1) // 2]], axis=0),
+        tf.concat([shape[:-1], [(size + 1) // 2]], axis=0),
         seed,
         minval=None,
         maxval=None,
@@ -64,8 +75,7 @@ def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
     # The low half of the last places counts as much, once it is shifted up.
     halves = bits, tf.bitwise.left_shift(bits, 16)
     keep = tf.concat([_is_kept(half, share) for half in halves], axis=-1)
-    keep = keep[..., :size]
-    return x * (tf.cast(keep, x.dtype) * (1 / (1 - share / 2**16)))
+    return keep[..., :size], share / 2**16
 
 
 def _is_kept(bits: tf.Tensor, share: int) -> tf.Tensor:
@@ -77,11 +87,44 @@ def _is_kept(bits: tf.Tensor, share: int) -> tf.Tensor:
     return upper >= share - 2.0**15
 
 
+def _kept_of_bytes(shape, rate, seed):
+    """The same by 8 bits each, which XLA compares where it multiplies.
+
+    The seed is the generator's key as it is: scrambling it, as
+    tf.random.stateless_uniform does, costs 245 operations of XLA each time.
+    """
+    share = min(max(round(rate * 2**8), 1), 2**8 - 1)
+    size = tf.reduce_prod(shape)
+    bits = tf.raw_ops.StatelessRandomUniformFullIntV2(
+        shape=[(size + 3) // 4],
+        key=tf.bitcast(seed, tf.uint64)[tf.newaxis],
+        counter=tf.zeros([2], tf.uint64),
+        alg=tf.random.Algorithm.AUTO_SELECT.value,
+        dtype=tf.uint32,
+    )
+    octets = tf.reshape(tf.bitcast(bits, tf.uint8), [-1])[:size]
+    return tf.reshape(octets, shape) >= share, share / 2**8
+
+
+# A seed of a compiled step is [random number of the step, path]: the path has a
+# digit for each split on the way, in this base.
+_LONGEST_SPLIT = 127
+
+
 def split_seed(seed: tf.Tensor | None, count: int) -> list[Any]:
     """Returns `count` independent seeds, or as many Nones."""
     if seed is None:
         return [None] * count
-    return tf.unstack(tf.random.split(seed, count))
+    if not compiled.is_compiled():
+        return tf.unstack(tf.random.split(seed, count))
+    if count > _LONGEST_SPLIT:
+        raise InputError(
+            f"A compiled step has at most {_LONGEST_SPLIT} layers. "
+            f"Received: {count}"
+        )
+    step, path = tf.unstack(seed)
+    path *= _LONGEST_SPLIT + 1
+    return [tf.stack([step, path + 1 + i]) for i in range(count)]
 
 
 def affine(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
@@ -124,13 +167,18 @@ def _apart(rows: tf.Tensor) -> tf.Tensor:
     What a product over the rows reads of a column would fall on the same lines
     of the first cache: half the speed, [4096, 256]^T @ [4096, 1024].
     """
-    if not _on_cpus() or rows.shape[1] * rows.dtype.size % 4096:
+    if compiled.is_compiled() or not _on_cpus():
+        return rows
+    if rows.shape[1] * rows.dtype.size % 4096:
         return rows
     return tf.pad(rows, [[0, 0], [0, 16]])
 
 
 def _sum_of_rows(dy: tf.Tensor) -> tf.Tensor:
     """The gradient of a bias: [rows, D] summed to [D]."""
+    if compiled.is_compiled():
+        total = tf.reduce_sum(tf.cast(dy, tf.float32), axis=0)
+        return tf.cast(total, dy.dtype)
     if _on_gpus() or (_on_cpus() and dy.dtype == tf.bfloat16):
         return _product_with_ones(dy)
     return tf.raw_ops.BiasAddGrad(out_backprop=dy)
@@ -171,7 +219,7 @@ def _devices() -> set[str]:
 
 def _sum_of_places(x: tf.Tensor) -> tf.Tensor:
     """[..., D] summed to [D]."""
-    if _on_gpus():
+    if _on_gpus() and not compiled.is_compiled():
         return _product_with_ones(tf.reshape(x, [-1, x.shape[-1]]))
     return tf.reduce_sum(x, axis=list(range(len(x.shape) - 1)))
 

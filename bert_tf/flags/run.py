@@ -117,6 +117,14 @@ REMAT = _TRAINING.boolean(
     "Whether the backward pass computes each layer again instead of keeping "
     "what is inside it: less memory, the same update, a third more time.",
 )
+USE_XLA = _TRAINING.boolean(
+    "use_xla",
+    None,
+    "Whether XLA compiles the training step: much faster on GPUs, slower on "
+    "CPUs. Compiling takes up to a minute, once. Dropout then draws other "
+    "masks. By default on GPUs; TPUs always compile.",
+    rare=True,
+)
 LOGICAL_CPUS = _DEVICES.integer(
     "logical_cpus",
     1,

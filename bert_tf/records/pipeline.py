@@ -28,7 +28,7 @@ BLOCK = 8192
 _WINDOW = 50
 # Trimmed sequences have a multiple of so many tokens: kernels prefer it, and
 # there are fewer shapes.
-_MULTIPLE = 8
+FINELY = 8
 # Rows that are masked at once.
 _MASKED_TOGETHER = 512
 
@@ -188,14 +188,15 @@ def distribute(
     dataset: tf.data.Dataset,
     record_type: record_types.RecordType,
     lengths: Mapping[str, int],
-    trim: bool = False,
+    trim: int = 0,
     masks: dynamic_masks.DynamicMasks | None = None,
 ) -> tf.distribute.DistributedDataset:
     """Parses batches of `train` or `evaluate`; each replica gets some rows.
 
     `lengths` has the value of each symbolic length, such as {"S": 128}. `trim`
-    cuts off the padding beyond the longest sequence of a batch; not on TPUs,
-    which need one shape. `masks` hide words of records that hold text alone.
+    cuts off the padding beyond the longest sequence of a batch, down to a
+    multiple of so many tokens (0: not, as on TPUs, which need one shape).
+    `masks` hide words of records that hold text alone.
 
     Returns:
         Dicts of the features of `record_type`, or of masked records, and of
@@ -220,7 +221,7 @@ def distribute(
             )  # [A * share]
             batch = record_type.parse(serialized, lengths)
             if trim:
-                batch = _trim(batch, record_type)
+                batch = _trim(batch, record_type, trim)
             if masks is not None:
                 batch = masks.apply(batch, numbers, first)
             batch["row_weights"] = weights
@@ -256,11 +257,11 @@ def _split(
 
 
 def _trim(
-    batch: dict[str, tf.Tensor], record_type: record_types.RecordType
+    batch: dict[str, tf.Tensor], record_type: record_types.RecordType, by: int
 ) -> dict[str, tf.Tensor]:
     mask = batch["input_mask"]  # [..., S]
     longest = tf.reduce_max(tf.reduce_sum(mask, axis=-1))
-    length = -(-longest // _MULTIPLE) * _MULTIPLE
+    length = -(-longest // by) * by
     length = tf.minimum(length, tf.shape(mask)[-1])
     per_token = [f.name for f in record_type.features if f.is_per_token]
     return batch | {name: batch[name][..., :length] for name in per_token}

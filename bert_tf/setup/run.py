@@ -139,6 +139,7 @@ def plan_fields() -> dict[str, Any]:
         "peak_flops": run_flags.PEAK_FLOPS.value,
         "profile_steps": profile_steps(),
         "remat": run_flags.REMAT.value,
+        "use_xla": run_flags.USE_XLA.value,
         "check_only": run_flags.CHECK_ONLY.value,
     }
 

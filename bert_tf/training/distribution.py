@@ -299,6 +299,22 @@ def is_tpu(strategy: tf.distribute.Strategy) -> bool:
     return isinstance(strategy, tf.distribute.TPUStrategy)
 
 
+def compiles(strategy: tf.distribute.Strategy, use_xla: bool | None) -> bool:
+    """Whether XLA compiles the training step, as --use_xla asks for or not.
+
+    Raises:
+        InputError: --use_xla is false on a TPU.
+    """
+    if is_tpu(strategy):
+        if use_xla is False:
+            raise InputError(
+                "A TPU runs what XLA compiles, and nothing else. Leave out "
+                "--use_xla. Received: use_xla=false"
+            )
+        return True
+    return not is_cpu(strategy) if use_xla is None else use_xla
+
+
 def _split_cpu(count: int) -> None:
     cpu = tf.config.list_physical_devices("CPU")[0]
     wanted = [tf.config.LogicalDeviceConfiguration()] * count

@@ -108,6 +108,15 @@ class Run:
         """Whether batches may have other lengths; a TPU compiles each."""
         return not distribution.is_tpu(self.strategy)
 
+    def trim(self, compiles: bool, length: int) -> int:
+        """Returns what batches are trimmed to multiples of; 0: they are not.
+
+        A compiled step is compiled for each length, so there are at most four.
+        """
+        if not self.has_free_shapes:
+            return 0
+        return -(-length // 4) if compiles else pipeline.FINELY
+
     @contextlib.contextmanager
     def without_padding(self) -> Iterator[None]:
         """What is traced here spends no time on padding, if it can."""
@@ -150,6 +159,9 @@ def train(
     trained_on = check(run, plan)
     trained = objective.trained or run.model.trained_variables
     everything = {variable.path for variable in run.model.variables}
+    # Where padding lies differs by batch, and what is compiled can't follow.
+    compiles = distribution.compiles(run.strategy, plan.use_xla)
+    tracing = contextlib.nullcontext if compiles else run.without_padding
 
     def begin() -> None:
         run.files.write(run.folder, run.labels)
@@ -176,7 +188,7 @@ def train(
         eval_steps=plan.steps_per_epoch(data.count),
         beside=run.files.contents(run.labels),
         data={"training data": trained_on},
-        tracing=run.without_padding,
+        tracing=tracing,
     ).train()
 
 
@@ -184,6 +196,7 @@ def _batches(
     run: Run, plan: Plan, start: int, _: int
 ) -> tf.distribute.DistributedDataset:
     data = run.data["train"]
+    compiles = distribution.compiles(run.strategy, plan.use_xla)
     batches = pipeline.train(
         [data.path],
         [data.count],
@@ -197,7 +210,7 @@ def _batches(
         batches,
         data.record_type,
         data.lengths,
-        trim=run.has_free_shapes,
+        trim=run.trim(compiles, data.max_seq_length),
     )
 
 
@@ -225,7 +238,7 @@ def predict(
         pipeline.evaluate([data.path], batch_size),
         data.record_type,
         data.lengths,
-        trim=run.has_free_shapes,
+        trim=run.trim(False, data.max_seq_length),
     )
     phase = phases.Phase(
         f"Predicting {split}", "rows", data.count, run.is_chief

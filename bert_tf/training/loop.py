@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
-from bert_tf import optimization
+from bert_tf import compiled, optimization
 from bert_tf.errors import InputError
 from bert_tf.training import distribution
 
@@ -21,6 +21,7 @@ import tensorflow as tf
 
 Batch = dict[str, tf.Tensor]
 Scalars = dict[str, float]
+Compiler = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def sizes_of(lengths: tf.Tensor, sequences: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -185,13 +186,17 @@ def make_train_steps(
     is distributed and endless, consumed in order, a batch a step. The dropout
     masks of a step are a function of (seed, step, replica, micro-batch).
     `accumulate` micro-batches per step and replica save memory and leave the
-    update the same. With `use_xla` XLA compiles the passes, once for every
-    shape; for TPUs it always does.
+    update the same. With `use_xla` XLA compiles the passes and the update, once
+    for every shape of a batch; for TPUs it always compiles the whole step.
     """
     is_tpu = distribution.is_tpu(strategy)
-    passes = passes_of(strategy, use_xla)
     replica_step = _replica_step(
-        model, optimizer, objective, passes, seed, accumulate
+        model,
+        optimizer,
+        objective,
+        compiler_of(strategy, use_xla),
+        seed,
+        accumulate,
     )
     steps = _steps(strategy, replica_step, iter(dataset))
 
@@ -213,7 +218,7 @@ def _replica_step(
     model: keras.Model,
     optimizer: optimization.Optimizer,
     objective: Objective,
-    passes: Callable[..., Any],
+    compiler: Compiler,
     seed: int,
     accumulate: int,
 ) -> Callable[..., Any]:
@@ -222,7 +227,20 @@ def _replica_step(
     Sums are added up over steps; of reports, such as rates, the last counts.
     """
 
+    def own_gradients(gradients):
+        """Returns this replica's share, unscaled and perhaps clipped."""
+        context = tf.distribute.get_replica_context()
+        if optimizer.loss_scale is not None:
+            # A power of two: nothing is rounded.
+            scale = tf.convert_to_tensor(optimizer.loss_scale.scale)
+            gradients = [gradient / scale for gradient in gradients]
+        return optimizer.clip_own(gradients, context.num_replicas_in_sync)
+
     def replica_step(step, batch):
+        # Compiled here: each replica has variables of its own.
+        passes = compiler(
+            functools.partial(gradients_and_sums, model, optimizer, objective)
+        )
         context = tf.distribute.get_replica_context()
         counts = objective.sizes(batch)
         totals, counts = context.all_reduce(
@@ -234,27 +252,17 @@ def _replica_step(
         key = tf.random.fold_in(key, tf.cast(replica, tf.int64))
 
         gradients, sums = add_up(
-            lambda i, part: passes(
-                model,
-                optimizer,
-                objective,
-                part,
-                totals,
-                tf.random.fold_in(key, i),
-            ),
+            lambda i, part: passes(part, totals, tf.random.fold_in(key, i)),
             batch,
             accumulate,
         )
-        if optimizer.loss_scale is not None:
-            # A power of two: nothing is rounded.
-            scale = tf.convert_to_tensor(optimizer.loss_scale.scale)
-            gradients = [gradient / scale for gradient in gradients]
-        gradients = optimizer.clip_own(gradients, context.num_replicas_in_sync)
+        if optimizer.loss_scale is not None or optimizer.clips_own:
+            gradients = compiler(own_gradients)(gradients)
         # One reduction for everything.
         gradients, sums = context.all_reduce(
             tf.distribute.ReduceOp.SUM, (gradients, sums)
         )
-        report = optimizer.apply(gradients, step)
+        report = compiler(optimizer.apply)(gradients, step)
         if "skipped_steps" in report:
             counts["skipped_steps"] = report.pop("skipped_steps")
         return {"sums": sums, "weights": totals, "counts": counts}, report
@@ -354,23 +362,12 @@ def gradients_and_sums(
     return gradients, sums
 
 
-def passes_of(
-    strategy: tf.distribute.Strategy, use_xla: bool
-) -> Callable[..., Any]:
-    """Returns `gradients_and_sums`, compiled if asked for and not on TPUs."""
-    if not use_xla or distribution.is_tpu(strategy):
-        return gradients_and_sums
-
-    def compiled(model, optimizer, objective, *tensors):
-        # One for each replica that calls: each has variables of its own.
-        function = tf.function(
-            functools.partial(gradients_and_sums, model, optimizer, objective),
-            autograph=False,
-            jit_compile=True,
-        )
-        return function(*tensors)
-
-    return compiled
+def compiler_of(strategy: tf.distribute.Strategy, use_xla: bool) -> Compiler:
+    """Returns what compiles a function of tensors that a replica calls."""
+    if distribution.is_tpu(strategy):
+        # The strategy compiles whatever a replica does.
+        return compiled.marked
+    return compiled.whole if use_xla else lambda function: function
 
 
 def add_up(

@@ -4,6 +4,7 @@ Shapes as in modeling.py; read rows: those of the last layer that a head reads.
 """
 
 import dataclasses
+import functools
 import math
 import os
 import re
@@ -301,12 +302,17 @@ def tried(
 ) -> Callable[[int], bool]:
     """Returns a `fits` that computes gradients, to see if memory runs out."""
     batch = next(iter(dataset))
-    passes = loop.passes_of(strategy, use_xla)
+    compiler = loop.compiler_of(strategy, use_xla)
 
     def fits(rows):
         @tf.function(autograph=False)
         def attempt(batch):
             def replica(batch):
+                passes = compiler(
+                    functools.partial(
+                        loop.gradients_and_sums, model, optimizer, objective
+                    )
+                )
                 whole = batch["row_weights"].shape[0]
                 # Two parts, where the batch has so many: the gradients of the
                 # first are kept while the second is computed.
@@ -314,12 +320,7 @@ def tried(
                 part = {name: x[: rows * count] for name, x in batch.items()}
                 gradients, _ = loop.add_up(
                     lambda i, x: passes(
-                        model,
-                        optimizer,
-                        objective,
-                        x,
-                        objective.weights(x),
-                        tf.stack([i, 0]),
+                        x, objective.weights(x), tf.stack([i, 0])
                     ),
                     part,
                     count,

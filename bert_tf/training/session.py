@@ -42,6 +42,7 @@ class Plan:
         peak_flops: Of one device, where its data sheet is not known.
         save_in_background: Whether steps go on while a checkpoint is written.
         remat: Whether the backward pass computes layers again.
+        use_xla: Whether XLA compiles the step; None: where it pays.
         check_only: Whether to stop before the first step, writing nothing.
         chosen_on: Flags, name -> value, that say on what data the best is
             found.
@@ -60,7 +61,7 @@ class Plan:
     peak_flops: float | None = None
     profile_steps: tuple[int, int] | None = None
     remat: bool = False
-    use_xla: bool = False
+    use_xla: bool | None = None
     check_only: bool = False
     chosen_on: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -230,6 +231,10 @@ class Session:
             "the weights to start from": weights.hexdigest(),
         }
 
+    @property
+    def _compiles(self) -> bool:
+        return distribution.compiles(self.strategy, self.plan.use_xla)
+
     # ---- The state and the steps --------------------------------------------
 
     def _restored(
@@ -281,7 +286,7 @@ class Session:
             dataset,
             self.plan.seed,
             accumulate,
-            self.plan.use_xla,
+            self._compiles,
         )
 
     def _found_accumulate(
@@ -306,7 +311,7 @@ class Session:
             optimizer,
             self.objective,
             dataset,
-            self.plan.use_xla,
+            self._compiles,
         )
         found = memory_use.choose(rows, fits)
         found = memory_use.most(rows, found, agree)

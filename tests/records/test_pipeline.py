@@ -99,7 +99,7 @@ class TestGroupByLength:
     def _lengths(self):
         return np.random.default_rng(0).integers(1, LENGTH + 1, 150)
 
-    def batches(self, folder, lengths, steps, start=0, trim=True):
+    def batches(self, folder, lengths, steps, start=0, trim=pipeline.FINELY):
         path = write_sequences(folder, lengths)
         dataset = pipeline.train(
             [path], [len(lengths)], self.BATCH, 5, start, group_by_length=True
@@ -146,7 +146,7 @@ class TestGroupByLength:
             np.testing.assert_array_equal(own, lengths[numbers])
             longest = lengths[numbers].max()
             assert longest <= batch["input_ids"].shape[1] < longest + 8
-        for batch in self.batches(tmp_path, lengths, 5, trim=False):
+        for batch in self.batches(tmp_path, lengths, 5, trim=0):
             assert batch["input_ids"].shape == (self.BATCH, LENGTH)
 
 

@@ -106,9 +106,8 @@ class TestPredict:
             np.testing.assert_array_equal(one["sums"], other["sums"])
         assert len(traces) == 1
 
-    def test_one_graph_for_all_lengths(self, files, strategy, monkeypatch):
-        monkeypatch.setattr(pipeline, "_MULTIPLE", 1)
-        dataset = distributed(files, strategy, 2, trim=True)
+    def test_one_graph_for_all_lengths(self, files, strategy):
+        dataset = distributed(files, strategy, 2, trim=1)
         traced = []
 
         def function(batch):
