@@ -102,15 +102,21 @@ def tracked(
 
 @contextlib.contextmanager
 def lasting(doing: str) -> Iterator[None]:
-    """Logs how long `doing`, such as "Writing the SavedModel", lasts."""
+    """Logs how long `doing`, such as "Writing the SavedModel", lasts.
+
+    What takes less than ten seconds is not mentioned.
+    """
     start = time.monotonic()
     ended = threading.Event()
+    was_shown = False
 
     def say() -> None:
+        nonlocal was_shown
         wait = _SECONDS_BETWEEN_LINES
         while not ended.wait(wait):
             passed = time.monotonic() - start
             logging.info("%s: %s so far", doing, duration(passed))
+            was_shown = True
             wait = max(wait, passed / 2)  # the longer, the rarer
 
     thread = threading.Thread(target=say, daemon=True)
@@ -120,6 +126,9 @@ def lasting(doing: str) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
+        if was_shown:
+            passed = time.monotonic() - start
+            logging.info("%s: %s in all", doing, duration(passed))
 
 
 def rate(done: float, seconds: float) -> float:

@@ -20,6 +20,7 @@ import bert_tf
 from bert_tf import terminals
 from bert_tf.errors import InputError
 from bert_tf.flags import (
+    compile_cache,
     error_lines,
     help_text,
     log_lines,
@@ -85,6 +86,7 @@ def start(
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "0"
     elif "tensorflow" not in sys.modules:
         quiet.begin()
+    compile_cache.use()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # Nothing is done yet that would have to be undone.
         signal.signal(signal.SIGINT, lambda *_: os._exit(128 + signal.SIGINT))

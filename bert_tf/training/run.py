@@ -39,6 +39,7 @@ def run(
     agree: Callable[[bool], bool] = lambda yes: yes,
     finish: Callable[[], None] = lambda: None,
     breaks_off: bool = True,
+    compiles: bool = False,
 ) -> int:
     """Trains in blocks of at most `every` steps and calls the hooks between.
 
@@ -57,6 +58,8 @@ def run(
     one says that the run is to end, all workers' must. By
     `distribution.agreement` all stop after the same block when one gets a
     signal. This `breaks_off` an evaluation, unless others would wait for it.
+    Where XLA `compiles` the step, the first block is one step, so that the log
+    shows how long compiling took.
 
     Returns:
         The step where the run ended.
@@ -101,12 +104,16 @@ def run(
             save[1](step, since)
 
     with _Signals() as signals, distribution.cluster_watched():
-        # Of the first block the graph is built, which may take a minute.
+        # The first block builds the graph, which may take a minute.
         phase: contextlib.AbstractContextManager[None] = phases.lasting(
-            "The first steps, and their graph"
+            "Compiling the training step (once per start)"
+            if compiles
+            else "The first steps, and their graph"
         )
         while step < stop:
             end = int(min(stop, *(_next(step, due) for due in dues)))
+            if compiles and step == start:
+                end = step + 1
             began = time.monotonic()
             with phase:
                 block = train(step, end - step)

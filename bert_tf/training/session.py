@@ -208,6 +208,7 @@ class Session:
                 agree=agree,
                 finish=writer.wait,
                 breaks_off=distribution.is_alone(self.strategy),
+                compiles=self._compiles,
             )
 
     def _of_all_workers(self) -> dict[str, object]:
