@@ -37,6 +37,12 @@ def test_mirrored_takes_the_logical_cpus():
     assert distribution.is_chief(strategy)
 
 
+def test_compiles_on_demand_where_there_is_no_accelerator():
+    strategy = distribution.set_up("default")
+    found = [distribution.compiles(strategy, x) for x in (None, False, True)]
+    assert found == [False, False, True]
+
+
 def test_weights_follow_from_the_seed():
     def weights(strategy, seed):
         with distribution.set_up(strategy, seed=seed).scope():

@@ -1,3 +1,4 @@
+import dataclasses
 import shutil
 from typing import Any
 
@@ -8,6 +9,7 @@ from bert_tf.records import types as record_types
 from bert_tf.training import fine_tuning, loop
 from tests import interop_samples as samples
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -17,10 +19,10 @@ _CONFIG = samples.TINY
 _FILES = trained_models.ModelFiles(_CONFIG, samples.vocab_files([]), True)
 
 
-def _plan(batch_size, epochs, warmup_proportion=0.1):
+def _plan(batch_size, epochs, warmup_proportion=0.1, rate=1.0, **more):
     return fine_tuning.Plan(
         batch_size=batch_size,
-        learning_rate=1.0,
+        learning_rate=rate,
         num_train_epochs=epochs,
         warmup_proportion=warmup_proportion,
         accumulate=1,
@@ -30,16 +32,17 @@ def _plan(batch_size, epochs, warmup_proportion=0.1):
         keep_checkpoint_max=1,
         log_steps=10,
         group_by_length=False,
+        **more,
     )
 
 
-def _write(path, ids, labels):
-    """Writes rows of pieces, each with a label."""
-    values: dict[str, Any] = {"input_mask": [1] * 8, "segment_ids": [0] * 8}
-    values["is_real_example"] = 1
+def _write(path, ids, labels, lengths=(8,) * 100):
+    """Writes rows of tokens, each with a label and so many tokens."""
+    values: dict[str, Any] = {"segment_ids": [0] * 8, "is_real_example": 1}
     with tfrecord.Writer(path) as writer:
-        for row, label in zip(ids, labels, strict=True):
+        for row, label, length in zip(ids, labels, lengths, strict=False):
             own = values | {"input_ids": row, "label_ids": label}
+            own["input_mask"] = [1] * length + [0] * (8 - length)
             writer.write(record_types.CLASSIFICATION.encode(own))
     count = len(labels)
     return record_file.RecordFile(path, count, record_types.CLASSIFICATION, 8)
@@ -104,12 +107,13 @@ _OBJECTIVE = loop.Objective(
 )
 
 
-def _tag(folder, epochs):
+def _tag(folder, epochs, config=_CONFIG, lengths=(8,) * 8, **plan):
     """Trains a tagger so far; returns where it began, and its checkpoint."""
     rng = np.random.default_rng(0)
     ids = rng.integers(0, 11, (8, 8))
-    data = _write(f"{folder}/train.tf_record", ids, rng.integers(0, 3, 8))
-    model = heads.BertTagger(modeling.Bert(_CONFIG), 3)
+    labels = rng.integers(0, 3, 8)
+    data = _write(f"{folder}/train.tf_record", ids, labels, lengths)
+    model = heads.BertTagger(modeling.Bert(config), 3)
     # As in a released checkpoint, where the bias is not 0.
     model.bert.pooler.dense.bias.assign(rng.normal(size=4))
     run = fine_tuning.Run(
@@ -121,8 +125,44 @@ def _tag(folder, epochs):
     def restore(state):
         state.resume(str(folder))
 
-    fine_tuning.train(run, _plan(4, epochs), _OBJECTIVE, restore)
+    plan = _plan(4, epochs, **plan)
+    fine_tuning.train(run, plan, _OBJECTIVE, restore)
     return before, tf1_files.latest(str(folder))
+
+
+@pytest.mark.slow
+def test_compiled_steps_make_the_same_updates(tmp_path):
+    """Batches of several lengths; a trimmed one is cut to half of the rows."""
+    config = dataclasses.replace(
+        _CONFIG, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+    )
+    found = []
+    for use_xla in (False, True):
+        keras.utils.set_random_seed(1)
+        folder = tmp_path / str(use_xla)
+        folder.mkdir()
+        _, prefix = _tag(
+            *(folder, 2.0, config, (3, 2, 4, 1, 8, 5, 2, 3)),
+            rate=0.01,
+            use_xla=use_xla,
+        )
+        found.append(tf1_files.read(prefix, list(tf1_files.shapes(prefix))))
+    expected, compiled = found
+    assert compiled.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(
+            compiled[name], value, rtol=1e-5, atol=1e-6, err_msg=name
+        )
+
+
+@pytest.mark.parametrize(
+    ("compiles", "length", "multiple"),
+    [(False, 128, 8), (True, 128, 32), (True, 384, 96), (True, 10, 3)],
+)
+def test_lengths_of_batches(compiles, length, multiple):
+    strategy = tf.distribute.get_strategy()
+    run = fine_tuning.Run("", strategy, None, _FILES, None, {})
+    assert run.trim(compiles, length) == multiple
 
 
 def _add_moments(prefix):

@@ -131,6 +131,11 @@ class TestRun:
             *(("hook6", 12), ("save", 12)),
         ]
 
+    def test_compiling_takes_a_block_of_one_step(self):
+        recorder = Recorder()
+        recorder.run(4, 12, 5, 4, 6, compiles=True)
+        assert recorder.blocks == [(4, 1), (5, 1), (6, 2), (8, 2), (10, 2)]
+
     def test_all_are_due_at_the_end(self):
         recorder = Recorder()
         assert recorder.run(0, 7, 100, 100, 5) == 7

@@ -1,0 +1,167 @@
+"""The compiled dialect: the same values as op by op, its dropout and seeds.
+
+The dialect is a choice of operations, so most of it runs here uncompiled.
+"""
+
+import itertools
+import math
+
+from benchmarks import pretraining_step
+from bert_tf import compiled, heads, losses, modeling
+from bert_tf.encoders import families, ops
+from bert_tf.errors import InputError
+from bert_tf.training import loop
+from tests import combinations, pretraining_records
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_SIZES = {"hidden_size": 16, "num_attention_heads": 2, "vocab_size": 150}
+
+
+@pytest.fixture(name="dialect")
+def _dialect(monkeypatch):
+    monkeypatch.setattr(compiled, "is_compiled", lambda: True)
+
+
+class _Optimizer:
+    """What `gradients_and_sums` asks of an optimizer."""
+
+    loss_scale = None
+
+    def __init__(self, variables):
+        self.variables = variables
+
+
+def _step(family):
+    """Returns gradients and sums of a batch as a function of no arguments."""
+    keras.utils.set_random_seed(1)
+    values = pretraining_step.config_of("tiny", family) | _SIZES
+    made = families.from_values(values)
+    model, objective, trained = pretraining_step.model_of(made)
+    rows = pretraining_step.rows(values, 4, 16, 3)
+    batch = pretraining_records.tensors(rows) | {"row_weights": tf.ones([4])}
+    # Some padding, and a prediction that only fills up.
+    batch["input_mask"] = tf.constant(np.arange(16) < [[16], [9], [12], [5]], 1)
+    batch["masked_lm_weights"] *= tf.constant([1.0, 1.0, 0.0])
+    totals = objective.weights(batch)
+    arguments = model, _Optimizer(trained), objective, batch, totals
+    return lambda: loop.gradients_and_sums(*arguments, None)
+
+
+def _assert_close(found, expected, tolerance):
+    """All are within a tolerance of the largest number of each tensor.
+
+    The gradient of a bias of two classes adds up terms of 0.1, which cancel.
+    """
+    pairs = [tf.nest.flatten(each) for each in (found, expected)]
+    for ours, theirs in zip(*pairs, strict=True):
+        scale = max(np.abs(theirs).max(), 0.1)
+        np.testing.assert_allclose(
+            ours, theirs, rtol=0, atol=tolerance * scale
+        )
+
+
+class TestSameNumbers:
+    @pytest.mark.parametrize(
+        "family",
+        [x for x in pretraining_step.OBJECTIVES if x != "left_to_right"],
+    )
+    def test_gradients_and_losses(self, family):
+        step = _step(family)
+        _assert_close(compiled.marked(step)(), step(), 1e-6)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(
+        "family",
+        combinations.some(["bert"], ["bert", "albert", "electra"]),
+    )
+    def test_compiled(self, family):
+        step = _step(family)
+        _assert_close(compiled.whole(step)(), step(), 1e-6)
+
+    @pytest.mark.usefixtures("dialect")
+    def test_vocabulary_of_whole_tiles(self):
+        config = modeling.BertConfig(**_SIZES)
+        head = heads.MaskedLMHead(config)
+        head.build()
+        logits = head(tf.ones([2, 3, 16]), tf.ones([150, 16]))
+        assert logits.shape == (2, 3, 256)
+        # exp(-10000) is 0: none of them takes a share.
+        assert tf.reduce_max(logits[..., 150:]) == -10000
+        labels = tf.constant([[0, 1, 149]] * 2)
+        sums = losses.classification(logits, labels, tf.ones([2, 3]))
+        assert sums["loss"].numpy() == pytest.approx(6 * math.log(150))
+
+
+@pytest.mark.usefixtures("dialect")
+class TestDropout:
+    x = tf.ones([400, 1001])
+
+    def _kept(self, rate, seed):
+        return ops.dropout(self.x, rate, tf.constant(seed)).numpy() != 0
+
+    @pytest.mark.parametrize(
+        ("rate", "share"),
+        [(0.1, 26 / 256), (0.5, 0.5), (0.9, 230 / 256), (1e-4, 1 / 256)],
+    )
+    def test_share_and_scale(self, rate, share):
+        y = ops.dropout(self.x, rate, tf.constant([1, 2])).numpy()
+        kept = y != 0
+        # Five standard deviations of a binomial distribution.
+        spread = 5 * math.sqrt(share * (1 - share) / kept.size)
+        assert abs(kept.mean() - (1 - share)) < spread
+        np.testing.assert_allclose(y[kept], 1 / (1 - share), rtol=1e-6)
+
+    def test_places_of_one_number_are_independent(self):
+        kept = self._kept(0.5, [7, 8])
+        for distance in (1, 2, 3, 4):
+            same = kept[:, :-distance] == kept[:, distance:]
+            spread = 5 * 0.5 / math.sqrt(same.size)
+            assert abs(same.mean() - 0.5) < spread, distance
+
+    def test_masks_are_of_their_seeds(self):
+        first = self._kept(0.5, [5, 6])
+        np.testing.assert_array_equal(first, self._kept(0.5, [5, 6]))
+        # Neighbours, as those of a layer are.
+        for other in ([5, 7], [6, 6], [6, 5], [5, -6]):
+            both = first == self._kept(0.5, other)
+            assert abs(both.mean() - 0.5) < 5 * 0.5 / math.sqrt(both.size)
+
+
+@pytest.mark.usefixtures("dialect")
+class TestSeeds:
+    def test_every_place_has_its_own(self):
+        # ELECTRA's three parts, the parts of a model, layers and two of two.
+        found = set()
+        root = tf.constant([11, 2**31 - 5])
+        splits = [3, 2, 127, 2, 2]
+
+        def walk(seed, depth):
+            key = tuple(seed.numpy())
+            assert key[0] == 11
+            assert key not in found
+            found.add(key)
+            if depth < len(splits):
+                for each in ops.split_seed(seed, splits[depth]):
+                    walk(each, depth + 1)
+
+        walk(root, 0)
+        counts = itertools.accumulate(splits, lambda x, y: x * y, initial=1)
+        assert len(found) == sum(counts)
+
+    def test_no_seed(self):
+        assert ops.split_seed(None, 3) == [None] * 3
+
+    def test_too_many(self):
+        with pytest.raises(InputError, match=r"at most 127 layers.*: 128"):
+            ops.split_seed(tf.constant([1, 2]), 128)
+
+
+@pytest.mark.usefixtures("dialect")
+def test_no_operation_that_does_not_fuse():
+    graph = tf.function(_step("bert"), autograph=False).get_concrete_function()
+    types = [op.type for op in graph.graph.get_operations()]
+    assert not {"TensorScatterSub", "BiasAddGrad"} & set(types)
