@@ -274,8 +274,19 @@ class BertConfig:
             )
 
     def check_vocab_size(self, size: int, path: str) -> None:
-        """Raises InputError if a vocabulary of `size` pieces does not fit."""
-        if size != self.vocab_size:
+        """Raises InputError if a vocabulary of `size` tokens does not fit.
+
+        Tables of embeddings are often padded to a multiple of 8, 64 or 128
+        rows: up to 127 more than there are tokens are accepted.
+        """
+        more = self.vocab_size - size
+        if 0 < more < 128 and not self.vocab_size % 8:
+            logging.warning(
+                "%s has %d tokens, the model %d rows for them: the last %d are "
+                "taken as padding.",
+                *(path, size, self.vocab_size, more),
+            )
+        elif more:
             raise InputError(
                 f"{path} does not belong to this BERT config: it has {size} "
                 f"pieces, the config says vocab_size={self.vocab_size}. Give "

@@ -263,3 +263,23 @@ class TestConfig:
         _TINY.check_vocab_size(50, "vocab.txt")
         with pytest.raises(ValueError, match=r"vocab\.txt.* 49 .*=50"):
             _TINY.check_vocab_size(49, "vocab.txt")
+
+    @pytest.mark.parametrize(
+        ("rows", "tokens", "fits"),
+        [
+            (30528, 30522, True),  # a multiple of 8
+            (30592, 30522, True),  # of 64
+            (30720, 30594, True),  # of 128
+            (30720, 30592, False),  # 128 too many
+            (30524, 30522, False),  # no multiple of 8
+            (30528, 30529, False),  # too few
+        ],
+    )
+    def test_padded_tables(self, rows, tokens, fits, caplog):
+        config = dataclasses.replace(_TINY, vocab_size=rows)
+        if fits:
+            config.check_vocab_size(tokens, "vocab.txt")
+            assert f"the last {rows - tokens} are taken as" in caplog.text
+            return
+        with pytest.raises(ValueError, match="does not belong"):
+            config.check_vocab_size(tokens, "vocab.txt")

@@ -50,6 +50,11 @@ def computing_padding() -> Iterator[None]:
         _MAY_SKIP.reset(token)
 
 
+def without_padding(logits: tf.Tensor, tokens: int) -> tf.Tensor:
+    """Returns the logits of tokens, of [..., V]; a padded table has more."""
+    return logits if logits.shape[-1] == tokens else logits[..., :tokens]
+
+
 # ---- The encoder ------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from bert_tf import vocabularies
 from bert_tf.errors import InputError
+from bert_tf.exporting import inference
 from bert_tf.tasks.augmentation import passes, words
 from bert_tf.tasks.masked_words import text as masked_words
 
@@ -194,6 +195,7 @@ def _best_of(model: Any, is_word: np.ndarray, top_k: int) -> Any:
                 "masked_lm_positions": places,
             }
         )  # [B, P, V]
+        logits = inference.without_padding(logits, len(is_word))
         shape = tf.shape(logits)
         scores = tf.reshape(logits + left_out, [-1, shape[2]])  # [B * P, V]
         best = _best(scores, len(is_word), top_k)

@@ -211,11 +211,12 @@ def _places(places: tf.Tensor, ids: tf.Tensor) -> dict[str, tf.Tensor]:
     )
 
 
-def _best_of(model: inference.Model, top_k: int) -> _Best:
+def _best_of(model: inference.Model, tokens: int, top_k: int) -> _Best:
     # A function: a module with the model would save its layers, too.
     def best(inputs):
         logits = model(inputs)  # [rows, P, V]
-        values, found = tf.math.top_k(logits, top_k)
+        found = inference.without_padding(logits, tokens)
+        values, found = tf.math.top_k(found, top_k)
         total = tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
         return tf.exp(values - total), found
 
@@ -254,7 +255,7 @@ def masked_words_finder(
     masked_words.check(vocabulary, top_k)
     served = inference.of(model)
     return around(
-        _best_of(served, top_k),
+        _best_of(served, len(vocabulary.pieces), top_k),
         served.variables,
         *(config, vocabulary, max_seq_length, top_k),
     )

@@ -1,5 +1,6 @@
 """Tests of exported masked language models, against the Python path."""
 
+import dataclasses
 import json
 
 from bert_tf import heads, modeling, tokenization
@@ -220,3 +221,18 @@ def test_ids_of_any_batch_and_length(rows, length, model, saved):
     )
     scores = np.take_along_axis(saved_models.softmax(logits), best, -1)
     np.testing.assert_allclose(found["score"], scores, atol=1e-5)
+
+
+def test_padding_of_the_table_is_no_word():
+    config = dataclasses.replace(CONFIG, vocab_size=24)
+    model = heads.BertMaskedLM(modeling.Bert(config))
+    bias = np.where(np.arange(24) < len(VOCAB), 0, 9).astype(np.float32)
+    model.predictions.output_bias.assign(bias)
+    made = masked_words_model.masked_words_finder(
+        model, config, VOCABULARY, LENGTH, TOP_K
+    )
+    found = made.module.serve(tf.constant(["a [MASK]"]))
+    pieces = [x.decode() for x in found["piece"][0, 0].numpy()]
+    assert len(pieces) == TOP_K and set(pieces) <= set(VOCAB)
+    # Padding has a share of the probability, as in transformers.
+    assert tf.reduce_sum(found["score"]) < 0.01
