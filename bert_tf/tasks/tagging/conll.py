@@ -1,7 +1,9 @@
 """Files in CoNLL's columns: one word a line, its label in another column.
 
 An empty line ends a sentence; `-DOCSTART-` begins a document. Errors name file
-and line.
+and line. Of CoNLL-U (https://universaldependencies.org/format.html), comments
+are skipped, and so are rows of several words (3-4) and of words that are not in
+the text (8.1).
 """
 
 import dataclasses
@@ -17,6 +19,11 @@ from absl import logging
 
 DOCUMENT_START = "-DOCSTART-"
 CONTEXTS = ("sentence", "document")
+# Before a sentence, as `# sent_id = 1`; MultiCoNER has `# id ...`.
+_COMMENT = re.compile(r"# ?(?:[\w.:]+ ?=|(?:id|newpar|newdoc)\b)")
+_DOCUMENT_COMMENT = re.compile(r"# ?newdoc\b")
+_UNIVERSAL_WIDTH = 10
+_NO_WORD = re.compile(r"\d+[-.]\d+")
 # More lines than this without an empty one may be a sentence, or are none.
 _MANY_LINES = 100
 _MOST_LINES = 1000
@@ -110,12 +117,18 @@ def _check_empty_lines(path: str, sentences: Sequence[Sentence]) -> None:
 
 def _rows(path: str, columns: Columns) -> Iterator[tuple[int, str, str]]:
     """Yields line, word and label; an empty word for an empty line."""
-    pattern, width = None, 0
+    pattern, width, skipped, begins = None, 0, 0, True
     for line, text in tables.lines(path):
         text = text.strip("\r\n")
         if not text.strip(" \t"):
             yield line, "", ""
+            begins = True
             continue
+        if begins and _COMMENT.match(text):
+            if _DOCUMENT_COMMENT.match(text):
+                yield line, DOCUMENT_START, ""
+            continue
+        begins = False
         # Whatever stands between its columns, if it has more than one.
         if _fields(text, _SEPARATORS["space"])[0] == DOCUMENT_START:
             yield line, DOCUMENT_START, ""
@@ -133,6 +146,10 @@ def _rows(path: str, columns: Columns) -> Iterator[tuple[int, str, str]]:
                 f"{label_column.shortened(repr(fields))}. Give --separator if "
                 "it is not what stands between the columns."
             )
+        if width == _UNIVERSAL_WIDTH and columns.token % width:
+            if _NO_WORD.fullmatch(fields[0]):
+                skipped += 1
+                continue
         word = fields[columns.token]
         label = "" if columns.label is None else fields[columns.label]
         if not word or not (label or columns.label is None):
@@ -142,6 +159,11 @@ def _rows(path: str, columns: Columns) -> Iterator[tuple[int, str, str]]:
                 f"Received: {label_column.shortened(repr(fields))}"
             )
         yield line, word, label
+    if skipped:
+        logging.info(
+            "%s: skipped %d rows of several words or of none (CoNLL-U).",
+            *(path, skipped),
+        )
 
 
 def find_separator(text: str, columns: Columns) -> str:

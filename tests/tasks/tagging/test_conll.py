@@ -45,6 +45,53 @@ def test_read(tmp_path):
     ]
 
 
+# As on https://universaldependencies.org/format.html, "Empty Nodes".
+_UNIVERSAL = """\
+# newdoc id = first
+# sent_id = 1
+# text = vámonos al mar
+1-2 vámonos _ _
+1 vamos ir VERB
+2 nos nosotros PRON
+3-4 al _ _
+3 a a ADP
+4 el el DET
+5 mar mar NOUN
+
+# newdoc
+# text = # Sue likes coffee
+1 # # SYM
+2 Sue Sue PROPN
+3 likes like VERB
+4 coffee coffee NOUN
+4.1 likes like VERB
+"""
+
+
+def test_universal_dependencies(tmp_path, caplog):
+    caplog.set_level("INFO", logger="absl")
+    text = "".join(
+        line if line.startswith("#") else line.strip().replace(" ", "\t")
+        + "\t_" * (6 if line.strip() else 0) + "\n"
+        for line in _UNIVERSAL.splitlines(keepends=True)
+    )
+    path = write(tmp_path, text)
+    first, second = conll.read(path, conll.Columns(token=1, label=3))
+    assert first.words == ("vamos", "nos", "a", "el", "mar")
+    assert first.labels == ("VERB", "PRON", "ADP", "DET", "NOUN")
+    assert second.words == ("#", "Sue", "likes", "coffee")
+    assert (first.document, second.document) == (1, 2)
+    assert f"{path}: skipped 3 rows" in caplog.text
+
+
+def test_comments_that_look_like_words(tmp_path):
+    # As of MultiCoNER: as many columns as words have.
+    text = "# id 5239-aa3b domain=en\n# _ _ O\nway _ _ B-art\n"
+    (found,) = conll.read(write(tmp_path, text), conll.Columns())
+    assert found.words == ("#", "way")
+    assert found.labels == ("O", "B-art")
+
+
 def test_columns_by_number_and_runs_of_spaces(tmp_path):
     path = write(tmp_path, "1 the  DT O \n2 cat NN B-x\n\n1 \u00a0 X O\n")
     columns = conll.Columns(token=1, label=-2)
