@@ -146,10 +146,10 @@ def _rows(path: str, columns: Columns) -> Iterator[tuple[int, str, str]]:
                 f"{label_column.shortened(repr(fields))}. Give --separator if "
                 "it is not what stands between the columns."
             )
-        if width == _UNIVERSAL_WIDTH and columns.token % width:
-            if _NO_WORD.fullmatch(fields[0]):
-                skipped += 1
-                continue
+        is_universal = width == _UNIVERSAL_WIDTH and columns.token % width > 0
+        if is_universal and _NO_WORD.fullmatch(fields[0]):
+            skipped += 1
+            continue
         word = fields[columns.token]
         label = "" if columns.label is None else fields[columns.label]
         if not word or not (label or columns.label is None):
