@@ -224,10 +224,13 @@ def numbers(flag, kind):
     return values
 
 
-def find_vectors():
+def find_vectors(model):
     """Returns how texts get vectors: by the flags, or else the model's folder.
 
     Flags that are not given say what there is without such a folder.
+
+    Args:
+        model: Its folder.
     """
     own = {
         flag.name: flag
@@ -239,7 +242,7 @@ def find_vectors():
     default = sentence_transformers.Vectors(
         **{name: flag.value for name, flag in own.items()}
     )
-    return sentence_transformers.choose(_INIT_CHECKPOINT.value, given, default)
+    return sentence_transformers.choose(model, given, default)
 
 
 def set_up_distribution():
@@ -313,12 +316,12 @@ def main(_):
     """The whole run as an outline."""
     command_line.unwind_at_signals()
     check_flags()
-    vectors = find_vectors()
+    source = formats.open_checkpoint(_INIT_CHECKPOINT.value)
+    vectors = find_vectors(source.path)
     choice = feature_layers.Choice(
         vectors.features, numbers(_LAYERS, int), numbers(_LAYER_WEIGHTS, float)
     )
     length = vectors.max_seq_length
-    source = formats.open_checkpoint(_INIT_CHECKPOINT.value)
     files = model_files.load(source)
     files.config.check_sequence_length(length)
     files.config.check_gives_sequence("a feature extractor")

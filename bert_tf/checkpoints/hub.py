@@ -1,0 +1,163 @@
+"""Models of the Hugging Face Hub by name, such as google-bert/bert-base-cased.
+
+The library huggingface_hub downloads them to its cache, so its environment
+variables apply: HF_HOME, HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE.
+"""
+
+import contextlib
+import functools
+import glob
+import os
+import re
+from collections.abc import Iterator, Sequence
+
+from bert_tf import extras
+from bert_tf.checkpoints import (
+    huggingface,
+    huggingface_names,
+    keras_hub,
+    opened,
+    original,
+    sentence_transformers,
+)
+from bert_tf.errors import InputError
+
+from absl import logging
+
+_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w.-]+)?", re.ASCII)
+# Endings of files, which are paths even where the file is missing.
+_FILE = re.compile(
+    r"\.(bin|ckpt|data|h5|index|json|keras|meta|model|msgpack|safetensors|txt)"
+    r"(?![a-z])"
+)
+# Everything but the weights.
+_FILES = (
+    *(huggingface.CONFIG, "tokenizer.json", "tokenizer_config.json"),
+    *sentence_transformers.FILES,
+    *(original.CONFIG, original.LABELS, *original.vocab_names()),
+    *keras_hub.FILES,
+)
+_WHOLE, _INDEX, _TORCH = huggingface.FILES
+# Patterns of weights, the preferred ones first.
+_WEIGHTS = (
+    (_WHOLE,),
+    (_INDEX, "model-*-of-*.safetensors"),
+    (_TORCH,),
+    ("*.weights.h5",),
+    ("*.index", "*.data-*-of-*"),
+)
+
+
+def locate(path: str, with_weights: bool = True) -> str:
+    """Returns a model's folder in the cache, or any other path as it is.
+
+    Args:
+        path: A name on the Hub, or any other path.
+        with_weights: Whether weights are downloaded, too.
+
+    Raises:
+        InputError: The Hub has no such model, or none that can be read.
+        OSError: It can't be downloaded.
+    """
+    return _download(path, with_weights) if is_name(path) else path
+
+
+def is_name(path: str) -> bool:
+    """Whether this is OWNER/NAME or OWNER/NAME@REVISION, and no file here."""
+    return (
+        bool(_NAME.fullmatch(path))
+        and not _FILE.search(path)
+        and not any(map(os.path.lexists, (path, f"{path}.index")))
+    )
+
+
+@functools.cache
+def _download(name: str, with_weights: bool) -> str:
+    """Returns the folder of a model, which stays the same for this process."""
+    extras.check(
+        "huggingface_hub",
+        "huggingface-hub",
+        f"There is no folder {name} here; models of the Hugging Face Hub",
+    )
+    # Slow to import, and no local path needs it.
+    from huggingface_hub import snapshot_download
+
+    repository, _, revision = name.partition("@")
+
+    def fetch(revision: str | None, patterns: Sequence[str]) -> str:
+        with _explained(repository, revision):
+            return snapshot_download(
+                repository, revision=revision, allow_patterns=list(patterns)
+            )
+
+    folder = fetch(revision or None, _FILES)
+    _check_config(name, folder)
+    commit = os.path.basename(folder)
+    if not with_weights:
+        return folder
+    for patterns in _WEIGHTS:
+        # With _FILES: huggingface_hub warns of patterns without a match.
+        fetch(commit, (*_FILES, *patterns))
+        if glob.glob(os.path.join(glob.escape(folder), patterns[0])):
+            logging.info("%s is in %s.", name, folder)
+            return folder
+    raise InputError(
+        f"{name} has no weights that can be read. Looked for: "
+        f"{', '.join(patterns[0] for patterns in _WEIGHTS)}. Received: {folder}"
+    )
+
+
+def _check_config(name: str, folder: str) -> None:
+    """Raises InputError for other models, before their weights are there."""
+    values = opened.read_json(folder, huggingface.CONFIG)
+    if "class_name" in values:  # of KerasHub, which says more
+        return
+    if not values and os.path.exists(os.path.join(folder, original.CONFIG)):
+        return
+    if not values:
+        raise InputError(
+            f"{name} has no {huggingface.CONFIG}, which says what model it is. "
+            f"Received: {folder}"
+        )
+    try:
+        huggingface_names.to_config(values)
+    except InputError as error:
+        raise InputError(
+            f"{name} can't be read. Its {huggingface.CONFIG}: {error}"
+        ) from error
+
+
+@contextlib.contextmanager
+def _explained(name: str, revision: str | None) -> Iterator[None]:
+    """Turns errors of huggingface_hub into ours, of one line each."""
+    from huggingface_hub import constants, errors
+
+    there = f"{constants.ENDPOINT}/{name}"
+    try:
+        yield
+    except errors.GatedRepoError as error:
+        raise InputError(
+            f"The model {name} is gated: accept its terms at {there}, and log "
+            "in with `hf auth login`, or set HF_TOKEN."
+        ) from error
+    except errors.RevisionNotFoundError as error:
+        raise InputError(
+            f"The model {name} has no such branch, tag or commit. "
+            f"Received: revision={revision}"
+        ) from error
+    except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
+        raise InputError(
+            f"There is no folder {name} here, and no model {there}. Correct "
+            "the path or the name; if the model is private, log in with "
+            "`hf auth login`, or set HF_TOKEN."
+        ) from error
+    # Errors of the network have no common class.
+    except Exception as error:
+        reason = str(error.__cause__ or error).partition("\n")[0]
+        option = f" --revision={revision}" if revision else ""
+        raise OSError(
+            f"There is no folder {name} here, and {there} can't be downloaded: "
+            f"{reason.rstrip('.')}. Where the Hub can be reached, run `hf "
+            f"download {name}{option} --local-dir=DIR`; then pass DIR instead "
+            "of the name."
+        ) from error
