@@ -72,7 +72,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif revision not in ("main", COMMIT):
             self._refuse(404, "RevisionNotFound")
         elif is_api:
-            self._send_json(_info(model) if kind == "revision" else _tree(folder))
+            is_tree = kind == "tree"
+            self._send_json(_tree(folder) if is_tree else _info(model))
         elif model in self.hub.gated:
             self._refuse(403, "GatedRepo")
         else:

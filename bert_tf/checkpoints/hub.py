@@ -79,32 +79,52 @@ def _download(name: str, with_weights: bool) -> str:
         "huggingface-hub",
         f"There is no folder {name} here; models of the Hugging Face Hub",
     )
-    # Slow to import, and no local path needs it.
-    from huggingface_hub import snapshot_download
-
     repository, _, revision = name.partition("@")
-
-    def fetch(revision: str | None, patterns: Sequence[str]) -> str:
-        with _explained(repository, revision):
-            return snapshot_download(
-                repository, revision=revision, allow_patterns=list(patterns)
-            )
-
-    folder = fetch(revision or None, _FILES)
+    folder = _fetch(repository, revision or None, _FILES, is_shown=False)
     _check_config(name, folder)
-    commit = os.path.basename(folder)
     if not with_weights:
         return folder
+    commit = os.path.basename(folder)
     for patterns in _WEIGHTS:
-        # With _FILES: huggingface_hub warns of patterns without a match.
-        fetch(commit, (*_FILES, *patterns))
-        if glob.glob(os.path.join(glob.escape(folder), patterns[0])):
+        # With a file that is there: huggingface_hub warns if none matches.
+        wanted = (huggingface.CONFIG, original.CONFIG, *patterns)
+        found = os.path.join(glob.escape(folder), patterns[0])
+        if len(patterns) > 1 or not glob.glob(found):
+            _fetch(repository, commit, wanted, is_shown=True)
+        if glob.glob(found):
             logging.info("%s is in %s.", name, folder)
             return folder
     raise InputError(
         f"{name} has no weights that can be read. Looked for: "
         f"{', '.join(patterns[0] for patterns in _WEIGHTS)}. Received: {folder}"
     )
+
+
+def _fetch(
+    name: str, revision: str | None, patterns: Sequence[str], is_shown: bool
+) -> str:
+    """Downloads what is not in the cache, and returns the folder there.
+
+    Args:
+        name: The model, without a revision.
+        revision: A branch, tag or commit; None for the default branch.
+        patterns: What the names of the files match.
+        is_shown: Whether terminals show how far it is.
+    """
+    # Slow to import, and no local path needs it.
+    import huggingface_hub
+
+    class Silent(huggingface_hub.utils.tqdm):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs | {"disable": True})
+
+    with _explained(name, revision):
+        return huggingface_hub.snapshot_download(
+            name,
+            revision=revision,
+            allow_patterns=list(patterns),
+            tqdm_class=None if is_shown else Silent,
+        )
 
 
 def _check_config(name: str, folder: str) -> None:
