@@ -144,6 +144,7 @@ command_line.start(__name__)
 from bert_tf import phases
 from bert_tf.checkpoints import (
     formats,
+    hub,
     restoring,
     sentence_transformers,
 )
@@ -224,13 +225,10 @@ def numbers(flag, kind):
     return values
 
 
-def find_vectors(model):
+def find_vectors():
     """Returns how texts get vectors: by the flags, or else the model's folder.
 
     Flags that are not given say what there is without such a folder.
-
-    Args:
-        model: Its folder.
     """
     own = {
         flag.name: flag
@@ -242,7 +240,8 @@ def find_vectors(model):
     default = sentence_transformers.Vectors(
         **{name: flag.value for name, flag in own.items()}
     )
-    return sentence_transformers.choose(model, given, default)
+    folder = hub.locate(_INIT_CHECKPOINT.value)
+    return sentence_transformers.choose(folder, given, default)
 
 
 def set_up_distribution():
@@ -316,12 +315,12 @@ def main(_):
     """The whole run as an outline."""
     command_line.unwind_at_signals()
     check_flags()
-    source = formats.open_checkpoint(_INIT_CHECKPOINT.value)
-    vectors = find_vectors(source.path)
+    vectors = find_vectors()
     choice = feature_layers.Choice(
         vectors.features, numbers(_LAYERS, int), numbers(_LAYER_WEIGHTS, float)
     )
     length = vectors.max_seq_length
+    source = formats.open_checkpoint(_INIT_CHECKPOINT.value)
     files = model_files.load(source)
     files.config.check_sequence_length(length)
     files.config.check_gives_sequence("a feature extractor")

@@ -35,7 +35,9 @@ def open_checkpoint(path: str) -> opened.Checkpoint:
     model's folder, file of weights or name on the Hub; or a KerasHub preset's
     folder or name.
     """
-    path = hub.locate(path)
+    folder = hub.locate(path)
+    if folder != path:
+        return dataclasses.replace(_open_folder(folder), path=path)
     for link in (path, f"{path}.index"):
         if os.path.islink(link) and not os.path.exists(link):
             raise InputError(

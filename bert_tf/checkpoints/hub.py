@@ -7,6 +7,7 @@ variables apply: HF_HOME, HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE.
 import contextlib
 import functools
 import glob
+import logging as python_logging
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -112,14 +113,17 @@ def _fetch(
         is_shown: Whether terminals show how far it is.
     """
     # Slow to import, and no local path needs it.
-    import huggingface_hub
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.utils import tqdm
 
-    class Silent(huggingface_hub.utils.tqdm):
+    class Silent(tqdm):
         def __init__(self, *args, **kwargs):
             super().__init__(*args, **kwargs | {"disable": True})
 
+    for client in ("httpx", "httpx2"):  # They log every request.
+        python_logging.getLogger(client).setLevel("WARNING")
     with _explained(name, revision):
-        return huggingface_hub.snapshot_download(
+        return snapshot_download(
             name,
             revision=revision,
             allow_patterns=list(patterns),

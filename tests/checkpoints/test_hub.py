@@ -12,9 +12,10 @@ from tests import interop_samples as samples
 
 import pytest
 
-huggingface_hub = pytest.importorskip(
-    "huggingface_hub", reason="needs the extra `huggingface-hub`"
+constants = pytest.importorskip(
+    "huggingface_hub.constants", reason="needs the extra `huggingface-hub`"
 )
+utils = pytest.importorskip("huggingface_hub.utils")
 _NAME = "someone/tiny-bert"
 _CONFIG = ["config.json", "tokenizer_config.json", "vocab.txt"]
 
@@ -36,7 +37,6 @@ def saved(tmp_path_factory):
 @pytest.fixture
 def client(tmp_path, monkeypatch):
     """Lets huggingface_hub ask a server that the test starts, or nothing."""
-    constants = huggingface_hub.constants
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -47,7 +47,7 @@ def client(tmp_path, monkeypatch):
         with hub_server.serve(server):
             _ask(server.address)
             yield
-        huggingface_hub.close_session()
+        utils.close_session()
 
     def _ask(address):
         route = "/{repo_id}/resolve/{revision}/{filename}"
@@ -58,7 +58,7 @@ def client(tmp_path, monkeypatch):
 
     yield client
     hub._download.cache_clear()
-    huggingface_hub.close_session()
+    utils.close_session()
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_the_same_as_the_local_folder(saved, server, client):
     with client(server):
         found = formats.open_checkpoint(_NAME)
     local = formats.open_checkpoint(str(saved))
-    assert found.path.endswith(hub_server.COMMIT)
+    assert found.path == _NAME
     assert (found.config, found.vocab) == (local.config, local.vocab)
     assert found.do_lower_case is local.do_lower_case is True
     names = list(local.shapes)
@@ -89,12 +89,13 @@ def test_the_same_as_the_local_folder(saved, server, client):
 
 def test_once_downloaded_no_server_is_needed(server, client, monkeypatch):
     with client(server):
-        first = formats.open_checkpoint(_NAME)
+        folder = hub.locate(_NAME)
+    assert folder.endswith(hub_server.COMMIT)
     hub._download.cache_clear()
-    assert formats.open_checkpoint(_NAME).path == first.path
+    assert hub.locate(_NAME) == folder
     hub._download.cache_clear()
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    assert formats.open_checkpoint(_NAME).path == first.path
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert hub.locate(_NAME) == folder
 
 
 def test_a_second_use_downloads_nothing(server, client):
@@ -104,11 +105,11 @@ def test_a_second_use_downloads_nothing(server, client):
     assert len(server.downloads) == len({*server.downloads})
 
 
-def test_one_process_asks_once(saved, server, client):
+def test_one_process_asks_once(server, client):
     with client(server):
-        first = formats.open_checkpoint(_NAME)
+        folder = hub.locate(_NAME)
         server.models.clear()
-        assert formats.open_checkpoint(_NAME).path == first.path
+        assert hub.locate(_NAME) == folder
 
 
 def _copy(saved, folder, *names):
@@ -149,9 +150,9 @@ def test_a_checkpoint_of_the_original(tf1, client, tmp_path):
 
 def test_a_revision(server, client):
     with client(server):
-        found = formats.open_checkpoint(f"{_NAME}@{hub_server.COMMIT}")
+        folder = hub.locate(f"{_NAME}@{hub_server.COMMIT}")
         said = _failed(f"{_NAME}@v2")
-    assert found.path.endswith(hub_server.COMMIT)
+    assert folder.endswith(hub_server.COMMIT)
     assert said == (
         f"The model {_NAME} has no such branch, tag or commit. Received: "
         "revision=v2"
@@ -168,12 +169,10 @@ def test_how_vectors_are_made_comes_with_it(saved, client, tmp_path):
     modules = [{"path": x, "type": y} for x, y in types.items()]
     (folder / "modules.json").write_text(json.dumps(modules))
     with client(hub_server.Hub(models={_NAME: folder})):
-        opened = formats.open_checkpoint(_NAME)
         model = bert_tf.Bert.from_checkpoint(_NAME)
-    wanted = sentence_transformers.Vectors("cls", True, 20, "last")
-    assert sentence_transformers.read(opened.path) == wanted
-    # What an export of the model looks at.
-    assert model.reading.path == opened.path
+    # Where an export of the model looks.
+    found = sentence_transformers.read(model.reading.path)
+    assert found == sentence_transformers.Vectors("cls", True, 20, "last")
 
 
 def test_a_tokenizer_needs_no_weights(saved, server, client):
@@ -252,7 +251,7 @@ class TestErrors:
         )
 
     def test_offline(self, client, monkeypatch):
-        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
         said = _failed(f"{_NAME}@v2", OSError)
         assert "offline mode is enabled" in said
         assert f"hf download {_NAME} --revision=v2 --local-dir=DIR" in said
@@ -261,7 +260,7 @@ class TestErrors:
         """A cache without weights says what is missing, not that none exist."""
         with client(server):
             hub.locate(_NAME, with_weights=False)
-        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
         said = _failed(_NAME, OSError)
         assert f"{_NAME} can't be downloaded: " in said
 
