@@ -85,20 +85,25 @@ def _download(name: str, with_weights: bool) -> str:
     _check_config(name, folder)
     if not with_weights:
         return folder
+    if not any(_is_there(folder, patterns[0]) for patterns in _WEIGHTS):
+        logging.info("Downloading the weights of %s.", name)
     commit = os.path.basename(folder)
-    for patterns in _WEIGHTS:
-        # With a file that is there: huggingface_hub warns if none matches.
-        wanted = (huggingface.CONFIG, original.CONFIG, *patterns)
-        found = os.path.join(glob.escape(folder), patterns[0])
-        if len(patterns) > 1 or not glob.glob(found):
+    for first, *more in _WEIGHTS:
+        if more or not _is_there(folder, first):
+            # With a file that is there: huggingface_hub warns if none matches.
+            wanted = (huggingface.CONFIG, original.CONFIG, first, *more)
             _fetch(repository, commit, wanted, is_shown=True)
-        if glob.glob(found):
+        if _is_there(folder, first):
             logging.info("%s is in %s.", name, folder)
             return folder
     raise InputError(
         f"{name} has no weights that can be read. Looked for: "
         f"{', '.join(patterns[0] for patterns in _WEIGHTS)}. Received: {folder}"
     )
+
+
+def _is_there(folder: str, pattern: str) -> bool:
+    return bool(glob.glob(os.path.join(glob.escape(folder), pattern)))
 
 
 def _fetch(
@@ -116,19 +121,28 @@ def _fetch(
     from huggingface_hub import snapshot_download
     from huggingface_hub.utils import tqdm
 
-    class Silent(tqdm):
+    bars = []
+
+    class Bar(tqdm):
         def __init__(self, *args, **kwargs):
-            super().__init__(*args, **kwargs | {"disable": True})
+            # None: only on terminals.
+            kwargs["disable"] = None if is_shown else True
+            super().__init__(*args, **kwargs)
+            bars.append(self)
 
     for client in ("httpx", "httpx2"):  # They log every request.
         python_logging.getLogger(client).setLevel("WARNING")
     with _explained(name, revision):
-        return snapshot_download(
-            name,
-            revision=revision,
-            allow_patterns=list(patterns),
-            tqdm_class=None if is_shown else Silent,
-        )
+        try:
+            return snapshot_download(
+                name,
+                revision=revision,
+                allow_patterns=list(patterns),
+                tqdm_class=Bar,
+            )
+        finally:
+            for bar in bars:
+                bar.close()  # Some would be drawn again when Python ends.
 
 
 def _check_config(name: str, folder: str) -> None:
