@@ -10,6 +10,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # Tests run on the CPU, also where there is a GPU: the values they assert are
 # the CPU's, and several test processes would compete for its memory.
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+# Before huggingface_hub is imported, also in processes of tests: names of
+# models are not looked up on the network.
+os.environ["HF_HUB_OFFLINE"] = "1"
 
 import bert_tf  # noqa: F401  (sets TF_ENABLE_ONEDNN_OPTS)
 from tests import store
