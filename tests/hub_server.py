@@ -21,12 +21,15 @@ class Hub:
         address: Of the server.
         models: Name -> the model's folder.
         gated: Names of models that only some users may read.
+        missing: Status of the answer for other models: 401, or 404 to users
+            who are logged in.
         downloads: Names of files of models, in the order of their GETs.
     """
 
     address: str = ""
     models: dict[str, pathlib.Path] = dataclasses.field(default_factory=dict)
     gated: set[str] = dataclasses.field(default_factory=set)
+    missing: int = 401
     downloads: list[str] = dataclasses.field(default_factory=list)
 
 
@@ -68,7 +71,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         folder = self.hub.models.get(model)
         kind, revision, *file = rest or ["revision", "main"]
         if folder is None:
-            self._refuse(401, "RepoNotFound")
+            self._refuse(self.hub.missing, "RepoNotFound")
         elif revision not in ("main", COMMIT):
             self._refuse(404, "RevisionNotFound")
         elif is_api:

@@ -6,7 +6,7 @@ import sys
 
 import bert_tf
 from bert_tf.checkpoints import formats, hub, sentence_transformers
-from tests import hub_server, reference
+from tests import hub_server, reference, scripts
 from tests import huggingface_models as hf
 from tests import interop_samples as samples
 
@@ -148,6 +148,33 @@ def test_a_checkpoint_of_the_original(tf1, client, tmp_path):
         samples.assert_equal(_NAME, tf1)
 
 
+@pytest.mark.slow
+def test_a_preset_of_keras_hub(tf1, client, tmp_path):
+    pytest.importorskip("keras_hub", reason="needs the extra `keras-hub`")
+    preset = tmp_path / "preset"
+    samples.convert(tf1, "keras_hub", preset)
+    with client(hub_server.Hub(models={_NAME: preset})):
+        samples.assert_equal(_NAME, str(preset))
+
+
+def test_a_script(saved, server, client, tmp_path):
+    def convert(name, out):
+        hub._download.cache_clear()
+        flags = ["--output_format=tf1", f"--output_path={tmp_path / out}"]
+        flags.append(f"--input_checkpoint={name}")
+        return scripts.run(tmp_path / "log", "convert_checkpoint", *flags)
+
+    with client(server):
+        done = convert(_NAME, "right")
+        assert done.wait() == 0, done.stderr
+        assert f"Downloading the weights of {_NAME}." in done.stderr
+        samples.assert_equal(str(tmp_path / "right"), str(saved))
+        assert "Downloading" not in convert(_NAME, "again").stderr
+        done = convert("someone/else", "wrong")
+    assert (done.wait(), len(done.lines)) == (1, 1)
+    assert done.lines[0].startswith("error: There is no folder someone/else")
+
+
 def test_a_revision(server, client):
     with client(server):
         folder = hub.locate(f"{_NAME}@{hub_server.COMMIT}")
@@ -186,7 +213,9 @@ def test_a_tokenizer_needs_no_weights(saved, server, client):
 class TestErrors:
     """One line each: what is wrong, and what to do."""
 
-    def test_no_such_model(self, server, client):
+    @pytest.mark.parametrize("status", [401, 404])
+    def test_no_such_model(self, server, client, status):
+        server.missing = status
         with client(server):
             assert _failed("someone/else") == (
                 "There is no folder someone/else here, and no model "
