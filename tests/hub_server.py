@@ -15,7 +15,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 @dataclasses.dataclass
 class Hub:
-    """The models of a server, and what was requested of it.
+    """The models of a server, and the files that clients downloaded.
 
     Attributes:
         address: Of the server.
@@ -23,7 +23,7 @@ class Hub:
         gated: Names of models that only some users may read.
         missing: Status of the answer for other models: 401, or 404 to users
             who are logged in.
-        downloads: Names of files of models, in the order of their GETs.
+        downloads: Names of the files, in the order of the GET requests.
     """
 
     address: str = ""

@@ -26,7 +26,7 @@ from bert_tf.errors import InputError
 from absl import logging
 
 _NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w.-]+)?", re.ASCII)
-# Endings of files, which are paths even where the file is missing.
+# Endings of files: such arguments are paths, even of missing files.
 _FILE = re.compile(
     r"\.(bin|ckpt|data|h5|index|json|keras|meta|model|msgpack|safetensors|txt)"
     r"(?![a-z])"
@@ -50,7 +50,7 @@ _WEIGHTS = (
 
 
 def locate(path: str, with_weights: bool = True) -> str:
-    """Returns a model's folder in the cache, or any other path as it is.
+    """Returns the folder of a model in the cache, or another path unchanged.
 
     Args:
         path: A name on the Hub, or any other path.
@@ -74,7 +74,7 @@ def is_name(path: str) -> bool:
 
 @functools.cache
 def _download(name: str, with_weights: bool) -> str:
-    """Returns the folder of a model, which stays the same for this process."""
+    """Returns the folder of a model, the same for the whole process."""
     extras.check(
         "huggingface_hub",
         "huggingface-hub",
@@ -90,7 +90,7 @@ def _download(name: str, with_weights: bool) -> str:
     commit = os.path.basename(folder)
     for first, *more in _WEIGHTS:
         if more or not _is_there(folder, first):
-            # With a file that is there: huggingface_hub warns if none matches.
+            # With the config: huggingface_hub warns if no file matches.
             wanted = (huggingface.CONFIG, original.CONFIG, first, *more)
             _fetch(repository, commit, wanted, is_shown=True)
         if _is_there(folder, first):
@@ -115,7 +115,7 @@ def _fetch(
         name: The model, without a revision.
         revision: A branch, tag or commit; None for the default branch.
         patterns: What the names of the files match.
-        is_shown: Whether terminals show how far it is.
+        is_shown: Whether terminals show the progress.
     """
     # Slow to import, and no local path needs it.
     from huggingface_hub import snapshot_download
@@ -142,13 +142,13 @@ def _fetch(
             )
         finally:
             for bar in bars:
-                bar.close()  # Some would be drawn again when Python ends.
+                bar.close()  # Otherwise some are drawn again at exit.
 
 
 def _check_config(name: str, folder: str) -> None:
-    """Raises InputError for other models, before their weights are there."""
+    """Raises InputError for other models, before downloading weights."""
     values = opened.read_json(folder, huggingface.CONFIG)
-    if "class_name" in values:  # of KerasHub, which says more
+    if "class_name" in values:  # KerasHub's, whose reader checks it
         return
     if not values and os.path.exists(os.path.join(folder, original.CONFIG)):
         return
@@ -189,7 +189,7 @@ def _explained(name: str, revision: str | None) -> Iterator[None]:
             "the path or the name; if the model is private, log in with "
             "`hf auth login`, or set HF_TOKEN."
         ) from error
-    # Errors of the network have no common class.
+    # Network errors have no common class.
     except Exception as error:
         reason = str(error.__cause__ or error).partition("\n")[0]
         option = f" --revision={revision}" if revision else ""

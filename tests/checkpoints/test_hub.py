@@ -36,7 +36,7 @@ def saved(tmp_path_factory):
 
 @pytest.fixture
 def client(tmp_path, monkeypatch):
-    """Lets huggingface_hub ask a server that the test starts, or nothing."""
+    """Points huggingface_hub at a test's server, with an empty cache."""
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
