@@ -35,9 +35,9 @@ def open_checkpoint(path: str) -> opened.Checkpoint:
     model's folder, file of weights or name on the Hub; or a KerasHub preset's
     folder or name.
     """
-    folder = hub.locate(path)
-    if folder != path:
-        return dataclasses.replace(_open_folder(folder), path=path)
+    place = hub.locate(path)
+    if place != path:
+        return dataclasses.replace(_open_folder(place), path=path)
     for link in (path, f"{path}.index"):
         if os.path.islink(link) and not os.path.exists(link):
             raise InputError(

@@ -197,6 +197,7 @@ def test_how_vectors_are_made_comes_with_it(saved, client, tmp_path):
     (folder / "modules.json").write_text(json.dumps(modules))
     with client(hub_server.Hub(models={_NAME: folder})):
         model = bert_tf.Bert.from_checkpoint(_NAME)
+    assert model.reading is not None
     # Where an export of the model looks.
     found = sentence_transformers.read(model.reading.path)
     assert found == sentence_transformers.Vectors("cls", True, 20, "last")
