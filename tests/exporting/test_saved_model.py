@@ -8,7 +8,7 @@ from bert_tf import heads, modeling, tokenization
 from bert_tf.exporting import saved_model
 from bert_tf.text import graph_windows, long_documents
 from bert_tf.vocabularies import word_pieces
-from tests import exports, saved_models, serving_session
+from tests import combinations, exports, saved_models, serving_session
 from tests.exports import CONFIG, LABELS, LENGTH, PAIRS, TEXTS_A, TEXTS_B, VOCAB
 
 import numpy as np
@@ -250,7 +250,10 @@ def test_several_labels(model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["tail", "head_tail", "windows"])
+@pytest.mark.parametrize(
+    "method",
+    combinations.some(["windows"], ["tail", "head_tail", "windows"]),
+)
 def test_long_documents(method, model, monkeypatch):
     # So that there is more than one part.
     monkeypatch.setattr(graph_windows, "MOST_WINDOWS", 2)

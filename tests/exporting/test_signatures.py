@@ -190,9 +190,11 @@ def test_a_row_without_a_token_has_no_vector():
 @pytest.mark.slow
 def test_a_stranger_answers_as_we_do(tmp_path):
     """Also with int8 weights, and where texts are single."""
-    paths = {name: exports.exported(name) for name in exports.ALL_NAMES}
+    names = (*exports.NAMES, "one text")
+    paths = {name: exports.exported(name) for name in names}
     paths["int8"] = exports.exported("classification", weights="int8")
-    servers = {x: serving_session.Server(path) for x, path in paths.items()}
+    servers = {name: exports.server(name) for name in names}
+    servers["int8"] = serving_session.Server(paths["int8"])
     texts = dict.fromkeys(("text_a", "prompt", "question"), exports.TEXTS_A)
     texts |= dict.fromkeys(("text_b", "context"), exports.TEXTS_B)
     texts |= {"text": [f"{text} [MASK]" for text in exports.TEXTS_A]}

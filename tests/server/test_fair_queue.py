@@ -64,4 +64,3 @@ def test_closing_ends_in_time():
             future.result(timeout=0)
     model.may_run.set()
     assert held.result(timeout=60)["score"].tolist() == [99]
-

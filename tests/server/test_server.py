@@ -365,9 +365,7 @@ _ASKED = json.dumps(
 
 def _predict(server, body=_ASKED, **headers):
     named = {name.replace("_", "-"): x for name, x in headers.items()}
-    status, answer = server.ask(
-        "POST", "/v1/models/pairs:predict", body, named
-    )
+    status, answer = server.ask("POST", "/v1/models/pairs:predict", body, named)
     return status, json.loads(answer)
 
 
