@@ -283,9 +283,9 @@ class TestVersions:
             served.start(
                 tmp_path, f"--model={base}", "--poll_seconds=0.2"
             ) as server,
-            concurrent.futures.ThreadPoolExecutor(4) as clients,
+            concurrent.futures.ThreadPoolExecutor(2) as clients,
         ):
-            asking = [clients.submit(ask, server) for _ in range(4)]
+            asking = [clients.submit(ask, server) for _ in range(2)]
             try:
                 # Not all there.
                 shutil.copytree(pairs / "1", tmp_path / "broken")

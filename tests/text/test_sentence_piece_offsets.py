@@ -1,6 +1,5 @@
 """Sentence pieces in SavedModels, and models that no graph can split by."""
 
-
 from bert_tf.errors import InputError
 from bert_tf.text import graph_offsets
 from bert_tf.vocabularies import sentence_pieces

@@ -205,7 +205,7 @@ def _in_contexts(char):
     ("name", "step"),
     [
         *_some_and_many(50, 1),
-        pytest.param("uncased characters", 7, marks=pytest.mark.slow),
+        pytest.param("uncased characters", 7, marks=pytest.mark.exhaustive),
     ],
 )
 def test_characters(name, step):
@@ -277,7 +277,7 @@ def test_real_text(name, count, shared_data):
 
 @pytest.mark.parametrize("name", RELEASED)
 @pytest.mark.parametrize(
-    "every", [False, pytest.param(True, marks=pytest.mark.slow)]
+    "every", [False, pytest.param(True, marks=pytest.mark.exhaustive)]
 )
 def test_released_vocabularies(name, every, shared_data):
     pieces = tokenization.load_vocab(shared_data / "vocab" / f"{name}.txt")
