@@ -7,13 +7,11 @@ import re
 from bert_tf import modeling
 from bert_tf.checkpoints import (
     formats,
-    huggingface_names,
     names,
     opened,
     restoring,
     tf1_files,
 )
-from bert_tf.encoders import families
 from tests import interop_samples as samples
 from tests import reference
 
@@ -46,22 +44,6 @@ class TestRoundTrip:
         vocab = (tmp_path / "tf1" / "vocab.txt").read_bytes()
         for path in (paths[2], paths[4]):
             assert pathlib.Path(path, "vocab.txt").read_bytes() == vocab
-
-    @pytest.mark.parametrize(
-        "head", huggingface_names.of(_CONFIG, "encoder").heads
-    )
-    def test_every_head_through_huggingface(self, tmp_path, head):
-        model = samples.random_model(head, _CONFIG)
-        before = samples.source(tmp_path / "tf1", model)
-        formats.write(str(tmp_path / "hf"), "hf", before)
-        assert convert(tmp_path / "hf", "tf1", tmp_path / "x").left_out == ()
-        again = formats.open_checkpoint(str(tmp_path / "x"))
-        # transformers has no pooler under some heads.
-        lost = before.shapes.keys() - again.shapes.keys()
-        assert lost in (set(), families.BERT.pooler)
-        wanted = list(again.shapes)
-        reference.assert_same(before.read(wanted), again.read(wanted))
-        assert again.config == before.config
 
     def test_the_originals_checkpoint(self, tmp_path, shared_data):
         original = shared_data / "tf1_checkpoint"

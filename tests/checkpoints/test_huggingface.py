@@ -5,13 +5,12 @@ import json
 import pathlib
 
 from bert_tf import heads, modeling
-from bert_tf.checkpoints import formats, huggingface_names, names, restoring
+from bert_tf.checkpoints import formats, huggingface_names, restoring
 from tests import combinations
 from tests import huggingface_models as hf
 from tests import interop_samples as samples
 from tests.huggingface_models import torch, transformers
 
-import numpy as np
 import pytest
 
 _CONFIG = modeling.BertConfig(**samples.SMALL)
@@ -38,25 +37,6 @@ class TestConfig:
         path.write_text(json.dumps(values))
         ours = modeling.BertConfig.from_json_file(str(path))
         assert ours == _CONFIG
-
-    @pytest.mark.parametrize("head", _ARCHITECTURES.values())
-    def test_what_we_write_is_a_config_of_ours(self, tmp_path, head):
-        labels = ["no", "yes"] if names.HEADS[head].has_labels else None
-        values = huggingface_names.from_config(_CONFIG, head, labels)
-        path = tmp_path / "config.json"
-        path.write_text(json.dumps(values))
-        assert modeling.BertConfig.from_json_file(str(path)) == _CONFIG
-
-    def test_the_feed_forward_in_chunks_is_the_same(self):
-        # Why `chunk_size_feed_forward` is taken.
-        theirs = hf.make("BertModel")
-        inputs = hf.their_inputs(samples.batch(_CONFIG))
-        with torch.no_grad():
-            whole = theirs(**inputs).last_hidden_state
-            for layer in theirs.encoder.layer:
-                layer.chunk_size_feed_forward = 1
-            chunks = theirs(**inputs).last_hidden_state
-        np.testing.assert_allclose(chunks, whole, atol=samples.TOLERANCE)
 
 
 class TestReading:
@@ -88,10 +68,6 @@ class TestReading:
         theirs = hf.make(architecture, layer_norm_eps=1e-5)
         _, head = self._check(theirs, tmp_path)
         assert head == _ARCHITECTURES[architecture]
-
-    @pytest.mark.exhaustive
-    def test_logits_of_a_wide_model(self, tmp_path):
-        self._check(hf.make("BertForPreTraining", **samples.WIDE), tmp_path)
 
     @pytest.mark.parametrize(
         "act", ["gelu_pytorch_tanh", "gelu_fast", "gelu_python", "relu"]

@@ -1,12 +1,14 @@
-"""The served form of layers that share weights, and their files."""
+"""The served form of ALBERT and ELECTRA, and files of layers that share."""
 
 import dataclasses
+import itertools
 
 from bert_tf import heads
 from bert_tf.checkpoints import formats, names, tf1_files
-from bert_tf.encoders import albert, families
+from bert_tf.encoders import albert, electra, families
 from bert_tf.exporting import inference
 from bert_tf.training import accelerators
+from tests import combinations
 from tests import interop_samples as samples
 
 import numpy as np
@@ -18,21 +20,36 @@ CONFIG = albert.AlbertConfig(
 )
 
 
-@pytest.mark.parametrize("groups, inner", [(1, 1), (2, 2), (3, 1)])
-@pytest.mark.parametrize("head", ["encoder", "classification", "tagging"])
-def test_answers_are_those_of_training(head, groups, inner):
-    config = dataclasses.replace(
-        CONFIG, num_hidden_groups=groups, inner_group_num=inner
-    )
+_ELECTRA = electra.ElectraConfig(**samples.SMALL, embedding_size=16)
+_CONFIGS = [
+    *(
+        dataclasses.replace(CONFIG, num_hidden_groups=x, inner_group_num=y)
+        for x, y in ((1, 1), (2, 2), (3, 1))
+    ),
+    *(_ELECTRA, dataclasses.replace(_ELECTRA, pooler_act="gelu_erf")),
+    dataclasses.replace(_ELECTRA, embedding_size=32),
+]
+_HEADS = ("encoder", "classification", "tagging", "masked_lm")
+
+
+@pytest.mark.parametrize(
+    "head, config",
+    combinations.some(
+        [*zip(_HEADS * 2, _CONFIGS, strict=False), ("masked_lm", _ELECTRA)],
+        itertools.product(_HEADS, _CONFIGS),
+    ),
+)
+def test_answers_are_those_of_training(head, config):
     model = samples.random_model(head, config)
     served = inference.of(model)
     assert not isinstance(served, inference.AsTrained)
     batch = {n: tf.constant(x) for n, x in samples.batch(config).items()}
     found, wanted = served(batch), model(batch)
+    is_token = batch["input_mask"].numpy() > 0
     if head == "encoder":
-        found, wanted = found.pooled, wanted.pooled
-    if head == "tagging":
-        is_token = batch["input_mask"].numpy() > 0
+        np.testing.assert_allclose(found.pooled, wanted.pooled, atol=1e-5)
+        found, wanted = found.sequence, wanted.sequence
+    if head != "classification":
         found, wanted = found.numpy()[is_token], wanted.numpy()[is_token]
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
 

@@ -102,26 +102,6 @@ def test_regression_of_a_model_on_two_replicas(tmp_path, two_replicas):
 # ---- What is in the folder ---------------------------------------------------
 
 
-def test_signatures(loaded):
-    def texts(*names):
-        return dict.fromkeys(names, ([None], tf.string))
-
-    ids = ("input_ids", "input_mask", "segment_ids")
-    assert {
-        name: {
-            key: (spec.shape.as_list(), spec.dtype)
-            for key, spec in function.structured_input_signature[1].items()
-        }
-        for name, function in loaded.signatures.items()
-    } == {
-        "serving_default": texts("text_a", "text_b"),
-        "serve_text": texts("text"),
-        "serve_pairs": texts("text", "text_b"),
-        "serve_examples": texts("inputs"),
-        "serve_ids": dict.fromkeys(ids, ([None, None], tf.int32)),
-    }
-
-
 def test_assets():
     folder = exports.exported("classification") / "assets"
     assets = {path.name: path for path in folder.iterdir()}

@@ -60,6 +60,12 @@ def test_what_is_taken(head):
     del signatures["__saved_model_init_op"]
     found = {name: set(x.inputs) for name, x in signatures.items()}
     assert found == _TAKEN[head]
+    for signature in signatures.values():
+        for name, info in signature.inputs.items():
+            is_number = name in _IDS or name == "masked_lm_positions"
+            dtype = tf.int32 if is_number else tf.string
+            assert info.dtype == dtype.as_datatype_enum
+            assert {x.size for x in info.tensor_shape.dim} == {-1}
     # A default is for clients of gRPC; rows of REST must have every input.
     for name, signature in signatures.items():
         has_default = "text_a" in _TAKEN[head][name]

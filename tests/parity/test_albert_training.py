@@ -95,19 +95,19 @@ def test_the_records_are_alberts(files):
 def test_every_step_is_that_of_pytorch(
     tmp_path, files, optimizer, peak, groups, inner
 ):
-    torch_albert = pytest.importorskip(
-        "tests.torch_albert", reason="needs the extra `parity`"
+    torch_pretraining = pytest.importorskip(
+        "tests.torch_pretraining", reason="needs the extra `parity`"
     )
     from tests import torch_training
 
     config = CONFIG | {"num_hidden_groups": groups, "inner_group_num": inner}
     found = run(tmp_path, files, config, optimizer, peak)
-    expected, weights = torch_albert.train(
-        config,
+    expected, weights = torch_pretraining.train(
+        *(torch_pretraining.ALBERT, config),
         samples.values(tmp_path / "start.ckpt"),
         batches(files),
-        optimizer,
         torch_training.rates(STEPS, WARMUP, peak),
+        optimizer,
     )
     assert [line["step"] for line in found] == list(range(1, STEPS + 1))
     parity_run.assert_same_steps(found, expected)

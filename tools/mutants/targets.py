@@ -44,11 +44,7 @@ TARGETS = (
     ),
     Target(
         "training/schedules",
-        (
-            "training/test_schedules.py",
-            "test_warmup.py",
-            "test_optimization.py",
-        ),
+        ("training/test_recipes.py", "test_optimization.py"),
         5,
     ),
     Target("training/state", ("training/test_state.py",), 6),
@@ -64,14 +60,10 @@ TARGETS = (
     Target("encoders/ops", ("encoders/test_ops.py",), 9),
     Target("encoders/layers", ("encoders/test_ops.py", "test_modeling.py"), 5),
     Target("encoders/padding", ("encoders/test_padding.py",), 5),
-    Target("heads", ("test_heads.py", "test_model_refusals.py"), 7),
+    Target("heads", ("test_heads.py",), 7),
     Target(
         "configuration",
-        (
-            "test_configuration.py",
-            "test_configuration_of_transformers.py",
-            "test_model_refusals.py",
-        ),
+        ("test_configuration.py", "test_configuration_of_transformers.py"),
         6,
     ),
     # ---- Records -------------------------------------------------------------
