@@ -156,44 +156,6 @@ class TestPadding:
             np.testing.assert_array_equal(left[real], right[real])
             assert (left[~real] != right[~real]).any()
 
-    @pytest.mark.parametrize("length", [10, 13, 16])
-    def test_length_does_not_matter(self, tiny, length):
-        inputs = reference.batch(_TINY)
-        _, short = inputs["input_ids"].shape
-        longer = {
-            name: np.pad(
-                inputs[name],
-                [(0, 0), (0, length - short)],
-                # Words, not zeros, behind the end.
-                constant_values=0 if name == "input_mask" else 2,
-            )
-            for name in ("input_ids", "input_mask", "segment_ids")
-        }
-        real = inputs["input_mask"] == 1
-        first, second = tiny(inputs), tiny(longer)
-        # Sums of other lengths may be added up in another order: a few units
-        # in the last place of values up to 4, through two layers.
-        tolerance = 16 * _EPSILON
-        np.testing.assert_allclose(
-            second.sequence[:, :short].numpy()[real],
-            first.sequence.numpy()[real],
-            rtol=0,
-            atol=tolerance,
-        )
-        np.testing.assert_allclose(
-            second.pooled, first.pooled, rtol=0, atol=tolerance
-        )
-
-    def test_a_row_does_not_depend_on_the_others(self, tiny):
-        inputs = reference.batch(_TINY)
-        alone = {name: value[1:2] for name, value in inputs.items()}
-        np.testing.assert_allclose(
-            tiny(alone).sequence[0],
-            tiny(inputs).sequence[1],
-            rtol=0,
-            atol=16 * _EPSILON,
-        )
-
     def test_only_padding_is_finite(self, tiny):
         # A batch may be filled up with empty rows.
         inputs = reference.batch(_TINY)

@@ -17,8 +17,6 @@ import tensorflow as tf
 
 _MODELS = pathlib.Path(__file__).resolve().parents[2] / "configs" / "models"
 _SMALL = electra.ElectraConfig(**samples.SMALL, embedding_size=16)
-_EQUAL = dataclasses.replace(_SMALL, embedding_size=32)
-_POOLED = dataclasses.replace(_SMALL, pooler_act="gelu_erf")
 _THEIRS = electra.ELECTRA.huggingface
 assert _THEIRS is not None
 _HEADS, _KEYS = _THEIRS.heads, _THEIRS.keys

@@ -185,9 +185,5 @@ TARGETS = (
     Target("serving/lines", ("serving/test_lines.py",), 6),
     Target("serving/batches", ("serving/test_batches.py",), 4),
     Target("server/json_requests", ("server/test_json.py",), 7),
-    Target(
-        "server/batching",
-        ("server/test_batching.py", "server/test_fair_queue.py"),
-        6,
-    ),
+    Target("server/batching", ("server/test_batching.py",), 6),
 )
