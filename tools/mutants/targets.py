@@ -116,9 +116,9 @@ TARGETS = (
     Target("vocabularies/byte_pairs", ("vocabularies/test_byte_pairs.py",), 7),
     Target("text/graph", ("text/test_graph.py",), 6),
     Target("text/graph_rows", ("text/test_graph.py",), 3),
-    Target("text/graph_offsets", ("text/test_graph_offsets.py",), 3),
-    Target("text/byte_pairs", ("text/test_byte_pairs.py",), 5),
-    Target("text/sentence_pieces", ("text/test_sentence_pieces.py",), 5),
+    Target("text/graph_offsets", ("text/test_tokenizers.py",), 3),
+    Target("text/byte_pairs", ("text/test_tokenizers.py",), 5),
+    Target("text/sentence_pieces", ("text/test_tokenizers.py",), 5),
     Target("text/long_documents", ("text/test_long_documents.py",), 4),
     # ---- Checkpoints ---------------------------------------------------------
     Target(
