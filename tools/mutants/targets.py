@@ -31,7 +31,6 @@ TARGETS = (
             "test_optimization.py",
             "test_clipping.py",
             "test_loss_scaling.py",
-            "training/test_adam_as_pytorchs.py",
         ),
         9,
     ),
