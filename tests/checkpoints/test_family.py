@@ -7,9 +7,9 @@ from bert_tf import modeling
 from bert_tf.checkpoints import formats, huggingface_names
 from bert_tf.encoders import albert, distilbert, electra, families, roberta
 from bert_tf.errors import InputError
+from tests import combinations, reference
 from tests import huggingface_models as hf
 from tests import interop_samples as samples
-from tests import reference
 
 import keras
 import keras_hub
@@ -182,16 +182,21 @@ def _preset(row, kind, folder):
     return model
 
 
+_KINDS = [
+    ("Backbone", "encoder"),
+    ("TextClassifier", "classification"),
+    ("MaskedLM", "masked_lm"),
+]
+_PRESETS = [*_ROWS, albert.ALBERT]
+
+
 @pytest.mark.parametrize(
-    "row", [*_ROWS, albert.ALBERT], ids=lambda row: row.name
-)
-@pytest.mark.parametrize(
-    "kind, head",
-    [
-        ("Backbone", "encoder"),
-        ("TextClassifier", "classification"),
-        ("MaskedLM", "masked_lm"),
-    ],
+    "row, kind, head",
+    combinations.some(
+        [(x, *y) for x, y in zip(_PRESETS * 2, _KINDS * 2, strict=True)]
+        + [(albert.ALBERT, *_KINDS[0])],
+        [(x, *y) for x in _PRESETS for y in _KINDS],
+    ),
 )
 def test_keras_hub(tmp_path, row, kind, head):
     theirs = _preset(row, kind, tmp_path / "theirs")
