@@ -20,9 +20,6 @@ _MODELS = pathlib.Path(__file__).resolve().parents[1] / "configs" / "models"
 _TINY = samples.THREES
 
 
-# ---- Initial weights --------------------------------------------------------
-
-
 class TestInitialWeights:
     def test_truncated_normal(self):
         config = dataclasses.replace(_TINY, initializer_range=0.05)
@@ -60,9 +57,6 @@ class TestInitialWeights:
             weights.append(np.concatenate(values))
         np.testing.assert_array_equal(weights[0], weights[1])
         assert (weights[0] != weights[2]).any()
-
-
-# ---- Names and sizes --------------------------------------------------------
 
 
 def test_the_originals_checkpoint(shared_data):

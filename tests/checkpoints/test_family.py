@@ -154,9 +154,6 @@ class TestConfigs:
             modeling.BertConfig(40, type_vocab_size=0)
 
 
-# ---- KerasHub ---------------------------------------------------------------
-
-
 def _preset(row, kind, folder):
     name, sizes = row.keras_hub.name, {}
     if row is albert.ALBERT:

@@ -189,9 +189,6 @@ def test_processes_that_add_at_one_time_lose_nothing(tmp_path):
     }
 
 
-# ---- The command ------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("path", "mounted"),
     [

@@ -58,9 +58,6 @@ def test_notes_say_nothing_of_a_pooler_that_is_nowhere(tmp_path):
     assert formats.write(str(tmp_path / "again"), "tf1", source).notes == ()
 
 
-# ---- Sizes and names --------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "name, encoder, discriminator, generator",
     [
@@ -86,9 +83,6 @@ def test_released_parameter_counts(name, encoder, discriminator, generator):
             model = getattr(transformers, kind)(values)
         parameters = {id(x): x for x in model.parameters()}
         assert sum(x.numel() for x in parameters.values()) == count
-
-
-# ---- Configs ----------------------------------------------------------------
 
 
 class TestConfig:

@@ -105,9 +105,6 @@ def test_hidden_states_and_their_cosine():
     _assert_same(found, (_TOKENS * distance).sum())
 
 
-# ---- Attention ---------------------------------------------------------------
-
-
 def _mask(packed):
     """What is added to scores: -10000 for padding, or for other sequences."""
     if not packed:
