@@ -24,13 +24,6 @@ import pytest
 import tensorflow as tf
 
 
-@pytest.fixture(scope="module", name="files")
-def _files(tmp_path_factory):
-    return pretraining_records.write(
-        tmp_path_factory.mktemp("data"), tiny_model.COUNTS
-    )
-
-
 def batches(files, count):
     """The first global batches, parsed."""
     dataset = pipeline.train(
