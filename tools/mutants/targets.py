@@ -122,7 +122,10 @@ TARGETS = (
     # ---- Checkpoints ---------------------------------------------------------
     Target(
         "checkpoints/tf1_files",
-        ("checkpoints/test_tf1_files.py", "checkpoints/test_folders.py"),
+        (
+            "checkpoints/test_tf1_files.py",
+            "checkpoints/test_restore_weights.py",
+        ),
         6,
     ),
     Target(
@@ -130,12 +133,15 @@ TARGETS = (
     ),
     Target(
         "checkpoints/huggingface",
-        ("checkpoints/test_huggingface.py", "checkpoints/test_folders.py"),
+        (
+            "checkpoints/test_huggingface.py",
+            "checkpoints/test_restore_weights.py",
+        ),
         5,
     ),
     Target(
         "checkpoints/best",
-        ("checkpoints/test_best.py", "checkpoints/test_folders.py"),
+        ("checkpoints/test_best.py", "checkpoints/test_restore_weights.py"),
         6,
     ),
     Target("checkpoints/resuming", ("checkpoints/test_resuming.py",), 4),
