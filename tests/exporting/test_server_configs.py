@@ -2,7 +2,7 @@
 
 TensorFlow Serving's own messages read the first. The package of its messages
 lacks those of batching: their fields stand here as session_bundle_config.proto
-has them. By its rule, of server_core.cc, a label in use moves to what is loaded.
+has them. By its rule, of server_core.cc, a label in use moves to what is there.
 """
 
 import json
