@@ -48,7 +48,11 @@ def _folder(tmp_path_factory):
 @pytest.mark.parametrize(
     "name, objective, policy, sentences, moments",
     [
-        ("roberta", "full_sentences", "token", False, ("adam_m", "adam_v")),
+        pytest.param(
+            *("roberta", "full_sentences", "token", False),
+            ("adam_m", "adam_v"),
+            marks=pytest.mark.exhaustive,
+        ),
         ("albert", "sop", "ngram", True, ("lamb_m", "lamb_v")),
     ],
 )

@@ -45,14 +45,26 @@ def _run(folder, *flags):
     return done
 
 
-@pytest.mark.slow
-def test_runs_table_and_predictions(flags, tmp_path):
-    output = tmp_path / "out"
+@pytest.fixture(scope="module", name="made")
+def _made(flags, tmp_path_factory):
+    """The flags of two runs, their output folder and what was printed."""
+    folder = tmp_path_factory.mktemp("made")
+    output = folder / "out"
     given = [
         *(*flags, "--tasks=WNLI", "--seeds=3", "--learning_rates=0.1,0.01"),
         *("--do_predict=true", f"--output_dir={output}"),
     ]
-    done = _run(tmp_path / "first", *given)
+    return given, output, _run(folder, *given)
+
+
+def _best(output):
+    rows = classifier_runs.rows(output / "results.jsonl")
+    return max(rows, key=lambda row: row["score"])
+
+
+@pytest.mark.slow
+def test_runs_table_and_predictions(made, tmp_path):
+    given, output, done = made
     text = (output / "results.jsonl").read_text()
     rows = classifier_runs.rows(output / "results.jsonl")
     assert [row["setting"]["learning_rate"] for row in rows] == [0.1, 0.01]
@@ -60,7 +72,7 @@ def test_runs_table_and_predictions(flags, tmp_path):
         lines = (output / row["folder"] / "eval_results.txt").read_text()
         assert f"eval_accuracy = {row['results']['accuracy']}\n" in lines
         assert "global_step = 2" in lines
-    best = max(rows, key=lambda row: row["score"])
+    best = _best(output)
     table = json.loads((output / "table.json").read_text())
     assert table["average_of_means"] == best["results"]["accuracy"]
     assert (output / "table.md").read_text() in done.stdout
@@ -71,20 +83,24 @@ def test_runs_table_and_predictions(flags, tmp_path):
     ]
     assert "No submission.zip" in done.stderr
     # Everything is done: the same command looks only.
-    again = _run(tmp_path / "again", *given)
+    again = _run(tmp_path, *given)
     assert "2 runs, 2 are done." in again.stderr
     assert again.stdout == done.stdout
     assert (output / "results.jsonl").read_text() == text
-    # Its best run teaches other runs.
+
+
+@pytest.mark.exhaustive
+def test_the_best_run_teaches_others(flags, made, tmp_path):
+    _, output, _ = made
     students = tmp_path / "students"
     _run(
-        *(tmp_path / "taught", *flags, "--tasks=WNLI", "--seeds=4"),
+        *(tmp_path, *flags, "--tasks=WNLI", "--seeds=4"),
         *(f"--teacher={output}", f"--output_dir={students}"),
     )
     (row,) = classifier_runs.rows(students / "results.jsonl")
     kept = (students / row["folder"] / "flags.txt").read_text()
-    assert f"--teacher={output}/{best['folder']}\n" in kept
-    assert row["others"]["teacher"] != rows[0]["others"]["start"]
+    assert f"--teacher={output}/{_best(output)['folder']}\n" in kept
+    assert row["others"]["teacher"] != _best(output)["others"]["start"]
 
 
 @pytest.mark.slow

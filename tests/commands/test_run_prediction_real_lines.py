@@ -1,4 +1,4 @@
-"""Every head of every family on 1,000 real lines: our script and a stranger.
+"""Every head of every family on real lines: our script and a stranger.
 
 Weights are random. The vocabularies of byte pairs and sentence pieces are
 learned of the lines. The stranger, a process without our package, serves all
@@ -25,8 +25,11 @@ import pytest
 # ---- Lines -------------------------------------------------------------------
 
 
+_NUMBER = 200
+
+
 def real_lines(shared_data, head):
-    """1,000 lines of Wikipedia, for a head."""
+    """200 lines of Wikipedia, for a head."""
     path = shared_data / "corpus" / "enwiki_AA.txt"
     lines = []
     with path.open() as file:
@@ -34,7 +37,7 @@ def real_lines(shared_data, head):
             words = line.split()
             if len(words) > 12 and "<" not in line and "\t" not in line:
                 lines.append(words)
-            if len(lines) == 1000:
+            if len(lines) == _NUMBER:
                 break
     pieces = [[" ".join(words[:8]), " ".join(words[8:])] for words in lines]
     if head == "masked_lm":
@@ -45,7 +48,7 @@ def real_lines(shared_data, head):
         ends = [rest for _, rest in pieces]
         return [
             "\t".join([pieces[i][0], *(ends[i - j] for j in range(3))])
-            for i in range(1000)
+            for i in range(_NUMBER)
         ]
     return ["\t".join(pair) for pair in pieces]
 
@@ -99,17 +102,16 @@ class _Family:
     Attributes:
         vocabulary: Returns that of lines, or one in the folder of real data.
         foreign: The ops of its SavedModels that are not TensorFlow's own.
+        chosen: The heads that are not exhaustive: each of one family.
         config: What its config has beside the shape.
-        chosen: The heads that are not exhaustive: those whose answers say
-            where in a text they are, by each way to split texts.
         has_pairs: Whether it is pre-trained on two segments.
     """
 
     vocabulary: Callable[[list[str], pathlib.Path], vocabularies.Files]
     foreign: tuple[str, ...]
+    chosen: tuple[str, ...]
     config: dict[str, Any] = dataclasses.field(default_factory=dict)
     has_pairs: bool = True
-    chosen: tuple[str, ...] = ("tagging", "span", "masked_lm")
 
     @property
     def heads(self) -> list[str]:
@@ -119,18 +121,19 @@ class _Family:
 
 _FAMILIES = {
     "bert": _Family(
-        *(_released, (saved_models.WORD_PIECES,), {"type_vocab_size": 2}),
-        chosen=("classification", "multiple_choice", "encoder"),
-    ),
-    "roberta": _Family(_byte_pairs, (), has_pairs=False),
-    "distilbert": _Family(
         *(_released, (saved_models.WORD_PIECES,)),
+        ("classification", "multiple_choice"),
+        {"type_vocab_size": 2},
+    ),
+    "roberta": _Family(_byte_pairs, (), ("span", "encoder"), has_pairs=False),
+    "distilbert": _Family(
+        *(_released, (saved_models.WORD_PIECES,), ()),
         has_pairs=False,
-        chosen=(),
     ),
     "albert": _Family(
         _sentence_pieces,
         (saved_models.SENTENCE_PIECES,),
+        ("tagging", "masked_lm"),
         # Both layers have the same weights.
         {"type_vocab_size": 2, "embedding_size": 8},
     ),
@@ -207,8 +210,8 @@ class _Made:
 @pytest.fixture(scope="module")
 def made(request, shared_data, tmp_path_factory):
     """Name of a family -> what was made of it, of all heads that run."""
-    asked = [item.callspec.params for item in request.session.items
-             if item.path == request.path]
+    items = request.session.items
+    asked = [x.callspec.params for x in items if x.path == request.path]
 
     def make(name: str) -> _Made:
         heads = [x["head"] for x in asked if x["name"] == name]
@@ -236,7 +239,7 @@ def made(request, shared_data, tmp_path_factory):
 def test_a_stranger_serves_real_lines_as_predicted(made, name, head):
     family = made(name)
     found, served = family.answers[head], family.served[head]
-    assert len(found) == 1000
+    assert len(found) == _NUMBER
     for i, answer in enumerate(found):
         _check_row(answer, {name: rows[i] for name, rows in served.items()})
 

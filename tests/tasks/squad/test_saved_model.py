@@ -181,16 +181,6 @@ def test_assets(saved):
     }
 
 
-@pytest.mark.slow
-def test_needs_only_tensorflow_and_the_serving_binary_s_ops(
-    model, saved, tmp_path
-):
-    questions, contexts = zip(*PAIRS, strict=True)
-    found = saved_models.serve(saved, question=questions, context=contexts)
-    expected = [python_answer(model, *pair).text for pair in PAIRS]
-    assert found["answer"] == expected
-
-
 def test_arguments_must_fit(model, tmp_path):
     with pytest.raises(ValueError, match=r"21 pieces.*vocab_size=22"):
         save(tmp_path / "new", model, vocab=VOCAB[:-1])
