@@ -67,23 +67,6 @@ def test_run_tells_all(of_run):
 
 
 @pytest.mark.slow
-def test_run_with_several_labels_and_windows(tmp_path):
-    run = exports.write_run(
-        *(tmp_path / "run", "several labels", "--window_stride=3"),
-        "--long_documents=windows",
-    )
-    flags = f"--model_dir={run}", f"--export_dir={tmp_path}/1"
-    export(tmp_path / "log", *flags)
-    outputs = tf.saved_model.load(f"{tmp_path}/1")(TEXTS)
-    assert set(outputs) == {"labels", "probabilities", "logits"}
-    description = described(tmp_path / "1")
-    assert description["long_documents"] == "windows"
-    assert description["window_stride"] == 3
-    shares = 1 / (1 + np.exp(-outputs["logits"].numpy()))
-    np.testing.assert_allclose(outputs["probabilities"], shares, atol=1e-6)
-
-
-@pytest.mark.slow
 def test_checkpoint_with_flags_gives_the_same(of_run, model_dir, tmp_path):
     export(
         tmp_path / "log",

@@ -6,11 +6,7 @@ import shutil
 
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import best, tf1_files
-from bert_tf.tasks.features import layers as feature_layers
 from tests import exports, saved_models, scripts
-from tests.tasks.features import test_extraction as vectors
-from tests.tasks.masked_words import test_saved_model as gaps
-from tests.tasks.multiple_choice import test_saved_model as choices
 from tests.tasks.squad import test_saved_model as spans
 from tests.tasks.tagging import test_saved_model as tags
 
@@ -79,21 +75,6 @@ def test_classes_and_their_export(tmp_path):
         close(shares, saved_models.softmax(row))
     exported = exports.exported("classification")
     assert answers(tmp_path, lines, f"--saved_model={exported}") == found
-
-
-def test_masked_words(tmp_path):
-    run, model = _run(tmp_path, "masked_lm", gaps)
-    texts = [one_line(text) for text in gaps.TEXTS if "[MASK]" in text]
-    found = answers(tmp_path, texts, f"--model_dir={run}", "--top_k=4")
-    for text, answer in zip(texts, found, strict=True):
-        expected = gaps.python_masks(model, text)
-        assert [[x["piece"] for x in m] for m in answer["masks"]] == [
-            [piece for piece, _ in mask] for mask in expected
-        ]
-        close(
-            [[x["score"] for x in m] for m in answer["masks"]],
-            [[score for _, score in mask] for mask in expected],
-        )
 
 
 def test_next_sentences_of_a_pre_trained_model(tmp_path):
@@ -189,35 +170,6 @@ def test_answers_to_questions(tmp_path, capsys):
         "questions without an answer. Received: "
         "null_score_diff_threshold=-1.5, version_2_with_negative=False"
     ) in capsys.readouterr().err
-
-
-def test_choices_of_any_number(tmp_path):
-    run, model = _run(
-        tmp_path, "multiple_choice", choices, "--max_seq_length=10"
-    )
-    rows = [
-        ("What a film.", ["good", "bad", "whatever."]),
-        ("Café", ["a", "o"]),
-        ("good " * 30, ["bad bad", "a film good", "what " * 30 + "cafe"]),
-    ]
-    lines = ["\t".join([prompt, *choices]) for prompt, choices in rows]
-    found = answers(tmp_path, lines, f"--model_dir={run}")
-    for row, answer in zip(rows, found, strict=True):
-        logits = choices.python_logits(model, *row)
-        assert answer["choice"] == np.argmax(logits)
-        close(answer["probabilities"], saved_models.softmax(np.array(logits)))
-
-
-def test_vectors_of_an_encoder(tmp_path):
-    run, model = _run(tmp_path, "encoder", vectors)
-    texts = [text.strip() for text in vectors.TEXTS]
-    lines = [text.replace(" ||| ", "\t") for text in texts if text]
-    found = answers(tmp_path, lines, f"--model_dir={run}")
-    _, expected = vectors.extract(model, feature_layers.Choice("last"), "mean")
-    wanted = [x for x, text in zip(expected, texts, strict=True) if text]
-    close(
-        [answer["vector"] for answer in found], np.concatenate(wanted)[:, 0]
-    )
 
 
 # ---- Mistakes ---------------------------------------------------------------

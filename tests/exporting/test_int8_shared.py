@@ -3,8 +3,7 @@
 import bert_tf
 from bert_tf.encoders import albert
 from bert_tf.exporting import runtimes
-from tests import exports
-from tests.commands import test_run_prediction_real_lines as real
+from tests import exports, sample_texts
 
 import numpy as np
 import pytest
@@ -46,7 +45,7 @@ def test_answers_are_those_of_floats(shared_data, tmp_path, groups, inner):
     text = (shared_data / "vocab" / "bert_uncased.txt").read_text("utf-8")
     vocab = text.removesuffix("\n").split("\n")
     both = encoders(tmp_path / "run", vocab, groups, inner)
-    lines = tf.constant(real.real_lines(shared_data, "encoder")[:40])
+    lines = tf.constant(sample_texts.real_lines(shared_data, "encoder", 40))
     expected, found = (
         np.squeeze(made.signatures["serving_default"](text_a=lines)["vectors"])
         for made in both

@@ -198,28 +198,6 @@ def test_pairs(tmp_path, serve, head):
 
 
 @pytest.mark.slow
-def test_vectors(tmp_path, serve):
-    folder, made = write(tmp_path / "model", "encoder")
-    asked = [(text, "") for text in TEXTS]
-    _, answers = serve(folder, asked, ("text_a", "text_b"), unit="mean")
-    found = [made(inputs(ids(text))).sequence[0] for text in TEXTS]
-    close([x["vector"] for x in answers], [x.numpy().mean(0) for x in found])
-
-
-@pytest.mark.slow
-def test_choices(tmp_path, serve):
-    folder, made = write(tmp_path / "model", "multiple_choice")
-    asked = [(text, OTHERS) for text in TEXTS]
-    outputs, _ = serve(folder, asked, ("prompt", "choices"))
-    logits = []
-    for text in TEXTS:
-        rows = [inputs(ids(text), ids(x)) for x in OTHERS]
-        each = [{k: x[tf.newaxis] for k, x in row.items()} for row in rows]
-        logits.append([made(row)[0, 0].numpy() for row in each])
-    close(outputs["logits"], logits)
-
-
-@pytest.mark.slow
 def test_labels_of_words(tmp_path, serve):
     folder, made = write(tmp_path / "model", "tagging")
     texts = [*TEXTS, "k l m n o p", "q r s t u", "v", "w x", "y z z y"]
