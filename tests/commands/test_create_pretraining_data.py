@@ -71,21 +71,13 @@ def flags_of(inputs, tmp_path, **changes):
     return [f"--{k}={v}" for k, v in values.items() if v is not None]
 
 
-def run(inputs, tmp_path, *flags, **changes):
+def make(inputs, tmp_path, *flags, code=0, **changes):
     """Runs the script."""
-    return scripts.run(
-        tmp_path / "log",
-        "create_pretraining_data",
-        *flags_of(inputs, tmp_path, **changes),
-        *flags,
+    return scripts.run_checked(
+        *(tmp_path / "log", "create_pretraining_data"),
+        *(*flags_of(inputs, tmp_path, **changes), *flags),
+        code=code,
     )
-
-
-def make(inputs, tmp_path, *flags, **changes):
-    """Returns a run that must succeed."""
-    done = run(inputs, tmp_path, *flags, **changes)
-    assert done.wait() == 0, done.stderr
-    return done
 
 
 def contents(folder):
@@ -294,8 +286,7 @@ def test_a_shard_is_lost(inputs, made, tmp_path):
     shutil.copytree(folder, tmp_path / "out")
     lost = tmp_path / "out" / "part-00001-of-00003.tfrecord"
     lost.write_bytes(b"")
-    done = run(inputs, tmp_path, num_shards=3)
-    assert done.wait() == 1
+    done = make(inputs, tmp_path, num_shards=3, code=1)
     message = rf"error: .*manifest.json lists {lost}, which is lost"
     assert re.search(message, done.lines[-1])
 
@@ -307,8 +298,7 @@ def test_disk_full(inputs, made, tmp_path):
     # One can't be finished; those before it are.
     finished = sizes.index(max(sizes))
     with small_disks.limited(tmp_path / "out", (max(sizes) - 1) / 1024) as out:
-        done = run(inputs, tmp_path, num_shards=3)
-    assert done.wait() == 1
+        done = make(inputs, tmp_path, num_shards=3, code=1)
     assert re.search(
         f"error: Cannot write all: .*The {finished} finished shards stay "
         r"valid.* Free space on the disk of .*/out/\.work, then run",

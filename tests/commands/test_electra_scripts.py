@@ -131,15 +131,15 @@ def test_other_ways_to_compute(folder, tmp_path, flags):
 
 def test_a_run_that_diverges_says_so(folder, tmp_path):
     """Amid a block of steps, too, where words are drawn from what is NaN."""
-    done = scripts.run(
+    done = scripts.run_checked(
         *(tmp_path / "log", "run_pretraining", "--do_train"),
         f"--input_file={folder}/records/*.tfrecord",
         f"--bert_config_file={folder}/config.json",
         *(f"--output_dir={tmp_path}/out", "--train_batch_size=8"),
         *("--learning_rate=1e10", "--num_train_steps=40"),
         "--num_warmup_steps=0",
+        code=1,
     )
-    assert done.wait() == 1
     assert "error: Not a finite number in steps 1 to 10: " in done.stderr
 
 
@@ -166,13 +166,13 @@ def test_generator_and_discriminator_by_themselves(folder, tmp_path):
     )
     assert len(answer["masks"][0]) == 5
     # It knows words, not which were replaced.
-    done = scripts.run(
+    done = scripts.run_checked(
         *(tmp_path / "log", "run_pretraining", "--do_train"),
         f"--input_file={folder}/records/*.tfrecord",
         f"--init_checkpoint={tmp_path}/generator_tf1",
         f"--output_dir={tmp_path}/more",
+        code=1,
     )
-    assert done.wait() == 1
     assert "error: A generator by itself is not pre-trained" in done.stderr
 
 

@@ -31,9 +31,7 @@ def model_dir(tmp_path_factory):
 
 def export(folder, *flags):
     """Runs the script; returns its log."""
-    done = scripts.run(folder, "export_saved_model", *flags)
-    assert done.wait() == 0, done.stderr
-    return done.stderr
+    return scripts.run_checked(folder, "export_saved_model", *flags).stderr
 
 
 def described(path):

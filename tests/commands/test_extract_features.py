@@ -32,9 +32,7 @@ def model(tmp_path_factory):
 
 
 def run(folder, *arguments):
-    done = scripts.run(folder / "log", "extract_features", *arguments)
-    assert done.wait() == 0, done.stderr
-    return done
+    return scripts.run_checked(folder / "log", "extract_features", *arguments)
 
 
 @pytest.mark.slow

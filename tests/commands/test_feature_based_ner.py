@@ -40,14 +40,13 @@ def folder(tmp_path):
 
 
 def _run(folder, *arguments, code=0):
-    done = scripts.run(
+    return scripts.run_checked(
         *(folder / "log", _SCRIPT, f"--init_checkpoint={folder}"),
         *(f"--train_file={folder}/words.conll", "--lstm_size=6"),
         *(f"--dev_file={folder}/words.conll", "--max_seq_length=16"),
         *arguments,
+        code=code,
     )
-    assert done.wait() == code, done.stderr
-    return done
 
 
 @pytest.mark.slow

@@ -59,7 +59,7 @@ def _folder(tmp_path_factory):
 def test_trains_from_text(
     folder, tmp_path, name, objective, policy, sentences, moments
 ):
-    made = scripts.run(
+    scripts.run_checked(
         tmp_path / "made",
         "create_pretraining_data",
         f"--flagfile={_CONFIGS}/{name}_records.flags",
@@ -67,13 +67,12 @@ def test_trains_from_text(
         f"--vocab_file={folder}/vocab.txt",
         f"--output_dir={tmp_path}/records",
     )
-    assert made.wait() == 0, made.stderr
     manifest = manifests.Manifest.read(tmp_path / "records" / "manifest.json")
     assert manifest.objective == objective
     assert manifest.masking["policy"] == policy
     assert manifest.dynamic_masking
     assert manifest.max_seq_length == 512
-    trained = scripts.run(
+    scripts.run_checked(
         tmp_path / "trained",
         "run_pretraining",
         f"--flagfile={_CONFIGS}/pretrain_{name}_base.flags",
@@ -83,7 +82,6 @@ def test_trains_from_text(
         f"--output_dir={tmp_path}/run",
         *_SHORT,
     )
-    assert trained.wait() == 0, trained.stderr
     results = (tmp_path / "run" / "eval_results.txt").read_text()
     assert ("sentence_order_loss" in results) == sentences
     assert "masked_lm_loss" in results

@@ -252,13 +252,10 @@ class TestMain:
             "vocab_size": 150,
             **changes,
         }
-        done = scripts.run(
-            tmp_path / "log",
-            "learn_vocabulary",
+        return scripts.run_checked(
+            *(tmp_path / "log", "learn_vocabulary"),
             *(f"--{name}={value}" for name, value in values.items()),
         )
-        assert done.wait() == 0, done.stderr
-        return done
 
     @pytest.fixture
     def words(self, tmp_path):

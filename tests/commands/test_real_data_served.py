@@ -38,13 +38,12 @@ _CONFIG = dataclasses.replace(
 
 def _train(shared_data, folder, script, *flags):
     (folder / "bert_config.json").write_text(_CONFIG.to_json())
-    done = scripts.run(
+    scripts.run_checked(
         *(folder / "log", script, "--do_train", "--do_predict", "--do_export"),
         f"--vocab_file={shared_data}/vocab/bert_uncased.txt",
         f"--bert_config_file={folder}/bert_config.json",
         *(f"--output_dir={folder}/out", *flags),
     )
-    assert done.wait() == 0, done.stderr
     return folder / "out"
 
 
@@ -88,9 +87,9 @@ def _ner(shared_data, folder):
         *("--train_batch_size=8", "--num_train_epochs=3"),
     )
     path = output / "test_predictions.conll"
-    sentences = conll.read(str(path), conll.Columns())[:1000]
+    sentences = conll.read(str(path), conll.Columns())[:400]
     lines = (output / "test_entities.jsonl").read_text("utf-8").split("\n")
-    rows = [json.loads(line) for line in lines[:1000]]
+    rows = [json.loads(line) for line in lines[:400]]
     texts = [row["text"] for row in rows]
 
     def compare(served):
@@ -207,7 +206,7 @@ _SCRIPTS = {
 }
 
 
-@pytest.mark.parametrize("name", combinations.some(["ner", "squad"], _SCRIPTS))
+@pytest.mark.parametrize("name", combinations.some(["ner"], _SCRIPTS))
 def test_served_by_a_stranger_as_predicted(name, shared_data, tmp_path):
     asked, compare = _SCRIPTS[name](shared_data, tmp_path)
     served = saved_models.serve_all_elsewhere(

@@ -39,10 +39,7 @@ def flags(tmp_path_factory):
 
 
 def _run(folder, *flags):
-    """Runs the script, which must succeed."""
-    done = scripts.run(folder / "log", "run_glue", *flags)
-    assert done.wait() == 0, done.stderr
-    return done
+    return scripts.run_checked(folder / "log", "run_glue", *flags)
 
 
 @pytest.fixture(scope="module", name="made")
