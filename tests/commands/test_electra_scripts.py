@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import random
 
 from bert_tf.checkpoints import formats, names
 from bert_tf.records import manifests
@@ -37,15 +36,7 @@ def _folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("electra")
     tiny_files.write_files(folder)
     (folder / "config.json").write_text(json.dumps(_MODEL))
-    rng = random.Random(0)
-    documents = [
-        "\n".join(
-            " ".join(rng.choices(tiny_files.WORDS[:-2], k=rng.randint(3, 30)))
-            for _ in range(rng.randint(1, 60))
-        )
-        for _ in range(30)
-    ]
-    (folder / "text.txt").write_text("\n\n".join(documents))
+    tiny_files.write_documents(folder / "text.txt")
     run(
         "create_pretraining_data",
         f"--flagfile={_CONFIGS}/electra_records.flags",
