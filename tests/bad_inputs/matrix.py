@@ -41,6 +41,7 @@ class Case:
         checked: Whether --check_only says the same. False where it is not
             the flags or inputs that are wrong.
         arguments: What stands on the command line besides.
+        is_exhaustive: Whether another case of CI has the same error.
     """
 
     flags: Mapping[str, str | None]
@@ -48,6 +49,7 @@ class Case:
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     checked: bool = True
     arguments: tuple[str, ...] = ()
+    is_exhaustive: bool = dataclasses.field(default=False, compare=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,14 +127,25 @@ def inputs(write: Callable[[pathlib.Path], Any]) -> Any:
 def refused(script: Script, cases: Mapping[str, Case]) -> _Test:
     """Returns a test of each case: see `check`.
 
-    Only the first case of each error is run with --check_only as well.
+    Only the first case of each error runs in CI, and with --check_only as well.
     """
-    first = {case.line: name for name, case in reversed([*cases.items()])}
+    first = {
+        case.line: name
+        for name, case in reversed([*cases.items()])
+        if not case.is_exhaustive
+    }
+    every = [
+        pytest.param(
+            name,
+            marks=[pytest.mark.exhaustive] * (first.get(case.line) != name),
+        )
+        for name, case in cases.items()
+    ]
 
-    @pytest.mark.parametrize("name", cases)
+    @pytest.mark.parametrize("name", every)
     def test(name, data, tmp_path):
         case = cases[name]
-        is_first = first[case.line] == name
+        is_first = first.get(case.line) == name
         case = dataclasses.replace(case, checked=case.checked and is_first)
         check(script, case, data, tmp_path)
 
