@@ -86,22 +86,6 @@ class TestOriginal:
                 tiny.close(layer, wanted)
             tiny.close(found.pooled, expected[2])
 
-    def test_logits_of_pre_training(self, tmp_path):
-        source = models.BertPretrainer(models.Bert(_SMALL))
-        reference.random_weights(source.variables)
-        path = _write(tmp_path / "base", source)
-        inputs = reference.batch(_SMALL)
-        words, sentences = reference.pretrain(
-            _SMALL, reference.weights_of(source.variables), inputs
-        )
-        both = models.BertPretrainer.from_checkpoint(path)(inputs)
-        tiny.close(both[0], words, 2e-5)
-        tiny.close(both[1], sentences)
-        one = models.BertMaskedLM.from_checkpoint(path)(inputs)
-        tiny.close(one, words, 2e-5)
-        two = models.BertNextSentence.from_checkpoint(path)(inputs)
-        tiny.close(two, sentences)
-
 
 def _run_with_best(run):
     """Writes a run whose best weights are not its newest."""

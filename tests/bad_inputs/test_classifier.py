@@ -1,5 +1,3 @@
-"""Bad inputs of run_classifier.py."""
-
 import json
 import pathlib
 

@@ -1,5 +1,3 @@
-"""Bad inputs of export_saved_model.py."""
-
 import pathlib
 import shutil
 

@@ -1,5 +1,3 @@
-"""Bad inputs of extract_features.py."""
-
 import json
 import pathlib
 import shutil

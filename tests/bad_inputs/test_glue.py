@@ -1,5 +1,3 @@
-"""Bad inputs of run_glue.py."""
-
 import dataclasses
 import os
 import pathlib

@@ -1,5 +1,3 @@
-"""Bad inputs of run_multiple_choice.py."""
-
 import dataclasses
 import json
 import pathlib

@@ -1,5 +1,3 @@
-"""Bad inputs of run_ner.py."""
-
 import pathlib
 
 from bert_tf import heads, modeling

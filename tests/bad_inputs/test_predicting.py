@@ -1,5 +1,3 @@
-"""Bad inputs of run_prediction.py."""
-
 import json
 import os
 import pathlib

@@ -1,5 +1,3 @@
-"""Bad inputs of run_pretraining.py."""
-
 import os
 import pathlib
 

@@ -1,5 +1,3 @@
-"""Bad inputs of shrink_model.py."""
-
 import pathlib
 
 from bert_tf import heads, modeling

@@ -1,5 +1,3 @@
-"""Bad inputs of run_squad.py."""
-
 import copy
 import json
 import pathlib

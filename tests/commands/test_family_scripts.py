@@ -259,25 +259,6 @@ def test_classifier_of_pairs(model, kind, theirs, tmp_path):
         assert_same_answers(answers, predictions)
 
 
-@families()
-def test_glue(model, tmp_path):
-    folder = tmp_path / "data" / "WNLI"
-    folder.mkdir(parents=True)
-    rows = [f"{i}\tThe cat {i}\tsat é 😀\t{i % 2}\n" for i in range(8)]
-    for split in ("train", "dev"):
-        text = "index\tsentence1\tsentence2\tlabel\n" + "".join(rows)
-        (folder / f"{split}.tsv").write_text(text, "utf-8")
-    run(
-        *("run_glue", f"--init_checkpoint={model}", "--tasks=WNLI"),
-        *(f"--data_dir={tmp_path}/data", "--max_seq_length=16"),
-        *("--batch_sizes=4", "--epochs=1", "--seeds=1"),
-        f"--output_dir={tmp_path}/output",
-    )
-    (done,) = json_lines(tmp_path / "output" / "results.jsonl")
-    assert done["examples"] == len(rows)
-    assert 0 <= done["results"]["accuracy"] <= 1
-
-
 @families("albert")
 def test_tagger(model, kind, words_of, tmp_path):
     rng = random.Random(0)

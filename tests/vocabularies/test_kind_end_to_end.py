@@ -5,14 +5,12 @@ laid out by the template's own `row`, which no graph reads.
 """
 
 import dataclasses
-import json
 
 import bert_tf
 from bert_tf import errors, modeling, vocabularies
 from bert_tf.checkpoints import formats, tf1_files
 from bert_tf.text import graph, graph_offsets
 from tests import interop_samples as samples
-from tests import scripts
 from tests.vocabularies import signs
 
 import numpy as np
@@ -94,34 +92,6 @@ def test_a_name_is_taken_once():
         module.register("signs", signs.GraphTokenizer)
         with pytest.raises(errors.InputError, match="of this kind already"):
             module.register("signs", graph.BertTokenizer)
-
-
-def test_records_of_pretraining(tmp_path, capsys):
-    (tmp_path / "own.signs").write_bytes(VOCABULARY.files["signs.txt"])
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    documents = [
-        "\n".join(" ".join(letters[i : i + 6]) for i in range(start, 20, 2))
-        for start in range(8)
-    ]
-    (tmp_path / "text.txt").write_text("\n\n".join(documents) + "\n")
-    vocab = f"--vocab_file={tmp_path}/own.signs"
-    script = "create_pretraining_data"
-    # Two workers, which have not imported what registers the kind.
-    flags = (vocab, f"--input_file={tmp_path}/text.txt", "--dupe_factor=2")
-    assert not scripts.run_here(
-        *(script, *flags, f"--output_dir={tmp_path}/out", "--num_workers=2"),
-        *("--max_seq_length=24", "--max_predictions_per_seq=3"),
-    )
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert manifest["vocab_sha256"] == VOCABULARY.sha256
-    assert manifest["vocab_size"] == len(VOCABULARY.pieces)
-    capsys.readouterr()
-    assert not scripts.run_here(
-        script, vocab, "--show=3", f"--input_file={tmp_path}/out/*.tfrecord"
-    )
-    shown = capsys.readouterr().out
-    assert shown.count("<mask> <s> ") == 3
-    assert shown.count(" </s> </s> ") == shown.count("second segment: ") > 0
 
 
 def test_a_checkpoint_carries_it(tmp_path):
