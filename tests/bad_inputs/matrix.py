@@ -153,19 +153,20 @@ def refused(script: Script, cases: Mapping[str, Case]) -> _Test:
 
 
 def right(
-    script: Script, cases: Mapping[str, Case], to_the_end: bool = False
+    script: Script, cases: Mapping[str, Case], to_the_end: Sequence[str] = ()
 ) -> _Test:
     """Returns a test of cases that work: see `check_works`.
 
     Args:
         script: Whose commands.
         cases: What is different, and rightly works; a `line` is logged.
-        to_the_end: Whether to run them even if the script has --check_only.
+        to_the_end: Cases that run though the script has --check_only.
     """
-    more = ["--check_only"] * (script.has_check_only and not to_the_end)
 
     @pytest.mark.parametrize("name", cases)
     def test(name, data, tmp_path):
+        checks = script.has_check_only and name not in to_the_end
+        more = ["--check_only"] * checks
         check_works(script, cases[name], data, tmp_path, *more)
 
     return test

@@ -61,10 +61,11 @@ def test_another_process_writes_it(data, tmp_path):
     ("flags", "closed", "line"),
     [
         ([], "<&-", "Standard input is closed, and there is no --input_file."),
-        (
+        pytest.param(
             ["--input_file={data}/lines.txt"],
             ">&-",
             "Standard output is closed, and there is no --output_file.",
+            marks=pytest.mark.exhaustive,
         ),
     ],
 )

@@ -144,12 +144,3 @@ def _file_for_best(run: pathlib.Path) -> None:
 data = matrix.inputs(write_data)
 test_bad_input = matrix.refused(SCRIPT, CASES)
 test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
-
-
-def test_another_backend_of_keras_is_not_used(data, tmp_path):
-    flags = matrix.command(SCRIPT, matrix.Case({}, ""), data, tmp_path / "out")
-    done = matrix.in_a_shell(
-        SCRIPT, [*flags, "--check_only"], {"KERAS_BACKEND": "torch"}
-    )
-    assert done.returncode == 0, done.stderr
-    assert "KERAS_BACKEND=torch is not used" in done.stderr
