@@ -106,7 +106,7 @@ def _states_of(converted):
     return torch.no_grad()(lambda x: model(**x).last_hidden_state[0].numpy())
 
 
-@families("albert")
+@families("albert", "symbols")
 def test_hidden_states_are_those_of_transformers(
     model, states_of, theirs, tmp_path
 ):
@@ -121,7 +121,7 @@ def test_hidden_states_are_those_of_transformers(
         np.testing.assert_allclose(values, states_of(inputs), atol=1e-5)
 
 
-@families("roberta")
+@families("roberta", "symbols")
 def test_vectors_of_words(model, states_of, words_of, tmp_path):
     texts = ["The cat sat", "  東京 😀  naïve, café.", "Anna"]
     flags = ("--unit=word", "--features=last")
@@ -223,7 +223,7 @@ def test_masked_words(model, kind, theirs, tmp_path):
 # ---- Tasks ------------------------------------------------------------------
 
 
-@families("roberta", "symbols")
+@families("roberta")
 def test_classifier_of_pairs(model, kind, theirs, tmp_path):
     rows = ["id\ta\tb\tlabel"]
     for i in range(32):

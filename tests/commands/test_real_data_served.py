@@ -47,6 +47,7 @@ def _serve(folder, inputs, signature="serving_default"):
     )[""]
 
 
+@pytest.mark.exhaustive
 def test_entities(shared_data, tmp_path):
     data = shared_data / "ner" / "wnut17"
     output = _train(
@@ -73,7 +74,6 @@ def test_entities(shared_data, tmp_path):
             assert served[name][i][: served["count"][i]] == expected
 
 
-@pytest.mark.exhaustive
 def test_answers(shared_data, tmp_path):
     # The first article to train on, a thousand questions of others to answer.
     path = shared_data / "squad" / "dev-v2.0.json"
