@@ -145,20 +145,6 @@ def test_labels_in_another_order_are_found_by_name(
     trained_weights.assert_same(found, taught)
 
 
-@pytest.mark.exhaustive
-def test_goes_on_bit_for_bit_and_only_so(taught, teacher, train, tmp_path):
-    output = tmp_path / "run"
-    flags = [f"--teacher={teacher}", "--save_checkpoints_steps=3"]
-    train(output, *flags)
-    for path in output.glob("model.ckpt-6*"):
-        path.unlink()
-    train(output, *flags)
-    trained_weights.assert_same(output, taught)
-    done = train(output, *flags, "--temperature=4", code=1)
-    said = "holds another run: temperature was None and is 4.0"
-    assert said in done.lines[-1]
-
-
 def test_a_teacher_of_transformers_without_names(teacher, train, tmp_path):
     source = formats.open_checkpoint(str(teacher))
     source = dataclasses.replace(source, do_lower_case=True)

@@ -1,9 +1,6 @@
 """Runs run_classifier.py --prune_to: what it saves, and going on."""
 
-import pathlib
-import shutil
 
-from bert_tf.checkpoints import tf1_files
 from tests import classifier_runs, trained_weights
 
 import pytest
@@ -55,16 +52,3 @@ def test_the_zeros_are_in_what_is_saved(pruned):
     lines = (pruned / "metrics.jsonl").read_text().splitlines()
     assert sum("eval_accuracy" in line for line in lines) == 2
     assert any("pruned_share" in line for line in lines)
-
-
-@pytest.mark.exhaustive
-def test_goes_on_bit_for_bit(pruned, tmp_path):
-    stopped = tmp_path / "run"
-    shutil.copytree(pruned, stopped)
-    for path in stopped.glob("model.ckpt-12*"):
-        path.unlink()
-    shutil.rmtree(stopped / "best")
-    tf1_files.write_state(str(stopped), [str(stopped / "model.ckpt-6")])
-    _train(pathlib.Path(pruned.parent), stopped)
-    for name in ("model.ckpt-12", "best/model.ckpt-12"):
-        trained_weights.assert_same(stopped / name, pruned / name)

@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import shutil
 from typing import Any
 
 import bert_tf
@@ -107,20 +106,6 @@ def test_learns_a_rule_and_its_export_answers_elsewhere_as_the_script(
     for path in (trained, trained / "export"):
         answers = bert_tf.load(str(path))(_pairs(folder))
         np.testing.assert_allclose(_probabilities(answers), wanted, atol=1e-5)
-
-
-@pytest.mark.exhaustive
-def test_goes_on_where_it_stopped(folder, trained):
-    stopped = folder / "stopped"
-    shutil.copytree(trained, stopped)
-    for path in stopped.glob("model.ckpt-80.*"):
-        path.unlink()
-    done = classifier_runs.run(
-        folder / "again", *_flags(folder), f"--output_dir={stopped}"
-    )
-    assert f"Going on from step 60 in {stopped}." in done.stderr
-    newest = "model.ckpt-80"
-    trained_weights.assert_same(stopped / newest, trained / newest)
 
 
 def test_starts_from_word_vectors(folder, name):
