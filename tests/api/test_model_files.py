@@ -104,16 +104,6 @@ class TestFiles:
         made = copy if kind == "Bert" else copy.bert
         assert made.reading == bert.reading
 
-    def test_labels_and_names_are_kept(self, tmp_path):
-        model = tiny.classifier(name="mine")
-        model.save(tmp_path / "model.keras")
-        loaded = keras.saving.load_model(tmp_path / "model.keras")
-        assert (loaded.labels, loaded.name) == (("bad", "good"), "mine")
-        assert [v.path for v in loaded.variables] == [
-            v.path for v in model.variables
-        ]
-        tiny.close(loaded(tiny.INPUTS), tiny.logits(model))
-
     def test_export(self, tmp_path):
         model = tiny.classifier(tiny.DROPS)
         model.export(str(tmp_path / "served"), verbose=False)

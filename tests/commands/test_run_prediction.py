@@ -8,7 +8,6 @@ from bert_tf import heads, modeling
 from bert_tf.checkpoints import best, tf1_files
 from tests import exports, saved_models, scripts
 from tests.tasks.squad import test_saved_model as spans
-from tests.tasks.tagging import test_saved_model as tags
 
 import numpy as np
 import pytest
@@ -60,23 +59,6 @@ def _run(tmp_path, head, module, *flags, **settings):
 # ---- Every head, against Python's own path ----------------------------------
 
 
-def test_classes_and_their_export(tmp_path):
-    run, labels = exports.run("classification"), exports.LABELS
-    pairs = [tuple(map(one_line, pair)) for pair in exports.PAIRS]
-    pairs = [pair for pair in pairs if pair[0]]
-    lines = ["\t".join(pair) if pair[1] else pair[0] for pair in pairs]
-    found = answers(tmp_path, lines, f"--model_dir={run}")
-    model = exports.model("classification")
-    logits = exports.python_logits(model, *pairs)
-    for answer, row in zip(found, logits, strict=True):
-        assert answer["label"] == labels[row.argmax()]
-        assert list(answer["probabilities"]) == labels
-        shares = list(answer["probabilities"].values())
-        close(shares, saved_models.softmax(row))
-    exported = exports.exported("classification")
-    assert answers(tmp_path, lines, f"--saved_model={exported}") == found
-
-
 def test_next_sentences_of_a_pre_trained_model(tmp_path):
     model = exports.model("pretraining")
     own = exports.model("next_sentence")
@@ -117,22 +99,6 @@ def test_weights_of_a_run_are_read_as_the_run_says(tmp_path):
     _keep_best(run, model)
     expected = answers(tmp_path, texts, f"--model_dir={run}")
     assert answers(tmp_path, texts, f"--init_checkpoint={run}/best") == expected
-
-
-def test_entities(tmp_path, capsys):
-    labels = tags.LABELS
-    run, model = _run(tmp_path, "tagging", tags, labels=labels)
-    texts = [one_line(text) for text in tags.TEXTS]
-    texts = [text for text in texts if text]
-    found = answers(tmp_path, texts, f"--model_dir={run}")
-    for text, answer in zip(texts, found, strict=True):
-        assert [tuple(x.values()) for x in answer["entities"]] == (
-            tags.entities(model, text)
-        )
-    mixed = ",".join(reversed(labels))
-    assert predict(f"--model_dir={run}", f"--labels={mixed}") == 1
-    names = f"names its classes {', '.join(labels)}. Leave out --labels"
-    assert names in capsys.readouterr().err
 
 
 def test_answers_to_questions(tmp_path, capsys):
