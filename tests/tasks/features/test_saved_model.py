@@ -68,7 +68,7 @@ def test_vectors(unit, choice, normalize, model):
         "head": "encoder",
         "do_lower_case": True,
         "max_seq_length": test_features.LENGTH,
-        "features": list(choice.layers or [choice.name]),
+        "features": [choice.name] if choice is _LAST else [*choice.layers],
         "unit": unit,
         "normalize": normalize,
     }
