@@ -2,12 +2,9 @@
 
 import hashlib
 import os
-import pathlib
 import random
 import re
 import shutil
-import subprocess
-import sys
 
 from bert_tf.records import manifests, reading
 from bert_tf.records import types as record_types
@@ -17,9 +14,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-_SCRIPT = (
-    pathlib.Path(__file__).resolve().parents[2] / "create_pretraining_data.py"
-)
 _LENGTHS = {"S": 32, "P": 5}
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 CLS, SEP, MASK = 2, 3, 4
@@ -241,23 +235,6 @@ class TestRecords:
         assert (masking["policy"], masking["ngram"]) == ("ngram", 2)
         assert masking["favor_shorter_ngram"] is False
         assert manifest.made_of["short_seq_prob"] == 0.1
-
-    def test_needs_no_tensorflow(self, inputs, tmp_path):
-        # Its import would take 600 MB of every worker.
-        code = (
-            "import runpy, sys\n"
-            "sys.argv = sys.argv[1:]\n"
-            "try:\n"
-            "    runpy.run_path(sys.argv[0], run_name='__main__')\n"
-            "except SystemExit as end:\n"
-            "    assert not end.code, end.code\n"
-            "assert 'tensorflow' not in sys.modules\n"
-        )
-        flags = flags_of(inputs, tmp_path)
-        subprocess.run(
-            [sys.executable, "-c", code, _SCRIPT, *flags],
-            check=True,
-        )
 
 
 def test_one_document_is_enough_for_one_segment(inputs, tmp_path):
