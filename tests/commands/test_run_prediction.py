@@ -36,29 +36,6 @@ def answers(tmp_path, lines, *arguments):
     return [json.loads(row) for row in rows]
 
 
-def one_line(text):
-    return " ".join(text.split())
-
-
-def close(found, expected):
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-def _run(tmp_path, head, module, *flags, **settings):
-    """A run of the config and the words of another test."""
-    model = exports.model(head, module.CONFIG)
-    run = exports.write_run(
-        *(tmp_path / "run", head, *flags),
-        config=module.CONFIG,
-        vocab=module.VOCAB,
-        **settings,
-    )
-    return run, model
-
-
-# ---- Every head, against Python's own path ----------------------------------
-
-
 def test_next_sentences_of_a_pre_trained_model(tmp_path):
     model = exports.model("pretraining")
     own = exports.model("next_sentence")
@@ -72,7 +49,9 @@ def test_next_sentences_of_a_pre_trained_model(tmp_path):
         *(f"--init_checkpoint={run}", "--head=next_sentence"),
     )
     shares = saved_models.softmax(exports.python_logits(own, *pairs))
-    close([answer["is_next"] for answer in found], shares[:, 0])
+    np.testing.assert_allclose(
+        [answer["is_next"] for answer in found], shares[:, 0], atol=1e-5
+    )
     # The other head that it has is the one that is taken by itself.
     (answer,) = answers(tmp_path, ["a [MASK]"], f"--init_checkpoint={run}")
     assert len(answer["masks"][0]) == 5
@@ -102,10 +81,13 @@ def test_weights_of_a_run_are_read_as_the_run_says(tmp_path):
 
 
 def test_answers_to_questions(tmp_path, capsys):
-    run, model = _run(
-        *(tmp_path, "span", spans, "--max_seq_length=14"),
+    model = exports.model("span", spans.CONFIG)
+    run = exports.write_run(
+        *(tmp_path / "run", "span", "--max_seq_length=14"),
         *("--max_answer_length=3", "--version_2_with_negative=true"),
         "--null_score_diff_threshold=auto",
+        config=spans.CONFIG,
+        vocab=spans.VOCAB,
     )
     (run / "null_score_diff_threshold.txt").write_text("0.25\n")
     pairs = [pair for pair in spans.PAIRS if pair[0].strip()]
