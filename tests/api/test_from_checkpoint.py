@@ -127,13 +127,10 @@ class TestRun:
 class TestHuggingFace:
     """Beside transformers."""
 
-    @pytest.fixture
-    def theirs(self):
-        return pytest.importorskip(
+    def test_masked_words_at_every_place(self, tmp_path):
+        theirs = pytest.importorskip(
             "tests.huggingface_models", reason="needs the extra `parity`"
         )
-
-    def test_masked_words_at_every_place(self, tmp_path, theirs):
         made = theirs.make("BertForPreTraining")
         theirs.save(made, tmp_path)
         inputs = samples.batch(_SMALL)

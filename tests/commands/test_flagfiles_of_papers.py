@@ -25,16 +25,6 @@ _SHORT = (
 )
 
 
-@pytest.fixture(scope="module", name="folder")
-def _folder(tmp_path_factory):
-    """Documents of the words of a small vocabulary, and a model's config."""
-    folder = tmp_path_factory.mktemp("text")
-    tiny_files.write_files(folder)
-    (folder / "config.json").write_text(json.dumps(_MODEL))
-    tiny_files.write_documents(folder / "text.txt")
-    return folder
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name, objective, policy, sentences, moments",
@@ -48,14 +38,17 @@ def _folder(tmp_path_factory):
     ],
 )
 def test_trains_from_text(
-    folder, tmp_path, name, objective, policy, sentences, moments
+    tmp_path, name, objective, policy, sentences, moments
 ):
+    tiny_files.write_files(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(_MODEL))
+    tiny_files.write_documents(tmp_path / "text.txt")
     scripts.run_checked(
         tmp_path / "made",
         "create_pretraining_data",
         f"--flagfile={_CONFIGS}/{name}_records.flags",
-        f"--input_file={folder}/text.txt",
-        f"--vocab_file={folder}/vocab.txt",
+        f"--input_file={tmp_path}/text.txt",
+        f"--vocab_file={tmp_path}/vocab.txt",
         f"--output_dir={tmp_path}/records",
     )
     manifest = manifests.Manifest.read(tmp_path / "records" / "manifest.json")
@@ -68,8 +61,8 @@ def test_trains_from_text(
         "run_pretraining",
         f"--flagfile={_CONFIGS}/pretrain_{name}_base.flags",
         f"--input_file={tmp_path}/records/*.tfrecord",
-        f"--bert_config_file={folder}/config.json",
-        f"--vocab_file={folder}/vocab.txt",
+        f"--bert_config_file={tmp_path}/config.json",
+        f"--vocab_file={tmp_path}/vocab.txt",
         f"--output_dir={tmp_path}/run",
         *_SHORT,
     )
