@@ -10,6 +10,7 @@ import bert_tf
 from bert_tf import errors, modeling, vocabularies
 from bert_tf.checkpoints import formats, tf1_files
 from bert_tf.text import graph, graph_offsets
+from tests import combinations
 from tests import interop_samples as samples
 from tests.vocabularies import signs
 
@@ -157,7 +158,10 @@ def close(found, expected):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("head", ["classification", "next_sentence"])
+@pytest.mark.parametrize(
+    "head",
+    combinations.some(["classification"], ["classification", "next_sentence"]),
+)
 def test_pairs(tmp_path, serve, head):
     folder, made = write(tmp_path / "model", head)
     pairs = list(zip(TEXTS, OTHERS, strict=True))
@@ -167,7 +171,7 @@ def test_pairs(tmp_path, serve, head):
     close(outputs["logits"], logits)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_labels_of_words(tmp_path, serve):
     folder, made = write(tmp_path / "model", "tagging")
     texts = [*TEXTS, "k l m n o p", "q r s t u", "v", "w x", "y z z y"]
