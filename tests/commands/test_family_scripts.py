@@ -251,11 +251,7 @@ def test_classifier_of_pairs(model, kind, theirs, tmp_path):
         [list(x["probabilities"].values()) for x in predictions],
         atol=1e-5,
     )
-    # In Python, and written again.
-    loaded = bert_tf.load(str(output))
-    bert_tf.export(loaded, f"{tmp_path}/again")
-    again = bert_tf.load(f"{tmp_path}/again")
-    for answers in (found, loaded(pairs), again(pairs)):
+    for answers in (found, bert_tf.load(str(output))(pairs)):
         assert_same_answers(answers, predictions)
 
 
