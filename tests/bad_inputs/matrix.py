@@ -127,26 +127,28 @@ def inputs(write: Callable[[pathlib.Path], Any]) -> Any:
 def refused(script: Script, cases: Mapping[str, Case]) -> _Test:
     """Returns a test of each case: see `check`.
 
-    Only the first case of each error runs in CI, and with --check_only as well.
+    Only the first case of each error runs in CI, a third of these with
+    --check_only as well.
     """
     first = {
         case.line: name
         for name, case in reversed([*cases.items()])
         if not case.is_exhaustive
     }
-    every = [
-        pytest.param(
-            name,
-            marks=[pytest.mark.exhaustive] * (first.get(case.line) != name),
-        )
-        for name, case in cases.items()
-    ]
-
-    @pytest.mark.parametrize("name", every)
-    def test(name, data, tmp_path):
-        case = cases[name]
+    rest, every = pytest.mark.exhaustive, []
+    for number, (name, case) in enumerate(cases.items()):
         is_first = first.get(case.line) == name
-        case = dataclasses.replace(case, checked=case.checked and is_first)
+        checked = is_first and case.checked and script.has_check_only
+        in_ci = checked and number % 3 == 0
+        marks = [] if is_first else [rest]
+        every.append(pytest.param(name, in_ci, id=name, marks=marks))
+        if checked and not in_ci:
+            named = f"{name}, checked"
+            every.append(pytest.param(name, True, id=named, marks=rest))
+
+    @pytest.mark.parametrize(("name", "checked"), every)
+    def test(name, checked, data, tmp_path):
+        case = dataclasses.replace(cases[name], checked=checked)
         check(script, case, data, tmp_path)
 
     return test
