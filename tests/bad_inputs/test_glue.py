@@ -6,6 +6,8 @@ import shutil
 from tests import small_disks
 from tests.bad_inputs import cases, damaged, matrix, surroundings
 
+import pytest
+
 SCRIPT, CASES, RIGHT = cases.read("glue")
 
 
@@ -79,7 +81,8 @@ def _write_folders(folder: pathlib.Path) -> None:
 
 data = matrix.inputs(build)
 test_bad_input = matrix.refused(SCRIPT, CASES)
-test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
+# Each starts a process for each of its runs.
+test_what_rightly_works = pytest.mark.exhaustive(matrix.right(SCRIPT, RIGHT))
 
 
 def test_another_process_works_there(data, tmp_path):
