@@ -135,7 +135,8 @@ def refused(script: Script, cases: Mapping[str, Case]) -> _Test:
         for name, case in reversed([*cases.items()])
         if not case.is_exhaustive
     }
-    rest, every = pytest.mark.exhaustive, []
+    rest = pytest.mark.exhaustive
+    every: list[Any] = []
     for number, (name, case) in enumerate(cases.items()):
         is_first = first.get(case.line) == name
         checked = is_first and case.checked and script.has_check_only

@@ -14,7 +14,7 @@ def build(folder: pathlib.Path) -> None:
     damaged.write_models(folder)
     _write_sentence_transformers(folder / "models", model)
     text = "the cat sat .\na dog ran ||| it sees rome !\n"
-    files = {
+    files: dict[str, object] = {
         "lines.txt": text,
         "lines.CSV": b"text\nthe cat\n",
         "lines.jsonl": b'{"text": "the cat"}\n',

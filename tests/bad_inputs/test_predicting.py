@@ -15,7 +15,7 @@ def build(folder: pathlib.Path) -> None:
     damaged.write_models(folder)
     trained.write_saved(folder)
     text = "the cat sat .\tit ran\na dog ran\tit sees rome !\n"
-    files = {
+    files: dict[str, object] = {
         "lines.txt": text,
         **{f"{x}.txt": data for x, data in damaged.NO_TEXTS.items()},
         "blank.txt": b"\n \n\t\n",

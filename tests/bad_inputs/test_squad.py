@@ -90,7 +90,7 @@ def write_data(folder: pathlib.Path) -> None:
     }
     for name, values in stores.items():
         (folder / f"{name}.json").write_text(json.dumps(values))
-    files = {
+    files: dict[str, object] = {
         **{f"{x}.json": data for x, data in damaged.NO_TEXTS.items()},
         "cut.json": good[: len(good) // 2],
         "cut_1.json": good[:-1],
