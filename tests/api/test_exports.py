@@ -1,6 +1,7 @@
 """Keras models as models of raw text."""
 
 import shutil
+from typing import Any
 
 import bert_tf
 from bert_tf.api import arguments, models, predictor
@@ -51,7 +52,7 @@ def config_file(run):
 
 
 # Class -> its head, a run that has it, and inputs.
-_KINDS = {
+_KINDS: dict[str, Any] = {
     "Bert": ("encoder", "one text", _TEXTS),
     "BertClassifier": ("classification", "one text", _TEXTS),
     "BertTagger": ("tagging", "tagging", ["Berlin film", "a"]),

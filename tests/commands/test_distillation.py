@@ -49,9 +49,11 @@ def _train(model):
 @pytest.fixture(scope="module", name="teacher")
 def _teacher(tmp_path_factory):
     """The folder of a run with four layers, of random weights."""
-    sizes = {"num_hidden_layers": 4, "hidden_size": 16}
     config = dataclasses.replace(
-        tiny_files.CONFIG, **sizes, initializer_range=0.5
+        tiny_files.CONFIG,
+        num_hidden_layers=4,
+        hidden_size=16,
+        initializer_range=0.5,
     )
     return exports.write_run(
         *(tmp_path_factory.mktemp("teacher"), "one text"),

@@ -242,12 +242,10 @@ def test_classifier_of_pairs(model, kind, theirs, tmp_path):
         f"--saved_model={output}/export",
     )
     predictions = json_lines(output / "predictions.jsonl")
-    first, second = map(list, zip(*pairs, strict=True))
-    rows = stranger(
-        tmp_path, kind, output / "export", text_a=first, text_b=second
-    )
+    texts = zip(("text_a", "text_b"), zip(*pairs, strict=True), strict=True)
+    served = stranger(tmp_path, kind, output / "export", **dict(texts))
     np.testing.assert_allclose(
-        rows["probabilities"],
+        served["probabilities"],
         [list(x["probabilities"].values()) for x in predictions],
         atol=1e-5,
     )
