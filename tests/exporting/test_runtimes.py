@@ -11,8 +11,14 @@ import bert_tf
 from bert_tf.checkpoints import original
 from bert_tf.errors import InputError
 from bert_tf.exporting import numbers, runtimes, saved_model
-from tests import combinations, exports, sample_texts, saved_models
-from tests import scripts, store
+from tests import (
+    combinations,
+    exports,
+    sample_texts,
+    saved_models,
+    scripts,
+    store,
+)
 from tests.commands import test_run_prediction as runs
 
 import numpy as np
