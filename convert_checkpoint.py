@@ -6,7 +6,7 @@ A released checkpoint for Hugging Face's transformers:
 
 A Hugging Face model for our scripts, or for the original's:
     python convert_checkpoint.py --output_format=tf1 --output_path=/tmp/tf1 \
-        --input_checkpoint=/models/bert-base-uncased
+        --input_checkpoint=google-bert/bert-base-uncased
 
 A checkpoint for a vocabulary that learn_vocabulary.py extended: the rows of
 new pieces become the means of those of the pieces that they were split into:
@@ -22,10 +22,11 @@ The generator of an ELECTRA, from its pre-training (docs/electra.md):
         --input_checkpoint=/tmp/electra --generator
 
 The input is a checkpoint of the original or ours, the folder of a Hugging Face
-model, the folder or the name of a KerasHub preset. The output is a folder, with
-config and vocabulary; it appears when it is complete. A TF1 checkpoint may also
-be named by its prefix, as the original does: --output_path=/tmp/bert_model.ckpt
-writes bert_model.ckpt.index and what belongs to it beside one another.
+model or its name on the Hub, the folder or the name of a KerasHub preset. The
+output is a folder, with config and vocabulary; it appears when it is complete.
+A TF1 checkpoint may also be named by its prefix, as the original does:
+--output_path=/tmp/bert_model.ckpt writes bert_model.ckpt.index and what belongs
+to it beside one another.
 """
 
 import dataclasses
@@ -45,7 +46,7 @@ _OUTPUT = flag_sections.Section("Output")
 
 _INPUT_CHECKPOINT = _MODEL.input_path(
     "input_checkpoint",
-    "The checkpoint, folder or preset to convert; see above.",
+    "The checkpoint, folder, model or preset to convert; see above.",
     required=True,
     holds=flag_sections.MODEL,
 )

@@ -144,6 +144,7 @@ command_line.start(__name__)
 from bert_tf import phases
 from bert_tf.checkpoints import (
     formats,
+    hub,
     restoring,
     sentence_transformers,
 )
@@ -239,7 +240,8 @@ def find_vectors():
     default = sentence_transformers.Vectors(
         **{name: flag.value for name, flag in own.items()}
     )
-    return sentence_transformers.choose(_INIT_CHECKPOINT.value, given, default)
+    folder = hub.locate(_INIT_CHECKPOINT.value)
+    return sentence_transformers.choose(folder, given, default)
 
 
 def set_up_distribution():

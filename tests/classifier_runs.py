@@ -43,11 +43,9 @@ def run(
     folder: pathlib.Path, *arguments: str, code: int = 0, **environment: str
 ) -> scripts.Done:
     """Runs the script, which must end with the code."""
-    done = scripts.run(
-        folder / "log", "run_classifier", *arguments, **environment
+    return scripts.run_checked(
+        folder / "log", "run_classifier", *arguments, code=code, **environment
     )
-    assert done.wait() == code, done.stderr
-    return done
 
 
 def run_here(*arguments: str, name: str = "__main__") -> Any:

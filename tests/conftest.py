@@ -4,12 +4,16 @@ import ctypes
 import gc
 import os
 import pathlib
+import sys
 
 # Before TensorFlow is imported: only errors in its log.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # Tests run on the CPU, also where there is a GPU: the values they assert are
 # the CPU's, and several test processes would compete for its memory.
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+# Before huggingface_hub is imported, also in processes of tests: names of
+# models are not looked up on the network.
+os.environ["HF_HUB_OFFLINE"] = "1"
 
 import bert_tf  # noqa: F401  (sets TF_ENABLE_ONEDNN_OPTS)
 from tests import store
@@ -22,6 +26,8 @@ from tensorflow.python.data.ops import iterator_ops
 # by cycles, and Python looks for those too seldom: it counts objects, not the
 # bytes of their weights.
 _GROWTH = 512 << 20  # bytes
+# Size from which loaded exports are dropped, of about 100 MB each.
+_MOST = 3 << 30
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 # Two replicas on one machine. Only possible before TensorFlow starts.
@@ -107,21 +113,33 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leaves what was imported out of the search for cycles."""
+    """Leaves what was imported out of the search for cycles, now less often."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000)
 
 
 _size = 0  # of this process after the last collection, in bytes
 
 
-def pytest_runtest_teardown() -> None:
-    """Collects unused models once the process has grown."""
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> None:
+    """Collects unused models once the process has grown.
+
+    After the last test of a file also those that other files would load again.
+    """
     global _size
-    if _memory() - _size > _GROWTH:
-        gc.collect()
-        _trim()
-        _size = _memory()
+    memory = _memory()
+    is_last = nextitem is None or nextitem.path != item.path
+    if is_last and memory > _MOST and "tests.exports" in sys.modules:
+        sys.modules["tests.exports"].forget()
+    elif memory - _size < _GROWTH:
+        return
+    gc.collect()
+    _trim()
+    _size = _memory()
 
 
 def _trim() -> None:

@@ -196,6 +196,12 @@ def server(name: str) -> serving_session.Server:
     return serving_session.Server(exported(name))
 
 
+def forget() -> None:
+    """Drops what is in memory, which is loaded again where it is needed."""
+    for function in (made, loaded, server):
+        function.cache_clear()
+
+
 # ---- Reference in Python -----------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""How tests make and ask small models of RoBERTa and ALBERT, by the scripts."""
+"""Small models of RoBERTa, of ALBERT and of symbols, made by the scripts."""
 
 import dataclasses
 import functools
@@ -9,7 +9,7 @@ from typing import Any
 
 from bert_tf import vocabularies
 from bert_tf.tasks import tables
-from tests import scripts, store
+from tests import saved_models, scripts, store
 
 import numpy as np
 import tensorflow as tf
@@ -38,6 +38,7 @@ class Kind:
         objective: What it is pre-trained on.
         config: Of the model.
         words: How its tokenizer of transformers is to take single words.
+        ops: Those of its SavedModels that are not TensorFlow's own.
     """
 
     vocabulary: str
@@ -46,6 +47,7 @@ class Kind:
     objective: str
     config: dict[str, Any]
     words: dict[str, Any]
+    ops: tuple[str, ...] = ()
 
 
 KINDS = {
@@ -77,6 +79,15 @@ KINDS = {
             "num_hidden_groups": 1,
             "inner_group_num": 1,
         },
+        words={},
+        ops=(saved_models.SENTENCE_PIECES,),
+    ),
+    "symbols": Kind(
+        vocabulary="symbols",
+        file="symbols.txt",
+        flags=("bert_config_file", "vocab_file"),
+        objective="nsp",
+        config={**_SHAPE, "model_type": "bert", "type_vocab_size": 2},
         words={},
     ),
 }

@@ -65,9 +65,9 @@ class Trained(NamedTuple):
         self, folder: pathlib.Path, *arguments: str, code: int = 0
     ) -> scripts.Done:
         """Runs the script with other flags; it must end with the code."""
-        done = scripts.run(folder / "log", self.script, *arguments)
-        assert done.wait() == code, done.stderr
-        return done
+        return scripts.run_checked(
+            folder / "log", self.script, *arguments, code=code
+        )
 
 
 def trained(name: str) -> Trained:

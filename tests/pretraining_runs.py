@@ -4,7 +4,6 @@ import dataclasses
 import json
 import pathlib
 import re
-import shutil
 import signal
 import socket
 import time
@@ -53,15 +52,6 @@ class Setting:
             *("--do_eval", f"--vocab_file={self.folder}/vocab.txt"),
             *("--num_train_steps=4", "--save_checkpoints_steps=2", *more),
         )
-
-    def check_that_it_goes_on(self, trained, stopped):
-        """Asserts that what was stopped at step 2 ends with the same bits."""
-        shutil.copytree(trained, stopped)
-        for path in stopped.glob("model.ckpt-4.*"):
-            path.unlink()
-        run = self.train(stopped)
-        assert f"Going on from step 2 in {stopped}." in run.stderr
-        assert_same_checkpoint(stopped, trained, 4)
 
     def check_replicas(self, config, output, name, *more):
         """Asserts that two replicas, in micro-batches, lose the same."""

@@ -1,5 +1,6 @@
 """Texts that tell tokenizers apart: every character, and random strings."""
 
+import pathlib
 import random
 import unicodedata
 
@@ -60,3 +61,23 @@ def random_texts(seed: int, count: int) -> list[str]:
             parts += rng.choices(rng.choice(pools), k=rng.randint(1, longest))
         texts.append("".join(parts))
     return texts
+
+
+def real_lines(shared_data: pathlib.Path, head: str, number: int) -> list[str]:
+    """Returns lines of Wikipedia, as run_prediction.py reads them."""
+    rows: list[list[str]] = []
+    with (shared_data / "corpus" / "enwiki_AA.txt").open() as file:
+        for line in file:
+            words = line.split()
+            if len(words) > 12 and "<" not in line and "\t" not in line:
+                rows.append([" ".join(words[:8]), " ".join(words[8:])])
+            if len(rows) == number:
+                break
+    if head == "multiple_choice":
+        ends = [rest for _, rest in rows]
+        rows = [
+            [first, *(ends[i - j] for j in range(3))]
+            for i, (first, _) in enumerate(rows)
+        ]
+    between = {"masked_lm": " [MASK] ", "tagging": " ", "encoder": " "}
+    return [between.get(head, "\t").join(row) for row in rows]

@@ -201,6 +201,19 @@ def run(
     return done
 
 
+def run_checked(
+    folder: pathlib.Path,
+    script: str,
+    *flags: str,
+    code: int = 0,
+    **environment: str,
+) -> Done:
+    """Runs a script, which must end with the code; see `run`."""
+    done = run(folder, script, *flags, **environment)
+    assert done.wait() == code, done.stderr
+    return done
+
+
 def run_here(script: str, *arguments: str, name: str = "__main__") -> Any:
     """Runs a script in this process, its output being pytest's.
 

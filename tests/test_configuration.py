@@ -29,26 +29,6 @@ _NAMED = {
     "large": (24, 1024, 16, 30522),
     "large_cased": (24, 1024, 16, 28996),
 }
-# Of other encoders: test_family.py in checkpoints/, encoders/test_students.py.
-_OF_OTHERS = {
-    *[
-        "tinybert_4",
-        "tinybert_6",
-        "bilstm",
-        "bilstm_lm",
-        "textcnn",
-        "distilbert_base",
-    ],
-    *(f"albert_{size}" for size in ("base", "large", "xlarge", "xxlarge")),
-    *(f"electra_{size}" for size in ("base", "large", "small", "small_owt")),
-    *("left_to_right_base", "roberta_base", "roberta_large"),
-}
-# Of configs/pretrain_demo.flags and configs/pretrain_demo_both_ways.flags.
-_OF_THE_DEMO = {
-    f"{name}{end}"
-    for name in ("left_to_right_mini", "mini_8192")
-    for end in ("", "_pretraining")
-}
 _MINIATURES = {
     f"uncased_L-{L}_H-{D}_A-{D // 64}": (L, D, D // 64, 30522)
     for L in (2, 4, 6, 8, 10, 12)
@@ -64,11 +44,6 @@ def written(folder, values):
 
 
 class TestConfig:
-    def test_all_released_shapes_are_there(self):
-        assert {path.stem for path in _MODELS.glob("*.json")} == (
-            _NAMED.keys() | _MINIATURES.keys() | _OF_OTHERS | _OF_THE_DEMO
-        )
-
     @pytest.mark.parametrize("name", sorted(_NAMED | _MINIATURES))
     def test_released_shape(self, name):
         L, D, N, V = (_NAMED | _MINIATURES)[name]

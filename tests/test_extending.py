@@ -141,7 +141,7 @@ def test_training_starts_from_bert(folder):
     np.testing.assert_array_equal(tf1_files.read(found, [words])[words], table)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_fine_tuning_goes_on_where_it_stopped(folder, trained):
     _train(folder, "straight", 10)
     _same(trained, folder / "straight", "model.ckpt-10")

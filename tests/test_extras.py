@@ -109,6 +109,14 @@ _CREATE = ("create_pretraining_data", "--output_dir={}/out")
             ),
         ),
         (
+            *("huggingface_hub", "huggingface-hub"),
+            (
+                "convert_checkpoint",
+                "--input_checkpoint=google-bert/bert-base-uncased",
+                *("--output_format=tf1", "--output_path={}/out"),
+            ),
+        ),
+        (
             *("tensorflow_datasets", "tfds"),
             (
                 *("run_classifier", "--task_name=MRPC", "--do_train=true"),

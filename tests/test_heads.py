@@ -85,26 +85,6 @@ class TestBertPretrainer:
             assert got.dtype == tf.float32
             np.testing.assert_allclose(got, values, rtol=1e-5, atol=2e-5)
 
-    def test_takes_the_positions_of_each_row(self, pretrainer):
-        positions = np.array([[0, 8, 8], [3, 0, 1], [0, 0, 0]], np.int32)
-        words, _ = pretrainer(_INPUTS | {"masked_lm_positions": positions})
-        every = np.tile(np.arange(9, dtype=np.int32), (3, 1))
-        everywhere, _ = pretrainer(_INPUTS | {"masked_lm_positions": every})
-        for row in range(3):
-            np.testing.assert_allclose(
-                words[row], everywhere.numpy()[row, positions[row]], atol=1e-5
-            )
-
-    def test_words_are_tied(self, pretrainer):
-        # A word's row in the table moves the logits of that word.
-        model = reference.randomized(heads.BertPretrainer(modeling.Bert(_TINY)))
-        unused = ({*range(40)} - set(_INPUTS["input_ids"].ravel())).pop()
-        table = model.bert.embeddings.word_embeddings
-        table.assign(table + np.eye(40)[:, [unused]] * np.ones(8))
-        before, after = pretrainer(_INPUTS)[0], model(_INPUTS)[0]
-        changed = np.abs(after - before).max(axis=(0, 1)) > 1e-6
-        assert list(np.flatnonzero(changed)) == [unused]
-
     def test_gradients_of_all_variables(self, pretrainer):
         rng = np.random.default_rng(0)
         weights = [

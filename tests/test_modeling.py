@@ -20,17 +20,6 @@ _MODELS = pathlib.Path(__file__).resolve().parents[1] / "configs" / "models"
 _TINY = samples.THREES
 
 
-# google-research/bert, README: 24 smaller models; L, D.
-_MINIATURES = {
-    f"uncased_L-{L}_H-{D}_A-{D // 64}": (L, D)
-    for L in (2, 4, 6, 8, 10, 12)
-    for D in (128, 256, 512, 768)
-}
-
-
-# ---- Initial weights --------------------------------------------------------
-
-
 class TestInitialWeights:
     def test_truncated_normal(self):
         config = dataclasses.replace(_TINY, initializer_range=0.05)
@@ -68,9 +57,6 @@ class TestInitialWeights:
             weights.append(np.concatenate(values))
         np.testing.assert_array_equal(weights[0], weights[1])
         assert (weights[0] != weights[2]).any()
-
-
-# ---- Names and sizes --------------------------------------------------------
 
 
 def test_the_originals_checkpoint(shared_data):
@@ -141,21 +127,6 @@ class TestParameterCounts:
     def test_encoder(self, name, count):
         assert _count(name) == count
 
-    # Turc et al. (2019, arXiv:1908.08962), in millions; with the heads.
-    @pytest.mark.parametrize(
-        ("name", "millions"),
-        [
-            ("tiny", 4.4),
-            ("mini", 11.3),
-            ("small", 29.1),
-            ("medium", 41.7),
-            ("base", 110.1),
-        ],
-    )
-    def test_with_heads(self, name, millions):
-        count = _count(name, "pretraining")
-        assert round(count / 1e6, 1) == millions
-
     def test_with_heads_exactly(self):
         # 109,482,240 of the encoder; a dense layer, a layer norm and V biases
         # for words; 2 vectors and 2 biases for sentences.
@@ -163,18 +134,4 @@ class TestParameterCounts:
         words = D * D + D + 2 * D + V
         assert _count("base", "pretraining") == (
             109_482_240 + words + 2 * D + 2
-        )
-
-    @pytest.mark.parametrize("name", _MINIATURES)
-    def test_formula(self, name):
-        (L, D), V = _MINIATURES[name], 30522
-        M, T, F = 512, 2, 4 * D
-        attention = 4 * (D * D + D) + 2 * D
-        feed_forward = D * F + F + F * D + D + 2 * D
-        assert _count(name) == (
-            (V + M + T) * D
-            + 2 * D  # embeddings
-            + L * (attention + feed_forward)
-            + D * D
-            + D  # pooler
         )

@@ -1,4 +1,4 @@
-"""The encoder's outputs, against NumPy and KerasHub."""
+"""The encoder's outputs, against NumPy."""
 
 import dataclasses
 import itertools
@@ -9,7 +9,6 @@ from bert_tf.encoders import layers, ops, padding
 from tests import combinations, reference, tiny_model
 from tests import interop_samples as samples
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -121,93 +120,6 @@ class TestAgainstNumpy:
             _assert_close(_everything(outputs), _everything(tiny(inputs)))
 
 
-def _copy_to_keras_hub(model, backbone):
-    """Copies our weights layer by layer, not relying on any order."""
-    config = model.config
-    D, N = config.hidden_size, config.num_attention_heads
-    weights = {v.path: v.numpy() for v in model.variables}
-
-    def pair(name, names=("kernel", "bias")):
-        return [weights[f"bert/{name}/{end}"] for end in names]
-
-    def norm(name):
-        return pair(f"{name}/LayerNorm", ("gamma", "beta"))
-
-    tables = {
-        "token_embedding": "word",
-        "position_embedding": "position",
-        "segment_embedding": "token_type",
-    }
-    for theirs, ours in tables.items():
-        table = weights[f"bert/embeddings/{ours}_embeddings"]
-        getattr(backbone, theirs).set_weights([table])
-    backbone.embeddings_layer_norm.set_weights(norm("embeddings"))
-    for i, layer in enumerate(backbone.transformer_layers):
-        name = f"encoder/layer_{i}"
-        attention = layer._self_attention_layer
-        for part in ("query", "key", "value"):
-            kernel, bias = pair(f"{name}/attention/self/{part}")
-            getattr(attention, f"{part}_dense").set_weights(
-                [kernel.reshape(D, N, D // N), bias.reshape(N, D // N)]
-            )
-        kernel, bias = pair(f"{name}/attention/output/dense")
-        attention.output_dense.set_weights([kernel.reshape(N, D // N, D), bias])
-        for theirs, values in {
-            "_self_attention_layer_norm": norm(f"{name}/attention/output"),
-            "_feedforward_intermediate_dense": pair(
-                f"{name}/intermediate/dense"
-            ),
-            "_feedforward_output_dense": pair(f"{name}/output/dense"),
-            "_feedforward_layer_norm": norm(f"{name}/output"),
-        }.items():
-            getattr(layer, theirs).set_weights(values)
-    backbone.pooled_dense.set_weights(pair("pooler/dense"))
-
-
-class TestAgainstKerasHub:
-    @pytest.mark.parametrize(
-        ("shape", "length"),
-        [((2, 16, 2, 64), 16), ((3, 48, 3, 96), 40), ((1, 768, 12, 3072), 24)],
-        ids=str,
-    )
-    def test_all_outputs(self, shape, length):
-        import keras_hub
-
-        L, D, N, F = shape
-        config = modeling.BertConfig(
-            vocab_size=97,
-            hidden_size=D,
-            num_hidden_layers=L,
-            num_attention_heads=N,
-            intermediate_size=F,
-            max_position_embeddings=40,
-            type_vocab_size=2,
-        )
-        model = reference.randomized(modeling.Bert(config), D)
-        backbone = keras_hub.models.BertBackbone(
-            vocabulary_size=97,
-            num_layers=L,
-            num_heads=N,
-            hidden_dim=D,
-            intermediate_dim=F,
-            max_sequence_length=40,
-        )
-        _copy_to_keras_hub(model, backbone)
-        assert backbone.count_params() == model.count_params()
-        hidden = keras.Model(
-            backbone.inputs,
-            [
-                backbone.embeddings_layer_norm.output,
-                *(layer.output for layer in backbone.transformer_layers),
-                backbone.output["pooled_output"],
-            ],
-        )
-        inputs = reference.batch(config, rows=4, length=length)
-        outputs = model(inputs)
-        expected = hidden(samples.keras_hub_inputs(inputs))
-        _assert_close(_everything(outputs), expected)
-
-
 # ---- Padding ----------------------------------------------------------------
 
 
@@ -243,44 +155,6 @@ class TestPadding:
             left, right = left.numpy(), right.numpy()
             np.testing.assert_array_equal(left[real], right[real])
             assert (left[~real] != right[~real]).any()
-
-    @pytest.mark.parametrize("length", [10, 13, 16])
-    def test_length_does_not_matter(self, tiny, length):
-        inputs = reference.batch(_TINY)
-        _, short = inputs["input_ids"].shape
-        longer = {
-            name: np.pad(
-                inputs[name],
-                [(0, 0), (0, length - short)],
-                # Words, not zeros, behind the end.
-                constant_values=0 if name == "input_mask" else 2,
-            )
-            for name in ("input_ids", "input_mask", "segment_ids")
-        }
-        real = inputs["input_mask"] == 1
-        first, second = tiny(inputs), tiny(longer)
-        # Sums of other lengths may be added up in another order: a few units
-        # in the last place of values up to 4, through two layers.
-        tolerance = 16 * _EPSILON
-        np.testing.assert_allclose(
-            second.sequence[:, :short].numpy()[real],
-            first.sequence.numpy()[real],
-            rtol=0,
-            atol=tolerance,
-        )
-        np.testing.assert_allclose(
-            second.pooled, first.pooled, rtol=0, atol=tolerance
-        )
-
-    def test_a_row_does_not_depend_on_the_others(self, tiny):
-        inputs = reference.batch(_TINY)
-        alone = {name: value[1:2] for name, value in inputs.items()}
-        np.testing.assert_allclose(
-            tiny(alone).sequence[0],
-            tiny(inputs).sequence[1],
-            rtol=0,
-            atol=16 * _EPSILON,
-        )
 
     def test_only_padding_is_finite(self, tiny):
         # A batch may be filled up with empty rows.

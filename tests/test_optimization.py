@@ -175,28 +175,6 @@ class TestAdamWeightDecay:
         optimizer = optimization.AdamWeightDecay(lambda step: 0.1)
         assert {name: optimizer.decays(name) for name in _DECAYS} == _DECAYS
 
-    def test_decay_alone(self):
-        # Without a gradient only the decay is left: w (1 - rate 0.01).
-        optimizer = optimization.AdamWeightDecay(lambda step: tf.constant(0.5))
-        variables = [
-            make_variable("kernel", [2.0]),
-            make_variable("bias", [2.0]),
-        ]
-        optimizer.build(variables)
-        optimizer.apply([tf.zeros([1])] * 2, tf.constant(0, tf.int64))
-        np.testing.assert_allclose(variables[0], [1.99], rtol=1e-6)
-        np.testing.assert_array_equal(variables[1], [2])
-
-    def test_first_step_is_not_corrected_for_bias(self):
-        # m = 0.1 g and sqrt(v) = 0.0316 g: a step of 3.16 rates, not of 1.
-        optimizer = optimization.AdamWeightDecay(lambda step: tf.constant(1.0))
-        variable = make_variable("bias", [0.0])
-        optimizer.build([variable])
-        optimizer.apply([tf.constant([0.5])], tf.constant(0, tf.int64))
-        np.testing.assert_allclose(
-            variable, [-0.05 / (0.5 * 0.001**0.5 + 1e-6)], rtol=1e-5
-        )
-
     def test_slots_are_named_as_in_checkpoints(self, shared_data):
         prefix = shared_data / "tf1_checkpoint" / "bert_model.ckpt"
         stored = {
@@ -226,14 +204,6 @@ class TestBiasCorrectedAdamW(TestAdamWeightDecay):
     kind = optimization.BiasCorrectedAdamW
     corrected = True
 
-    def test_first_step_is_as_long_as_the_rate(self):
-        optimizer = self.kind(lambda step: tf.constant(0.5))
-        variable = make_variable("bias", [0.0, 0.0])
-        optimizer.build([variable])
-        optimizer.apply([tf.constant([0.5, -0.1])], tf.constant(0, tf.int64))
-        np.testing.assert_allclose(variable, [-0.5, 0.5], rtol=2e-5)
-
-
 class TestLamb:
     def test_equals_the_formula(self):
         problem = TestAdamWeightDecay()
@@ -260,19 +230,6 @@ class TestLamb:
                 np.testing.assert_allclose(
                     found, values[path], rtol=1e-4, atol=1e-9
                 )
-
-    def test_first_step_is_as_long_as_rate_times_weights(self):
-        # Whatever the gradient: that is what lets batches grow.
-        for size in (1e-3, 1e3):
-            optimizer = optimization.Lamb(lambda step: tf.constant(0.1))
-            variable = make_variable("kernel", [3.0, -4.0])
-            optimizer.build([variable])
-            optimizer.apply(
-                [tf.constant([size, -size])], tf.constant(0, tf.int64)
-            )
-            moved = variable.numpy() - [3.0, -4.0]
-            assert np.linalg.norm(moved) == pytest.approx(0.5, rel=1e-5)
-
 
 def test_layers_learn_at_their_own_rates():
     names = ["bert/encoder/layer_0/kernel", "output_weights"]

@@ -61,7 +61,7 @@ def test_cased_words_and_invalid_utf8():
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
 @pytest.mark.parametrize(
-    "every_character", [False, pytest.param(True, marks=pytest.mark.slow)]
+    "every_character", [False, pytest.param(True, marks=pytest.mark.exhaustive)]
 )
 def test_words_of_all_characters(do_lower_case, every_character):
     tokenizer = tokenization.BasicTokenizer(do_lower_case)
@@ -202,23 +202,6 @@ def test_remembered_words_are_bounded(monkeypatch):
     for text in ["a", "ab", "abb", "b", "ab"]:
         assert tokenizer.tokenize(text) == reference.pieces(text)
         assert len(tokenizer._cache) <= 2
-
-
-@pytest.mark.parametrize("name", RELEASED)
-def test_pieces_of_released_vocabularies(name, shared_data):
-    tokenizer = tokenization.FullTokenizer(
-        shared_data / "vocab" / f"{name}.txt", RELEASED[name]
-    )
-    reference = tokenizer_rules.Tokenizer(tokenizer.vocab, RELEASED[name])
-    texts = sample_texts.random_texts(seed=3, count=200)
-    for file in ["blns.txt", "zhwiki_2mb.txt"]:
-        lines = (shared_data / "text" / file).read_text("utf-8").split("\n")
-        texts += lines[:200]
-    for text in texts:
-        pieces = reference.pieces(text)
-        assert tokenizer.tokenize(text) == pieces
-        tokens = tokenizer.tokenize_with_offsets(text)
-        assert [token.piece for token in tokens] == pieces
 
 
 def test_load_vocab_strips_as_the_original(path):

@@ -1,6 +1,7 @@
 """Tiny models in files: their config, vocabulary and weights."""
 
 import pathlib
+import random
 
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import tf1_files
@@ -31,6 +32,19 @@ def write_files(folder: pathlib.Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "vocab.txt").write_text("".join(f"{x}\n" for x in VOCAB))
     (folder / "bert_config.json").write_text(CONFIG.to_json())
+
+
+def write_documents(path: pathlib.Path) -> None:
+    """Writes 30 documents of a sentence a line."""
+    rng = random.Random(0)
+    documents = [
+        "\n".join(
+            " ".join(rng.choices(WORDS[:-2], k=rng.randint(3, 30)))
+            for _ in range(rng.randint(1, 60))
+        )
+        for _ in range(30)
+    ]
+    path.write_text("\n\n".join(documents))
 
 
 def write_model(

@@ -1,21 +1,14 @@
-"""BERT's pre-training in PyTorch: transformers' BertForPreTraining.
+"""BERT's and ALBERT's pre-training in PyTorch, by transformers' models."""
 
-    python -m tests.torch_pretraining
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
-prints the golden losses of tests/parity/test_training.py.
-"""
-
-import pathlib
-import tempfile
-from collections.abc import Iterable
-
-from tests import parity_run, torch_training
+from tests import torch_training
 
 import numpy as np
-import tensorflow as tf
 import transformers
 
-_NAMES = (
+_OF_BERT = (
     (r"LayerNorm\.weight$", "LayerNorm/gamma"),
     (r"LayerNorm\.bias$", "LayerNorm/beta"),
     (r"_embeddings\.weight$", "_embeddings"),
@@ -26,48 +19,84 @@ _NAMES = (
     (r"layer\.(\d+)", r"layer_\1"),
     (r"\.", "/"),
 )
+_BLOCK = r"encoder/transformer/group_\1/inner_group_\2/"
+_OF_ALBERT = (
+    (r"^albert\.", "bert."),
+    (r"encoder\.albert_layer_groups\.(\d+)\.albert_layers\.(\d+)\.", _BLOCK),
+    (r"/attention\.(query|key|value)\.", r"/attention_1.self.\1."),
+    (r"/attention\.dense\.", "/attention_1.output.dense."),
+    (r"/attention\.LayerNorm\.", "/LayerNorm."),
+    (r"/ffn\.", "/ffn_1.intermediate.dense."),
+    (r"/ffn_output\.", "/ffn_1.intermediate.output.dense."),
+    (r"/full_layer_layer_norm\.", "/LayerNorm_1."),
+    (r"\.pooler\.", ".pooler.dense."),
+    (r"^predictions\.(dense|LayerNorm)", r"cls.predictions.transform.\1"),
+    (r"^predictions\.bias$", "cls.predictions.output_bias"),
+    (r"^sop_classifier\.classifier\.", "cls.seq_relationship.output_"),
+    (r"output_weight$", "output_weights"),
+    (r"(LayerNorm\w*)\.weight$", r"\1.gamma"),
+    (r"(LayerNorm\w*)\.bias$", r"\1.beta"),
+    (r"_embeddings\.weight$", "_embeddings"),
+    (r"\.weight$", ".kernel"),
+    (r"\.", "/"),
+)
+
+
+class Form(NamedTuple):
+    """A model of transformers, and what its weights and losses are called.
+
+    Attributes:
+        config: The class of its configuration.
+        model: Its class.
+        act: What it calls the tanh form of GELU.
+        names: Patterns of the original's names.
+        sentences: The name of the loss of its second head.
+    """
+
+    config: Any
+    model: Any
+    act: str
+    names: tuple[tuple[str, str], ...]
+    sentences: str
+
+
+BERT = Form(
+    *(transformers.BertConfig, transformers.BertForPreTraining),
+    *("gelu_pytorch_tanh", _OF_BERT, "next_sentence_loss"),
+)
+ALBERT = Form(
+    *(transformers.AlbertConfig, transformers.AlbertForPreTraining),
+    *("gelu_new", _OF_ALBERT, "sentence_order_loss"),
+)
 
 
 def train(
-    weights: dict[str, np.ndarray], batches: Iterable[dict[str, np.ndarray]]
+    form: Form,
+    values: Mapping[str, Any],
+    weights: Mapping[str, np.ndarray],
+    batches: Iterable[dict[str, np.ndarray]],
+    rates: Iterable[float],
+    optimizer: str = "adamw",
 ) -> tuple[list[dict[str, float]], dict[str, np.ndarray]]:
     """Trains from weights by the original's names.
 
     Returns:
         What each step reports, and the weights after the last.
     """
-    config = torch_training.config(
-        transformers.BertConfig, parity_run.CONFIG, "gelu_pytorch_tanh"
-    )
-    model = transformers.BertForPreTraining(config).double()
-    parameters = torch_training.renamed(model, _NAMES)
+    config = torch_training.config(form.config, values, form.act)
+    model = form.model(config).double()
+    # ALBERT's head for sentences drops out here, the original's does not.
+    model.eval()
+    # Their table keeps the row of padding as it is; but [PAD] may stand, as any
+    # token, in the place of a masked word.
+    model.get_input_embeddings().padding_idx = None
+    parameters = torch_training.renamed(model, form.names)
     torch_training.load(parameters, weights)
     reports = torch_training.train(
         parameters,
-        torch_training.words_and_sentences(model, "next_sentence_loss"),
+        torch_training.words_and_sentences(model, form.sentences),
         ((batch,) for batch in batches),
-        torch_training.rates(
-            parity_run.STEPS, parity_run.WARMUP, parity_run.LEARNING_RATE
-        ),
+        rates,
+        optimizer,
     )
     return reports, torch_training.values_of(parameters)
-
-
-def main() -> None:
-    """Prints the losses of every tenth step."""
-    with tempfile.TemporaryDirectory() as folder:
-        files = parity_run.write(pathlib.Path(folder))
-        reader = tf.train.load_checkpoint(f"{folder}/bert_model.ckpt")
-        names = reader.get_variable_to_shape_map()
-        weights = {name: reader.get_tensor(name) for name in names}
-        reports, _ = train(weights, parity_run.batches(files))
-    for step in range(9, parity_run.STEPS, 10):
-        report = reports[step]
-        print(
-            f"    {step + 1}: ({report['masked_lm_loss']:.7f}, "
-            f"{report['next_sentence_loss']:.7f}),"
-        )
-
-
-if __name__ == "__main__":
-    main()

@@ -96,8 +96,8 @@ class Bert(modeling.Bert):
         """Returns the encoder of a checkpoint.
 
         Args:
-            path: A TF1 checkpoint, the folder of a run, of a Hugging Face
-                model or of a KerasHub preset.
+            path: A TF1 checkpoint, the folder of a run, the folder or name of
+                a Hugging Face model or of a KerasHub preset.
             bert_config_file: Where no config lies beside the weights.
             **kwargs: As of any model of Keras: `name`, `dtype`.
         """
@@ -243,8 +243,8 @@ class _Unlabelled(_Head):
         warning says so.
 
         Args:
-            path: A TF1 checkpoint, the folder of a run, of a Hugging Face
-                model or of a KerasHub preset.
+            path: A TF1 checkpoint, the folder of a run, the folder or name of
+                a Hugging Face model or of a KerasHub preset.
             bert_config_file: Where no config lies beside the weights.
             **kwargs: As of any model of Keras: `name`, `dtype`.
         """
@@ -280,8 +280,8 @@ class _Labelled(_Head):
         """Returns the model of a checkpoint.
 
         Args:
-            path: A TF1 checkpoint, the folder of a run, of a Hugging Face
-                model or of a KerasHub preset.
+            path: A TF1 checkpoint, the folder of a run, the folder or name of
+                a Hugging Face model or of a KerasHub preset.
             labels: Names of the classes, or their number; of a classifier 1
                 is a score. By default those of the checkpoint's head. If they
                 are others, or it has no head, a new one starts from random

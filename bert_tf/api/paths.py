@@ -9,6 +9,7 @@ from typing import Any
 from bert_tf import vocabularies
 from bert_tf.checkpoints import (
     formats,
+    hub,
     opened,
     original,
     runs,
@@ -39,9 +40,12 @@ class Found:
 
 
 def as_text(path: Any) -> str:
-    """Returns a path as a text; InputError if it is none."""
+    """Returns a path as text, of a name on the Hub that of its folder.
+
+    Raises InputError for other values, and as `hub.locate`.
+    """
     if isinstance(path, str | os.PathLike) and os.fspath(path):
-        return os.fsdecode(path)
+        return hub.locate(os.fsdecode(path))
     raise InputError(
         "Expected the path of a run, a checkpoint or a SavedModel. "
         f"Received: path={path!r}"

@@ -290,8 +290,9 @@ def load(
 
     Args:
         path: The folder of a run, or its `best/`; a checkpoint of the
-            original, of Hugging Face or of KerasHub: its folder, prefix, or
-            file of weights; or a SavedModel of `bert_tf.export`.
+            original, of Hugging Face or of KerasHub: its folder, prefix,
+            file of weights, or name, such as google-bert/bert-base-uncased;
+            or a SavedModel of `bert_tf.export`.
         batch_size: Inputs that are computed together.
         **options: See `bert_tf.api.arguments.Options`.
 

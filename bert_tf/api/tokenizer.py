@@ -10,7 +10,13 @@ from typing import Any
 
 from bert_tf import vocabularies
 from bert_tf.api import arguments, paths
-from bert_tf.checkpoints import casing, huggingface, model_files
+from bert_tf.checkpoints import (
+    casing,
+    hub,
+    huggingface,
+    huggingface_tokenizer,
+    model_files,
+)
 from bert_tf.errors import InputError
 from bert_tf.text import graph as text_graph
 
@@ -55,7 +61,8 @@ class Tokenizer(keras.layers.Layer):
         Args:
             vocabulary: The path of a vocab.txt, a vocab.json beside its
                 merges.txt, a *.model, a symbols.txt or a tokenizer.json; of a
-                checkpoint or of a run; or word pieces themselves.
+                checkpoint or of a run; the name of a model on the Hub; or
+                word pieces themselves.
             do_lower_case: As in training; by default as the checkpoint says,
                 else true.
             max_seq_length: What is longer is cut.
@@ -238,6 +245,12 @@ def _of_model(path: str) -> tuple[vocabularies.Files, bool, bool]:
         vocabulary = paths.vocabulary(paths.export_files(path), path)
         files = vocabularies.Files(vocabulary.kind, vocabulary.files)
         return files, vocabulary.settings.get("do_lower_case", True), False
+    if hub.is_name(path):
+        folder = hub.locate(path, with_weights=False)
+        brought = huggingface_tokenizer.read_vocab(folder)
+        lower = huggingface_tokenizer.lower_cases(folder)
+        if brought is not None:
+            return brought, True if lower is None else lower, True
     found = paths.find(path)
     kept = vocabularies.path_in(found.folder) if found.folder else None
     files = model_files.find_vocab(kept, found.source)

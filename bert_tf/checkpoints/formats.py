@@ -9,6 +9,7 @@ import re
 from bert_tf import files, modeling, options
 from bert_tf.checkpoints import (
     casing,
+    hub,
     huggingface,
     huggingface_names,
     keras_hub,
@@ -31,8 +32,12 @@ def open_checkpoint(path: str) -> opened.Checkpoint:
     """Opens a checkpoint, finding out what it is.
 
     It may be a TF1 checkpoint, as `tf1_files.find` takes it; a Hugging Face
-    model's folder or file of weights; or a KerasHub preset's folder or name.
+    model's folder, file of weights or name on the Hub; or a KerasHub preset's
+    folder or name.
     """
+    place = hub.locate(path)
+    if place != path:
+        return dataclasses.replace(_open_folder(place), path=path)
     for link in (path, f"{path}.index"):
         if os.path.islink(link) and not os.path.exists(link):
             raise InputError(
@@ -97,13 +102,13 @@ def _open_folder(folder: str) -> opened.Checkpoint:
 
 
 def _check_is_prefix(path: str) -> None:
-    """Raises InputError for a name of the Hub, and for files of other kinds."""
-    if _is_name_of_hub(path):
+    """Raises InputError for what is nearly a name, and for other files."""
+    if _is_nearly_name(path):
         raise InputError(
             f"There is no folder {path} here. A Hugging Face model is given as "
-            "the folder that holds its config.json and model.safetensors. "
-            "Names of the Hub are not downloaded; `hf download NAME "
-            "--local-dir FOLDER` does that. A checkpoint of the original is "
+            "the folder that holds its config.json and model.safetensors, or "
+            "as its name on the Hub with the owner, such as "
+            "google-bert/bert-base-uncased. A checkpoint of the original is "
             "named by its prefix, such as .../bert_model.ckpt, or its folder."
         )
     if tf.io.gfile.exists(path):
@@ -125,8 +130,8 @@ def _hint_at_folder(path: str) -> str:
     return f"; here probably {folder}" if is_meant else ""
 
 
-def _is_name_of_hub(path: str) -> bool:
-    """Whether a path looks like google-bert/bert-base-uncased."""
+def _is_nearly_name(path: str) -> bool:
+    """Whether a path is an address of the Hub, or a name without its owner."""
     if re.match(r"(https?|hf)://", path):
         return True
     is_name = re.fullmatch(r"\w[\w.-]*(/[\w.-]+)?", path)

@@ -22,6 +22,9 @@ _TASK_WEIGHTS = "task.weights.h5"
 _TOKENIZER = "tokenizer.json"
 _ASSETS = os.path.join("assets", "tokenizer")
 _VOCABULARIES = ("vocabulary.txt", "vocabulary.json", "vocabulary.spm")
+# Patterns of the files of a preset besides the config, the tokenizer and the
+# weights.
+FILES = (_TASK, "metadata.json", "preprocessor.json", f"{_ASSETS}/*")
 _SCHEME = "kaggle://"
 
 

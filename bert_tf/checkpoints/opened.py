@@ -20,7 +20,7 @@ class Checkpoint:
     """A BERT in a file. Reading it keeps the source's numerics.
 
     Attributes:
-        path: Its file or folder, or the name of a preset.
+        path: Its file or folder, or its name as a preset or on the Hub.
         format: "tf1", "hf", "keras_hub", or "keras" of a model in memory.
         read: Returns the named tensors; weights are float32.
         config: With the source's activation and epsilon; None if it does not

@@ -24,6 +24,8 @@ _NORMALIZE = "config.json"
 _OF_MODEL = "sentence_bert_config.json"
 _OF_ALL = "config_sentence_transformers.json"
 _OF_TOKENIZER = "tokenizer_config.json"
+# Patterns of the files that are read, besides those of any model.
+FILES = (MODULES, _OF_MODEL, _OF_ALL, f"[0-9]_*/{_POOLING}")
 # Of Pooling before version 6: keys that begin so are true where they are used.
 _MODE = "pooling_mode_"
 _MODES = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max"}

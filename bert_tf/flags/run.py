@@ -28,9 +28,9 @@ BERT_CONFIG_FILE = shared.bert_config_file(
 INIT_CHECKPOINT = shared.init_checkpoint(
     _MODEL,
     "Checkpoint to start from: of the original or ours, such as "
-    ".../bert_model.ckpt, the folder of a Hugging Face model, the folder or "
-    "the name of a KerasHub preset. Not used where output_dir holds this run's "
-    "own.",
+    ".../bert_model.ckpt, the folder of a Hugging Face model or its name on "
+    "the Hub, the folder or the name of a KerasHub preset. Not used where "
+    "output_dir holds this run's own.",
 )
 OUTPUT_DIR = _OUTPUT.output_path(
     "output_dir",

@@ -12,6 +12,7 @@ from typing import Any
 
 from bert_tf import vocabularies
 from bert_tf.checkpoints import (
+    hub,
     opened,
     original,
     sentence_transformers,
@@ -139,7 +140,7 @@ def _encoder(
     given = {name: said.user(name) for name in own}
     longest = said.any("max_seq_length", None)
     vectors = sentence_transformers.choose(
-        source.path,
+        hub.locate(source.path),
         given | {"max_seq_length": longest},
         sentence_transformers.Vectors(
             max_seq_length=length,

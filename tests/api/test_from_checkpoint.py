@@ -86,22 +86,6 @@ class TestOriginal:
                 tiny.close(layer, wanted)
             tiny.close(found.pooled, expected[2])
 
-    def test_logits_of_pre_training(self, tmp_path):
-        source = models.BertPretrainer(models.Bert(_SMALL))
-        reference.random_weights(source.variables)
-        path = _write(tmp_path / "base", source)
-        inputs = reference.batch(_SMALL)
-        words, sentences = reference.pretrain(
-            _SMALL, reference.weights_of(source.variables), inputs
-        )
-        both = models.BertPretrainer.from_checkpoint(path)(inputs)
-        tiny.close(both[0], words, 2e-5)
-        tiny.close(both[1], sentences)
-        one = models.BertMaskedLM.from_checkpoint(path)(inputs)
-        tiny.close(one, words, 2e-5)
-        two = models.BertNextSentence.from_checkpoint(path)(inputs)
-        tiny.close(two, sentences)
-
 
 def _run_with_best(run):
     """Writes a run whose best weights are not its newest."""
@@ -143,34 +127,10 @@ class TestRun:
 class TestHuggingFace:
     """Beside transformers."""
 
-    @pytest.fixture
-    def theirs(self):
-        return pytest.importorskip(
+    def test_masked_words_at_every_place(self, tmp_path):
+        theirs = pytest.importorskip(
             "tests.huggingface_models", reason="needs the extra `parity`"
         )
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize(
-        ("kind", "architecture"),
-        [
-            ("Bert", "BertModel"),
-            ("BertClassifier", "BertForSequenceClassification"),
-            ("BertTagger", "BertForTokenClassification"),
-            ("BertSpanFinder", "BertForQuestionAnswering"),
-            ("BertMultipleChoice", "BertForMultipleChoice"),
-            ("BertNextSentence", "BertForNextSentencePrediction"),
-        ],
-    )
-    def test_values(self, tmp_path, theirs, kind, architecture):
-        made = theirs.make(architecture)
-        theirs.save(made, tmp_path)
-        assert (tmp_path / "model.safetensors").exists()
-        model = getattr(models, kind).from_checkpoint(tmp_path)
-        config = (model if kind == "Bert" else model.bert).config
-        head = getattr(model, "head", "encoder")
-        theirs.compare(model, head, made, samples.batch(config))
-
-    def test_masked_words_at_every_place(self, tmp_path, theirs):
         made = theirs.make("BertForPreTraining")
         theirs.save(made, tmp_path)
         inputs = samples.batch(_SMALL)
@@ -180,44 +140,3 @@ class TestHuggingFace:
         tiny.close(both[1], sentences)
         one = models.BertMaskedLM.from_checkpoint(tmp_path)(inputs)
         tiny.close(one, words)
-
-
-class TestKerasHub:
-    """Beside KerasHub."""
-
-    @pytest.fixture
-    def theirs(self):
-        return pytest.importorskip(
-            "tests.checkpoints.test_keras_hub",
-            reason="needs the extra `keras-hub`",
-        )
-
-    def test_backbone(self, tmp_path, theirs):
-        backbone = theirs.backbone()
-        path = theirs.preset(backbone, tmp_path)
-        inputs = samples.batch(_SMALL)
-        found = models.Bert.from_checkpoint(path)(inputs)
-        expected = backbone(theirs.their_inputs(inputs))
-        tiny.close(found.sequence, expected["sequence_output"])
-        tiny.close(found.pooled, expected["pooled_output"])
-
-    def test_classifier(self, tmp_path, theirs):
-        classifier = theirs.keras_hub.models.BertTextClassifier(
-            theirs.backbone(), samples.NUM_LABELS
-        )
-        theirs.randomized(classifier)
-        path = theirs.preset(classifier, tmp_path)
-        model = models.BertClassifier.from_checkpoint(path)
-        inputs = samples.batch(_SMALL)
-        tiny.close(model(inputs), classifier(theirs.their_inputs(inputs)))
-
-    def test_masked_words(self, tmp_path, theirs):
-        finder = theirs.keras_hub.models.BertMaskedLM(theirs.backbone())
-        theirs.randomized(finder)
-        path = theirs.preset(finder, tmp_path)
-        inputs = samples.batch(_SMALL)
-        places = {"mask_positions": inputs["masked_lm_positions"]}
-        tiny.close(
-            models.BertMaskedLM.from_checkpoint(path)(inputs),
-            finder(theirs.their_inputs(inputs) | places),
-        )

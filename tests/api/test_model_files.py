@@ -4,11 +4,13 @@ import json
 import subprocess
 import sys
 
+import bert_tf
 from bert_tf.api import models, text_reading
 from bert_tf.errors import InputError
+from tests import exports, reference
 from tests import interop_samples as samples
-from tests import reference
 from tests.api import keras_models as tiny
+from tests.api import test_tokenizer as tokenizer_rows
 
 import keras
 import numpy as np
@@ -17,12 +19,15 @@ import tensorflow as tf
 
 _LOAD = """
 import json, pathlib, sys
+from bert_tf import Tokenizer  # Keras knows the class from here on.
 from bert_tf.api import models
-import keras, numpy as np
+import keras, numpy as np, tensorflow as tf
 folder = pathlib.Path(sys.argv[1])
 for path in sorted(folder.glob("*.keras")):
     model = keras.saving.load_model(path)
     inputs = dict(np.load(folder / f"{path.stem}.inputs.npz"))
+    if "texts" in inputs:
+        inputs = tf.constant(inputs["texts"])
     found = keras.tree.flatten(model(inputs))
     np.savez(folder / f"{path.stem}.outputs.npz", *found)
 """
@@ -43,12 +48,31 @@ def fresh(tmp_path_factory):
         model.save(folder / f"{kind}.keras")
         np.savez(folder / f"{kind}.inputs.npz", **inputs)
         here[kind] = tiny.outputs(model, inputs)
+    here["Tokenizer"] = _of_texts(folder)
     subprocess.run([sys.executable, "-c", _LOAD, folder], check=True)
     found = {}
     for kind, expected in here.items():
         with np.load(folder / f"{kind}.outputs.npz") as file:
             found[kind] = (expected, list(file.values()))
     return found
+
+
+def _of_texts(folder):
+    """Writes a model that takes texts; returns the rows of Python."""
+    vocab = folder / "vocab.txt"
+    vocab.write_text("\n".join(exports.VOCAB) + "\n")
+    texts = ["What a film.", "", "good Café 博", "good " * 30]
+    columns = keras.Input([], dtype="string")
+    layer = bert_tf.Tokenizer(vocab, max_seq_length=12)
+    model = keras.Model(columns, layer(columns))
+    assert {x.shape for x in model.output.values()} == {(None, 12)}
+    model.save(folder / "Tokenizer.keras")
+    np.savez(folder / "Tokenizer.inputs.npz", texts=np.array(texts))
+    expected = tokenizer_rows.rows(vocab, texts, [""] * 4, 12)
+    copy = keras.models.clone_model(model)
+    tokenizer_rows.check(copy(tf.constant(texts)), expected)
+    vocab.unlink()
+    return [expected[name] for name in sorted(expected)]
 
 
 def _functional(inputs=("input_ids", "input_mask")):
@@ -63,7 +87,7 @@ def _functional(inputs=("input_ids", "input_mask")):
 
 
 class TestFiles:
-    @pytest.mark.parametrize("kind", tiny.KINDS)
+    @pytest.mark.parametrize("kind", [*tiny.KINDS, "Tokenizer"])
     def test_loaded_in_a_fresh_process(self, fresh, kind):
         expected, found = fresh[kind]
         assert len(found) == len(expected)
@@ -103,16 +127,6 @@ class TestFiles:
         ]
         made = copy if kind == "Bert" else copy.bert
         assert made.reading == bert.reading
-
-    def test_labels_and_names_are_kept(self, tmp_path):
-        model = tiny.classifier(name="mine")
-        model.save(tmp_path / "model.keras")
-        loaded = keras.saving.load_model(tmp_path / "model.keras")
-        assert (loaded.labels, loaded.name) == (("bad", "good"), "mine")
-        assert [v.path for v in loaded.variables] == [
-            v.path for v in model.variables
-        ]
-        tiny.close(loaded(tiny.INPUTS), tiny.logits(model))
 
     def test_export(self, tmp_path):
         model = tiny.classifier(tiny.DROPS)

@@ -99,9 +99,14 @@ _CHOICES = [("what", ["a", "film"]), ("a", ("film", "what", "a"))]
             *("pretraining", _MASKED, ["text"]),
             {"head": "encoder", "unit": "cls", "normalize": True},
         ),
-        ("tagging", ["Berlin film", "a"], ["text"], {}),
-        ("span", _SPANS, ["question", "context"], {}),
-        ("multiple_choice", _CHOICES, ["prompt", "choices"], {}),
+        *(
+            pytest.param(*each, {}, marks=pytest.mark.exhaustive)
+            for each in (
+                ("tagging", ["Berlin film", "a"], ["text"]),
+                ("span", _SPANS, ["question", "context"]),
+                ("multiple_choice", _CHOICES, ["prompt", "choices"]),
+            )
+        ),
     ],
 )
 def test_answers_are_those_of_the_script(

@@ -1,8 +1,6 @@
 """The tokenizer layer against FullTokenizer, in data sets and in models."""
 
 import shutil
-import subprocess
-import sys
 
 import bert_tf
 from bert_tf import tokenization
@@ -100,44 +98,6 @@ def test_real_lines(shared_data, do_lower_case):
 
 
 # ---- In models --------------------------------------------------------------
-
-
-_FRESH = """
-import sys, keras, numpy as np, tensorflow as tf
-from bert_tf import Tokenizer  # Keras knows the class from here on
-model = keras.models.load_model(sys.argv[1])
-assert model.get_layer("words").vocabulary[5] == "a"
-texts = tf.constant(["What a film.", "", "good Café 博", "good " * 30])
-for name, ids in model(texts).items():
-    np.save(f"{sys.argv[2]}/{name}.npy", ids)
-"""
-
-
-@pytest.mark.slow
-def test_file_of_a_model_that_takes_texts_in_a_fresh_process(
-    tmp_path, vocab_file
-):
-    layer = bert_tf.Tokenizer(vocab_file, max_seq_length=12, name="words")
-    texts = keras.Input([], dtype="string")
-    outputs = layer(texts)
-    assert {n: x.shape for n, x in outputs.items()} == dict.fromkeys(
-        ("input_ids", "input_mask", "segment_ids"), (None, 12)
-    )
-    model = keras.Model(texts, outputs)
-    model.save(tmp_path / "model.keras")
-    vocab = vocab_file.read_text()
-    vocab_file.unlink()
-    try:
-        subprocess.run(
-            [sys.executable, "-c", _FRESH, tmp_path / "model.keras", tmp_path],
-            check=True,
-        )
-    finally:
-        vocab_file.write_text(vocab)
-    expected = rows(vocab_file, _TEXTS, [""] * 4, 12)
-    check({n: np.load(tmp_path / f"{n}.npy") for n in expected}, expected)
-    copy = keras.models.clone_model(model)
-    check(copy(tf.constant(_TEXTS)), expected)
 
 
 @pytest.mark.slow

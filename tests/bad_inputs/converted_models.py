@@ -92,14 +92,11 @@ def _write_adapters(model: pathlib.Path) -> None:
 
 def _write_models(folder: pathlib.Path) -> None:
     model, classifier = folder / "model", folder / "classifier"
-    tiny_files.write_model(model)
+    damaged.write_models(folder)
     tiny_files.write_model(
         classifier, heads.BertClassifier(modeling.Bert(tiny_files.CONFIG), 3)
     )
-    damaged.write_models(folder / "models", model)
     known = {
-        **damaged.CONFIGS,
-        **damaged.VOCABS,
         "config_endless": damaged.values(num_hidden_layers=10**12),
         "config_architecture": damaged.values(architectures="BertModel"),
         "two_heads": _write_two_heads,

@@ -20,6 +20,8 @@ GZIP = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03" + BINARY
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
 # What `write_files` makes a pipe.
 PIPE = object()
+# What is no text, by names.
+NO_TEXTS = {"empty": b"", "lfs": LFS, "page": HTML, "binary": BINARY}
 
 _CONFIG = "bert_config.json"
 _PREFIX = "bert_model.ckpt"
@@ -224,14 +226,16 @@ MODELS: dict[str, Change] = {
 }
 
 
-def write_models(folder: pathlib.Path, good: pathlib.Path) -> None:
-    """Writes a folder of each of MODELS, and of Hugging Face's or nearly.
+def write_models(folder: pathlib.Path) -> None:
+    """Writes a model as released ones are, if there is none, and others.
 
-    Args:
-        folder: Of the folders.
-        good: A model as released ones are.
+    These are models/NAME: CONFIGS, VOCABS, MODELS, and nearly Hugging Face's.
     """
-    write_changed(good, folder, MODELS)
+    if not (folder / "model").exists():
+        tiny_files.write_model(folder / "model")
+    folder /= "models"
+    for changes in (CONFIGS, VOCABS, MODELS):
+        write_changed(folder.parent / "model", folder, changes)
     bert = {"model_type": "bert", "vocab_size": 40}
     files = {
         "hf_no_weights/config.json": bert,

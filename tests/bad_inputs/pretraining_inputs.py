@@ -15,14 +15,13 @@ import tensorflow as tf
 
 def write_inputs(folder: pathlib.Path) -> None:
     """Writes good inputs, and those that are wrong in one way each."""
-    tiny_files.write_model(folder / "model")
+    damaged.write_models(folder)
     (folder / "records").mkdir()
     pretraining_records.write(folder / "records")
     _write_records(folder)
     _write_manifests(folder)
     _write_configs(folder / "configs")
     _write_vocabularies(folder / "vocabs")
-    damaged.write_models(folder / "models", folder / "model")
 
 
 def write_folders(folder: pathlib.Path) -> None:

@@ -1,5 +1,3 @@
-"""Bad inputs of augment_data.py."""
-
 import os
 import pathlib
 

@@ -1,6 +1,3 @@
-"""Bad inputs of run_classifier.py."""
-
-import dataclasses
 import json
 import pathlib
 
@@ -48,13 +45,10 @@ def _write_tables(folder: pathlib.Path) -> None:
         "test.tsv": b"id\ttext\n0\tthe cat\n1\ta dog\n",
         "scores.tsv": _text(8, ("1", "2.5")),
         "bom.tsv": b"\xef\xbb\xbf" + good.replace("\n", "\r\n").encode(),
-        "empty.tsv": b"",
+        **{f"{x}.tsv": data for x, data in damaged.NO_TEXTS.items()},
         "header.tsv": lines[0],
-        "page.tsv": damaged.HTML,
-        "lfs.tsv": damaged.LFS,
         "train.tsv.gz": damaged.GZIP,
         "sheet.xlsx": b"PK\x03\x04" + damaged.BINARY,
-        "binary.tsv": damaged.BINARY,
         "latin_1.tsv": good.replace("cat", "caf\u00e9").encode("latin-1"),
         "utf_16.tsv": good.encode("utf-16"),
         "csv.tsv": good.replace("\t", ","),
@@ -83,6 +77,15 @@ def _write_tables(folder: pathlib.Path) -> None:
         "vectors_wide.txt": "the 1 2 3\ncat 4 5 6\n",
         "vectors_cut.txt": "the 1 2\ncat 3",
         "vectors_other.txt": "le 1 2\nchat 3 4\n",
+        "roberta.json": _ROBERTA,
+        "one_type.json": json.loads(tiny_files.CONFIG.to_json())
+        | {"type_vocab_size": 1},
+        "spiece.model": sentence_models.train(),
+        "dangling.tsv": damaged.Link("gone.tsv"),
+        "pipe.tsv": damaged.PIPE,
+        "tables/predictions.jsonl": damaged.Same("sets.jsonl"),
+        "hard/eval.tf_record": damaged.Same("train.tsv"),
+        "others/flags.txt": "# python run_ner.py\n",
     }
     damaged.write_files(folder, files)
     student = {
@@ -92,23 +95,13 @@ def _write_tables(folder: pathlib.Path) -> None:
         "hidden_size": 6,
         "max_position_embeddings": 32,
     }
-    for name, changes in {
-        "textcnn.json": {},
-        "textcnn_heads.json": {"num_attention_heads": 2},
-        "textcnn_wide.json": {"embedding_size": 9},
-    }.items():
-        (folder / name).write_text(json.dumps(student | changes))
-    byte_pair_samples.write(folder, 300)
     files = {
-        "roberta.json": json.dumps(_ROBERTA),
-        "one_type.json": dataclasses.replace(
-            tiny_files.CONFIG, type_vocab_size=1
-        ).to_json(),
-        "spiece.model": sentence_models.train(),
-        "dangling.tsv": damaged.Link("gone.tsv"),
-        "pipe.tsv": damaged.PIPE,
+        "textcnn.json": student,
+        "textcnn_heads.json": student | {"num_attention_heads": 2},
+        "textcnn_wide.json": student | {"embedding_size": 9},
     }
     damaged.write_files(folder, files)
+    byte_pair_samples.write(folder, 300)
 
 
 def _write_tasks(folder: pathlib.Path) -> None:
@@ -158,22 +151,9 @@ def _write_tasks(folder: pathlib.Path) -> None:
 
 def write_data(folder: pathlib.Path) -> None:
     """Writes all inputs."""
-    tiny_files.write_model(folder / "model")
-    for changes in (damaged.CONFIGS, damaged.VOCABS):
-        damaged.write_changed(folder / "model", folder / "models", changes)
-    damaged.write_models(folder / "models", folder / "model")
+    damaged.write_models(folder)
     _write_tables(folder)
     _write_tasks(folder)
-    for place, name, source in (
-        ("tables", "predictions.jsonl", "sets.jsonl"),
-        ("hard", "eval.tf_record", "train.tsv"),
-    ):
-        (folder / place).mkdir()
-        (folder / place / name).hardlink_to(folder / source)
-    files = {
-        "others/flags.txt": "# python run_ner.py\n",
-    }
-    damaged.write_files(folder, files)
     matrix.make(SCRIPT, folder, folder / "run")
     _write_teachers(folder)
     labels = "labels.txt"

@@ -1,5 +1,3 @@
-"""Bad inputs of convert_checkpoint.py."""
-
 import contextlib
 import pathlib
 

@@ -1,5 +1,3 @@
-"""Bad inputs of create_pretraining_data.py."""
-
 import contextlib
 import pathlib
 import shutil

@@ -1,9 +1,7 @@
-"""Bad inputs of export_saved_model.py."""
-
 import pathlib
 import shutil
 
-from tests import small_disks, tiny_files
+from tests import small_disks
 from tests.bad_inputs import cases, damaged, matrix, surroundings, trained
 
 SCRIPT, CASES, RIGHT = cases.read("exporting")
@@ -12,19 +10,14 @@ SCRIPT, CASES, RIGHT = cases.read("exporting")
 def build(folder: pathlib.Path) -> None:
     """Writes the inputs."""
     trained.write(folder)
-    tiny_files.write_model(folder / "model")
-    (folder / "models").mkdir()
-    damaged.write_models(folder / "models", folder / "model")
+    damaged.write_models(folder)
     for name in ("exported", "more"):
         (folder / name / "variables").mkdir(parents=True)
         (folder / name / "saved_model.pb").write_bytes(b"x")
-    files: dict[str, object] = {
-        "more/warmup.txt": b"mine",
-        "notes/": None,
-    }
-    damaged.write_files(folder, files)
+    (folder / "notes").mkdir()
     shutil.copy(folder / "run" / "vocab.txt", folder / "notes")
     files = {
+        "more/warmup.txt": b"mine",
         "notes.txt": b"mine",
         "dangling": damaged.Link("nowhere"),
         "linked": damaged.Link("run"),

@@ -1,11 +1,8 @@
-"""Bad inputs of extract_features.py."""
-
 import json
 import pathlib
 import shutil
 
 from bert_tf.checkpoints import formats
-from tests import tiny_files
 from tests.bad_inputs import cases, damaged, matrix, surroundings
 
 SCRIPT, CASES, RIGHT = cases.read("extracting")
@@ -14,24 +11,18 @@ SCRIPT, CASES, RIGHT = cases.read("extracting")
 def build(folder: pathlib.Path) -> None:
     """Writes the inputs."""
     model = folder / "model"
-    tiny_files.write_model(model)
-    damaged.write_changed(
-        model, folder / "models", damaged.CONFIGS | damaged.VOCABS
-    )
-    damaged.write_models(folder / "models", model)
+    damaged.write_models(folder)
     _write_sentence_transformers(folder / "models", model)
     text = "the cat sat .\na dog ran ||| it sees rome !\n"
-    files = {
+    files: dict[str, object] = {
         "lines.txt": text,
         "lines.CSV": b"text\nthe cat\n",
         "lines.jsonl": b'{"text": "the cat"}\n',
         "many.txt": 9 * text.encode(),
-        "empty.txt": b"",
+        **{f"{x}.txt": data for x, data in damaged.NO_TEXTS.items()},
         "latin_1.txt": "the cat\ncafé\n".encode("latin-1"),
         "utf_16.txt": text.encode("utf-16"),
-        "binary.txt": damaged.BINARY,
         "lines.txt.gz": damaged.GZIP,
-        "lfs.txt": damaged.LFS,
         "late.txt": text.encode() * 300 + b"\xff\n",
         "notes.txt": b"mine",
         "mine.npy.offsets.npy": b"mine",
@@ -63,10 +54,8 @@ def _write_sentence_transformers(
     }.items():
         shutil.copytree(folder / "hf", folder / name)
         (folder / name / "modules.json").write_text(text)
-    files = {
-        "st_max/1_Pooling/config.json": '{"pooling_mode": "max"}',
-    }
-    damaged.write_files(folder, files)
+    pooling = "st_max/1_Pooling/config.json"
+    damaged.write_files(folder, {pooling: '{"pooling_mode": "max"}'})
 
 
 data = matrix.inputs(build)

@@ -1,12 +1,12 @@
-"""Bad inputs of run_glue.py."""
-
 import dataclasses
 import os
 import pathlib
 import shutil
 
-from tests import small_disks, tiny_files
+from tests import small_disks
 from tests.bad_inputs import cases, damaged, matrix, surroundings
+
+import pytest
 
 SCRIPT, CASES, RIGHT = cases.read("glue")
 
@@ -21,7 +21,7 @@ def _rows(count: int, labels: tuple[str, ...]) -> str:
 
 def build(folder: pathlib.Path) -> None:
     """Writes the inputs."""
-    tiny_files.write_model(folder / "model")
+    damaged.write_models(folder)
     text = _rows(12, ("entailment", "not_entailment"))
     rte = folder / "glue" / "RTE"
     rte.mkdir(parents=True)
@@ -33,10 +33,6 @@ def build(folder: pathlib.Path) -> None:
     for name in ("train", "dev"):
         (wnli / f"{name}.tsv").write_text(_rows(4, ("0", "1")))
     _write_wrong_data(folder, text)
-    damaged.write_changed(
-        folder / "model", folder / "models", damaged.CONFIGS | damaged.VOCABS
-    )
-    damaged.write_models(folder / "models", folder / "model")
     _write_folders(folder)
     (folder / "dé ta").symlink_to("glue")
 
@@ -85,7 +81,8 @@ def _write_folders(folder: pathlib.Path) -> None:
 
 data = matrix.inputs(build)
 test_bad_input = matrix.refused(SCRIPT, CASES)
-test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
+# Each starts a process for each of its runs.
+test_what_rightly_works = pytest.mark.exhaustive(matrix.right(SCRIPT, RIGHT))
 
 
 def test_another_process_works_there(data, tmp_path):

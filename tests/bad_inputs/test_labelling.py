@@ -1,5 +1,3 @@
-"""Bad inputs of label_versions.py."""
-
 import pathlib
 
 from tests.bad_inputs import cases, matrix

@@ -1,5 +1,3 @@
-"""Bad inputs of learn_vocabulary.py."""
-
 import gzip
 import pathlib
 

@@ -1,5 +1,3 @@
-"""Bad inputs of run_multiple_choice.py."""
-
 import dataclasses
 import json
 import pathlib
@@ -51,14 +49,9 @@ def write_data(folder: pathlib.Path) -> None:
 
 
 def _write_models(folder: pathlib.Path) -> None:
-    tiny_files.write_model(folder / "model")
+    damaged.write_models(folder)
     chooser = heads.BertMultipleChoice(modeling.Bert(tiny_files.CONFIG))
     tiny_files.write_model(folder / "chooser", chooser)
-    known = damaged.CONFIGS | damaged.VOCABS
-    changes = {x: known[x] for x in ("config_wide", "config_deep")}
-    changes["vocab_no_sep"] = known["vocab_no_sep"]
-    damaged.write_changed(folder / "model", folder / "models", changes)
-    damaged.write_models(folder / "models", folder / "model")
     (folder / "bare").mkdir()
     for path in (folder / "model").glob("bert_model.*"):
         shutil.copy(path, folder / "bare")
@@ -90,7 +83,7 @@ def _write_problems(folder: pathlib.Path) -> None:
         "other.jsonl": good + _lines(_GOOD),
         "problems": good,
         "problems.txt": good,
-        "empty.jsonl": "",
+        **{f"{x}.jsonl": data for x, data in damaged.NO_TEXTS.items()},
         "blank.jsonl": "\n\n",
         "prompt_null.jsonl": _lines(_GOOD | {"prompt": None}),
         "cut.jsonl": good[:-9],
@@ -108,9 +101,6 @@ def _write_problems(folder: pathlib.Path) -> None:
         "twice.csv": _HEADER.replace("ending1", "ending0") + _ROW,
         "train.jsonl.gz": damaged.GZIP,
         "gzip.jsonl": damaged.GZIP,
-        "lfs.jsonl": damaged.LFS,
-        "page.jsonl": damaged.HTML,
-        "binary.jsonl": damaged.BINARY,
         "latin_1.jsonl": good.encode() + b'{"prompt": "\xe9"}\n',
         "utf_16.jsonl": good.encode("utf-16"),
         "good.csv": _HEADER + _ROW * 12,
@@ -122,9 +112,6 @@ def _write_problems(folder: pathlib.Path) -> None:
         "loop.flags": f"--flagfile={folder}/loop.flags\n",
         "good.flags": "--max_seq_length=16\n",
         "bad.flags": "--max_seq_length=16\n--doc_stride=8\n",
-    }
-    damaged.write_files(folder, files)
-    files = {
         "folder.jsonl/": None,
         "pipe": damaged.PIPE,
         "others/flags.txt": "# python run_classifier.py\n",

@@ -1,10 +1,7 @@
-"""Bad inputs of run_prediction.py."""
-
 import json
 import os
 import pathlib
 
-from tests import tiny_files
 from tests.bad_inputs import cases, damaged, matrix, surroundings, trained
 
 import pytest
@@ -15,22 +12,17 @@ SCRIPT, CASES, RIGHT = cases.read("predicting")
 def build(folder: pathlib.Path) -> None:
     """Writes the inputs."""
     trained.write(folder)
-    tiny_files.write_model(folder / "model")
-    (folder / "models").mkdir()
-    damaged.write_models(folder / "models", folder / "model")
+    damaged.write_models(folder)
     trained.write_saved(folder)
     text = "the cat sat .\tit ran\na dog ran\tit sees rome !\n"
-    files = {
+    files: dict[str, object] = {
         "lines.txt": text,
-        "empty.txt": b"",
+        **{f"{x}.txt": data for x, data in damaged.NO_TEXTS.items()},
         "blank.txt": b"\n \n\t\n",
         "hole.txt": text.encode() + b"\n" + text.encode(),
         "latin_1.txt": "the cat\ncafé\n".encode("latin-1"),
         "utf_16.txt": text.encode("utf-16"),
-        "binary.txt": damaged.BINARY,
         "lines.txt.gz": damaged.GZIP,
-        "lfs.txt": damaged.LFS,
-        "page.txt": damaged.HTML,
         "three.txt": text.encode() + b"the\tcat\tsat\n",
         "second.txt": b"\tthe cat\n",
         "one.txt": b"the cat\n",
@@ -69,10 +61,11 @@ def test_another_process_writes_it(data, tmp_path):
     ("flags", "closed", "line"),
     [
         ([], "<&-", "Standard input is closed, and there is no --input_file."),
-        (
+        pytest.param(
             ["--input_file={data}/lines.txt"],
             ">&-",
             "Standard output is closed, and there is no --output_file.",
+            marks=pytest.mark.exhaustive,
         ),
     ],
 )

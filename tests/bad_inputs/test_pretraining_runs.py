@@ -1,5 +1,3 @@
-"""Bad inputs of run_pretraining.py."""
-
 import os
 import pathlib
 
@@ -20,7 +18,13 @@ def _write(folder: pathlib.Path) -> None:
 
 data = matrix.inputs(_write)
 test_bad_input = matrix.refused(SCRIPT, CASES)
-test_what_works = matrix.right(SCRIPT, RIGHT, to_the_end=True)
+test_what_works = matrix.right(
+    *(SCRIPT, RIGHT),
+    (
+        "evaluation records of labels that are not read",
+        *("an evaluation batch of millions", "a name of words and marks"),
+    ),
+)
 
 
 def test_odd_shells(data, tmp_path):

@@ -1,5 +1,3 @@
-"""Bad inputs of run_server.py."""
-
 import pathlib
 import shutil
 import socket

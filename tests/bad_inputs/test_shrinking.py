@@ -1,5 +1,3 @@
-"""Bad inputs of shrink_model.py."""
-
 import pathlib
 
 from bert_tf import heads, modeling
@@ -38,15 +36,9 @@ def build(folder: pathlib.Path) -> None:
     damaged.write_changed(
         folder / "model",
         folder / "models",
-        {
-            "no_config": damaged.without("bert_config.json"),
-            "no_vocab": damaged.without("vocab.txt"),
-            "config_deep": damaged.CONFIGS["config_deep"],
-            "vocab_short": damaged.VOCABS["vocab_short"],
-            "labels_twice": damaged.bytes_in("labels.txt", b"no\nno\n"),
-        },
+        {"labels_twice": damaged.bytes_in("labels.txt", b"no\nno\n")},
     )
-    damaged.write_models(folder / "models", folder / "model")
+    damaged.write_models(folder)
     rows = "".join(f"the cat sat\t{x}\n" for x in ("no", "yes") * 3)
     table = f"text\tlabel\n{rows}"
     files = {

@@ -32,9 +32,6 @@ def stored(folder, optimizer, groups, inner, embedding_size=16):
     return tf.train.list_variables(state.save(str(folder)))
 
 
-# ---- Names ------------------------------------------------------------------
-
-
 def dense(name, inputs, outputs):
     return {f"{name}/kernel": [inputs, outputs], f"{name}/bias": [outputs]}
 
@@ -103,8 +100,6 @@ def test_names_without_a_mapping_of_embeddings(tmp_path):
     weights = {x: y for x, y in found.items() if tf1_files.is_weight(x)}
     assert weights == originals(2, 2, E=32)
 
-
-# ---- Going on ---------------------------------------------------------------
 
 # With dropout; two layers are one.
 _CONFIG = {"embedding_size": 4, "num_hidden_layers": 2, "num_hidden_groups": 1}

@@ -44,9 +44,6 @@ def _scopes(found):
     return {name.partition("/")[0] for name in found}
 
 
-# ---- Names ------------------------------------------------------------------
-
-
 def originals(E=16, D=32, F=64, G=16, V=40, T=2, M=20, L=3):
     """Returns the variables of google-research/electra's graph, by its code.
 
@@ -112,9 +109,6 @@ def test_transformers_has_the_discriminator(tmp_path):
     back = samples.values(tmp_path / "hf")
     assert set(back) == set(written.weights)
     reference.assert_same(back, source.read(list(back)))
-
-
-# ---- The generator ----------------------------------------------------------
 
 
 class TestGenerator:
@@ -200,8 +194,6 @@ def test_its_config_goes_with_files_that_name_no_generator(tmp_path, forms):
     with pytest.raises(InputError, match=r"_size is 0\.25 there and 0\.5 in"):
         find(generator_hidden_size=0.25)
 
-
-# ---- Going on ---------------------------------------------------------------
 
 # With dropout.
 _RUN = {

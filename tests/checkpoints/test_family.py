@@ -1,27 +1,46 @@
-"""RoBERTa and DistilBERT in files of other libraries, against these."""
+"""All families in files of other libraries, against these."""
 
 import json
+from typing import Any
 
 from bert_tf import modeling
-from bert_tf.checkpoints import formats, huggingface_names, names
-from bert_tf.encoders import distilbert, families, roberta
+from bert_tf.checkpoints import formats, huggingface_names
+from bert_tf.encoders import albert, distilbert, electra, families, roberta
 from bert_tf.errors import InputError
+from tests import combinations, reference
 from tests import huggingface_models as hf
 from tests import interop_samples as samples
-from tests import reference
 
 import keras
 import keras_hub
 import numpy as np
 import pytest
-from safetensors import numpy as safetensors_numpy
 
 _ROWS = (roberta.ROBERTA, distilbert.DISTILBERT)
-_HEADS = [
-    (row.huggingface.heads[head].architecture, head)
-    for row in _ROWS
-    if row.huggingface
-    for head in row.huggingface.heads
+_SHARED = {"embedding_size": 16, "num_hidden_layers": 4}
+_EQUAL = {"embedding_size": 32}
+# An architecture of transformers, its head here, and changes of its config.
+_MODELS: list[tuple[str, str, dict[str, Any]]] = [
+    *(
+        (found.architecture, head, changes)
+        for row, changes in (
+            *((x, {}) for x in _ROWS),
+            (families.BERT, {"layer_norm_eps": 1e-5}),
+            *((albert.ALBERT, _SHARED), (electra.ELECTRA, _SHARED)),
+        )
+        if row.huggingface
+        for head, found in row.huggingface.heads.items()
+    ),
+    ("AlbertModel", "encoder", _SHARED | {"num_hidden_groups": 2}),
+    ("AlbertModel", "encoder", _SHARED | {"num_hidden_groups": 3}),
+    (
+        *("AlbertModel", "encoder"),
+        _SHARED | {"num_hidden_groups": 2, "inner_group_num": 2},
+    ),
+    ("AlbertForPreTraining", "pretraining", _EQUAL),
+    ("ElectraModel", "encoder", _EQUAL),
+    ("ElectraForPreTraining", "replaced_tokens", _EQUAL),
+    ("ElectraForMaskedLM", "masked_lm", _EQUAL),
 ]
 
 
@@ -35,6 +54,10 @@ def _inputs(model):
 
 
 def _compare(model, head, theirs):
+    config = samples.config_of(model)
+    if config.model_type not in {row.name for row in _ROWS}:
+        hf.compare(model, head, theirs, samples.batch(config))
+        return
     inputs = _inputs(model)
     is_token = inputs["input_mask"] > 0
     assert not is_token.all()
@@ -54,9 +77,9 @@ def _compare(model, head, theirs):
         np.testing.assert_allclose(ours, their, rtol=0, atol=samples.TOLERANCE)
 
 
-@pytest.mark.parametrize("architecture, head", _HEADS)
-def test_transformers(tmp_path, architecture, head):
-    theirs = hf.make(architecture)
+@pytest.mark.parametrize("architecture, head, changes", _MODELS)
+def test_transformers(tmp_path, architecture, head, changes):
+    theirs = hf.make(architecture, **changes)
     source = hf.save(theirs, tmp_path / "theirs")
     opened = formats.open_checkpoint(source)
     assert opened.left_over == ()
@@ -68,28 +91,20 @@ def test_transformers(tmp_path, architecture, head):
     again = formats.open_checkpoint(str(tmp_path / "ours"))
     assert again.config == opened.config
     formats.write(str(tmp_path / "again"), "hf", again)
-    reference.assert_same(
-        *(
-            safetensors_numpy.load_file(tmp_path / name / "model.safetensors")
-            for name in ("again", "theirs")
-        )
-    )
+    samples.assert_equal(source, str(tmp_path / "again"))
     _compare(model, head, hf.load(tmp_path / "again", architecture))
 
 
-@pytest.mark.parametrize("row", _ROWS, ids=lambda row: row.name)
-def test_variables_are_those_of_the_model(row):
-    sizes = samples.SMALL | {"type_vocab_size": row.config(9).type_vocab_size}
-    config = row.config(**sizes)
-    model = families.make(config)
-    found = {v.path: tuple(v.shape) for v in model.variables}
-    assert found == names.shapes(config, "encoder")
-
-
 class TestConfigs:
-    @pytest.mark.parametrize("name", ["RobertaModel", "DistilBertModel"])
-    def test_theirs_for_ours(self, tmp_path, name):
-        theirs = hf.make(name)
+    @pytest.mark.parametrize(
+        ("name", "changes"),
+        [
+            *(("RobertaModel", {}), ("DistilBertModel", {})),
+            *(("ElectraModel", _EQUAL), ("ElectraModel", _SHARED)),
+        ],
+    )
+    def test_theirs_for_ours(self, tmp_path, name, changes):
+        theirs = hf.make(name, **changes)
         path = tmp_path / "all.json"
         path.write_text(theirs.config.to_json_string(use_diff=False))
         assert families.read_config(str(path)).vocab_size == 40
@@ -139,11 +154,11 @@ class TestConfigs:
             modeling.BertConfig(40, type_vocab_size=0)
 
 
-# ---- KerasHub ---------------------------------------------------------------
-
-
 def _preset(row, kind, folder):
-    name = row.keras_hub.name
+    name, sizes = row.keras_hub.name, {}
+    if row is albert.ALBERT:
+        sizes = {"embedding_dim": 16, "num_groups": 3, "num_segments": 2}
+        sizes |= {"num_inner_repetitions": 2}
     keras.utils.set_random_seed(1)
     backbone = getattr(keras_hub.models, f"{name}Backbone")(
         vocabulary_size=40,
@@ -152,6 +167,7 @@ def _preset(row, kind, folder):
         hidden_dim=32,
         intermediate_dim=64,
         max_sequence_length=20,
+        **sizes,
     )
     model = backbone
     if kind != "Backbone":
@@ -163,14 +179,21 @@ def _preset(row, kind, folder):
     return model
 
 
-@pytest.mark.parametrize("row", _ROWS, ids=lambda row: row.name)
+_KINDS = [
+    ("Backbone", "encoder"),
+    ("TextClassifier", "classification"),
+    ("MaskedLM", "masked_lm"),
+]
+_PRESETS = [*_ROWS, albert.ALBERT]
+
+
 @pytest.mark.parametrize(
-    "kind, head",
-    [
-        ("Backbone", "encoder"),
-        ("TextClassifier", "classification"),
-        ("MaskedLM", "masked_lm"),
-    ],
+    "row, kind, head",
+    combinations.some(
+        [(x, *y) for x, y in zip(_PRESETS * 2, _KINDS * 2, strict=True)]
+        + [(albert.ALBERT, *_KINDS[0])],
+        [(x, *y) for x in _PRESETS for y in _KINDS],
+    ),
 )
 def test_keras_hub(tmp_path, row, kind, head):
     theirs = _preset(row, kind, tmp_path / "theirs")
@@ -182,12 +205,17 @@ def test_keras_hub(tmp_path, row, kind, head):
     inputs = _inputs(model)
     is_token = inputs["input_mask"] > 0
     given = samples.keras_hub_inputs(inputs)
-    del given["segment_ids"]
+    if row in _ROWS:
+        del given["segment_ids"]
     if head == "masked_lm":
         given["mask_positions"] = inputs["masked_lm_positions"]
-    ours = model(inputs)
+    ours, wanted = model(inputs), theirs(given)
+    if isinstance(wanted, dict):
+        pooled = wanted["pooled_output"]
+        np.testing.assert_allclose(ours.pooled, pooled, atol=samples.TOLERANCE)
+        wanted = wanted["sequence_output"]
     ours = np.asarray(ours.sequence if head == "encoder" else ours)
-    wanted = np.asarray(theirs(given))
+    wanted = np.asarray(wanted)
     if head != "classification":
         ours, wanted = ours[is_token], wanted[is_token]
     np.testing.assert_allclose(ours, wanted, rtol=0, atol=samples.TOLERANCE)
@@ -200,3 +228,13 @@ def test_keras_hub(tmp_path, row, kind, head):
             for x in (again, theirs)
         )
     )
+
+
+def test_an_albert_without_their_mapping_is_not_written(tmp_path):
+    config = albert.AlbertConfig(**samples.SMALL, **_EQUAL)
+    model = samples.random_model("encoder", config)
+    source = samples.source(tmp_path / "tf1", model)
+    for kind in ("hf", "keras_hub"):
+        with pytest.raises(InputError, match="embedding_hidden_mapping_in"):
+            formats.write(str(tmp_path / kind), kind, source)
+        assert not (tmp_path / kind).exists()

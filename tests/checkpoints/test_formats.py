@@ -7,13 +7,11 @@ import re
 from bert_tf import modeling
 from bert_tf.checkpoints import (
     formats,
-    huggingface_names,
     names,
     opened,
     restoring,
     tf1_files,
 )
-from bert_tf.encoders import families
 from tests import interop_samples as samples
 from tests import reference
 
@@ -46,22 +44,6 @@ class TestRoundTrip:
         vocab = (tmp_path / "tf1" / "vocab.txt").read_bytes()
         for path in (paths[2], paths[4]):
             assert pathlib.Path(path, "vocab.txt").read_bytes() == vocab
-
-    @pytest.mark.parametrize(
-        "head", huggingface_names.of(_CONFIG, "encoder").heads
-    )
-    def test_every_head_through_huggingface(self, tmp_path, head):
-        model = samples.random_model(head, _CONFIG)
-        before = samples.source(tmp_path / "tf1", model)
-        formats.write(str(tmp_path / "hf"), "hf", before)
-        assert convert(tmp_path / "hf", "tf1", tmp_path / "x").left_out == ()
-        again = formats.open_checkpoint(str(tmp_path / "x"))
-        # transformers has no pooler under some heads.
-        lost = before.shapes.keys() - again.shapes.keys()
-        assert lost in (set(), families.BERT.pooler)
-        wanted = list(again.shapes)
-        reference.assert_same(before.read(wanted), again.read(wanted))
-        assert again.config == before.config
 
     def test_the_originals_checkpoint(self, tmp_path, shared_data):
         original = shared_data / "tf1_checkpoint"
@@ -152,24 +134,18 @@ class TestNoCheckpoint:
         with pytest.raises(ValueError, match=message):
             formats.open_checkpoint(path)
 
-    @pytest.mark.parametrize("start", ["", "https://huggingface.co/"])
-    def test_a_name_of_the_hub(self, start):
-        name = f"{start}google-bert/bert-base-uncased"
+    @pytest.mark.parametrize(
+        "name",
+        ["bert-base-uncased", "https://huggingface.co/google-bert/bert-base"],
+    )
+    def test_nearly_a_name_of_the_hub(self, name):
         with pytest.raises(ValueError) as error:
             formats.open_checkpoint(name)
         said = str(error.value)
         assert said.startswith(f"There is no folder {name} here.")
-        assert "holds its config.json and model.safetensors" in said
-        assert "not downloaded" in said
+        assert "its config.json and model.safetensors" in said
+        assert "such as google-bert/bert-base-uncased" in said
         assert ".index" not in said
-        for short in ("bert-base-uncased", "sentence-transformers/all-x"):
-            with pytest.raises(ValueError, match=f"is no folder {short}"):
-                formats.open_checkpoint(short)
-
-    def test_a_folder_named_as_one_of_the_hub(self, tmp_path, monkeypatch, tf1):
-        convert(tf1, "hf", tmp_path / "google-bert" / "bert-base-uncased")
-        monkeypatch.chdir(tmp_path)
-        samples.assert_equal("google-bert/bert-base-uncased", tf1)
 
     @pytest.mark.parametrize(
         "name", ["vocab.txt", "bert_config.json", "weights.h5"]

@@ -5,13 +5,12 @@ import json
 import pathlib
 
 from bert_tf import heads, modeling
-from bert_tf.checkpoints import formats, huggingface_names, names, restoring
+from bert_tf.checkpoints import formats, huggingface_names, restoring
 from tests import combinations
 from tests import huggingface_models as hf
 from tests import interop_samples as samples
 from tests.huggingface_models import torch, transformers
 
-import numpy as np
 import pytest
 
 _CONFIG = modeling.BertConfig(**samples.SMALL)
@@ -39,25 +38,6 @@ class TestConfig:
         ours = modeling.BertConfig.from_json_file(str(path))
         assert ours == _CONFIG
 
-    @pytest.mark.parametrize("head", _ARCHITECTURES.values())
-    def test_what_we_write_is_a_config_of_ours(self, tmp_path, head):
-        labels = ["no", "yes"] if names.HEADS[head].has_labels else None
-        values = huggingface_names.from_config(_CONFIG, head, labels)
-        path = tmp_path / "config.json"
-        path.write_text(json.dumps(values))
-        assert modeling.BertConfig.from_json_file(str(path)) == _CONFIG
-
-    def test_the_feed_forward_in_chunks_is_the_same(self):
-        # Why `chunk_size_feed_forward` is taken.
-        theirs = hf.make("BertModel")
-        inputs = hf.their_inputs(samples.batch(_CONFIG))
-        with torch.no_grad():
-            whole = theirs(**inputs).last_hidden_state
-            for layer in theirs.encoder.layer:
-                layer.chunk_size_feed_forward = 1
-            chunks = theirs(**inputs).last_hidden_state
-        np.testing.assert_allclose(chunks, whole, atol=samples.TOLERANCE)
-
 
 class TestReading:
     def _check(self, theirs, folder):
@@ -83,31 +63,11 @@ class TestReading:
         assert head == "encoder"
         assert model.config.hidden_act == {"gelu": "gelu_erf"}.get(act, "gelu")
 
-    @pytest.mark.parametrize("architecture", list(_ARCHITECTURES)[1:])
-    def test_logits_of_each_head(self, tmp_path, architecture):
-        theirs = hf.make(architecture, layer_norm_eps=1e-5)
-        _, head = self._check(theirs, tmp_path)
-        assert head == _ARCHITECTURES[architecture]
-
-    @pytest.mark.exhaustive
-    def test_logits_of_a_wide_model(self, tmp_path):
-        self._check(hf.make("BertForPreTraining", **samples.WIDE), tmp_path)
-
     @pytest.mark.parametrize(
         "act", ["gelu_pytorch_tanh", "gelu_fast", "gelu_python", "relu"]
     )
     def test_activations(self, tmp_path, act):
         self._check(hf.make("BertForMaskedLM", hidden_act=act), tmp_path)
-
-    def test_numbers_of_the_two_gelus_differ(self, tmp_path):
-        # Or the tests above would not show which one is used.
-        theirs = hf.make("BertModel", hidden_act="gelu")
-        model, head = self._check(theirs, tmp_path)
-        theirs.config.hidden_act = "gelu_new"
-        other = transformers.BertModel(theirs.config).eval()
-        other.load_state_dict(theirs.state_dict())
-        with pytest.raises(AssertionError):
-            hf.compare(model, head, other, samples.batch(_CONFIG))
 
     def test_half_precision_is_read_exactly(self, tmp_path):
         theirs = hf.make("BertForSequenceClassification").to(torch.bfloat16)

@@ -25,9 +25,8 @@ def convert(folder, model, **given):
 @pytest.mark.parametrize(
     "head, act",
     [
-        *((head, "gelu") for head in _HEADS),
-        ("masked_lm", "gelu_erf"),
-        ("masked_lm", "relu"),
+        ("classification", "gelu"),
+        *(("masked_lm", act) for act in ("gelu", "gelu_erf", "relu")),
     ],
 )
 def test_transformers_loads_it(tmp_path, head, act):
@@ -38,21 +37,8 @@ def test_transformers_loads_it(tmp_path, head, act):
     has_pooler = huggingface_names.has_pooler(config, head)
     left_out = () if has_pooler else tuple(sorted(families.BERT.pooler))
     assert written.left_out == left_out
-    architecture = _HEADS[head].architecture
-    theirs = hf.load(tmp_path / "hf", architecture)
+    theirs = hf.load(tmp_path / "hf", _HEADS[head].architecture)
     hf.compare(model, head, theirs, samples.batch(config))
-    # Names in the file are theirs.
-    hf.save(hf.make(architecture), tmp_path / "theirs")
-    shapes = [
-        {
-            name: value.shape
-            for name, value in safetensors_numpy.load_file(
-                tmp_path / folder / "model.safetensors"
-            ).items()
-        }
-        for folder in ("hf", "theirs")
-    ]
-    assert shapes[0] == shapes[1]
 
 
 @pytest.mark.parametrize("prefix", ["", "bert."])

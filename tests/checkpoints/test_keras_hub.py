@@ -4,7 +4,7 @@ import dataclasses
 import json
 import pathlib
 
-from bert_tf import modeling, tokenization
+from bert_tf import modeling
 from bert_tf.checkpoints import formats, keras_hub_names, names
 from tests import combinations
 from tests import interop_samples as samples
@@ -204,37 +204,6 @@ class TestWriting:
         ids = [samples.VOCAB.index(piece) for piece in pieces]
         assert tokens["token_ids"].numpy().tolist() == [[*ids, 0, 0, 0]]
 
-    @pytest.mark.parametrize(
-        "text, ours, theirs",
-        [
-            ("groß", "groß", "gross"),
-            ("ΛΌΓΟΣ", "λογος", "λογοσ"),
-            ("x²", "x²", "x2"),
-            ("½", "½", "1 ##⁄ ##2"),
-            ("ﬁn", "ﬁn", "fin"),
-            ("한", "\u1112 ##\u1161 ##\u11ab", "한"),
-            ("a\u00a0b", "a b", "[UNK]"),
-            ("a\u3000b", "a b", "[UNK]"),
-            ("c\u200bd", "cd", "c d"),
-            ("x" * 101, "x" + " ##x" * 100, "[UNK]"),
-            ("x" * 100, "x" + " ##x" * 99, "x" + " ##x" * 99),
-            ("The cd, a b!", "the cd , a b !", "the cd , a b !"),
-        ],
-    )
-    def test_what_its_tokenizer_does_otherwise(self, text, ours, theirs):
-        # What the note says, by KerasHub itself.
-        vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-        vocab += sorted({*ours.split(), *theirs.split()} - {*vocab})
-        tokenizer = tokenization.FullTokenizer.from_vocab(
-            {piece: i for i, piece in enumerate(vocab)}
-        )
-        assert tokenizer.tokenize(text) == ours.split()
-        made = keras_hub.models.BertTokenizer(
-            vocab, lowercase=True, strip_accents=True
-        )
-        (ids,) = np.asarray(made([text])).tolist()
-        assert [vocab[i] for i in ids] == theirs.split()
-
     def test_names_of_classes_are_not_kept(self, tmp_path):
         labels = ("no", "yes", "so")
         # Nor is there a note on a tokenizer that keeps capitals.
@@ -271,22 +240,3 @@ class TestWriting:
         assert written.left_out == tuple(
             sorted(names.HEADS["tagging"].variables)
         )
-
-
-@pytest.mark.parametrize(
-    "head, kind",
-    [
-        ("encoder", lambda bert: bert),
-        ("classification", lambda x: keras_hub.models.BertTextClassifier(x, 3)),
-        ("masked_lm", keras_hub.models.BertMaskedLM),
-    ],
-)
-def test_table_names_every_variable(head, kind):
-    theirs = {v.path: v.shape for v in kind(backbone()).trainable_variables}
-    config = modeling.BertConfig(**samples.SMALL)
-    rows = keras_hub_names.table(config, head)
-    assert {row.theirs for row in rows} == theirs.keys()
-    shapes = names.shapes(config, head, 3)
-    assert {row.ours for row in rows} == shapes.keys()
-    for row in rows:
-        assert np.prod(shapes[row.ours]) == np.prod(theirs[row.theirs]), row

@@ -1,6 +1,7 @@
 """The tables of names, by themselves."""
 
 import dataclasses
+import itertools
 
 from bert_tf import modeling
 from bert_tf.checkpoints import (
@@ -9,7 +10,7 @@ from bert_tf.checkpoints import (
     names,
     original,
 )
-from bert_tf.encoders import albert, families
+from bert_tf.encoders import albert, distilbert, electra, families, roberta
 from bert_tf.errors import InputError
 from tests import interop_samples as samples
 
@@ -20,16 +21,52 @@ _CONFIG = modeling.BertConfig(**samples.SMALL)
 _BERT = huggingface_names.of(_CONFIG, "encoder")
 
 
+_ELECTRA = electra.ElectraConfig(**samples.SMALL, embedding_size=16)
+_SHARED = albert.AlbertConfig(
+    **samples.SMALL | {"num_hidden_layers": 4},
+    embedding_size=16,
+    num_hidden_groups=2,
+    inner_group_num=2,
+)
+_MAPPED = dataclasses.replace(_SHARED, embedding_size=32, maps_embeddings=True)
+_EQUAL = dataclasses.replace(_ELECTRA, embedding_size=32)
+_POOLED = dataclasses.replace(_ELECTRA, pooler_act="gelu_erf")
+
+
 # Next pieces are predicted by other encoders: encoders/test_left_to_right.py.
 # Encoders of language models have tests of their own.
 @pytest.mark.parametrize(
-    "head", sorted(names.HEADS.keys() - {"next_piece", "both_directions"})
+    "head, config",
+    [
+        *(
+            (head, _CONFIG)
+            for head in sorted(
+                names.HEADS.keys() - {"next_piece", "both_directions"}
+            )
+        ),
+        *(
+            ("encoder", kind(**samples.SMALL | {"type_vocab_size": types}))
+            for kind, types in (
+                (roberta.RobertaConfig, 1),
+                (distilbert.DistilBertConfig, 0),
+            )
+        ),
+        *itertools.product(
+            ("encoder", "pretraining", "tagging"), (_SHARED, _MAPPED)
+        ),
+        *itertools.product(
+            ("encoder", "replaced_tokens", "tagging"),
+            (_ELECTRA, _EQUAL, _POOLED),
+        ),
+    ],
 )
-def test_shapes_are_those_of_our_models(head):
-    model = samples.model(head, _CONFIG)
+def test_shapes_are_those_of_our_models(head, config):
+    model = samples.model(head, config)
     expected = {v.path: tuple(v.shape) for v in model.variables}
-    assert names.shapes(_CONFIG, head, samples.NUM_LABELS) == expected
-    assert len(model.trainable_variables) == len(model.variables)
+    assert names.shapes(config, head, samples.NUM_LABELS) == expected
+    is_untrained = len(model.variables) - len(model.trainable_variables)
+    # RoBERTa's only token type.
+    assert is_untrained == (config.model_type == "roberta")
     assert len(expected) == len(model.variables)
     assert names.find_head(expected, "x") == head
 
@@ -82,36 +119,6 @@ def test_tables_are_one_to_one_and_complete(head):
         assert len({row.theirs for row in rows}) == len(rows)
 
 
-@pytest.mark.parametrize(
-    "ours, theirs, transposed",
-    # Read off a file of theirs.
-    [
-        ("embeddings/word_embeddings", "embeddings.word_embeddings.weight", 0),
-        (
-            "encoder/layer_11/attention/self/key/kernel",
-            "encoder.layer.11.attention.self.key.weight",
-            1,
-        ),
-        (
-            "encoder/layer_11/output/LayerNorm/gamma",
-            "encoder.layer.11.output.LayerNorm.weight",
-            0,
-        ),
-        ("cls/predictions/output_bias", "cls.predictions.bias", 0),
-        (
-            "cls/seq_relationship/output_weights",
-            "cls.seq_relationship.weight",
-            0,
-        ),
-    ],
-)
-def test_rows_of_huggingface(ours, theirs, transposed):
-    rows = huggingface_names.table(modeling.BertConfig(9), "pretraining")
-    if not ours.startswith("cls/"):
-        ours, theirs = f"bert/{ours}", f"bert.{theirs}"
-    assert {r.ours: r for r in rows}[ours] == (ours, theirs, bool(transposed))
-
-
 def test_older_names_of_huggingface():
     found = {
         "bert.embeddings.LayerNorm.weight": "embeddings.LayerNorm.gamma",
@@ -126,23 +133,6 @@ def test_older_names_of_huggingface():
     }
     theirs = [*found.values(), "embeddings.position_ids"]
     assert huggingface_names.canonical(_BERT, theirs) == found
-
-
-@pytest.mark.parametrize(
-    "theirs, ours",
-    [
-        ("gelu", "gelu_erf"),
-        ("gelu_python", "gelu_erf"),
-        ("gelu_new", "gelu"),
-        ("gelu_pytorch_tanh", "gelu"),
-        ("relu", "relu"),
-    ],
-)
-def test_activations_of_huggingface(theirs, ours):
-    config = huggingface_names.to_config({"hidden_act": theirs})
-    assert config.hidden_act == ours
-    again = huggingface_names.from_config(config, "encoder", None)
-    assert huggingface_names.to_config(again) == config
 
 
 def test_defaults_of_huggingface():

@@ -220,19 +220,6 @@ def ours():
 
 
 class TestAnOptimizerOfTheUsers:
-    def test_updates_by_its_formula(self, ours):
-        before = values(ours)
-        variables = ours.optimizer.variables
-        gradients = [tf.fill(v.shape, 2.0) for v in variables]
-        for step in range(2):
-            ours.optimizer.apply(gradients, tf.constant(step, tf.int64))
-        after = values(ours)
-        for name in (v.path for v in variables):
-            # Velocities 2 and 0.5 * 2 + 2.
-            assert (after[f"{name}/velocity"] == 3).all()
-            expected = before[name] - 0.1 * (2 + 3)
-            np.testing.assert_allclose(after[name], expected, atol=1e-5)
-
     def test_a_run_goes_on_with_it(self, ours, tmp_path):
         rng = np.random.default_rng(0)
         for variable in ours.variables.values():

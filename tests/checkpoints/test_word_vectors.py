@@ -103,9 +103,6 @@ def test_compressed_files_and_missing_ones(tmp_path):
         _read(str(tmp_path / "none.txt"))
 
 
-# ---- Checkpoints ------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bert")

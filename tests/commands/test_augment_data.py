@@ -31,9 +31,9 @@ def model(tmp_path_factory):
 
 
 def _run(folder, *arguments, code=0):
-    done = scripts.run(folder / "log", "augment_data", *arguments)
-    assert done.wait() == code, done.stderr
-    return done
+    return scripts.run_checked(
+        folder / "log", "augment_data", *arguments, code=code
+    )
 
 
 def _texts(number):

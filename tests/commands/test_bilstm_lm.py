@@ -60,11 +60,6 @@ def test_what_is_learned(trained):
     assert names.find_head(source.shapes, "x") == "both_directions"
 
 
-@pytest.mark.exhaustive
-def test_goes_on_with_the_same_bits(setting, trained, tmp_path):
-    setting.check_that_it_goes_on(trained, tmp_path / "stopped")
-
-
 def test_packed_records_are_refused(setting, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(_CONFIG))
     made = pretraining_sequences.Settings(16, 4, objective="none", pack=True)

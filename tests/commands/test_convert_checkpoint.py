@@ -14,21 +14,16 @@ import pytest
 _CONFIG = modeling.BertConfig(**samples.SMALL)
 
 
-def run(source, output_format, path, *flags):
-    """Runs the script."""
+def convert(source, output_format, path, *flags, code=0):
+    """Returns what the script says."""
     log = path.parents[1] / f"{path.parent.name}-log"
-    return scripts.run(
+    done = scripts.run_checked(
         *(log, "convert_checkpoint"),
         f"--input_checkpoint={source}",
         f"--output_format={output_format}",
         *(f"--output_path={path}", *flags),
+        code=code,
     )
-
-
-def convert(source, output_format, path, *flags):
-    """Returns what the script says."""
-    done = run(source, output_format, path, *flags)
-    assert done.wait() == 0, done.stderr
     return "\n".join(done.lines)
 
 
@@ -139,9 +134,8 @@ def test_a_prefix_in_a_folder_of_other_files(tmp_path, fine_tuned):
     convert(fine_tuned, "tf1", path)
     assert (tmp_path / "notes.txt").read_text() == "mine"
     before = (tmp_path / "bert_model.ckpt.index").read_bytes()
-    done = run(fine_tuned, "tf1", path)
-    assert done.wait() == 1
-    assert "bert_model.ckpt.index is there, and would be" in done.stderr
+    said = convert(fine_tuned, "tf1", path, code=1)
+    assert "bert_model.ckpt.index is there, and would be" in said
     assert (tmp_path / "bert_model.ckpt.index").read_bytes() == before
     convert(fine_tuned, "tf1", path, "--overwrite", "--strip_optimizer")
     assert (tmp_path / "notes.txt").read_text() == "mine"

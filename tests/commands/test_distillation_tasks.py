@@ -18,11 +18,10 @@ pytestmark = pytest.mark.slow
 
 def _train(script, output, *given):
     """Returns the lines of the metrics."""
-    done = scripts.run(
+    scripts.run_checked(
         *(output.parent / "log", script, "--do_train", *given),
         *("--log_steps=1", f"--output_dir={output}"),
     )
-    assert done.wait() == 0, done.stderr
     return classifier_runs.rows(output / "metrics.jsonl")
 
 

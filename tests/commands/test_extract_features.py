@@ -9,7 +9,6 @@ from tests.tasks.features import test_extraction as test_features
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +32,7 @@ def model(tmp_path_factory):
 
 
 def run(folder, *arguments):
-    done = scripts.run(folder / "log", "extract_features", *arguments)
-    assert done.wait() == 0, done.stderr
-    return done
+    return scripts.run_checked(folder / "log", "extract_features", *arguments)
 
 
 @pytest.mark.slow
@@ -56,27 +53,6 @@ def test_the_originals_command(model, tmp_path):
             for layer in token["layers"]:
                 vector = layers[layer["index"]][i]
                 np.testing.assert_allclose(layer["values"], vector, atol=1e-5)
-
-
-@pytest.mark.slow
-def test_vectors_of_lines_and_a_saved_model(model, tmp_path):
-    flags, made = model
-    run(
-        tmp_path,
-        *flags,
-        f"--output_file={tmp_path}/out.npy",
-        f"--export_dir={tmp_path}/export",
-        *("--features=last", "--unit=mean"),
-    )
-    vectors = np.load(tmp_path / "out.npy")
-    for found, row in zip(vectors, test_features.original_rows(), strict=True):
-        _, layers, _ = test_features.outputs_of(made, row)
-        np.testing.assert_allclose(found, layers[-1].mean(axis=0), atol=1e-5)
-    served = tf.saved_model.load(str(tmp_path / "export"))
-    text = tf.constant([test_features.TEXTS[0]])
-    np.testing.assert_allclose(
-        served(text)["vectors"][0, 0], vectors[0], atol=1e-5
-    )
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Runs every script on RoBERTa and ALBERT, with vocabularies learned here.
+"""Runs every script on RoBERTa, ALBERT and symbols, with learned vocabularies.
 
 Each begins with the folder that pre-training left: config and vocabulary lie
 beside the weights, and no flag names them again. What transformers makes of
@@ -13,7 +13,7 @@ from typing import Any
 import bert_tf
 from bert_tf import vocabularies
 from bert_tf.checkpoints import formats
-from tests import family_runs
+from tests import combinations, family_runs, saved_models
 from tests.family_runs import (
     KINDS,
     LENGTH,
@@ -39,16 +39,19 @@ transformers = pytest.importorskip(
 pytestmark = pytest.mark.slow
 
 
-def families(*chosen):
-    """Runs a test on both families, beyond the chosen ones exhaustively."""
-    rest = pytest.mark.exhaustive
-    return pytest.mark.parametrize(
-        "name",
-        [
-            pytest.param(name, marks=() if name in chosen else rest)
-            for name in KINDS
-        ],
-    )
+def families(*chosen, every=KINDS):
+    """Runs a test on families, beyond the chosen ones exhaustively."""
+    return pytest.mark.parametrize("name", combinations.some(chosen, every))
+
+
+# Those of text: what is between words is no part of them.
+_TEXT = ("roberta", "albert")
+
+
+def stranger(folder, kind, export, **inputs):
+    """Serves rows in a process without this package."""
+    asked = {"": saved_models.Asked(export, inputs)}
+    return saved_models.serve_all_elsewhere(folder, asked, kind.ops)[""]
 
 
 @pytest.fixture(name="kind")
@@ -84,7 +87,7 @@ def _words_of(converted, kind):
 # ---- What pre-training left -------------------------------------------------
 
 
-@families("roberta", "albert")
+@families(*KINDS)
 def test_the_folder_says_all(model, kind):
     files = vocabularies.find(model)
     assert files and files.kind == kind.vocabulary
@@ -103,7 +106,7 @@ def _states_of(converted):
     return torch.no_grad()(lambda x: model(**x).last_hidden_state[0].numpy())
 
 
-@families("albert")
+@families("albert", "symbols")
 def test_hidden_states_are_those_of_transformers(
     model, states_of, theirs, tmp_path
 ):
@@ -118,7 +121,7 @@ def test_hidden_states_are_those_of_transformers(
         np.testing.assert_allclose(values, states_of(inputs), atol=1e-5)
 
 
-@families("roberta")
+@families("roberta", "symbols")
 def test_vectors_of_words(model, states_of, words_of, tmp_path):
     texts = ["The cat sat", "  東京 😀  naïve, café.", "Anna"]
     flags = ("--unit=word", "--features=last")
@@ -138,7 +141,7 @@ def test_vectors_of_words(model, states_of, words_of, tmp_path):
             )
 
 
-@families("roberta")
+@families("roberta", every=_TEXT)
 def test_more_rows_of_a_table(model, tmp_path):
     lines = [f"{i}\t{first}" for i, (first, _) in enumerate(PAIRS)]
     (tmp_path / "in.tsv").write_text("\n".join(["n\ttext", *lines]), "utf-8")
@@ -157,7 +160,7 @@ def test_more_rows_of_a_table(model, tmp_path):
         assert re.split(words, text) == re.split(words, before)
 
 
-@families("albert")
+@families("albert", every=_TEXT)
 def test_formats_and_back(model, converted, tmp_path):
     source = formats.open_checkpoint(str(model))
     for number, (first, form) in enumerate(
@@ -179,7 +182,7 @@ def test_formats_and_back(model, converted, tmp_path):
             np.testing.assert_array_equal(values[name], wanted[name])
 
 
-@families("roberta")
+@families("roberta", every=_TEXT)
 def test_masked_words(model, kind, theirs, tmp_path):
     run(
         *("export_saved_model", f"--model_dir={model}", "--top_k=400"),
@@ -221,7 +224,7 @@ def test_masked_words(model, kind, theirs, tmp_path):
 
 
 @families("roberta")
-def test_classifier_of_pairs(model, theirs, tmp_path):
+def test_classifier_of_pairs(model, kind, theirs, tmp_path):
     rows = ["id\ta\tb\tlabel"]
     for i in range(32):
         first, second = PAIRS[i % len(PAIRS)]
@@ -239,39 +242,25 @@ def test_classifier_of_pairs(model, theirs, tmp_path):
         f"--saved_model={output}/export",
     )
     predictions = json_lines(output / "predictions.jsonl")
-    # In Python, and written again.
-    loaded = bert_tf.load(str(output))
-    bert_tf.export(loaded, f"{tmp_path}/again")
-    again = bert_tf.load(f"{tmp_path}/again")
-    for answers in (found, loaded(pairs), again(pairs)):
+    texts = zip(("text_a", "text_b"), zip(*pairs, strict=True), strict=True)
+    served = stranger(tmp_path, kind, output / "export", **dict(texts))
+    np.testing.assert_allclose(
+        served["probabilities"],
+        [list(x["probabilities"].values()) for x in predictions],
+        atol=1e-5,
+    )
+    for answers in (found, bert_tf.load(str(output))(pairs)):
         assert_same_answers(answers, predictions)
 
 
-@families()
-def test_glue(model, tmp_path):
-    folder = tmp_path / "data" / "WNLI"
-    folder.mkdir(parents=True)
-    rows = [f"{i}\tThe cat {i}\tsat é 😀\t{i % 2}\n" for i in range(8)]
-    for split in ("train", "dev"):
-        text = "index\tsentence1\tsentence2\tlabel\n" + "".join(rows)
-        (folder / f"{split}.tsv").write_text(text, "utf-8")
-    run(
-        *("run_glue", f"--init_checkpoint={model}", "--tasks=WNLI"),
-        *(f"--data_dir={tmp_path}/data", "--max_seq_length=16"),
-        *("--batch_sizes=4", "--epochs=1", "--seeds=1"),
-        f"--output_dir={tmp_path}/output",
-    )
-    (done,) = json_lines(tmp_path / "output" / "results.jsonl")
-    assert done["examples"] == len(rows)
-    assert 0 <= done["results"]["accuracy"] <= 1
-
-
 @families("albert")
-def test_tagger(model, words_of, tmp_path):
+def test_tagger(model, kind, words_of, tmp_path):
     rng = random.Random(0)
     tags = {"Anna": "B-per", "Smith": "I-per", "東京": "B-loc"}
-    # Texts are split at punctuation, whatever the words of a file are.
-    plain = [word.strip(".,") for word in WORDS]
+    # Texts are split at punctuation, whatever the words of a file are; symbols
+    # keep it.
+    marks = "" if kind.vocabulary == "symbols" else ".,"
+    plain = [word.strip(marks or None) for word in WORDS]
     sentences = [["Anna", "Smith", *rng.sample(plain, 6)] for _ in range(24)]
     text = "\n".join(
         "".join(f"{x} {tags.get(x, 'O')}\n" for x in words)
@@ -293,8 +282,15 @@ def test_tagger(model, words_of, tmp_path):
         *(tmp_path, [{"text": x["text"]} for x in predictions]),
         f"--saved_model={output}/export",
     )
-    for answer, prediction in zip(found, predictions, strict=True):
-        assert answer["entities"] == prediction["entities"]
+    texts = [x["text"] for x in predictions]
+    rows = stranger(tmp_path, kind, output / "export", text=texts)
+    for i, (answer, prediction) in enumerate(
+        zip(found, predictions, strict=True)
+    ):
+        entities = prediction["entities"]
+        assert answer["entities"] == entities
+        served = rows["text"][i][: rows["count"][i]]
+        assert served == [x["text"] for x in entities]
 
 
 @families("roberta")

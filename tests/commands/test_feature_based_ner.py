@@ -1,7 +1,7 @@
 """The example runs, and its features are those of each word's first piece."""
 
 from bert_tf import heads, modeling
-from bert_tf.checkpoints import restoring, tf1_files, trained_models
+from bert_tf.checkpoints import restoring
 from bert_tf.vocabularies import word_pieces
 from tests import interop_samples as samples
 from tests import reference, scripts
@@ -25,13 +25,9 @@ _CONFIG = modeling.BertConfig(
 @pytest.fixture
 def folder(tmp_path):
     """A tiny BERT of random weights, and a file of entities."""
-    variables = heads.BertPretrainer(modeling.Bert(_CONFIG)).trainable_variables
-    reference.random_weights(variables, seed=0)
-    tf1_files.write(
-        str(tmp_path / "bert_model.ckpt"), {v.path: v.value for v in variables}
-    )
-    vocab = samples.vocab_files(_VOCAB)
-    trained_models.ModelFiles(_CONFIG, vocab, True).write(str(tmp_path), None)
+    model = heads.BertPretrainer(modeling.Bert(_CONFIG))
+    reference.random_weights(model.trainable_variables, seed=0)
+    samples.write_tf1(tmp_path, model, vocab=_VOCAB)
     (tmp_path / "words.conll").write_text(
         "Anna\tB-person\nsat\tO\nin\tO\nRome\tB-place\n\n"
         "Ann\tB-person\nsat\tO\n\n" * 4
@@ -40,14 +36,13 @@ def folder(tmp_path):
 
 
 def _run(folder, *arguments, code=0):
-    done = scripts.run(
+    return scripts.run_checked(
         *(folder / "log", _SCRIPT, f"--init_checkpoint={folder}"),
         *(f"--train_file={folder}/words.conll", "--lstm_size=6"),
         *(f"--dev_file={folder}/words.conll", "--max_seq_length=16"),
         *arguments,
+        code=code,
     )
-    assert done.wait() == code, done.stderr
-    return done
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """No writer leaves anything half-written on a disk that is full."""
 
+import itertools
 import json
 from collections.abc import Callable
 
@@ -16,8 +17,8 @@ from bert_tf.tasks.features import lines as feature_lines
 from bert_tf.tasks.squad import answers as squad_answers
 from bert_tf.training import progress
 from bert_tf.vocabularies import word_pieces
+from tests import combinations, pretraining_records, small_disks
 from tests import interop_samples as samples
-from tests import pretraining_records, small_disks
 
 import numpy as np
 import pytest
@@ -172,28 +173,24 @@ _WRITERS: dict[str, Callable[[str], None]] = {
 }
 
 
+_REASONS = {"mounted": "No space left on device", "limited": "File too large"}
+
+
 @pytest.mark.parametrize(
-    ("full", "reason"),
-    [
-        (small_disks.mounted, "No space left on device"),
-        (small_disks.limited, "File too large"),
-    ],
-    ids=["full", "limited"],
+    ("name", "kind"),
+    combinations.some(
+        [x for x in itertools.product(_WRITERS, _REASONS) if x[0] != "export"],
+        itertools.product(_WRITERS, _REASONS),
+    ),
 )
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] * (name == "export"))
-        for name in _WRITERS
-    ],
-)
-def test_nothing_is_left(tmp_path, name, full, reason):
+def test_nothing_is_left(tmp_path, name, kind):
     if name == "f.parquet":
         pytest.importorskip("pyarrow")
-    if name == "keras_hub" and full is small_disks.limited:
+    full = getattr(small_disks, kind)
+    if name == "keras_hub" and kind == "limited":
         pytest.skip("HDF5 crashes where a file does not fit")
     with full(tmp_path / "disk", _KILOBYTES) as disk:
-        with pytest.raises(OSError, match=reason) as error:
+        with pytest.raises(OSError, match=_REASONS[kind]) as error:
             _WRITERS[name](str(disk))
         assert f"{disk}/{name}" in str(error.value)
         assert ".tmp" not in str(error.value)

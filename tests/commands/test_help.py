@@ -1,9 +1,11 @@
-"""`--help` of every script: what it says, and that nothing slow is imported."""
+"""What scripts import: nothing slow for `--help`, which says what they do."""
 
 import pathlib
 import re
 import subprocess
 import sys
+
+from tests import tiny_files
 
 import pytest
 
@@ -36,3 +38,23 @@ def test_help(script):
     )
     titles = re.findall(r"^([A-Z][^\n]*):$", done.stdout, re.M)
     assert len(titles) == len(set(titles)) >= 3
+
+
+def test_records_are_made_without_tensorflow(tmp_path):
+    """Its import would take 600 MB of every worker."""
+    tiny_files.write_files(tmp_path)
+    tiny_files.write_documents(tmp_path / "text.txt")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-X", "importtime", "create_pretraining_data.py"),
+            f"--input_file={tmp_path}/text.txt",
+            *(f"--vocab_file={tmp_path}/vocab.txt", "--dupe_factor=1"),
+            *(f"--output_dir={tmp_path}/out", "--num_workers=1"),
+        ],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not re.search(r"\| +(tensorflow|keras)\b", done.stderr)

@@ -6,12 +6,11 @@ import json
 import random
 import re
 
-from bert_tf import tokenization, vocabularies
+from bert_tf import tokenization
 from bert_tf.text import learning
 from tests import scripts
 
 import pytest
-import sentencepiece
 
 _HEAD = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -252,13 +251,10 @@ class TestMain:
             "vocab_size": 150,
             **changes,
         }
-        done = scripts.run(
-            tmp_path / "log",
-            "learn_vocabulary",
+        return scripts.run_checked(
+            *(tmp_path / "log", "learn_vocabulary"),
             *(f"--{name}={value}" for name, value in values.items()),
         )
-        assert done.wait() == 0, done.stderr
-        return done
 
     @pytest.fixture
     def words(self, tmp_path):
@@ -331,18 +327,3 @@ class TestMain:
             text_field="body",
         )
         assert f"from {len(words)} different words" in "\n".join(done.lines)
-
-    def test_learns_sentence_pieces(self, tmp_path, words):
-        path = tmp_path / "spiece.model"
-        self.run(
-            tmp_path, kind="sentence_pieces", vocab_file=path, vocab_size=60
-        )
-        theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
-        assert theirs.vocab_size() <= 60
-        assert [theirs.id_to_piece(i) for i in range(5)] == [
-            "<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]",
-        ]  # fmt: skip
-        ours = vocabularies.open(path, do_lower_case=True).tokenizer()
-        for word in words:
-            ids = ours.convert_tokens_to_ids(ours.tokenize(word))
-            assert ids == theirs.encode(word)

@@ -85,11 +85,6 @@ def test_records_of_all_kinds(settings, tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_goes_on_with_the_same_bits(setting, trained, tmp_path):
-    setting.check_that_it_goes_on(trained, tmp_path / "stopped")
-
-
-@pytest.mark.exhaustive
 def test_replicas_and_micro_batches(setting, tmp_path):
     without = tmp_path / "without.json"
     pretraining_records.write_config(

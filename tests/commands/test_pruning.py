@@ -1,9 +1,5 @@
-"""Runs run_classifier.py --prune_to: what it saves, and going on."""
+"""Runs run_classifier.py --prune_to: what it saves."""
 
-import pathlib
-import shutil
-
-from bert_tf.checkpoints import tf1_files
 from tests import classifier_runs, trained_weights
 
 import pytest
@@ -11,26 +7,6 @@ import pytest
 pytestmark = pytest.mark.slow
 
 _SHARE = 0.6
-
-
-def _train(folder, output):
-    """Twelve steps, evaluated and saved every six, pruned in nine."""
-    table = classifier_runs.write_table(folder / "train.tsv", 24)
-    classifier_runs.run(
-        *(folder, *classifier_runs.write_model(folder)),
-        *("--do_train", "--do_eval"),
-        *(f"--train_file={table}", f"--dev_file={table}"),
-        *("--num_train_epochs=2", "--save_checkpoints_steps=6"),
-        *(f"--prune_to={_SHARE}", "--prune_until=0.75", "--prune_every=2"),
-        f"--output_dir={output}",
-    )
-
-
-@pytest.fixture(scope="module", name="pruned")
-def _pruned(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pruned")
-    _train(folder, folder / "run")
-    return folder / "run"
 
 
 def _assert_zeros(prefix, share):
@@ -45,7 +21,18 @@ def _assert_zeros(prefix, share):
         assert abs((value == 0).sum() - wanted) <= 1, name
 
 
-def test_the_zeros_are_in_what_is_saved(pruned):
+def test_the_zeros_are_in_what_is_saved(tmp_path):
+    """Of twelve steps, saved and evaluated every six, pruned in nine."""
+    table = classifier_runs.write_table(tmp_path / "train.tsv", 24)
+    pruned = tmp_path / "run"
+    classifier_runs.run(
+        *(tmp_path, *classifier_runs.write_model(tmp_path)),
+        *("--do_train", "--do_eval"),
+        *(f"--train_file={table}", f"--dev_file={table}"),
+        *("--num_train_epochs=2", "--save_checkpoints_steps=6"),
+        *(f"--prune_to={_SHARE}", "--prune_until=0.75", "--prune_every=2"),
+        f"--output_dir={pruned}",
+    )
     _assert_zeros(pruned / "model.ckpt-12", _SHARE)
     after_six = _SHARE * (1 - (1 - 6 / 9) ** 3)
     _assert_zeros(pruned / "model.ckpt-6", after_six)
@@ -55,16 +42,3 @@ def test_the_zeros_are_in_what_is_saved(pruned):
     lines = (pruned / "metrics.jsonl").read_text().splitlines()
     assert sum("eval_accuracy" in line for line in lines) == 2
     assert any("pruned_share" in line for line in lines)
-
-
-@pytest.mark.exhaustive
-def test_goes_on_bit_for_bit(pruned, tmp_path):
-    stopped = tmp_path / "run"
-    shutil.copytree(pruned, stopped)
-    for path in stopped.glob("model.ckpt-12*"):
-        path.unlink()
-    shutil.rmtree(stopped / "best")
-    tf1_files.write_state(str(stopped), [str(stopped / "model.ckpt-6")])
-    _train(pathlib.Path(pruned.parent), stopped)
-    for name in ("model.ckpt-12", "best/model.ckpt-12"):
-        trained_weights.assert_same(stopped / name, pruned / name)

@@ -138,7 +138,7 @@ def test_evaluation_text_is_not_trained_on(folder):
     assert not lines("corpus_eval.txt") & lines("corpus.txt")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_same_python_same_files(folder, tmp_path):
     again = _make(tmp_path, "2")
     assert {p.name for p in again.iterdir()} == _FILES

@@ -6,7 +6,6 @@ import shutil
 
 import bert_tf
 from bert_tf.checkpoints import formats
-from bert_tf.tasks.classification import predictions
 from tests import classifier_runs, store
 
 import pytest
@@ -294,45 +293,3 @@ def test_files_of_another_model_are_refused(
     ):
         assert problem in check(trained, *arguments, flag, code=1)
     check(trained, *arguments)
-
-
-@pytest.mark.exhaustive
-def test_an_evaluation_that_failed_is_made_up_for(
-    model, table, tmp_path, monkeypatch
-):
-    """And its weights are kept if they are the best, as here the first's."""
-
-    def train(folder, code=0):
-        done = classifier_runs.run(
-            *(tmp_path, "--do_train", f"--train_file={table}", *model),
-            *("--dev_fraction=0.5", "--do_eval", "--num_train_epochs=2"),
-            f"--output_dir={tmp_path}/{folder}",
-            code=code,
-        )
-        assert not code or "the bucket is away" in done.stderr
-
-    def evaluated(folder):
-        path = tmp_path / folder / "metrics.jsonl"
-        rows = classifier_runs.rows(path)
-        return [row for row in rows if "eval_loss" in row]
-
-    train("whole")
-    results, calls = predictions.results, []
-
-    def failing(*arguments):
-        calls.append(arguments)
-        # That of the first epoch twice, that of the second once.
-        if len(calls) in (1, 2, 4):
-            raise OSError("the bucket is away")
-        return results(*arguments)
-
-    monkeypatch.setattr(predictions, "results", failing)
-    for code in (1, 1, 1, 0):
-        train("failing", code)
-    assert [row["step"] for row in evaluated("whole")] == [5, 10]
-    assert evaluated("failing") == evaluated("whole")
-    whole, made_up = (
-        (tmp_path / folder / "best" / "results.json").read_text()
-        for folder in ("whole", "failing")
-    )
-    assert made_up == whole

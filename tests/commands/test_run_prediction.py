@@ -6,13 +6,8 @@ import shutil
 
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import best, tf1_files
-from bert_tf.tasks.features import layers as feature_layers
 from tests import exports, saved_models, scripts
-from tests.tasks.features import test_extraction as vectors
-from tests.tasks.masked_words import test_saved_model as gaps
-from tests.tasks.multiple_choice import test_saved_model as choices
 from tests.tasks.squad import test_saved_model as spans
-from tests.tasks.tagging import test_saved_model as tags
 
 import numpy as np
 import pytest
@@ -41,61 +36,6 @@ def answers(tmp_path, lines, *arguments):
     return [json.loads(row) for row in rows]
 
 
-def one_line(text):
-    return " ".join(text.split())
-
-
-def close(found, expected):
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-def _run(tmp_path, head, module, *flags, **settings):
-    """A run of the config and the words of another test."""
-    model = exports.model(head, module.CONFIG)
-    run = exports.write_run(
-        *(tmp_path / "run", head, *flags),
-        config=module.CONFIG,
-        vocab=module.VOCAB,
-        **settings,
-    )
-    return run, model
-
-
-# ---- Every head, against Python's own path ----------------------------------
-
-
-def test_classes_and_their_export(tmp_path):
-    run, labels = exports.run("classification"), exports.LABELS
-    pairs = [tuple(map(one_line, pair)) for pair in exports.PAIRS]
-    pairs = [pair for pair in pairs if pair[0]]
-    lines = ["\t".join(pair) if pair[1] else pair[0] for pair in pairs]
-    found = answers(tmp_path, lines, f"--model_dir={run}")
-    model = exports.model("classification")
-    logits = exports.python_logits(model, *pairs)
-    for answer, row in zip(found, logits, strict=True):
-        assert answer["label"] == labels[row.argmax()]
-        assert list(answer["probabilities"]) == labels
-        shares = list(answer["probabilities"].values())
-        close(shares, saved_models.softmax(row))
-    exported = exports.exported("classification")
-    assert answers(tmp_path, lines, f"--saved_model={exported}") == found
-
-
-def test_masked_words(tmp_path):
-    run, model = _run(tmp_path, "masked_lm", gaps)
-    texts = [one_line(text) for text in gaps.TEXTS if "[MASK]" in text]
-    found = answers(tmp_path, texts, f"--model_dir={run}", "--top_k=4")
-    for text, answer in zip(texts, found, strict=True):
-        expected = gaps.python_masks(model, text)
-        assert [[x["piece"] for x in m] for m in answer["masks"]] == [
-            [piece for piece, _ in mask] for mask in expected
-        ]
-        close(
-            [[x["score"] for x in m] for m in answer["masks"]],
-            [[score for _, score in mask] for mask in expected],
-        )
-
-
 def test_next_sentences_of_a_pre_trained_model(tmp_path):
     model = exports.model("pretraining")
     own = exports.model("next_sentence")
@@ -109,7 +49,9 @@ def test_next_sentences_of_a_pre_trained_model(tmp_path):
         *(f"--init_checkpoint={run}", "--head=next_sentence"),
     )
     shares = saved_models.softmax(exports.python_logits(own, *pairs))
-    close([answer["is_next"] for answer in found], shares[:, 0])
+    np.testing.assert_allclose(
+        [answer["is_next"] for answer in found], shares[:, 0], atol=1e-5
+    )
     # The other head that it has is the one that is taken by itself.
     (answer,) = answers(tmp_path, ["a [MASK]"], f"--init_checkpoint={run}")
     assert len(answer["masks"][0]) == 5
@@ -138,27 +80,14 @@ def test_weights_of_a_run_are_read_as_the_run_says(tmp_path):
     assert answers(tmp_path, texts, f"--init_checkpoint={run}/best") == expected
 
 
-def test_entities(tmp_path, capsys):
-    labels = tags.LABELS
-    run, model = _run(tmp_path, "tagging", tags, labels=labels)
-    texts = [one_line(text) for text in tags.TEXTS]
-    texts = [text for text in texts if text]
-    found = answers(tmp_path, texts, f"--model_dir={run}")
-    for text, answer in zip(texts, found, strict=True):
-        assert [tuple(x.values()) for x in answer["entities"]] == (
-            tags.entities(model, text)
-        )
-    mixed = ",".join(reversed(labels))
-    assert predict(f"--model_dir={run}", f"--labels={mixed}") == 1
-    names = f"names its classes {', '.join(labels)}. Leave out --labels"
-    assert names in capsys.readouterr().err
-
-
 def test_answers_to_questions(tmp_path, capsys):
-    run, model = _run(
-        *(tmp_path, "span", spans, "--max_seq_length=14"),
+    model = exports.model("span", spans.CONFIG)
+    run = exports.write_run(
+        *(tmp_path / "run", "span", "--max_seq_length=14"),
         *("--max_answer_length=3", "--version_2_with_negative=true"),
         "--null_score_diff_threshold=auto",
+        config=spans.CONFIG,
+        vocab=spans.VOCAB,
     )
     (run / "null_score_diff_threshold.txt").write_text("0.25\n")
     pairs = [pair for pair in spans.PAIRS if pair[0].strip()]
@@ -189,35 +118,6 @@ def test_answers_to_questions(tmp_path, capsys):
         "questions without an answer. Received: "
         "null_score_diff_threshold=-1.5, version_2_with_negative=False"
     ) in capsys.readouterr().err
-
-
-def test_choices_of_any_number(tmp_path):
-    run, model = _run(
-        tmp_path, "multiple_choice", choices, "--max_seq_length=10"
-    )
-    rows = [
-        ("What a film.", ["good", "bad", "whatever."]),
-        ("Café", ["a", "o"]),
-        ("good " * 30, ["bad bad", "a film good", "what " * 30 + "cafe"]),
-    ]
-    lines = ["\t".join([prompt, *choices]) for prompt, choices in rows]
-    found = answers(tmp_path, lines, f"--model_dir={run}")
-    for row, answer in zip(rows, found, strict=True):
-        logits = choices.python_logits(model, *row)
-        assert answer["choice"] == np.argmax(logits)
-        close(answer["probabilities"], saved_models.softmax(np.array(logits)))
-
-
-def test_vectors_of_an_encoder(tmp_path):
-    run, model = _run(tmp_path, "encoder", vectors)
-    texts = [text.strip() for text in vectors.TEXTS]
-    lines = [text.replace(" ||| ", "\t") for text in texts if text]
-    found = answers(tmp_path, lines, f"--model_dir={run}")
-    _, expected = vectors.extract(model, feature_layers.Choice("last"), "mean")
-    wanted = [x for x, text in zip(expected, texts, strict=True) if text]
-    close(
-        [answer["vector"] for answer in found], np.concatenate(wanted)[:, 0]
-    )
 
 
 # ---- Mistakes ---------------------------------------------------------------

@@ -114,7 +114,7 @@ def end_as_head_does(process):
 @pytest.mark.parametrize(
     ("end", "code"),
     [
-        (end_of_input, 0),
+        pytest.param(end_of_input, 0, marks=pytest.mark.exhaustive),
         (end_by_sigterm, 128 + signal.SIGTERM),
         (end_as_head_does, 128 + signal.SIGPIPE),
     ],
@@ -161,7 +161,7 @@ def test_a_prompt_to_type_at(scores):
     os.close(ours)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_prompt_is_no_answer(scores):
     """Where answers go to a file or to another program."""
     ours, theirs = pty.openpty()

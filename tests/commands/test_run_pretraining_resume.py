@@ -113,23 +113,6 @@ def test_kill_9_while_a_checkpoint_is_written(setting, uninterrupted, tmp_path):
     assert_same_run(output, uninterrupted)
 
 
-@pytest.mark.exhaustive
-def test_sigterm_saves(setting, uninterrupted, tmp_path):
-    output = tmp_path / "out"
-    run = setting.start(output, *LONG)
-    wait_for((output / "metrics.jsonl").exists, run)
-    run.kill(signal.SIGTERM)
-    assert run.wait() == 143
-    saved = re.search(r"SIGTERM: saved step (\d+); ending", run.stderr)
-    assert saved
-    steps = [x["step"] for x in metrics(output) if "loss" in x]
-    assert steps[-1] == int(saved[1])
-    run = setting.finished(output, *LONG)
-    assert f"Going on from step {saved[1]} in" in run.stderr
-    assert_same_checkpoint(output, uninterrupted, 200)
-    assert metrics(output) == metrics(uninterrupted)
-
-
 def test_sigterm_while_it_evaluates(setting, uninterrupted, tmp_path):
     output, said = tmp_path / "out", tmp_path / "said"
     run = setting.start(

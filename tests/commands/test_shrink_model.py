@@ -40,11 +40,10 @@ def trained(tmp_path_factory):
 
 def _run(output, *flags):
     """Returns the log, and what importance.json holds."""
-    done = scripts.run(
+    done = scripts.run_checked(
         *(output.parent / "log", "shrink_model", *flags),
         *("--max_seq_length=12", f"--output_path={output}"),
     )
-    assert done.wait() == 0, done.stderr
     return done.stderr, json.loads((output / "importance.json").read_text())
 
 
@@ -113,21 +112,6 @@ def test_classes_weigh_as_in_training_and_a_few_examples(trained, tmp_path):
     )
     assert "Weights of the classes: no 0.75, yes 1.5." in log
     assert said["measured_on"]["examples"] == 3
-
-
-@pytest.mark.slow
-def test_the_same_in_other_batches(trained, tmp_path):
-    (_, first), (_, second) = (
-        _shrink(
-            *(trained, tmp_path / str(size), "--intermediate_size=8"),
-            f"--batch_size={size}",
-        )
-        for size in (8, 24)
-    )
-    for ours, theirs in zip(first["units"], second["units"], strict=True):
-        np.testing.assert_allclose(
-            ours["importance"], theirs["importance"], rtol=1e-4, atol=1e-8
-        )
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import shutil
 from typing import Any
 
 import bert_tf
@@ -109,20 +108,6 @@ def test_learns_a_rule_and_its_export_answers_elsewhere_as_the_script(
         np.testing.assert_allclose(_probabilities(answers), wanted, atol=1e-5)
 
 
-@pytest.mark.exhaustive
-def test_goes_on_where_it_stopped(folder, trained):
-    stopped = folder / "stopped"
-    shutil.copytree(trained, stopped)
-    for path in stopped.glob("model.ckpt-80.*"):
-        path.unlink()
-    done = classifier_runs.run(
-        folder / "again", *_flags(folder), f"--output_dir={stopped}"
-    )
-    assert f"Going on from step 60 in {stopped}." in done.stderr
-    newest = "model.ckpt-80"
-    trained_weights.assert_same(stopped / newest, trained / newest)
-
-
 def test_starts_from_word_vectors(folder, name):
     path, output = folder / "vectors.txt", folder / "from_vectors"
     numbers = " ".join(["0.5"] * 8)
@@ -142,21 +127,16 @@ def test_starts_from_word_vectors(folder, name):
     assert (np.abs(table[~has_vector] - 0.5) > 1e-3).any(axis=1).all()
 
 
-def _run(folder, script, *flags, code=0):
-    done = scripts.run(folder / "log", script, *flags)
-    assert done.wait() == code, done.stderr
-    return done
-
-
 def test_other_libraries_have_no_such_model(trained, name, tmp_path):
     convert = (
         *(tmp_path, "convert_checkpoint", f"--input_checkpoint={trained}"),
         f"--output_path={tmp_path}/theirs",
     )
     for output_format in ("hf", "keras_hub"):
-        done = _run(*convert, f"--output_format={output_format}", code=1)
+        form = f"--output_format={output_format}"
+        done = scripts.run_checked(*convert, form, code=1)
         assert f"Received: encoder={name}" in done.lines[-1]
-    _run(*convert, "--output_format=tf1")
+    scripts.run_checked(*convert, "--output_format=tf1")
     config = json.loads((tmp_path / "theirs/bert_config.json").read_text())
     assert config["model_type"] == name
 
@@ -167,14 +147,14 @@ def test_int8_and_other_runtimes(trained, name, tmp_path):
         *(tmp_path, "export_saved_model", f"--model_dir={trained}"),
         f"--export_dir={tmp_path}/export",
     )
-    said = _run(*export, "--weights=int8", code=1).lines[-1]
+    said = scripts.run_checked(*export, "--weights=int8", code=1).lines[-1]
     assert "A SavedModel of this head or encoder keeps float32." in said
     if name == "bilstm":
-        said = _run(*export, "--format=litert", code=1).lines[-1]
+        said = scripts.run_checked(*export, "--format=litert", code=1).lines[-1]
         assert "it computes in a loop, step by step, which LiteRT" in said
         return
     pytest.importorskip("ai_edge_litert", reason="needs the extra `litert`")
-    _run(*export, "--format=litert")
+    scripts.run_checked(*export, "--format=litert")
     pairs = _pairs(trained.parent)
     found, wanted = (
         _probabilities(bert_tf.load(str(path))(pairs))
@@ -194,7 +174,7 @@ def test_tagging(folder, name, tmp_path):
             lines.append(f"{word} {'B-x' if word == _RED else 'O'}")
         lines.append("")
     (tmp_path / "words.conll").write_text("\n".join(lines) + "\n")
-    done = _run(
+    done = scripts.run_checked(
         *(tmp_path, "run_ner", f"--vocab_file={folder}/vocab.txt"),
         f"--bert_config_file={folder}/bert_config.json",
         *(f"--train_file={tmp_path}/words.conll", "--do_train"),

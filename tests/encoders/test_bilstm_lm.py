@@ -45,9 +45,6 @@ def _rows():
     return make_rows(objective="none", dynamic_masking=True)
 
 
-# ---- PyTorch ----------------------------------------------------------------
-
-
 def _weights(model):
     return {
         v.path: torch.tensor(v.numpy().astype(float), requires_grad=True)

@@ -20,17 +20,12 @@ CONFIG = modeling.BertConfig(
     # Larger than of a released model: differences show.
     initializer_range=0.3,
 )
-# Rows of so many tokens: no padding, too little to leave it out, and enough.
-BATCHES = {
-    "one": [9],
-    "one place": [1],
-    "few places": [2, 1],
-    "full": [12, 12, 12],
-    "little padding": [12, 11, 12],
-    "much padding": [40, 3, 17, 1, 5],
-    "a row without tokens": [40, 0, 17, 1, 5],
-    "none": [],
-}
+# Rows of so many tokens: one, one place, few places, no padding, too little to
+# leave it out, enough, a row without tokens, and no rows.
+BATCHES: list[list[int]] = [
+    *([9], [1], [2, 1], [12] * 3, [12, 11, 12], [40, 3, 17, 1, 5]),
+    *([40, 0, 17, 1, 5], []),
+]
 
 
 def batch(lengths, seed=0):
@@ -59,15 +54,17 @@ def bert():
     return encoder()
 
 
-def call(function, *arguments):
-    """Calls it in a graph, as a server does: with any number of rows."""
+def graphs(*functions, like):
+    """Traces functions as a server does, for any number of rows."""
+    specs = tf.nest.map_structure(
+        lambda x: tf.TensorSpec([None] * len(x.shape), x.dtype), like
+    )
 
-    def spec(x):
-        return tf.TensorSpec([None] * len(x.shape), x.dtype)
+    def traced(function):
+        graph = tf.function(function, input_signature=specs)
+        return lambda *x: tf.nest.map_structure(np.asarray, graph(*x))
 
-    specs = tf.nest.map_structure(spec, arguments)
-    traced = tf.function(function, input_signature=specs)
-    return tf.nest.map_structure(lambda x: x.numpy(), traced(*arguments))
+    return map(traced, functions)
 
 
 def at_tokens(x, inputs):
@@ -78,33 +75,37 @@ def close(found, expected):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", BATCHES)
-def test_all_layers(bert, name):
-    inputs = batch(BATCHES[name])
+def test_all_layers(bert):
     served = inference.Encoder(bert, every_layer=True)
-    expected = call(lambda x: tuple(bert(x)), inputs)
-    found = call(lambda x: tuple(served(x)), inputs)
-    for a, b in zip(
-        [found[2], *found[3]], [expected[2], *expected[3]], strict=True
-    ):
-        assert a.shape == b.shape
-        close(at_tokens(a, inputs), at_tokens(b, inputs))
-    has_tokens = np.array(BATCHES[name], int) > 0
-    close(found[1][has_tokens], expected[1][has_tokens])
+    trained, ours = graphs(
+        *(lambda x: tuple(bert(x)), lambda x: tuple(served(x))),
+        like=[batch([1])],
+    )
+    for lengths in BATCHES:
+        inputs = batch(lengths)
+        expected, found = trained(inputs), ours(inputs)
+        for a, b in zip(
+            [found[2], *found[3]], [expected[2], *expected[3]], strict=True
+        ):
+            assert a.shape == b.shape
+            close(at_tokens(a, inputs), at_tokens(b, inputs))
+        has_tokens = np.array(lengths, int) > 0
+        close(found[1][has_tokens], expected[1][has_tokens])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [x for x in BATCHES if x != "none"])
-def test_places_that_are_read(bert, name):
-    inputs = batch(BATCHES[name])
-    lengths = np.maximum(BATCHES[name], 1)
-    drawn = np.random.default_rng(3).random([len(lengths), 3])
-    positions = tf.constant(drawn * lengths[:, np.newaxis], tf.int32)
+def test_places_that_are_read(bert):
     served = inference.Encoder(bert, reads_all=False)
-    expected = call(lambda x, p: bert(x, None, p).sequence, inputs, positions)
-    found = call(lambda x, p: served(x, None, p).sequence, inputs, positions)
-    rows = np.array(BATCHES[name]) > 0
-    close(found[rows], expected[rows])
+    trained, ours = graphs(
+        lambda x, p: bert(x, None, p).sequence,
+        lambda x, p: served(x, None, p).sequence,
+        like=[batch([1]), tf.constant([[1]])],
+    )
+    for lengths in filter(None, BATCHES):
+        drawn = np.random.default_rng(3).random([len(lengths), 3])
+        places = drawn * np.maximum(lengths, 1)[:, np.newaxis]
+        given = batch(lengths), tf.constant(places, tf.int32)
+        rows = np.array(lengths) > 0
+        close(ours(*given)[rows], trained(*given)[rows])
 
 
 @pytest.mark.parametrize(
@@ -129,23 +130,24 @@ def test_a_row_is_answered_alike_in_any_batch(bert):
     many = batch([40, 0, 17, 1, 5])
     together = served(many).pooled.numpy()
     for row, length in enumerate([40, 0, 17, 1, 5]):
-        alone = {
-            name: x[row : row + 1, : max(length, 1)] for name, x in many.items()
-        }
         # A row without tokens attends to all its places alike.
         if length:
+            alone = {n: x[row : row + 1, :length] for n, x in many.items()}
             close(together[row], served(alone).pooled[0])
     assert np.isfinite(together).all()
 
 
-def check_head(head, inputs, served=inference.Model):
-    expected, found = call(head, inputs), call(served(head), inputs)
-    for a, b in zip(
-        tf.nest.flatten(found), tf.nest.flatten(expected), strict=True
-    ):
-        if head.reads_all:
-            a, b = at_tokens(a, inputs), at_tokens(b, inputs)
-        close(a, b)
+def check_head(head, *batches, served=inference.Model):
+    trained, ours = graphs(head, served(head), like=batches[:1])
+    for inputs in batches:
+        for a, b in zip(
+            tf.nest.flatten(ours(inputs)),
+            tf.nest.flatten(trained(inputs)),
+            strict=True,
+        ):
+            if head.reads_all:
+                a, b = at_tokens(a, inputs), at_tokens(b, inputs)
+            close(a, b)
 
 
 @pytest.mark.slow
@@ -158,9 +160,8 @@ def check_head(head, inputs, served=inference.Model):
         heads.BertNextSentence,
     ],
 )
-@pytest.mark.parametrize("name", ["one", "little padding", "much padding"])
-def test_heads(bert, make, name):
-    check_head(make(bert), batch(BATCHES[name]))
+def test_heads(bert, make):
+    check_head(make(bert), *map(batch, ([9], [12, 11, 12], [40, 3, 17, 1, 5])))
 
 
 def test_masked_words_and_multiple_choice(bert):
@@ -190,7 +191,7 @@ def test_encoders_that_compute_as_bert(kind, changes):
         inputs["segment_ids"] = tf.zeros_like(inputs["input_ids"])
     for head in (heads.BertClassifier(bert, 3), heads.BertTagger(bert, 3)):
         assert isinstance(inference.of(head), inference.Model)
-        check_head(head, inputs, inference.of)
+        check_head(head, inputs, served=inference.of)
 
 
 def test_padding_is_not_computed(bert):

@@ -1,14 +1,27 @@
-"""The served form of layers that share weights, and their files."""
+"""The served form of ALBERT and ELECTRA, and files of layers that share."""
 
 import dataclasses
+import itertools
 
-from bert_tf import heads
+from bert_tf import heads, modeling
 from bert_tf.checkpoints import formats, names, tf1_files
-from bert_tf.encoders import albert, families
+from bert_tf.encoders import (
+    albert,
+    bilstm,
+    bilstm_lm,
+    electra,
+    families,
+    layers,
+    left_to_right,
+    left_to_right_bilstm,
+    textcnn,
+)
 from bert_tf.exporting import inference
 from bert_tf.training import accelerators
+from tests import combinations
 from tests import interop_samples as samples
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -18,21 +31,36 @@ CONFIG = albert.AlbertConfig(
 )
 
 
-@pytest.mark.parametrize("groups, inner", [(1, 1), (2, 2), (3, 1)])
-@pytest.mark.parametrize("head", ["encoder", "classification", "tagging"])
-def test_answers_are_those_of_training(head, groups, inner):
-    config = dataclasses.replace(
-        CONFIG, num_hidden_groups=groups, inner_group_num=inner
-    )
+_ELECTRA = electra.ElectraConfig(**samples.SMALL, embedding_size=16)
+_CONFIGS = [
+    *(
+        dataclasses.replace(CONFIG, num_hidden_groups=x, inner_group_num=y)
+        for x, y in ((1, 1), (2, 2), (3, 1))
+    ),
+    *(_ELECTRA, dataclasses.replace(_ELECTRA, pooler_act="gelu_erf")),
+    dataclasses.replace(_ELECTRA, embedding_size=32),
+]
+_HEADS = ("encoder", "classification", "tagging", "masked_lm")
+
+
+@pytest.mark.parametrize(
+    "head, config",
+    combinations.some(
+        [*zip(_HEADS * 2, _CONFIGS, strict=False), ("masked_lm", _ELECTRA)],
+        itertools.product(_HEADS, _CONFIGS),
+    ),
+)
+def test_answers_are_those_of_training(head, config):
     model = samples.random_model(head, config)
     served = inference.of(model)
     assert not isinstance(served, inference.AsTrained)
     batch = {n: tf.constant(x) for n, x in samples.batch(config).items()}
     found, wanted = served(batch), model(batch)
+    is_token = batch["input_mask"].numpy() > 0
     if head == "encoder":
-        found, wanted = found.pooled, wanted.pooled
-    if head == "tagging":
-        is_token = batch["input_mask"].numpy() > 0
+        np.testing.assert_allclose(found.pooled, wanted.pooled, atol=1e-5)
+        found, wanted = found.sequence, wanted.sequence
+    if head != "classification":
         found, wanted = found.numpy()[is_token], wanted.numpy()[is_token]
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
 
@@ -76,3 +104,65 @@ def test_work_counts_layers_as_often_as_they_run():
     layer = 800 * (8 * 32**2 + 4 * 32 * 64) + 4 * 80000 * 32
     assert many - few == pytest.approx(3 * 3 * layer)
     assert accelerators.parameters(more) == accelerators.parameters(CONFIG)
+
+
+CONFIGS = {
+    "bert": modeling.BertConfig(**samples.SMALL),
+    "left_to_right": left_to_right.LeftToRightConfig(**samples.SMALL),
+    "left_to_right_bilstm": left_to_right_bilstm.LeftToRightBiLstmConfig(
+        **samples.SMALL
+    ),
+    "bilstm": bilstm.BiLstmConfig(
+        vocab_size=40, embedding_size=5, hidden_size=6
+    ),
+    "bilstm_lm": bilstm_lm.BiLstmLmConfig(
+        vocab_size=40, embedding_size=4, hidden_size=8
+    ),
+    "textcnn": textcnn.TextCnnConfig(
+        vocab_size=40, embedding_size=5, hidden_size=6
+    ),
+}
+
+
+def _make(config, kind, policy):
+    with layers.of_policy(keras.DTypePolicy(policy)):
+        return kind(families.make(config), 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        pytest.param(
+            *(name, kind),
+            marks=()
+            if (kind is heads.BertClassifier) == (i % 2 == 1)
+            else pytest.mark.exhaustive,
+        )
+        for i, name in enumerate(CONFIGS)
+        for kind in (heads.BertClassifier, heads.BertTagger)
+        # Tokens have no vectors of their own in TextCNN.
+        if name != "textcnn" or kind is heads.BertClassifier
+    ],
+)
+def test_in_float32(name, kind):
+    config = CONFIGS[name]
+    plain = _make(config, kind, "float32")
+    mixed = _make(config, kind, "mixed_bfloat16")
+    for to, of in zip(mixed.variables, plain.variables, strict=True):
+        to.assign(of)
+    batch = {
+        name: tf.constant(np.asarray(x)[:, :9], tf.int32)
+        for name, x in samples.batch(CONFIGS["bert"]).items()
+        if name in ("input_ids", "input_mask", "segment_ids")
+    }
+    served = inference.of(mixed)
+    traced = tf.function(served).get_concrete_function(batch)
+    nodes = traced.graph.as_graph_def(add_shapes=False)
+    assert "DT_BFLOAT16" not in str(nodes)
+    expected = tf.function(inference.of(plain))(batch)
+    np.testing.assert_array_equal(traced(batch), expected)
+    # It trains on as before.
+    trained = mixed(batch)
+    assert mixed.compute_dtype == "bfloat16"
+    assert np.any(trained != expected)

@@ -1,6 +1,10 @@
 """Tests of int8 matrices against NumPy in float64."""
 
-from bert_tf.exporting import quantized
+import bert_tf
+from bert_tf.encoders import albert
+from bert_tf.exporting import quantized, runtimes
+from tests import exports
+from tests.exports import TEXTS_A, VOCAB
 
 import numpy as np
 import pytest
@@ -79,3 +83,63 @@ def test_kept_weights(matrix):
     exact = _as_floats(quantized.rows(matrix))
     np.testing.assert_allclose(table.all(), exact, rtol=1e-6)
     np.testing.assert_allclose(table.rows(tf.constant([5, 0])), exact[[5, 0]])
+
+
+def encoders(folder, groups=1, inner=1, layers=4):
+    """Returns one of random weights, in float32 and in int8."""
+    config = albert.AlbertConfig(
+        vocab_size=len(VOCAB),
+        embedding_size=32,
+        hidden_size=64,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        intermediate_size=256,
+        max_position_embeddings=64,
+        initializer_range=0.3,
+        num_hidden_groups=groups,
+        inner_group_num=inner,
+    )
+    run = exports.write_run(folder, "encoder", config=config)
+    made = bert_tf.load(run)._made
+    assert made is not None
+    return made, runtimes.with_weights(made, "int8")
+
+
+def size(made):
+    """The bytes that the variables take."""
+    return sum(x.numpy().nbytes for x in made.module.variables)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "groups, inner", [pytest.param(1, 1, marks=pytest.mark.exhaustive), (2, 2)]
+)
+def test_answers_are_those_of_floats(tmp_path, groups, inner):
+    both = encoders(tmp_path / "run", groups, inner)
+    lines = tf.constant(TEXTS_A)
+    expected, found = (
+        np.squeeze(made.signatures["serving_default"](text_a=lines)["vectors"])
+        for made in both
+    )
+    product = (found * expected).sum(-1)
+    length = np.linalg.norm([found, expected], axis=-1).prod(0)
+    assert (product / length).min() > 0.99
+    # They are other numbers, and other lines have other vectors.
+    assert (found != expected).any()
+    assert expected.std(0).max() > 0.1
+    # Scales, biases and layer norms stay floats.
+    assert size(both[1]) < 0.31 * size(both[0])
+
+
+def test_shared_weights_are_kept_once(tmp_path):
+    found = {}
+    for groups, layers in [(1, 2), (1, 8), (2, 8)]:
+        folder = tmp_path / f"{groups}_{layers}"
+        both = encoders(folder, groups, layers=layers)
+        found[groups, layers] = size(both[1])
+    assert found[1, 8] == found[1, 2]
+    # A block's matrices of int8; a scale and a bias for each of their outputs;
+    # two layer norms.
+    D, F = 64, 256
+    block = 4 * D * D + 2 * D * F + 2 * 4 * (5 * D + F) + 4 * 4 * D
+    assert found[2, 8] - found[1, 8] == block

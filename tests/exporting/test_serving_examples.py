@@ -40,9 +40,6 @@ def _check_rows(answers, model, *rows):
     _check(answers, saved_models.softmax(logits))
 
 
-# ---- Answers ----------------------------------------------------------------
-
-
 @pytest.mark.parametrize("first", ["text", "text_a"])
 def test_pairs(first, model, pairs):
     examples = [example(**{first: a, "text_b": b}) for a, b in PAIRS]
@@ -101,8 +98,6 @@ def test_several_labels(model):
     found = server.classify([example(text=text) for text in TEXTS_A])
     _check(found, 1 / (1 + np.exp(-logits)))
 
-
-# ---- What is refused --------------------------------------------------------
 
 _IDS = {"input_ids": [1, 2], "input_mask": [1, 1], "segment_ids": [0, 0]}
 _GOOD = {"text": "good"}

@@ -1,5 +1,6 @@
 """What every head's signatures take and answer, asked as servers ask them."""
 
+import functools
 import itertools
 import json
 from typing import Any
@@ -12,7 +13,8 @@ import tensorflow as tf
 from tensorflow.core.protobuf import fingerprint_pb2
 from tensorflow.python.saved_model.pywrap_saved_model import fingerprinting
 
-_IDS = {"input_ids", "input_mask", "segment_ids"}
+_NAMES = ("input_ids", "input_mask", "segment_ids")
+_IDS = set(_NAMES)
 _DEFAULT, _TEXT, _PAIR = {"text_a", "text_b"}, {"text"}, {"text", "text_b"}
 _PAIRS = {"serving_default": _DEFAULT, "serve_pairs": _PAIR}
 _TEXTS = {"serving_default": _TEXT, "serve_text": _TEXT}
@@ -50,6 +52,13 @@ def _same(found, expected):
         np.testing.assert_array_equal(found[name], value)
 
 
+def _error(head, name, **inputs):
+    """What the model says instead of an answer."""
+    with pytest.raises(tf.errors.InvalidArgumentError) as error:
+        exports.server(head).ask(name, **inputs)
+    return str(error.value)
+
+
 # ---- Names ------------------------------------------------------------------
 
 
@@ -60,6 +69,12 @@ def test_what_is_taken(head):
     del signatures["__saved_model_init_op"]
     found = {name: set(x.inputs) for name, x in signatures.items()}
     assert found == _TAKEN[head]
+    for signature in signatures.values():
+        for name, info in signature.inputs.items():
+            is_number = name in _IDS or name == "masked_lm_positions"
+            dtype = tf.int32 if is_number else tf.string
+            assert info.dtype == dtype.as_datatype_enum
+            assert {x.size for x in info.tensor_shape.dim} == {-1}
     # A default is for clients of gRPC; rows of REST must have every input.
     for name, signature in signatures.items():
         has_default = "text_a" in _TAKEN[head][name]
@@ -84,16 +99,36 @@ class TestPairs:
             _same(exports.server(head).rows("serve_text", rows), expected)
 
     @pytest.mark.parametrize(
-        ("text", "text_b"),
-        [(["a", "b"], ["c"]), (["a"], []), (["a"] * 2, [""])],
+        ("texts", "text_b"),
+        [
+            (["a", "film"], ["bad"]),
+            (["a"], ["bad", "good"]),
+            (["a", "film", "good"], ["bad", ""]),
+            (["a", "film"], ["", "", ""]),
+            (["a", "film"], np.zeros(0, str)),
+        ],
     )
-    def test_as_many_texts(self, head, text, text_b):
-        with pytest.raises(tf.errors.InvalidArgumentError) as error:
-            exports.server(head).ask("serve_pairs", text=text, text_b=text_b)
+    @pytest.mark.parametrize(
+        ("name", "first", "rest"),
+        [
+            ("serving_default", "text_a", "or be left out."),
+            ("serve_pairs", "text", "empty ones for none."),
+        ],
+    )
+    def test_as_many_texts(self, head, name, first, rest, texts, text_b):
         assert (
-            "[text_b must have as many texts as text ([B]), empty ones for "
-            f"none. Received: text {len(text)}, text_b {len(text_b)}]"
-        ) in str(error.value)
+            f"[text_b must have as many texts as {first} ([B]), {rest} "
+            f"Received: {first} {len(texts)}, text_b {len(text_b)}]"
+        ) in _error(head, name, **{first: texts, "text_b": text_b})
+
+    def test_one_empty_text_is_none_for_all(self, head):
+        texts = ["a", "film", "good bad"]
+        ask = functools.partial(exports.server(head).ask, "serving_default")
+        expected = ask(text_a=texts, text_b=["", "", ""])
+        for found in (ask(text_a=texts, text_b=[""]), ask(text_a=texts)):
+            _same(found, expected)
+        for found in (ask(text_a=[]), ask(text_a=[], text_b=[])):
+            assert {len(x) for x in found.values()} == {0}
 
 
 @pytest.mark.slow
@@ -175,9 +210,8 @@ def test_dimensions_are_told_by_name(head, name):
     right = _odd(head, name)
     for wrong in right:
         columns = right | {wrong: np.array(right[wrong])[..., np.newaxis]}
-        with pytest.raises(tf.errors.InvalidArgumentError) as error:
-            exports.server(head).ask(name, **columns)
-        assert f"Shape of tensor _arg_{name}_{wrong}_0" in str(error.value)
+        said = _error(head, name, **columns)
+        assert f"Shape of tensor _arg_{name}_{wrong}_0" in said
 
 
 def test_a_row_without_a_token_has_no_vector():
@@ -190,9 +224,11 @@ def test_a_row_without_a_token_has_no_vector():
 @pytest.mark.slow
 def test_a_stranger_answers_as_we_do(tmp_path):
     """Also with int8 weights, and where texts are single."""
-    paths = {name: exports.exported(name) for name in exports.ALL_NAMES}
+    names = (*exports.NAMES, "one text")
+    paths = {name: exports.exported(name) for name in names}
     paths["int8"] = exports.exported("classification", weights="int8")
-    servers = {x: serving_session.Server(path) for x, path in paths.items()}
+    servers = {name: exports.server(name) for name in names}
+    servers["int8"] = serving_session.Server(paths["int8"])
     texts = dict.fromkeys(("text_a", "prompt", "question"), exports.TEXTS_A)
     texts |= dict.fromkeys(("text_b", "context"), exports.TEXTS_B)
     texts |= {"text": [f"{text} [MASK]" for text in exports.TEXTS_A]}
@@ -246,3 +282,126 @@ def test_methods(head):
         one.ClearField("uuid")
     assert kept == fresh
     assert kept.signature_def_hash
+
+
+# ---- Inputs that do not go together -----------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "context"),
+    [(["a", "b"], ["a film"]), (["a"], ["a film", "good"]), (["a", "b"], [""])],
+)
+def test_as_many_contexts_as_questions(question, context):
+    assert (
+        "[context must have as many texts as question ([B]). Received: "
+        f"question {len(question)}, context {len(context)}]"
+    ) in _error("span", "serving_default", question=question, context=context)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "choices"),
+    [
+        (["a"], [["a", "b", "bad"], ["good", "film", ""]]),
+        (["a", "b", "c"], [["a", "b", "bad"], ["good", "film", ""]]),
+        (["a", "b"], np.zeros([2, 0], str)),
+    ],
+)
+def test_choices_of_each_prompt(prompt, choices):
+    assert (
+        "[choices must have a row for each prompt, [B] and [B, K], and a "
+        "choice in each. Received: "
+        f"prompt {len(prompt)}, choices [2 {len(choices[0])}]]"
+    ) in _error(
+        "multiple_choice", "serving_default", prompt=prompt, choices=choices
+    )
+
+
+def _ids(head, length=4):
+    """Ids that every model knows."""
+    shape = [2, 2, length] if head == "multiple_choice" else [2, length]
+    inputs = {name: np.ones(shape, np.int32) for name in _NAMES}
+    if head == "masked_lm":
+        inputs["masked_lm_positions"] = np.zeros([2, 1], np.int32)
+    return inputs
+
+
+@pytest.mark.parametrize("head", exports.NAMES)
+def test_ids_of_one_shape_and_of_lengths_that_the_model_knows(head):
+    fails = functools.partial(_error, head, "serve_ids")
+    for other in ("input_mask", "segment_ids"):
+        inputs = _ids(head)
+        # Those of one row would be broadcast.
+        inputs[other] = inputs[other][:1]
+        received = ", ".join(
+            f"{x} [{' '.join(map(str, inputs[x].shape))}]" for x in _NAMES
+        )
+        assert (
+            "[input_ids, input_mask and segment_ids must have the same shape. "
+            f"Received: {received}]"
+        ) in fails(**inputs)
+    for length in (4, 16):
+        known = _ids(head, length)
+        assert exports.server(head).ask("serve_ids", **known)
+    rows = "2 2" if head == "multiple_choice" else "2"
+    for length in (0, 17):
+        received = ", ".join(f"{x} [{rows} {length}]" for x in _NAMES)
+        assert (
+            "[input_ids must have 1 to 16 pieces in a row, the last axis. "
+            f"Received: {received}]"
+        ) in fails(**_ids(head, length))
+
+
+@pytest.mark.parametrize("head", exports.NAMES)
+@pytest.mark.parametrize(
+    ("name", "wrong", "least", "most"),
+    [
+        ("input_ids", 17, 1, 17),
+        ("input_ids", -1, -1, 1),
+        ("input_mask", 2, 1, 2),
+        ("segment_ids", 2, 1, 2),
+        ("segment_ids", -1, -1, 1),
+    ],
+)
+def test_ids_that_the_model_knows(head, name, wrong, least, most):
+    inputs = _ids(head)
+    inputs[name].flat[5] = wrong
+    ends = dict.fromkeys(_NAMES, (1, 1)) | {name: (least, most)}
+    received = ", ".join(f"{x} from {a} to {b}" for x, (a, b) in ends.items())
+    assert (
+        "[input_ids must be from 0 to 16, input_mask 0 or 1, and segment_ids "
+        f"from 0 to 1. Received: {received}]"
+    ) in _error(head, "serve_ids", **inputs)
+
+
+def test_some_choices_of_ids():
+    none = {x: y[:, :0] for x, y in _ids("multiple_choice").items()}
+    assert (
+        "[input_ids must have a choice for each prompt, [B, K, S]. Received: "
+        "input_ids [2 0 4]"
+    ) in _error("multiple_choice", "serve_ids", **none)
+
+
+@pytest.mark.parametrize(
+    ("places", "problem"),
+    [
+        (
+            [[0], [4]],
+            "be from 0 to below the length of input_ids. "
+            "Received: masked_lm_positions from 0 to 4]",
+        ),
+        (
+            [[0], [-1]],
+            "be from 0 to below the length of input_ids. "
+            "Received: masked_lm_positions from -1 to 0]",
+        ),
+        (
+            [[1, 1]],
+            "have a row for each of input_ids. Received: "
+            "masked_lm_positions [1 2], input_ids [2 4]]",
+        ),
+    ],
+)
+def test_places_in_each_row(places, problem):
+    inputs = _ids("masked_lm") | {"masked_lm_positions": np.int32(places)}
+    found = _error("masked_lm", "serve_ids", **inputs)
+    assert f"[masked_lm_positions must {problem}" in found

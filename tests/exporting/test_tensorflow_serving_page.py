@@ -187,9 +187,6 @@ def test_client_of_grpc():
     assert set(names["labels"]) <= {x.encode() for x in exports.LABELS}
 
 
-# ---- Files ------------------------------------------------------------------
-
-
 def test_batching_config_is_the_one_that_is_written():
     (text,) = [x for x in blocks("proto") if "max_batch_size" in x]
     assert text == server_configs.BATCHING_TEXT

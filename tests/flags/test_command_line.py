@@ -11,7 +11,6 @@ import textwrap
 from tests import scripts
 
 import pytest
-import tensorflow as tf
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -284,14 +283,3 @@ def test_long_lines_are_broken_between_words(tmp_path):
     assert lines[-3] == " " * 9 + "x" * 200
     assert " ".join(lines[:-2]).split()[1:] == ["word"] * 60 + ["x" * 200]
     assert lines[-2][9:] == "short" and lines[-1] == "  as it is"
-
-
-def test_file_errors_are_tensorflows():
-    # The classes that reading, writing and listing raise.
-    for path, kind in (
-        ("/nowhere/file", tf.errors.NotFoundError),
-        ("/", tf.errors.FailedPreconditionError),
-        ("ftp2://bucket/file", tf.errors.UnimplementedError),
-    ):
-        with pytest.raises(kind):
-            tf.io.gfile.GFile(path).read()

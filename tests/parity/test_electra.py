@@ -1,19 +1,13 @@
 """ELECTRA against transformers, with random weights, and its files."""
 
 import dataclasses
-import itertools
 import json
 import pathlib
 
 from bert_tf import heads
 from bert_tf.checkpoints import formats, huggingface_names, names, restoring
-from bert_tf.configuration import NO_POOLER
 from bert_tf.encoders import electra, families
 from bert_tf.errors import InputError
-from bert_tf.exporting import inference
-from bert_tf.training import recipes
-from tests import combinations
-from tests import huggingface_models as hf
 from tests import interop_samples as samples
 from tests.huggingface_models import torch, transformers
 
@@ -23,57 +17,14 @@ import tensorflow as tf
 
 _MODELS = pathlib.Path(__file__).resolve().parents[2] / "configs" / "models"
 _SMALL = electra.ElectraConfig(**samples.SMALL, embedding_size=16)
-_EQUAL = dataclasses.replace(_SMALL, embedding_size=32)
-_POOLED = dataclasses.replace(_SMALL, pooler_act="gelu_erf")
 _THEIRS = electra.ELECTRA.huggingface
 assert _THEIRS is not None
 _HEADS, _KEYS = _THEIRS.heads, _THEIRS.keys
 
 
-def _config(head, config=_SMALL):
-    """The config of a model that transformers has."""
-    act = "gelu_erf" if _HEADS[head].has_pooler else NO_POOLER
-    return dataclasses.replace(config, pooler_act=act)
-
-
 def _released(name):
     """The config of a released model."""
     return families.read_config(str(_MODELS / f"electra_{name}.json"))
-
-
-def _make(head, config=_SMALL):
-    """A model of transformers."""
-    values = _KEYS.to_theirs(config)
-    return hf.make(_HEADS[head].architecture, **values)
-
-
-@pytest.mark.parametrize(
-    "head, config",
-    [
-        *((head, _SMALL) for head in _HEADS),
-        ("encoder", _EQUAL),
-        ("replaced_tokens", _EQUAL),
-        ("masked_lm", _EQUAL),
-    ],
-)
-def test_transformers(tmp_path, head, config):
-    theirs = _make(head, config)
-    source = hf.save(theirs, tmp_path / "theirs")
-    opened = formats.open_checkpoint(source)
-    assert opened.left_over == ()
-    assert opened.config == _config(head, config)
-    model, found = samples.load(source)
-    assert found == head
-    inputs = samples.batch(config)
-    hf.compare(model, head, theirs, inputs)
-    # By way of our own format, bit for bit.
-    formats.write(str(tmp_path / "ours"), "tf1", opened)
-    again = formats.open_checkpoint(str(tmp_path / "ours"))
-    assert again.config == opened.config
-    formats.write(str(tmp_path / "again"), "hf", again)
-    samples.assert_equal(source, str(tmp_path / "again"))
-    loaded = hf.load(tmp_path / "again", _HEADS[head].architecture)
-    hf.compare(model, head, loaded, inputs)
 
 
 def test_what_is_pooled_is_the_first_vector():
@@ -107,9 +58,6 @@ def test_notes_say_nothing_of_a_pooler_that_is_nowhere(tmp_path):
     assert formats.write(str(tmp_path / "again"), "tf1", source).notes == ()
 
 
-# ---- Sizes and names --------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "name, encoder, discriminator, generator",
     [
@@ -137,39 +85,6 @@ def test_released_parameter_counts(name, encoder, discriminator, generator):
         assert sum(x.numel() for x in parameters.values()) == count
 
 
-@pytest.mark.parametrize("config", [_SMALL, _EQUAL, _POOLED])
-@pytest.mark.parametrize("head", ["encoder", "replaced_tokens", "tagging"])
-def test_each_variable_is_there_once(head, config):
-    made = samples.model(head, config)
-    found = [(v.path, tuple(v.shape)) for v in made.variables]
-    wanted = names.shapes(config, head, samples.NUM_LABELS)
-    assert dict(found) == wanted
-    assert len(found) == len(wanted)
-    assert len(made.trainable_variables) == len(wanted)
-
-
-def test_layers_learn_the_slower_the_lower_they_are():
-    rates = recipes.layer_rates(0.8, _POOLED)
-    powers = {
-        "output_weights": 0,
-        "electra/pooler/dense/kernel": 0,
-        "electra/encoder/layer_2/output/dense/bias": 1,
-        "electra/encoder/layer_0/attention/self/key/kernel": 3,
-        "electra/embeddings_project/kernel": 4,
-        "electra/embeddings/LayerNorm/gamma": 4,
-        # The generator has a depth of its own.
-        "generator_predictions/dense/kernel": 0,
-        "generator/encoder/layer_2/output/dense/bias": 1,
-        "generator/encoder/layer_0/attention/self/key/kernel": 3,
-        "generator/embeddings_project/kernel": 4,
-    }
-    for name, power in powers.items():
-        assert rates(name) == pytest.approx(0.8**power), name
-
-
-# ---- Configs ----------------------------------------------------------------
-
-
 class TestConfig:
     def test_the_generators_sizes(self):
         """By the original's get_generator_config."""
@@ -190,22 +105,6 @@ class TestConfig:
             assert made.embedding_size == config.embedding_size
         few = dataclasses.replace(_SMALL, generator_layers=0.5)
         assert few.generator.num_hidden_layers == 2
-
-    def test_theirs_for_ours(self, tmp_path):
-        theirs = hf.make("ElectraModel", embedding_size=16)
-        path = tmp_path / "all.json"
-        path.write_text(theirs.config.to_json_string(use_diff=False))
-        assert families.read_config(str(path)).vocab_size == 40
-        folder = hf.save(theirs, tmp_path)
-        config = families.read_config(f"{folder}/config.json")
-        assert config == formats.open_checkpoint(folder).config == _SMALL
-        assert config.hidden_act == "gelu_erf"
-        path = tmp_path / "ours.json"
-        path.write_text(config.to_json())
-        assert families.read_config(str(path)) == config
-        again = huggingface_names.from_config(config, "encoder", None)
-        values = theirs.config.to_dict()
-        assert {k: values[k] for k in again if k in values} == again
 
     def test_without_a_model_type(self, tmp_path):
         values = json.loads(_SMALL.to_json())
@@ -233,40 +132,6 @@ class TestConfig:
             huggingface_names.to_config(
                 {"model_type": "electra", "summary_type": "mean"}
             )
-
-
-# ---- Served -----------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "config, head",
-    combinations.some(
-        [
-            *((_SMALL, "encoder"), (_POOLED, "classification")),
-            *((_EQUAL, "tagging"), (_SMALL, "masked_lm")),
-        ],
-        itertools.product(
-            (_SMALL, _POOLED, _EQUAL),
-            ("encoder", "classification", "tagging", "masked_lm"),
-        ),
-    ),
-)
-def test_answers_are_those_of_training(config, head):
-    model = samples.random_model(head, config)
-    served = inference.of(model)
-    assert not isinstance(served, inference.AsTrained)
-    batch = {n: tf.constant(x) for n, x in samples.batch(config).items()}
-    found, wanted = served(batch), model(batch)
-    is_token = batch["input_mask"].numpy() > 0
-    if head == "encoder":
-        np.testing.assert_allclose(found.pooled, wanted.pooled, atol=1e-5)
-        found, wanted = found.sequence, wanted.sequence
-    if head != "classification":
-        found, wanted = found.numpy()[is_token], wanted.numpy()[is_token]
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
-
-
-# ---- Starting from it -------------------------------------------------------
 
 
 def test_all_heads_start_from_a_discriminator(tmp_path):

@@ -1,5 +1,3 @@
-"""Tests of bert_tf/pretraining_data/corpus.py."""
-
 import dataclasses
 import gzip
 import itertools
@@ -203,22 +201,6 @@ class TestRead:
         assert list(corpus.read(whole, reader)) == flat(parts)
         titles = file.read_bytes()[:end].count(b"<doc ")
         assert sum(map(len, parts)) == titles
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"input_format": "xml"}, r"input_format.*lines.*'xml'"),
-        ({"on_bad_text": "skip"}, r"on_bad_text.*replace.*'skip'"),
-        ({"language": "German"}, "ISO 639, .*='German'"),
-        ({"language": "DE"}, "ISO 639, .*='DE'"),
-        ({"language": "d"}, "ISO 639, .*='d'"),
-        ({"language": ""}, "ISO 639, .*=''"),
-    ],
-)
-def test_unknown_values(values, message):
-    with pytest.raises(ValueError, match=message):
-        corpus.Reader(**values)
 
 
 class TestPieces:

@@ -1,5 +1,3 @@
-"""Tests of bert_tf/pretraining_data/packing.py."""
-
 from bert_tf.pretraining_data import packing
 
 import numpy as np

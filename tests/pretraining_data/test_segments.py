@@ -1,5 +1,3 @@
-"""Tests of bert_tf/pretraining_data/segments.py."""
-
 import random
 
 from bert_tf.pretraining_data import segments

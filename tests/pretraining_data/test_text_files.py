@@ -1,5 +1,3 @@
-"""Tests of bert_tf/pretraining_data/text_files.py."""
-
 import bz2
 import gzip
 import io

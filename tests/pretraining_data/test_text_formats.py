@@ -1,5 +1,3 @@
-"""Tests of bert_tf/pretraining_data/text_formats.py."""
-
 import functools
 import gzip
 import itertools

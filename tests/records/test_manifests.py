@@ -1,5 +1,3 @@
-"""Tests of bert_tf/records/manifests.py."""
-
 import dataclasses
 import json
 from typing import Any

@@ -1,5 +1,3 @@
-"""Tests of bert_tf/records/masking.py."""
-
 import collections
 import dataclasses
 import random

@@ -1,5 +1,3 @@
-"""Tests of bert_tf/records/pipeline.py."""
-
 import itertools
 import pathlib
 

@@ -1,5 +1,3 @@
-"""Tests of bert_tf/records/reading.py."""
-
 from bert_tf.records import reading, tfrecord
 from bert_tf.records import types as record_types
 from tests.record_values import LENGTHS, pretraining_values

@@ -1,5 +1,3 @@
-"""Tests of bert_tf/records/show.py."""
-
 import dataclasses
 import re
 

@@ -1,13 +1,11 @@
 """Which models may have their kernels kept by oneDNN."""
 
 import os
-import subprocess
-import sys
 
 from bert_tf import kept_kernels
 from bert_tf.errors import InputError
 from bert_tf.server import constant_kernels
-from tests import exports
+from tests import exports, processes
 
 import numpy as np
 import pytest
@@ -102,37 +100,37 @@ def test_a_damaged_version_does_not_count(tmp_path):
     assert constant_kernels.keep([str(tmp_path / "2"), good])
 
 
-_ANSWERS = """
-import sys
-import numpy as np
-import tensorflow as tf
-import tensorflow_text
-model = tf.saved_model.load(sys.argv[1])
-serve = model.signatures["serve_ids"]
-rng = np.random.default_rng(0)
-found = []
-for rows, length in [(1, 5), (40, 12), (4, 7), (2, 3), (9, 9), (3, 8)]:
-    ids = rng.integers(5, 9, (rows, length)).astype(np.int32)
-    mask = (np.arange(length) < rng.integers(1, length, (rows, 1)) + 1)
-    x = {"input_ids": ids, "input_mask": mask.astype(np.int32),
-         "segment_ids": np.zeros_like(ids)}
-    found.append(serve(**{k: tf.constant(v) for k, v in x.items()})["logits"])
-np.save(sys.argv[2], np.concatenate(found))
+def _answers(path):
+    """Logits of batches of all sizes after each other."""
+    serve = tf.saved_model.load(path).signatures["serve_ids"]
+    rng = np.random.default_rng(0)
+    found = []
+    for rows, length in [(1, 5), (40, 12), (4, 7), (2, 3), (9, 9), (3, 8)]:
+        ids = rng.integers(5, 9, (rows, length)).astype(np.int32)
+        mask = np.arange(length) < rng.integers(1, length, (rows, 1)) + 1
+        inputs = {"input_ids": ids, "input_mask": mask, "segment_ids": 0 * ids}
+        outputs = serve(
+            **{n: tf.constant(x, tf.int32) for n, x in inputs.items()}
+        )
+        found.append(outputs["logits"])
+    return np.concatenate(found)
+
+
+_SAVE = """
+    import sys
+    import numpy as np
+    from tests.server import test_constant_kernels as tests
+    np.save(sys.argv[2], tests._answers(sys.argv[1]))
 """
 
 
 @pytest.mark.slow
-def test_answers_are_the_same_with_kernels_that_are_kept(tmp_path):
-    """For all sizes of batches after each other, each with its own layout."""
-    answers = []
-    for is_kept in "01":
-        out = tmp_path / f"{is_kept}.npy"
-        subprocess.run(
-            [sys.executable, "-c", _ANSWERS, exports.exported("one text"), out],
-            env=os.environ | {_VARIABLE: is_kept, "TF_ENABLE_ONEDNN_OPTS": "1"},
-            check=True,
-            capture_output=True,
-        )
-        answers.append(np.load(out))
-    dropped, kept = answers
-    np.testing.assert_allclose(kept, dropped, rtol=0, atol=5e-6)
+@pytest.mark.usefixtures("no_variable")
+def test_answers_are_the_same_with_kernels_that_are_kept(tmp_path, monkeypatch):
+    """Each size of batches has its own layout."""
+    path, out = str(exports.exported("one text")), tmp_path / "kept.npy"
+    dropped = _answers(path)
+    monkeypatch.setenv(_VARIABLE, "1")
+    code, _, errors = processes.run(_SAVE, path, out)
+    assert code == 0, errors
+    np.testing.assert_allclose(np.load(out), dropped, rtol=0, atol=5e-6)

@@ -2,10 +2,10 @@
 
 from bert_tf.server import batching, joining, servables
 from tests import exports
+from tests.serving_session import example
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 _WORDS = ["a", "film", "what", "good", "bad", ",", "Paris", "Ada", "c"]
 
@@ -24,7 +24,8 @@ def load():
 
     yield load
     for servable in loaded.values():
-        servable.close()
+        # Not `close`, which looks for cycles in all that the process has.
+        servable._batcher.close()
 
 
 def texts(rng, *shape):
@@ -37,23 +38,6 @@ def texts(rng, *shape):
     return np.array(found, object).reshape(shape)
 
 
-def examples(texts):
-    """Returns serialized tf.Examples of texts [B]."""
-
-    def feature(text):
-        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[text]))
-
-    return np.array(
-        [
-            tf.train.Example(
-                features=tf.train.Features(feature={"text": feature(text)})
-            ).SerializeToString()
-            for text in texts
-        ],
-        object,
-    )
-
-
 def requests(signature, rng, count, length=6):
     """Returns inputs of requests of one to three rows."""
     found = []
@@ -63,7 +47,8 @@ def requests(signature, rng, count, length=6):
         for name, info in signature.inputs.items():
             shape = (rows, *(length for _ in info.shape[1:]))
             if signature.name == "serve_examples":
-                inputs[name] = examples(texts(rng, *shape))
+                made = [example(text=x) for x in texts(rng, *shape)]
+                inputs[name] = np.array(made, object)
             elif info.dtype.name == "string":
                 inputs[name] = texts(rng, *shape)
             elif name == "input_mask":

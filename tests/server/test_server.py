@@ -192,13 +192,6 @@ class TestWhatIsThere:
 
 
 class TestBadRequests:
-    def test_there_are_many_kinds(self):
-        assert (
-            len({case[:3] for case in bad_requests.BAD})
-            == len(bad_requests.BAD)
-            > 60
-        )
-
     @pytest.mark.parametrize("case", range(len(bad_requests.BAD)))
     def test_is_refused_as_json(self, server, case):
         method, path, body, status = bad_requests.BAD[case]
@@ -220,13 +213,6 @@ class TestBadRequests:
         assert status == 200, found
         rows = expected(signatures, [text], ["a"])
         assert_rows(found["predictions"], rows)
-
-    def test_zero_rows_in_columns(self, server):
-        status, found = server.post(
-            bad_requests.PREDICT, {"inputs": {"text_a": [], "text_b": []}}
-        )
-        assert status in (200, 400)
-        assert found.keys() in ({"outputs"}, {"error"})
 
     def test_bad_ones_harm_no_others(self, server, signatures):
         good = {"instances": [bad_requests.ROW]}
@@ -283,9 +269,9 @@ class TestVersions:
             served.start(
                 tmp_path, f"--model={base}", "--poll_seconds=0.2"
             ) as server,
-            concurrent.futures.ThreadPoolExecutor(4) as clients,
+            concurrent.futures.ThreadPoolExecutor(2) as clients,
         ):
-            asking = [clients.submit(ask, server) for _ in range(4)]
+            asking = [clients.submit(ask, server) for _ in range(2)]
             try:
                 # Not all there.
                 shutil.copytree(pairs / "1", tmp_path / "broken")
@@ -365,9 +351,7 @@ _ASKED = json.dumps(
 
 def _predict(server, body=_ASKED, **headers):
     named = {name.replace("_", "-"): x for name, x in headers.items()}
-    status, answer = server.ask(
-        "POST", "/v1/models/pairs:predict", body, named
-    )
+    status, answer = server.ask("POST", "/v1/models/pairs:predict", body, named)
     return status, json.loads(answer)
 
 

@@ -148,8 +148,6 @@ def test_filled_texts_that_no_memory_holds():
         parse("masked_lm", "[MASK] " * 99 + text)
 
 
-# ---- Answers ----------------------------------------------------------------
-
 _MASKS = {
     "masks": [
         [

@@ -73,6 +73,8 @@ print(json.dumps(found))
 
 
 _NAMES = ("classification", "multiple_choice", "span", "encoder")
+# With all kinds of inputs: texts, lists of them, ids, messages.
+_REPLAYED = _NAMES[:2]
 
 
 @pytest.fixture(scope="module")
@@ -93,14 +95,15 @@ def published(tmp_path_factory):
 @pytest.fixture(scope="module")
 def replayed(published):
     """Head -> [signature, shapes of inputs, rows of answers] of requests."""
-    code, output, errors = processes.run(_REPLAY, *published.values())
+    paths = {name: str(published[name]) for name in _REPLAYED}
+    code, output, errors = processes.run(_REPLAY, *paths.values())
     assert code == 0, errors
     found = json.loads(output.splitlines()[-1])
-    return {name: found[str(path)] for name, path in published.items()}
+    return {name: found[path] for name, path in paths.items()}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", _NAMES)
+@pytest.mark.parametrize("name", _REPLAYED)
 def test_every_signature_is_warmed_up_in_shapes_that_matter(name, replayed):
     asked: dict[str, list[dict[str, list[int]]]] = {}
     for signature, shapes, answers in replayed[name]:
@@ -132,9 +135,6 @@ def test_texts_are_a_short_one_and_one_of_all_pieces(published, name):
     assert short[0] < exports.LENGTH
     assert full[0] >= exports.LENGTH
     assert len(set(mixed)) == len(mixed) == 8
-    if name == "masked_lm":
-        for request in requests:
-            assert all(b"[MASK]" in text for text in request["text"])
 
 
 def _words(texts):

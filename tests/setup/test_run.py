@@ -1,8 +1,16 @@
-"""Which weights are used where nothing is trained."""
+"""What fine-tuning scripts set up: weights, batches and an auxiliary loss."""
 
+import contextlib
+
+from bert_tf.encoders import families
+from bert_tf.errors import InputError
+from bert_tf.setup import auxiliary_lm
+from bert_tf.setup import fine_tuning as fine_tuning_setup
 from bert_tf.setup import run as run_setup
+from bert_tf.training import distribution
 
 import pytest
+import tensorflow as tf
 from absl import flags
 from absl.testing import flagsaver
 
@@ -54,3 +62,64 @@ def test_weights_of_another_model_are_refused(run):
         f"--output_dir for theirs. Received: init_checkpoint={run}/other/"
         "model.ckpt"
     )
+
+
+def test_batches_of_many_shapes_are_not_for_tpus(monkeypatch):
+    flags.FLAGS.mark_as_parsed()
+    strategy = tf.distribute.get_strategy()
+    assert not fine_tuning_setup.plan(strategy).group_by_length
+    with flagsaver.flagsaver(group_by_length=True):
+        assert fine_tuning_setup.plan(strategy).group_by_length
+        # There is no TPU here to ask.
+        monkeypatch.setattr(distribution, "is_tpu", lambda strategy: True)
+        with pytest.raises(ValueError, match="a TPU would compile each"):
+            fine_tuning_setup.plan(strategy)
+
+
+@pytest.mark.parametrize(
+    "work, message",
+    [
+        ({}, None),
+        ({"do_train": True}, "train_batch_size=9"),
+        ({"do_eval": True}, "eval_batch_size=7"),
+        ({"do_predict": True}, "predict_batch_size=5"),
+    ],
+)
+def test_batch_sizes_that_the_run_takes_must_fit(work, message):
+    flags.FLAGS.mark_as_parsed()
+    two_replicas = {"distribution_strategy": "mirrored", "logical_cpus": 2}
+    sizes = {"train_batch_size": 9, "eval_batch_size": 7}
+    with flagsaver.flagsaver(
+        **(two_replicas | sizes | work),
+        predict_batch_size=5,
+        deterministic_ops=False,  # would hold for all tests of the process
+    ):
+        if message is None:
+            assert fine_tuning_setup.set_up_distribution()
+            return
+        with pytest.raises(ValueError, match=message):
+            fine_tuning_setup.set_up_distribution()
+
+
+_READS_LEFT = {"model_type": "left_to_right", "vocab_size": 9}
+_OF_LAYERS = r"--distillation=minilm trains layers and no head, so there is"
+
+
+@pytest.mark.parametrize(
+    "config, distillation, weight, refusal",
+    [
+        (_READS_LEFT, None, 0.5, None),
+        (_READS_LEFT, "logits", 0.5, None),
+        (_READS_LEFT, "minilm", None, None),
+        (_READS_LEFT, "minilm", 0.5, _OF_LAYERS),
+        ({"vocab_size": 9}, None, None, None),
+        ({"vocab_size": 9}, None, 0.5, "for encoders that read from left to"),
+    ],
+)
+def test_check(config, distillation, weight, refusal):
+    flags.FLAGS.mark_as_parsed()
+    asked: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+    if refusal:
+        asked = pytest.raises(InputError, match=refusal)
+    with flagsaver.flagsaver(distillation=distillation), asked:
+        auxiliary_lm.check(weight, families.from_values(config))

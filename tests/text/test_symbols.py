@@ -5,12 +5,7 @@ from bert_tf.text import graph as text_graph
 from bert_tf.text import graph_offsets
 from bert_tf.text import symbols as graph_symbols
 from bert_tf.vocabularies import byte_pairs, symbols
-from tests import saved_models
 from tests.vocabularies import byte_pair_samples, test_symbols
-
-import pytest
-import tensorflow as tf
-from tensorflow.core.protobuf import saved_model_pb2
 
 VOCABULARY = test_symbols.VOCABULARY
 
@@ -55,34 +50,3 @@ def test_symbols_have_their_tokenizers(tmp_path):
         symbols.Symbols(test_symbols.SPECIAL)
     )
     assert nothing.tokenize(["[PAD] a"]).to_list() == [[1, 1]]
-
-
-class Module(tf.Module):
-    """Text in, ids out."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tokenizer = graph_symbols.SymbolTokenizer(VOCABULARY)
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
-    def ids(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Splits texts."""
-        return {"ids": self.tokenizer.tokenize(text).to_tensor(-1)}
-
-
-@pytest.mark.slow
-def test_saved(tmp_path):
-    path, module = tmp_path / "model", Module()
-    signatures = {"serving_default": module.ids}
-    tf.saved_model.save(module, str(path), signatures)
-    texts = ["v_1 zz  é", "", "[x]"]
-    found = saved_models.serve(path, text=texts)
-    assert found["ids"] == [[5, 1, 9], [-1] * 3, [12, -1, -1]]
-    saved = saved_model_pb2.SavedModel.FromString(
-        (path / "saved_model.pb").read_bytes()
-    )
-    (graph,) = saved.meta_graphs
-    library = graph.graph_def.library.function
-    ops = {node.op for function in library for node in function.node_def}
-    assert "StringSplitV2" in ops
-    assert not [x for x in ops if "Wordpiece" in x]

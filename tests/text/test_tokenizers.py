@@ -13,22 +13,18 @@ from collections.abc import Callable
 from typing import Any
 
 from bert_tf import tokenization
+from bert_tf.errors import InputError
 from bert_tf.text import graph as text_graph
 from bert_tf.text import graph_offsets
-from bert_tf.vocabularies import byte_pairs, word_pieces
+from bert_tf.vocabularies import byte_pairs, sentence_pieces, word_pieces
 from tests import sample_texts
+from tests.test_tokenization import RELEASED
 from tests.vocabularies import byte_pair_samples, sentence_models, test_symbols
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-RELEASED = {  # Vocabulary -> the do_lower_case that it was released with.
-    "bert_uncased": True,
-    "bert_cased": False,
-    "bert_multi_cased": False,
-    "bert_chinese": True,
-}
 _SMALL = """
 [PAD] [UNK] [CLS] [SEP] [MASK] a b c ##a ##b d e , - ca 博 ##e fi ##ος οδ x ##x
 want ##want ##ed wa un runn ##ing the quick ##est fox . caf 推 z ##z [ ] mask ο
@@ -205,7 +201,7 @@ def _in_contexts(char):
     ("name", "step"),
     [
         *_some_and_many(50, 1),
-        pytest.param("uncased characters", 7, marks=pytest.mark.slow),
+        pytest.param("uncased characters", 7, marks=pytest.mark.exhaustive),
     ],
 )
 def test_characters(name, step):
@@ -277,7 +273,7 @@ def test_real_text(name, count, shared_data):
 
 @pytest.mark.parametrize("name", RELEASED)
 @pytest.mark.parametrize(
-    "every", [False, pytest.param(True, marks=pytest.mark.slow)]
+    "every", [False, pytest.param(True, marks=pytest.mark.exhaustive)]
 )
 def test_released_vocabularies(name, every, shared_data):
     pieces = tokenization.load_vocab(shared_data / "vocab" / f"{name}.txt")
@@ -320,3 +316,12 @@ def test_merges_that_are_not_in_order():
     rng = random.Random(0)
     texts = ["".join(rng.choices("abc", k=12)) for _ in range(500)]
     check(byte_pairs.BytePairs(tuple(pieces), tuple(merges)), texts)
+
+
+def test_sentence_models_with_characters_that_are_no_pieces():
+    model = sentence_models.train(user_defined_symbols=("<ɮ>",))
+    vocabulary = sentence_pieces.SentencePieces.parse(
+        {"spiece.model": model}, True, "spiece.model"
+    )
+    with pytest.raises(InputError, match=r"Received: pieces with .*'ɮ'"):
+        graph_offsets.of(vocabulary)

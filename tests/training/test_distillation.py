@@ -316,13 +316,6 @@ def test_an_encoder_without_attention_is_refused():
 # ---- The loop ----------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", name="files")
-def _files(tmp_path_factory):
-    return pretraining_records.write(
-        tmp_path_factory.mktemp("data"), tiny_model.COUNTS
-    )
-
-
 class _Trainer:
     """The loop over an objective with a teacher, from the same start always."""
 

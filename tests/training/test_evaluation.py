@@ -12,12 +12,6 @@ import pytest
 import tensorflow as tf
 
 
-@pytest.fixture(scope="module", name="files")
-def _files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data")
-    return pretraining_records.write(folder, tiny_model.COUNTS)
-
-
 @pytest.fixture(params=[1, 2])
 def strategy(request, two_replicas):
     return two_replicas if request.param == 2 else tiny_model.ONE

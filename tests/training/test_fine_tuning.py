@@ -88,9 +88,6 @@ def test_logits_and_labels_without_the_filling(tmp_path, two_replicas):
         fine_tuning.logits_and_labels(run, "dev", 3)
 
 
-# ---- What nothing reads -----------------------------------------------------
-
-
 _POOLER = ("bert/pooler/dense/bias", "bert/pooler/dense/kernel")
 
 

@@ -255,25 +255,6 @@ def test_what_is_zero_changes_no_logits(ours, tmp_path):
     np.testing.assert_allclose(small(rows), model(rows), atol=1e-6)
 
 
-def test_a_layer_of_zeros_still_normalizes(ours, tmp_path):
-    """So it can't go without a trace: its norms stand behind the sums."""
-    before, rows = ours
-    model = samples.random_model("classification", before.bert.config)
-    layer = model.bert.encoder.layers[1]
-    for residual in (layer.attention.residual, layer.residual):
-        for variable in residual.dense.variables:
-            variable.assign(tf.zeros(variable.shape))
-    small = _small(model, tmp_path, [0, 2])
-    assert np.abs(small(rows) - model(rows)).max() > 1e-3
-    # With norms that do nothing to what is normalized it can.
-    last = model.bert.encoder.layers[0].residual.norm
-    for norm in (last, layer.attention.residual.norm, layer.residual.norm):
-        norm.gamma.assign(tf.ones(norm.gamma.shape))
-        norm.beta.assign(tf.zeros(norm.beta.shape))
-    small = _small(model, tmp_path / "plain", [0, 2])
-    np.testing.assert_allclose(small(rows), model(rows), atol=1e-5)
-
-
 # ---- What is refused, and chosen --------------------------------------------
 
 

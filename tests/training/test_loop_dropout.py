@@ -2,19 +2,12 @@
 
 from bert_tf.encoders import ops
 from bert_tf.training import loop
-from tests import pretraining_records, reference, tiny_model, tiny_trainer
+from tests import reference, tiny_model, tiny_trainer
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-
-
-@pytest.fixture(scope="module", name="files")
-def _files(tmp_path_factory):
-    return pretraining_records.write(
-        tmp_path_factory.mktemp("data"), tiny_model.COUNTS
-    )
 
 
 class Masks(keras.Model):

@@ -214,24 +214,6 @@ def test_loss_is_pytorchs(model):
     assert single_loss == pytest.approx(wanted.item(), rel=1e-6)
 
 
-def test_gradients_are_pytorchs(model):
-    rows = make_rows(objective="none")
-    mask, segments = rows["input_mask"], rows["segment_ids"]
-    ids = next_pieces.original_ids(tensors(rows)).numpy()
-    logits = _torch_logits(model, ids, mask, segments)
-    logits.retain_grad()
-    _torch_loss(logits, ids, mask).backward()
-    batch = tensors(rows)
-    ours = tf.constant(np.float32(logits.detach().numpy()))
-    weight = pretraining.objective("next_piece").weights(batch)["next_piece"]
-    with tf.GradientTape() as tape:
-        tape.watch(ours)
-        loss = next_pieces.loss(ours, tf.constant(ids), batch)["loss"] / weight
-    np.testing.assert_allclose(
-        tape.gradient(loss, ours), logits.grad.numpy(), atol=1e-7
-    )
-
-
 # ---- Beside a task -----------------------------------------------------------
 
 

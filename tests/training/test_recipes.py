@@ -72,36 +72,19 @@ class TestSchedules:
         rates = [float(schedule(tf.constant(s, tf.int64))) for s in range(10)]
         assert rates == [0, 0.25] + [0.5] * 8
 
-    def test_two_phases_follow_one_line(self):
-        # 900,000 steps that end at a tenth of the peak, then 100,000 from
-        # there to 0, are the line of 1,000,000 steps.
-        whole = recipes.Recipe().schedule(1e-4, 0, 1_000_000)
-        first = recipes.Recipe(end_learning_rate=1e-5)
-        first_rate = first.schedule(1e-4, 0, 900_000)
-        second_rate = recipes.Recipe().schedule(1e-5, 0, 100_000)
-        for step in (0, 1, 450_000, 899_999, 900_000, 999_999):
-            rate, shift = first_rate, 0
-            if step >= 900_000:
-                rate, shift = second_rate, 900_000
-            found = float(rate(tf.constant(step - shift, tf.int64)))
-            wanted = float(whole(tf.constant(step, tf.int64)))
-            assert found == pytest.approx(wanted, abs=1e-11)
+    def test_cooldown_may_take_all_steps_after_the_warm_up(self):
+        schedule = schedules.constant(PEAK, 10, 50, 40, END)
+        rates = [
+            float(schedule(tf.constant(s, tf.int64))) for s in (10, 30, 50)
+        ]
+        expected = [PEAK, (PEAK + END) / 2, END]
+        np.testing.assert_allclose(rates, expected, rtol=1e-6)
+        with pytest.raises(ValueError, match="must not take more than all"):
+            schedules.constant(PEAK, 10, 50, 41)
 
 
 class TestLinear:
     """The original's."""
-
-    def test_landmarks(self):
-        # No rate in the first step; after the warm-up the line from step 0, so
-        # it drops from 0.99 to 0.9 of the peak.
-        schedule = schedules.linear_warmup_decay(1.0, 100, 1000)
-        rates = [
-            float(schedule(tf.constant(step, tf.int64)))
-            for step in (0, 50, 99, 100, 550, 999, 1000, 5000)
-        ]
-        expected = [0, 0.5, 0.99, 0.9, 0.45, 0.001, 0, 0]
-        np.testing.assert_allclose(rates, expected, rtol=1e-4)
-        assert rates[-2:] == [0, 0]
 
     def test_long_runs_keep_their_precision(self):
         schedule = schedules.linear_warmup_decay(1e-4, 10_000, 1_000_000)
@@ -110,18 +93,19 @@ class TestLinear:
             rate = float(schedule(tf.constant(step, tf.int64)))
             assert rate == pytest.approx(1e-4 * share, abs=1e-11)
 
+    @pytest.mark.parametrize("name", recipes.SCHEDULES)
     @pytest.mark.parametrize(
         ("warmup", "steps", "words"),
         [
-            (0, 0, "num_train_steps=0"),
+            (0, 0, "must be positive.*num_train_steps=0"),
             (0, -5, "num_train_steps=-5"),
             (11, 10, "num_warmup_steps=11, num_train_steps=10"),
             (-1, 10, "num_warmup_steps=-1"),
         ],
     )
-    def test_bad_arguments(self, warmup, steps, words):
+    def test_bad_arguments(self, name, warmup, steps, words):
         with pytest.raises(ValueError, match=words):
-            schedules.linear_warmup_decay(1e-4, warmup, steps)
+            recipes.Recipe(lr_schedule=name).schedule(1e-4, warmup, steps)
 
 
 class TestRecipe:
@@ -148,12 +132,6 @@ class TestRecipe:
     def test_bad_numbers(self, options, message):
         with pytest.raises(ValueError, match=message):
             recipes.Recipe(**options)
-
-    @pytest.mark.parametrize("name", recipes.SCHEDULES)
-    def test_more_warm_up_than_steps(self, name):
-        message = "num_warmup_steps=11, num_train_steps=10"
-        with pytest.raises(ValueError, match=message):
-            recipes.Recipe(lr_schedule=name).schedule(1.0, 11, 10)
 
     @pytest.mark.parametrize(
         "options, message",
@@ -192,39 +170,77 @@ class TestRecipe:
         assert plain.loss_scale is None
 
 
-@pytest.mark.parametrize(
-    "name, power",
-    [
-        ("bert/embeddings/word_embeddings", 4),
-        ("bert/embeddings/LayerNorm/gamma", 4),
-        ("bert/encoder/layer_0/attention/self/query/kernel", 3),
-        ("bert/encoder/layer_2/output/dense/bias", 1),
-        ("bert/pooler/dense/kernel", 0),
-        ("cls/predictions/output_bias", 0),
-        ("output_weights", 0),
-    ],
-)
-def test_layer_rates(name, power):
-    config = modeling.BertConfig(9, num_hidden_layers=3)
-    rates = recipes.layer_rates(0.9, config)
-    assert rates(name) == pytest.approx(0.9**power)
-    assert recipes.layer_rates(1.0, config)(name) == 1
+_GROUP = "bert/encoder/transformer/group_{}/inner_group_{}/LayerNorm/beta"
 
 
 @pytest.mark.parametrize(
-    "name, power",
+    "values, powers",
     [
-        ("bilstm/embeddings/word_embeddings", 2),
-        ("bilstm/lstm/backward/recurrent_kernel", 1),
-        ("textcnn/embeddings/word_embeddings", 2),
-        ("textcnn/windows/kernel", 1),
-        ("output_weights", 0),
+        (
+            {"num_hidden_layers": 3},
+            {
+                "bert/embeddings/word_embeddings": 4,
+                "bert/embeddings/LayerNorm/gamma": 4,
+                "bert/encoder/layer_0/attention/self/query/kernel": 3,
+                "bert/encoder/layer_2/output/dense/bias": 1,
+                "bert/pooler/dense/kernel": 0,
+                "cls/predictions/output_bias": 0,
+                "output_weights": 0,
+            },
+        ),
+        (
+            {"model_type": "electra", "num_hidden_layers": 3},
+            {
+                "output_weights": 0,
+                "electra/pooler/dense/kernel": 0,
+                "electra/encoder/layer_2/output/dense/bias": 1,
+                "electra/encoder/layer_0/attention/self/key/kernel": 3,
+                "electra/embeddings_project/kernel": 4,
+                "electra/embeddings/LayerNorm/gamma": 4,
+                # The generator has a depth of its own.
+                "generator_predictions/dense/kernel": 0,
+                "generator/encoder/layer_2/output/dense/bias": 1,
+                "generator/encoder/layer_0/attention/self/key/kernel": 3,
+                "generator/embeddings_project/kernel": 4,
+            },
+        ),
+        # Layers that share weights learn at one rate.
+        (
+            {"model_type": "albert", "num_hidden_groups": 2}
+            | {"num_hidden_layers": 4, "inner_group_num": 2},
+            {
+                "bert/pooler/dense/kernel": 0,
+                "cls/predictions/output_bias": 0,
+                _GROUP.format(1, 0): 1,
+                _GROUP.format(1, 1): 1,
+                _GROUP.format(0, 0): 2,
+                "bert/encoder/embedding_hidden_mapping_in/kernel": 3,
+                "bert/embeddings/word_embeddings": 3,
+            },
+        ),
+        # The only layer has no number.
+        (
+            {"model_type": "bilstm"},
+            {
+                "bilstm/embeddings/word_embeddings": 2,
+                "bilstm/lstm/backward/recurrent_kernel": 1,
+            },
+        ),
+        (
+            {"model_type": "textcnn"},
+            {
+                "textcnn/embeddings/word_embeddings": 2,
+                "textcnn/windows/kernel": 1,
+                "output_weights": 0,
+            },
+        ),
     ],
 )
-def test_the_only_layer_has_no_number(name, power):
-    family = "textcnn" if name.startswith("textcnn") else "bilstm"
-    config = families.from_values({"model_type": family, "vocab_size": 9})
-    assert recipes.layer_rates(0.5, config)(name) == 0.5**power
+def test_layer_rates(values, powers):
+    config = families.from_values({"vocab_size": 9} | values)
+    rates, plain = (recipes.layer_rates(x, config) for x in (0.5, 1.0))
+    for name, power in powers.items():
+        assert (rates(name), plain(name)) == (0.5**power, 1), name
 
 
 def test_both_kernels_of_an_lstm_are_pruned():

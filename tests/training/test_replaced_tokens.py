@@ -4,7 +4,7 @@ from bert_tf import replaced_tokens
 from bert_tf.encoders import electra, families
 from bert_tf.training import accelerators, evaluation, loop, memory_use
 from bert_tf.training import replaced_tokens as objective
-from tests import pretraining_records, tiny_model, tiny_trainer
+from tests import pretraining_records, tiny_trainer
 
 import keras
 import numpy as np
@@ -120,11 +120,6 @@ def test_filling_counts_nothing():
         assert tf.nest.map_structure(float, found[name]) == pytest.approx(
             tf.nest.map_structure(float, metrics), rel=1e-5
         )
-
-
-@pytest.fixture(name="files")
-def _files(tmp_path):
-    return pretraining_records.write(tmp_path, tiny_model.COUNTS)
 
 
 def _trained(files, monkeypatch, remat=False, **how):

@@ -5,14 +5,13 @@ laid out by the template's own `row`, which no graph reads.
 """
 
 import dataclasses
-import json
 
 import bert_tf
 from bert_tf import errors, modeling, vocabularies
 from bert_tf.checkpoints import formats, tf1_files
 from bert_tf.text import graph, graph_offsets
+from tests import combinations
 from tests import interop_samples as samples
-from tests import scripts
 from tests.vocabularies import signs
 
 import numpy as np
@@ -96,34 +95,6 @@ def test_a_name_is_taken_once():
             module.register("signs", graph.BertTokenizer)
 
 
-def test_records_of_pretraining(tmp_path, capsys):
-    (tmp_path / "own.signs").write_bytes(VOCABULARY.files["signs.txt"])
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    documents = [
-        "\n".join(" ".join(letters[i : i + 6]) for i in range(start, 20, 2))
-        for start in range(8)
-    ]
-    (tmp_path / "text.txt").write_text("\n\n".join(documents) + "\n")
-    vocab = f"--vocab_file={tmp_path}/own.signs"
-    script = "create_pretraining_data"
-    # Two workers, which have not imported what registers the kind.
-    flags = (vocab, f"--input_file={tmp_path}/text.txt", "--dupe_factor=2")
-    assert not scripts.run_here(
-        *(script, *flags, f"--output_dir={tmp_path}/out", "--num_workers=2"),
-        *("--max_seq_length=24", "--max_predictions_per_seq=3"),
-    )
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert manifest["vocab_sha256"] == VOCABULARY.sha256
-    assert manifest["vocab_size"] == len(VOCABULARY.pieces)
-    capsys.readouterr()
-    assert not scripts.run_here(
-        script, vocab, "--show=3", f"--input_file={tmp_path}/out/*.tfrecord"
-    )
-    shown = capsys.readouterr().out
-    assert shown.count("<mask> <s> ") == 3
-    assert shown.count(" </s> </s> ") == shown.count("second segment: ") > 0
-
-
 def test_a_checkpoint_carries_it(tmp_path):
     folder, _ = write(tmp_path / "model", "classification")
     source = formats.open_checkpoint(str(folder))
@@ -187,7 +158,10 @@ def close(found, expected):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("head", ["classification", "next_sentence"])
+@pytest.mark.parametrize(
+    "head",
+    combinations.some(["classification"], ["classification", "next_sentence"]),
+)
 def test_pairs(tmp_path, serve, head):
     folder, made = write(tmp_path / "model", head)
     pairs = list(zip(TEXTS, OTHERS, strict=True))
@@ -197,29 +171,7 @@ def test_pairs(tmp_path, serve, head):
     close(outputs["logits"], logits)
 
 
-@pytest.mark.slow
-def test_vectors(tmp_path, serve):
-    folder, made = write(tmp_path / "model", "encoder")
-    asked = [(text, "") for text in TEXTS]
-    _, answers = serve(folder, asked, ("text_a", "text_b"), unit="mean")
-    found = [made(inputs(ids(text))).sequence[0] for text in TEXTS]
-    close([x["vector"] for x in answers], [x.numpy().mean(0) for x in found])
-
-
-@pytest.mark.slow
-def test_choices(tmp_path, serve):
-    folder, made = write(tmp_path / "model", "multiple_choice")
-    asked = [(text, OTHERS) for text in TEXTS]
-    outputs, _ = serve(folder, asked, ("prompt", "choices"))
-    logits = []
-    for text in TEXTS:
-        rows = [inputs(ids(text), ids(x)) for x in OTHERS]
-        each = [{k: x[tf.newaxis] for k, x in row.items()} for row in rows]
-        logits.append([made(row)[0, 0].numpy() for row in each])
-    close(outputs["logits"], logits)
-
-
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_labels_of_words(tmp_path, serve):
     folder, made = write(tmp_path / "model", "tagging")
     texts = [*TEXTS, "k l m n o p", "q r s t u", "v", "w x", "y z z y"]

@@ -31,7 +31,6 @@ TARGETS = (
             "test_optimization.py",
             "test_clipping.py",
             "test_loss_scaling.py",
-            "training/test_adam_as_pytorchs.py",
         ),
         9,
     ),
@@ -44,11 +43,7 @@ TARGETS = (
     ),
     Target(
         "training/schedules",
-        (
-            "training/test_schedules.py",
-            "test_warmup.py",
-            "test_optimization.py",
-        ),
+        ("training/test_recipes.py", "test_optimization.py"),
         5,
     ),
     Target("training/state", ("training/test_state.py",), 6),
@@ -64,14 +59,10 @@ TARGETS = (
     Target("encoders/ops", ("encoders/test_ops.py",), 9),
     Target("encoders/layers", ("encoders/test_ops.py", "test_modeling.py"), 5),
     Target("encoders/padding", ("encoders/test_padding.py",), 5),
-    Target("heads", ("test_heads.py", "test_model_refusals.py"), 7),
+    Target("heads", ("test_heads.py",), 7),
     Target(
         "configuration",
-        (
-            "test_configuration.py",
-            "test_configuration_of_transformers.py",
-            "test_model_refusals.py",
-        ),
+        ("test_configuration.py", "test_configuration_of_transformers.py"),
         6,
     ),
     # ---- Records -------------------------------------------------------------
@@ -124,14 +115,17 @@ TARGETS = (
     Target("vocabularies/byte_pairs", ("vocabularies/test_byte_pairs.py",), 7),
     Target("text/graph", ("text/test_graph.py",), 6),
     Target("text/graph_rows", ("text/test_graph.py",), 3),
-    Target("text/graph_offsets", ("text/test_graph_offsets.py",), 3),
-    Target("text/byte_pairs", ("text/test_byte_pairs.py",), 5),
-    Target("text/sentence_pieces", ("text/test_sentence_pieces.py",), 5),
+    Target("text/graph_offsets", ("text/test_tokenizers.py",), 3),
+    Target("text/byte_pairs", ("text/test_tokenizers.py",), 5),
+    Target("text/sentence_pieces", ("text/test_tokenizers.py",), 5),
     Target("text/long_documents", ("text/test_long_documents.py",), 4),
     # ---- Checkpoints ---------------------------------------------------------
     Target(
         "checkpoints/tf1_files",
-        ("checkpoints/test_tf1_files.py", "checkpoints/test_folders.py"),
+        (
+            "checkpoints/test_tf1_files.py",
+            "checkpoints/test_restore_weights.py",
+        ),
         6,
     ),
     Target(
@@ -139,12 +133,15 @@ TARGETS = (
     ),
     Target(
         "checkpoints/huggingface",
-        ("checkpoints/test_huggingface.py", "checkpoints/test_folders.py"),
+        (
+            "checkpoints/test_huggingface.py",
+            "checkpoints/test_restore_weights.py",
+        ),
         5,
     ),
     Target(
         "checkpoints/best",
-        ("checkpoints/test_best.py", "checkpoints/test_folders.py"),
+        ("checkpoints/test_best.py", "checkpoints/test_restore_weights.py"),
         6,
     ),
     Target("checkpoints/resuming", ("checkpoints/test_resuming.py",), 4),
@@ -193,9 +190,5 @@ TARGETS = (
     Target("serving/lines", ("serving/test_lines.py",), 6),
     Target("serving/batches", ("serving/test_batches.py",), 4),
     Target("server/json_requests", ("server/test_json.py",), 7),
-    Target(
-        "server/batching",
-        ("server/test_batching.py", "server/test_fair_queue.py"),
-        6,
-    ),
+    Target("server/batching", ("server/test_batching.py",), 6),
 )

@@ -154,26 +154,6 @@ def test_labels_that_no_row_to_train_on_has(tmp_path, caplog):
         caplog.clear()
 
 
-def test_labels_that_make_no_task(tmp_path):
-    path = _write(tmp_path / "a.tsv", "text\tlabel\nx\t1\n")
-    with pytest.raises(ValueError, match=r"at least two labels.*labels=1"):
-        _custom({"train": path})
-    with pytest.raises(ValueError, match=r"each once.*labels=a,b,a"):
-        _custom({"train": path}, labels=("a", "b", "a"))
-    for cell in ('"a\nb"', '" "', ""):
-        path = _write(tmp_path / "b.csv", f"text,label\nx,a\ny,{cell}\n")
-        with pytest.raises(
-            ValueError, match=r"b\.csv, line 3: .*empty or hold a line end"
-        ):
-            _custom({"train": path})
-    with pytest.raises(ValueError, match=r"--labels: .*empty.*label=''"):
-        _custom({"train": path}, labels=("a", ""))
-    with pytest.raises(
-        ValueError, match=r"--labels, --train_file .*--regression"
-    ):
-        _custom({"dev": path})
-
-
 def test_several_labels_for_a_text(tmp_path):
     path = _write(tmp_path / "a.tsv", "text\tlabel\nx\tb; a\ny\t\nz\ta;a;\n")
     task = _custom({"train": path}, by=";")

@@ -3,7 +3,7 @@
 import json
 
 from bert_tf import modeling
-from bert_tf.exporting import inference, saved_model
+from bert_tf.exporting import inference
 from bert_tf.tasks.features import layers as feature_layers
 from bert_tf.tasks.features import saved_model as features_model
 from bert_tf.vocabularies import word_pieces
@@ -36,32 +36,6 @@ def export(model, unit="token", choice=_CHOICE, normalize=False):
     )
 
 
-@pytest.mark.slow
-def test_tokens_in_another_process(model, tmp_path):
-    saved_model.save(str(tmp_path / "tokens"), export(model))
-    text = (tmp_path / "tokens" / "assets" / "export.json").read_text()
-    assert json.loads(text) == {
-        "head": "encoder",
-        "do_lower_case": True,
-        "max_seq_length": test_features.LENGTH,
-        "features": [-1, -2],
-        "unit": "token",
-        "normalize": False,
-    }
-    found = saved_models.serve(
-        tmp_path / "tokens", text_a=TEXTS_A, text_b=TEXTS_B
-    )
-    outputs = {name: np.array(rows) for name, rows in found.items()}
-    lines, expected = test_features.extract(model, _CHOICE, "token")
-    for i, (line, vectors) in enumerate(zip(lines, expected, strict=True)):
-        size = len(line.ids)
-        assert outputs["input_ids"][i, :size].tolist() == list(line.ids)
-        assert outputs["input_mask"][i].sum() == size
-        ours = outputs["vectors"][i]
-        np.testing.assert_allclose(ours[:size], vectors, atol=1e-5)
-        assert not ours[size:].any()
-
-
 _LAST = feature_layers.Choice("last")
 
 
@@ -90,8 +64,14 @@ _TOP = feature_layers.Choice("layers", (-1,))
 def test_vectors(unit, choice, normalize, model):
     """Of texts, and of ids of any batch and length."""
     made = export(model, unit, choice, normalize)
-    description = json.loads(made.files["export.json"])
-    assert description["normalize"] is normalize
+    assert json.loads(made.files["export.json"]) == {
+        "head": "encoder",
+        "do_lower_case": True,
+        "max_seq_length": test_features.LENGTH,
+        "features": [choice.name] if choice is _LAST else [*choice.layers],
+        "unit": unit,
+        "normalize": normalize,
+    }
     serve = made.signatures["serving_default"]
     found = serve(tf.constant(TEXTS_A), tf.constant(TEXTS_B))["vectors"].numpy()
     _, expected = test_features.extract(

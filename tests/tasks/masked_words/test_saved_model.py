@@ -3,8 +3,7 @@
 import dataclasses
 import json
 
-from bert_tf import heads, modeling, tokenization
-from bert_tf.checkpoints import formats, tf1_files
+from bert_tf import heads, modeling
 from bert_tf.exporting import saved_model
 from bert_tf.tasks.masked_words import saved_model as masked_words_model
 from bert_tf.tasks.masked_words import text as masked_words
@@ -111,24 +110,12 @@ def check(rows, model):
 def test_served_words_are_those_of_python(model, saved):
     rows = saved_models.serve(saved, text=TEXTS)
     check(rows, model)
+    check(saved_models.serve(saved, batch_size=1, text=TEXTS), model)
     found = {p for row in rows["piece"] for mask in row for p in mask}
     assert len(found) > TOP_K + 1, "the test would see no difference"
     assert found & {"##ever", "##δος", "##s"}
 
-
-@pytest.mark.slow
-def test_one_text_at_a_time_gives_the_same(model, saved, tmp_path):
-    loaded = tf.saved_model.load(str(saved))
-    rows: dict[str, list] = {}
-    for text in TEXTS:
-        for name, values in loaded(tf.constant([text])).items():
-            # Objects are bytes, as json has strings.
-            values = json.loads(
-                json.dumps(values.numpy().tolist(), default=bytes.decode)
-            )
-            rows.setdefault(name, []).extend(values)
-    check(rows, model)
-    nothing = loaded(tf.constant([], tf.string))
+    nothing = tf.saved_model.load(str(saved))(tf.constant([], tf.string))
     assert nothing["count"].shape == [0]
     assert nothing["piece"].shape == [0, 0, TOP_K]
 
@@ -151,58 +138,6 @@ def test_arguments_must_fit(model):
     ):
         with pytest.raises(ValueError, match=problem):
             exported(model, **changes)
-
-
-@pytest.mark.slow
-def test_real_lines_as_transformers_finds_them(shared_data, tmp_path):
-    """1,000 lines of Wikipedia, a masked word each, in a fresh process."""
-    transformers = pytest.importorskip("transformers")
-    import torch
-
-    vocab = list(
-        tokenization.load_vocab(shared_data / "vocab/bert_uncased.txt")
-    )
-    config = saved_models.config(vocab)
-    tf.keras.utils.set_random_seed(2)
-    model = heads.BertMaskedLM(modeling.Bert(config))
-    lines: list[str] = []
-    with (shared_data / "corpus" / "enwiki_AA.txt").open() as file:
-        for line in file:
-            words = line.split()[:9]
-            if line.isascii() and len(words) == 9 and "<" not in line:
-                words[len(lines) % 9] = "[MASK]"
-                lines.append(" ".join(words))
-            if len(lines) == 1000:
-                break
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "vocab.txt").write_text("\n".join(vocab) + "\n")
-    (run / "bert_config.json").write_text(config.to_json())
-    tf1_files.write(
-        str(run / "bert_model.ckpt"),
-        {v.path: v.value for v in model.variables},
-    )
-    formats.write(str(tmp_path / "hf"), "hf", formats.open_checkpoint(str(run)))
-    finder = masked_words_model.masked_words_finder(
-        model, config, word_pieces.WordPiece(tuple(vocab), True), 16, 5
-    )
-    saved_model.save(str(tmp_path / "export"), finder)
-    rows = saved_models.serve(tmp_path / "export", text=lines)
-    theirs = transformers.BertForMaskedLM.from_pretrained(tmp_path / "hf")
-    tokenizer = transformers.BertTokenizer(str(run / "vocab.txt"))
-    compared = 0
-    for i, line in enumerate(lines):
-        inputs = tokenizer(line, return_tensors="pt")
-        if len(inputs["input_ids"][0]) > 16:
-            continue  # They cut it, and we take two windows.
-        compared += 1
-        place = int((inputs["input_ids"][0] == 103).nonzero()[0, 0])
-        with torch.no_grad():
-            logits = theirs(**inputs).logits[0, place]
-        scores, best = torch.softmax(logits, -1).topk(5)
-        np.testing.assert_allclose(rows["score"][i][0], scores, atol=1e-4)
-        assert rows["piece"][i][0] == tokenizer.convert_ids_to_tokens(best)
-    assert compared > 800
 
 
 @pytest.mark.parametrize(("rows", "length"), [(1, 3), (4, 16), (0, 5)])

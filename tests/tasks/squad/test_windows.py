@@ -244,7 +244,7 @@ def test_features_of_real_questions(version, shared_data):
     assert lost["we"] <= lost["the original"] < len(questions) / 50
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("version", "lost"),
     [

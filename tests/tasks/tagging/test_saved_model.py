@@ -193,17 +193,6 @@ def test_entities_in_the_graph_are_those_of_python(scheme):
         assert list(found) == expected
 
 
-@pytest.mark.slow
-def test_needs_only_tensorflow_and_the_serving_binary_s_ops(
-    model, saved, tmp_path
-):
-    found = saved_models.serve(saved, text=TEXTS)
-    columns = [found[name] for name in ("type", "start", "end", "text")]
-    for i, text in enumerate(TEXTS):
-        own = zip(*(column[i] for column in columns), strict=True)
-        assert list(own)[: found["count"][i]] == entities(model, text)
-
-
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [

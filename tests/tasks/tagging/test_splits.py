@@ -33,18 +33,3 @@ def test_given_labels_that_the_training_file_has_not(caplog):
     splits = _splits(train=("O", "B-x"), dev=("O", "B-z"))
     assert tagging_splits.find_labels(given, None, splits, None)[0] == given
     assert "train.conll has no example of I-x, B-z, so" in caplog.text
-
-
-def test_labels_where_nothing_is_trained(caplog):
-    splits = _splits(test=("O", "B-x"))
-    known = ("O", "B-x")
-    assert tagging_splits.find_labels(None, None, splits, known)[0] == known
-    given = ("B-x", "O")
-    assert tagging_splits.find_labels(given, None, splits, known)[0] == given
-    assert "no example" not in caplog.text
-    with pytest.raises(ValueError, match="The labels are not known"):
-        tagging_splits.find_labels(None, None, splits, None)
-    with pytest.raises(ValueError, match="at least two labels, each once"):
-        tagging_splits.find_labels(("O", "O"), None, splits, None)
-    with pytest.raises(ValueError, match="must not be empty"):
-        tagging_splits.find_labels(("O", ""), None, splits, None)

@@ -1,0 +1,201 @@
+"""Models of the Hugging Face Hub by name, such as google-bert/bert-base-cased.
+
+The library huggingface_hub downloads them to its cache, so its environment
+variables apply: HF_HOME, HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE.
+"""
+
+import contextlib
+import functools
+import glob
+import logging as python_logging
+import os
+import re
+from collections.abc import Iterator, Sequence
+
+from bert_tf import extras
+from bert_tf.checkpoints import (
+    huggingface,
+    huggingface_names,
+    keras_hub,
+    opened,
+    original,
+    sentence_transformers,
+)
+from bert_tf.errors import InputError
+
+from absl import logging
+
+_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w.-]+)?", re.ASCII)
+# Endings of files: such arguments are paths, even of missing files.
+_FILE = re.compile(
+    r"\.(bin|ckpt|data|h5|index|json|keras|meta|model|msgpack|safetensors|txt)"
+    r"(?![a-z])"
+)
+# Everything but the weights.
+_FILES = (
+    *(huggingface.CONFIG, "tokenizer.json", "tokenizer_config.json"),
+    *sentence_transformers.FILES,
+    *(original.CONFIG, original.LABELS, *original.vocab_names()),
+    *keras_hub.FILES,
+)
+_WHOLE, _INDEX, _TORCH = huggingface.FILES
+# Patterns of weights, the preferred ones first.
+_WEIGHTS = (
+    (_WHOLE,),
+    (_INDEX, "model-*-of-*.safetensors"),
+    (_TORCH,),
+    ("*.weights.h5",),
+    ("*.index", "*.data-*-of-*"),
+)
+
+
+def locate(path: str, with_weights: bool = True) -> str:
+    """Returns the folder of a model in the cache, or another path unchanged.
+
+    Args:
+        path: A name on the Hub, or any other path.
+        with_weights: Whether weights are downloaded, too.
+
+    Raises:
+        InputError: The Hub has no such model, or none that can be read.
+        OSError: It can't be downloaded.
+    """
+    return _download(path, with_weights) if is_name(path) else path
+
+
+def is_name(path: str) -> bool:
+    """Whether this is OWNER/NAME or OWNER/NAME@REVISION, and no file here."""
+    return (
+        bool(_NAME.fullmatch(path))
+        and not _FILE.search(path)
+        and not any(map(os.path.lexists, (path, f"{path}.index")))
+    )
+
+
+@functools.cache
+def _download(name: str, with_weights: bool) -> str:
+    """Returns the folder of a model, the same for the whole process."""
+    extras.check(
+        "huggingface_hub",
+        "huggingface-hub",
+        f"There is no folder {name} here; models of the Hugging Face Hub",
+    )
+    repository, _, revision = name.partition("@")
+    folder = _fetch(repository, revision or None, _FILES, is_shown=False)
+    _check_config(name, folder)
+    if not with_weights:
+        return folder
+    if not any(_is_there(folder, patterns[0]) for patterns in _WEIGHTS):
+        logging.info("Downloading the weights of %s.", name)
+    commit = os.path.basename(folder)
+    for first, *more in _WEIGHTS:
+        if more or not _is_there(folder, first):
+            # With the config: huggingface_hub warns if no file matches.
+            wanted = (huggingface.CONFIG, original.CONFIG, first, *more)
+            _fetch(repository, commit, wanted, is_shown=True)
+        if _is_there(folder, first):
+            logging.info("%s is in %s.", name, folder)
+            return folder
+    raise InputError(
+        f"{name} has no weights that can be read. Looked for: "
+        f"{', '.join(patterns[0] for patterns in _WEIGHTS)}. Received: {folder}"
+    )
+
+
+def _is_there(folder: str, pattern: str) -> bool:
+    return bool(glob.glob(os.path.join(glob.escape(folder), pattern)))
+
+
+def _fetch(
+    name: str, revision: str | None, patterns: Sequence[str], is_shown: bool
+) -> str:
+    """Downloads what is not in the cache, and returns the folder there.
+
+    Args:
+        name: The model, without a revision.
+        revision: A branch, tag or commit; None for the default branch.
+        patterns: What the names of the files match.
+        is_shown: Whether terminals show the progress.
+    """
+    # Slow to import, and no local path needs it.
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.utils import tqdm
+
+    bars = []
+
+    class Bar(tqdm):
+        def __init__(self, *args, **kwargs):
+            # None: only on terminals.
+            kwargs["disable"] = None if is_shown else True
+            super().__init__(*args, **kwargs)
+            bars.append(self)
+
+    for client in ("httpx", "httpx2"):  # They log every request.
+        python_logging.getLogger(client).setLevel("WARNING")
+    with _explained(name, revision):
+        try:
+            return snapshot_download(
+                name,
+                revision=revision,
+                allow_patterns=list(patterns),
+                tqdm_class=Bar,
+            )
+        finally:
+            for bar in bars:
+                bar.close()  # Otherwise some are drawn again at exit.
+
+
+def _check_config(name: str, folder: str) -> None:
+    """Raises InputError for other models, before downloading weights."""
+    values = opened.read_json(folder, huggingface.CONFIG)
+    if "class_name" in values:  # KerasHub's, whose reader checks it
+        return
+    if not values and os.path.exists(os.path.join(folder, original.CONFIG)):
+        return
+    if not values:
+        raise InputError(
+            f"{name} has no {huggingface.CONFIG}, which says what model it is. "
+            f"Received: {folder}"
+        )
+    try:
+        huggingface_names.to_config(values)
+    except InputError as error:
+        raise InputError(
+            f"{name} can't be read. Its {huggingface.CONFIG}: {error}"
+        ) from error
+
+
+@contextlib.contextmanager
+def _explained(name: str, revision: str | None) -> Iterator[None]:
+    """Turns errors of huggingface_hub into ours, of one line each."""
+    from huggingface_hub import constants, errors
+
+    there = f"{constants.ENDPOINT}/{name}"
+    try:
+        yield
+    except errors.GatedRepoError as error:
+        raise InputError(
+            f"The model {name} is gated: accept its terms at {there}, and log "
+            "in with `hf auth login`, or set HF_TOKEN."
+        ) from error
+    except errors.RevisionNotFoundError as error:
+        raise InputError(
+            f"The model {name} has no such branch, tag or commit. "
+            f"Received: revision={revision}"
+        ) from error
+    except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
+        raise InputError(
+            f"There is no folder {name} here, and no model {there}. Correct "
+            "the path or the name; if the model is private, log in with "
+            "`hf auth login`, or set HF_TOKEN."
+        ) from error
+    # Network errors have no common class.
+    except Exception as error:
+        reason = str(error.__cause__ or error).partition("\n")[0]
+        option = f" --revision={revision}" if revision else ""
+        raise OSError(
+            f"There is no folder {name} here, and {there} can't be downloaded: "
+            f"{reason.rstrip('.')}. Where the Hub can be reached, run `hf "
+            f"download {name}{option} --local-dir=DIR`; then pass DIR instead "
+            "of the name."
+        ) from error

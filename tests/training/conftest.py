@@ -1,0 +1,12 @@
+"""Records that training is tested on."""
+
+from tests import pretraining_records, tiny_model
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Files of random records, as many as tiny_model.COUNTS says."""
+    folder = tmp_path_factory.mktemp("data")
+    return pretraining_records.write(folder, tiny_model.COUNTS)
