@@ -14,25 +14,33 @@ from typing import Any
 
 import tensorflow as tf
 
-_IS_COMPILED = contextvars.ContextVar("is_compiled", default=False)
+# "XLA" or "TPU", of what is being traced; empty: it runs op by op.
+_DIALECT = contextvars.ContextVar("dialect", default="")
 
 
 def is_compiled() -> bool:
     """Returns whether XLA compiles what is being traced."""
-    return _IS_COMPILED.get()
+    return bool(_DIALECT.get())
 
 
-def marked(function: Callable[..., Any]) -> Callable[..., Any]:
+def is_for_tpus() -> bool:
+    """Returns whether it compiles for TPUs."""
+    return _DIALECT.get() == "TPU"
+
+
+def marked(
+    function: Callable[..., Any], dialect: str = "XLA"
+) -> Callable[..., Any]:
     """Returns the function, traced as something that will be compiled."""
 
     @functools.wraps(function)
     def traced(*arguments: Any) -> Any:
         # Set here: replicas are traced in threads of their own.
-        token = _IS_COMPILED.set(True)
+        token = _DIALECT.set(dialect)
         try:
             return function(*arguments)
         finally:
-            _IS_COMPILED.reset(token)
+            _DIALECT.reset(token)
 
     return traced
 

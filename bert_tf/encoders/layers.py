@@ -131,7 +131,7 @@ class SelfAttention(keras.layers.Layer):
         that attend: `layout.queries(x)`. `dropout_seed` is int32 [2] or None.
         The layout says where tokens lie, and which of them see each other.
         """
-        if compiled.is_compiled():
+        if compiled.is_for_tpus():
             q, k, v = self._apart(x, queries)  # [B, N, R, H], [B, N, S, H]
         # One product for the three: D is small beside what fills a processor.
         elif queries is x:
@@ -151,8 +151,8 @@ class SelfAttention(keras.layers.Layer):
     def _apart(self, x, queries):  # [B, S, D], [B, S or R, D]
         """Returns queries, keys and values by a product each.
 
-        A compiled product writes heads apart. Taking apart one product of all
-        three is copies.
+        On TPUs a product can write its heads apart, and taking apart one
+        product of all three would be copies.
         """
         heads = self.config.num_attention_heads
         size = self.config.hidden_size // heads

@@ -231,8 +231,13 @@ def normalize(x, gamma, beta, epsilon):  # [..., D], [D], [D]
     # the passes over memory that automatic differentiation makes.
     @tf.custom_gradient
     def function(x, gamma, beta):
-        centred = x - tf.reduce_mean(x, axis=-1, keepdims=True)
-        variance = tf.reduce_mean(centred * centred, axis=-1, keepdims=True)
+        mean = tf.reduce_mean(x, axis=-1, keepdims=True)
+        centred = x - mean
+        if compiled.is_compiled():  # Both sums in one pass over x.
+            square = tf.reduce_mean(x * x, axis=-1, keepdims=True)
+            variance = tf.maximum(square - mean * mean, 0)
+        else:
+            variance = tf.reduce_mean(centred * centred, axis=-1, keepdims=True)
         scale = tf.math.rsqrt(variance + epsilon)  # [..., 1]
         unit = centred * scale
 

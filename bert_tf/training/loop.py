@@ -366,7 +366,7 @@ def compiler_of(strategy: tf.distribute.Strategy, use_xla: bool) -> Compiler:
     """Returns what compiles a function of tensors that a replica calls."""
     if distribution.is_tpu(strategy):
         # The strategy compiles whatever a replica does.
-        return compiled.marked
+        return functools.partial(compiled.marked, dialect="TPU")
     return compiled.whole if use_xla else lambda function: function
 
 

@@ -69,9 +69,10 @@ class TestSameNumbers:
         "family",
         [x for x in pretraining_step.OBJECTIVES if x != "left_to_right"],
     )
-    def test_gradients_and_losses(self, family):
+    @pytest.mark.parametrize("dialect", ["XLA", "TPU"])
+    def test_gradients_and_losses(self, family, dialect):
         step = _step(family)
-        _assert_close(compiled.marked(step)(), step(), 1e-6)
+        _assert_close(compiled.marked(step, dialect)(), step(), 1e-6)
 
     @pytest.mark.slow
     @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import math
 
-from bert_tf import configuration, modeling
+from bert_tf import compiled, configuration, modeling
 from bert_tf.encoders import layers, ops
 from tests import reference
 
@@ -15,10 +15,13 @@ def _uniform(shape, seed=0, low=-3.0, high=3.0):
     return np.random.default_rng(seed).uniform(low, high, shape)
 
 
-@pytest.fixture(params=["CPU", "GPU"])
+@pytest.fixture(params=["CPU", "GPU", "compiled"])
 def _each_device(request, monkeypatch):
-    """What is computed where there is a GPU, on CPUs too."""
-    monkeypatch.setattr(ops, "_devices", lambda: {"CPU", request.param})
+    """What is computed where there is a GPU, or compiled, on CPUs too."""
+    if request.param == "compiled":
+        monkeypatch.setattr(compiled, "is_compiled", lambda: True)
+    else:
+        monkeypatch.setattr(ops, "_devices", lambda: {"CPU", request.param})
 
 
 # ---- Elementwise functions --------------------------------------------------
