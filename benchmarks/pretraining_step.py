@@ -90,7 +90,7 @@ def make(
     P: int,
     remat: bool = False,
     accumulate: int = 1,
-    use_xla: bool = False,
+    use_xla: bool | None = None,
     masked_words: bool = False,
 ) -> Callable[[int], None]:
     """Returns a function that makes so many steps.
@@ -134,7 +134,7 @@ def make_with_state(
     P: int,
     remat: bool = False,
     accumulate: int = 1,
-    use_xla: bool = False,
+    use_xla: bool | None = None,
     masked_words: bool = False,
 ) -> tuple[Callable[[int], None], Any]:
     """Returns that function and the `TrainState`, to be saved."""
@@ -142,7 +142,7 @@ def make_with_state(
     from bert_tf.encoders import families
     from bert_tf.records import pipeline, tfrecord
     from bert_tf.records import types as record_types
-    from bert_tf.training import loop, schedules
+    from bert_tf.training import distribution, loop, schedules
     from bert_tf.training import state as training_state
 
     import tensorflow as tf
@@ -173,7 +173,7 @@ def make_with_state(
     )
     train = loop.make_train_steps(
         *(strategy, model, optimizer, objective, dataset, 1),
-        *(accumulate, use_xla),
+        *(accumulate, distribution.compiles(strategy, use_xla)),
     )
     state = training_state.TrainState(model, optimizer, seed=1)
     done = 0

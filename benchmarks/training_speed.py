@@ -7,14 +7,15 @@ r"""Times a pre-training step here, in transformers and in KerasHub.
     python -m benchmarks.training_speed --families=electra --models=small_owt \
         --batch=128 --predictions=19 --sides=ours,ours_masked_words,transformers
     python -m benchmarks.training_speed --models=base --batch=256 \
-        --dtype=bfloat16 --sides=ours,ours_xla,transformers  # on a GPU
+        --dtype=bfloat16 --sides=ours,ours_op_by_op,transformers  # on a GPU
 
 The same model, batch, length and number of masked words for all, --dtype,
 dropout on, random text without padding, on a GPU where there is one. Every side
 runs in a process of its own, as its users run it, the sides in turn:
 
 - ours: run_pretraining.py's step, records read from a file
-- ours_xla: the same with --use_xla; only where it is asked for by --sides
+- ours_xla, ours_op_by_op: the same with --use_xla, --use_xla=false; only where
+  --sides asks for them
 - ours_bfloat16: the same with --dtype=bfloat16; likewise
 - ours_masked_words: ELECTRA's encoder with masked words alone; likewise
 - transformers: BertForPreTraining and the fused AdamW of PyTorch, as its
@@ -85,6 +86,11 @@ def ours_xla(config: dict, batch: int) -> float:
     return ours(config, batch, use_xla=True)
 
 
+def ours_op_by_op(config: dict, batch: int) -> float:
+    """The same, not compiled."""
+    return ours(config, batch, use_xla=False)
+
+
 def ours_bfloat16(config: dict, batch: int) -> float:
     """The same with --dtype=bfloat16."""
     _DTYPE.value = "bfloat16"
@@ -97,7 +103,10 @@ def ours_masked_words(config: dict, batch: int) -> float:
 
 
 def ours(
-    config: dict, batch: int, use_xla: bool = False, masked_words: bool = False
+    config: dict,
+    batch: int,
+    use_xla: bool | None = None,
+    masked_words: bool = False,
 ) -> float:
     """run_pretraining.py's own objective, loop and input."""
     from bert_tf.training import distribution
