@@ -61,12 +61,18 @@ class Form(NamedTuple):
 
 
 BERT = Form(
-    *(transformers.BertConfig, transformers.BertForPreTraining),
-    *("gelu_pytorch_tanh", _OF_BERT, "next_sentence_loss"),
+    transformers.BertConfig,
+    transformers.BertForPreTraining,
+    "gelu_pytorch_tanh",
+    _OF_BERT,
+    "next_sentence_loss",
 )
 ALBERT = Form(
-    *(transformers.AlbertConfig, transformers.AlbertForPreTraining),
-    *("gelu_new", _OF_ALBERT, "sentence_order_loss"),
+    transformers.AlbertConfig,
+    transformers.AlbertForPreTraining,
+    "gelu_new",
+    _OF_ALBERT,
+    "sentence_order_loss",
 )
 
 

@@ -17,15 +17,16 @@ import numpy as np
 import pytest
 
 _ROWS = (roberta.ROBERTA, distilbert.DISTILBERT)
-_SHARED = {"embedding_size": 16, "num_hidden_layers": 4}
-_EQUAL = {"embedding_size": 32}
+_SHARED: dict[str, Any] = {"embedding_size": 16, "num_hidden_layers": 4}
+_EQUAL: dict[str, Any] = {"embedding_size": 32}
+_OF_BERT: dict[str, Any] = {"layer_norm_eps": 1e-5}
 # An architecture of transformers, its head here, and changes of its config.
 _MODELS: list[tuple[str, str, dict[str, Any]]] = [
     *(
         (found.architecture, head, changes)
         for row, changes in (
-            *((x, {}) for x in _ROWS),
-            (families.BERT, {"layer_norm_eps": 1e-5}),
+            *((x, dict[str, Any]()) for x in _ROWS),
+            (families.BERT, _OF_BERT),
             *((albert.ALBERT, _SHARED), (electra.ELECTRA, _SHARED)),
         )
         if row.huggingface
