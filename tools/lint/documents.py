@@ -13,7 +13,7 @@ _PATH = (
 )
 # To a file, perhaps with a heading.
 _LINK = r"\]\((?!https?://)([^)#\s]*)(?:#([\w-]+))?\)"
-_README_LINES = 200
+_README_LINES = 180
 
 
 def paths_exist(repository: Repository) -> Iterator[Problem]:
