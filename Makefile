@@ -12,6 +12,8 @@
 #                     (MUTANTS_FLAGS=--only=losses for one module)
 #   make lint         ruff, imports between folders, names, documents, mypy
 #   make docs         docs/ as a site, into site/; in .venv-docs, of its own
+#   make docs-serve   the site at http://127.0.0.1:8000, built again when a
+#                     page changes
 #   make venv         .venv only, with the pinned versions
 #                     (EXTRAS=all,test,dev,viz,parity for the tests against
 #                     PyTorch and transformers: 1 GB more)
@@ -30,7 +32,7 @@ DOCS := .venv-docs
 INSTALLED := $(VENV)/.installed-$(EXTRAS)
 
 .PHONY: quickstart demo-files pretrain-demo test test-all bad-inputs kills \
-	mutants lint docs venv clean
+	mutants lint docs docs-serve venv clean
 
 quickstart: venv
 	@$(BIN)/python examples/quickstart/run.py
@@ -86,7 +88,10 @@ lint: venv
 docs: $(DOCS)/.installed
 	@echo "== Building the site"
 	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
-	@echo "== Built: site/index.html"
+	@echo "== Built. Open site/index.html in a browser"
+
+docs-serve: $(DOCS)/.installed
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs serve
 
 $(DOCS)/.installed: setup.cfg constraints.txt
 	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)

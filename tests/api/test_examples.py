@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import runpy
 import shutil
 
 from benchmarks import weights
@@ -92,6 +93,26 @@ def test_pages_have_their_examples():
     assert found.count("python_api") >= 9
     assert found.count("README") >= 2
     assert {"features", "serving"} <= set(found)
+
+
+@pytest.mark.parametrize(
+    "name", ["classify_csv", "fill_masks", "nearest_sentences"]
+)
+def test_examples_explain_themselves(monkeypatch, capsys, name):
+    path = _ROOT / "examples" / f"{name}.py"
+    for arguments, code in ((["--help"], 0), ([], 2)):
+        monkeypatch.setattr(sys, "argv", [str(path), *arguments])
+        with pytest.raises(SystemExit) as exit_:
+            runpy.run_path(str(path), run_name="__main__")
+        assert exit_.value.code == code
+        printed = capsys.readouterr()
+        assert f"usage: {path.name}" in printed.out + printed.err
+    assert "the following arguments are required: " in printed.err
+
+
+def test_a_program_without_arguments_has_help():
+    printed = run("examples/byte_code.py", "--help")
+    assert "usage: byte_code.py [-h]" in printed
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tools import site_pages
 from tools.lint.problems import File, Problem, Repository
 
 # A path of the repository, perhaps with a `*`.
@@ -80,8 +81,9 @@ def every_page_is_in_the_menus(repository: Repository) -> Iterator[Problem]:
     menu = File(repository.root, "mkdocs.yml")
     pages = {file.path.removeprefix("docs/") for file in repository.pages}
     seen = set()
+    generated = site_pages.PAGES.values()
     for line, match in menu.find(r": (\S+\.md)$"):
-        if match[1] in seen or match[1] not in pages:
+        if match[1] in seen or match[1] not in {*pages, *generated}:
             how = "twice in the menu" if match[1] in seen else "not in docs/"
             yield menu.problem(line, f"{match[1]} is {how}. Remove the line.")
         seen.add(match[1])
