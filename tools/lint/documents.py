@@ -103,7 +103,11 @@ def every_page_is_in_the_menus(repository: Repository) -> Iterator[Problem]:
 
 
 def _has(module: File, name: str) -> bool:
-    """Whether a module defines a name at its top level."""
+    """Whether a module defines a name at its top level, or imports it."""
+    nodes = ast.walk(module.tree)
+    imports = [x for x in nodes if isinstance(x, ast.ImportFrom)]
+    if any(alias.name == name for x in imports for alias in x.names):
+        return True
     for node in module.tree.body:
         if getattr(node, "name", None) == name:
             return True
