@@ -13,7 +13,7 @@ import re
 import select
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import bert_tf
@@ -34,10 +34,14 @@ from absl import app, flags, logging
 # ---- Start ------------------------------------------------------------------
 
 _rest: list[str] | None = None  # of the command line, without flags
+_unsupported: Collection[str] = ()  # flags that `--help` leaves out
 
 
 def start(
-    name: str, always: Sequence[str] = (), later: Sequence[str] = ()
+    name: str,
+    always: Sequence[str] = (),
+    later: Sequence[str] = (),
+    unsupported: Collection[str] = (),
 ) -> None:
     """Reads the flags of a script, before it imports what takes seconds.
 
@@ -49,10 +53,13 @@ def start(
             go with them.
         later: Flags that say nothing unless they are given: the run finds out
             what they are, and what goes with them.
+        unsupported: Flags of other scripts that this one rejects. `--help`
+            leaves them out.
     """
-    global _rest
+    global _rest, _unsupported
     if name != "__main__":
         return
+    _unsupported = unsupported
     _open_what_is_closed()
     logging.use_absl_handler()
     logging.get_absl_handler().setFormatter(log_lines.Formatter())
@@ -138,7 +145,11 @@ class _Help(flags.BooleanFlag):
         if not self._parse(argument):
             return
         main = sys.modules["__main__"]
-        own = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
+        own = [
+            flag
+            for flag in flags.FLAGS.get_key_flags_for_module(sys.argv[0])
+            if flag.name not in _unsupported
+        ]
         print(help_text.page(main.__doc__ or "", own, self._full), end="")
         sys.exit(0)
 
