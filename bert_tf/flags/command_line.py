@@ -17,14 +17,13 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import bert_tf
-from bert_tf import terminals
+from bert_tf import quiet, terminals
 from bert_tf.errors import InputError
 from bert_tf.flags import (
     error_lines,
     help_text,
     log_lines,
     output_paths,
-    quiet,
     unused,
 )
 from bert_tf.flags import sections as flag_sections
