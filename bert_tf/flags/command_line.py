@@ -90,6 +90,8 @@ def start(
     if flags.FLAGS.verbosity > logging.INFO:
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "0"
     elif "tensorflow" not in sys.modules:
+        if sys.stderr.isatty():
+            logging.info("Loading libraries.")
         quiet.begin()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # Nothing is done yet that would have to be undone.

@@ -135,7 +135,12 @@ def run(
                 finish()
                 agree(True)  # Waits for the one that writes.
                 number = signals.received or signal.SIGTERM
-                logging.warning("%s: saved step %d; ending.", number.name, step)
+                logging.warning(
+                    "%s: saved step %d; ending. To resume, run the same "
+                    "command again.",
+                    number.name,
+                    step,
+                )
                 raise distribution.StoppedTogetherError(128 + number)
             break
     return step

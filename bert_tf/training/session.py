@@ -20,6 +20,7 @@ from bert_tf.training import (
     memory_use,
     progress,
     recipes,
+    run_report,
     scoring,
 )
 from bert_tf.training import run as training_run
@@ -154,8 +155,8 @@ class Session:
             return state.step
         if evaluations and evaluations.is_over(state.step):
             return state.step
-        if on:
-            logging.info("Training%s for %d steps.", on, self.stop)
+        if is_chief:
+            self._log_start(state.step)
         with self.explained(), self.tracing():
             step = self._run(optimizer, state, evaluations, agree)
         if optimizer.pruning:
@@ -167,6 +168,15 @@ class Session:
             )
         agree(True)  # Waits for the one that writes.
         return step
+
+    def _log_start(self, start: int) -> None:
+        plan = self.plan
+        replicas = self.strategy.num_replicas_in_sync
+        rows = plan.batch_size // replicas // (plan.accumulate or 1)
+        run_report.log_model(self.strategy, self.model, rows)
+        run_report.log_plan(
+            self.examples, start, self.stop, plan.batch_size, self.folder
+        )
 
     def _run(
         self,
