@@ -1,6 +1,8 @@
-"""Log lines about a run before its first step: model, devices, data, folder."""
+"""Log lines about a run: model, devices, data and folder; then its end."""
 
 import math
+
+from bert_tf import phases
 
 import keras
 import tensorflow as tf
@@ -54,6 +56,16 @@ def log_plan(
     logging.info("Training: %s.", ", ".join(parts))
     logging.info("Output: %s", folder)
     logging.info("Curves: tensorboard --logdir=%s", folder)
+
+
+def log_end(steps: int, seconds: float, folder: str) -> None:
+    """Logs what was trained, how long it took, and where the weights are."""
+    logging.info(
+        "Trained %s in %s. The weights are in %s.",
+        _count(steps, "step"),
+        phases.duration(seconds),
+        folder,
+    )
 
 
 def _count(number: int, noun: str) -> str:

@@ -9,7 +9,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from bert_tf import files, kept_kernels, optimization
+from bert_tf import files, kept_kernels, optimization, phases
 from bert_tf.checkpoints import best
 from bert_tf.training import (
     accelerators,
@@ -157,6 +157,7 @@ class Session:
             return state.step
         if is_chief:
             self._log_start(state.step)
+        start, meter = state.step, phases.Meter()
         with self.explained(), self.tracing():
             step = self._run(optimizer, state, evaluations, agree)
         if optimizer.pruning:
@@ -167,6 +168,8 @@ class Session:
                 f"{size:,}",
             )
         agree(True)  # Waits for the one that writes.
+        if is_chief:
+            run_report.log_end(step - start, meter.seconds, self.folder)
         return step
 
     def _log_start(self, start: int) -> None:

@@ -1,4 +1,4 @@
-"""What a run logs before its first step."""
+"""What a run logs before its first step and after its last."""
 
 from bert_tf import heads, modeling
 from bert_tf.training import run_report
@@ -43,4 +43,12 @@ def test_plan(caplog, examples, start, expected):
     assert caplog.messages[1:] == [
         "Output: runs/x",
         "Curves: tensorboard --logdir=runs/x",
+    ]
+
+
+def test_end(caplog):
+    with caplog.at_level("INFO"):
+        run_report.log_end(1, 123.4, "runs/x")
+    assert caplog.messages == [
+        "Trained 1 step in 2:03. The weights are in runs/x."
     ]
