@@ -59,27 +59,33 @@ _TASK_DIRS = _DATA.words(
     kind="TASK:FOLDER,...",
 )
 _MAX_SEQ_LENGTH = shared.max_seq_length(
-    _DATA, 128, "Pieces per example.", least=4
+    _DATA, 128, "Tokens per example.", least=4
 )
 _TASKS = _CHOICES.words(
     "tasks",
     list(glue_scores.TASKS),
-    "Of GLUE. AX is not trained: MNLI's best model predicts it.",
+    "GLUE tasks to run. MNLI's best model predicts AX.",
 )
-_SEEDS = _CHOICES.words("seeds", ["1", "2", "3"], "A run for each.")
+_SEEDS = _CHOICES.words("seeds", ["1", "2", "3"], "Random seeds, one per run.")
 _LEARNING_RATES = _CHOICES.words(
-    "learning_rates", None, "To choose from, instead of --learning_rate."
+    "learning_rates",
+    None,
+    "Learning rates to choose from, instead of --learning_rate.",
 )
 _EPOCHS = _CHOICES.words(
-    "epochs", None, "To choose from, instead of --num_train_epochs."
+    "epochs",
+    None,
+    "Numbers of epochs to choose from, instead of --num_train_epochs.",
 )
 _BATCH_SIZES = _CHOICES.words(
-    "batch_sizes", None, "To choose from, instead of --train_batch_size."
+    "batch_sizes",
+    None,
+    "Batch sizes to choose from, instead of --train_batch_size.",
 )
 _INTERMEDIATE_TASK = _CHOICES.string(
     "intermediate_task",
     None,
-    "Such as MNLI: RTE, MRPC and STS-B start from its best run's weights.",
+    "Task such as MNLI from whose best weights RTE, MRPC and STS-B start.",
     kind="TASK",
 )
 
