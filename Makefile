@@ -1,4 +1,5 @@
 # Each target makes .venv first when there is none.
+#   make help         this text
 #   make quickstart   pre-train, fine-tune, export, predict: six minutes
 #   make pretrain-demo TEXT=... DATA=...
 #                     pre-train for two hours on WikiExtractor's text, then
@@ -31,8 +32,11 @@ BIN := $(VENV)/bin
 DOCS := .venv-docs
 INSTALLED := $(VENV)/.installed-$(EXTRAS)
 
-.PHONY: quickstart demo-files pretrain-demo test test-all bad-inputs kills \
+.PHONY: help quickstart demo-files pretrain-demo test test-all bad-inputs kills \
 	mutants lint docs docs-serve venv clean
+
+help:
+	@sed '/^$$/Q; s/^# \?//' Makefile
 
 quickstart: venv
 	@$(BIN)/python examples/quickstart/run.py
