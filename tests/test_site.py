@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import types
 
 from tools import site_pages
 
@@ -34,3 +35,18 @@ def test_links_are_rewritten():
     assert site_pages.moved("benchmarks/RESULTS.md", text) == (
         "[a](b.md#c) [d](#e) [f](changelog.md) [g](https://h.i/j)"
     )
+
+
+def test_pages_link_to_files_that_they_name():
+    page = types.SimpleNamespace(
+        file=types.SimpleNamespace(src_uri="api/models.md"), meta={}
+    )
+    text = "Scores are in `benchmarks/RESULTS.md`."
+    assert site_pages.on_page_markdown(text, page, files=[]) == (
+        "Scores are in [`benchmarks/RESULTS.md`](../results.md)."
+    )
+    assert page.meta == {}
+    # Searches list the pages that have every word after the others.
+    page.file.src_uri = "results.md"
+    assert site_pages.on_page_markdown(text, page) == text
+    assert page.meta["search"]["boost"] < 1

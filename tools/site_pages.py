@@ -15,6 +15,8 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "benchmarks/RESULTS.md": "results.md",
 }
+# Pages that have every word, and that search lists after the others.
+_LAST_IN_SEARCH = ("index.md", *PAGES.values())
 _LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
 
 
@@ -46,6 +48,8 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, **kwargs: Any) -> str:
     """Makes links of the files of `PAGES` that a page only names."""
+    if page.file.src_uri in _LAST_IN_SEARCH:
+        page.meta["search"] = {"boost": 0.1}
     if page.file.src_uri in PAGES.values():
         return markdown
     folder = posixpath.dirname(page.file.src_uri)
