@@ -301,7 +301,7 @@ def write_predictions(run, batch_size, with_texts, glue_server_files):
         keys = (example.guid for example in read())
         texts = read(with_gold=True) if with_texts else None
         predictions.write_named(path, run.task, keys, logits, texts)
-        logging.info("Wrote them with ids and labels to %s.", path)
+        logging.info("Wrote predictions with ids and labels to %s.", path)
         if glue_server_files:
             path = os.path.join(run.folder, run.task.server_files[split])
             predictions.write_server_file(path, run.task, logits)

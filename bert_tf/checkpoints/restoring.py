@@ -44,8 +44,14 @@ class Report:
 
     def __str__(self):
         lines = [f"Restored {len(self.restored)} variables of {self.path}."]
+        reason = ""
+        if not any(name.startswith("bert/") for name in self.fresh):
+            reason = "as expected for a new head, "
         for title, which in (
-            ("Not in the checkpoint, start from random values", self.fresh),
+            (
+                f"Not in the checkpoint, {reason}start from random values",
+                self.fresh,
+            ),
             ("In the checkpoint, not used by this model", self.unused),
         ):
             if which:

@@ -103,7 +103,7 @@ def run(
     with _Signals() as signals, distribution.cluster_watched():
         # Of the first block the graph is built, which may take a minute.
         phase: contextlib.AbstractContextManager[None] = phases.lasting(
-            "The first steps, and their graph"
+            "Compiling the training step (once per run)"
         )
         while step < stop:
             end = int(min(stop, *(_next(step, due) for due in dues)))
