@@ -67,9 +67,9 @@ def start(
         _rest = _parse()
         if flags.FLAGS.only_check_args:
             sys.exit(0)
+        _refuse_arguments(_rest)
         output_paths.check_not_empty(flags.FLAGS)
         _check_required()
-        _refuse_arguments(_rest)
         unknown = {
             x: flags.FLAGS[x].value if flags.FLAGS[x].present else None
             for x in later
