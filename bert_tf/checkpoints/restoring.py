@@ -45,7 +45,8 @@ class Report:
     def __str__(self):
         lines = [f"Restored {len(self.restored)} variables of {self.path}."]
         reason = ""
-        if not any(name.startswith("bert/") for name in self.fresh):
+        encoders = tuple(row.prefix for row in families.FAMILIES.values())
+        if not any(name.startswith(encoders) for name in self.fresh):
             reason = "as expected for a new head, "
         for title, which in (
             (
