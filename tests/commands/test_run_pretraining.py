@@ -194,7 +194,7 @@ class TestCheckOnly:
         )
         for text in (
             f"Restored 30 variables of {trained}",
-            "1 replicas of 8 sequences at a time, float32",
+            " replica, 8 sequences at a time on each, float32",
             "Memory: about 0.0 GB per replica",
             "Found nothing that would stop this run",
         ):
