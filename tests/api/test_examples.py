@@ -2,7 +2,6 @@
 
 import pathlib
 import re
-import runpy
 import shutil
 
 from benchmarks import weights
@@ -96,23 +95,21 @@ def test_pages_have_their_examples():
 
 
 @pytest.mark.parametrize(
-    "name", ["classify_csv", "fill_masks", "nearest_sentences"]
+    ("name", "needs"),
+    [
+        ("byte_code", False),
+        ("classify_csv", True),
+        ("fill_masks", True),
+        ("nearest_sentences", True),
+    ],
 )
-def test_examples_explain_themselves(monkeypatch, capsys, name):
-    path = _ROOT / "examples" / f"{name}.py"
-    for arguments, code in ((["--help"], 0), ([], 2)):
-        monkeypatch.setattr(sys, "argv", [str(path), *arguments])
-        with pytest.raises(SystemExit) as exit_:
-            runpy.run_path(str(path), run_name="__main__")
-        assert exit_.value.code == code
-        printed = capsys.readouterr()
-        assert f"usage: {path.name}" in printed.out + printed.err
-    assert "the following arguments are required: " in printed.err
-
-
-def test_a_program_without_arguments_has_help():
-    printed = run("examples/byte_code.py", "--help")
-    assert "usage: byte_code.py [-h]" in printed
+def test_examples_explain_themselves(capfd, name, needs):
+    assert scripts.run_here(f"examples/{name}", "--help") == 0
+    assert f"usage: {name}.py" in capfd.readouterr().out
+    if needs:
+        assert scripts.run_here(f"examples/{name}") == 2
+        missing = "the following arguments are required: "
+        assert missing in capfd.readouterr().err
 
 
 @pytest.mark.slow
