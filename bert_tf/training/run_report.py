@@ -55,7 +55,9 @@ def log_plan(
         parts += [_count(examples, "example"), f"{epochs} epochs"]
     logging.info("Training: %s.", ", ".join(parts))
     logging.info("Output: %s", folder)
-    logging.info("Curves: tensorboard --logdir=%s", folder)
+    logging.info(
+        "Curves: tensorboard --logdir=%s (needs the extra tensorboard)", folder
+    )
 
 
 def log_end(steps: int, seconds: float, folder: str) -> None:

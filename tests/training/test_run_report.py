@@ -42,7 +42,7 @@ def test_plan(caplog, examples, start, expected):
     assert caplog.messages[0].startswith(f"Training: {expected}")
     assert caplog.messages[1:] == [
         "Output: runs/x",
-        "Curves: tensorboard --logdir=runs/x",
+        "Curves: tensorboard --logdir=runs/x (needs the extra tensorboard)",
     ]
 
 
