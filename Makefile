@@ -1,4 +1,5 @@
 # Each target makes .venv first when there is none.
+#   make help         this text
 #   make quickstart   pre-train, fine-tune, export, predict: six minutes
 #   make pretrain-demo TEXT=... DATA=...
 #                     pre-train for two hours on WikiExtractor's text, then
@@ -12,6 +13,8 @@
 #                     (MUTANTS_FLAGS=--only=losses for one module)
 #   make lint         ruff, imports between folders, names, documents, mypy
 #   make docs         docs/ as a site, into site/; in .venv-docs, of its own
+#   make docs-serve   the site at http://127.0.0.1:8000, built again when a
+#                     page changes
 #   make venv         .venv only, with the pinned versions
 #                     (EXTRAS=all,test,dev,viz,parity for the tests against
 #                     PyTorch and transformers: 1 GB more)
@@ -29,8 +32,11 @@ BIN := $(VENV)/bin
 DOCS := .venv-docs
 INSTALLED := $(VENV)/.installed-$(EXTRAS)
 
-.PHONY: quickstart demo-files pretrain-demo test test-all bad-inputs kills \
-	mutants lint docs venv clean
+.PHONY: help quickstart demo-files pretrain-demo test test-all bad-inputs kills \
+	mutants lint docs docs-serve venv clean
+
+help:
+	@sed '/^$$/Q; s/^# \?//' Makefile
 
 quickstart: venv
 	@$(BIN)/python examples/quickstart/run.py
@@ -86,7 +92,10 @@ lint: venv
 docs: $(DOCS)/.installed
 	@echo "== Building the site"
 	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
-	@echo "== Built: site/index.html"
+	@echo "== Built. Open site/index.html in a browser"
+
+docs-serve: $(DOCS)/.installed
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs serve
 
 $(DOCS)/.installed: setup.cfg constraints.txt
 	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)

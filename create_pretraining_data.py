@@ -30,9 +30,9 @@ Spark, and what to install):
 import os
 import shlex
 
-from bert_tf import extras, options, phases, vocabularies
+from bert_tf import extras, options, phases, quiet, vocabularies
 from bert_tf.errors import InputError
-from bert_tf.flags import command_line, quiet, shared
+from bert_tf.flags import command_line, shared
 from bert_tf.flags import masks as mask_flags
 from bert_tf.flags import sections as flag_sections
 from bert_tf.flags import text as text_flags

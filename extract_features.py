@@ -38,7 +38,7 @@ _FILES = flag_sections.Section("Data", only_with="output_file")
 _OUTPUT = flag_sections.Section("Output")
 _VECTORS = flag_sections.Section("Vectors")
 _DEVICES = flag_sections.Section("Devices")
-_ORIGINAL = flag_sections.Section("Of the original")
+_ORIGINAL = flag_sections.Section("Flags of the original")
 
 _INPUT_FILE = _DATA.input_path("input_file", "A text on each line.")
 _OUTPUT_FILE = _OUTPUT.output_path(

@@ -132,8 +132,8 @@ _MIN_FREQUENCY = _MODEL.integer(
 _MAX_CHARACTERS = _MODEL.integer(
     "max_characters",
     1000,
-    "The most frequent characters so many are kept; words with others become "
-    "[UNK]. Chinese needs more.",
+    "Keeps only this number of the most frequent characters; words with any "
+    "other character become [UNK]. Increase it for Chinese.",
     least=1,
 )
 _NUM_UNUSED = _MODEL.integer(

@@ -8,19 +8,19 @@ A task of GLUE, or XNLI, from its files:
         --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \
         --max_seq_length=128 --train_batch_size=32 --learning_rate=2e-5 \
         --num_train_epochs=3.0 --output_dir=/tmp/mrpc_output/
-Without --data_dir a task of GLUE comes from TensorFlow Datasets.
+Without --data_dir, GLUE tasks come from TensorFlow Datasets.
 
 Your own table of texts, as TSV, CSV or JSON lines:
     python run_classifier.py --train_file=train.csv --dev_file=dev.csv \
         --text_a_column=review --label_column=stars --do_train --do_eval ...
 
-Written to output_dir are eval_results.txt and, for classes, eval_report.txt
-(each class, and what is taken for what; drawn in confusion_matrix.png where
-matplotlib is); of --do_predict test_results.tsv as the original's, and
-predictions.jsonl with ids, labels and probabilities by name.
+Files in output_dir: eval_results.txt, and for classes eval_report.txt and
+confusion_matrix.png (which needs matplotlib). With --do_predict also
+test_results.tsv, as in the original, and predictions.jsonl with ids, labels and
+probabilities by name.
 
-The same command again, after a crash or a kill, goes on where the newest
-checkpoint stands and ends with the same weights.
+To resume a run after a crash or a kill, run the same command again. It ends
+with the same weights as an uninterrupted run.
 """
 
 import dataclasses
@@ -48,28 +48,28 @@ flags.adopt_module_key_flags(distillation_flags)
 _MAX_SEQ_LENGTH = shared.max_seq_length(
     flag_sections.Section("Data"),
     128,
-    "Pieces per example; longer ones are cut, shorter ones padded.",
+    "Tokens per example; longer examples are cut, shorter ones padded.",
     least=4,
 )
 _TRAINING = flag_sections.Section("Training", only_with="do_train")
 _AUXILIARY_LM_WEIGHT = _TRAINING.number(
     "auxiliary_lm_weight",
     None,
-    "Of a left-to-right model: trains it to predict the next piece of each "
-    "text, too, and counts that loss so much. GPT's is 0.5.",
+    "Weight of the auxiliary language-model loss, for left-to-right models. "
+    "GPT used 0.5.",
     above=0,
 )
 _PREDICTION = flag_sections.Section("Prediction", only_with="do_predict")
 _PREDICTIONS_WITH_TEXTS = _PREDICTION.boolean(
     "predictions_with_texts",
     False,
-    "Whether predictions.jsonl has the texts too and, where the test file has "
-    "labels, these as gold.",
+    "Adds the texts to predictions.jsonl and, if the test file has labels, the "
+    "labels as gold.",
 )
 _GLUE_SERVER_FILES = _PREDICTION.boolean(
     "glue_server_files",
     False,
-    "Whether to write predictions for the GLUE server too, such as MRPC.tsv.",
+    "Also writes predictions for the GLUE server, such as MRPC.tsv.",
     only_with="task_name",
 )
 
@@ -78,8 +78,8 @@ _KEEP_TEACHER_LOGITS = flag_sections.Section(
 ).boolean(
     "keep_teacher_logits",
     True,
-    "Whether the teacher answers all examples once, before the first step, and "
-    "not at each one: what it says is kept with the records.",
+    "Computes the teacher's logits of all examples once, before the first "
+    "step, and stores them with the records.",
     only_with=distillation_flags.BY_LOGITS,
 )
 
@@ -301,7 +301,7 @@ def write_predictions(run, batch_size, with_texts, glue_server_files):
         keys = (example.guid for example in read())
         texts = read(with_gold=True) if with_texts else None
         predictions.write_named(path, run.task, keys, logits, texts)
-        logging.info("Wrote them with ids and labels to %s.", path)
+        logging.info("Wrote predictions with ids and labels to %s.", path)
         if glue_server_files:
             path = os.path.join(run.folder, run.task.server_files[split])
             predictions.write_server_file(path, run.task, logits)

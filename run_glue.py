@@ -7,11 +7,12 @@ r"""Fine-tunes on all tasks of GLUE, and makes the table and the submission.
         --do_predict=true --output_dir=/tmp/glue
 
 Each run is a process of run_classifier.py, whose flags for model, batches,
-optimizer and devices are taken here too. All runs are trained and evaluated:
---do_train, --do_eval, --do_export and --seed are refused. A finished run is a
-line of output_dir/results.jsonl and is not made again: the same command after a
-kill goes on inside the run that was killed, and more seeds, tasks or settings
-add runs to those that are done.
+optimizer and devices are taken here too. All runs are trained and evaluated, so
+--do_train and --do_eval do not exist here; --seeds replaces --seed, and
+export_saved_model.py --do_export. A finished run is a line of
+output_dir/results.jsonl and is not repeated: the same command after a kill
+resumes the run that was killed, and more seeds, tasks or settings add runs to
+those that are done.
 
 The paper's grid; the setting with the best mean dev score counts:
     python run_glue.py --flagfile=configs/glue_grid.flags ...
@@ -58,32 +59,47 @@ _TASK_DIRS = _DATA.words(
     kind="TASK:FOLDER,...",
 )
 _MAX_SEQ_LENGTH = shared.max_seq_length(
-    _DATA, 128, "Pieces per example.", least=4
+    _DATA, 128, "Tokens per example.", least=4
 )
 _TASKS = _CHOICES.words(
     "tasks",
     list(glue_scores.TASKS),
-    "Of GLUE. AX is not trained: MNLI's best model predicts it.",
+    "GLUE tasks to run. MNLI's best model predicts AX.",
 )
-_SEEDS = _CHOICES.words("seeds", ["1", "2", "3"], "A run for each.")
+_SEEDS = _CHOICES.words("seeds", ["1", "2", "3"], "Random seeds, one per run.")
 _LEARNING_RATES = _CHOICES.words(
-    "learning_rates", None, "To choose from, instead of --learning_rate."
+    "learning_rates",
+    None,
+    "Learning rates to choose from, instead of --learning_rate.",
 )
 _EPOCHS = _CHOICES.words(
-    "epochs", None, "To choose from, instead of --num_train_epochs."
+    "epochs",
+    None,
+    "Numbers of epochs to choose from, instead of --num_train_epochs.",
 )
 _BATCH_SIZES = _CHOICES.words(
-    "batch_sizes", None, "To choose from, instead of --train_batch_size."
+    "batch_sizes",
+    None,
+    "Batch sizes to choose from, instead of --train_batch_size.",
 )
 _INTERMEDIATE_TASK = _CHOICES.string(
     "intermediate_task",
     None,
-    "Such as MNLI: RTE, MRPC and STS-B start from its best run's weights.",
+    "Task such as MNLI from whose best weights RTE, MRPC and STS-B start.",
     kind="TASK",
 )
 
+_UNSUPPORTED = {
+    "seed": "--seeds has the seeds",
+    "do_train": "all runs are trained",
+    "do_eval": "all runs are evaluated",
+    "do_export": "export with export_saved_model.py",
+}
+
 # Every run is trained and evaluated.
-command_line.start(__name__, always=("do_train", "do_eval"))
+command_line.start(
+    __name__, always=("do_train", "do_eval"), unsupported=_UNSUPPORTED
+)
 
 from bert_tf import files, options
 from bert_tf.checkpoints import tf1_files
@@ -121,12 +137,6 @@ _EACH = (
     "vocab_file",
     "teacher",
 )
-_REFUSED = {
-    "seed": "--seeds has the seeds",
-    "do_train": "all runs are trained",
-    "do_eval": "all runs are evaluated",
-    "do_export": "export with export_saved_model.py",
-}
 # Flags of what to choose from, that of one of it, and such as the paper's.
 _SEVERAL = (
     (_LEARNING_RATES, optimization_flags.LEARNING_RATE, "2e-5,3e-5"),
@@ -255,7 +265,7 @@ def task_dirs(names):
 
 def refuse():
     """Raises InputError for flags of run_classifier.py that have no place."""
-    reasons = _REFUSED | {
+    reasons = _UNSUPPORTED | {
         one.name: f"--{several.name} has what to choose from"
         for several, one, _ in _SEVERAL
         if several.value is not None

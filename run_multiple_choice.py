@@ -15,8 +15,8 @@ Written to output_dir are eval_results.txt and, of --do_predict,
 test_results.tsv (a row of probabilities for each problem, 0 where it has fewer
 choices than others) and test_predictions.jsonl.
 
-The same command again, after a crash or a kill, goes on where the newest
-checkpoint stands and ends with the same weights.
+To resume a run after a crash or a kill, run the same command again. It ends
+with the same weights as an uninterrupted run.
 """
 
 import dataclasses

@@ -20,8 +20,8 @@ for each type); of --do_predict test_predictions.conll (the test file with one
 column more), test_entities.jsonl (with the entities' characters),
 test_results.txt and test_report.txt.
 
-The same command again, after a crash or a kill, goes on where the newest
-checkpoint stands and ends with the same weights.
+To resume a run after a crash or a kill, run the same command again. It ends
+with the same weights as an uninterrupted run.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-r"""Pre-trains BERT on masked words and next sentences, or as its family does.
+r"""Pre-trains BERT, or a model of another family, on TFRecord files.
 
     python run_pretraining.py \
         --input_file=/data/wiki/*.tfrecord \
@@ -11,8 +11,8 @@ r"""Pre-trains BERT on masked words and next sentences, or as its family does.
         --num_train_steps=900000 --num_warmup_steps=10000 \
         --learning_rate=1e-4
 
-The same command again, after a crash or a kill, goes on where the newest
-checkpoint stands and ends with the same weights.
+To resume a run after a crash or a kill, run the same command again. It ends
+with the same weights as an uninterrupted run.
 """
 
 import dataclasses
@@ -48,22 +48,22 @@ _INPUT_FILE = _DATA.input_paths(
 _MAX_SEQ_LENGTH = shared.max_seq_length(
     _DATA,
     None,
-    "Tokens per sequence, as the data was made. By default what the "
-    "manifest says, or 128.",
+    "Tokens per sequence of the data. By default the number in its manifest, "
+    "or 128.",
     least=1,
 )
 _MAX_PREDICTIONS_PER_SEQ = _DATA.integer(
     "max_predictions_per_seq",
     None,
-    "Masked words per sequence at most, as the data was made. By default "
-    "what the manifest says, or 20.",
+    "Max masked words per sequence of the data. By default the number in its "
+    "manifest, or 20.",
     least=1,
 )
 _VOCAB_FILE = shared.vocab_file(
     _DATA,
-    "The vocabulary that the records were made with, to be kept beside the "
-    "weights. By default that of the run in output_dir, or that of "
-    "init_checkpoint, where it is the same.",
+    "The vocabulary of the records, which is saved next to the weights. By "
+    "default the vocabulary of the run in output_dir or of init_checkpoint, if "
+    "it is the same.",
 )
 _DO_TRAIN = shared.do_train(_WORK)
 _DO_EVAL = _WORK.boolean("do_eval", False, "Whether to evaluate.")
@@ -77,48 +77,49 @@ _NUM_WARMUP_STEPS = _TRAINING.integer(
     "num_warmup_steps", 10000, "Steps of linear warm-up.", least=0
 )
 _POLY_POWER = _TRAINING.number(
-    "poly_power", 1.0, "ALBERT's name: 1 only; see --lr_power.", rare=True
+    "poly_power", 1.0, "ALBERT's name of --lr_power. Must be 1.", rare=True
 )
 _START_WARMUP_STEP = _TRAINING.integer(
-    "start_warmup_step", 0, "ALBERT's: 0 only.", rare=True
+    "start_warmup_step", 0, "A flag of ALBERT. Must be 0.", rare=True
 )
 _ACCUMULATE = shared.gradient_accumulation_steps(_TRAINING)
 _AUTO_BATCH_SIZE = _TRAINING.boolean(
     "auto_batch_size",
     False,
-    "Sets --gradient_accumulation_steps so that micro-batches are as large as "
-    "memory allows, by trial: on GPUs and TPUs only.",
+    "Finds the largest micro-batches that fit in memory, by trial. On GPUs and "
+    "TPUs only.",
 )
 _SAVE_IN_BACKGROUND = _TRAINING.boolean(
     "save_in_background",
     True,
-    "Whether steps go on while a checkpoint is written: the same bytes, and "
-    "one more copy of weights and moments in the memory of the host meanwhile.",
+    "Trains while a checkpoint is written. Needs memory on the host for one "
+    "more copy of weights and moments.",
     rare=True,
 )
 _EVAL_STEPS = _TRAINING.integer(
     "eval_steps",
     None,
-    "Evaluates after so many training steps too; the results go to the log, "
+    "Steps between evaluations during training. Their results go to the log, "
     "metrics.jsonl and TensorBoard, the weights with the lowest loss to best/.",
     least=1,
 )
 _EARLY_STOP = _TRAINING.integer(
     "early_stop_evaluations",
     None,
-    "Ends training when so many evaluations in turn brought no lower loss.",
+    "Early stopping: ends training after this number of evaluations without a "
+    "lower loss.",
     least=1,
     only_with="eval_steps",
 )
 _EVAL_FILE = _EVALUATION.input_paths(
     "eval_file",
-    "TFRecord files or globs to evaluate on. By default those of input_file.",
+    "TFRecord files or globs for evaluation. By default input_file.",
 )
 _EVAL_BATCH_SIZE = shared.eval_batch_size(
     _EVALUATION, "Sequences per evaluation step, over all replicas."
 )
 _MAX_EVAL_STEPS = _EVALUATION.integer(
-    "max_eval_steps", 100, "Evaluation steps at most.", least=1
+    "max_eval_steps", 100, "Max evaluation steps.", least=1
 )
 
 command_line.start(__name__)

@@ -16,8 +16,8 @@ Written to output_dir are predictions.json, nbest_predictions.json and, for
 version 2.0, null_odds.json, as by the original; and eval_results.txt, with
 exact match and F1 by the official rules, where --predict_file has answers.
 
-The same command again, after a crash or a kill, goes on where the newest
-checkpoint stands and ends with the same weights.
+To resume a run after a crash or a kill, run the same command again. It ends
+with the same weights as an uninterrupted run.
 """
 
 import dataclasses

@@ -204,24 +204,20 @@ def describe(found, layers, units, examples):
 
 
 def report(found, layers, units):
-    """Logs how important layers are, and what of the units' stays."""
+    """Logs the importance of each layer, and what is kept of its units."""
     for number, value in enumerate(found.layers):
+        if number not in layers:
+            logging.info("Layer %d: importance %.4g, removed.", number, value)
+            continue
+        values, kept = found.units[number], units[number]
         logging.info(
-            "Layer %d: importance %.4g, %s.",
+            "Layer %d: importance %.4g, kept, with %d of %d units: %.1f%% of "
+            "their importance.",
             number,
             value,
-            "kept" if number in layers else "taken out",
-        )
-    for number, (values, kept) in enumerate(
-        zip(found.units, units, strict=True)
-    ):
-        share = values[list(kept)].sum() / max(values.sum(), 1e-30)
-        logging.info(
-            "Units of layer %d: %d of %d kept, %.1f %% of their importance.",
-            number,
             len(kept),
             len(values),
-            100 * share,
+            100 * values[list(kept)].sum() / max(values.sum(), 1e-30),
         )
 
 

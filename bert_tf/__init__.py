@@ -15,9 +15,9 @@ variables unless the user has set them:
   leaves its oneDNN kernels off; with them a training step takes three
   quarters of the time.
 - ``KERAS_BACKEND=tensorflow``: the code computes with TensorFlow only.
-- ``TF_CPP_MIN_LOG_LEVEL=1``: TensorFlow's notes stay off the user's screen,
-  its warnings and errors do not. (TensorFlow 2.21 prints the notes of its
-  first second whatever this says; the scripts keep those back.)
+- ``TF_CPP_MIN_LOG_LEVEL=1``: TensorFlow logs warnings and errors only.
+  TensorFlow 2.21 ignores this while it starts. The scripts and the public
+  names hide those messages; to see them, set the variable to 0.
 """
 
 import importlib
@@ -110,10 +110,25 @@ def __getattr__(name: str) -> Any:
     """Imports a public name when it is first used."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    place = _PLACES.get(name, "api.models")
-    value = getattr(importlib.import_module(f"{__name__}.{place}"), name)
+    place = f"{__name__}.{_PLACES.get(name, 'api.models')}"
+    value = getattr(_import_quietly(place), name)
     globals()[name] = value
     return value
+
+
+def _import_quietly(name: str) -> Any:
+    """Imports a module without the messages of TensorFlow's start."""
+    is_verbose = os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0"
+    if is_verbose or "tensorflow" in sys.modules:
+        return importlib.import_module(name)
+    from bert_tf import quiet
+
+    with quiet.kept_back():
+        module = importlib.import_module(name)
+        # TensorFlow logs more when it looks for devices.
+        if "tensorflow" in sys.modules:
+            sys.modules["tensorflow"].config.list_physical_devices()
+    return module
 
 
 def __dir__() -> list[str]:

@@ -15,6 +15,7 @@ The commands are printed, and can be run by hand. The results are in
 runs/byte_code/.
 """
 
+import argparse
 import collections
 import dataclasses
 import dis
@@ -352,4 +353,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    ).parse_args()
     main()

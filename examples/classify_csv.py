@@ -1,13 +1,13 @@
-"""Trains a classifier on your own CSV, and asks it.
+"""Trains a classifier on your own CSV with Keras, and predicts one text.
 
-The file has a header and two columns, `text` and `label`:
+The file has a header and the columns `text` and `label`:
 
     python examples/classify_csv.py reviews.csv \
         uncased_L-12_H-768_A-12/bert_model.ckpt reviews.keras
 """
 
+import argparse
 import csv
-import sys
 
 import bert_tf
 
@@ -23,17 +23,17 @@ def read(path):
 
 
 def main(csv_path, checkpoint, model_path, epochs=3):
-    """Trains, says how well, writes the model, and asks it a text."""
+    """Trains and evaluates the model, saves it, and predicts one text."""
     texts, names = read(csv_path)
     labels = sorted(set(names))
     ids = np.array([labels.index(name) for name in names])
 
-    # Strings -> word pieces -> logits.
+    # Strings -> tokens -> logits.
     tokenizer = bert_tf.Tokenizer(checkpoint, max_seq_length=128)
     model = bert_tf.BertClassifier.from_checkpoint(checkpoint, labels=labels)
     inputs = tokenizer(texts)
 
-    # A tenth is held out: every tenth row, whatever their order.
+    # Every tenth row is held out.
     is_dev = np.arange(len(texts)) % 10 == 9
     train, dev = (
         ({name: np.array(x)[rows] for name, x in inputs.items()}, ids[rows])
@@ -52,4 +52,12 @@ def main(csv_path, checkpoint, model_path, epochs=3):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("csv_path", help="columns text and label")
+    parser.add_argument("checkpoint", help="checkpoint of any format")
+    parser.add_argument("model_path", help=".keras file to write")
+    parser.add_argument("--epochs", type=int, default=3, help="default: 3")
+    main(**vars(parser.parse_args()))

@@ -1,20 +1,20 @@
 r"""Fills masked words with a pre-trained model of any format.
 
-It takes the checkpoint, and texts that hold [MASK]:
+Each text contains one or more [MASK]:
 
     python examples/fill_masks.py uncased_L-12_H-768_A-12/bert_model.ckpt \
         "Paris is the [MASK] of France."
 """
 
-import sys
+import argparse
 
 import bert_tf
 
 
-def main(checkpoint, *texts):
-    """Prints the five likeliest pieces for each mask of each text."""
+def main(checkpoint, texts):
+    """Prints the five likeliest tokens for each mask of each text."""
     model = bert_tf.load(checkpoint, head="masked_lm", top_k=5)
-    for text, answer in zip(texts, model(list(texts)), strict=True):
+    for text, answer in zip(texts, model(texts), strict=True):
         print(text)
         for mask in answer["masks"]:
             for found in mask:
@@ -22,4 +22,10 @@ def main(checkpoint, *texts):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("checkpoint", help="checkpoint of any format")
+    parser.add_argument("texts", nargs="+", metavar="text")
+    main(**vars(parser.parse_args()))

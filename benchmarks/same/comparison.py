@@ -43,7 +43,7 @@ MASKS = (
     (r"(?m) in \d+:\d\d; used .*$", _LOGS, "how long a run of GLUE took"),
     (r" \S+ left ", _LOGS, "time that is left"),
     (r"\bmemory [\d.]+ GiB", _LOGS, "memory that was used"),
-    (r"waiting for data \d+ %", _LOGS, "how long data took"),
+    (r"waiting for data \d+ ?%", _LOGS, "how long data took"),
     (r"(?m)^Took .* seconds\.$", _LOGS, "how long it took"),
     (rf'"\w*({_TIMED})": [^,}}]+,? ?', "*.jsonl", "speed and memory"),
     (r'"seconds": [\d.]+', "*results.jsonl", "how long a run of GLUE took"),

@@ -317,6 +317,30 @@ class BertClassifier(_Labelled, heads.BertClassifier):
 
     head = "classification"
 
+    def summary(self, *args: Any, **kwargs: Any) -> None:
+        """Prints Keras' summary, with a row for the head.
+
+        The head's weights are in no layer, because their names in checkpoints
+        have no prefix.
+        """
+        head = heads.LinearHead(self.bert.config, self.number, name="head")
+        head.output_weights = self.output_weights
+        head.output_bias = self.output_bias
+        head.built = True
+        shown = _WithLayers(self, [*self.layers, head])
+        keras.Model.summary(shown, *args, **kwargs)
+
+
+class _WithLayers:
+    """A model with other `layers`, for Keras' summary."""
+
+    def __init__(self, model: keras.Model, layers: list[keras.layers.Layer]):
+        self.layers = layers
+        self._model = model
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
 
 @_registered
 class BertTagger(_Labelled, heads.BertTagger):

@@ -44,8 +44,15 @@ class Report:
 
     def __str__(self):
         lines = [f"Restored {len(self.restored)} variables of {self.path}."]
+        reason = ""
+        encoders = tuple(row.prefix for row in families.FAMILIES.values())
+        if not any(name.startswith(encoders) for name in self.fresh):
+            reason = "as expected for a new head, "
         for title, which in (
-            ("Not in the checkpoint, start from random values", self.fresh),
+            (
+                f"Not in the checkpoint, {reason}start from random values",
+                self.fresh,
+            ),
             ("In the checkpoint, not used by this model", self.unused),
         ):
             if which:

@@ -16,23 +16,23 @@ _OWN_FILES = ("train_file", "dev_file", "test_file")
 TASK_NAME = shared.task_name(_DATA)
 DATA_DIR = _DATA.input_path(
     "data_dir",
-    "Folder of the task's files. Without it a task of GLUE comes from "
-    "TensorFlow Datasets (which keeps them in $TFDS_DATA_DIR).",
+    "Folder of the task's files. By default GLUE tasks come from TensorFlow "
+    "Datasets, which stores them in $TFDS_DATA_DIR.",
     only_with="task_name",
 )
 XNLI_LANGUAGE = shared.xnli_language(_DATA)
 TRAIN_FILE = _DATA.input_path(
     "train_file", "Instead of --task_name: your own training file."
 )
-DEV_FILE = shared.dev_file(_DATA, "Your own file to evaluate on.")
+DEV_FILE = shared.dev_file(_DATA, "Your own file for evaluation.")
 TEST_FILE = shared.test_file(
-    _DATA, "Your own file to predict; its labels are not read."
+    _DATA, "Your own file for prediction; its labels are not read."
 )
 DEV_FRACTION = _DATA.number(
     "dev_fraction",
     0.0,
-    "Without --dev_file: share of the training file's rows, drawn by --seed, "
-    "to evaluate on instead of training on them.",
+    "Share of the training file's rows, drawn by --seed, to hold out for "
+    "evaluation, such as 0.1. Replaces --dev_file.",
     least=0,
     most=1,
     only_with="train_file",
@@ -51,30 +51,30 @@ LABEL_COLUMN = _DATA.string(
 LABELS = _DATA.words(
     "labels",
     None,
-    "Labels of your own files, comma separated. By default those of "
-    "--train_file, sorted, or those that output_dir or init_checkpoint was "
-    "trained with.",
+    "Labels of your own files, comma separated. By default the sorted labels "
+    "of --train_file, or the labels of the model in output_dir or "
+    "init_checkpoint.",
     only_with=_OWN_FILES,
 )
 LABEL_SEPARATOR = _DATA.string(
     "label_separator",
     None,
-    "What stands between the labels of a text, where it may have several, or "
-    "none: each is then predicted for itself. JSON lines may have lists.",
+    "Multi-label classification: the separator between the labels of a text. A "
+    "text can have any number of labels. In JSON lines, labels can be lists.",
     only_with=_OWN_FILES,
 )
 ID_COLUMN = _DATA.string(
     "id_column",
     None,
-    "Column of the texts' ids, for predictions.jsonl. By default the split "
-    "and the line, such as test-12.",
+    "Column of the IDs in predictions.jsonl. By default split and line, such "
+    "as test-12.",
     kind="COLUMN",
     only_with=_OWN_FILES,
 )
 REGRESSION = _DATA.boolean(
     "regression",
     False,
-    "Whether the label of your own files is a score.",
+    "Whether the labels of your own files are scores (regression).",
     only_with=_OWN_FILES,
 )
 
@@ -83,21 +83,23 @@ REGRESSION = _DATA.boolean(
 CLASS_WEIGHTS = _TRAINING.words(
     "class_weights",
     None,
-    "How much each class counts in training: balanced, all the same however "
-    "rare; or such as spam=3,ham=0.5, where others count 1.",
+    "Weight of each class in the loss: balanced, which gives all classes the "
+    "same total weight, or a list such as spam=3,ham=0.5; other classes have "
+    "1.",
 )
 LONG_DOCUMENTS = _DATA.choice(
     "long_documents",
     "head",
     options.LONG_DOCUMENTS,
-    "What is read of texts longer than --max_seq_length: head, tail, a "
-    "quarter of head and three of tail, or all of it in windows, whose logits "
-    "are averaged.",
+    "What to read of texts longer than --max_seq_length: the head, the tail, a "
+    "quarter from the head and three from the tail, or all of it in windows, "
+    "whose logits are averaged.",
 )
 WINDOW_STRIDE = _DATA.integer(
     "window_stride",
     None,
-    "Pieces from one window of a text to the next; by default half a window.",
+    "Tokens from the start of one window to the start of the next. By default "
+    "half a window.",
     least=1,
     only_with="long_documents=windows",
 )

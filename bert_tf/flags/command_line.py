@@ -13,11 +13,11 @@ import re
 import select
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import bert_tf
-from bert_tf import terminals
+from bert_tf import quiet, terminals
 from bert_tf.errors import InputError
 from bert_tf.flags import (
     compile_cache,
@@ -25,7 +25,6 @@ from bert_tf.flags import (
     help_text,
     log_lines,
     output_paths,
-    quiet,
     unused,
 )
 from bert_tf.flags import sections as flag_sections
@@ -35,10 +34,14 @@ from absl import app, flags, logging
 # ---- Start ------------------------------------------------------------------
 
 _rest: list[str] | None = None  # of the command line, without flags
+_unsupported: Collection[str] = ()  # flags that `--help` leaves out
 
 
 def start(
-    name: str, always: Sequence[str] = (), later: Sequence[str] = ()
+    name: str,
+    always: Sequence[str] = (),
+    later: Sequence[str] = (),
+    unsupported: Collection[str] = (),
 ) -> None:
     """Reads the flags of a script, before it imports what takes seconds.
 
@@ -50,10 +53,13 @@ def start(
             go with them.
         later: Flags that say nothing unless they are given: the run finds out
             what they are, and what goes with them.
+        unsupported: Flags of other scripts that this one rejects. `--help`
+            leaves them out.
     """
-    global _rest
+    global _rest, _unsupported
     if name != "__main__":
         return
+    _unsupported = unsupported
     _open_what_is_closed()
     logging.use_absl_handler()
     logging.get_absl_handler().setFormatter(log_lines.Formatter())
@@ -62,9 +68,9 @@ def start(
         _rest = _parse()
         if flags.FLAGS.only_check_args:
             sys.exit(0)
+        _refuse_arguments(_rest)
         output_paths.check_not_empty(flags.FLAGS)
         _check_required()
-        _refuse_arguments(_rest)
         unknown = {
             x: flags.FLAGS[x].value if flags.FLAGS[x].present else None
             for x in later
@@ -85,6 +91,8 @@ def start(
     if flags.FLAGS.verbosity > logging.INFO:
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "0"
     elif "tensorflow" not in sys.modules:
+        if sys.stderr.isatty():
+            logging.info("Loading libraries.")
         quiet.begin()
     compile_cache.use()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -140,7 +148,11 @@ class _Help(flags.BooleanFlag):
         if not self._parse(argument):
             return
         main = sys.modules["__main__"]
-        own = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
+        own = [
+            flag
+            for flag in flags.FLAGS.get_key_flags_for_module(sys.argv[0])
+            if flag.name not in _unsupported
+        ]
         print(help_text.page(main.__doc__ or "", own, self._full), end="")
         sys.exit(0)
 

@@ -16,8 +16,8 @@ BY_LOGITS = ("distillation=logits", "!distillation")
 
 TEACHER = _TEACHER.input_path(
     "teacher",
-    "A trained model to learn from: the folder of a run or of a checkpoint of "
-    "any format, with the same vocabulary.",
+    "The teacher: the folder of a run, or a checkpoint of any format with the "
+    "same vocabulary.",
     holds=flag_sections.MODEL,
 )
 # No defaults: what is not given is not kept, and runs of before go on.
@@ -25,23 +25,24 @@ DISTILLATION = _LEARNING.choice(
     "distillation",
     None,
     options.DISTILLATIONS,
-    "What is learned from the teacher. logits, the default: what it says, "
-    "beside the labels. tinybert_layers: its attention and hidden states, "
-    "minilm: the relations of its last layer, both before a run that learns "
-    "its logits. distilbert, of pre-training: words and last hidden states.",
+    "What the student learns. logits, the default: the teacher's predictions "
+    "and the labels. tinybert_layers: attention and hidden states, and minilm: "
+    "the relations of the last layer; both come before a run with logits. "
+    "distilbert, in pre-training: words and last hidden states.",
 )
 TEMPERATURE = _LEARNING.number(
     "temperature",
     None,
-    "Divides logits before they are compared; 2 by default. Higher ones tell "
-    "more of what the teacher takes for unlikely.",
+    "Divides the logits before they are compared, by default by 2. Higher "
+    "temperatures give more weight to unlikely classes.",
     above=0,
     only_with=("distillation=distilbert", *BY_LOGITS),
 )
 HARD_LABEL_WEIGHT = _LEARNING.number(
     "hard_label_weight",
     None,
-    "How much the labels count, and the teacher the rest to 1; 0.5 by default.",
+    "Weight of the loss on the labels, by default 0.5. The teacher has the "
+    "rest to 1.",
     least=0,
     most=1,
     only_with=BY_LOGITS,
@@ -49,8 +50,8 @@ HARD_LABEL_WEIGHT = _LEARNING.number(
 RELATION_HEADS = _LEARNING.integer(
     "relation_heads",
     None,
-    "Slices of hidden states whose relations are compared. By default the most "
-    "up to 48 that divide both widths.",
+    "Number of slices of the hidden states. By default the largest number up "
+    "to 48 that divides both hidden sizes.",
     least=1,
     only_with="distillation=minilm",
 )

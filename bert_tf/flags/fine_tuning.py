@@ -28,8 +28,8 @@ VOCAB_FILE = shared.vocab_file(
 DO_LOWER_CASE = shared.do_lower_case(_MODEL)
 WORD_VECTORS = _NEW_MODEL.input_path(
     "word_vectors",
-    "Vectors that the words of a new model start from: a text file, as of "
-    "GloVe or word2vec, or a checkpoint that has the same vocabulary.",
+    "Initial word embeddings of a new model: a text file, such as GloVe's or "
+    "word2vec's, or a checkpoint with the same vocabulary.",
     only_with="!init_checkpoint",
 )
 
@@ -63,23 +63,22 @@ NUM_TRAIN_EPOCHS = _TRAINING.number(
 WARMUP_PROPORTION = _TRAINING.number(
     "warmup_proportion",
     0.1,
-    "Share of the steps that warm up.",
+    "Share of the steps with a linear warm-up of the learning rate.",
     least=0,
     most=1,
 )
 GROUP_BY_LENGTH = _TRAINING.boolean(
     "group_by_length",
     False,
-    "Whether examples of about one length share a batch, which leaves little "
-    "padding to compute. Where long texts have other labels than short ones, "
-    "such batches have one label each, and little is learned.",
+    "Batches examples of similar length, which saves padding. Do not use it if "
+    "the labels depend on the length: each batch would then have one label.",
 )
 USE_CHECKPOINT = _WORK.choice(
     "use_checkpoint",
     "best",
     options.USE_CHECKPOINT,
-    "What to evaluate, predict and export with after training: the epoch "
-    "with the best dev score (ties to the earlier), or the last.",
+    "Weights for evaluation, prediction and export after training: the epoch "
+    "with the best dev score (the earlier of two equal ones), or the last.",
     only_with=("do_eval", "do_predict", "do_export"),
     harmless=True,
 )

@@ -23,7 +23,7 @@ _TITLES = (
     "Evaluation",
     "Prediction",
     "Devices",
-    "Of the original",
+    "Flags of the original",
 )
 _WIDEST = 100
 _INDENT = 6
@@ -82,7 +82,7 @@ def page(purpose: str, own: Iterable[flags.Flag], full: bool) -> str:
         if entries
     ]
     parts.append(
-        "--flagfile=FILE reads flags from a file, one a line; --verbosity=1 "
+        "--flagfile=FILE reads flags from a file, one per line; --verbosity=1 "
         "shows more."
         + f"\n--helpfull shows {hidden} more flags."
         * bool(hidden)

@@ -16,7 +16,7 @@ _DEVICES = flag_sections.Section("Devices")
 _TPU = flag_sections.Section(
     "Devices", only_with=("use_tpu", "distribution_strategy=tpu")
 )
-_ORIGINAL = flag_sections.Section("Of the original")
+_ORIGINAL = flag_sections.Section("Flags of the original")
 
 # ---- From what, where to ----------------------------------------------------
 
@@ -34,29 +34,29 @@ INIT_CHECKPOINT = shared.init_checkpoint(
 )
 OUTPUT_DIR = _OUTPUT.output_path(
     "output_dir",
-    "Folder for checkpoints and results. The same command with the same "
-    "folder goes on where it stopped.",
+    "Folder for checkpoints and results. To resume a run, run the same command "
+    "with the same folder.",
     required=True,
     holds=flag_sections.RUN,
 )
 OVERWRITE = _OUTPUT.boolean(
     "overwrite",
     False,
-    "Whether files in output_dir may be replaced that no run wrote.",
+    "Replaces files in output_dir that no run wrote.",
     rare=True,
 )
 SEED = flag_sections.Section("Training").integer(
     "seed",
     12345,
-    "Of the initial weights, the data order and dropout.",
+    "Random seed of weight initialization, data order and dropout.",
     least=0,
     most=2**31 - 1,
 )
 CHECK_ONLY = _WORK.boolean(
     "check_only",
     False,
-    "Whether to stop before the first step, when everything that could stop "
-    "the run before it has been tried. Writes nothing to output_dir.",
+    "Checks all data, weights and flags and stops before the first step. "
+    "Writes nothing to output_dir.",
 )
 
 # ---- How often --------------------------------------------------------------
@@ -65,34 +65,34 @@ SAVE_CHECKPOINTS_STEPS = _TRAINING.integer(
     "save_checkpoints_steps", 1000, "Steps between checkpoints.", least=1
 )
 KEEP_CHECKPOINT_MAX = _TRAINING.integer(
-    "keep_checkpoint_max", 5, "Newest checkpoints to keep.", least=1
+    "keep_checkpoint_max", 5, "Number of newest checkpoints to keep.", least=1
 )
 LOG_STEPS = _TRAINING.integer(
     "log_steps",
     None,
-    "Steps between lines on screen, in metrics.jsonl and in TensorBoard. "
+    "Steps between log lines, which also go to metrics.jsonl and TensorBoard. "
     "By default 10, on TPUs 100.",
     least=1,
 )
 ITERATIONS_PER_LOOP = _TRAINING.integer(
     "iterations_per_loop",
     1000,
-    "At most so many steps run on the device between returns to Python.",
+    "Max steps on the device between returns to Python.",
     least=1,
     rare=True,
 )
 PROFILE_STEPS = _TRAINING.string(
     "profile_steps",
     None,
-    "Such as 100:110: writes a trace of the steps between for TensorBoard.",
+    "Writes a trace of these steps for TensorBoard, such as 100:110.",
     kind="FIRST:LAST",
     rare=True,
 )
 PEAK_FLOPS = _TRAINING.number(
     "peak_flops",
     None,
-    "FLOP/s of one device at their most, to say which share is used. By "
-    "default of the GPU's data sheet; needed for TPUs and CPUs.",
+    "Peak FLOP/s of one device, to log the share that is used. By default the "
+    "value of the GPU's data sheet; required on TPUs and CPUs.",
     least=1,
     rare=True,
 )
@@ -103,32 +103,33 @@ DISTRIBUTION_STRATEGY = _DEVICES.choice(
     "distribution_strategy",
     None,
     options.STRATEGIES,
-    "What to compute on: one device, all local GPUs, the workers of "
-    "TF_CONFIG, a TPU. By default one device, or a TPU with --use_tpu.",
+    "Devices: one device, all local GPUs, the workers in TF_CONFIG, or a TPU. "
+    "By default one device, or a TPU with --use_tpu.",
 )
 DTYPE = shared.dtype(
     _DEVICES,
-    "Number format of activations. Weights and statistics are float32. "
-    "float16 needs GPUs, and scales the loss.",
+    "Number format of activations. Weights and statistics stay in float32. "
+    "float16 needs GPUs and uses loss scaling.",
 )
 REMAT = _TRAINING.boolean(
     "remat",
     False,
-    "Whether the backward pass computes each layer again instead of keeping "
-    "what is inside it: less memory, the same update, a third more time.",
+    "Gradient checkpointing: the backward pass recomputes each layer instead "
+    "of storing its activations. Less memory, the same update, a third more "
+    "time.",
 )
 USE_XLA = _TRAINING.boolean(
     "use_xla",
     None,
-    "Whether XLA compiles the training step: much faster on GPUs, slower on "
-    "CPUs. Compiling takes up to a minute, once. Dropout then draws other "
-    "masks. By default on GPUs; TPUs always compile.",
+    "Compiles the training step with XLA: faster on GPUs, slower on CPUs. "
+    "Compiling takes up to a minute. Draws other dropout masks. By default, "
+    "GPUs compile; TPUs always do.",
     rare=True,
 )
 LOGICAL_CPUS = _DEVICES.integer(
     "logical_cpus",
     1,
-    "Splits the CPU into so many devices, to try "
+    "Splits the CPU into this number of devices, to test "
     "--distribution_strategy=mirrored without GPUs.",
     least=1,
     only_with="distribution_strategy=mirrored",
@@ -138,8 +139,8 @@ LOGICAL_CPUS = _DEVICES.integer(
 DETERMINISTIC_OPS = _DEVICES.boolean(
     "deterministic_ops",
     True,
-    "Uses only kernels that give the same bits each time. On GPUs some are "
-    "slower; without them a resumed run may differ in the last bits.",
+    "Uses only kernels that return the same bits each time. Some are slower on "
+    "GPUs; without them, a resumed run may differ in the last bits.",
     rare=True,
 )
 USE_TPU = shared.use_tpu(_DEVICES)
@@ -148,5 +149,7 @@ TPU_ZONE = _TPU.string("tpu_zone", None, "Zone of the TPU.", rare=True)
 GCP_PROJECT = _TPU.string("gcp_project", None, "Project of the TPU.", rare=True)
 NUM_TPU_CORES = shared.num_tpu_cores(_TPU)
 MASTER = _ORIGINAL.string(
-    "master", None, "Of TF1. Refused; see --tpu_name and TF_CONFIG."
+    "master",
+    None,
+    "A TF1 flag that is not supported. Use --tpu_name or TF_CONFIG.",
 )

@@ -18,7 +18,7 @@ from absl import flags
 # absl then takes a flag for one of the module that calls a function here.
 flags.disclaim_key_flags()
 
-_ORIGINAL = flag_sections.Section("Of the original")
+_ORIGINAL = flag_sections.Section("Flags of the original")
 
 
 # ---- The model --------------------------------------------------------------
@@ -59,8 +59,8 @@ def do_lower_case(section: flag_sections.Section) -> flag_sections.Holder:
     return section.boolean(
         "do_lower_case",
         True,
-        "True for uncased models, False for cased ones. Left out, it is as a "
-        "run or a folder of Hugging Face says, if one does.",
+        "True for uncased models, False for cased ones. By default the setting "
+        "of the run or of the Hugging Face folder, if there is one.",
     )
 
 
@@ -134,8 +134,9 @@ def file_format(
         "file_format",
         None,
         tables.FORMATS,
-        "Format of your own files. tsv: quotes are plain characters. By "
-        "default as the file's name ends (.csv, .json, .jsonl), or tsv.",
+        "Format of your own files. In tsv, quotes are plain characters. By "
+        "default the format of the file's extension (.csv, .json, .jsonl), or "
+        "tsv.",
         **how,
     )
 
@@ -147,7 +148,7 @@ def has_header(
     return section.boolean(
         "has_header",
         True,
-        "Whether the first row of your files names columns.",
+        "Whether the first row of your files contains column names.",
         **how,
     )
 
@@ -230,7 +231,8 @@ def gradient_accumulation_steps(
     return section.integer(
         "gradient_accumulation_steps",
         1,
-        "Micro-batches per step: less memory, the same update.",
+        "Micro-batches per step. More of them need less memory for the same "
+        "update.",
         least=1,
     )
 
@@ -255,7 +257,7 @@ def tpu_name(section: flag_sections.Section) -> flag_sections.Holder:
     return section.string(
         "tpu_name",
         None,
-        "Name or grpc:// address of the TPU; none on its host.",
+        "Name or grpc:// address of the TPU. Leave it out on the TPU's host.",
     )
 
 
@@ -264,7 +266,7 @@ def num_tpu_cores(section: flag_sections.Section) -> flag_sections.Holder:
     return section.integer(
         "num_tpu_cores",
         None,
-        "If given, the run stops unless the TPU has so many cores.",
+        "Stops the run unless the TPU has this number of cores.",
         least=1,
         rare=True,
     )

@@ -237,6 +237,7 @@ class Model:
                     "a version is a folder with a SavedModel, and there is "
                     f"none. Received: {os.path.join(self.path, str(version))}"
                 )
+            _LOG.info("Loading version %d of %s.", version, self.name)
             await asyncio.to_thread(constant_kernels.check, path)
             loaded = await asyncio.to_thread(
                 servables.Servable,

@@ -3,7 +3,6 @@
 Called from the `main` of the training scripts only.
 """
 
-import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +29,7 @@ from bert_tf.training import (
     distribution,
     memory_use,
     recipes,
+    run_report,
 )
 from bert_tf.training import state as training_state
 
@@ -319,16 +319,8 @@ def report_model(
         accumulate: micro-batches per step; None if it is to be found.
         lengths: of sequences, "S", and of their predictions, "P", if any.
     """
-    parameters = sum(math.prod(v.shape) for v in model.trainable_variables)
-    logging.info("Model: %.1f million parameters.", parameters / 1e6)
     rows = batch_size // strategy.num_replicas_in_sync // (accumulate or 1)
-    logging.info(
-        "Devices: %d replicas of %d sequences at a time, %s; %d GPUs here.",
-        strategy.num_replicas_in_sync,
-        rows,
-        run_flags.DTYPE.value,
-        len(tf.config.list_physical_devices("GPU")),
-    )
+    run_report.log_model(strategy, model, rows)
 
     def memory(rows):
         sizes = (rows, lengths["S"], lengths.get("P", 0))

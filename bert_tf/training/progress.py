@@ -29,19 +29,15 @@ _EVALUATION = "eval_best_step"
 _TIME, _INDENT = 9, 4
 # What a meter says, as it is on screen.
 _MEASURED: dict[str, Callable[[float], str]] = {
-    "input_share": lambda share: f"waiting for data {100 * share:.0f} %",
+    "input_share": lambda share: f"waiting for data {100 * share:.0f}%",
     "peak_memory": lambda size: f"memory {size / 2**30:.1f} GiB",
-    "flops_utilization": lambda share: f"{100 * share:.0f} % of peak FLOP/s",
+    "flops_utilization": lambda share: f"{100 * share:.0f}% of peak FLOP/s",
     "loss_scale": lambda scale: f"loss scale {scale:.0f}",
     "skipped_steps": lambda count: f"{count:.0f} steps skipped",
-    "pruned_share": lambda share: f"{100 * share:.1f} % pruned",
+    "pruned_share": lambda share: f"{100 * share:.1f}% pruned",
 }
-# Shares of what a loss is of, and how they are said beside it.
-_SHARES = {
-    "accuracy": "right",
-    "precision": "precision",
-    "recall": "recall",
-}
+# Metrics that are shown next to their loss.
+_SHARES = ("accuracy", "precision", "recall")
 # What is not worth a place on screen below.
 _LEAST = {"input_share": 0.05}
 
@@ -197,22 +193,21 @@ class Progress:
 
 
 def _of_losses(scalars: Mapping[str, float]) -> list[str]:
-    """Says each loss with its shares; of only one the shares alone."""
+    """Formats each loss with its metrics; of a single loss the metrics only."""
     names = [x.removesuffix("_loss") for x in scalars if x.endswith("_loss")]
-    shares = [x for x in scalars if x.endswith(tuple(_SHARES))]
+    shares = [x for x in scalars if x.endswith(_SHARES)]
     texts = []
     for name in names if len(names) > 1 else ():
         own = [x for x in shares if x.startswith(f"{name}_")]
         shares = [x for x in shares if x not in own]
         loss = f"{name} {scalars[f'{name}_loss']:.4f}"
-        said = [
-            f"{100 * scalars[x]:.1f} % {_SHARES[x.rpartition('_')[2]]}"
-            for x in own
+        metrics = [
+            f"{x.rpartition('_')[2]} {scalars[x]:.4f}" for x in own
         ]
-        texts.append(f"{loss} ({', '.join(said)})" if own else loss)
+        texts.append(f"{loss} ({', '.join(metrics)})" if own else loss)
     for key in shares:
-        said_key = key.removeprefix(f"{names[0]}_") if len(names) == 1 else key
-        texts.append(f"{said_key.replace('_', ' ')} {100 * scalars[key]:.1f} %")
+        name = key.removeprefix(f"{names[0]}_") if len(names) == 1 else key
+        texts.append(f"{name} {scalars[key]:.4f}")
     return texts
 
 
@@ -306,9 +301,17 @@ def _of_evaluation(name: str) -> str:
 
 
 def write_results(path: str, results: dict[str, float]) -> None:
-    """Writes sorted `name = value` lines, as the original, and shows them."""
-    lines = [f"{name} = {results[name]}" for name in sorted(results)]
-    files.write_lines(path, lines)
-    logging.info("***** Results, written to %s *****", path)
-    for line in lines:
-        logging.info("  %s", line)
+    """Writes sorted `name = value` lines, as the original, and logs a table."""
+    names = sorted(results)
+    files.write_lines(path, [f"{name} = {results[name]}" for name in names])
+    logging.info("Results, written to %s:", path)
+    width = max(map(len, names))
+    for name in names:
+        logging.info("  %s  %s", name.ljust(width), _short(results[name]))
+
+
+def _short(value: float) -> str:
+    """Returns a whole number as it is, and any other with four digits."""
+    if float(value).is_integer() and abs(value) >= 2:
+        return f"{value:,.0f}"
+    return f"{value:.4f}" if abs(value) >= 0.001 else f"{value:.4g}"

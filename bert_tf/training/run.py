@@ -108,7 +108,7 @@ def run(
         phase: contextlib.AbstractContextManager[None] = phases.lasting(
             "Compiling the training step (once per start)"
             if compiles
-            else "The first steps, and their graph"
+            else "Building the training step (once per start)"
         )
         while step < stop:
             end = int(min(stop, *(_next(step, due) for due in dues)))
@@ -142,7 +142,12 @@ def run(
                 finish()
                 agree(True)  # Waits for the one that writes.
                 number = signals.received or signal.SIGTERM
-                logging.warning("%s: saved step %d; ending.", number.name, step)
+                logging.warning(
+                    "%s: saved step %d; ending. To resume, run the same "
+                    "command again.",
+                    number.name,
+                    step,
+                )
                 raise distribution.StoppedTogetherError(128 + number)
             break
     return step

@@ -9,7 +9,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from bert_tf import files, kept_kernels, optimization
+from bert_tf import files, kept_kernels, optimization, phases
 from bert_tf.checkpoints import best
 from bert_tf.training import (
     accelerators,
@@ -20,6 +20,7 @@ from bert_tf.training import (
     memory_use,
     progress,
     recipes,
+    run_report,
     scoring,
 )
 from bert_tf.training import run as training_run
@@ -155,8 +156,9 @@ class Session:
             return state.step
         if evaluations and evaluations.is_over(state.step):
             return state.step
-        if on:
-            logging.info("Training%s for %d steps.", on, self.stop)
+        if is_chief:
+            self._log_start(state.step)
+        start, meter = state.step, phases.Meter()
         with self.explained(), self.tracing():
             step = self._run(optimizer, state, evaluations, agree)
         if optimizer.pruning:
@@ -167,7 +169,18 @@ class Session:
                 f"{size:,}",
             )
         agree(True)  # Waits for the one that writes.
+        if is_chief:
+            run_report.log_end(step - start, meter.seconds, self.folder)
         return step
+
+    def _log_start(self, start: int) -> None:
+        plan = self.plan
+        replicas = self.strategy.num_replicas_in_sync
+        rows = plan.batch_size // replicas // (plan.accumulate or 1)
+        run_report.log_model(self.strategy, self.model, rows)
+        run_report.log_plan(
+            self.examples, start, self.stop, plan.batch_size, self.folder
+        )
 
     def _run(
         self,

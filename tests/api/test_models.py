@@ -1,5 +1,7 @@
 """The models as Keras' users take them."""
 
+import re
+
 from bert_tf import heads, losses, modeling
 from bert_tf.api import models
 from bert_tf.encoders import dropout_seeds
@@ -233,6 +235,24 @@ class TestFit:
         model.compile("adam", [tiny.ENTROPY] * 2 if several else tiny.ENTROPY)
         done = model.fit(tiny.inputs_of(kind), targets, epochs=4, verbose=0)
         assert done.history["loss"][-1] < done.history["loss"][0]
+
+
+class TestSummary:
+    def test_rows_add_up_to_the_total(self):
+        lines: list[str] = []
+        model = tiny.classifier()
+        model.summary(line_length=80, print_fn=lines.append)
+        (page,) = lines
+        rows = re.findall(r"^│ (\w+) \(\w+\) .* ([\d,]+) │$", page, re.M)
+        assert [name for name, _ in rows] == ["bert", "head"]
+        numbers = [int(number.replace(",", "")) for _, number in rows]
+        assert numbers == [
+            model.bert.count_params(),
+            model.output_weights.shape[0] * (model.output_weights.shape[1] + 1),
+        ]
+        assert f"Total params: {sum(numbers):,} " in page
+        # The model itself is as it was.
+        assert [layer.name for layer in model.layers] == ["bert"]
 
 
 class TestFreezing:

@@ -40,7 +40,10 @@ class TestRestoreWeights:
             )
         first, second, third = str(report).splitlines()
         assert first == f"Restored {len(encoder)} variables of {prefix}."
-        assert second.endswith("random values: output_bias, output_weights")
+        assert second == (
+            "Not in the checkpoint, as expected for a new head, start from "
+            "random values: output_bias, output_weights"
+        )
         assert third.startswith("In the checkpoint, not used by this model: ")
 
     def test_missing_encoder_names_both_lists(self, tmp_path):

@@ -36,7 +36,7 @@ _SCRIPTS = {
     ),
     "multiple_choice": (
         # Each problem is four sequences.
-        ("Data: 96 train problems.", "1 replicas of 32 sequences at a time"),
+        ("Data: 96 train problems.", " replica, 32 sequences at a time"),
         ("eval_results.txt", "test_results.tsv", "test_predictions.jsonl"),
         (),
     ),

@@ -58,3 +58,16 @@ def test_records_are_made_without_tensorflow(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert not re.search(r"\| +(tensorflow|keras)\b", done.stderr)
+
+
+def test_glue_shows_no_flag_that_it_rejects():
+    done = subprocess.run(
+        [sys.executable, "run_glue.py", "--helpfull"],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    shown = set(re.findall(r"^  --(\w+)", done.stdout, re.M))
+    assert {"seeds", "do_predict", "tasks"} <= shown
+    assert shown.isdisjoint({"seed", "do_train", "do_eval", "do_export"})

@@ -172,7 +172,8 @@ class TestRun:
         )
         assert done.returncode == 0, done.stderr
         assert re.search(
-            r"step 2/2  0:00 left  loss \d\.\d+  masked_lm \d.*% right\).*\n"
+            r"step 2/2  0:00 left  loss \d\.\d+  masked_lm \d.*"
+            r" \(accuracy 0\.\d+\).*\n"
             r" +learning_rate 5.00e-04  .* sequences/s  .* tokens/s",
             done.stderr,
         )
@@ -193,7 +194,7 @@ class TestCheckOnly:
         )
         for text in (
             f"Restored 30 variables of {trained}",
-            "1 replicas of 8 sequences at a time, float32",
+            " replica, 8 sequences at a time on each, float32",
             "Memory: about 0.0 GB per replica",
             "Found nothing that would stop this run",
         ):

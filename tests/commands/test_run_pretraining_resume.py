@@ -121,7 +121,7 @@ def test_sigterm_while_it_evaluates(setting, uninterrupted, tmp_path):
     wait_for(said.exists, run)
     run.kill(signal.SIGTERM)
     assert run.wait() == 143
-    assert "SIGTERM: saved step 30; ending." in run.stderr
+    assert "SIGTERM: saved step 30; ending. To resume, run" in run.stderr
     assert "Traceback" not in run.stderr
     assert not (output / "best" / "results.json").exists()
     run = setting.finished(output, *LONG)

@@ -1,6 +1,7 @@
 """Runs shrink_model.py on tables made here, and what comes after it."""
 
 import json
+import re
 
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import formats, restoring
@@ -57,12 +58,16 @@ def _shrink(trained, output, *more):
 @pytest.mark.slow
 def test_what_is_left_is_an_ordinary_model(trained, tmp_path):
     small = tmp_path / "small"
-    _, said = _shrink(
+    log, said = _shrink(
         *(trained, small, "--num_hidden_layers=1", "--keep_intermediate=0.25")
     )
     assert said["measured_on"] == {"split": "train", "examples": 24}
     (kept,) = said["layers"]["kept"]
     assert kept == np.argmax(said["layers"]["importance"])
+    # Nothing is said of the units of a layer that is removed.
+    assert re.search(rf"Layer {1 - kept}: importance \S+, removed\.\n", log)
+    assert re.search(rf"Layer {kept}: .*, kept, with \d+ of \d+ units: ", log)
+    assert log.count(" units: ") == 1
     whole = formats.open_checkpoint(f"{trained}/run")
     source = formats.open_checkpoint(str(small))
     assert source.config is not None

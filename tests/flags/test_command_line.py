@@ -1,7 +1,9 @@
 """How scripts start, end and log."""
 
 import json
+import os
 import pathlib
+import pty
 import re
 import signal
 import subprocess
@@ -283,3 +285,21 @@ def test_long_lines_are_broken_between_words(tmp_path):
     assert lines[-3] == " " * 9 + "x" * 200
     assert " ".join(lines[:-2]).split()[1:] == ["word"] * 60 + ["x" * 200]
     assert lines[-2][9:] == "short" and lines[-1] == "  as it is"
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_terminal_shows_at_once_that_libraries_load(is_terminal):
+    code = "from bert_tf.flags import command_line as c; c.start('__main__')"
+    ours, theirs = pty.openpty() if is_terminal else os.pipe()
+    subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=_ROOT,
+        check=True,
+        stdin=subprocess.DEVNULL,
+        stderr=theirs,
+    )
+    os.write(theirs, b"\n")  # There is something to read.
+    shown = os.read(ours, 1 << 10)
+    assert (b"Loading libraries.\r\n" in shown) == is_terminal
+    os.close(ours)
+    os.close(theirs)

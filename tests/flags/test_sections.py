@@ -50,6 +50,10 @@ class TestUsed:
     def test_flag_of_another_choice_is_refused(self, tmp_path, given, expected):
         assert small_script.refused(tmp_path, *given.split()) == expected
 
+    def test_argument_is_named_before_missing_flags(self, tmp_path):
+        line = small_script.refused(tmp_path, "train.csv", required=True)
+        assert line.endswith("Received: 'train.csv'")
+
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):

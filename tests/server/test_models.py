@@ -71,6 +71,14 @@ def test_what_is_no_model(tmp_path, name):
     assert str(tmp_path / name) in str(error.value)
 
 
+def test_loading_is_logged_before_the_model_answers(tmp_path, caplog):
+    _version(tmp_path / "7")
+    place = models.Place("m", str(tmp_path))
+    with caplog.at_level("INFO", "bert_tf.server"), pytest.raises(InputError):
+        asyncio.run(models.Model(place, batching.Limits()).update())
+    assert caplog.messages == ["Loading version 7 of m."]
+
+
 class _Servable:
     """A version that is loaded at once, and never asked."""
 

@@ -111,6 +111,11 @@ def test_models_are_tried(browser, pairs, tmp_path):
     models = f"--model=pairs={pairs},chooser={chooser}"
     with served.start(tmp_path, models) as server:
         browser.open(f"http://{server.address}/")
+        # An input that is missing is not sent.
+        browser.click("button")
+        assert browser.wait_for_text("#answer", "text_a") == "text_a is empty."
+        assert browser.text("#title") == "Error"
+        assert not browser.text("#command")
         # An optional input stays empty.
         browser.type("#input-text_a", "a <b>good</b> film")
         browser.click("button")
@@ -126,6 +131,14 @@ def test_models_are_tried(browser, pairs, tmp_path):
         browser.click("button")
         assert "1000000" in browser.wait_for_text("#answer", "1000000")
         assert browser.run("return at('answer').className") == "wrong"
+        assert "serve_ids" in browser.text("#command")
+        # The first mistake on the page, without the request before it.
+        for name in ("input_ids", "segment_ids"):
+            browser.type(f"#input-{name}", "]")
+        browser.click("button")
+        shown = browser.wait_for_text("#answer", "is not JSON")
+        assert shown == "input_ids is not JSON: [1, 1000000]]"
+        assert not browser.text("#command")
 
         browser.click("#model option[value=chooser]")
         browser.type("#input-prompt", "He rang.")

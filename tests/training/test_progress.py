@@ -100,8 +100,8 @@ class TestProgress:
         report(1020, _BLOCK | {"seconds": 40.0, "tokens": 1e7})
         # 230 steps at 4 seconds each.
         assert screen.messages[1] == (
-            "step 1,020/1,250  15:20 left  loss 7.2500  masked lm accuracy "
-            "12.5 %  learning_rate 1.00e-04\n"
+            "step 1,020/1,250  15:20 left  loss 7.2500  masked_lm_accuracy "
+            "0.1250  learning_rate 1.00e-04\n"
             "    gradient_norm 3.50  8.0 sequences/s  250,000 tokens/s"
         )
 
@@ -116,12 +116,12 @@ class TestProgress:
 
     def test_one_loss_is_shown_once(self, tmp_path, report, screen):
         report(10, _BLOCK | {"masked_lm_loss": 7.25})
-        assert "loss 7.2500  accuracy 12.5 %" in screen.messages[0]
+        assert "loss 7.2500  accuracy 0.1250" in screen.messages[0]
         assert "masked_lm" not in screen.messages[0]
         assert _lines(tmp_path)[0]["masked_lm_loss"] == 7.25
         report(20, _BLOCK | {"masked_lm_loss": 7.0, "next_loss": 0.25})
         assert (
-            "loss 7.2500  masked_lm 7.0000 (12.5 % right)  next 0.2500"
+            "loss 7.2500  masked_lm 7.0000 (accuracy 0.1250)  next 0.2500"
             in screen.messages[1]
         )
 
@@ -135,8 +135,8 @@ class TestProgress:
             | {f"disc_{name}": x for name, x in of_tokens.items()},
         )
         assert (
-            "disc 0.4000 (85.0 % right, 50.0 % precision, 1.2 % recall)  "
-            "sampled masked lm accuracy 1.0 %"
+            "disc 0.4000 (accuracy 0.8500, precision 0.5000, recall 0.0125)  "
+            "sampled_masked_lm_accuracy 0.0100"
         ) in " ".join(screen.messages[0].split("\n    "))
 
     def test_lines_fit_the_screen(self, tmp_path, screen):
@@ -171,8 +171,8 @@ class TestProgress:
         report(10, _BLOCK)
         assert seen == [_BLOCK]
         assert screen.messages[0].endswith(
-            "7,500 tokens/s  waiting for data 6 %  memory 1.5 GiB  "
-            "41 % of peak FLOP/s"
+            "7,500 tokens/s  waiting for data 6%  memory 1.5 GiB  "
+            "41% of peak FLOP/s"
         )
         (line,) = _lines(tmp_path)
         assert line == {"step": 10} | _REPORTED | meters
@@ -309,5 +309,9 @@ class TestWriteResults:
         ]
         assert path.read_text().splitlines() == lines
         assert [path.name for path in tmp_path.iterdir()] == [path.name]
-        assert [message.strip() for message in screen.messages[1:]] == lines
-        assert str(path) in screen.messages[0]
+        assert screen.messages == [
+            f"Results, written to {path}:",
+            "  eval_accuracy  0.3333",
+            "  global_step    7",
+            "  loss           0.5000",
+        ]

@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tools import site_pages
 from tools.lint.problems import File, Problem, Repository
 
 # A path of the repository, perhaps with a `*`.
@@ -13,7 +14,7 @@ _PATH = (
 )
 # To a file, perhaps with a heading.
 _LINK = r"\]\((?!https?://)([^)#\s]*)(?:#([\w-]+))?\)"
-_README_LINES = 200
+_README_LINES = 180
 
 
 def paths_exist(repository: Repository) -> Iterator[Problem]:
@@ -80,8 +81,9 @@ def every_page_is_in_the_menus(repository: Repository) -> Iterator[Problem]:
     menu = File(repository.root, "mkdocs.yml")
     pages = {file.path.removeprefix("docs/") for file in repository.pages}
     seen = set()
+    generated = site_pages.PAGES.values()
     for line, match in menu.find(r": (\S+\.md)$"):
-        if match[1] in seen or match[1] not in pages:
+        if match[1] in seen or match[1] not in {*pages, *generated}:
             how = "twice in the menu" if match[1] in seen else "not in docs/"
             yield menu.problem(line, f"{match[1]} is {how}. Remove the line.")
         seen.add(match[1])
@@ -101,7 +103,11 @@ def every_page_is_in_the_menus(repository: Repository) -> Iterator[Problem]:
 
 
 def _has(module: File, name: str) -> bool:
-    """Whether a module defines a name at its top level."""
+    """Whether a module defines a name at its top level, or imports it."""
+    nodes = ast.walk(module.tree)
+    imports = [x for x in nodes if isinstance(x, ast.ImportFrom)]
+    if any(alias.name == name for x in imports for alias in x.names):
+        return True
     for node in module.tree.body:
         if getattr(node, "name", None) == name:
             return True

@@ -6,7 +6,7 @@ import pytest
 
 _IMPORTS = """
 import os, sys
-from bert_tf.flags import quiet
+from bert_tf import quiet
 def noise(): os.write(2, b'I0000 noise\\n')
 """
 _SHOWN = "I0000 noise\n"
@@ -52,6 +52,17 @@ def test_error_shows_all():
     assert "No module named 'nowhere'" in errors
 
 
+def test_block_inside_another_ends_with_it():
+    code = """
+with quiet.kept_back():
+    with quiet.kept_back():
+        noise()
+    noise()
+os.write(2, b'later')
+"""
+    assert processes.run(_IMPORTS + code) == (0, "", "later")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [[], ["--verbosity=1"]])
 def test_script_shows_its_own_lines_only(arguments):
@@ -66,3 +77,17 @@ def test_script_shows_its_own_lines_only(arguments):
     code, _, errors = processes.run(text, *arguments)
     assert code == 0
     assert bool(errors) == bool(arguments), errors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("level", "is_quiet"), [("1", True), ("0", False)])
+def test_library_shows_no_messages_of_tensorflow(level, is_quiet):
+    code, printed, errors = processes.run(f"""
+        import os
+        os.environ["TF_CPP_MIN_LOG_LEVEL"] = "{level}"
+        import bert_tf
+        vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
+        print(bert_tf.Tokenizer(vocab)(["a"])["input_ids"].shape)
+    """)
+    assert (code, printed) == (0, "(1, 128)\n")
+    assert (not errors) == is_quiet, errors

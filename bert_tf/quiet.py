@@ -1,0 +1,79 @@
+"""Keeps TensorFlow's start-up messages off the screen.
+
+Its C++ code writes to the file descriptor of stderr, whatever its log level.
+What is written between `begin` and `end` is shown if the process dies.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+# A process of its own, which outlives this one if TensorFlow aborts it. It
+# reads to the end of the text, and shows the text unless all went well.
+_KEEPER = """
+import os, sys
+text, verdict = map(int, sys.argv[1:])
+parts = []
+while part := os.read(text, 1 << 16):
+    parts.append(part)
+if not os.read(verdict, 16):
+    os.write(2, b"".join(parts))
+"""
+# stderr as it was, the pipe of the verdict, and the keeper.
+_held: tuple[int, int, subprocess.Popen] | None = None
+
+
+def begin() -> None:
+    """Redirects stderr to a process that keeps the text."""
+    global _held
+    if _held is not None:
+        return
+    sys.stderr.flush()
+    text_end, text = os.pipe()
+    verdict_end, verdict = os.pipe()
+    keeper = subprocess.Popen(
+        [sys.executable, "-ISc", _KEEPER, str(text_end), str(verdict_end)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        pass_fds=(text_end, verdict_end),
+        # Ctrl-C and a closed terminal end this process, not the keeper.
+        start_new_session=True,
+    )
+    os.close(text_end)
+    os.close(verdict_end)
+    _held = os.dup(2), verdict, keeper
+    os.dup2(text, 2)
+    os.close(text)
+
+
+def end(is_well: bool = True) -> None:
+    """Restores stderr; the text is dropped, or shown if not all went well."""
+    global _held
+    if _held is None:
+        return
+    screen, verdict, keeper = _held
+    _held = None
+    sys.stderr.flush()
+    os.dup2(screen, 2)
+    os.close(screen)
+    if is_well:
+        os.write(verdict, b"well")
+    os.close(verdict)
+    keeper.wait()
+
+
+@contextlib.contextmanager
+def kept_back() -> Iterator[None]:
+    """Keeps back what is written to stderr meanwhile, unless it fails."""
+    if _held is not None:
+        yield
+        return
+    begin()
+    try:
+        yield
+    except BaseException:
+        end(is_well=False)
+        raise
+    end()

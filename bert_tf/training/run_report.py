@@ -1,0 +1,75 @@
+"""Log lines about a run: model, devices, data and folder; then its end."""
+
+import math
+
+from bert_tf import phases
+
+import keras
+import tensorflow as tf
+from absl import logging
+
+
+def log_model(
+    strategy: tf.distribute.Strategy, model: keras.Model, rows: int
+) -> None:
+    """Logs the size of the model and what computes it.
+
+    Args:
+        strategy: The run's.
+        model: The one to train.
+        rows: Sequences that a replica computes at a time.
+    """
+    parameters = sum(math.prod(v.shape) for v in model.trainable_variables)
+    logging.info("Model: %s.", _count(parameters, "parameter"))
+    if strategy.__class__.__name__.startswith("TPU"):
+        kind = "TPU"
+    else:
+        has_gpu = tf.config.list_physical_devices("GPU")
+        kind = "GPU" if has_gpu else "CPU"
+    logging.info(
+        "Devices: %s, %s at a time on each, %s.",
+        _count(strategy.num_replicas_in_sync, f"{kind} replica"),
+        _count(rows, "sequence"),
+        model.compute_dtype,
+    )
+
+
+def log_plan(
+    examples: int | None, start: int, stop: int, batch_size: int, folder: str
+) -> None:
+    """Logs what is trained, for how long, and where the results are.
+
+    Args:
+        examples: How many there are; None where their number is not known.
+        start: The step to start from.
+        stop: The step to end at.
+        batch_size: Sequences or examples per step, over all replicas.
+        folder: The output folder.
+    """
+    steps = _count(stop - start, "step")
+    if start:
+        steps += f" from step {start:,} to {stop:,}"
+    parts = [steps, f"{batch_size:,} per step"]
+    if examples:
+        epochs = f"{stop * batch_size / examples:.3g}"
+        parts += [_count(examples, "example"), f"{epochs} epochs"]
+    logging.info("Training: %s.", ", ".join(parts))
+    logging.info("Output: %s", folder)
+    logging.info(
+        "Curves: tensorboard --logdir=%s (needs the extra tensorboard)", folder
+    )
+
+
+def log_end(steps: int, seconds: float, folder: str) -> None:
+    """Logs what was trained, how long it took, and where the weights are."""
+    logging.info(
+        "Trained %s in %s. The weights are in %s.",
+        _count(steps, "step"),
+        phases.duration(seconds),
+        folder,
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    """Returns a number with its noun, as in 1 step or 1,000 steps."""
+    return f"{number:,} {noun}" + "s" * (number != 1)

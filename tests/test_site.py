@@ -1,0 +1,52 @@
+"""The site: it works from disk, and has the results and the changelog."""
+
+import pathlib
+import re
+import types
+
+from tools import site_pages
+
+import pytest
+
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def test_pages_link_to_files_not_to_folders():
+    """A folder that is opened from disk shows its files, not its page."""
+    settings = (_ROOT / "mkdocs.yml").read_text("utf-8")
+    assert re.search(r"^plugins:\n(?: .*\n)*  - offline$", settings, re.M)
+    (script,) = re.findall(r"polyfills:\n.*\n    - (.*)", settings)
+    # Otherwise the plugin names a script of another host.
+    assert "iframe-worker" in script
+    assert (_ROOT / "docs" / script).is_file()
+
+
+@pytest.mark.parametrize("source", site_pages.PAGES)
+def test_links_of_pages_from_other_folders(source):
+    text = site_pages.moved(source, (_ROOT / source).read_text("utf-8"))
+    links = re.findall(r"\]\((?!https?://|#)([^)#]+)", text)
+    assert links
+    pages = site_pages.PAGES.values()
+    assert all(x in pages or (_ROOT / "docs" / x).exists() for x in links)
+
+
+def test_links_are_rewritten():
+    text = "[a](../docs/b.md#c) [d](#e) [f](../CHANGELOG.md) [g](https://h.i/j)"
+    assert site_pages.moved("benchmarks/RESULTS.md", text) == (
+        "[a](b.md#c) [d](#e) [f](changelog.md) [g](https://h.i/j)"
+    )
+
+
+def test_pages_link_to_files_that_they_name():
+    page = types.SimpleNamespace(
+        file=types.SimpleNamespace(src_uri="api/models.md"), meta={}
+    )
+    text = "Scores are in `benchmarks/RESULTS.md`."
+    assert site_pages.on_page_markdown(text, page, files=[]) == (
+        "Scores are in [`benchmarks/RESULTS.md`](../results.md)."
+    )
+    assert page.meta == {}
+    # Searches list the pages that have every word after the others.
+    page.file.src_uri = "results.md"
+    assert site_pages.on_page_markdown(text, page) == text
+    assert page.meta["search"]["boost"] < 1

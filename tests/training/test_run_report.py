@@ -1,0 +1,54 @@
+"""What a run logs before its first step and after its last."""
+
+from bert_tf import heads, modeling
+from bert_tf.training import run_report
+
+import pytest
+import tensorflow as tf
+
+_CONFIG = modeling.BertConfig(
+    vocab_size=10,
+    hidden_size=8,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=16,
+)
+
+
+def test_model_and_devices(caplog):
+    model = heads.BertClassifier(modeling.Bert(_CONFIG), 2)
+    with caplog.at_level("INFO"):
+        run_report.log_model(tf.distribute.get_strategy(), model, 32)
+    first, second = caplog.messages
+    assert first == f"Model: {model.count_params():,} parameters."
+    kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
+    assert second == (
+        f"Devices: 1 {kind} replica, 32 sequences at a time on each, float32."
+    )
+
+
+@pytest.mark.parametrize(
+    ("examples", "start", "expected"),
+    [
+        (540, 0, "51 steps, 32 per step, 540 examples, 3.02 epochs."),
+        (1, 50, "1 step from step 50 to 51, 32 per step, 1 example, "),
+        (None, 0, "51 steps, 32 per step."),
+    ],
+)
+def test_plan(caplog, examples, start, expected):
+    with caplog.at_level("INFO"):
+        run_report.log_plan(examples, start, 51, 32, "runs/x")
+    assert caplog.messages[0].startswith(f"Training: {expected}")
+    assert caplog.messages[1:] == [
+        "Output: runs/x",
+        "Curves: tensorboard --logdir=runs/x (needs the extra tensorboard)",
+    ]
+
+
+def test_end(caplog):
+    with caplog.at_level("INFO"):
+        run_report.log_end(1, 123.4, "runs/x")
+    assert caplog.messages == [
+        "Trained 1 step in 2:03. The weights are in runs/x."
+    ]
