@@ -78,17 +78,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure() -> None:
-    """Keeps iterators over datasets that call Python until the process ends.
+    """Keeps two kinds of iterators until the process ends.
 
     TensorFlow destroys an iterator while it holds Python's lock, and waits for
     a thread that may need this lock to call Python: a deadlock, at whatever
     moment Python's search for cycles finds an iterator that is not at its end.
+    For one replica's part of a dataset it waits for a thread that sleeps for up
+    to a minute, the longer the iterator has lived.
     """
     make = iterator_ops.OwnedIterator._create_iterator
 
     def create(self, dataset):
         make(self, dataset)
-        if _calls_python(dataset):
+        if _calls_python(dataset) or _is_of_one_replica(dataset):
             _kept.append(self._iterator_resource)
 
     iterator_ops.OwnedIterator._create_iterator = create
@@ -103,6 +105,13 @@ def _calls_python(dataset: tf.data.Dataset) -> bool:
     types = {op.type for graph in functions for op in graph.get_operations()}
     return not types.isdisjoint({"PyFunc", "EagerPyFunc"}) or any(
         map(_calls_python, dataset._inputs())
+    )
+
+
+def _is_of_one_replica(dataset: tf.data.Dataset) -> bool:
+    """Whether it takes its elements from a dataset for several devices."""
+    return "PerDeviceGenerator" in type(dataset).__name__ or any(
+        map(_is_of_one_replica, dataset._inputs())
     )
 
 

@@ -117,7 +117,7 @@ def _same(left, right, checkpoint):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_pretraining_goes_on_where_it_stopped(folder, pretrained):
     written = json.loads((pretrained / "bert_config.json").read_text())
     assert written["model_type"] == "damped_bert"
@@ -192,7 +192,7 @@ def _answers(folder, *flags):
     return [json.loads(line)["score"] for line in lines]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_answers_raw_text_from_the_run_and_from_its_export(folder, trained):
     expected = _expected(f"{trained}/model.ckpt-10")
     assert np.ptp(expected) > 1e-3

@@ -77,7 +77,7 @@ def test_changes_nothing(two_replicas, replicas):
         assert not np.array_equal(*expected[1])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_less_memory():
     # Rows enough for what the framework takes of its own, 100 to 250 MB by the
     # processor, to be the smaller part.

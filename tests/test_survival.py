@@ -20,7 +20,7 @@ def laboratory(tmp_path_factory: pytest.TempPathFactory) -> survival.Laboratory:
 # The others' loops are the same, or killed in tests of their own.
 @pytest.mark.parametrize(
     "kind",
-    combinations.some([survival.KINDS[2], survival.KINDS[5]], survival.KINDS),
+    combinations.some([survival.KINDS[5]], survival.KINDS),
     ids=lambda kind: kind.name,
 )
 def test_what_a_killed_run_leaves(kind, laboratory):

@@ -92,6 +92,7 @@ def test_another_process_works_there(data, tmp_path):
         matrix.check(SCRIPT, case, data, tmp_path)
 
 
+@pytest.mark.exhaustive
 def test_too_small_a_disk(data, tmp_path):
     with small_disks.mounted(tmp_path / "disk", 32):
         case = matrix.Case(

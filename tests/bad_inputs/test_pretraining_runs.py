@@ -27,6 +27,7 @@ test_what_works = matrix.right(
 )
 
 
+@pytest.mark.exhaustive
 def test_odd_shells(data, tmp_path):
     surroundings.check_odd_shell(SCRIPT, data, tmp_path)
 

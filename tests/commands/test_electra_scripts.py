@@ -189,6 +189,7 @@ _PARAGRAPH = {"context": "the cat sat", "qas": [_ASKED]}
         ),
     ],
 )
+@pytest.mark.exhaustive
 def test_other_tasks_by_rates_of_layers(folder, tmp_path, script, text, kernel):
     """A first step of Adam moves each weight by about its rate."""
     # The format follows the name.

@@ -89,7 +89,7 @@ def test_checkpoint_with_flags_gives_the_same(of_run, model_dir, tmp_path):
 # ---- For TensorFlow Serving -------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_versions_of_a_server(of_run, model_dir, tmp_path):
     pytest.importorskip(
         "tensorflow_serving", reason="needs the package tensorflow-serving-api"

@@ -45,7 +45,7 @@ def _run(folder, *arguments, code=0):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_it_learns_words_by_heart(folder):
     done = _run(
         folder,

@@ -5,7 +5,7 @@ import json
 
 from bert_tf.checkpoints import tf1_files
 from bert_tf.tasks.squad import questions
-from tests import classifier_runs, fine_tuned, trained_weights
+from tests import classifier_runs, combinations, fine_tuned, trained_weights
 
 import numpy as np
 import pytest
@@ -47,7 +47,11 @@ _EVERY_RUN = {
 }
 
 
-@pytest.fixture(params=_SCRIPTS, name="name")
+# The folders of the others are written by the same functions.
+_CHOSEN = combinations.some(["classifier", "ner"], _SCRIPTS)
+
+
+@pytest.fixture(params=_CHOSEN, name="name")
 def _name(request):
     return request.param
 

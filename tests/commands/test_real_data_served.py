@@ -74,6 +74,7 @@ def test_entities(shared_data, tmp_path):
             assert served[name][i][: served["count"][i]] == expected
 
 
+@pytest.mark.exhaustive
 def test_answers(shared_data, tmp_path):
     # The first article to train on, a thousand questions of others to answer.
     path = shared_data / "squad" / "dev-v2.0.json"

@@ -202,7 +202,7 @@ def test_the_encoder_of_a_model_with_other_labels(trained, model, tmp_path):
 # ---- Tasks of GLUE that differ from the others ------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_task_by_name_from_tfds(model, tmp_path):
     sentences = [
         {"sentence": w, "label": i % 2}

@@ -115,7 +115,9 @@ def end_as_head_does(process):
     ("end", "code"),
     [
         pytest.param(end_of_input, 0, marks=pytest.mark.exhaustive),
-        (end_by_sigterm, 128 + signal.SIGTERM),
+        pytest.param(
+            end_by_sigterm, 128 + signal.SIGTERM, marks=pytest.mark.exhaustive
+        ),
         (end_as_head_does, 128 + signal.SIGPIPE),
     ],
 )

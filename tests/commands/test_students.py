@@ -166,6 +166,7 @@ def test_int8_and_other_runtimes(trained, name, tmp_path):
 # ---- Tasks about tokens -----------------------------------------------------
 
 
+@pytest.mark.exhaustive
 def test_tagging(folder, name, tmp_path):
     rng = np.random.default_rng(1)
     lines = []

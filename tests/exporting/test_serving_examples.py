@@ -82,7 +82,7 @@ def test_ids_of_several_lengths(model, pairs, single):
         _check(found, saved_models.softmax(np.array(logits)))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_regression():
     examples = [example(text=a, text_b=b) for a, b in PAIRS]
     found = exports.server("regression").regress(examples)
@@ -91,7 +91,7 @@ def test_a_regression():
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_several_labels(model):
     logits = exports.python_logits(model, *_SINGLE)
     server = exports.server("several labels")

@@ -381,7 +381,7 @@ def test_replicas_and_micro_batches_are_one(kind, files, two_replicas):
         np.testing.assert_array_equal(variable.numpy(), value)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_goes_on_bit_for_bit_with_the_dense_layer(files, tmp_path):
     whole = _Trainer("layers", files)
     whole.train(0, 2)

@@ -287,7 +287,7 @@ class TestSteps:
         reference.assert_same(found, wanted, 1e-6)
         reference.assert_same(arrays, expected, 1e-6)
 
-    @pytest.mark.slow
+    @pytest.mark.exhaustive
     def test_bert_on_two_replicas(self, files, two_replicas):
         """Also in float16, which skips steps while its scale is too large."""
         results = []

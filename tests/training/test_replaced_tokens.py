@@ -161,7 +161,7 @@ def _trained(files, monkeypatch, remat=False, **how):
     return trainer.train(0, 3), trainer.arrays()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_ways_to_compute_change_nothing(files, monkeypatch, two_replicas):
     plain, weights = _trained(files, monkeypatch)
     parts = {"accumulate": 2, "strategy": two_replicas}
