@@ -10,7 +10,7 @@ from bert_tf import options
 from bert_tf.errors import InputError
 from bert_tf.flags import sections as flag_sections
 from bert_tf.flags import unused
-from bert_tf.tasks import tables
+from bert_tf.tasks import table_formats
 from bert_tf.tasks.classification import glue
 
 from absl import flags
@@ -133,10 +133,9 @@ def file_format(
     return section.choice(
         "file_format",
         None,
-        tables.FORMATS,
+        table_formats.FORMATS,
         "Format of your own files. In tsv, quotes are plain characters. By "
-        "default the format of the file's extension (.csv, .json, .jsonl), or "
-        "tsv.",
+        "default found by the file's name and first line.",
         **how,
     )
 

@@ -1,30 +1,23 @@
-"""Examples, and the files that hold them: TSV as GLUE writes it, CSV, JSONL.
+"""Examples, and the files that hold them: TSV as GLUE writes it, CSV, JSON.
 
 Every error names the file and the line.
 """
 
 import csv
 import dataclasses
+import io
+import itertools
 import json
-import math
-import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from bert_tf.errors import InputError
 from bert_tf.storage import input_files
-from bert_tf.tasks import labels, table_columns
+from bert_tf.tasks import labels, table_columns, table_formats, table_json
 
 from absl import logging
 from etils import epath
 
-FORMATS = ("tsv", "csv", "jsonl")
-_FORMAT_OF_SUFFIX = {
-    ".csv": "csv",
-    ".json": "jsonl",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-}
 # csv's own limit of 131,072 characters refuses long documents.
 _LONGEST_CSV_FIELD = 2**31 - 1
 
@@ -60,11 +53,6 @@ class Row(NamedTuple):
     texts: dict[str, str]
 
 
-def format_of(path: str) -> str:
-    """Returns the format that a file's name promises; TSV if none."""
-    return _FORMAT_OF_SUFFIX.get(pathlib.PurePath(path).suffix.lower(), "tsv")
-
-
 def read_columns(
     path: str, columns: Mapping[str, str | int], **how: Any
 ) -> Iterator[tuple[int, dict[str, str]]]:
@@ -96,7 +84,7 @@ def read_rows(
         path: The file.
         columns: What the caller calls a column -> its name in the header (or
             its JSON key), or its number from 0.
-        file_format: One of FORMATS.
+        file_format: One of `table_formats.FORMATS`.
         has_header: Whether the first row names the columns (TSV and CSV).
         skip_short_rows: Whether to skip rows that lack a column, with a
             warning.
@@ -114,7 +102,9 @@ def read_rows(
     positions: dict[str, int] | None = None
     short_lines: list[int] = []
     number_of_rows = width = 0
-    for line, row in _without_blank_end(path, _cells(path, file_format)):
+    for line, row in _without_blank_end(
+        path, _cells(path, file_format, has_header)
+    ):
         width = width or len(row)
         if positions is None:
             there = table_columns.there(columns, optional, row, has_header)
@@ -137,11 +127,15 @@ def read_rows(
 
 def read_header(path: str, file_format: str) -> list[str]:
     """Returns the first row of a TSV or CSV."""
-    return next((row for _, row in _cells(path, file_format)), [])
+    return next((row for _, row in _cells(path, file_format, True)), [])
 
 
-def _cells(path: str, file_format: str) -> Iterator[tuple[int, list[str]]]:
-    return _csv_rows(path) if file_format == "csv" else _tsv_rows(path)
+def _cells(
+    path: str, file_format: str, has_header: bool
+) -> Iterator[tuple[int, list[str]]]:
+    if file_format == "csv":
+        return _csv_rows(path, has_header)
+    return _tsv_rows(path)
 
 
 def _check_found(
@@ -163,7 +157,7 @@ def _check_found(
 
 
 def lines(path: str) -> Iterator[tuple[int, str]]:
-    """Yields numbered lines, without a byte-order mark at the start.
+    """Yields numbered lines of UTF-8, or UTF-16 with a byte-order mark.
 
     Only a line feed ends a line: texts hold U+2028, U+0085 and such.
     """
@@ -175,6 +169,9 @@ def lines(path: str) -> Iterator[tuple[int, str]]:
 def decoded(file: Iterable[bytes], path: str) -> Iterator[tuple[int, str]]:
     """Yields numbered lines as `lines` does, of an open file."""
     for number, line in enumerate(file, start=1):
+        if number == 1 and table_formats.is_utf_16(line):
+            yield from enumerate(_utf_16_lines(path, line, file), start=1)
+            return
         problem = input_files.explain_text(line[:64]) if number == 1 else ""
         if "git-lfs" in problem:
             raise InputError(f"{path} can't be read: {problem}.")
@@ -189,8 +186,22 @@ def decoded(file: Iterable[bytes], path: str) -> Iterator[tuple[int, str]]:
             raise InputError(
                 f"{path}, line {number}: the text is not UTF-8 "
                 f"({error.reason} at byte {error.start} of the line). "
-                "Convert the file to UTF-8."
+                "Convert the file: iconv -f CP1252 -t UTF-8 FILE > NEW_FILE. "
+                "CP1252 is Western European Windows; Chinese is GB18030."
             ) from error
+
+
+def _utf_16_lines(
+    path: str, first: bytes, rest: Iterable[bytes]
+) -> Iterator[str]:
+    try:
+        text = b"".join([first, *rest]).decode("utf-16")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path} can't be read: it begins as UTF-16 and is not "
+            f"({error.reason}). Convert the file to UTF-8."
+        ) from error
+    return io.StringIO(text, newline="\n")
 
 
 def check_text(value: object, where: str) -> None:
@@ -215,10 +226,19 @@ def _tsv_rows(path: str) -> Iterator[tuple[int, list[str]]]:
         yield number, text.split("\t") if text else []
 
 
-def _csv_rows(path: str) -> Iterator[tuple[int, list[str]]]:
-    """Splits at commas; quoted fields may hold commas and line ends."""
+def _csv_rows(path: str, has_header: bool) -> Iterator[tuple[int, list[str]]]:
+    """Splits at commas, or at semicolons by the header.
+
+    Quoted fields may hold them, and line ends.
+    """
     csv.field_size_limit(_LONGEST_CSV_FIELD)
-    reader = csv.reader((line for _, line in lines(path)), strict=True)
+    texts = (line for _, line in lines(path))
+    first = next(texts, "")
+    reader = csv.reader(
+        itertools.chain([first], texts),
+        delimiter=table_formats.delimiter(first, has_header),
+        strict=True,
+    )
     while True:
         first_line = reader.line_num + 1
         try:
@@ -252,32 +272,22 @@ def _without_blank_end(
 
 
 def json_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yields each line's number and object; InputError if it is none.
+    """Yields the line and the value of each object, one per line or an array.
 
-    Empty lines are left out; a missing file is a FileNotFoundError.
+    Empty lines are left out; a missing file is a FileNotFoundError, anything
+    but an object an InputError.
     """
-    for line, text in lines(path):
+    numbered = lines(path)
+    is_first = True
+    for line, text in numbered:
         if not text.strip():
             continue
-        where = f"{path}, line {line}"
-        try:
-            row = json.loads(text)
-        # Also a number of 5,000 digits, or lists in lists without end.
-        except (ValueError, RecursionError) as error:
-            problem = getattr(error, "msg", error)
-            if line == 1:
-                start = text[:64].encode(errors="replace")
-                problem = input_files.explain_text(start) or problem
-            raise InputError(
-                f"{where}: the line is not JSON ({problem}). "
-                "Expected one object per line."
-            ) from error
-        if not isinstance(row, dict):
-            raise InputError(
-                f"{where}: expected a JSON object, one per line. "
-                f"Received: {labels.shortened(repr(row))}"
-            )
-        yield line, row
+        if is_first and text.lstrip().startswith("["):
+            text += "".join(rest for _, rest in numbered)
+            yield from table_json.array(path, line, text)
+            return
+        is_first = False
+        yield line, table_json.of_line(f"{path}, line {line}", line, text)
 
 
 def _json_rows(
@@ -293,16 +303,18 @@ def _json_rows(
         there = {
             name: str(key)
             for name, key in columns.items()
-            if name not in optional or not _is_missing(row.get(str(key)))
+            if name not in optional
+            or not table_json.is_missing(row.get(str(key)))
         }
         missing = [key for key in there.values() if key not in row]
         if missing:
             raise InputError(
                 f"{where}: keys are missing: {', '.join(missing)}. "
+                f"{table_columns.suggestion(missing[0], row)}"
                 f"Received: keys {', '.join(row) or 'none'}"
             )
         texts = {
-            name: _plain(where, row, key, name in lists)
+            name: table_json.plain(where, row, key, name in lists)
             for name, key in there.items()
         }
         check_text(texts, where)
@@ -311,28 +323,3 @@ def _json_rows(
         raise InputError(
             f"{path}: the file has no rows. Expected JSON objects."
         )
-
-
-def _plain(
-    where: str, row: Mapping[str, Any], key: str, may_be_list: bool
-) -> str:
-    """A JSON value as a TSV would hold it: 1 -> "1", true -> "true"."""
-    value = row[key]
-    values = value if may_be_list and isinstance(value, list) else [value]
-    for each in values:
-        if _is_missing(each) or not isinstance(each, str | int | float):
-            raise InputError(
-                f"{where}: {key!r} is no text. Expected a text or a number"
-                f"{', or a list of them' * may_be_list}. "
-                f"Received: {key}={json.dumps(value)[:80]}. Write one, or "
-                "remove the line."
-            )
-    texts = [x if isinstance(x, str) else json.dumps(x) for x in values]
-    if values is value:
-        return json.dumps(texts, ensure_ascii=False)
-    return texts[0]
-
-
-def _is_missing(value: Any) -> bool:
-    """Whether a JSON value is null, as pandas writes it, or Python's NaN."""
-    return value is None or (isinstance(value, float) and math.isnan(value))
