@@ -50,6 +50,11 @@ def is_cjk(char: str) -> bool:
     return _CJK.match(char) is not None
 
 
+def count_cjk(text: str) -> int:
+    """Counts the characters that are words by themselves."""
+    return len(_CJK.findall(text))
+
+
 def all_cjk() -> list[str]:
     """Returns the characters that are words by themselves."""
     return _CJK.findall("".join(map(chr, range(0x110000))))
