@@ -104,7 +104,7 @@ _VERBOSE_LOGGING = _DATA.boolean(
     False,
     "Whether warnings about the data name every question they are about.",
 )
-_STRICT = shared.strict(_DATA, "question")
+_STRICT = shared.strict(_DATA, "question", only_with="do_train")
 
 command_line.start(__name__, later=("version_2_with_negative",))
 

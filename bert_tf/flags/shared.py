@@ -152,14 +152,16 @@ def has_header(
     )
 
 
-def strict(section: flag_sections.Section, noun: str) -> flag_sections.Holder:
+def strict(
+    section: flag_sections.Section, noun: str, **how: Any
+) -> flag_sections.Holder:
     """Whether bad rows of training data stop the run."""
     return section.boolean(
         "strict",
         False,
         f"Whether the first {noun} that can't be trained on stops the run. "
         "Otherwise such are left out, counted and named in one line.",
-        only_with="do_train",
+        **how,
     )
 
 

@@ -11,44 +11,59 @@ class LeftOut:
     """What can't be used of one file to train on.
 
     Attributes:
-        errors: The reason of each.
+        path: The file, with which each reason begins.
+        strict: Whether the first reason is raised.
+        count: How many are left out.
     """
 
-    def __init__(self, path: str, strict: bool, verbose: bool = False):
-        """Names the file.
+    def __init__(
+        self,
+        path: str,
+        strict: bool,
+        verbose: bool = False,
+        max_share: float = 1.0,
+    ):
+        """Starts with none.
 
         Args:
-            path: The file, with which each reason begins.
+            path: The file.
             strict: Whether the first reason is raised.
             verbose: Whether the warning has all reasons, not the first ones.
+            max_share: How much of the file can be left out.
         """
-        self._path, self._strict, self._verbose = path, strict, verbose
-        self.errors: list[InputError] = []
+        self.path, self.strict, self.count = path, strict, 0
+        self._verbose, self._max_share = verbose, max_share
+        self._first = InputError(f"{path} holds nothing to train on.")
+        self._reasons: list[str] = []
 
     def add(self, error: InputError) -> None:
         """Counts a row, or raises its reason if strict."""
-        if self._strict:
+        if self.strict:
             raise error
-        self.errors.append(error)
+        if not self.count:
+            self._first = error.with_traceback(None)
+        self.count += 1
+        if self._verbose or len(self._reasons) < _NAMED:
+            # The first sentence says what is wrong.
+            reason = str(error).removeprefix(f"{self.path}, ").split(". ")[0]
+            self._reasons.append(reason.rstrip("."))
+
+    def check(self, used: int) -> None:
+        """Raises the first reason if too many are left out, or all."""
+        total = self.count + used
+        if self.count and (not used or self.count > self._max_share * total):
+            raise self._first
 
     def warn(self, used: int, noun: str) -> None:
-        """Logs how many are left out and why; raises if none is used."""
-        if not self.errors:
-            return
-        if not used:
-            raise self.errors[0]
-        named = self.errors if self._verbose else self.errors[:_NAMED]
-        # The first sentence says what is wrong.
-        reasons = [
-            str(error).removeprefix(f"{self._path}, ").split(". ")[0]
-            for error in named
-        ]
-        logging.warning(
-            "%s: left out %d of %d %s: %s%s. --strict stops at the first.",
-            self._path,
-            len(self.errors),
-            len(self.errors) + used,
-            noun,
-            "; ".join(reason.rstrip(".") for reason in reasons),
-            "; and others" * (len(named) < len(self.errors)),
-        )
+        """Logs how many are left out and why; raises as `check`."""
+        self.check(used)
+        if self.count:
+            logging.warning(
+                "%s: left out %d of %d %s: %s%s. --strict stops at the first.",
+                self.path,
+                self.count,
+                self.count + used,
+                noun,
+                "; ".join(self._reasons),
+                "; and others" * (len(self._reasons) < self.count),
+            )

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from bert_tf.errors import InputError
 from bert_tf.storage import input_files
 from bert_tf.tasks import labels, table_columns, table_formats, table_json
+from bert_tf.tasks import left_out as left_out_rows
 
 from absl import logging
 from etils import epath
@@ -77,6 +78,7 @@ def read_rows(
     skip_short_rows: bool = False,
     lists: Collection[str] = (),
     optional: Collection[str] = (),
+    left_out: left_out_rows.LeftOut | None = None,
 ) -> Iterator[Row]:
     """Reads rows whole, and finds some of their columns.
 
@@ -90,21 +92,21 @@ def read_rows(
             warning.
         lists: Those of `columns` that may be lists in JSON lines.
         optional: Those that a table, or a JSON object, may lack.
+        left_out: Where bad rows are counted; without it, they are errors.
 
     Raises:
         FileNotFoundError: There is no such file.
         InputError: The file is empty or not UTF-8, a row or the header lacks a
             column, a row is longer than the first, or a JSON value is no text.
     """
+    left_out = left_out or left_out_rows.LeftOut(path, strict=True)
     if file_format == "jsonl":
-        yield from _json_rows(path, columns, lists, optional)
+        yield from _json_rows(path, columns, lists, optional, left_out)
         return
     positions: dict[str, int] | None = None
     short_lines: list[int] = []
     number_of_rows = width = 0
-    for line, row in _without_blank_end(
-        path, _cells(path, file_format, has_header)
-    ):
+    for line, row in _text_rows(path, file_format, has_header, left_out):
         width = width or len(row)
         if positions is None:
             there = table_columns.there(columns, optional, row, has_header)
@@ -112,16 +114,21 @@ def read_rows(
                 positions = table_columns.positions(path, row, there)
                 continue
             positions = table_columns.numbers(path, there)
-        number_of_rows += 1
         least = max(positions.values()) + 1
         if not skip_short_rows:
             where = f"{path}, line {line}"
-            table_columns.check_width(where, row, least, width)
-        elif len(row) < least:
+            try:
+                table_columns.check_width(where, row, least, width)
+            except InputError as error:
+                left_out.add(error)
+                continue
+        number_of_rows += 1
+        if len(row) < least:
             short_lines.append(line)
             continue
         texts = {name: row[at] for name, at in positions.items()}
         yield Row(line, row, positions, texts)
+    left_out.check(number_of_rows)
     _check_found(path, number_of_rows, short_lines, has_header)
 
 
@@ -131,11 +138,49 @@ def read_header(path: str, file_format: str) -> list[str]:
 
 
 def _cells(
-    path: str, file_format: str, has_header: bool
+    path: str,
+    file_format: str,
+    has_header: bool,
+    undecoded: list[InputError] | None = None,
 ) -> Iterator[tuple[int, list[str]]]:
     if file_format == "csv":
-        return _csv_rows(path, has_header)
-    return _tsv_rows(path)
+        return _csv_rows(path, has_header, undecoded)
+    return _tsv_rows(path, undecoded)
+
+
+def _text_rows(
+    path: str,
+    file_format: str,
+    has_header: bool,
+    left_out: left_out_rows.LeftOut,
+) -> Iterator[tuple[int, list[str]]]:
+    """Yields rows that are text, without empty lines at the end of the file.
+
+    Other empty lines, and rows after the first that are not UTF-8, are bad.
+    """
+    undecoded: list[InputError] | None = None if left_out.strict else []
+    blank_line = None
+    is_first = True
+    for line, row in _cells(path, file_format, has_header, undecoded):
+        if undecoded:
+            if is_first:
+                raise undecoded[0]
+            left_out.add(undecoded[0])
+            undecoded.clear()
+            continue
+        is_first = False
+        if not row:
+            blank_line = blank_line or line
+            continue
+        if blank_line is not None:
+            left_out.add(
+                InputError(
+                    f"{path}, line {blank_line}: the line is empty. Expected a "
+                    "row. Remove the line."
+                )
+            )
+            blank_line = None
+        yield line, row
 
 
 def _check_found(
@@ -156,17 +201,24 @@ def _check_found(
         )
 
 
-def lines(path: str) -> Iterator[tuple[int, str]]:
+def lines(
+    path: str, undecoded: list[InputError] | None = None
+) -> Iterator[tuple[int, str]]:
     """Yields numbered lines of UTF-8, or UTF-16 with a byte-order mark.
 
+    Errors of lines in other encodings are raised, or added to `undecoded`.
     Only a line feed ends a line: texts hold U+2028, U+0085 and such.
     """
     input_files.check(path)
     with epath.Path(path).open("rb") as file:
-        yield from decoded(file, path)
+        yield from decoded(file, path, undecoded)
 
 
-def decoded(file: Iterable[bytes], path: str) -> Iterator[tuple[int, str]]:
+def decoded(
+    file: Iterable[bytes],
+    path: str,
+    undecoded: list[InputError] | None = None,
+) -> Iterator[tuple[int, str]]:
     """Yields numbered lines as `lines` does, of an open file."""
     for number, line in enumerate(file, start=1):
         if number == 1 and table_formats.is_utf_16(line):
@@ -175,20 +227,23 @@ def decoded(file: Iterable[bytes], path: str) -> Iterator[tuple[int, str]]:
         problem = input_files.explain_text(line[:64]) if number == 1 else ""
         if "git-lfs" in problem:
             raise InputError(f"{path} can't be read: {problem}.")
+        encoding = "utf-8-sig" if number == 1 else "utf-8"
         try:
-            yield (
-                number,
-                line.decode("utf-8-sig" if number == 1 else "utf-8"),
-            )
+            text = line.decode(encoding)
         except UnicodeDecodeError as error:
             if problem:
                 raise InputError(f"{path} can't be read: {problem}.") from error
-            raise InputError(
+            found = InputError(
                 f"{path}, line {number}: the text is not UTF-8 "
-                f"({error.reason} at byte {error.start} of the line). "
-                "Convert the file: iconv -f CP1252 -t UTF-8 FILE > NEW_FILE. "
-                "CP1252 is Western European Windows; Chinese is GB18030."
-            ) from error
+                f"({error.reason} at byte {error.start} of the line; convert "
+                "it by iconv -f CP1252 -t UTF-8 FILE > NEW_FILE). CP1252 is "
+                "Western European Windows; Chinese is GB18030."
+            )
+            if undecoded is None:
+                raise found from error
+            undecoded.append(found)
+            text = line.decode(encoding, errors="replace")
+        yield number, text
 
 
 def _utf_16_lines(
@@ -219,20 +274,24 @@ def check_text(value: object, where: str) -> None:
         ) from error
 
 
-def _tsv_rows(path: str) -> Iterator[tuple[int, list[str]]]:
+def _tsv_rows(
+    path: str, undecoded: list[InputError] | None
+) -> Iterator[tuple[int, list[str]]]:
     """Splits at tabs; quotes are plain characters, as in GLUE's files."""
-    for number, line in lines(path):
+    for number, line in lines(path, undecoded):
         text = line.removesuffix("\n").removesuffix("\r")
         yield number, text.split("\t") if text else []
 
 
-def _csv_rows(path: str, has_header: bool) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(
+    path: str, has_header: bool, undecoded: list[InputError] | None
+) -> Iterator[tuple[int, list[str]]]:
     """Splits at commas, or at semicolons by the header.
 
     Quoted fields may hold them, and line ends.
     """
     csv.field_size_limit(_LONGEST_CSV_FIELD)
-    texts = (line for _, line in lines(path))
+    texts = (line for _, line in lines(path, undecoded))
     first = next(texts, "")
     reader = csv.reader(
         itertools.chain([first], texts),
@@ -254,40 +313,36 @@ def _csv_rows(path: str, has_header: bool) -> Iterator[tuple[int, list[str]]]:
         yield first_line, row
 
 
-def _without_blank_end(
-    path: str, rows: Iterable[tuple[int, list[str]]]
-) -> Iterator[tuple[int, list[str]]]:
-    """Drops empty lines at the end of a file; refuses them before it."""
-    blank_line = None
-    for line, row in rows:
-        if not row:
-            blank_line = blank_line or line
-            continue
-        if blank_line is not None:
-            raise InputError(
-                f"{path}, line {blank_line}: the line is empty. Expected a "
-                "row. Remove the line."
-            )
-        yield line, row
-
-
-def json_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_objects(
+    path: str, left_out: left_out_rows.LeftOut | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yields the line and the value of each object, one per line or an array.
 
     Empty lines are left out; a missing file is a FileNotFoundError, anything
-    but an object an InputError.
+    but an object an InputError, or a line that is added to `left_out`.
     """
-    numbered = lines(path)
+    left_out = left_out or left_out_rows.LeftOut(path, strict=True)
+    undecoded: list[InputError] = []
+    numbered = lines(path, None if left_out.strict else undecoded)
     is_first = True
     for line, text in numbered:
         if not text.strip():
             continue
         if is_first and text.lstrip().startswith("["):
             text += "".join(rest for _, rest in numbered)
+            if undecoded:
+                raise undecoded[0]
             yield from table_json.array(path, line, text)
             return
         is_first = False
-        yield line, table_json.of_line(f"{path}, line {line}", line, text)
+        try:
+            if undecoded:
+                raise undecoded.pop()
+            value = table_json.of_line(f"{path}, line {line}", line, text)
+        except InputError as error:
+            left_out.add(error)
+        else:
+            yield line, value
 
 
 def _json_rows(
@@ -295,31 +350,48 @@ def _json_rows(
     columns: Mapping[str, str | int],
     lists: Collection[str],
     optional: Collection[str],
+    left_out: left_out_rows.LeftOut,
 ) -> Iterator[Row]:
     number_of_rows = 0
-    for line, row in json_objects(path):
-        number_of_rows += 1
-        where = f"{path}, line {line}"
-        there = {
-            name: str(key)
-            for name, key in columns.items()
-            if name not in optional
-            or not table_json.is_missing(row.get(str(key)))
-        }
-        missing = [key for key in there.values() if key not in row]
-        if missing:
-            raise InputError(
-                f"{where}: keys are missing: {', '.join(missing)}. "
-                f"{table_columns.suggestion(missing[0], row)}"
-                f"Received: keys {', '.join(row) or 'none'}"
-            )
-        texts = {
-            name: table_json.plain(where, row, key, name in lists)
-            for name, key in there.items()
-        }
-        check_text(texts, where)
-        yield Row(line, row, there, texts)
+    for line, value in json_objects(path, left_out):
+        try:
+            row = _json_row(path, line, value, columns, lists, optional)
+        except InputError as error:
+            left_out.add(error)
+        else:
+            number_of_rows += 1
+            yield row
+    left_out.check(number_of_rows)
     if not number_of_rows:
         raise InputError(
             f"{path}: the file has no rows. Expected JSON objects."
         )
+
+
+def _json_row(
+    path: str,
+    line: int,
+    row: Mapping[str, Any],
+    columns: Mapping[str, str | int],
+    lists: Collection[str],
+    optional: Collection[str],
+) -> Row:
+    where = f"{path}, line {line}"
+    there = {
+        name: str(key)
+        for name, key in columns.items()
+        if name not in optional or not table_json.is_missing(row.get(str(key)))
+    }
+    missing = [key for key in there.values() if key not in row]
+    if missing:
+        raise InputError(
+            f"{where}: keys are missing: {', '.join(missing)}. "
+            f"{table_columns.suggestion(missing[0], row)}"
+            f"Received: keys {', '.join(row) or 'none'}"
+        )
+    texts = {
+        name: table_json.plain(where, row, key, name in lists)
+        for name, key in there.items()
+    }
+    check_text(texts, where)
+    return Row(line, row, there, texts)

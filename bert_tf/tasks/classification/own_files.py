@@ -25,6 +25,7 @@ class Columns:
     key: str | int | None = None
     has_header: bool = True
     file_format: str | None = None  # None: by the file's name.
+    strict: bool = False
 
     def check(self) -> None:
         """Raises InputError if one column is to be two of text and label."""
@@ -51,6 +52,8 @@ class Columns:
             self.has_header,
             self.file_format or table_formats.find(file, self.has_header),
             gold=None if with_label else self.label,
+            # Predictions go by row.
+            strict=self.strict or not with_label,
         )
 
 

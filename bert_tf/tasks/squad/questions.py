@@ -87,7 +87,7 @@ def read(
                     left_out.add(error)
                 else:
                     questions[question.key] = question
-    if not questions and not left_out.errors:
+    if not questions and not left_out.count:
         raise InputError(f"{path} holds no question.")
     return list(questions.values())
 

@@ -48,7 +48,7 @@ def write_to_train(
                 yield columns
 
     records = _write(path, cutter, record_types.SPAN, features())
-    left_out.warn(len(questions) - len(left_out.errors), "questions")
+    left_out.warn(len(questions) - left_out.count, "questions")
     return records
 
 
